@@ -1,0 +1,67 @@
+# BLADE's chores. `make` alone lists them. Nothing is needed but Python 3.11 or newer and make.
+
+PYTHON ?=
+WORKERS ?= 2
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast check golden map bench clean
+.NOTPARALLEL:
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: .venv/.base ## Diagnose a simulated run with planted faults: the first thing to try
+	@$(BIN)/blade demo
+
+test: check ## Everything that must hold: check, then all tests
+	@$(BIN)/pytest -n $(WORKERS)
+
+test-fast: .venv/.dev ## The inner loop: stop at the first failure, leave slow tests out
+	@$(BIN)/pytest -n $(WORKERS) -x -m "not slow and not corpus"
+
+check: .venv/.dev ## ruff, mypy, and whether the map in the docs is up to date
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python scripts/map.py --check
+
+golden: .venv/.dev ## Rewrite the golden files; review their diff like code
+	@BLADE_GOLDEN=write $(BIN)/pytest tests/test_golden.py
+
+map: .venv/.dev ## Rewrite the map in docs/map.md from the first docstring lines
+	@$(BIN)/python scripts/map.py
+
+bench: .venv/.dev ## Measure speed and memory against the budgets
+	@$(BIN)/python -m bench
+
+clean: ## Remove caches, build output and .venv
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps: `.base` is what the demo needs, `.dev` adds the tools of the tests and covers `.base` too.
+.venv/.base: pyproject.toml | $(BIN)/python
+	@$(call install,.)
+	@touch $@
+
+.venv/.dev: pyproject.toml | $(BIN)/python
+	@$(call install,.[dev])
+	@touch .venv/.base $@
+
+# The interpreter: PYTHON=... if given, else the first of these that is new enough.
+$(BIN)/python:
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    "$$python" -m venv .venv || { rm -rf .venv; exit 1; }; \
+	    exit 0; \
+	  fi; \
+	done; \
+	echo "BLADE needs Python 3.11 or newer; found $$(python3 --version 2>&1 || echo none)." >&2; \
+	echo "Name another interpreter with: make PYTHON=/path/to/python3.11" >&2; \
+	exit 1
+
+# uv is quicker where it is present; pip is always enough.
+define install
+echo "Installing into .venv ..." >&2; \
+{ command -v uv >/dev/null 2>&1 && uv pip install --quiet --python $(BIN)/python -e '$(1)' 2>/dev/null; } || \
+$(BIN)/python -m pip install -qq --disable-pip-version-check -e '$(1)'
+endef
