@@ -1,0 +1,92 @@
+"""Take the teeth out of foreign text, for each exit: terminal, Markdown, shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+# CSI, then the string sequences (OSC, DCS, SOS, PM, APC) with their payload, then short escapes; each also
+# in its one-byte C1 form. The payload is bounded so that a run of openers cannot cost quadratic time.
+_SEQUENCE = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]{0,1000}(?:\x07|\x1b\\\\|\x9c)"
+    "|\x1b[ -/]*[0-~]"
+)
+# Controls, bidi overrides and isolates, zero-width and tag characters, and what XML forbids.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+
+
+def lines(text: str) -> str:
+    """`text` without control sequences, controls and bidi overrides; its line breaks and tabs stay."""
+    text = _BREAK.sub("\n", _SEQUENCE.sub("", text))
+    return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text))
+
+
+def line(text: str, limit: int | None = None) -> str:
+    """`text` cleaned as by `lines` and on one line, of at most `limit` characters."""
+    if limit is not None and len(text) > 20 * limit:
+        text = text[: 20 * limit] + "…"
+    text = " ".join(lines(text).split())
+    return text if limit is None or len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+# What Markdown could read as markup. Intervals such as [32.7%, 51.8%] stay readable: they hold nothing but
+# numbers, and without a following ( [ or : they are no link.
+_MARKUP = re.compile(
+    r"(?P<keep>\[[-−+<>\d.,%]+, [-−+<>\d.,%]+(?: points)?\](?![(\[:])"
+    r"|(?<=[^\W_])_(?=[^\W_])|[<>](?=\d)|(?<=\w)@(?=\d|k\b))"
+    r"|(?P<escape>[\\`*_<>\[\]|#!~&$@]|:(?=//)|(?<=www)\.)",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(r"^(?:[-+>=]|\d+(?=[.)](?:\s|$)))")
+
+
+def markdown_inline(text: str) -> str:
+    """`text` so that Markdown prints it as it is, on one line."""
+    return _MARKUP.sub(lambda hit: hit["keep"] or "\\" + hit["escape"], line(text))
+
+
+def markdown_start(text: str) -> str:
+    """`text`, escaped already, so that it begins no list, quote or heading."""
+    return _LEAD.sub(lambda hit: hit[0] + "\\" if hit[0][0].isdigit() else "\\" + hit[0], text)
+
+
+def markdown_code(text: str, in_table: bool = False) -> str:
+    """`text` as a code span: nothing inside links, nests or ends it."""
+    text = line(text)
+    if not text:
+        return "(empty)"
+    if in_table and "\\|" in text:  # how a code span escapes this pipe is read differently by every parser
+        return markdown_inline(text)
+    ticks = "`" * (longest_run(text, "`") + 1)
+    pad = " " if text[0] == "`" or text[-1] == "`" else ""
+    if in_table:
+        text = text.replace("|", "\\|")
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def markdown_fence(text: str, language: str = "text") -> str:
+    """`text` in a fence longer than any it holds."""
+    text = lines(text).strip("\n")
+    ticks = "`" * max(3, longest_run(text, "`") + 1)
+    return f"{ticks}{language}\n{text}\n{ticks}"
+
+
+def longest_run(text: str, mark: str) -> int:
+    return max((len(hit) for hit in re.findall(re.escape(mark) + "+", text)), default=0)
+
+
+def quoted(text: str, limit: int = 1200) -> str:
+    """A quotation of at most `limit` characters that says what it leaves out."""
+    text = text if len(text) <= limit else f"{text[:limit]}\n… ({len(text) - limit:,} characters more)"
+    return lines(text)
+
+
+def argument(text: str) -> str | None:
+    """`text` as one word of a shell command, or None when it cannot be typed as it is."""
+    return shlex.quote(text) if text and line(text) == text and not text.startswith("-") else None

@@ -1,0 +1,69 @@
+"""Foreign text at each exit."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from blade import hostile
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x1b[31mred\x1b[0m", "\x1b]0;title\x07red", "\x1b]8;;http://x\x1b\\red", "\x9b31mred", "\x1bPq\x1b\\red", "\x1bcred", "r\x00ed",
+     "\x1b\x1b[31m[31mred", "r\u202eed\u2069", "\u200bred\ufeff", "red\U000e0041", "\ufffered"],
+)  # fmt: skip
+def test_lines_lose_controls_and_bidi(text: str) -> None:
+    cleaned = hostile.lines(text)
+    assert all(char.isprintable() for char in cleaned)
+    assert cleaned in ("red", "[31mred")
+
+
+def test_many_openers_cost_little() -> None:
+    assert hostile.lines("\x1b]" * 50_000) == ""
+
+
+def test_surrogates_become_encodable() -> None:
+    assert hostile.lines("a\ud800b") == "a\ufffdb"
+
+
+def test_line_breaks_of_every_kind_end_on_one_line() -> None:
+    assert hostile.line("a\r\nb\rc\u2028d\x85e\tf\vg") == "a b c d e fg"
+
+
+def test_intervals_and_names_stay_readable_in_markdown() -> None:
+    plain = "42.0% [32.7%, 51.8%] pass@1, pass_at_1, <0.1%, [>99.9%, 100%], [−0.3, +5.0 points]"
+    assert hostile.markdown_inline(plain) == plain
+
+
+def test_an_interval_that_could_link_is_escaped() -> None:
+    assert hostile.markdown_inline("[1, 2](javascript:x)") == "\\[1, 2\\](javascript:x)"
+    assert hostile.markdown_inline("[1, 2]: http://x").startswith("\\[1, 2\\]")
+
+
+@pytest.mark.parametrize("text", ["- a", "+ a", "> a", "=== a", "1. a", "12) a"])
+def test_a_paragraph_starts_no_block(text: str) -> None:
+    assert "\\" in hostile.markdown_start(text)[:4]
+    assert hostile.markdown_start("42.0% of") == "42.0% of"
+
+
+@pytest.mark.parametrize("text", ["", "a`b", "``", "`a", "a|b", "```\nx"])
+def test_code_spans_hold_their_text(text: str) -> None:
+    span = hostile.markdown_code(text, in_table=True)
+    assert "\n" not in span
+    assert "|" not in span.replace("\\|", "")
+    ticks = len(span) - len(span.lstrip("`"))
+    assert hostile.longest_run(span[ticks : len(span) - ticks], "`") < max(ticks, 1)
+
+
+def test_a_fence_is_longer_than_any_inside() -> None:
+    fenced = hostile.markdown_fence("````\n</script>\n`````x")
+    assert fenced.splitlines()[0] == "``````text"
+    assert fenced.splitlines()[-1] == "``````"
+
+
+def test_arguments_are_inert_words_or_nothing() -> None:
+    assert shlex.split(hostile.argument("$(rm -rf /); x") or "") == ["$(rm -rf /); x"]
+    for unusable in ("", "-o/etc/passwd", "a\nb", "a\x1b[0m", "a\u202eb"):
+        assert hostile.argument(unusable) is None
