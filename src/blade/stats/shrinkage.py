@@ -1,0 +1,152 @@
+"""Passes of every task into a shared Beta prior and each task's posterior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from blade.stats.pairs import distinct_pairs, per_pair, valid_pairs
+from blade.stats.quantiles import special
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from blade.model import Floats, Ints
+
+NEVER, ALWAYS = 0.1, 0.9
+_LEAST_SUM, _LARGEST_SUM = 1e-3, 1e4
+_MAX_STEPS = 100
+_LONGEST_STEP = 2.0  # in logarithms
+
+
+class BetaPrior(NamedTuple):
+    alpha: float
+    beta: float
+    nll: float
+    method: str
+
+
+class _Counts(NamedTuple):
+    """Distinct (rows, passes) as floats, and how many tasks show each."""
+
+    n: Floats
+    c: Floats
+    tasks: Floats
+
+
+def fit_beta_binomial(n: ArrayLike, c: ArrayLike) -> BetaPrior | None:
+    """Maximum likelihood of c_i ~ BetaBinomial(n_i, α, β) (Skellam 1948); None without a task.
+
+    Falls back on Jeffreys' prior where the data cannot tell α from β: no task both passed and
+    failed (one row a task included), or the likelihood still rises at the edge of the parameters.
+    """
+    rows, passes, valid = valid_pairs(n, c, 0)
+    if not valid.all() or not rows.any():
+        return None
+    seen = rows > 0
+    distinct_n, distinct_c, place = distinct_pairs(rows[seen], passes[seen])
+    counts = _Counts(distinct_n.astype(float), distinct_c.astype(float), np.bincount(place).astype(float))
+    mixed = bool(((distinct_c > 0) & (distinct_c < distinct_n)).any())
+    found = _climb(counts) if mixed else None
+    theta, method = (np.log([0.5, 0.5]), "jeffreys") if found is None else (found, "mle")
+    alpha, beta = np.exp(theta)
+    nll = -_log_likelihood(counts, theta) - _log_choose(counts)
+    return BetaPrior(float(alpha), float(beta), float(nll), method)
+
+
+def posterior(n: ArrayLike, c: ArrayLike, prior: BetaPrior) -> tuple[Floats, Floats, Floats]:
+    """Posterior mean (c+α)/(n+α+β) of every task and its 95 % equal-tailed bounds."""
+    quantile = special().betaincinv
+
+    def of_pairs(n: Ints, c: Ints) -> Floats:
+        a, b = c + prior.alpha, n - c + prior.beta
+        return np.stack([a / (a + b), quantile(a, b, 0.025), quantile(a, b, 0.975)])
+
+    shrunk, low, high = per_pair(n, c, 0, of_pairs)
+    return shrunk, low, high
+
+
+def p_bucket(n: ArrayLike, c: ArrayLike, prior: BetaPrior) -> Floats:
+    """P(the bucket a task's count shows is its true one): never p < .1, always p > .9, else between."""
+    below = special().betainc
+
+    def of_pairs(n: Ints, c: Ints) -> Floats:
+        a, b = c + prior.alpha, n - c + prior.beta
+        never, always = below(a, b, NEVER), below(b, a, 1 - ALWAYS)
+        between = np.maximum(0.0, 1 - never - always)
+        shown: Floats = np.where(c == 0, never, np.where(c == n, always, between))
+        return shown
+
+    return per_pair(n, c, 1, of_pairs)
+
+
+def _climb(counts: _Counts) -> Floats | None:
+    """Newton's method on (log α, log β); None when it leaves the identifiable range or stalls."""
+    theta = np.zeros(2)
+    height = _log_likelihood(counts, theta)
+    for _ in range(_MAX_STEPS):
+        gradient, hessian = _derivatives(counts, theta)
+        if np.abs(gradient).max() <= 1e-10 * counts.tasks.sum():
+            return theta
+        moved = _ascend(counts, theta, height, _uphill(gradient, hessian))
+        if moved is None:  # no float between here and the top
+            return theta if np.abs(gradient).max() <= 1e-6 * counts.tasks.sum() else None
+        theta, height = moved
+        if not _LEAST_SUM <= np.exp(theta).sum() <= _LARGEST_SUM:
+            return None
+    return None
+
+
+def _uphill(gradient: Floats, hessian: Floats) -> Floats:
+    """Newton's step with curvatures taken positive, so that it rises from a saddle too."""
+    curvature, axes = np.linalg.eigh(-hessian)
+    along = np.maximum(np.abs(curvature), 1e-9 * np.abs(curvature).max() + 1e-300)
+    step = axes @ (axes.T @ gradient / along)
+    length = float(np.abs(step).max())
+    shortened: Floats = step * min(1.0, _LONGEST_STEP / length)
+    return shortened
+
+
+def _ascend(counts: _Counts, theta: Floats, height: float, step: Floats) -> tuple[Floats, float] | None:
+    """The first halving of `step` that rises."""
+    for _ in range(40):
+        ahead = theta + step
+        reached = _log_likelihood(counts, ahead)
+        if reached > height:
+            return ahead, reached
+        step = step / 2
+    return None
+
+
+def _log_likelihood(counts: _Counts, theta: Floats) -> float:
+    """Σ log B(c+α, n−c+β)/B(α, β), without the binomial coefficients."""
+    a, b = np.exp(theta)
+    betaln = special().betaln
+    return float(counts.tasks @ (betaln(counts.c + a, counts.n - counts.c + b) - betaln(a, b)))
+
+
+def _log_choose(counts: _Counts) -> float:
+    gammaln = special().gammaln
+    n, c, tasks = counts
+    return float(tasks @ (gammaln(n + 1) - gammaln(c + 1) - gammaln(n - c + 1)))
+
+
+def _derivatives(counts: _Counts, theta: Floats) -> tuple[Floats, Floats]:
+    """Gradient and Hessian in log α, log β: the chain rule adds the gradient to the diagonal."""
+    a, b = np.exp(theta)
+    digamma, polygamma = special().digamma, special().polygamma
+    n, c, tasks = counts
+
+    def summed(difference: Floats) -> float:
+        return float(tasks @ difference)
+
+    total = summed(digamma(a + b) - digamma(n + a + b))
+    d_a = total + summed(digamma(c + a) - digamma(a))
+    d_b = total + summed(digamma(n - c + b) - digamma(b))
+    cross = summed(polygamma(1, a + b) - polygamma(1, n + a + b))
+    d_aa = cross + summed(polygamma(1, c + a) - polygamma(1, a))
+    d_bb = cross + summed(polygamma(1, n - c + b) - polygamma(1, b))
+    gradient = np.array([a * d_a, b * d_b])
+    hessian = np.array([[a * a * d_aa, a * b * cross], [a * b * cross, b * b * d_bb]])
+    return gradient, hessian + np.diag(gradient)
