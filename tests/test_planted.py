@@ -1,0 +1,389 @@
+"""The simulated runs say the truth about themselves."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tomllib
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.planted import FAULTS, KINDS, Planted, write_bench, write_demo, write_light, write_run
+
+Row = dict[str, Any]
+NEAR_MISSES = {"sparse_indices", "simulated_user_opening", "missing_repeat_index"}
+ALL_ROWS = {"constant_reward", "batch_reward", "two_agents"} | NEAR_MISSES
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Every line that parses; a cut last line is left out."""
+    rows = []
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return rows
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def rows_of(planted: Planted) -> list[Row]:
+    return [row for row in read_rows(planted.path) if row["agent_ref"]["name"] == planted.agent]
+
+
+def find(rows: list[Row], task: int, repeat: int) -> list[Row]:
+    return [row for row in rows if (row["_ng_task_index"], row["_ng_rollout_index"]) == (task, repeat)]
+
+
+def recount(planted: Planted) -> Row:
+    """The truth once more, from the files alone."""
+    stem = planted.path.parent / planted.path.name.removesuffix(".jsonl")
+    main, tasks = defaultdict(list), set()
+    seen: Counter[int] = Counter()
+    for row in rows_of(planted):
+        task = row["_ng_task_index"]
+        repeat = row.get("_ng_rollout_index", seen[task])
+        seen[task] += 1
+        main[task, repeat].append(row)
+    inputs = Path(f"{stem}_materialized_inputs.jsonl")
+    expected, failed = set(main), set()
+    if inputs.exists():
+        own = [row for row in read_rows(inputs) if row["agent_ref"]["name"] == planted.agent]
+        expected = {(row["_ng_task_index"], row["_ng_rollout_index"]) for row in own}
+        lines = read_rows(Path(f"{stem}_failures.jsonl"))
+        failed = {(row["_ng_task_index"], row["_ng_rollout_index"]) for row in lines} - set(main)
+    tasks = {task for task, _ in expected}
+    passes, counted = dict.fromkeys(tasks, 0), dict.fromkeys(tasks, 0)
+    identical = differing = superseded = scored = masked = 0
+    for (task, _), rows in main.items():
+        top = max(row.get("_ng_attempt_index", 0) for row in rows)
+        final = [row for row in rows if row.get("_ng_attempt_index", 0) == top]
+        distinct = {json.dumps(row, sort_keys=True): row for row in final}
+        superseded += len(rows) - len(final)
+        identical += len(final) - len(distinct)
+        differing += len(distinct) - 1
+        if any(row.get("mask_sample") for row in final):
+            masked += 1
+            continue
+        scored += 1
+        counted[task] += len(distinct)
+        passes[task] += sum((row["reward"] or 0) >= 1 for row in distinct.values())
+    return {
+        "n_tasks": len(tasks),
+        "expected": len(expected),
+        "scored": scored,
+        "failed": len(failed),
+        "masked": masked,
+        "lost": len(expected - set(main) - failed),
+        "identical_duplicates": identical,
+        "differing_duplicates": differing,
+        "superseded": superseded,
+        "passes": passes,
+        "rows": counted,
+        "always": tuple(sorted(t for t in tasks if counted[t] and passes[t] == counted[t])),
+        "sometimes": tuple(sorted(t for t in tasks if 0 < passes[t] < counted[t])),
+        "never": tuple(sorted(t for t in tasks if counted[t] and not passes[t])),
+        "missing": tuple(sorted(t for t in tasks if not counted[t])),
+    }
+
+
+def assert_true(planted: Planted) -> None:
+    for name, value in recount(planted).items():
+        assert getattr(planted, name) == value, name
+    assert planted.expected == planted.scored + planted.failed + planted.masked + planted.lost
+    for other in planted.others:
+        assert_true(other)
+
+
+def symptom(fault: str, planted: Planted, place: Row, rows: list[Row]) -> bool:
+    """Does the file show a row fault where the truth says it is?"""
+    here = find(rows, place["task"], place["repeat"])
+    failures = read_rows(Path(str(planted.path).removesuffix(".jsonl") + "_failures.jsonl"))
+    failed = find(failures, place["task"], place["repeat"])
+    if fault in ("lost_rows", "torn_tail"):
+        return not here and not failed
+    if fault == "failed_rows":
+        classes = {row["_ng_failure_class"] for row in failed}
+        return not here and len(failed) == place["lines"] and classes == {"judge_failed"}
+    first = here[0]
+    empty = first["response"]["output"] == [] and first["reward"] == 0
+    return {
+        "provider_errors": lambda: empty and "503" in first["error"],
+        "empty_outputs": lambda: empty and "error" not in first,
+        "masked_rows": lambda: first["mask_sample"] is True,
+        "null_rewards": lambda: first["reward"] is None,
+        "duplicate_identical": lambda: len(here) == 2 and here[0] == here[1],
+        "duplicate_differing": lambda: sorted(row["reward"] for row in here) == [0.0, 1.0],
+        "retried_attempt": lambda: sorted(row.get("_ng_attempt_index", 0) for row in here) == [0, 1],
+        "two_tasks_one_index": lambda: first["task_id"] == place["task_id"],
+    }[fault]()
+
+
+@pytest.mark.parametrize("compress", [None, "gz", "zst"])
+def test_same_arguments_same_bytes(tmp_path: Path, compress: Any) -> None:
+    faults = ("provider_errors", "lost_rows", "duplicate_differing", "torn_tail")
+    for name in "ab":
+        write_run(tmp_path / name, n_tasks=9, seed=3, faults=faults, compress=compress)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_another_seed_plays_the_same_tasks_differently(tmp_path: Path) -> None:
+    first, second = (write_run(tmp_path / str(seed), seed=seed) for seed in (0, 1))
+    inputs = "rollouts_materialized_inputs.jsonl"
+    assert (tmp_path / "0" / inputs).read_bytes() == (tmp_path / "1" / inputs).read_bytes()
+    assert first.path.read_bytes() != second.path.read_bytes()
+    assert first.passes != second.passes
+
+
+def test_compression_and_order_change_no_row(tmp_path: Path) -> None:
+    plain = write_run(tmp_path / "plain")
+    packed = write_run(tmp_path / "packed", compress="gz")
+    sorted_run = write_run(tmp_path / "sorted", shuffle=False)
+    assert gzip.decompress(packed.path.read_bytes()) == plain.path.read_bytes()
+    lines = plain.path.read_bytes().splitlines()
+    assert sorted(lines) == sorted(sorted_run.path.read_bytes().splitlines())
+    keys = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in read_rows(sorted_run.path)]
+    assert (
+        keys
+        == sorted(keys)
+        != [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in read_rows(plain.path)]
+    )
+
+
+def test_the_plain_run_is_whole_and_has_all_buckets(tmp_path: Path) -> None:
+    planted = write_run(tmp_path)
+    assert_true(planted)
+    assert planted.expected == planted.scored == 80
+    assert planted.always
+    assert planted.sometimes
+    assert planted.never
+    assert not planted.missing
+    assert planted.faults == ()
+    rate = {name: [] for name in ("address", "refund", "exchange")}
+    for row in rows_of(planted):
+        rate[row["category"]].append(row["reward"])
+    assert sum(rate["exchange"]) / len(rate["exchange"]) < sum(rate["address"]) / len(rate["address"])
+
+
+def test_rates_decide(tmp_path: Path) -> None:
+    planted = write_run(tmp_path, n_tasks=6, repeats=8, rates=[1.0, 0.0, 0.5])
+    assert planted.always == (0, 3)
+    assert set(planted.never) >= {1, 4}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_truth_of_each_fault(tmp_path: Path, fault: str) -> None:
+    planted = write_run(tmp_path, faults=[fault])
+    assert_true(planted)
+    assert planted.faults
+    assert {place["fault"] for place in planted.faults} == {fault}
+    rows = rows_of(planted)
+    for place in planted.faults:
+        if fault not in ALL_ROWS | {"one_task_two_indices"}:
+            assert symptom(fault, planted, place, rows), place
+
+
+@pytest.mark.parametrize("fault", sorted(set(FAULTS) - ALL_ROWS - {"torn_tail", "one_task_two_indices"}))
+def test_a_fault_has_the_wished_size(tmp_path: Path, fault: str) -> None:
+    planted = write_run(tmp_path, faults=[f"{fault}:2"])
+    assert len({place["task"] for place in planted.faults}) == 2
+    assert_true(planted)
+
+
+def test_many_faults_in_one_run(tmp_path: Path) -> None:
+    planted = write_run(
+        tmp_path, n_tasks=30, faults=[name for name in FAULTS if name != "missing_repeat_index"]
+    )
+    assert_true(planted)
+    assert {place["fault"] for place in planted.faults} == set(FAULTS) - {"missing_repeat_index"}
+
+
+@pytest.mark.parametrize("fault", ["no_such", "torn_tail:2", "lost_rows:99"])
+def test_a_fault_that_cannot_be_planted(tmp_path: Path, fault: str) -> None:
+    with pytest.raises(ValueError, match=r"no such fault|cannot plant"):
+        write_run(tmp_path, faults=[fault])
+
+
+def test_untouched_rows_stay_as_they_were(tmp_path: Path) -> None:
+    plain = write_run(tmp_path / "plain")
+    planted = write_run(tmp_path / "planted", faults=["provider_errors:3"])
+    before, after = (set(run.path.read_bytes().splitlines()) for run in (plain, planted))
+    assert len(before - after) == len(after - before) == 3
+
+
+def test_torn_tail_has_half_a_line(tmp_path: Path) -> None:
+    planted = write_run(tmp_path, faults=["torn_tail"])
+    *whole, last = planted.path.read_bytes().split(b"\n")
+    assert all(json.loads(line) for line in whole)
+    assert len(whole) == 79
+    assert last.startswith(b'{"responses_create_params"')
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(last)
+
+
+def test_rewards_that_do_not_measure(tmp_path: Path) -> None:
+    constant = write_run(tmp_path / "constant", faults=["constant_reward"])
+    assert {row["reward"] for row in rows_of(constant)} == {1.0}
+    assert {row["db_match"] for row in rows_of(constant)} == {True, False}
+    batch = write_run(tmp_path / "batch", faults=["batch_reward"])
+    (shared,) = {row["reward"] for row in rows_of(batch)}
+    assert 0 < shared < 1
+    assert shared == batch.faults[0]["reward"]
+
+
+def test_two_agents_share_keys(tmp_path: Path) -> None:
+    planted = write_run(tmp_path, faults=["two_agents"])
+    (other,) = planted.others
+    assert other.agent != planted.agent
+    assert len(read_rows(planted.path)) == 160
+    assert other.expected == planted.expected == 80
+
+
+def identity(rows: list[Row]) -> dict[int, set[str]]:
+    found = defaultdict(set)
+    for row in rows:
+        found[row["_ng_task_index"]].add(row["task_id"])
+    return found
+
+
+def test_tasks_and_indices(tmp_path: Path) -> None:
+    mixed = write_run(tmp_path / "mixed", faults=["two_tasks_one_index"])
+    tasks = identity(rows_of(mixed))
+    assert {task for task in tasks if len(tasks[task]) == 2} == {place["task"] for place in mixed.faults}
+    doubled = write_run(tmp_path / "doubled", faults=["one_task_two_indices"])
+    tasks = identity(rows_of(doubled))
+    first, second = doubled.faults[0]["tasks"]
+    assert tasks[first] == tasks[second]
+    assert len(set(map(frozenset, tasks.values()))) == 19
+
+
+def test_near_misses(tmp_path: Path) -> None:
+    opening = write_run(tmp_path / "opening", faults=["simulated_user_opening"])
+    said = defaultdict(set)
+    for row in rows_of(opening):
+        said[row["_ng_task_index"]].add(row["responses_create_params"]["input"][1]["content"])
+    assert all(len(texts) == 4 for texts in said.values())
+    assert all(len(ids) == 1 for ids in identity(rows_of(opening)).values())
+    unnumbered = write_run(tmp_path / "unnumbered", faults=["missing_repeat_index"])
+    assert not any("_ng_rollout_index" in row for row in rows_of(unnumbered))
+    assert len(unnumbered.files) == 1
+    sparse = write_run(tmp_path / "sparse", faults=["sparse_indices"])
+    assert sorted(identity(rows_of(sparse))) == list(range(28, 128, 5))
+
+
+def test_failing_rollouts_show_why(tmp_path: Path) -> None:
+    planted = write_run(tmp_path, n_tasks=60)
+    assert set(planted.modes.values()) == {
+        "solved",
+        "guessed_record",
+        "stopped_early",
+        "ignored_error",
+        "truncated",
+    }
+    rows = rows_of(planted)
+    for (task, repeat), mode in planted.modes.items():
+        (row,) = find(rows, task, repeat)
+        names = [item["name"] for item in row["response"]["output"] if item["type"] == "function_call"]
+        results = [
+            item["output"] for item in row["response"]["output"] if item["type"] == "function_call_output"
+        ]
+        assert len(names) == len(results)
+        assert (row["reward"] == 1) == (mode == "solved")
+        assert ("find_customer" not in names) == (mode == "guessed_record")
+        assert ("update_order" not in names) == (mode in ("stopped_early", "truncated"))
+        assert (row["response"]["incomplete_details"] is not None) == (mode == "truncated")
+        if mode == "ignored_error":
+            assert any(text.startswith("Error") for text in results)
+            assert row["extracted_answer"]
+
+
+def test_reported_numbers_are_those_of_the_rows(tmp_path: Path) -> None:
+    faults = ["provider_errors", "masked_rows", "null_rewards", "lost_rows", "duplicate_differing"]
+    planted = write_run(tmp_path, faults=faults)
+    text = (tmp_path / "rollouts_aggregate_metrics.json").read_text()
+    (agent,) = json.loads(text)
+    assert not text.endswith("\n")
+    assert text.startswith("[\n  {")
+    assert list(agent) == ["agent_ref", "agent_metrics", "key_metrics", "group_level_metrics"]
+    rewards = [
+        row["reward"] for row in rows_of(planted) if not row["mask_sample"] and row["reward"] is not None
+    ]
+    assert agent["agent_metrics"]["mean/reward"] == pytest.approx(sum(rewards) / len(rewards))
+    assert agent["key_metrics"].keys() == {
+        name for name in agent["agent_metrics"] if name.startswith("mean/")
+    }
+    profiled = read_rows(tmp_path / "rollouts_reward_profiling.jsonl")
+    assert [entry["_ng_task_index"] for entry in profiled] == sorted(identity(rows_of(planted)))
+    for entry, group in zip(profiled, agent["group_level_metrics"], strict=True):
+        rewards = [info["reward"] for info in entry["rollout_infos"] if info["reward"] is not None]
+        assert entry["mean/reward"] == pytest.approx(sum(rewards) / len(rewards)) == group["mean/reward"]
+        assert entry["expected_num_rollouts"] == 4
+        assert entry["num_rollouts"] == len(entry["rollout_infos"])
+        assert next(iter(group)) == "_ng_task_index"
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    planted = write_demo(tmp_path)
+    assert_true(planted)
+    assert (planted.n_tasks, planted.repeats, planted.lost, planted.failed) == (24, 4, 2, 2)
+    assert planted.identical_duplicates == 1
+    facts = tomllib.loads((tmp_path / "blade.toml").read_text())
+    for row in rows_of(planted):
+        for name in [facts["answer"], *facts["slices"], *(stage["field"] for stage in facts["stages"])]:
+            assert not isinstance(row[name], list | dict)
+    assert "simulated" in (tmp_path / "notes.md").read_text().lower()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bench_rows(tmp_path: Path, kind: str) -> None:
+    made = KINDS[kind]
+    size = 24 * made.row_bytes * 8
+    path, again = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    n_rows = write_bench(path, kind, size)
+    assert write_bench(again, kind, size) == n_rows
+    assert again.read_bytes() == path.read_bytes()
+    lines = path.read_bytes().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == n_rows
+    total = path.stat().st_size
+    assert total == pytest.approx(size, rel=0.15)
+    assert total / n_rows == pytest.approx(made.row_bytes, rel=0.15)
+    for field, share in (("responses_create_params", made.prompt), ("response", made.output)):
+        spent = sum(
+            len(json.dumps(row[field], separators=(",", ":"), ensure_ascii=False).encode()) for row in rows
+        )
+        assert spent / total == pytest.approx(share, abs=0.04)
+    assert len({tuple(row) for row in rows}) == 1
+    assert {len(row["response"]["output"]) for row in rows} == {made.n_items}
+    per_task = Counter(row["_ng_task_index"] for row in rows)
+    assert set(per_task.values()) == {8}
+    assert len({row["response"]["id"] for row in rows}) == n_rows
+    assert {row["reward"] for row in rows} == {0.0, 1.0}
+    assert 0 < sum(not line.isascii() for line in lines) < 0.15 * n_rows
+
+
+def test_bench_token_ids_fill_the_row(tmp_path: Path) -> None:
+    path = tmp_path / "tokids.jsonl"
+    write_bench(path, "tokids", 2_000_000)
+    row = json.loads(path.open().readline())
+    message = row["response"]["output"][-1]
+    arrays = [message[name] for name in ("prompt_token_ids", "generation_token_ids", "generation_log_probs")]
+    assert len(arrays[1]) == len(arrays[2]) > 1000
+    assert sum(len(json.dumps(array, separators=(",", ":"))) for array in arrays) > 0.85 * len(
+        json.dumps(row)
+    )
+
+
+def test_light_rows(tmp_path: Path) -> None:
+    path = tmp_path / "light.jsonl"
+    assert write_light(path, 2001, repeats=4) == 2001
+    rows = read_rows(path)
+    assert len(rows) == 2001
+    assert path.stat().st_size / 2001 == pytest.approx(400, rel=0.15)
+    assert Counter(Counter(row["_ng_task_index"] for row in rows).values()) == {4: 500, 1: 1}
