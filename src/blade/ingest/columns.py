@@ -1,0 +1,482 @@
+"""Turn blocks of rollout lines into columns, one odd row costing that row alone."""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Iterator
+from functools import lru_cache
+from operator import sub
+from types import FrameType
+from typing import Any
+
+import msgspec
+import numpy as np
+from xxhash import xxh3_64_intdigest
+
+from blade.ingest import careful, shape
+from blade.ingest.fields import PARENTS, FieldColumn, nested_scalars
+from blade.ingest.items import NESTED_KEYS, flat, kind_of, parsed, steps_of
+from blade.ingest.lines import MAX_LINE_BYTES, Block
+from blade.ingest.names import rank
+from blade.model import LAST_KINDS, Part
+
+PART_ROWS = 100_000
+MAX_SKIPPED = 1000  # reasons kept per part; all are counted
+PART_BYTES = 512 << 20
+NO_INDEX = -(1 << 63)  # a task or repeat index that is not there
+_LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
+_BOM = b"\xef\xbb\xbf"
+_STOPS_DECODER = sys.version_info < (3, 12)  # from then on the recursion limit does not count C calls
+_nan = math.nan
+_NEWLINE = ord("\n")
+_NAN = array("d", [_nan])
+_COUNTED = ("n_items", "n_calls", "n_turns", "last_kind")
+_LAST = {name: code for code, name in enumerate(LAST_KINDS)}
+
+_INTS = ("offset", "length", "line", "task_index", "repeat", "attempt", "n_items", "n_calls", "n_turns")
+_FLOATS = (
+    "reward",
+    "input_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "total_tokens",
+    "cost_usd",
+    "temperature",
+    "top_p",
+    "max_output_tokens",
+)
+_HASHES = ("prompt_hash", "tools_hash", "row_hash")
+_FLAGS = ("reward_kind", "masked", "truncated", "response_error", "last_kind")
+_TEXTS = ("task_text", "agent", "model", "skills_hash", "failure_class")
+_TYPES = {"q": "<i8", "d": "<f8", "Q": "<u8", "B": "u1"}
+
+# What a reward can be, the codes of `reward_kind`.
+REWARD_ABSENT, REWARD_NULL, REWARD_BOOL, REWARD_NUMBER, REWARD_OTHER, REWARD_NOT_FINITE = range(6)
+
+
+class Columns:
+    """Collects rows until they are handed over as a `Part`."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, bool] = {}  # other top-level keys -> is scalar; grows as keys are seen
+        self.decoder = shape.row_decoder(self.fields)
+        self._reset(0)
+
+    def _reset(self, start: int) -> None:
+        self.start = self.end = start
+        self.n_rows = self.n_lines = 0
+        self.skipped: list[tuple[int, str]] = []
+        self.n_skipped = 0
+        self.open_ended = False
+        self.numbers: dict[str, array[Any]] = {name: array("q") for name in _INTS}
+        self.numbers |= {name: array("d") for name in _FLOATS}
+        self.numbers |= {name: array("Q") for name in _HASHES}
+        self.numbers |= {name: array("B") for name in _FLAGS}
+        self.columns: dict[str, FieldColumn] = {}
+        self.nested: set[str] = set()  # columns of scalars inside an object
+        self.texts = {name: FieldColumn(_LONGEST_TEXT) for name in _TEXTS}
+
+    # -- blocks in ------------------------------------------------------------------------------
+
+    def add(self, block: Block) -> None:
+        """Take in a block of whole lines."""
+        if self.n_lines == 0:
+            self.start = block.offset
+        if block.broken is not None:
+            self._skip(self.n_lines, block.broken)
+            self.n_lines += 1
+        elif block.too_long:
+            self._skip(self.n_lines, f"line of {block.too_long:,} bytes is longer than {MAX_LINE_BYTES:,}")
+            self.n_lines += 1
+            self.end = block.offset + block.too_long
+        else:
+            self._add_lines(block)
+
+    def _skip(self, line: int, reason: str) -> None:
+        self.n_skipped += 1
+        if len(self.skipped) < MAX_SKIPPED:
+            self.skipped.append((line, reason))
+
+    def _add_lines(self, block: Block) -> None:
+        data = block.data
+        starts, ends = _line_bounds(data, block.size)
+        self.open_ended = data[block.size - 1] != _NEWLINE
+        self.end = block.offset + block.size
+        rows = self._decoded(block, starts, ends)
+        if rows is not None:
+            self._add_rows(rows, data, block.offset, starts, ends, self.n_lines)
+        else:
+            self._add_one_by_one(block, starts, ends)
+        self.n_lines += len(starts)
+
+    def _decoded(self, block: Block, starts: list[int], ends: list[int]) -> list[Any] | None:
+        """All rows of a block at once, or None if any of its lines needs a closer look."""
+        # the decoder does not look into what it skips; line by line, since most lines are ASCII and
+        # only the others need the costly check
+        data = block.data
+        if not data.isascii() and not all(map(careful.is_utf8, _lines(data, starts, ends))):
+            return None
+        if not _STOPS_DECODER and any(map(careful.is_too_deep, _lines(data, starts, ends))):
+            return None
+        usual = sys.getrecursionlimit()
+        try:
+            # the decoder recurses once per level of nesting: let it stop where we would
+            sys.setrecursionlimit(_stack_depth() + careful.MAX_DEPTH - 8)
+            rows: list[Any] = self.decoder.decode_lines(memoryview(data)[: block.size])
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        finally:
+            sys.setrecursionlimit(usual)
+        return rows if len(rows) == len(starts) else None
+
+    def _add_one_by_one(self, block: Block, starts: list[int], ends: list[int]) -> None:
+        """The careful way, for a block that would not decode as a whole."""
+        if block.data.find(b"{", 0, block.size) < 0 and len(self.skipped) >= MAX_SKIPPED:
+            # nothing in here is a row, and enough such lines are listed: count them
+            self.n_skipped += sum(1 for line in _lines(block.data, starts, ends) if line.strip())
+            return
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            self._add_line(block.data[start:end], block.offset + start, self.n_lines + number)
+
+    def _add_line(self, line: bytes, offset: int, number: int) -> None:
+        body = line.removeprefix(_BOM)  # files that were joined may carry one in the middle
+        if not body.strip():
+            return  # a blank line holds nothing that could be lost
+        reason = careful.refusal(body)
+        if reason is None:
+            row, reason = self._row_of(body)
+        if reason is not None:
+            self._skip(number, reason)
+            return
+        self._add_rows([row], body, offset + len(line) - len(body), [0], [len(body)], number)
+
+    def _row_of(self, line: bytes) -> tuple[Any, str | None]:
+        """The row in `line`, or why there is none."""
+        try:
+            return self.decoder.decode(line), None
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        row, reason = careful.members(line)
+        if row is None:
+            return None, reason
+        if careful.learn(self.fields, row):
+            self.decoder = shape.row_decoder(self.fields)
+            for name in self.columns.keys() - self.fields.keys() - self.nested:
+                del self.columns[name]  # it had to make room
+        try:
+            return self.decoder.decode(line), None
+        except (msgspec.DecodeError, RecursionError):
+            return self.decoder.decode(careful.coerced(row, self.fields)), None
+
+    # -- rows to columns ------------------------------------------------------------------------
+
+    def _add_rows(
+        self, rows: list[Any], data: bytes, offset: int, starts: list[int], ends: list[int], line: int
+    ) -> None:
+        numbers, first = self.numbers, self.n_rows
+        numbers["offset"].extend([offset + start for start in starts])
+        numbers["length"].extend(map(sub, ends, starts))
+        numbers["line"].extend(range(line, line + len(rows)))
+        columns = shape.transposed(rows)
+        self._add_identity(columns, data, starts, ends)
+        self._add_rewards(columns["reward"], columns["mask"])
+        params = shape.transposed(shape.filled(columns["params"], shape.NO_PARAMS))
+        responses = shape.transposed(shape.filled(columns["response"], shape.NO_RESPONSE))
+        self._add_params(params)
+        self._add_outputs(responses["output"], data, starts, ends)
+        self._add_responses(responses)
+        models = responses["model"]
+        if not all(models):
+            models = tuple([one or other for one, other in zip(models, params["model"], strict=True)])
+        self.texts["model"].extend(models, first)
+        for number, key in enumerate(self.fields):
+            values = columns[f"f{number}"]
+            self._column(key).extend(values, first)
+            if key in PARENTS:
+                self._add_nested(key, values)
+        self.n_rows += len(rows)
+
+    def _column(self, key: str) -> FieldColumn:
+        column = self.columns.get(key)
+        if column is None:
+            column = self.columns[key] = FieldColumn()
+        return column
+
+    def _add_nested(self, key: str, values: tuple[Any, ...]) -> None:
+        for position, value in enumerate(values):
+            for name, scalar in nested_scalars(key, value):
+                if name in self.nested or self._has_room(name):
+                    self._column(name).put(scalar, self.n_rows + position)
+
+    def _has_room(self, name: str) -> bool:
+        """May a nested field become a column; of too many the first in rank stay, as with all fields."""
+        if name in self.fields or not careful.can_be_column(name):
+            return False
+        if len(self.nested) >= careful.MAX_FIELDS:
+            last = max(self.nested, key=rank)
+            if rank(name) > rank(last):
+                return False
+            self.nested.remove(last)
+            del self.columns[last]
+        self.nested.add(name)
+        return True
+
+    def _add_identity(
+        self, columns: dict[str, tuple[Any, ...]], data: bytes, starts: list[int], ends: list[int]
+    ) -> None:
+        numbers, texts, first = self.numbers, self.texts, self.n_rows
+        tasks, repeats, n = columns["task"], columns["repeat"], len(starts)
+        task_numbers, repeat_numbers = _integers(tasks), _integers(repeats)
+        if task_numbers is not None and repeat_numbers is not None:
+            numbers["task_index"].extend(task_numbers)
+            numbers["repeat"].extend(repeat_numbers)
+            numbers["row_hash"].frombytes(bytes(8 * n))
+        else:
+            numbers["task_index"].extend(map(_index, tasks))
+            numbers["repeat"].extend(map(_index, repeats))
+            # a row without a full key is put in order by its content
+            view = memoryview(data)
+            lines = map(view.__getitem__, map(slice, starts, ends))
+            numbers["row_hash"].extend(map(xxh3_64_intdigest, lines))
+            texts["task_text"].extend(tuple(map(_text_index, tasks)), first)
+        if any(columns["attempt"]):
+            numbers["attempt"].extend([max(0, _index(one)) for one in columns["attempt"]])
+        else:
+            numbers["attempt"].frombytes(bytes(8 * n))
+        texts["agent"].extend(tuple([one and one.name for one in columns["agent"]]), first)
+        if any(columns["skills"]):
+            texts["skills_hash"].extend(tuple([one and one.hash for one in columns["skills"]]), first)
+        if any(columns["failure_class"]):
+            texts["failure_class"].extend(columns["failure_class"], first)
+
+    def _add_params(self, params: dict[str, tuple[Any, ...]]) -> None:
+        for name, source in (("prompt_hash", "input"), ("tools_hash", "tools")):
+            values = params[source]
+            if msgspec.UNSET in values:
+                hashes = [0 if one is msgspec.UNSET else xxh3_64_intdigest(one) for one in values]
+                self.numbers[name].extend(hashes)
+            else:
+                self.numbers[name].extend(map(xxh3_64_intdigest, values))
+        for name in ("temperature", "top_p", "max_output_tokens"):
+            self._extend_optional(name, params[name])
+
+    def _extend_optional(self, name: str, values: tuple[float | None, ...]) -> None:
+        n_absent = values.count(None)
+        if n_absent == len(values):
+            self.numbers[name].extend(_NAN * n_absent)
+        else:
+            told = [_nan if one is None else one for one in values] if n_absent else values
+            self.numbers[name].extend(told)
+
+    def _add_rewards(self, values: tuple[Any, ...], masks: tuple[Any, ...]) -> None:
+        if set(map(type, values)) == {float} and not any(map(math.isnan, values)):
+            self.numbers["reward"].extend(values)
+            self.numbers["reward_kind"].frombytes(bytes([REWARD_NUMBER]) * len(values))
+        else:
+            pairs = [_reward(value) for value in values]
+            self.numbers["reward"].extend([value for value, _ in pairs])
+            self.numbers["reward_kind"].extend([kind for _, kind in pairs])
+        if any(masks):
+            self.numbers["masked"].extend(map(_is_yes, masks))
+        else:
+            self.numbers["masked"].frombytes(bytes(len(masks)))
+
+    def _add_outputs(
+        self, outputs: tuple[Any, ...], data: bytes, starts: list[int], ends: list[int]
+    ) -> None:
+        """How many items, calls and turns a rollout has, and what stands last."""
+        counts = list(map(_counts, outputs))
+        if NESTED_KEYS & self.fields.keys():
+            for position, count in enumerate(counts):
+                if not count[0]:
+                    row = parsed(data[starts[position] : ends[position]])[0]
+                    counts[position] = _counted(tuple(step["kind"] for step in steps_of(row or {})[0]))
+        for name, values in zip(_COUNTED, zip(*counts, strict=True), strict=True):
+            self.numbers[name].extend(values)
+
+    def _add_responses(self, responses: dict[str, tuple[Any, ...]]) -> None:
+        details, errors = responses["incomplete_details"], responses["error"]
+        for name, values in (("truncated", details), ("response_error", errors)):
+            if not any(values):
+                self.numbers[name].frombytes(bytes(len(values)))
+            elif name == "truncated":
+                flags = [one is not None and one.reason == "max_output_tokens" for one in values]
+                self.numbers[name].extend(flags)
+            else:
+                self.numbers[name].extend(map(bool, values))
+        for name, numbers in shape.usage_columns(shape.filled(responses["usage"], shape.NO_USAGE)):
+            self._extend_optional(name, numbers)
+
+    # -- a part out -----------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        return self.n_rows >= PART_ROWS or self.end - self.start >= PART_BYTES
+
+    def part(self) -> Part:
+        """What was collected so far; the next part starts empty."""
+        columns: dict[str, Any] = {}
+        texts: dict[str, list[str]] = {}
+        for name, column in self.numbers.items():
+            columns[name] = np.frombuffer(column, _TYPES[column.typecode])
+        for name, field in [(f"t.{n}", f) for n, f in self.texts.items()] + [
+            (f"f.{n}", f) for n, f in self.columns.items()
+        ]:
+            columns |= {f"{name}:{part}": values for part, values in field.arrays(self.n_rows).items()}
+            if field.seen:
+                texts[name] = list(field.seen)
+        part = Part(
+            columns,
+            texts,
+            tuple(self.skipped),
+            self.n_skipped,
+            self.n_rows,
+            self.n_lines,
+            self.start,
+            self.end,
+            self.open_ended,
+        )
+        self._reset(self.end)
+        return part
+
+
+def parts(blocks: Iterator[Block]) -> Iterator[Part]:
+    """Parts of bounded size; an unfinished last line gets a part of its own."""
+    columns = Columns()
+    for block in blocks:
+        finished, rest = _without_open_line(block)
+        for piece in (finished, rest):
+            if piece is None:
+                continue
+            if piece is rest and columns.n_lines:
+                yield columns.part()
+            columns.add(piece)
+            if columns.is_full:
+                yield columns.part()
+    if columns.n_lines:
+        yield columns.part()
+
+
+def _without_open_line(block: Block) -> tuple[Block | None, Block | None]:
+    data, size = block.data, block.size
+    if not size or data[size - 1] == _NEWLINE:
+        return block, None
+    cut = data.rfind(b"\n", 0, size) + 1
+    head = Block(data, cut, block.offset) if cut else None
+    return head, Block(data[cut:size], size - cut, block.offset + cut)
+
+
+def _line_bounds(data: bytes, size: int) -> tuple[list[int], list[int]]:
+    """Where each line starts and ends; an unfinished last line counts."""
+    ends, find = [], data.find
+    end = find(b"\n", 0, size)
+    while end >= 0:
+        ends.append(end)
+        end = find(b"\n", end + 1, size)
+    if data[size - 1] != _NEWLINE:
+        ends.append(size)
+    starts = [0, *[end + 1 for end in ends[:-1]]]
+    if b"\r" in data:  # it cannot stand inside a row, only at the end of a line
+        ends = [end - data.endswith(b"\r", start, end) for start, end in zip(starts, ends, strict=True)]
+    return starts, ends
+
+
+def _stack_depth() -> int:
+    depth = 0
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def _lines(data: bytes, starts: list[int], ends: list[int]) -> Iterator[bytes]:
+    return map(data.__getitem__, map(slice, starts, ends))
+
+
+def _integers(values: tuple[Any, ...]) -> array[int] | None:
+    """The values as whole numbers, or None if any of them is something else."""
+    try:
+        return array("q", values)
+    except (TypeError, OverflowError):
+        return None
+
+
+def _index(value: Any) -> int:
+    """An index as a number; text and nonsense have none."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return int(value)
+    return NO_INDEX
+
+
+def _text_index(value: Any) -> str | None:
+    """An index that is no whole number of ordinary size, as the text of a key."""
+    if value is None or _index(value) != NO_INDEX:
+        return None
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{text[:100]}...{xxh3_64_intdigest(text.encode()):016x}"
+
+
+def _is_yes(value: Any) -> bool:
+    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)
+
+
+def _reward(value: Any) -> tuple[float, int]:
+    if value is msgspec.UNSET:
+        return _nan, REWARD_ABSENT
+    if value is None:
+        return _nan, REWARD_NULL
+    if isinstance(value, bool):
+        return float(value), REWARD_BOOL
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            return _nan, REWARD_NOT_FINITE
+        return (number, REWARD_NUMBER) if math.isfinite(number) else (_nan, REWARD_NOT_FINITE)
+    return _nan, REWARD_OTHER
+
+
+_Counts = tuple[int, int, int, int]
+_NO_ITEMS: _Counts = (0, 0, 0, 0)
+_KNOWN_SHAPES: dict[tuple[Any, ...], _Counts] = {}  # short outputs come in few shapes
+
+
+def _counts(output: Any) -> _Counts:
+    """Items, tool calls, turns and the kind of the last item."""
+    if not output:
+        return _NO_ITEMS
+    if len(output) == 1 and type(output[0]) is not list:
+        return _counts_of_one(output[0].type, output[0].role)
+    try:
+        key = tuple([(item.type, item.role) for item in output])
+    except AttributeError:  # a list of lists
+        key = tuple([(item.type, item.role) for item in flat(output)])
+    known = _KNOWN_SHAPES.get(key)
+    if known is None:
+        known = _counted(tuple([kind_of(*one) for one in key]))
+        if len(key) <= 8 and len(_KNOWN_SHAPES) < 10_000:
+            _KNOWN_SHAPES[key] = known
+    return known
+
+
+@lru_cache(maxsize=1000)
+def _counts_of_one(item_type: str | None, role: str | None) -> _Counts:
+    return _counted((kind_of(item_type, role),))
+
+
+def _counted(kinds: tuple[str, ...]) -> _Counts:
+    """A turn is a run of items that the model made without being answered in between."""
+    n_calls = n_turns = 0
+    in_turn = False
+    for kind in kinds:
+        by_model = kind in ("message", "reasoning", "call")
+        n_calls += kind == "call"
+        n_turns += by_model and not in_turn
+        in_turn = by_model
+    return len(kinds), n_calls, n_turns, _LAST[kinds[-1]] if kinds else 0

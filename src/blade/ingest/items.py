@@ -1,0 +1,269 @@
+"""Turn one rollout row into its ordered steps as plain data, with the standard library alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+Told = dict[str, Any]  # the fields of a `Step`, by name
+NOTHING = object()  # unlike None, which is a value of JSON
+
+_MAX_DIGITS = 4000
+CALLS = frozenset(
+    "function_call tool_call tool_use mcp_call mcp_list_tools mcp_approval_request file_search_call "
+    "web_search_call computer_call image_generation_call code_interpreter_call local_shell_call "
+    "custom_tool_call".split()
+)
+_HOSTED = CALLS - set(
+    "function_call tool_call tool_use computer_call local_shell_call custom_tool_call".split()
+)
+_ROLES = {"user": "user", "system": "system", "developer": "system", "tool": "result", "assistant": "message"}
+
+
+@lru_cache(maxsize=1000)
+def kind_of(item_type: str | None, role: str | None) -> str:
+    """Our word for an output item: message, user, system, reasoning, call, result or other."""
+    if item_type in CALLS:
+        return "call"
+    if item_type == "reasoning":
+        return "reasoning"
+    if item_type is not None and (item_type.endswith("_output") or item_type == "tool_result"):
+        return "result"
+    if item_type not in (None, "message"):
+        return "other"
+    return _ROLES.get(role or "", "message" if item_type == "message" else "other")
+
+
+def flat(output: Iterable[Any] | None) -> list[Any]:
+    """Output items in order; one environment writes a list of lists, one list per step."""
+    found: list[Any] = []
+    for item in output or ():
+        if isinstance(item, list):
+            found.extend(item)
+        else:
+            found.append(item)
+    return found
+
+
+# Where some environments keep the trajectory when `response.output` is empty, in order of preference.
+_NESTED = (
+    ("result", "messages"),
+    ("result", "trajectory"),
+    ("delegated_response", "response", "output"),
+    ("trajectory",),
+    ("verifier_metadata", "osworld_steps"),
+    ("subagent_trajectories",),
+    ("messages",),
+)
+NESTED_KEYS = frozenset(path[0] for path in _NESTED)
+_LONG = 1000  # characters that cannot be prose if they have no space
+_BASE64 = re.compile(rf'"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{{{_LONG},}}={{0,2}}"')
+_THINK = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
+
+
+def steps_of(row: Mapping[str, Any]) -> tuple[list[Told], str]:
+    """The steps of a row as plain data, and the field they were read from."""
+    response = row.get("response")
+    output = response.get("output") if isinstance(response, Mapping) else None
+    if isinstance(output, str):
+        output = [{"type": "message", "role": "assistant", "content": output}]
+    items, source = flat(output if isinstance(output, list) else None), "response.output"
+    if not items:
+        items, source = _nested(row)
+    found = [step for item in items for step in _of_item(item)]
+    for index, step in enumerate(found):
+        step["index"] = index
+    _match(found)
+    return found, source
+
+
+def _match(steps: list[Told]) -> None:
+    """Give each result to the first open call of its id that stands before it."""
+    waiting: dict[str, list[Told]] = {}
+    for step in steps:
+        if not step["call_id"]:
+            continue
+        if step["kind"] == "call":
+            step["answered"] = False
+            waiting.setdefault(step["call_id"], []).append(step)
+        elif step["kind"] == "result" and waiting.get(step["call_id"]):
+            waiting[step["call_id"]].pop(0)["answered"] = True
+
+
+def _told(kind: str, text: str, **others: Any) -> Told:
+    return {"index": 0, "kind": kind, "text": text, "call_id": None, **others}
+
+
+def _nested(row: Mapping[str, Any]) -> tuple[list[Any], str]:
+    for path in _NESTED:
+        value: Any = row
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping):  # one trajectory per agent
+            value = list(value.values()) if path == ("subagent_trajectories",) else None
+        if isinstance(value, list) and value:
+            return flat(map(_unfolded, value)), ".".join(path)
+    return [], "response.output"
+
+
+def _unfolded(entry: Any) -> Any:
+    """The items of an entry that is itself a trajectory, or the entry."""
+    if isinstance(entry, Mapping) and not {"role", "type"} & entry.keys():
+        for key in ("messages", "trajectory", "output", "steps"):
+            if isinstance(entry.get(key), list):
+                return entry[key]
+    return entry
+
+
+def _of_item(item: Any) -> Iterable[Told]:
+    """The step of an output item; a chat message with tool calls is several."""
+    if not isinstance(item, Mapping):
+        yield _told("other", text_of(item))
+        return
+    calls = [call for call in _listed(item.get("tool_calls")) if isinstance(call, Mapping)]
+    kind = kind_of(_str(item.get("type")), _str(item.get("role")))
+    if kind == "call":
+        yield _call(item)
+    elif kind == "result":
+        yield from _results(item)
+    elif kind == "reasoning":
+        parts = [*_listed(item.get("summary")), *_listed(item.get("content"))]
+        yield _told("reasoning", "\n".join(filter(None, map(text_of, parts))))
+    elif kind == "other":
+        yield _told("other", text_of(dict(item)))
+    else:
+        text, thought = _without_thinking(text_of(item.get("content", item.get("text"))))
+        thought = "\n".join(filter(None, (text_of(item.get("reasoning_content")), thought)))
+        if text or thought or not calls:
+            yield _told(kind, text, reasoning=thought, tokens=_n_tokens(item))
+    for call in calls:  # of the model, or of a simulated user: then the model is not to blame for it
+        yield {**_call(call), "kind": kind if kind in ("user", "system") else "call"}
+
+
+def _results(item: Mapping[str, Any]) -> Iterable[Told]:
+    """The result of a call; one message of a chat may carry several."""
+    several = [one for one in _listed(item.get("tool_messages")) if isinstance(one, Mapping)]
+    for one in several or [item]:
+        told = _str(one.get("call_id") or one.get("tool_call_id"))
+        by_id = one.get("id") if one.get("role") == "tool" else None  # in chats it may be the id of the call
+        text = text_of(one.get("output", one.get("content")))
+        yield _told("result", text, call_id=told or _str(by_id), failed=_failed(one))
+
+
+def _call(item: Mapping[str, Any]) -> Told:
+    inner = item.get("function")
+    function: Mapping[str, Any] = inner if isinstance(inner, Mapping) else item
+    arguments = text_of(function.get("arguments", function.get("input", function.get("action"))))
+    name = _str(function.get("name")) or _str(item.get("type"))
+    if item.get("type") in _HOSTED:  # its result, if any, stands in the same item
+        text = "\n".join(filter(None, (arguments, text_of(item.get("output", item.get("outputs"))))))
+        return _told("call", text, tool=name, arguments=arguments, failed=_failed(item))
+    call_id = _str(item.get("call_id") or item.get("id"))
+    return _told("call", arguments, tool=name, arguments=arguments, call_id=call_id)
+
+
+def text_of(value: Any) -> str:
+    """Text of content in any of its shapes: a string, parts with a text, or JSON for all else."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return "[image]" if value.startswith("data:image/") else value
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(part, Mapping) and "type" in part for part in value)
+    ):
+        return "\n".join(filter(None, map(_part_text, value)))
+    if isinstance(value, Mapping) and isinstance(value.get("text"), str):
+        return str(value["text"])
+    if isinstance(value, Mapping) and ("image" in str(value.get("type")) or "image_url" in value):
+        return "[image]"  # a data URL of megabytes says nothing to a reader
+    return _readable(value) if value != [] else ""
+
+
+def _readable(value: Any) -> str:
+    """Compact JSON; images and the like inside it are not dumped."""
+    text = _compact(value)
+    if len(text) <= _LONG:
+        return text
+    return _BASE64.sub(lambda hit: f'"[{len(hit[0]) - 2:,} characters of base64]"', text)
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    for key in ("text", "refusal", "output"):
+        if isinstance(part.get(key), str):
+            return str(part[key])
+    return text_of(part)
+
+
+def _without_thinking(text: str) -> tuple[str, str]:
+    """Text without its `<think>` spans, and the spans; a lone closing tag ends a span from the start."""
+    if "<think>" not in text and "</think>" in text:
+        thought, _, rest = text.partition("</think>")
+        return rest.strip(), thought.strip()
+    if "<think>" not in text:
+        return text, ""
+    thoughts = "\n".join(match.strip() for match in _THINK.findall(text))
+    return _THINK.sub("", text).strip(), thoughts
+
+
+def _failed(item: Mapping[str, Any]) -> bool | None:
+    """Does the item itself say that it failed; most say nothing."""
+    for key in ("is_error", "error"):
+        if isinstance(item.get(key), bool):
+            return bool(item[key])
+    if item.get("error"):
+        return True
+    return True if item.get("status") in ("failed", "incomplete", "error") else None
+
+
+def _n_tokens(item: Mapping[str, Any]) -> int | None:
+    ids = item.get("generation_token_ids")
+    return len(ids) if isinstance(ids, list) else None
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _str(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def parsed(line: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    """The object in a line, NaN and Infinity allowed; or the reason why there is none."""
+    try:
+        row = json.loads(line, parse_int=integer)
+    except (ValueError, RecursionError) as error:
+        text = str(error) if isinstance(error, ValueError) else "too deeply nested"
+        return None, f"not JSON: {text}"
+    if not isinstance(row, dict):
+        word = {list: "array", str: "string", bool: "boolean", type(None): "null"}.get(type(row), "number")
+        return None, f"a JSON {word}, not an object"
+    return row, None
+
+
+def integer(digits: str) -> int | str:
+    """A whole number; as text if it is longer than the interpreter turns into one."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else digits
+
+
+def value_at(row: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path, NOTHING if there is none; a key that holds dots itself is tried first."""
+    if path in row:
+        return row[path]
+    head, _, rest = path.partition(".")
+    inner = row.get(head)
+    return value_at(inner, rest) if rest and isinstance(inner, Mapping) else NOTHING
+
+
+def quotable(value: Any) -> str:
+    """A value as it is quoted: a string as it is, all else as compact JSON."""
+    return value if isinstance(value, str) else _compact(value)

@@ -1,0 +1,77 @@
+"""Open single rows of a run: as traces to read, and as quotations to cite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from blade.ingest import trace
+from blade.ingest.assemble import Assembled
+from blade.ingest.items import NOTHING, parsed, quotable, value_at
+from blade.ingest.rows import Indexed
+from blade.model import Evidence, Rollout, Trace
+
+_QUOTE = 200  # characters of a quotation
+
+
+def row(run: Assembled, position: int) -> dict[str, Any]:
+    """The row at a position of `Rollouts`, as parsed JSON."""
+    line = run.rows.row_bytes(int(run.rollouts.row_id[position]))
+    return parsed(line.removeprefix(b"\xef\xbb\xbf"))[0] or {}
+
+
+def quoter(run: Assembled) -> Callable[[int, str], Evidence | None]:
+    """A function that quotes a field of the row at a position; None if the row has no such field."""
+
+    def quote(position: int, field: str) -> Evidence | None:
+        value = value_at(row(run, position), field)
+        text = quotable(value)[:_QUOTE] if value is not NOTHING else ""
+        key = run.rollouts.task_keys[int(run.rollouts.task[position])]
+        repeat = int(run.rollouts.repeat[position])
+        return Evidence(run.rollouts.run, key, repeat, field=field, quote=text) if text else None
+
+    return quote
+
+
+def positions(run: Assembled, task: str, repeat: int | None) -> list[int]:
+    """The rows of a task, given by key or by name, or of one of its repeats."""
+    rollouts = run.rollouts
+    code = rollouts.task_keys.index(task) if task in rollouts.task_keys else -1
+    if code < 0 and task in rollouts.task_names:
+        code = rollouts.task_names.index(task)
+    chosen = rollouts.task == code
+    if repeat is not None:
+        chosen &= rollouts.repeat == repeat
+    return [int(position) for position in np.flatnonzero(chosen)]
+
+
+def traced(run: Assembled, position: int) -> Trace:
+    """The rollout at a position with its steps."""
+    rollouts = run.rollouts
+    data = row(run, position)
+    steps, source = trace.steps(data)
+    index, local = run.rows.place(int(rollouts.row_id[position]))
+    task = int(rollouts.task[position])
+    reward = float(rollouts.reward[position])
+    rollout = Rollout(
+        rollouts.run,
+        rollouts.task_keys[task],
+        rollouts.task_names[task],
+        int(rollouts.repeat[position]),
+        None if np.isnan(reward) else reward,
+        str(index.path),
+        int(index.lines()[local]),
+    )
+    return Trace(rollout, tuple(steps), source, data)
+
+
+def holds_rollouts(index: Indexed) -> bool:
+    """Does any row of the source have a request, a response or a reward."""
+    told = (
+        (index.numbers("reward_kind") > 0)
+        | (index.numbers("n_items") > 0)
+        | (index.numbers("prompt_hash") > 0)
+    )
+    return bool(told.any())
