@@ -1,0 +1,1 @@
+"""Keep what was observed: columns and byte offsets into the untouched source."""

@@ -1,0 +1,149 @@
+"""Where indexes are kept, how large they are, and how they are emptied."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+from blade import __version__
+
+LAYOUT = "2"  # of the files of an index; another number means: build anew
+MADE_BY = f"{LAYOUT}/{__version__}"
+_FOLDER = "indexes"
+_KEY = re.compile(r"[0-9a-f]{24}")  # all we ever write or delete are folders of such names in that folder
+
+
+class Unwritable(Exception):
+    """A folder cannot hold an index: full, read-only, denied, gone."""
+
+
+@contextlib.contextmanager
+def writing() -> Iterator[None]:
+    """What fails in here is the cache, not the source."""
+    try:
+        yield
+    except OSError as error:
+        raise Unwritable(error.strerror or str(error)) from error
+
+
+def root() -> Path:
+    """The cache folder: `BLADE_CACHE_DIR`, else the user's cache."""
+    given = os.environ.get("BLADE_CACHE_DIR")
+    try:
+        if given:
+            return Path(given).expanduser()
+        base = os.environ.get("XDG_CACHE_HOME")
+        return (Path(base) if base else Path("~/.cache").expanduser()) / "blade"
+    except RuntimeError:  # a user without a home, as containers have them
+        return Path(tempfile.gettempdir()) / f"blade-cache-{os.getuid()}"
+
+
+def folder_for(source: Path) -> Path:
+    """The folder of the index of `source`, which need not exist."""
+    key = blake2b(os.fsencode(source.absolute()), digest_size=12).hexdigest()
+    return root() / _FOLDER / key
+
+
+@contextlib.contextmanager
+def temporary() -> Iterator[Path]:
+    """A folder for when the cache cannot be written; an index that is open outlives it."""
+    with writing():
+        folder = Path(tempfile.mkdtemp(prefix="blade-index-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the folder alone; the lock goes with the process and its workers, however they end."""
+    with writing():
+        handle = _lock(folder, waiting)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(folder: Path, waiting: Callable[[], None]) -> int:
+    path = folder / "lock"
+    for _ in range(10):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            continue
+        if not _acquired(handle):
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        os.close(handle)  # someone emptied the cache while we waited
+    raise Unwritable("another process removes the folder again and again")
+
+
+def _acquired(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks: files are still replaced whole
+    return True
+
+
+def _folders() -> list[Path]:
+    """The folders of indexes."""
+    try:
+        with os.scandir(root() / _FOLDER) as found:
+            return [Path(e.path) for e in found if _KEY.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def size() -> tuple[int, int]:
+    """Bytes and indexes in the cache."""
+    total, folders = 0, _folders()
+    for path in (path for folder in folders for path in folder.rglob("*")):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total, len(folders)
+
+
+def clean() -> tuple[int, int]:
+    """Empty the cache but for what another process is just writing; what was freed."""
+    before = size()
+    for folder in _folders():
+        with contextlib.suppress(OSError):
+            handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                if _acquired(handle):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)
+    with contextlib.suppress(OSError):
+        (root() / _FOLDER).rmdir()
+    after = size()
+    return before[0] - after[0], before[1] - after[1]
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
