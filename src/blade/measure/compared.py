@@ -1,0 +1,250 @@
+"""Turn the numbers an evaluation reported into ours beside them, and why they differ."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from blade import stats
+from blade.measure.outcomes import sorted_within_tasks
+from blade.measure.scoring import Scoring
+from blade.model import Compared, Coverage, ReportedNumber, Rollouts
+
+if TYPE_CHECKING:
+    from blade.model import Floats, Ints
+
+RELATIVE = 1e-9
+AGREES = "agrees"
+NOT_RECOMPUTED = "not recomputed: BLADE has no definition of this name"
+UNEXPLAINED = (
+    "differs, not explained by masked, failed or duplicate rows: "
+    "the file may be stale or computed on other rows"
+)
+NULLS_LEFT_OUT = "rows without a usable reward are left out there and count as 0 here"
+STATISTIC = re.compile(r"(mean|max|min|median|std)/(.+)")
+PASS_AT = re.compile(r"pass@(\d{1,6})(?:\[avg-of-(\d{1,6})\])?/([^/]+)(?:/(std_dev|std_err)_across_runs)?")
+USAGE = ("input_tokens", "output_tokens", "total_tokens", "reasoning_tokens", "cost_usd")
+
+
+@dataclass(frozen=True)
+class Table:
+    """One column over a choice of rows, by task; rows without a value are left out, as Gym does."""
+
+    values: Floats
+    starts: Ints
+    n: Ints
+
+    def first(self, k: int) -> Floats:
+        """The values of the first k rows of each task, nan where it has fewer."""
+        place = self.starts[:, None] + np.arange(k)
+        within = np.arange(k) < self.n[:, None]
+        return np.where(within, self.values[np.where(within, place, 0)], np.nan)
+
+
+Formula = Callable[[Table], float]
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What a reported number is held against."""
+
+    rollouts: Rollouts
+    coverage: Coverage
+    scoring: Scoring
+    choices: tuple[tuple[str, Ints], ...]  # what to say if the number agrees on these rows
+    counts: dict[str, int]
+
+
+def compared(
+    run: str, reported: Sequence[ReportedNumber], rollouts: Rollouts, coverage: Coverage, scoring: Scoring
+) -> Iterator[Compared]:
+    """Each reported number beside ours; where Gym defines it otherwise, its formula on our rows decides."""
+    choices = tuple(_row_choices(rollouts, scoring))
+    us = Ours(rollouts, coverage, scoring, choices, _counts(rollouts, coverage, scoring))
+    for number in reported:
+        ours, why = _explained_count(number, us) if number.name in us.counts else _explained(number, us)
+        yield Compared(run, number.file, number.name, number.value, ours, why)
+
+
+def _explained(number: ReportedNumber, us: Ours) -> tuple[float | None, str]:
+    found = _definition(number.name, us.rollouts)
+    if found is None or not us.scoring.rows.size:
+        return None, NOT_RECOMPUTED if found is None else "not recomputed: no scored row"
+    column, formula, what = found
+    ours = _our_closest(number.name, column, us)
+    if _equal(number.value, ours):
+        return ours, AGREES
+    if ours is not None and _equal(number.value, 100 * ours):
+        return ours, f"{AGREES}: reported in percent"
+    otherwise = "" if ours is None else NULLS_LEFT_OUT
+    for rows, positions in us.choices:
+        theirs = formula(_table(column, positions, us.rollouts))
+        if ours is None and not math.isnan(theirs):
+            ours = theirs
+        if _equal(number.value, theirs):
+            reasons = ", ".join(reason for reason in (what, rows) if reason) or otherwise
+            return ours, f"{AGREES}: {reasons}" if reasons else AGREES
+    return ours, _unexplained(us.coverage)
+
+
+def _equal(a: float, b: float | None) -> bool:
+    return b is not None and math.isclose(a, b, rel_tol=RELATIVE, abs_tol=1e-12)
+
+
+def _unexplained(coverage: Coverage) -> str:
+    gone = coverage.identical_duplicates + coverage.superseded
+    return UNEXPLAINED + (f"; {gone:,} duplicate or superseded rows are left out here" if gone else "")
+
+
+def _row_choices(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, Ints]]:
+    """Which rows another tool may have counted, the likeliest first."""
+    yield "", scoring.rows
+    if rollouts.masked.any():
+        yield "with the masked rows", np.arange(rollouts.task.size)
+    if rollouts.copies.any():
+        yield "with the identical duplicates", np.repeat(scoring.rows, 1 + rollouts.copies[scoring.rows])
+    same = (rollouts.task[1:] == rollouts.task[:-1]) & (rollouts.repeat[1:] == rollouts.repeat[:-1])
+    if same.any():
+        for which, kept in (("first", ~np.r_[False, same]), ("last", ~np.r_[same, False])):
+            of_key = f"the {which} row of each duplicate key"
+            yield f"with {of_key}", np.flatnonzero(kept & ~rollouts.masked)
+            if rollouts.masked.any():
+                yield f"with the masked rows and {of_key}", np.flatnonzero(kept)
+
+
+def _table(column: Floats, positions: Ints, rollouts: Rollouts) -> Table:
+    kept = positions[np.isfinite(column[positions])]
+    task = rollouts.task[kept]
+    starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]]) if task.size else np.zeros(0, np.int64)
+    return Table(column[kept], starts, np.diff(np.r_[starts, task.size]))
+
+
+def _column(name: str, rollouts: Rollouts) -> Floats | None:
+    if name == "reward":
+        return rollouts.reward
+    if name in USAGE:
+        values: Floats = getattr(rollouts, name)
+        return values if np.isfinite(values).any() else None
+    field = rollouts.fields.get(name)
+    return field.number if field is not None and np.isfinite(field.number).any() else None
+
+
+def _definition(name: str, rollouts: Rollouts) -> tuple[Floats, Formula, str] | None:
+    """The column a name is about, Gym's formula for it, and how that differs from ours in words."""
+    if match := STATISTIC.fullmatch(name):
+        statistic = match[1]
+        column = _column(match[2], rollouts)
+        return None if column is None else (column, lambda table: _statistic(statistic, table.values), "")
+    if not (match := PASS_AT.fullmatch(name)):
+        return None
+    k, first, spread = int(match[1]), match[2], match[4]
+    column = rollouts.reward if match[3] == "accuracy" else _column(match[3], rollouts)
+    if column is None or k < 1 or (first is None and spread) or (first is not None and k != 1):
+        return None
+    if first is None:
+        usable = column[np.isfinite(column)]
+        is_binary = bool(np.all((usable == 0) | (usable == 1)))
+        what = "in percent" if is_binary else f"best of the first {k} rows of each task, in percent"
+        return column, lambda table: _gym_pass_at(table, k), what
+    j = int(first)
+    if j < 1:
+        return None
+    if spread:
+        root = math.sqrt(j) if spread == "std_err" else 1.0
+        return column, lambda table: _across_runs(table, j) / root, "spread of repeat means, in percent"
+    what = f"mean of the first {j} rows of each task, in percent"
+    return column, lambda table: _gym_average(table, j), what
+
+
+def _statistic(statistic: str, values: Floats) -> float:
+    if not values.size:
+        return math.nan
+    if statistic == "std":
+        # A group of one row has no spread; Gym then writes 0.
+        return float(values.std(ddof=1)) if values.size > 1 else 0.0
+    return float(getattr(np, statistic)(values))
+
+
+def _gym_pass_at(table: Table, k: int) -> float:
+    """GYM_ARTIFACTS 3.7: unbiased for tasks whose values are 0 and 1, else the best of the first k."""
+    has_k = table.n >= k
+    if not has_k.any():
+        return math.nan
+    is_binary = np.minimum.reduceat((table.values == 0) | (table.values == 1), table.starts)
+    c = np.add.reduceat((table.values == 1).astype(np.int64), table.starts)
+    best = np.full(table.n.size, np.nan)
+    best[has_k] = table.first(k)[has_k].max(axis=1)
+    by_task = np.where(is_binary, stats.pass_at_k(table.n, c, k), best)
+    return 100 * float(by_task[has_k].mean())
+
+
+def _gym_average(table: Table, k: int) -> float:
+    if not table.n.size:
+        return math.nan
+    return 100 * float(np.nanmean(table.first(min(k, int(table.n.max()))), axis=1).mean())
+
+
+def _across_runs(table: Table, k: int) -> float:
+    """Sample standard deviation of the mean over tasks at each of the first k places."""
+    if k < 2 or not table.n.size or table.n.max() < k:
+        return math.nan
+    return 100 * float(np.nanmean(table.first(k), axis=0).std(ddof=1))
+
+
+def _our_closest(name: str, column: Floats, us: Ours) -> float | None:
+    """The measure of ours that asks the same question; None where Gym's own definition is all there is."""
+    scoring = us.scoring
+    if column is not us.rollouts.reward:
+        return None
+    if name == "mean/reward":
+        return float(scoring.row_reward.mean())
+    match = PASS_AT.fullmatch(name)
+    if match is None or match[4]:
+        return None
+    if match[2]:
+        return float(scoring.task_rewards.mean())
+    # For rewards of 0 and 1 the best of k is pass@k.
+    rising = sorted_within_tasks(scoring)
+    values = stats.best_of_k_by_task(rising, scoring.starts, scoring.n, int(match[1]))
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if values.size else None
+
+
+def _counts(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> dict[str, int]:
+    n_tasks = int(np.count_nonzero(np.diff(rollouts.task, prepend=-1)))
+    return {
+        "num_rollouts": rollouts.task.size,
+        "num_samples": rollouts.task.size,
+        "num_tasks": n_tasks,
+        "num_repeats": coverage.repeats,
+        "expected_num_rollouts": coverage.expected,
+        "missing_num_rollouts": coverage.failed + coverage.lost,
+        "coverage/measured_rollouts": scoring.rows.size,
+        "coverage/masked_rollouts": int(rollouts.masked.sum()),
+        "coverage/measured_tasks": scoring.n.size,
+        "coverage/fully_masked_tasks": n_tasks - scoring.n.size,
+    }
+
+
+def _explained_count(number: ReportedNumber, us: Ours) -> tuple[float, str]:
+    ours, coverage = us.counts[number.name], us.coverage
+    if number.value == ours:
+        return ours, AGREES
+    identical, superseded = coverage.identical_duplicates, coverage.superseded
+    others = {
+        "with the identical duplicates": ours + identical,
+        "with the superseded attempts": ours + superseded,
+        "with the identical duplicates and superseded attempts": ours + identical + superseded,
+        "without the surplus rows of duplicate keys": ours - (coverage.duplicates - identical),
+        "with the failed rows": ours + coverage.failed,
+    }
+    if "rollouts" in number.name or "samples" in number.name:
+        for why, value in others.items():
+            if number.value == value:
+                return ours, f"{AGREES}: {why}"
+    return ours, _unexplained(coverage)

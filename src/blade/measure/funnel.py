@@ -1,0 +1,110 @@
+"""Turn the rows of a run into how many rollouts reached each stage of the workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from blade.measure.scoring import Scoring
+from blade.model import LAST_KINDS, Benchmark, Column, Coverage, Funnel, FunnelStage, Rollouts, Stage
+
+if TYPE_CHECKING:
+    from blade.model import Bools
+
+MESSAGE, USER, RESULT = (LAST_KINDS.index(kind) for kind in ("message", "user", "result"))
+ABSENT, NULL, BOOL, NUMBER, TEXT = range(5)
+
+# What a stage of `blade.toml` may name besides the fields of the rows.
+ATTRIBUTES = (
+    "reward", "masked", "n_items", "n_calls", "n_turns", "last_kind", "truncated", "errored", "timed_out",
+    "input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "cost_usd", "wall_s",
+)  # fmt: skip
+
+
+def funnel(rollouts: Rollouts, coverage: Coverage, scoring: Scoring, benchmark: Benchmark) -> Funnel:
+    """Count each stage on its own over all expected rollouts: no stage presumes the one before it."""
+    source = "blade.toml" if benchmark.stages else "inferred"
+    unknown = [stage.field for stage in benchmark.stages if not _is_known(rollouts, stage)]
+    if unknown:
+        source += f" (no row has: {', '.join(unknown)})"
+    if benchmark.stages:
+        reached = _declared(rollouts, benchmark.stages)
+    else:
+        reached = _inferred(rollouts, scoring)
+    stages = tuple(FunnelStage(name, _keys(rollouts, rows), coverage.expected) for name, rows in reached)
+    return Funnel(rollouts.run, source, stages)
+
+
+def _inferred(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, Bools]]:
+    yield "started", np.ones(rollouts.task.size, np.bool_)
+    yield "produced output", rollouts.n_items > 0
+    calls = rollouts.n_calls > 0
+    if calls.any():
+        yield "called a tool", calls
+    passed = np.zeros(rollouts.task.size, np.bool_)
+    passed[scoring.rows] = scoring.row_passed
+    is_cut = rollouts.truncated | rollouts.errored | rollouts.timed_out
+    yield "finished", np.isin(rollouts.last_kind, _endings(rollouts, passed)) & ~is_cut
+    has_number = np.isfinite(rollouts.reward)
+    verdict = rollouts.fields.get("reward")
+    yield "reached the verifier", has_number if verdict is None else has_number | (verdict.kind != ABSENT)
+    yield "scored", has_number & ~rollouts.masked
+    if scoring.has_pass_rate:
+        yield "passed", passed
+
+
+def _endings(rollouts: Rollouts, passed: Bools) -> list[int]:
+    """The last items of a finished rollout: the model's answer or the word of a simulated user after it,
+    and a tool result where submitting is a call, as rows that pass with one show."""
+    submits = bool(np.any(rollouts.last_kind[passed] == RESULT))
+    return [MESSAGE, USER, RESULT] if submits else [MESSAGE, USER]
+
+
+def _declared(rollouts: Rollouts, stages: tuple[Stage, ...]) -> Iterator[tuple[str, Bools]]:
+    for stage in stages:
+        if stage.field in rollouts.fields:
+            yield stage.name, _holds(rollouts.fields[stage.field], stage)
+        elif stage.field in ATTRIBUTES:
+            yield stage.name, _holds(_as_column(rollouts, stage.field), stage)
+
+
+def _is_known(rollouts: Rollouts, stage: Stage) -> bool:
+    return stage.field in rollouts.fields or stage.field in ATTRIBUTES
+
+
+def _holds(column: Column, stage: Stage) -> Bools:
+    """Where the field is what the stage asks for; a stage that asks for nothing asks for presence."""
+    there = column.kind > NULL
+    holds = there if stage.present is None or stage.present else ~there
+    if stage.at_least is not None:
+        holds = holds & (column.number >= stage.at_least)  # nan compares false
+    if isinstance(stage.equals, str):
+        code = column.texts.index(stage.equals) if stage.equals in column.texts else -2
+        holds = holds & (column.kind == TEXT) & (column.code == code)
+    elif isinstance(stage.equals, int | float):
+        holds = holds & (column.number == stage.equals)
+    elif stage.equals is not None:
+        holds = np.zeros_like(holds)  # lists and tables have no column to compare with
+    return holds
+
+
+def _as_column(rollouts: Rollouts, name: str) -> Column:
+    values = np.asarray(getattr(rollouts, name))
+    n = values.size
+    hashes = np.zeros(n, np.uint64)
+    if name == "last_kind":
+        nan = np.full(n, np.nan)
+        return Column(np.full(n, TEXT, np.uint8), nan, values.astype(np.int32), LAST_KINDS, hashes)
+    number = values.astype(np.float64)
+    kind = np.where(np.isnan(number), ABSENT, NUMBER).astype(np.uint8)
+    return Column(kind, number, np.full(n, -1, np.int32), (), hashes)
+
+
+def _keys(rollouts: Rollouts, rows: Bools) -> int:
+    """How many (task, repeat) keys have a row that holds: surplus rows of a key count once."""
+    task, repeat = rollouts.task[rows], rollouts.repeat[rows]
+    if task.size == 0:
+        return 0
+    return 1 + int(np.count_nonzero((task[1:] != task[:-1]) | (repeat[1:] != repeat[:-1])))

@@ -1,0 +1,248 @@
+"""Turn counts about the evaluation itself into flags that a reader of the score must know."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blade import stats
+from blade.measure.outcomes import missing_bounds
+from blade.measure.scoring import TOLERANCE, Scoring
+from blade.model import LAST_KINDS, Coverage, Evidence, Health, Level, RewardKind, Rollouts
+
+if TYPE_CHECKING:
+    from blade.model import Bools, Floats, Ints
+
+Quote = Callable[[int, str], Evidence | None]  # a position in `Rollouts` and a field of its row
+
+QUOTES = 3  # rows quoted for a flag
+IN_NO_MEAN = "they are in no mean"
+MANY = 0.05  # share from which a fault of single rows is a fault of the evaluation
+CALL, REASONING = LAST_KINDS.index("call"), LAST_KINDS.index("reasoning")
+
+
+def health(
+    rollouts: Rollouts, coverage: Coverage, scoring: Scoring, quote: Quote | None = None
+) -> Iterator[Health]:
+    """The flags of one run; `quote` opens a row for evidence."""
+    page = _Page(rollouts, coverage, scoring, quote)
+    yield from page.coverage_flags()
+    yield from page.duplicate_flags()
+    yield from page.reward_flags()
+    yield from page.output_flags()
+    yield from page.ending_flags()
+    yield from page.repeat_flags()
+
+
+def share(part: int, whole: int) -> str:
+    """`3 of 40 rows (7.5%)`; 0% and 100% stand only where they are exact."""
+    if not whole:
+        return f"{part:,} of 0 rows"
+    percent = f"{100 * part / whole:.1f}%"
+    if part in (0, whole):
+        percent = percent.replace(".0", "")
+    elif percent in ("0.0%", "100.0%"):
+        percent = "<0.1%" if part < whole / 2 else ">99.9%"
+    return f"{part:,} of {whole:,} rows ({percent})"
+
+
+def _standard_error(means: Floats) -> float:
+    """Of the mean over tasks; where all tasks pass or all fail, a quarter of the 95% interval's width."""
+    spread = float(means.std(ddof=1)) if means.size > 1 else 0.0
+    if spread:
+        return spread / math.sqrt(means.size)
+    interval = stats.mean_interval(means)
+    return (interval.high - interval.low) / 4 if interval else 0.0
+
+
+class _Page:
+    """What all flags of a run look at."""
+
+    def __init__(self, rollouts: Rollouts, coverage: Coverage, scoring: Scoring, quote: Quote | None) -> None:
+        self.rollouts, self.coverage, self.scoring, self.quote = rollouts, coverage, scoring, quote
+        self.n_rows = scoring.rows.size  # rows that count
+        self.failed = ~scoring.row_passed if scoring.has_pass_rate else scoring.row_reward <= TOLERANCE
+
+    def flag(
+        self, flag: str, level: Level, text: str, part: float, whole: int, evidence: Iterable[Evidence] = ()
+    ) -> Health:
+        value = part / whole if whole else None
+        return Health(self.rollouts.run, flag, level, text, value, whole, None, tuple(evidence))
+
+    def quotes(self, positions: Any, field: str) -> Iterator[Evidence]:
+        """Up to three quotations of `field` from the rows at these positions."""
+        if self.quote is not None:
+            opened = (self.quote(int(position), field) for position in positions[: 4 * QUOTES])
+            yield from islice((found for found in opened if found is not None), QUOTES)
+
+    def counted(self, rows: Bools) -> Ints:
+        """The positions of those rows that count and for which `rows` holds."""
+        positions: Ints = self.scoring.rows[rows]
+        return positions
+
+    def coverage_flags(self) -> Iterator[Health]:
+        cover, run = self.coverage, self.rollouts.run
+        if cover.expected_from.startswith("inferred"):
+            text = f"Nothing lists the expected rollouts; {cover.expected:,} are {cover.expected_from}."
+            yield Health(run, "expected_inferred", Level.INFO, text, float(cover.expected), cover.expected)
+        if cover.lost:
+            text = f"{share(cover.lost, cover.expected)} are expected and left no trace; {IN_NO_MEAN}."
+            absent = (Evidence(run, task, repeat) for task, repeat in cover.lost_keys[:QUOTES])
+            yield self.flag("lost_rows", self.grave(cover.lost), text, cover.lost, cover.expected, absent)
+        if cover.failed:
+            text = f"{share(cover.failed, cover.expected)} are only in the failures file; {IN_NO_MEAN}."
+            yield self.flag("failed_rows", self.grave(cover.failed), text, cover.failed, cover.expected)
+        if cover.masked:
+            text = f"{share(cover.masked, cover.expected)} say their reward is no measurement; {IN_NO_MEAN}."
+            seen = self.quotes(np.flatnonzero(self.rollouts.masked), "mask_sample")
+            yield self.flag("masked_rows", self.grave(cover.masked), text, cover.masked, cover.expected, seen)
+        yield from self.missing_flags()
+        if cover.unexpected:
+            text = f"{cover.unexpected:,} keys of the rollouts file are not among the materialised inputs."
+            yield self.flag("unexpected_keys", Level.WARNING, text, cover.unexpected, cover.expected)
+
+    def grave(self, part: int) -> Level:
+        return Level.PROBLEM if part > MANY * self.coverage.expected else Level.WARNING
+
+    def missing_flags(self) -> Iterator[Health]:
+        """Whether it matters how the missing rows are counted (METHODS 1.1)."""
+        score, means = self.scoring.score, self.scoring.task_means
+        if score is None or not self.scoring.is_bounded or not self.coverage.missing_per_task.any():
+            return
+        as_fail = float(missing_bounds(self.coverage, self.scoring)[0].mean())
+        se = _standard_error(means)
+        if abs(score - as_fail) > se:
+            text = (
+                f"Missing rows matter: {self.scoring.score_name} is {score:.4f} over {means.size:,} tasks "
+                f"without them and {as_fail:.4f} with them as failures, "
+                f"more than one standard error ({se:.4f}) apart."
+            )
+            yield Health(
+                self.rollouts.run, "missing_rows_matter", Level.PROBLEM, text, score - as_fail, means.size
+            )
+
+    def duplicate_flags(self) -> Iterator[Health]:
+        cover, rollouts = self.coverage, self.rollouts
+        n_rows = rollouts.task.size
+        if cover.identical_duplicates:
+            text = f"{cover.identical_duplicates:,} rows repeat another row byte for byte; each is kept once."
+            yield self.flag("identical_duplicates", Level.INFO, text, cover.identical_duplicates, n_rows)
+        if cover.unnumbered_copies:
+            text = (
+                f"{cover.unnumbered_copies:,} rows without a repeat index repeat another row byte for byte; "
+                "they count as repeats."
+            )
+            yield self.flag("unnumbered_copies", Level.WARNING, text, cover.unnumbered_copies, n_rows)
+        if differing := cover.duplicates - cover.identical_duplicates:
+            text = (
+                f"{differing:,} rows share task and repeat with a row that differs "
+                f"({len(cover.duplicate_keys):,} keys); all of them enter the mean of their task."
+            )
+            same = (rollouts.task[1:] == rollouts.task[:-1]) & (rollouts.repeat[1:] == rollouts.repeat[:-1])
+            seen = self.quotes(np.flatnonzero(np.r_[same, False] | np.r_[False, same]), "reward")
+            yield self.flag("differing_duplicates", Level.WARNING, text, differing, n_rows, seen)
+        if cover.superseded:
+            text = f"{cover.superseded:,} rows were replaced by a later attempt of the same rollout."
+            yield self.flag("superseded_attempts", Level.INFO, text, cover.superseded, n_rows)
+
+    def reward_flags(self) -> Iterator[Health]:
+        scoring, reward = self.scoring, self.scoring.row_reward
+        unscored = int(np.count_nonzero(scoring.unscored))
+        if unscored:
+            text = f"{share(unscored, self.n_rows)} have no usable reward; they count as 0 and do not pass."
+            level = Level.PROBLEM if unscored > MANY * self.n_rows else Level.WARNING
+            seen = self.quotes(self.counted(scoring.unscored), "reward")
+            yield self.flag("unscored_rewards", level, text, unscored, self.n_rows, seen)
+        if unscored == self.n_rows:
+            return
+        quoted = self.quotes(self.counted(~scoring.unscored), "reward")
+        n = self.n_rows - unscored
+        value = float(reward[~scoring.unscored][0])
+        if scoring.reward_kind is RewardKind.CONSTANT:
+            if min(abs(value), abs(value - 1)) <= TOLERANCE:
+                text = f"All {n:,} rewards are {value:g}: nothing sets tasks apart; it may be a placeholder."
+                yield self.flag("constant_reward", Level.WARNING, text, value * n, n, quoted)
+            else:
+                text = f"All {n:,} rewards are {value:g}: a batch value copied to its rows is no pass rate."
+                yield self.flag("batch_copied_reward", Level.PROBLEM, text, value * n, n, quoted)
+        elif scoring.reward_kind is RewardKind.UNBOUNDED:
+            outside = ~scoring.unscored & ((reward < -TOLERANCE) | (reward > 1 + TOLERANCE))
+            text = f"Rewards run from {reward.min():g} to {reward.max():g}; " + (
+                f"a row passes at {scoring.threshold:g}, as asked."
+                if scoring.threshold_given
+                else "there is no pass rate until a pass threshold is given."
+            )
+            seen = self.quotes(self.counted(outside), "reward")
+            yield self.flag("unbounded_reward", Level.WARNING, text, int(outside.sum()), n, seen)
+        elif scoring.score_name == "mean_reward":
+            at_one = int(np.count_nonzero(reward >= 1 - TOLERANCE))
+            text = f"{share(at_one, self.n_rows)} reach a reward of 1: the score is the mean reward."
+            yield self.flag("graded_reward", Level.INFO, text, at_one, self.n_rows)
+
+    def output_flags(self) -> Iterator[Health]:
+        rollouts, scoring = self.rollouts, self.scoring
+        empty = rollouts.n_items[scoring.rows] <= 0
+        lost = empty & self.failed
+        errored = lost & rollouts.errored[scoring.rows]
+        silent = empty & ~errored  # those that carry an error have a flag of their own
+        if n_empty := int(np.count_nonzero(silent)):
+            n_lost = int(np.count_nonzero(silent & self.failed))
+            seen_as = f"{share(n_empty, self.n_rows)} have no output and no error"
+            text = f"{seen_as}; {n_lost:,} of them score nothing."
+            level = Level.PROBLEM if n_lost > MANY * self.n_rows else Level.WARNING
+            seen = self.quotes(self.counted(silent), "response.output")
+            yield self.flag("empty_outputs", level, text, n_empty, self.n_rows, seen)
+        if n_errored := int(np.count_nonzero(errored)):
+            text = (
+                f"{share(n_errored, self.n_rows)} carry an error, have no output and are scored as failures; "
+                f"{self.score_without(errored)}."
+            )
+            seen = self.quotes(self.counted(errored), "error")
+            yield self.flag("errored_scored_zero", Level.PROBLEM, text, n_errored, self.n_rows, seen)
+        passing = empty & scoring.row_passed
+        if n_passing := int(np.count_nonzero(passing)):
+            text = f"{share(n_passing, self.n_rows)} pass without any output: the verifier may pass anything."
+            seen = self.quotes(self.counted(passing), "response.output")
+            yield self.flag("passes_without_output", Level.PROBLEM, text, n_passing, self.n_rows, seen)
+
+    def score_without(self, rows: Bools) -> str:
+        scoring = self.scoring
+        n = np.add.reduceat((~rows).astype(np.int64), scoring.starts)
+        total = np.add.reduceat(np.where(rows, 0.0, scoring.row_score), scoring.starts)
+        means = total[n > 0] / n[n > 0]
+        if not means.size:
+            return "no row is left without them"
+        size = f"{means.size:,} tasks ({n.sum():,} rows)"
+        return f"without them {scoring.score_name} is {means.mean():.4f} over {size}"
+
+    def ending_flags(self) -> Iterator[Health]:
+        rollouts, scoring = self.rollouts, self.scoring
+        last, cut = rollouts.last_kind[scoring.rows], rollouts.truncated[scoring.rows]
+        endings = (
+            ("truncated_rows", cut, "hit their token limit", "response.incomplete_details"),
+            ("ended_on_call", last == CALL, "end on a tool call that nothing answers", "response.output"),
+            (
+                "ended_on_reasoning",
+                last == REASONING,
+                "end on reasoning, not an answer",
+                "response.output",
+            ),
+        )
+        for name, rows, what, field in endings:
+            if n := int(np.count_nonzero(rows)):
+                text = f"{share(n, self.n_rows)} {what}"
+                if scoring.has_pass_rate:
+                    text += f"; {int(np.count_nonzero(rows & scoring.row_passed)):,} of them pass"
+                level = Level.WARNING if n > MANY * self.n_rows else Level.INFO
+                seen = self.quotes(self.counted(rows), field)
+                yield self.flag(name, level, f"{text}.", n, self.n_rows, seen)
+
+    def repeat_flags(self) -> Iterator[Health]:
+        n_tasks = self.scoring.n.size
+        if n_tasks and self.scoring.n.max() == 1:
+            text = f"One scored row for each of {n_tasks:,} tasks: sometimes-pass cannot be seen."
+            yield self.flag("single_repeat", Level.INFO, text, n_tasks, n_tasks)

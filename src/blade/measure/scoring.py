@@ -1,0 +1,170 @@
+"""Turn the rewards of a run into what passed, what counts, and which number is the score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blade.model import Coverage, Outcome, RewardKind, Rollouts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from blade.model import Bools, Floats, Ints
+
+TOLERANCE = 1e-9  # verifiers write 0.9999999999999998 where they mean 1
+MAX_LEVELS = 6  # rewards with more distinct values than this are continuous
+REACHES_ONE = 0.05  # share of rows at 1 from which a pass rate says more than a mean
+
+OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
+CODE = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+NO_OUTCOME = -1  # rows with a reward that no threshold judges
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How the rows of one run count.
+
+    The arrays named `row_…` and `rows` have one entry per row that is not masked; `tasks`, `starts`,
+    `n`, `c` and the task means one per task that has such a row; `outcome` one per row of the run.
+    """
+
+    threshold: float
+    threshold_given: bool
+    reward_kind: RewardKind
+    has_pass_rate: bool
+    score_name: str  # pass_at_1 or mean_reward
+    rows: Ints  # positions in `Rollouts`
+    row_reward: Floats  # 0 where the row has no usable reward
+    row_passed: Bools  # all False where there is no pass rate
+    row_score: Floats  # what `score` averages: passes as 0 and 1, or the rewards
+    unscored: Bools  # rows without a usable reward
+    tasks: Ints  # codes into `Rollouts.task_keys`, ascending
+    starts: Ints  # first row of each task
+    n: Ints
+    c: Ints  # passes
+    task_means: Floats  # of row_score
+    task_rewards: Floats  # of row_reward
+    outcome: NDArray[np.int8]  # codes into OUTCOMES; NO_OUTCOME without a pass rate
+
+    @property
+    def score(self) -> float | None:
+        """The headline: mean over tasks; None without a row."""
+        return float(self.task_means.mean()) if self.task_means.size else None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether `score` cannot leave [0, 1]."""
+        return self.score_name == "pass_at_1" or self.reward_kind is not RewardKind.UNBOUNDED
+
+
+def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
+    """Decide what the rewards of a run mean; `threshold` is what the user or `blade.toml` asked for."""
+    rows = np.flatnonzero(~rollouts.masked)
+    reward = rollouts.reward[rows]
+    unscored = ~np.isfinite(reward)
+    usable = reward[~unscored]
+    kind = reward_kind(usable)
+    given = threshold is not None
+    bar = 1.0 if threshold is None else float(threshold)
+    has_pass_rate = given or _is_judged_at_one(kind, usable)
+    row_reward = np.where(unscored, 0.0, reward)
+    row_passed = ~unscored & (row_reward >= bar - TOLERANCE) & has_pass_rate
+    at_one = int(np.count_nonzero(usable >= 1 - TOLERANCE))
+    is_rate = has_pass_rate and (
+        given or kind in (RewardKind.BINARY, RewardKind.CONSTANT) or at_one >= REACHES_ONE * rows.size
+    )
+    row_score = row_passed.astype(np.float64) if is_rate else row_reward
+    tasks, starts, n = _groups(rollouts.task[rows])
+    c = _sums(row_passed.astype(np.int64), starts)
+    task_rewards = _sums(row_reward, starts) / n
+    return Scoring(
+        threshold=bar,
+        threshold_given=given,
+        reward_kind=kind,
+        has_pass_rate=has_pass_rate,
+        score_name="pass_at_1" if is_rate else "mean_reward",
+        rows=rows,
+        row_reward=row_reward,
+        row_passed=row_passed,
+        row_score=row_score,
+        unscored=unscored,
+        tasks=tasks,
+        starts=starts,
+        n=n,
+        c=c,
+        task_means=c / n if is_rate else task_rewards,
+        task_rewards=task_rewards,
+        outcome=_outcome_codes(rollouts, rows, row_passed, has_pass_rate),
+    )
+
+
+def reward_kind(rewards: Floats) -> RewardKind:
+    """The type of the usable rewards of a run (METHODS 1.9); without any, nothing speaks against binary."""
+    if rewards.size == 0:
+        return RewardKind.BINARY
+    low, high = float(rewards.min()), float(rewards.max())
+    if low < -TOLERANCE or high > 1 + TOLERANCE:
+        return RewardKind.UNBOUNDED
+    if rewards.size > 1 and high - low <= TOLERANCE:
+        return RewardKind.CONSTANT
+    if np.all((rewards <= TOLERANCE) | (rewards >= 1 - TOLERANCE)):
+        return RewardKind.BINARY
+    return RewardKind.ORDINAL if _levels(rewards) <= MAX_LEVELS else RewardKind.CONTINUOUS
+
+
+def outcome_counts(coverage: Coverage, scoring: Scoring) -> dict[Outcome, int]:
+    """Rollouts by outcome: rows as they were scored, keys where there is no row."""
+    counts = np.bincount(scoring.outcome[scoring.outcome >= 0], minlength=len(OUTCOMES)).tolist()
+    found = dict(zip(OUTCOMES, counts, strict=True))
+    found[Outcome.MASKED] = coverage.masked
+    found[Outcome.MISSING] = coverage.failed + coverage.lost
+    return found
+
+
+def outcomes(rollouts: Rollouts, scoring: Scoring) -> NDArray[Any]:
+    """The `Outcome` of every row; None where a reward stands that no threshold judges."""
+    names = np.array([*OUTCOMES, None], dtype=object)
+    return names[scoring.outcome]
+
+
+def _is_judged_at_one(kind: RewardKind, usable: Floats) -> bool:
+    """Whether 1 means a pass though nobody said so.
+
+    One value other than 0 and 1 on all rows was computed per batch and copied: it says nothing about
+    a row.
+    """
+    if kind is RewardKind.CONSTANT:
+        return bool(usable[0] <= TOLERANCE or usable[0] >= 1 - TOLERANCE)
+    return kind is not RewardKind.UNBOUNDED
+
+
+def _levels(rewards: Floats) -> int:
+    """How many distinct values there are; counts no further than the first rows need."""
+    few = np.unique(np.round(rewards[:4096], 9)).size
+    return few if few > MAX_LEVELS else int(np.unique(np.round(rewards, 9)).size)
+
+
+def _groups(task: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:
+    """The task codes, the first row and the number of rows of each task of a sorted column."""
+    if task.size == 0:
+        empty = np.zeros(0, np.int64)
+        return empty, empty, empty
+    starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]])
+    return task[starts].astype(np.int64), starts, np.diff(np.r_[starts, task.size])
+
+
+def _sums(values: NDArray[Any], starts: Ints) -> NDArray[Any]:
+    return np.add.reduceat(values, starts) if starts.size else values[:0]
+
+
+def _outcome_codes(rollouts: Rollouts, rows: Ints, row_passed: Bools, judged: bool) -> NDArray[np.int8]:
+    codes = np.full(rollouts.task.size, CODE[Outcome.FAILED] if judged else NO_OUTCOME, np.int8)
+    codes[rollouts.errored] = CODE[Outcome.ERRORED]
+    codes[rollouts.timed_out] = CODE[Outcome.TIMED_OUT]
+    codes[rows[row_passed]] = CODE[Outcome.PASSED]
+    codes[~np.isfinite(rollouts.reward)] = CODE[Outcome.MALFORMED]
+    codes[rollouts.masked] = CODE[Outcome.MASKED]
+    return codes

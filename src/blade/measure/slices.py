@@ -1,0 +1,177 @@
+"""Turn the metadata of tasks into scores by slice, each tested against the rest of its field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from blade import stats
+from blade.measure.scoring import Scoring
+from blade.model import Benchmark, Column, Gap, Rollouts, Slice
+
+if TYPE_CHECKING:
+    from blade.model import Bools, Floats, Ints
+
+MIN_VALUES, MAX_VALUES = 2, 30
+CONSTANT_SHARE = 0.99  # of the tasks that have the field
+MIN_TASKS = 5  # on each side of a test; below, there is no p
+MAX_INT = 1_000_000
+
+# Names that say what kind of task it is, wherever people evaluate; matched on the last part of a
+# field, in lower case, at the top of a row or under one of the PARENTS. Names that verifiers also use for
+# their verdict (grade, format, length) are not here: with one repeat nothing else would tell them apart.
+METADATA = frozenset({
+    "area", "benchmark", "capability", "categories", "category", "complexity", "context_length",
+    "data_source", "dataset", "dataset_file", "dataset_name", "difficulty", "difficulty_level",
+    "discipline", "domain", "env", "environment", "eval_name", "field", "genre", "group", "hardness",
+    "hops", "intent", "kind", "lang", "language", "level", "locale", "modality", "n_hops", "n_needles",
+    "num_hops", "persona", "problem_type", "programming_language", "question_type", "repo", "repository",
+    "scenario", "section", "skill", "source", "split", "style", "subcategory", "subdomain", "subfield",
+    "subject", "subset", "subtask", "suite", "tag", "task_category", "task_type", "topic", "track", "type",
+    "variant", "year",
+})  # fmt: skip
+PARENTS = frozenset({
+    "data", "extra", "extra_info", "info", "input", "instance", "instance_config", "item", "meta", "metadata",
+    "problem", "problem_metadata", "sample", "task", "task_info", "task_metadata", "verifier_metadata",
+})  # fmt: skip
+ABSENT, NULL, BOOL, NUMBER, TEXT = range(5)
+
+
+def slices(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterator[Slice]:
+    """Scores by the value of each field that describes tasks: those declared, else those that look so."""
+    declared = bool(benchmark.slices)
+    names = benchmark.slices if declared else _candidates(rollouts)
+    seen: set[bytes] = set()
+    for name in names if scoring.n.size else ():
+        column = rollouts.fields.get(name)
+        groups = None if column is None else _groups(column, scoring)
+        if groups is None or not (declared or _describes_tasks(groups, scoring, seen)):
+            continue
+        yield from _slices_of(name, groups, rollouts.run, scoring)
+
+
+def gaps(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterator[Gap]:
+    """The declared slices that could not be made, and why."""
+    for name in benchmark.slices:
+        column = rollouts.fields.get(name)
+        if column is None:
+            yield Gap(f"slices by {name}", "no row has this field")
+        elif scoring.n.size and _groups(column, scoring) is None:
+            why = f"it changes within tasks, or has not {MIN_VALUES} to {MAX_VALUES} short values"
+            yield Gap(f"slices by {name}", why)
+
+
+def _candidates(rollouts: Rollouts) -> list[str]:
+    """The fields that may describe tasks; short names first, so that an alias deeper down goes."""
+    names = (name for name in rollouts.fields if name in rollouts.input_fields or _is_metadata(name))
+    return sorted(names, key=lambda name: (name.count("."), name))
+
+
+def _is_metadata(name: str) -> bool:
+    *parents, last = name.lower().split(".")
+    return last in METADATA and PARENTS.issuperset(parents)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The tasks that have a value of a field, by value."""
+
+    labels: tuple[str, ...]
+    tasks: Ints  # positions in the arrays of `Scoring`
+    value: Ints  # into `labels`, for each of `tasks`
+
+
+def _groups(column: Column, scoring: Scoring) -> Groups | None:
+    """The values of the tasks; None where the field is no small set of values or changes within tasks."""
+    if _n_distinct(column, scoring.rows[scoring.starts]) > MAX_VALUES:
+        return None
+    found = _row_values(column, scoring.rows)
+    if found is None:
+        return None
+    value, labels = found
+    # Rows that broke off early may lack the field; the other repeats still tell.
+    highest = np.maximum.reduceat(value, scoring.starts)
+    lowest = np.minimum.reduceat(np.where(value < 0, len(labels), value), scoring.starts)
+    has_value, is_constant = highest >= 0, highest == lowest
+    if not has_value.any() or np.count_nonzero(is_constant) < CONSTANT_SHARE * np.count_nonzero(has_value):
+        return None
+    tasks = np.flatnonzero(is_constant)
+    kept, place = np.unique(highest[tasks], return_inverse=True)
+    if not MIN_VALUES <= kept.size <= MAX_VALUES:
+        return None
+    # Codes of texts follow the rows; labels are sorted so that the order of rows never shows.
+    keys = [(0, labels[code]) if code < len(column.texts) else (code, "") for code in kept.tolist()]
+    order = sorted(range(kept.size), key=keys.__getitem__)
+    return Groups(tuple(labels[kept[i]] for i in order), tasks, np.argsort(order)[place])
+
+
+def _n_distinct(column: Column, rows: Ints) -> int:
+    """How many values these rows have, roughly: enough to turn ids and free text away early."""
+    texts = np.bincount(column.code[rows] + 1)[1:]
+    number = column.number[rows]
+    return int(np.count_nonzero(texts)) + int(np.unique(number[~np.isnan(number)]).size)
+
+
+def _row_values(column: Column, rows: Ints) -> tuple[Ints, list[str]] | None:
+    """A code and its label for each row, -1 where the field is absent; None if it holds anything but
+    short texts, bools and small whole numbers."""
+    kind, number = column.kind[rows], column.number[rows]
+    is_bool, is_number, is_text = kind == BOOL, kind == NUMBER, kind == TEXT
+    whole = number[is_number]
+    if np.any(kind > TEXT) or np.any(column.code[rows][is_text] < 0):
+        return None
+    if not np.all((whole == np.floor(whole)) & (np.abs(whole) <= MAX_INT)):
+        return None
+    distinct = np.unique(whole)
+    if distinct.size > MAX_VALUES:
+        return None
+    value = np.where(is_text, column.code[rows], -1).astype(np.int64)
+    labels = [*column.texts, "false", "true", *(str(int(each)) for each in distinct)]
+    if is_bool.any():
+        value[is_bool] = len(column.texts) + number[is_bool].astype(np.int64)
+    if whole.size:
+        value[is_number] = len(column.texts) + 2 + np.searchsorted(distinct, whole)
+    return value, labels
+
+
+def _describes_tasks(groups: Groups, scoring: Scoring, seen: set[bytes]) -> bool:
+    """Whether a field nobody declared is worth a table: no id, no copy of the reward, no alias."""
+    if 2 * len(groups.labels) > groups.tasks.size or _restates_reward(groups, scoring):
+        return False
+    # Two fields that part the tasks alike are one; the order of first appearance names the parting.
+    _, first, place = np.unique(groups.value, return_index=True, return_inverse=True)
+    parting = np.argsort(np.argsort(first))[place].tobytes() + groups.tasks.tobytes()
+    if parting in seen:
+        return False
+    seen.add(parting)
+    return True
+
+
+def _restates_reward(groups: Groups, scoring: Scoring) -> bool:
+    """Whether every value stands for tasks that all fail or all pass, both occurring."""
+    means = scoring.task_means[groups.tasks]
+    if not np.all((means == 0) | (means == 1)):
+        return False
+    passed = np.bincount(groups.value, weights=means)
+    n = np.bincount(groups.value)
+    return bool(np.all((passed == 0) | (passed == n)) and 0 < passed.sum() < n.sum())
+
+
+def _slices_of(name: str, groups: Groups, run: str, scoring: Scoring) -> Iterator[Slice]:
+    means = scoring.task_means[groups.tasks]
+    lo, hi = (0.0, 1.0) if scoring.is_bounded else (-inf, inf)
+    inside = [groups.value == code for code in range(len(groups.labels))]
+    adjusted = stats.benjamini_hochberg([_p_against_rest(means, rows) for rows in inside])
+    for label, rows, p in zip(groups.labels, inside, adjusted, strict=True):
+        values = means[rows]
+        low, high, _ = stats.mean_interval(values, lo, hi) or (None, None, None)
+        yield Slice(run, name, label, values.size, float(values.mean()), low, high, p)
+
+
+def _p_against_rest(means: Floats, inside: Bools) -> float | None:
+    a, b = means[inside], means[~inside]
+    return stats.welch(a, b) if min(a.size, b.size) >= MIN_TASKS else None

@@ -1,0 +1,143 @@
+"""What passes, what the rewards are, and which number is the score."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from blade.measure.scoring import Scoring, outcomes, scoring
+from blade.model import Outcome, RewardKind
+from tests.measure.builders import F1_A, make_rollouts
+
+
+def scored(rewards: dict[str, list[float | None]], threshold: float | None = None) -> Scoring:
+    return scoring(make_rollouts(rewards), threshold)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "kind"),
+    [
+        ([0, 1, 1], RewardKind.BINARY),
+        ([0, 1 - 2e-16, 1], RewardKind.BINARY),
+        ([0.5], RewardKind.ORDINAL),
+        ([1], RewardKind.BINARY),
+        ([0, 0.2, 0.4, 0.6, 0.8, 1], RewardKind.ORDINAL),
+        ([0, 0.1, 0.2, 0.4, 0.6, 0.8, 1], RewardKind.CONTINUOUS),
+        ([0, 1, 1 + 1e-10], RewardKind.BINARY),
+        ([0, 1, 1.001], RewardKind.UNBOUNDED),
+        ([-1, 0, 1], RewardKind.UNBOUNDED),
+        ([-1, -1], RewardKind.UNBOUNDED),
+        ([0, 0], RewardKind.CONSTANT),
+        ([1, 1], RewardKind.CONSTANT),
+        ([0.0571, 0.0571], RewardKind.CONSTANT),
+        ([None, None], RewardKind.BINARY),
+        ([], RewardKind.BINARY),
+    ],
+)
+def test_kind_of_rewards(rewards: list[float | None], kind: RewardKind) -> None:
+    assert scored({"a": rewards}).reward_kind is kind
+
+
+def test_kind_looks_past_the_first_rows() -> None:
+    rewards: list[float | None] = [0.0, 0.5, 1.0] * 2000 + [i / 100 for i in range(100)]
+    assert scored({"a": rewards}).reward_kind is RewardKind.CONTINUOUS
+
+
+@pytest.mark.parametrize(
+    ("rewards", "threshold", "has_pass_rate", "score_name", "score"),
+    [
+        ([0, 1, 1, 1], None, True, "pass_at_1", 0.75),
+        ([0, 0], None, True, "pass_at_1", 0.0),
+        ([1, 1], None, True, "pass_at_1", 1.0),
+        ([0.0571, 0.0571], None, False, "mean_reward", 0.0571),
+        ([0.0571, 0.0571], 0.05, True, "pass_at_1", 1.0),
+        ([-1, 0, 1, 1], None, False, "mean_reward", 0.25),
+        ([-1, 0, 1, 1], 1, True, "pass_at_1", 0.5),
+        ([0, 10, 4, 2], 4, True, "pass_at_1", 0.5),
+        ([0.1, 0.4, 0.7], None, True, "mean_reward", 0.4),
+        ([0.1, 0.4, 0.7], 0.4, True, "pass_at_1", 2 / 3),
+    ],
+)
+def test_which_number_is_the_score(
+    rewards: list[float | None], threshold: float | None, has_pass_rate: bool, score_name: str, score: float
+) -> None:
+    found = scored({"a": rewards}, threshold)
+    assert (found.has_pass_rate, found.score_name) == (has_pass_rate, score_name)
+    assert found.score == pytest.approx(score)
+    assert found.threshold == (1.0 if threshold is None else threshold)
+    assert found.threshold_given is (threshold is not None)
+
+
+def test_five_percent_at_one_make_a_pass_rate() -> None:
+    below: list[float | None] = [0.5] * 96 + [1.0] * 4
+    enough: list[float | None] = [0.5] * 95 + [1.0] * 5
+    assert scored({"a": below}).score_name == "mean_reward"
+    assert scored({"a": enough}).score_name == "pass_at_1"
+    assert scored({"a": enough}).score == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("reward", "passes"), [(1.0, True), (0.9999999999, True), (0.9999999999999998, True), (0.99999999, False)]
+)
+def test_a_row_passes_within_the_tolerance(reward: float, passes: bool) -> None:
+    assert scored({"a": [reward, 0.0]}).c.tolist() == [int(passes)]
+
+
+def test_a_null_reward_counts_and_does_not_pass() -> None:
+    found = scored({"a": [1.0, None], "b": [None]})
+    assert found.n.tolist() == [2, 1]
+    assert found.c.tolist() == [1, 0]
+    assert found.score == pytest.approx(0.25)
+    assert found.unscored.tolist() == [False, True, True]
+
+
+def test_a_null_reward_passes_no_threshold_however_low() -> None:
+    assert scored({"a": [None, 1.0]}, -5.0).c.tolist() == [1]
+
+
+def test_masked_rows_are_in_no_count() -> None:
+    rollouts = make_rollouts({"a": [1.0, 0.0], "b": [7.0]}, masked=[False, False, True])
+    found = scoring(rollouts, None)
+    assert found.tasks.tolist() == [0]
+    assert found.reward_kind is RewardKind.BINARY, "the masked reward of 7 is no measurement"
+
+
+def test_outcomes() -> None:
+    rollouts = make_rollouts(
+        {"a": [1.0, 0.0, 0.0, 0.0, None, 1.0, 1.0]},
+        errored=[True, False, True, True, True, False, False],
+        timed_out=[False, False, False, True, False, False, False],
+        masked=[False, False, False, False, False, True, False],
+    )
+    assert outcomes(rollouts, scoring(rollouts, None)).tolist() == [
+        Outcome.PASSED,
+        Outcome.FAILED,
+        Outcome.ERRORED,
+        Outcome.TIMED_OUT,
+        Outcome.MALFORMED,
+        Outcome.MASKED,
+        Outcome.PASSED,
+    ]
+
+
+def test_without_a_pass_rate_nothing_passes_or_fails() -> None:
+    rollouts = make_rollouts(
+        {"a": [-1.0, 5.0, 0.0, None, 2.0]},
+        errored=[False, False, True, False, False],
+        masked=[False, False, False, False, True],
+    )
+    found = outcomes(rollouts, scoring(rollouts, None)).tolist()
+    assert found == [None, None, Outcome.ERRORED, Outcome.MALFORMED, Outcome.MASKED]
+
+
+def test_f1() -> None:
+    found = scored(F1_A)
+    assert found.c.tolist() == [4, 3, 4, 2, 1, 0, 2, 0]
+    assert found.score == 0.5
+
+
+def test_an_empty_run() -> None:
+    found = scored({})
+    assert found.score is None
+    assert found.n.size == found.c.size == 0
+    assert found.outcome.dtype == np.int8
