@@ -1,0 +1,66 @@
+"""Render a report: for the terminal, as Markdown, HTML and JSON, with figures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from blade.model import Report
+from blade.report import html, json_v1, markdown, metrics, text
+from blade.report.sections import Figure
+
+
+class Renderer(Protocol):
+    SUFFIX: str  # how the name of a file in this form ends
+
+    # The whole report in this form. Same report, same text; foreign text is neutralised for this exit.
+    def render(self, report: Report, figures: tuple[Figure, ...] = ()) -> str: ...
+
+
+# In the order of print: what a person sees first comes first.
+RENDERERS: dict[str, Renderer] = {
+    "text": text,
+    "markdown": markdown,
+    "html": html,
+    "json_v1": json_v1,
+    "metrics": metrics,
+}
+
+# The files of a report folder, by renderer; the text goes to the terminal only.
+FILES = {"markdown": "report.md", "html": "report.html", "json_v1": "report.json", "metrics": "metrics.json"}
+
+
+def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
+    """Write every file of a report into `folder` and return their paths; each appears whole or not at all."""
+    drawn: tuple[Figure, ...] = ()
+    if figures:
+        from blade.report.figures import drawn as draw
+
+        drawn = draw(report)
+    texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
+    texts |= {file: RENDERERS[name].render(report, drawn) for name, file in FILES.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_stale(folder / "figures", {figure.file for figure in drawn})
+    return [_write(folder / name, content) for name, content in texts.items()]
+
+
+def _remove_stale(folder: Path, drawn: set[str]) -> None:
+    """Take away figures of an earlier report that this one does not have; nothing that is not ours."""
+    from blade.report.figures import NAMES
+
+    for path in sorted(folder.glob("*.svg")):
+        name, _, at = path.stem.partition("-")
+        if name in NAMES and (not at or at.isdigit()) and path.name not in drawn:
+            path.unlink()
+
+
+def _write(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    waiting = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        waiting.write_bytes(content.encode("utf-8"))
+        os.replace(waiting, path)
+    finally:
+        waiting.unlink(missing_ok=True)
+    return path

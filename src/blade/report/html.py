@@ -1,0 +1,41 @@
+"""Lay a report out as one offline HTML page without scripts."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from blade import hostile
+from blade.model import Report
+from blade.report.chapters import chapters, title
+from blade.report.sections import Figure
+
+SUFFIX = ".html"
+TEMPLATE = Path(__file__).with_name("report.html.j2")
+
+
+def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
+    """The report as one page: figures embedded as images, nothing fetched, nothing run."""
+    import jinja2
+
+    page = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_cleaned,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page.filters["data_uri"] = _data_uri
+    template = page.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    made_by = report.made_by.get("blade", "")
+    return template.render(title=title(report), sections=chapters(report, figures), version=made_by) + "\n"
+
+
+def _cleaned(value: Any) -> Any:
+    # Escaping leaves controls and bidi overrides; `Markup` has passed through here already.
+    return hostile.lines(value) if type(value) is str else value
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode("ascii")

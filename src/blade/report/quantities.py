@@ -1,0 +1,146 @@
+"""Name each measure and put its value, interval and n into words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from blade import hostile
+from blade.model import Measure
+from blade.report import words
+
+
+class Quantity(NamedTuple):
+    label: str  # {k} is the k of the measure
+    form: str  # rate, points, number, score (the form of the run's score)
+    meaning: str
+
+
+# In the order of print. Names that are not here are printed as they are, as plain numbers.
+QUANTITIES: dict[str, Quantity] = {
+    "pass_at_1": Quantity("pass@1", "rate", "share of repeats that passed, mean over tasks"),
+    "clean_pass_at_1": Quantity(
+        "clean pass@1", "rate", "pass@1 without infrastructure, task and data faults"
+    ),
+    "pass_at_1_micro": Quantity(
+        "pass@1 over rows", "rate", "share of rows that passed; tasks with more rows weigh more"
+    ),
+    "weighting_effect": Quantity("weighting effect", "score points", "mean over rows minus mean over tasks"),
+    "solved": Quantity("solved", "rate", "tasks with at least one pass"),
+    "pass_at_k": Quantity("pass@{k}", "rate", "chance that at least one of {k} repeats passes (unbiased)"),
+    "pass_hat_k": Quantity("pass^{k}", "rate", "chance that all of {k} repeats pass"),
+    "majority_at_k": Quantity(
+        "majority@{k}", "rate", "chance that the most frequent of {k} answers is right"
+    ),
+    "consistency": Quantity("consistency", "rate", "tasks where every repeat passed"),
+    "retry_value": Quantity(
+        "retry value", "points", "pass@k minus pass@1: what a perfect choice among repeats would win"
+    ),
+    "self_agreement": Quantity("self-agreement", "rate", "chance that two repeats of a task end alike"),
+    "expected_flip_rate": Quantity(
+        "expected flip rate", "rate", "chance that two repeats of a task end differently"
+    ),
+    "mean_reward": Quantity("mean reward", "number", "mean over tasks of the mean reward"),
+    "mean_reward_micro": Quantity("mean reward over rows", "number", "mean over rows"),
+    "best_of_k": Quantity("best of {k}", "number", "expected best reward among {k} repeats (unbiased)"),
+    "worst_of_k": Quantity("worst of {k}", "number", "expected worst reward among {k} repeats (unbiased)"),
+    "coverage": Quantity("coverage", "rate", "scored of expected rollouts"),
+    "missing_as_fail": Quantity(
+        "missing as failed", "score", "the score if every missing rollout had failed"
+    ),
+    "bound_low": Quantity(
+        "lower bound", "score", "the score if every missing rollout had got the lowest reward"
+    ),
+    "bound_high": Quantity(
+        "upper bound", "score", "the score if every missing rollout had got the highest reward"
+    ),
+    "icc": Quantity("ICC", "number", "share of the variance that lies between tasks, not between repeats"),
+    "between_task_variance": Quantity(
+        "variance between tasks", "number", "how much tasks differ in difficulty"
+    ),
+    "within_task_variance": Quantity("variance within tasks", "number", "how much repeats of a task differ"),
+    "design_effect": Quantity("design effect", "number", "how many rows tell as much as one independent row"),
+    "effective_n": Quantity("effective n", "number", "independent rows these rows are worth"),
+}
+
+EFFORTS = {
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "reasoning_tokens": "reasoning tokens",
+    "total_tokens": "total tokens",
+    "turns": "turns",
+    "tool_calls": "tool calls",
+    "items": "output items",
+    "wall_s": "seconds",
+    "cost_usd": "cost (USD)",
+}
+
+
+# How the intervals of `stats` are called in print.
+METHODS = {
+    "task t": "t over task means",
+    "wilson": "Wilson score",
+    "wilson n_eff": "Wilson score at the effective number of rows",
+}
+
+
+def label(measure: Measure) -> str:
+    known = QUANTITIES.get(measure.name)
+    if known is None:
+        return hostile.line(measure.name, 60) + (f", k = {measure.k}" if measure.k is not None else "")
+    return known.label.format(k=measure.k if measure.k is not None else "k")
+
+
+def meaning(measure: Measure) -> str:
+    known = QUANTITIES.get(measure.name)
+    return known.meaning.format(k=measure.k if measure.k is not None else "k") if known else ""
+
+
+def said(measure: Measure, value: float | None, is_rate: bool) -> str:
+    """`value` in the form of the measure; `is_rate` says whether the run's score is a pass rate."""
+    form = QUANTITIES[measure.name].form if measure.name in QUANTITIES else "number"
+    if form.startswith("score"):
+        form = ("points" if form.endswith("points") else "rate") if is_rate else "number"
+    if form == "points":
+        return words.points(value)
+    if form == "rate" and (value is None or -1e-9 <= value <= 1 + 1e-9):
+        return words.percent(value)
+    return words.number(value)
+
+
+def value(measure: Measure, is_rate: bool = True) -> str:
+    return said(measure, measure.value, is_rate)
+
+
+def interval(measure: Measure, is_rate: bool = True) -> str:
+    """`[32.7%, 51.8%]`, or nothing when there is no interval."""
+    if measure.low is None or measure.high is None:
+        return ""
+    low, high = said(measure, measure.low, is_rate), said(measure, measure.high, is_rate)
+    return f"[{low.removesuffix(' points')}, {high}]"
+
+
+def with_interval(measure: Measure, is_rate: bool = True) -> str:
+    """`42.0% [32.7%, 51.8%]`."""
+    return f"{value(measure, is_rate)} {interval(measure, is_rate)}".rstrip()
+
+
+def n_of(measure: Measure) -> str:
+    """`50 tasks`."""
+    return words.count(measure.n, measure.unit.removesuffix("s"), measure.unit)
+
+
+def method(measure: Measure) -> str:
+    """How the interval was made, or why there is none."""
+    text = METHODS.get(measure.method) or hostile.line(measure.method, 160)
+    if measure.low is not None or text.startswith(("exact", "mean", "median", "no interval")):
+        return text
+    return f"{text} (no interval)" if text else "no interval"
+
+
+def range_of(low: float | None, high: float | None) -> str:
+    """An interval of a rate."""
+    return (
+        f"[{words.percent(low)}, {words.percent(high)}]"
+        if low is not None and high is not None
+        else words.NONE
+    )

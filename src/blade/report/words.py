@@ -1,0 +1,97 @@
+"""Put numbers into words."""
+
+from __future__ import annotations
+
+import math
+
+MINUS = "−"
+NONE = "–"  # what stands where there is no number
+EXACT = 1e-12  # sums of floats miss 0 and 1 by less than this
+
+
+def percent(value: float | None) -> str:
+    """A fraction as percent with one decimal; 0% and 100% only when exact."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if abs(value) < EXACT:
+        return "0%"
+    if abs(value - 1) < EXACT:
+        return "100%"
+    if value < 0:
+        return MINUS + percent(-value)
+    if value < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= value < 1:
+        return ">99.9%"
+    return f"{value * 100:.1f}%"
+
+
+def points(value: float | None) -> str:
+    """A difference of two fractions as signed percentage points."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if abs(value) < EXACT:
+        return "0 points"
+    sign = "+" if value > 0 else MINUS
+    size = "<0.1" if abs(value) < 0.0005 else f"{abs(value) * 100:.1f}"
+    return f"{sign}{size} points"
+
+
+def number(value: float | None) -> str:
+    """A plain number with about four figures."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    size = abs(value)
+    sign = MINUS if value < 0 and size >= EXACT else ""
+    if size < EXACT:
+        return "0"
+    if size == int(size) and size < 1e15:
+        return f"{sign}{int(size):,}"
+    if size >= 1e15:
+        return f"{sign}{size:.4g}"
+    if size >= 1000:
+        return f"{sign}{size:,.0f}"
+    if size >= 100:
+        return f"{sign}{size:.1f}"
+    if size >= 1:
+        return sign + f"{size:.{2 if size >= 10 else 3}f}".rstrip("0").removesuffix(".")
+    if size >= 0.001:
+        return f"{sign}{size:.3f}"
+    return f"{sign}{size:.2g}"
+
+
+def probability(value: float | None) -> str:
+    """A probability; 0 and 1 only when exact."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if abs(value) < EXACT or abs(value - 1) < EXACT:
+        return str(round(value))
+    if value < 0.001:
+        return "<0.001"
+    if value > 0.999:
+        return ">0.999"
+    return f"{value:.3f}" if value < 0.01 or value > 0.99 else f"{value:.2f}"
+
+
+def whole(value: int) -> str:
+    return f"{value:,}"
+
+
+def count(value: int, noun: str, plural: str | None = None) -> str:
+    """`1 task`, `1,319 tasks`."""
+    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
+
+
+def listing(items: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1] if items else ""
+
+
+def sized(value: int) -> str:
+    """A file size."""
+    size = float(value)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{value:,} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")

@@ -1,0 +1,278 @@
+"""Builders: small reports, made from rewards by plain arithmetic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from math import comb, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blade.model import (
+    Artifact,
+    Benchmark,
+    Buckets,
+    Cause,
+    Compared,
+    Confidence,
+    Coverage,
+    Evidence,
+    Finding,
+    Funnel,
+    FunnelStage,
+    Gap,
+    Health,
+    Level,
+    Loss,
+    Measure,
+    Outcome,
+    Repeat,
+    Report,
+    RewardKind,
+    Run,
+    Skipped,
+    Slice,
+    Source,
+    TaskResult,
+)
+
+SHA = "0123456789abcdef" * 4
+F1 = {"0": "1111", "1": "1110", "2": "1111", "3": "1010", "4": "1000", "5": "0000", "6": "1100", "7": "0000"}
+
+
+def make_tasks(
+    run: str, rewards: dict[str, list[float | None]], judged: bool, prefix: str
+) -> tuple[TaskResult, ...]:
+    found = []
+    for task, values in rewards.items():
+        scored = [value for value in values if value is not None]
+        n, c = len(scored), sum(value >= 1 for value in scored)
+        rate = c / n if n and judged else None
+        bucket = (
+            ("missing" if not n else "always" if c == n else "sometimes" if c else "never")
+            if judged
+            else None
+        )
+        repeats = tuple(
+            Repeat(at, Outcome.MISSING if v is None else Outcome.PASSED if v >= 1 else Outcome.FAILED, v)
+            for at, v in enumerate(values)
+        )
+        shrunk = (c + 0.66) / (n + 1.32) if rate is not None else None
+        low, high = (max(0.0, shrunk - 0.3), min(1.0, shrunk + 0.3)) if shrunk is not None else (None, None)
+        mean = sum(scored) / n if n else None
+        found.append(
+            TaskResult(run, task, f"{prefix}{task}", n, c if judged else None, rate, mean, shrunk, low, high, bucket,
+                       0.62 if rate is not None else None, repeats)
+        )  # fmt: skip
+    return tuple(found)
+
+
+def outcomes_of(tasks: list[TaskResult], coverage: Coverage) -> dict[Outcome, int]:
+    seen = Counter(repeat.outcome for task in tasks for repeat in task.repeats)
+    return {outcome: seen[outcome] for outcome in Outcome} | {Outcome.MISSING: coverage.failed + coverage.lost}
+
+
+def make_measures(run: str, tasks: tuple[TaskResult, ...], expected: int, judged: bool) -> list[Measure]:
+    done = [task for task in tasks if task.n]
+    n, rows = len(done), sum(task.n for task in done)
+    means = [task.rate if judged else task.mean_reward for task in done]
+    found = []
+    if n:
+        mean = sum(means) / n
+        half = 2 * sqrt(sum((m - mean) ** 2 for m in means) / max(1, n - 1) / n)
+        name = "pass_at_1" if judged else "mean_reward"
+        low, high = (max(0.0, mean - half), min(1.0, mean + half)) if judged else (mean - half, mean + half)
+        found.append(Measure(run, name, mean, n, low=low, high=high, method="task t"))
+        passed = sum(task.passed or 0 for task in done)
+        if judged:
+            found.append(
+                Measure(
+                    run, "pass_at_1_micro", passed / rows, rows, "rows", method="rows are not independent"
+                )
+            )
+            found.append(
+                Measure(
+                    run, "solved", sum(t.passed > 0 for t in done) / n, n, low=0.4, high=0.95, method="wilson"
+                )
+            )
+            found.append(
+                Measure(run, "consistency", sum(t.passed == t.n for t in done) / n, n, method="exact")
+            )
+        least = min(task.n for task in done)
+        for k in range(1, least + 1) if judged else ():
+            at = sum(1 - comb(t.n - t.passed, k) / comb(t.n, k) for t in done) / n
+            hat = sum(comb(t.passed, k) / comb(t.n, k) for t in done) / n
+            found.append(
+                Measure(
+                    run, "pass_at_k", at, n, k=k, low=max(0, at - 0.2), high=min(1, at + 0.2), method="task t"
+                )
+            )
+            found.append(
+                Measure(
+                    run,
+                    "pass_hat_k",
+                    hat,
+                    n,
+                    k=k,
+                    low=max(0, hat - 0.2),
+                    high=min(1, hat + 0.2),
+                    method="task t",
+                )
+            )
+        if judged:
+            found.append(Measure(run, "retry_value", found[-2].value - mean, n, method="exact"))
+        missing = expected - rows
+        total = sum((task.passed if judged else task.mean_reward * task.n) for task in done)
+        found.append(Measure(run, "missing_as_fail", total / expected if missing else mean, expected, "rows"))
+        found.append(Measure(run, "bound_low", total / expected if missing else mean, expected, "rows"))
+        found.append(
+            Measure(run, "bound_high", (total + missing) / expected if missing else mean, expected, "rows")
+        )
+        found.append(Measure(run, "icc", 0.46, rows, "rows", method="exact"))
+    found.append(Measure(run, "coverage", rows / expected if expected else None, expected, "rows"))
+    for outcome, size in (("all", 900.0), ("passed", 612.5), ("failed", 1310.25))[: 3 if judged else 1]:
+        how = "over rows that report it"
+        found.append(Measure(run, "output_tokens", size, rows, "rows", slice=outcome, method=f"mean {how}"))
+        found.append(
+            Measure(
+                run, "output_tokens_median", size * 0.9, rows, "rows", slice=outcome, method=f"median {how}"
+            )
+        )
+    found.append(Measure(run, "something_new", 0.25, 3, "rows", k=2, method="exact"))
+    return found
+
+
+def make_report(
+    runs: dict[str, dict[str, list[float | None]]],
+    kind: RewardKind = RewardKind.BINARY,
+    judged: bool = True,
+    word: Callable[[str], str] = lambda text: text,
+    **changes: Any,
+) -> Report:
+    """A report over `runs` (name -> task -> rewards, None: missing); `word` makes every foreign text."""
+    nouns: dict[str, list[Any]] = {
+        name: [] for name in ("runs", "measures", "buckets", "tasks", "health", "funnels")
+    }
+    nouns |= {name: [] for name in ("slices", "findings", "compared", "losses")}
+    for name, rewards in runs.items():
+        keyed = {word(task): values for task, values in rewards.items()}
+        tasks = make_tasks(name, keyed, judged, word("tau-"))
+        expected = sum(len(values) for values in rewards.values())
+        scored = sum(task.n for task in tasks)
+        measures = make_measures(name, tasks, expected, judged)
+        score_name = "pass_at_1" if judged else "mean_reward"
+        score = next((m.value for m in measures if m.name == score_name), None)
+        by_bucket = {
+            b: tuple(t.task for t in tasks if t.bucket == b)
+            for b in ("always", "sometimes", "never", "missing")
+        }
+        nothing = np.zeros(0, np.int64)
+        repeats = max((len(values) for values in rewards.values()), default=0)
+        coverage = Coverage(
+            expected_from="materialized inputs", expected=expected, scored=scored, failed=0, masked=0, lost=expected - scored,
+            duplicates=1, identical_duplicates=1, superseded=0, unnumbered_copies=0, unexpected=0, repeats=repeats,
+            expected_per_task=nothing, missing_per_task=nothing, failed_keys=(), lost_keys=(), masked_keys=(), duplicate_keys=(),
+        )  # fmt: skip
+        nouns["runs"].append(
+            Run(name, word("gpt-4o"), word("tool_agent"), word("tau_airline"),
+                (Source(word("runs/airline.jsonl"), SHA, 123_456, scored),),
+                (Artifact(word("rollouts"), word("runs/airline.jsonl"), True), Artifact("failures", word("runs/f.jsonl"), False)),
+                (word("Collected on one node.\nTemperature as in the config."),),
+                {word("temperature"): word("0.7"), "agent": word("tool calling")},
+                len(rewards), scored, coverage, kind, 1.0, judged, score_name, score, 0.75, outcomes_of(tasks, coverage))
+        )  # fmt: skip
+        nouns["measures"] += measures
+        nouns["buckets"].append(Buckets(name, **by_bucket))
+        nouns["tasks"] += tasks
+        if judged and score is not None:
+            nouns["losses"].append(Loss(name, Cause.UNDETERMINED, word("not attributed"), 1 - score))
+        first = next(iter(keyed))
+        quoted = Evidence(name, first, 0, field=word("verifier.error"), quote=word("KeyError: 'user_id'"))
+        nouns["health"] += [
+            Health(
+                name,
+                word("lost_rows"),
+                Level.PROBLEM,
+                word("Rollouts are lost."),
+                0.12,
+                expected,
+                first,
+                (quoted,),
+            ),
+            Health(name, "few_repeats", Level.WARNING, word("Few repeats per task."), 4.0, len(rewards)),
+            Health(name, "constant_field", Level.INFO, word("A field never varies."), None, scored),
+        ]
+        nouns["funnels"].append(
+            Funnel(
+                name,
+                "inferred",
+                (
+                    FunnelStage("started", scored, expected),
+                    FunnelStage(word("called a tool"), scored // 2, expected),
+                ),
+            )
+        )
+        nouns["slices"] += [
+            Slice(name, word("domain"), word("air"), 5, 0.4, 0.1, 0.8, 0.04),
+            Slice(name, "domain", "sea", 3, 0.6, None, None, None),
+        ]
+        nouns["findings"].append(
+            Finding("F1", name, word("shifted-ids"), first, 0, word("The id disagrees with the prompt."), 2, Confidence.LIKELY,
+                    (Evidence(name, first, 0, step=3, quote=word("order #W42")), Evidence(name, first, None)))
+        )  # fmt: skip
+        nouns["compared"].append(
+            Compared(name, word("agg.json"), word("mean/reward"), 0.5, score, word("Same rows, same mean."))
+        )
+    report = Report(
+        {"blade": "0.1.0", "command": word("blade diagnose runs/airline.jsonl")},
+        **{name: tuple(found) for name, found in nouns.items()},
+        skipped=(Skipped(word("runs/airline.jsonl"), 17, word("not JSON: line 17")),),
+        skipped_total=1,
+        gaps=(Gap(word("cost"), word("no row reports cost")),),
+        benchmark={name: Benchmark(inferred=(word("task id from _ng_task_index"),)) for name in runs},
+    )
+    return replace(report, **changes)
+
+
+def f1() -> dict[str, list[float | None]]:
+    return {task: [float(sign) for sign in signs] for task, signs in F1.items()}
+
+
+CASES: dict[str, Callable[[], Report]] = {
+    "one run": lambda: make_report({"airline": f1()}),
+    "two runs": lambda: make_report({"airline": f1(), "airline-b": {"0": [1.0, 1.0], "9": [0.0, 1.0]}}),
+    "many runs": lambda: make_report({f"checkpoint-{at:05}": f1() for at in range(30)}),
+    "unbounded": lambda: make_report({"game": {"0": [12.5, -3.0], "1": [700.25, 4.0]}}, RewardKind.UNBOUNDED, judged=False),
+    "constant": lambda: make_report({"same": {"0": [1.0, 1.0], "1": [1.0, 1.0]}}, RewardKind.CONSTANT),
+    "all missing": lambda: make_report({"gone": {"0": [None, None], "1": [None, None]}}),
+    "some missing": lambda: make_report({"holes": {"0": [1.0, None, None, None], "1": [1.0, 1.0, 1.0, 1.0], "2": [1.0, 0.0, None, None]}}),
+    "one repeat": lambda: make_report({"once": {str(at): [float(at % 3 == 0)] for at in range(40)}}),
+    "many tasks": lambda: make_report({"large": {str(at): [1.0, float(at % 2), 0.0] for at in range(450)}}),
+    "no run": lambda: Report({"blade": "0.1.0", "command": "blade diagnose nothing"}),
+    "bare run": lambda: make_report({"bare": f1()}, measures=(), health=(), funnels=(), slices=(), findings=(),
+                                    compared=(), skipped=(), skipped_total=0, gaps=(), benchmark={}),
+}  # fmt: skip
+
+
+@pytest.fixture(params=list(CASES))
+def report(request: pytest.FixtureRequest) -> Report:
+    """Every kind of report, one at a time."""
+    return CASES[request.param]()
+
+
+@pytest.fixture
+def one_run() -> Report:
+    return CASES["one run"]()
+
+
+@pytest.fixture
+def cases() -> dict[str, Callable[[], Report]]:
+    return CASES
+
+
+@pytest.fixture
+def build() -> Callable[..., Report]:
+    return make_report

@@ -1,0 +1,111 @@
+"""The wire format: every report validates, nothing is lost, nothing is invented."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+
+from blade.model import Measure, Report
+from blade.report import json_v1
+
+SCHEMA = json.loads((files("blade.report") / "report.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+KEYS = (
+    "schema made_by runs measures buckets tasks health funnel slices signatures findings mechanisms contrasts "
+    "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy reported"
+).split()
+RUN_KEYS = (
+    "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored failed masked "
+    "lost duplicates repeats expected_from superseded unexpected outcomes reward_kind pass_threshold score_name score oracle unexplained"
+).split()
+
+
+def parsed(report: Report) -> Any:
+    return json.loads(json_v1.render(report), parse_constant=lambda name: pytest.fail(f"{name} on the wire"))
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_report_validates(report: Report) -> None:
+    document = parsed(report)
+    VALIDATOR.validate(document)
+    assert list(document) == KEYS
+    assert all(list(run) == RUN_KEYS for run in document["runs"])
+
+
+def test_layout_is_two_spaces_and_one_last_newline(report: Report) -> None:
+    text = json_v1.render(report)
+    assert text.startswith('{\n  "schema": "blade.report/1"')
+    assert text.endswith("}\n")
+    assert json_v1.render(report) == text
+
+
+def test_floats_print_by_repr(build: Callable[..., Report]) -> None:
+    third = Measure("airline", "x", 1 / 3, 3, low=0.1 + 0.2, high=-0.0)
+    text = json_v1.render(build({"airline": {"0": [1.0]}}, measures=(third,)))
+    assert '"value": 0.3333333333333333,' in text
+    assert '"low": 0.30000000000000004,' in text
+    assert '"high": 0.0,' in text
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_null(build: Callable[..., Report], value: float) -> None:
+    document = parsed(
+        build({"airline": {"0": [1.0]}}, measures=(Measure("airline", "x", value, 1, low=value, high=value),))
+    )
+    assert document["measures"][0]["value"] is None
+    VALIDATOR.validate(document)
+
+
+def test_other_scripts_are_kept_and_deceivers_escaped(build: Callable[..., Report]) -> None:
+    report = build(
+        {"Ωμέγα-日本": {"0": [1.0]}}, made_by={"blade": "1", "command": "a\u202eb\x9bc\ud800d\u2028"}
+    )
+    text = json_v1.render(report)
+    assert "Ωμέγα-日本" in text
+    assert "a\\u202eb\\u009bc\\ud800d\\u2028" in text
+    assert json.loads(text)["made_by"]["command"] == "a\u202eb\x9bc\ud800d\u2028"
+    text.encode("utf-8")
+
+
+def test_coverage_is_flat_and_adds_up(report: Report) -> None:
+    for run in parsed(report)["runs"]:
+        assert run["expected_rollouts"] == run["scored"] + run["failed"] + run["masked"] + run["lost"]
+
+
+def test_only_the_first_thousand_skipped_lines_are_listed(
+    build: Callable[..., Report], one_run: Report
+) -> None:
+    report = build({"a": {"0": [1.0]}}, skipped=one_run.skipped * 1500, skipped_total=2000)
+    document = parsed(report)
+    assert len(document["skipped"]) == 1000
+    assert document["skipped_total"] == 2000
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda d: d.pop("claims"),
+        lambda d: d.update(surprise=1),
+        lambda d: d["runs"][0].update(score="0.5"),
+        lambda d: d["runs"][0].update(reward_kind="fuzzy"),
+        lambda d: d["measures"][0].update(n=-1),
+        lambda d: d["findings"][0].update(evidence=[]),
+        lambda d: d["findings"][0]["evidence"][0].update(field="error"),
+        lambda d: d["findings"][0]["evidence"][0].update(quote=None),
+        lambda d: d["tasks"][0].update(rate=1.5),
+        lambda d: d["health"][0].update(level="fatal"),
+    ],
+)
+def test_the_schema_refuses_what_is_wrong(one_run: Report, spoil: Callable[[Any], Any]) -> None:
+    document = parsed(one_run)
+    spoil(document)
+    assert not VALIDATOR.is_valid(document)
