@@ -1,0 +1,88 @@
+"""`blade doctor`: what this machine has, and how large the cache is."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from pathlib import Path
+
+import click
+
+from blade import __version__
+
+
+@click.command(short_help="What this machine has; the cache and its size.")
+@click.option("--clean", is_flag=True, help="Empty the cache of indexes.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(clean: bool, as_json: bool) -> None:
+    """Show versions, the cache folder and its size; --clean empties the cache."""
+    from blade.store import cache
+
+    if clean:
+        freed, n_freed = cache.clean()
+        if as_json:
+            click.echo(
+                json.dumps({"cache": str(cache.root()), "freed_bytes": freed, "freed_indexes": n_freed})
+            )
+        else:
+            click.echo(f"Freed {freed / 1e6:,.1f} MB of {n_freed} indexes in {cache.root()}")
+        return
+    size, n_indexes = cache.size()
+    facts = {
+        "blade": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "cache": str(cache.root()),
+        "cache_writable": _is_writable(cache.root()),
+        "cache_bytes": size,
+        "cache_indexes": n_indexes,
+        "cache_disk_free_bytes": _free(cache.root()),
+        "packages": _packages(),
+    }
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            click.echo(f"{name}")
+            for package, found in value.items():
+                click.echo(f"  {package:<22} {found or 'MISSING'}")
+        else:
+            click.echo(
+                f"{name:<22} {value:,}" if isinstance(value, int) and value > 9999 else f"{name:<22} {value}"
+            )
+
+
+def _packages() -> dict[str, str | None]:
+    """The packages BLADE needs and their versions; None for one that is missing."""
+    from importlib.metadata import PackageNotFoundError, requires, version  # slow to import
+
+    try:
+        needed = [line for line in requires("blade-diagnostics") or [] if "extra ==" not in line]
+    except PackageNotFoundError:
+        return {}
+    names = [line.split(";")[0].split(">")[0].split("=")[0].split("<")[0].strip() for line in needed]
+    found: dict[str, str | None] = {}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def _existing(path: Path) -> Path:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(_existing(path), os.W_OK)
+
+
+def _free(path: Path) -> int:
+    return shutil.disk_usage(_existing(path)).free

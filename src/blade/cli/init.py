@@ -1,0 +1,25 @@
+"""`blade init`: draft a blade.toml from what the rows show."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command(short_help="Draft a blade.toml from the rows of a run.")
+@click.argument("run", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print what was inferred as JSON.")
+def init(run: str, as_json: bool) -> None:
+    """Draft the benchmark facts of RUN: blade init RUN > blade.toml.
+
+    What was inferred stands in comments with its support; a person confirms it.
+    """
+    from blade import pipeline
+    from blade.cli.watch import Progress
+
+    with Progress() as progress:
+        drafts = pipeline.drafts(pipeline.load([run], progress))
+    click.echo(
+        json.dumps([draft.facts for draft in drafts], indent=2) if as_json else drafts[0].text, nl=as_json
+    )

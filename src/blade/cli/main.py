@@ -1,0 +1,93 @@
+"""The `blade` command: its subcommands, and the one place where errors are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from blade import __version__, errors
+from blade.cli import completion, demo, diagnose, doctor, init, show
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="blade")
+def cli() -> None:
+    """Diagnose an evaluation: which tasks failed, why, and what to fix first."""
+
+
+COMMANDS = {
+    "diagnose": diagnose.diagnose,
+    "show": show.show,
+    "init": init.init,
+    "demo": demo.demo,
+    "doctor": doctor.doctor,
+    "completion": completion.completion,
+}
+for _name, _command in COMMANDS.items():
+    cli.add_command(_command, _name)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command and turn whatever goes wrong into a message and an exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in given
+    try:
+        cli.main(given, prog_name="blade", standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(errors.EXIT_OK)
+    except errors.BladeError as error:
+        _tell(error, as_json)
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "blade"
+        _tell(
+            errors.UsageError(error.format_message(), f"`{command} --help` lists what it takes", "usage"),
+            as_json,
+        )
+        sys.exit(errors.EXIT_USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        print("interrupted", file=sys.stderr)
+        sys.exit(errors.EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the reader went away: nothing to tell
+        sys.exit(errors.EXIT_OK)
+    except Exception as error:
+        _tell(_our_bug(error, given), as_json)
+        sys.exit(errors.EXIT_BUG)
+
+
+def _tell(error: errors.BladeError, as_json: bool) -> None:
+    from blade.hostile import lines
+
+    if as_json:
+        print(json.dumps(error.as_json()), file=sys.stderr)
+        return
+    print(f"error: {lines(error.message)}", file=sys.stderr)
+    print(f"hint:  {lines(error.hint)}", file=sys.stderr)
+    print(f"see:   docs/errors.md#{error.slug}", file=sys.stderr)
+
+
+def _our_bug(error: Exception, given: list[str]) -> errors.BladeError:
+    """Leave a log that can be pasted into a report."""
+    import platform
+    import tempfile
+    import traceback
+
+    told = errors.OurBug(f"{type(error).__name__}: {error}", "this is a fault of BLADE", "internal-error")
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="blade-", suffix=".log", delete=False) as log:
+            log.write(f"blade {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
+            log.write(f"arguments: {given}\n\n{''.join(traceback.format_exception(error))}")
+        told.hint = f"this is a fault of BLADE; please report it with {log.name}"
+    except OSError:
+        traceback.print_exception(error, file=sys.stderr)
+    return told

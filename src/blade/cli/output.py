@@ -1,0 +1,41 @@
+"""Say where results go: checks on the output folder, and the last lines of a command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from blade.errors import Unreadable, UsageError
+
+OURS = frozenset(("report.md", "report.html", "report.json", "metrics.json", "figures"))
+
+
+def refuse_foreign(folder: Path, force: bool) -> None:
+    """Do not write among files that are not ours unless told to."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file", "name a folder with -o", "output-not-empty")
+    try:
+        names = {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    foreign = sorted(names - OURS)
+    if foreign and not force:
+        raise UsageError(
+            f"{folder} holds other files, such as {foreign[0]}",
+            "name an empty folder, or add --force",
+            "output-not-empty",
+        )
+
+
+def cannot_write(path: Path, error: OSError) -> Unreadable:
+    """The operating system would not let us write."""
+    return Unreadable(
+        f"cannot write {path}: {error.strerror or error}", "choose another folder with -o", "cannot-write"
+    )
+
+
+def wrote(paths: list[Path], quiet: bool) -> None:
+    """The last lines of a command; to stderr where stdout is for a program."""
+    for path in paths:
+        print(f"Wrote {path}", file=sys.stderr if quiet else sys.stdout)
