@@ -1,0 +1,1 @@
+"""Measure speed and memory against the budgets: `python -m bench`."""

@@ -1,0 +1,37 @@
+"""The benchmarks run to their end and print the table; what they measure is not judged here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("orjson")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.slow
+def test_the_table_is_printed(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "bench", "--size-mb", "2", "--runs", "1", "--json", str(tmp_path / "lines.json")]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode in (0, 1), done.stderr
+    lines = json.loads((tmp_path / "lines.json").read_text())
+    for line in lines:
+        assert line["what"] in done.stdout
+    budgets = [line["budget"] for line in lines if line["budget"]]
+    assert budgets[:4] == ["<= 1.1 x", "<= 1.3 x", "<= 1.1 x", "<= 0.6 x"]
+    assert len(budgets) == 12
+    assert [path.name for path in tmp_path.iterdir()] == ["lines.json"]  # all files are gone
+
+
+def test_a_disk_that_is_too_small_is_told_before_anything_is_written() -> None:
+    words = [sys.executable, "-m", "bench", "--size-mb", "1000000000"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "MB free; the files need" in done.stderr
