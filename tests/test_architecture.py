@@ -1,0 +1,259 @@
+"""The house rules: who imports whom, what stands in which table, and how large a page may grow."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src" / "blade"
+
+NOUNS = {"hostile", "model", "errors", "stats"}
+STAGES = {"ingest", "store", "measure", "report"}
+
+# Room -> the other rooms it may import. A room is a module or a folder directly under src/blade.
+# `blade` itself (its version) is open to all; nothing imports `cli` but `__main__`.
+RULES: dict[str, set[str]] = {
+    "__init__": set(),
+    "__main__": {"cli"},
+    "model": set(),
+    "errors": {"model"},
+    "hostile": set(),
+    "stats": {"model"},
+    "ingest": NOUNS,
+    "store": NOUNS,
+    "measure": NOUNS,
+    "report": NOUNS,
+    "planted": {"model", "stats"},
+    "pipeline": NOUNS | STAGES,
+    "cli": NOUNS | STAGES | {"pipeline", "planted"},
+}
+
+# Family -> the name of its literal table, and the modules of its folder that are no members of it.
+TABLES = {"ingest": "FORMATS", "measure": "MEASURES", "report": "RENDERERS"}
+SUPPORT: dict[str, set[str]] = {
+    "ingest": {
+        "assemble", "careful", "columns", "expected", "fields", "find", "inflate", "items", "keys", "lines", "names", "opened", "rows",
+        "shape", "sidecars", "trace",
+    },
+    "measure": set(),
+    "report": {
+        "chapters", "deepdives", "facts", "figures", "inventory", "quantities", "results", "sections", "summary",
+        "words",
+    },
+}  # fmt: skip
+
+# Packages that cost start-up time, and the places that must stay quick to import.
+HEAVY = {"numpy", "scipy", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "msgspec", "xxhash"}
+LIGHT = ["__init__.py", "__main__.py", "errors.py", "model.py", "pipeline.py", "report/__init__.py", "cli/**/*.py"]
+HELP_NEVER_LOADS = {"numpy", "scipy", "vl_convert", "jinja2", "msgspec"}
+
+BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 60
+MAX_FIRST_LINE = 100
+
+MODULES = sorted(SRC.rglob("*.py"))
+OURS = [*MODULES, *sorted((ROOT / "scripts").rglob("*.py")), *sorted((ROOT / "bench").rglob("*.py"))]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def rooms() -> set[str]:
+    folders = {path.name for path in SRC.iterdir() if any(path.glob("*.py"))}
+    return folders | {path.stem for path in SRC.glob("*.py")}
+
+
+def imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The dotted names that `tree` imports; `package` is where its relative imports start."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield tuple(alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) + 1 - node.level] if node.level else ()
+            source = start + tuple(node.module.split(".") if node.module else ())
+            for alias in node.names:
+                yield (*source, alias.name)
+
+
+def imported_rooms(tree: ast.AST, package: tuple[str, ...], known: set[str]) -> set[str]:
+    """The rooms that `tree` reaches into; names of `blade` itself are no room."""
+    ours = (name for name in imported(tree, package) if name[0] == "blade" and len(name) > 1)
+    return {name[1] for name in ours if name[1] in known}
+
+
+def package_of(path: Path) -> tuple[str, ...]:
+    return ("blade", *path.relative_to(SRC).parent.parts)
+
+
+def top_level_packages(tree: ast.Module) -> set[str]:
+    """The packages that importing this module loads: TYPE_CHECKING blocks and functions do not count."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {name[0] for name in imported(node, ("blade",))}
+        waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def table_members(tree: ast.Module, table: str) -> set[str] | None:
+    """The modules that a literal `TABLE = {...}` names; None when there is no such literal."""
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if not any(isinstance(target, ast.Name) and target.id == table for target in targets):
+            continue
+        if not isinstance(value := getattr(node, "value", None), ast.Dict):
+            return None
+        found: set[str] = set()
+        for part in (child for entry in value.values for child in ast.walk(entry)):
+            if isinstance(part, ast.Name):
+                found.add(part.id)
+            elif isinstance(part, ast.Attribute):
+                found.add(part.attr)
+            elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                found.add(part.value.partition(":")[0].rpartition(".")[2])
+        return found
+    return None
+
+
+def test_every_room_has_a_rule_and_every_rule_a_room() -> None:
+    assert rooms() == set(RULES)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_room_imports_only_what_its_rule_allows(path: Path) -> None:
+    room = room_of(path)
+    reached = imported_rooms(tree_of(path), package_of(path), rooms())
+    forbidden = reached - RULES.get(room, set()) - {room, "__init__"}
+    assert not forbidden, f"{name_of(path)} may not import {sorted(forbidden)}"
+
+
+def test_only_main_imports_the_command_line() -> None:
+    guests = {room_of(path) for path in MODULES if "cli" in imported_rooms(tree_of(path), package_of(path), rooms())}
+    assert guests - {"cli"} == {"__main__"}
+
+
+@pytest.mark.parametrize("family", sorted(TABLES))
+def test_every_family_member_stands_in_its_literal_table(family: str) -> None:
+    named = table_members(tree_of(SRC / family / "__init__.py"), TABLES[family])
+    assert named is not None, f"src/blade/{family}/__init__.py has no literal dict {TABLES[family]}"
+    modules = {path.stem for path in (SRC / family).glob("*.py")} - {"__init__"}
+    assert SUPPORT[family] <= modules, "a support module that is gone"
+    assert modules - SUPPORT[family] == named & modules, f"members of {family} and its {TABLES[family]} differ"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    first = (ast.get_docstring(tree_of(path)) or "").partition("\n")[0]
+    assert first.endswith("."), "the first docstring line is a sentence"
+    assert len(first) < MAX_FIRST_LINE
+
+
+@pytest.mark.parametrize("path", OURS, ids=name_of)
+def test_pages_and_functions_stay_short(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_FILE_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
+
+
+def test_no_junk_drawers() -> None:
+    files = [*OURS, *sorted((ROOT / "tests").rglob("*.py"))]
+    drawers = [name_of(path) for path in files if BANNED_NAMES & {path.stem, path.parent.name}]
+    assert not drawers
+
+
+@pytest.mark.parametrize("path", sorted({path for glob in LIGHT for path in SRC.glob(glob)}), ids=name_of)
+def test_quick_places_import_heavy_packages_late(path: Path) -> None:
+    assert not top_level_packages(tree_of(path)) & HEAVY
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import json, sys\n"
+        "from blade.cli.main import cli\n"
+        "try:\n    cli(['--help'], prog_name='blade')\n"
+        "except SystemExit as stop:\n    assert not stop.code, stop.code\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Usage" in done.stdout
+    loaded = set(json.loads(done.stderr.splitlines()[-1]))
+    assert "blade" in loaded
+    assert not loaded & HELP_NEVER_LOADS
+
+
+# ---- The rules themselves, against planted violations ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "reached"),
+    [
+        ("import blade.store.index", {"store"}),
+        ("from blade import store, __version__", {"store"}),
+        ("from blade.store import open_index", {"store"}),
+        ("from ..store import open_index", {"store"}),
+        ("from .. import store", {"store"}),
+        ("from . import lines", {"ingest"}),
+        ("def late():\n    from blade.store import open_index", {"store"}),
+        ("import numpy, storefront", set()),
+    ],
+)
+def test_planted_imports_are_seen(source: str, reached: set[str]) -> None:
+    assert imported_rooms(ast.parse(source), ("blade", "ingest"), {"ingest", "store"}) == reached
+
+
+@pytest.mark.parametrize(
+    ("source", "heavy"),
+    [
+        ("import numpy as np", True),
+        ("try:\n    from rich.console import Console\nexcept ImportError:\n    pass", True),
+        ("class Page:\n    import jinja2", True),
+        ("def draw():\n    import vl_convert", False),
+        ("class Page:\n    def draw(self):\n        import vl_convert", False),
+        ("if TYPE_CHECKING:\n    import numpy as np", False),
+    ],
+)
+def test_planted_heavy_imports_are_seen(source: str, heavy: bool) -> None:
+    assert bool(top_level_packages(ast.parse(source)) & HEAVY) is heavy
+
+
+@pytest.mark.parametrize(
+    ("source", "members"),
+    [
+        ("T = {'a': alpha, 'b': beta}", {"alpha", "beta"}),
+        ("T: dict[str, str] = {'a': 'blade.report.alpha', 'b': 'beta:render'}", {"alpha", "beta"}),
+        ("T = {'a': alpha.render}", {"alpha", "render"}),
+        ("T = collect()", None),
+        ("U = {'a': alpha}", None),
+    ],
+)
+def test_planted_tables_are_read(source: str, members: set[str] | None) -> None:
+    assert table_members(ast.parse(source), "T") == members

@@ -1,0 +1,260 @@
+"""The documents against the code: commands parse, slugs have their heading, paths and names exist."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src" / "blade"
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", *sorted(DOCS.glob("*.md"))]
+
+# The measures a report holds; what they mean is in docs/methods.md.
+OUTCOMES = (
+    "pass_at_1", "pass_at_1_micro", "weighting_effect", "solved", "pass_at_k", "pass_hat_k", "consistency",
+    "coverage", "retry_value", "mean_reward", "mean_reward_micro", "best_of_k", "worst_of_k", "majority_at_k",
+    "self_agreement", "expected_flip_rate", "icc", "between_task_variance", "within_task_variance",
+    "design_effect", "effective_n", "missing_as_fail", "bound_low", "bound_high",
+)  # fmt: skip
+EFFORTS = (
+    "input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "turns", "tool_calls", "items",
+    "wall_s", "cost_usd",
+)  # fmt: skip
+METHODS = (*OUTCOMES, *EFFORTS, *(f"{name}_median" for name in EFFORTS))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def code_lines(text: str) -> Iterator[str]:
+    """The lines of fenced blocks, those that end in a backslash joined to the next."""
+    inside = False
+    held = ""
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        elif inside and line.endswith("\\"):
+            held += line[:-1] + " "
+        elif inside:
+            yield (held + line).strip()
+            held = ""
+
+
+def blade_arguments(text: str) -> Iterator[list[str]]:
+    """The arguments of every `blade ...` line in fenced blocks: up to a comment, pipe or redirection."""
+    lines = (line.removeprefix("$ ") for line in code_lines(text))
+    for line in (line for line in lines if line.startswith("blade ")):
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.commenters = "#"
+        words: list[str] = []
+        for word in lexer:
+            if set(word) <= set("|&;<>()"):
+                break
+            words.append(word)
+        yield words[1:]
+
+
+def commands(pages: list[Path]) -> list[tuple[str, list[str]]]:
+    return [(name_of(page), args) for page in pages for args in blade_arguments(page.read_text(encoding="utf-8"))]
+
+
+def parse(arguments: list[str]) -> None:
+    """Take the command line apart as the program does, short of running it."""
+    from blade.cli.main import cli
+
+    command: click.Command = cli
+    context = click.Context(command, info_name="blade")
+    rest = arguments
+    while isinstance(command, click.Group):
+        _, rest, _ = command.make_parser(context).parse_args(list(rest))
+        if not rest:
+            return
+        name, found, rest = command.resolve_command(context, rest)
+        assert found is not None
+        if not isinstance(found, click.Group):
+            with contextlib.suppress(click.exceptions.Exit):  # --help and its like answer while parsing
+                found.make_context(name, list(rest), parent=context)
+            return
+        command, context = found, click.Context(found, info_name=name, parent=context)
+
+
+def error_classes(trees: list[ast.Module]) -> set[str]:
+    """`BladeError` and all that inherits from it."""
+    known = {"BladeError"}
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    while True:
+        heirs = {node.name for node in classes if known & {ast.unparse(base) for base in node.bases}}
+        if heirs <= known:
+            return known
+        known |= heirs
+
+
+def slugs(tree: ast.Module, errors: set[str]) -> Iterator[tuple[str, str]]:
+    """Every error a module makes: its class and its slug, the third argument or `slug=...`."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or (name := ast.unparse(node.func).rpartition(".")[2]) not in errors:
+            continue
+        for value in [*node.args[2:3], *(word.value for word in node.keywords if word.arg == "slug")]:
+            for part in ast.walk(value):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield name, part.value
+
+
+def used_slugs() -> set[tuple[str, str]]:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SRC.rglob("*.py"))]
+    errors = error_classes(trees)
+    return {found for tree in trees for found in slugs(tree, errors)}
+
+
+def named_paths(text: str) -> Iterator[str]:
+    """The paths in backticks that must exist: none with a <part> to fill in, none that a step creates."""
+    for sentence in re.split(r"\n\s*\n|\n(?=\d\. )|\n- |; |\.\s", text):
+        if re.search(r"\bcreates\b", sentence, re.IGNORECASE):
+            continue
+        for word in re.findall(r"`([^`\n]+)`", sentence):
+            if re.fullmatch(r"[\w.-]+(/[\w.-]+)*/?", word) and ("/" in word or word.endswith((".md", ".toml"))):
+                yield word
+
+
+@pytest.mark.parametrize(("page", "arguments"), commands(PAGES), ids=lambda value: " ".join(value) if isinstance(value, list) else value)
+def test_every_command_in_the_docs_parses(page: str, arguments: list[str]) -> None:
+    parse(arguments)
+
+
+def test_the_readme_shows_commands_that_exist() -> None:
+    from blade.cli.main import cli
+
+    listed = re.findall(r"^\| `blade ([a-z-]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(listed) == set(cli.list_commands(click.Context(cli)))
+
+
+def test_a_wrong_command_does_not_parse() -> None:
+    with pytest.raises(click.UsageError):
+        parse(["no-such-command"])
+    with pytest.raises(click.UsageError):
+        parse(["diagnose", "results/", "--no-such-option"])
+
+
+def test_every_slug_has_its_heading_and_every_heading_its_slug() -> None:
+    headings = re.findall(r"^## (.+)$", (DOCS / "errors.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(headings) == len(set(headings))
+    assert {slug for _, slug in used_slugs()} == set(headings)
+
+
+def test_the_exit_codes_of_the_docs_are_those_of_the_code() -> None:
+    from blade import errors
+
+    text = (DOCS / "errors.md").read_text(encoding="utf-8")
+    table = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+    assert table == {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    told = {(slug, int(code)) for slug, code in re.findall(r"^## (.+)\n\nExit (\d+)\.", text, re.MULTILINE)}
+    assert told == {(slug, getattr(errors, name).exit_code) for name, slug in used_slugs()}
+
+
+def test_the_map_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "map.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "AGENTS.md"])
+def test_paths_in_the_recipes_exist(page: str) -> None:
+    paths = list(named_paths((ROOT / page).read_text(encoding="utf-8")))
+    assert paths
+    gone = [path for path in paths if not (ROOT / path).exists() and not (SRC / path).exists()]
+    assert not gone
+
+
+def test_recipes_have_six_steps() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for recipe in ("Add a format", "Add a detector", "Add a renderer"):
+        section = text.partition(f"## {recipe}\n")[2].partition("\n## ")[0]
+        assert re.findall(r"^(\d)\. ", section, re.MULTILINE) == list("123456"), recipe
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        file = (page.parent / path) if path else page
+        assert file.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles}, target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_make_targets_in_the_docs_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`make ([a-z-]+)`", text)
+    named += [line.split()[1] for line in code_lines(text) if line.startswith("make ") and len(line.split()) > 1]
+    assert set(named) <= targets
+
+
+def test_agents_page_is_short_and_has_its_second_name() -> None:
+    page = ROOT / "AGENTS.md"
+    assert len(page.read_text(encoding="utf-8").splitlines()) < 60
+    assert (ROOT / "CLAUDE.md").resolve() == page.resolve()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_measure_is_explained(name: str) -> None:
+    assert f"`{name}`" in (DOCS / "methods.md").read_text(encoding="utf-8")
+
+
+def test_a_planted_report_holds_no_other_measure(tmp_path: Path) -> None:
+    from blade.cli.main import cli
+    from blade.planted import write_demo
+
+    run = write_demo(tmp_path / "run")
+    runner = CliRunner(env={"BLADE_CACHE_DIR": str(tmp_path / "cache")})
+    output = tmp_path / "report"
+    done = runner.invoke(cli, ["diagnose", str(run.path), "-o", str(output)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    report = json.loads((output / "report.json").read_text(encoding="utf-8"))
+    names = {measure["name"] for measure in report["measures"]}
+    assert "pass_at_1" in names
+    assert names <= set(METHODS), "explain the new measure in docs/methods.md and name it in METHODS"
+
+
+# ---- The readers themselves, against planted text ------------------------------------------------
+
+
+def test_planted_command_lines_are_seen() -> None:
+    text = "blade outside\n```bash\n$ blade init 'a b' > x.toml  # note\nblade show r \\\n  17 | less\nmake demo\n```\n"
+    assert list(blade_arguments(text)) == [["init", "a b"], ["show", "r", "17"]]
+
+
+def test_planted_slugs_are_seen() -> None:
+    source = (
+        "class Odd(UsageError): pass\n"
+        "raise Odd('m', 'h', 'one')\n"
+        "raise errors.BladeError('m', hint='h', slug='two' if x else 'three')\n"
+        "print('m', 'h', 'four')\n"
+    )
+    tree = ast.parse(source)
+    errors = error_classes([tree, ast.parse("class UsageError(BladeError): pass")])
+    assert set(slugs(tree, errors)) == {("Odd", "one"), ("BladeError", "two"), ("BladeError", "three")}
+
+
+def test_planted_paths_are_seen() -> None:
+    text = "1. Read `src/a.py`, run `make map`.\n2. Creates `src/new.py`: text.\n3. Fill `src/<name>.py`; see `docs/b.md`."
+    assert list(named_paths(text)) == ["src/a.py", "docs/b.md"]
