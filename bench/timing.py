@@ -49,6 +49,8 @@ def fresh(arguments: Sequence[str], cache: Path) -> str:
 
 def peak_mb(arguments: Sequence[str], cache: Path) -> float:
     """The most anonymous memory that `python ARGUMENTS` and its children held at one time."""
+    if not Path("/proc/self/task", str(os.getpid()), "children").exists():
+        raise RuntimeError("this system does not list the children of a process")
     with subprocess.Popen([sys.executable, *arguments], env=environment(cache)) as process:
         peak = 0
         while process.poll() is None:

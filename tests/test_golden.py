@@ -70,3 +70,18 @@ def test_help() -> None:
     runner = CliRunner()
     texts = [runner.invoke(cli, [*command.split(), "--help"], prog_name="blade").output for command in COMMANDS]
     matches_golden("help.txt", "\n".join(texts))
+
+
+def test_readme_excerpt(demo: tuple[Path, str]) -> None:
+    """The README shows what the demo prints, word for word."""
+    folder, shown = demo
+    readme = Path(__file__).parents[1] / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    before, opening, rest = text.partition("<!-- excerpt: make golden -->\n")
+    _, closing, after = rest.partition("<!-- /excerpt -->")
+    summary = scrubbed(shown, folder).split("Read next")[0].rstrip()
+    fresh = f"{before}{opening}```text\n{summary}\n```\n{closing}{after}"
+    if os.environ.get("BLADE_GOLDEN") == "write":
+        readme.write_text(fresh, encoding="utf-8")
+    else:
+        assert text == fresh

@@ -377,19 +377,36 @@ def test_score_of_equal_tasks_never_has_zero_width():
         assert found.high - found.low > 0.01
 
 
-def test_score_of_real_rewards_is_t():
+def test_score_of_real_rewards_stays_inside_its_range():
     means = np.array([0.9, 0.95, 1.0, 0.97])
     found = stats.score_interval(means, np.full(4, 3), None, False)
-    assert found.method == "task t"
-    assert found.high == 1.0
+    assert found.method == "wilson n_eff"
+    assert 0.0 < found.low < means.mean() < found.high < 1.0
     unbounded = stats.score_interval([-1.0, 0.5, 3.0], [2, 2, 2], None, False)
     assert unbounded.low < -1.0
     assert unbounded.high > 3.0
 
 
+def test_near_the_ceiling_the_interval_covers_where_a_clipped_t_does_not():
+    rng = np.random.default_rng(1)
+    rates = rng.beta(2.0, 0.3, 100_000)
+    truth = float((1 - (1 - rates) ** 2).mean())
+    wilson_hits = t_hits = n = 0
+    for _ in range(400):
+        passes = rng.binomial(4, rng.beta(2.0, 0.3, 20))
+        values = stats.pass_at_k(np.full(20, 4), passes, 2)
+        found, clipped = stats.mean_interval(values), stats.t_interval(values, 0.0, 1.0)
+        if found is not None and clipped is not None:
+            n += 1
+            wilson_hits += found.low <= truth <= found.high
+            t_hits += clipped.low <= truth <= clipped.high
+    assert wilson_hits / n > 0.85 > t_hits / n
+
+
 def test_mean_interval():
     assert stats.mean_interval([1.0, 0.0, 1.0]) == stats.wilson(2, 3)
-    assert stats.mean_interval([1.0, 0.0, 0.5]).method == "task t"
+    assert stats.mean_interval([1.0, 0.0, 0.5]).method == "wilson n_eff"
+    assert stats.mean_interval([1.0, 0.0, 0.5] * 20).method == "task t"
     assert stats.mean_interval([1.0, 0.0, 1.0], -1.0, 1.0).method == "task t"
     assert stats.mean_interval([1.0]) == stats.wilson(1, 1)
 
@@ -516,9 +533,10 @@ def test_wilson_of_fractional_rows_stays_a_proportion(n, p, z):
 def test_mean_interval_holds_the_mean(values):
     found = stats.mean_interval(values)
     if found is None:
-        assert len(set(values)) == 1
+        assert np.ptp(values) < 1e-5  # no spread, no interval
     else:
-        assert 0 <= found.low <= np.mean(values) <= found.high <= 1
+        assert 0 <= found.low <= np.mean(values) + 1e-12
+        assert np.mean(values) - 1e-12 <= found.high <= 1
 
 
 @given(st.lists(st.none() | st.floats(0, 1), max_size=30), st.randoms())

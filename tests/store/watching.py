@@ -14,9 +14,9 @@ from blade import ingest
 from blade.model import Part
 from blade.store import cache
 from blade.store.columns import Index
-from blade.store.index import open_index
+from blade.store.index import Reader, open_index
 
-GYM = ingest.FORMATS["nemo_gym"]
+GYM: Reader = ingest.FORMATS["nemo_gym"]
 NUMBERS = (
     "offset length task_index repeat attempt n_items n_calls n_turns reward input_tokens output_tokens "
     "reasoning_tokens total_tokens cost_usd temperature top_p max_output_tokens prompt_hash tools_hash row_hash "

@@ -16,7 +16,7 @@ from blade.cli import completion, demo, diagnose, doctor, init, show
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="blade")
 def cli() -> None:
-    """Diagnose an evaluation: which tasks failed, why, and what to fix first."""
+    """Diagnose an evaluation: which tasks failed, how surely, and how far the score can be trusted."""
 
 
 COMMANDS = {

@@ -101,15 +101,29 @@ class Columns:
 
     def _add_lines(self, block: Block) -> None:
         data = block.data
-        starts, ends = _line_bounds(data, block.size)
         self.open_ended = data[block.size - 1] != _NEWLINE
         self.end = block.offset + block.size
+        if self._holds_no_row(block):
+            return
+        starts, ends = _line_bounds(data, block.size)
         rows = self._decoded(block, starts, ends)
         if rows is not None:
             self._add_rows(rows, data, block.offset, starts, ends, self.n_lines)
         else:
             self._add_one_by_one(block, starts, ends)
         self.n_lines += len(starts)
+
+    def _holds_no_row(self, block: Block) -> bool:
+        """Take in a block of blank lines, or of junk once enough of it is listed, without looking at each."""
+        if block.data.isspace():
+            n_bad = 0
+        elif len(self.skipped) >= MAX_SKIPPED and (b"{" not in block.data or b"}" not in block.data):
+            n_bad = sum(1 for line in block.data[: block.size].split(b"\n") if line.strip())
+        else:
+            return False
+        self.n_skipped += n_bad
+        self.n_lines += block.data.count(b"\n", 0, block.size) + self.open_ended
+        return True
 
     def _decoded(self, block: Block, starts: list[int], ends: list[int]) -> list[Any] | None:
         """All rows of a block at once, or None if any of its lines needs a closer look."""
@@ -133,10 +147,6 @@ class Columns:
 
     def _add_one_by_one(self, block: Block, starts: list[int], ends: list[int]) -> None:
         """The careful way, for a block that would not decode as a whole."""
-        if block.data.find(b"{", 0, block.size) < 0 and len(self.skipped) >= MAX_SKIPPED:
-            # nothing in here is a row, and enough such lines are listed: count them
-            self.n_skipped += sum(1 for line in _lines(block.data, starts, ends) if line.strip())
-            return
         for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
             self._add_line(block.data[start:end], block.offset + start, self.n_lines + number)
 

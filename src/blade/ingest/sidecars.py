@@ -105,7 +105,7 @@ def reported(run: str, found: list[Artifact], notice: Callable[[str], None]) -> 
             entries = _entries(path, notice)
             told = [number for entry in entries for number in _of_entry(run, path, kind, entry)]
             if entries and not told:
-                notice(f"{path.name} holds no number")
+                notice(f"{path.name} holds no number that speaks of the score")
             numbers += told
     for path in of_kind(found, "reward_profiling"):
         numbers += _of_profile(run, path, notice)

@@ -28,6 +28,8 @@ UNEXPLAINED = (
 NULLS_LEFT_OUT = "rows without a usable reward are left out there and count as 0 here"
 STATISTIC = re.compile(r"(mean|max|min|median|std)/(.+)")
 PASS_AT = re.compile(r"pass@(\d{1,6})(?:\[avg-of-(\d{1,6})\])?/([^/]+)(?:/(std_dev|std_err)_across_runs)?")
+PROFILED = "mean over tasks of mean/reward"
+OF_REPEAT = re.compile(r"repeat (\d{1,9})/(mean|std)")
 USAGE = ("input_tokens", "output_tokens", "total_tokens", "reasoning_tokens", "cost_usd")
 
 
@@ -140,6 +142,12 @@ def _definition(name: str, rollouts: Rollouts) -> tuple[Floats, Formula, str] | 
         statistic = match[1]
         column = _column(match[2], rollouts)
         return None if column is None else (column, lambda table: _statistic(statistic, table.values), "")
+    if name == PROFILED:
+        return rollouts.reward, lambda table: _mean_over_tasks(table), ""
+    if match := OF_REPEAT.fullmatch(name):
+        statistic, number = match[2], int(match[1])
+        column = np.where(rollouts.repeat == number, rollouts.reward, np.nan)
+        return column, lambda table: _statistic(statistic, table.values), ""
     if not (match := PASS_AT.fullmatch(name)):
         return None
     k, first, spread = int(match[1]), match[2], match[4]
@@ -159,6 +167,10 @@ def _definition(name: str, rollouts: Rollouts) -> tuple[Floats, Formula, str] | 
         return column, lambda table: _across_runs(table, j) / root, "spread of repeat means, in percent"
     what = f"mean of the first {j} rows of each task, in percent"
     return column, lambda table: _gym_average(table, j), what
+
+
+def _mean_over_tasks(table: Table) -> float:
+    return float((np.add.reduceat(table.values, table.starts) / table.n).mean()) if table.n.size else math.nan
 
 
 def _statistic(statistic: str, values: Floats) -> float:
@@ -203,6 +215,8 @@ def _our_closest(name: str, column: Floats, us: Ours) -> float | None:
         return None
     if name == "mean/reward":
         return float(scoring.row_reward.mean())
+    if name == PROFILED:
+        return float(scoring.task_rewards.mean())
     match = PASS_AT.fullmatch(name)
     if match is None or match[4]:
         return None
@@ -221,6 +235,7 @@ def _counts(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> dict[st
         "num_rollouts": rollouts.task.size,
         "num_samples": rollouts.task.size,
         "num_tasks": n_tasks,
+        "tasks": n_tasks,
         "num_repeats": coverage.repeats,
         "expected_num_rollouts": coverage.expected,
         "missing_num_rollouts": coverage.failed + coverage.lost,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Health, Level, Measure, Report, RewardKind
+from blade.model import Level, Measure, Report, RewardKind
 from blade.report import quantities, words
 from blade.report.facts import Facts
 from blade.report.sections import (
@@ -32,9 +32,9 @@ def executive_summary(report: Report, runs: tuple[Facts, ...]) -> list[Block]:
     blocks: list[Block] = []
     if len(runs) == 1:
         first, *others = _paragraphs(runs[0])
-        blocks += [first, _tiles(runs[0]), *others, *_flags(runs[0].health)]
+        blocks += [first, _tiles(runs[0]), *others, *_flags(runs)]
     else:
-        blocks += [*_overview(runs), *_flags([flag for run in runs for flag in run.health], with_run=True)]
+        blocks += [*_overview(runs), *_flags(runs)]
     blocks.append(_cannot_say(report))
     return blocks
 
@@ -205,19 +205,22 @@ def _weighting(facts: Facts) -> str:
     )
 
 
-def _flags(health: list[Health], with_run: bool = False) -> list[Block]:
-    """The problems and warnings, in words."""
-    urgent = [flag for flag in health if flag.level is not Level.INFO]
+def _flags(runs: tuple[Facts, ...]) -> list[Block]:
+    """The findings, problems and warnings, in words."""
+    flags = [flag for facts in runs for flag in facts.health if flag.level is not Level.INFO]
+    flags.sort(key=lambda flag: flag.level is not Level.PROBLEM)
+    urgent = [(f"finding for {f.cause.value}", TONES[Level.PROBLEM], f.run, f.summary) for facts in runs
+              for f in facts.findings]  # fmt: skip
+    n_findings, n_problems = len(urgent), sum(flag.level is Level.PROBLEM for flag in flags)
+    urgent += [(flag.level.value, TONES[flag.level], flag.run, flag.text) for flag in flags]
     if not urgent:
         return [para("No health check found a problem or a warning.")]
-    urgent.sort(key=lambda flag: flag.level is not Level.PROBLEM)
-    n_problems = sum(flag.level is Level.PROBLEM for flag in urgent)
-    said = [words.count(n_problems, "problem")] if n_problems else []
-    said += [words.count(len(urgent) - n_problems, "warning")] if len(urgent) > n_problems else []
+    counted = ((n_findings, "finding"), (n_problems, "problem"), (len(flags) - n_problems, "warning"))
+    said = [words.count(n, noun) for n, noun in counted if n]
     items: list[Line] = []
-    for flag in urgent[:MAX_FLAGS]:
-        run: Line = (" ", Code(hostile.line(flag.run, 80))) if with_run else ()
-        items.append((Badge(flag.level.value, TONES[flag.level]), *run, " ", hostile.line(flag.text, 400)))
+    for badge, tone, name, text in urgent[:MAX_FLAGS]:
+        run: Line = (" ", Code(hostile.line(name, 80))) if len(runs) > 1 else ()
+        items.append((Badge(badge, tone), *run, " ", hostile.line(text, 400)))
     if len(urgent) > MAX_FLAGS:
         items.append((f"{len(urgent) - MAX_FLAGS} more under Dominant Failure Modes.",))
     return [para(f"Before the score is used: {words.listing(said)}."), Bullets(tuple(items))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from blade import hostile
 from blade.model import Level, Measure, Outcome, Report
 from blade.report import quantities, words
@@ -139,19 +141,29 @@ def _effort(facts: Facts) -> list[str]:
 
 
 def _health(facts: Facts, room: int) -> list[str]:
+    """Findings, problems and warnings; those at the top in two lines while there is room."""
     urgent = [flag for flag in facts.health if flag.level is not Level.INFO]
-    if not urgent:
+    told = [("!", finding.summary) for finding in facts.findings]
+    told += [("!" if flag.level is Level.PROBLEM else "-", flag.text) for flag in urgent]
+    if not told:
         return [_labelled("Health", "no problem or warning")]
     levels = facts.levels()
     n_problems, n_warnings = levels[Level.PROBLEM], levels[Level.WARNING]
     said = f"{words.count(n_problems, 'problem')}, {words.count(n_warnings, 'warning')}"
-    shown = urgent[: max(0, room - 1)]
-    if len(shown) < len(urgent):
+    if facts.findings:
+        said = f"{words.count(len(facts.findings), 'finding')}, {said}"
+    shown = told[: max(0, room - 1)]
+    if len(shown) < len(told):
         said += f" ({len(shown)} shown, all in the report)"
-    lines = [
-        f"  {'!' if flag.level is Level.PROBLEM else '-'} {hostile.line(flag.text, 2 * COLUMNS)}"
-        for flag in shown
-    ]
+    spare = room - 1 - len(shown)
+    lines: list[str] = []
+    for mark, text in shown:
+        found = wrap(f"{mark} {hostile.line(text, 4 * COLUMNS)}", COLUMNS - 4)
+        if len(found) > 1 and spare > 0:
+            spare -= 1
+            lines += [f"  {found[0]}", f"    {' '.join(found[1:])}"]
+        else:
+            lines.append(f"  {' '.join(found)}")
     return [_labelled("Health", said), *lines]
 
 

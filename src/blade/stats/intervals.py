@@ -99,9 +99,22 @@ def t_interval(values: ArrayLike, lo: float | None = None, hi: float | None = No
 def mean_interval(values: ArrayLike, lo: float = 0.0, hi: float = 1.0) -> Interval | None:
     """Interval for the mean over tasks of a derived metric, one value a task."""
     x = np.asarray(values, dtype=np.float64)
-    if (lo, hi) == (0.0, 1.0) and _is_zero_one(x):
+    is_rate = (lo, hi) == (0.0, 1.0)
+    if is_rate and _is_zero_one(x):
         return wilson(float(x.sum()), x.size)
-    return _task_t(x, lo, hi)
+    if not is_rate or _is_constant(x) or not ((x >= 0) & (x <= 1)).all():
+        return _task_t(x, lo, hi)
+    mean = float(x.mean())
+    if x.size > FEW_TASKS and NEAR_FLOOR <= mean <= NEAR_CEILING:
+        return _task_t(x, lo, hi)
+    # few tasks, or near an end: a t interval would leave [0, 1]. Wilson's does not; its n is the number of
+    # Bernoulli draws whose mean varies as much, and its z allows for the variance being estimated.
+    spread = float(x.var(ddof=1))
+    if spread < 1e-12:  # equal but for rounding
+        return None
+    n_eff = mean * (1 - mean) * x.size / spread
+    found = wilson(mean * n_eff, n_eff, t_quantile(0.975, x.size - 1))
+    return found and found._replace(method="wilson n_eff")
 
 
 def score_interval(
@@ -115,7 +128,7 @@ def score_interval(
     if means.min() < 0 or means.max() > 1:
         return _task_t(means, None, None)
     if not binary_rows:
-        return _task_t(means, 0.0, 1.0)
+        return mean_interval(means)
     if variance is None or (counts == 1).all():
         return mean_interval(means)
     mean = float(means.mean())

@@ -1,0 +1,117 @@
+"""The command line as tests use it: run in this process, everything it says caught."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The report that `--json` printed."""
+        assert self.code == 0, self.err
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """The only run of the report."""
+        (run,) = self.report["runs"]
+        return dict(run)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error that `--json` printed; notes may stand before it."""
+        found: dict[str, Any] = json.loads(self.err.splitlines()[-1])
+        return found
+
+
+Blade = Callable[..., Said]
+
+
+@pytest.fixture
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of the test's own."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("BLADE_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def blade(cache: Path, capfd: pytest.CaptureFixture[str]) -> Blade:
+    """Run `blade ARGUMENTS` in this process."""
+    from blade.cli.main import main
+
+    def run(*arguments: object) -> Said:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        said = capfd.readouterr()
+        code = stop.value.code
+        assert isinstance(code, int)
+        assert "Traceback" not in said.out + said.err
+        return Said(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def diagnosed(blade: Blade) -> Blade:
+    """Run `blade diagnose --json ARGUMENTS` in this process."""
+    return lambda *arguments: blade("diagnose", "--json", *arguments)
+
+
+@pytest.fixture
+def blade_process(cache: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
+    """Run `blade ARGUMENTS` as a process of its own."""
+
+    def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        path = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+        env = {**os.environ, "PYTHONPATH": path, "BLADE_CACHE_DIR": str(cache)}
+        words = [sys.executable, "-m", "blade", *map(str, arguments)]
+        return subprocess.run(words, capture_output=True, env=env, check=False, timeout=300, **options)
+
+    return run
+
+
+class Silent:
+    """A watcher that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def start(self, what: str, total: int) -> None: ...
+    def advance(self, done: int) -> None: ...
+    def notice(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def loaded(cache: Path) -> Callable[..., Any]:
+    """Find, index and assemble runs; what was noticed on the way stands in `loaded.notes`."""
+    from blade import pipeline
+
+    def load(*specs: object) -> Any:
+        watcher = Silent()
+        load.notes = watcher.notes  # type: ignore[attr-defined]
+        return pipeline.load([str(spec) for spec in specs], watcher)
+
+    return load

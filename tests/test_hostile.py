@@ -1,0 +1,741 @@
+"""Hostile and broken input through the real command: an exit code, a count, and the good rows still there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from tests.builders import (
+    DROP,
+    Line,
+    Row,
+    encode,
+    joined,
+    make_message,
+    make_response,
+    make_row,
+    make_run,
+    packed,
+)
+from tests.conftest import ROOT, Blade, Said
+
+GOOD = [make_row(0, 0, 1.0), make_row(0, 1, 0.0), make_row(1, 0, 1.0), make_row(1, 1, 1.0)]
+Process = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+def reasons(said: Said) -> list[str]:
+    """Why lines were skipped, and that all of them were counted."""
+    report = said.report
+    assert report["skipped_total"] == len(report["skipped"])
+    return [entry["reason"] for entry in report["skipped"]]
+
+
+def counts(said: Said) -> tuple[int, int, int]:
+    """Rows kept, tasks, keys scored."""
+    run = said.run
+    assert run["expected_rollouts"] == run["scored"] + run["failed"] + run["masked"] + run["lost"]
+    return run["n_rollouts"], run["n_tasks"], run["scored"]
+
+
+def flags(said: Said) -> set[str]:
+    return {flag["flag"] for flag in said.report["health"]}
+
+
+# -- nothing to read ------------------------------------------------------------------------------
+
+
+def test_empty_file(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, []))
+    assert (said.code, said.error["slug"], said.out) == (3, "nothing-to-read", "")
+
+
+def test_file_of_blank_lines(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, ["", "  ", "\t"]))
+    assert (said.code, said.error["slug"]) == (3, "nothing-to-read")
+
+
+def test_missing_path(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(tmp_path / "no.jsonl")
+    assert (said.code, said.error["slug"]) == (3, "no-such-path")
+
+
+@pytest.mark.parametrize("spec", ["", "run="])
+def test_empty_path_is_not_the_current_folder(spec: str, diagnosed: Blade) -> None:
+    said = diagnosed(spec)
+    assert (said.code, said.error["slug"]) == (3, "no-such-path")
+
+
+def test_empty_folder(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(tmp_path)
+    assert (said.code, said.error["slug"]) == (3, "no-rollouts")
+
+
+def test_folder_without_rollouts(tmp_path: Path, diagnosed: Blade) -> None:
+    make_run(tmp_path, [{"label": "x"}], name="labels")
+    (tmp_path / "readme.txt").write_text("hello")
+    said = diagnosed(tmp_path)
+    assert (said.code, said.error["slug"]) == (3, "no-rollouts")
+    assert "passed over 1 JSONL file" in said.err
+
+
+def test_rows_that_are_no_rollouts(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [{"label": "x"}, {"label": "y"}]))
+    assert (said.code, said.error["slug"]) == (3, "no-rollouts")
+
+
+def test_errors_for_people(tmp_path: Path, blade: Blade) -> None:
+    said = blade("diagnose", tmp_path / "no.jsonl")
+    words = [line.split(":")[0] for line in said.err.splitlines()]
+    assert (said.code, words) == (3, ["error", "hint", "see"])
+
+
+# -- files and folders ----------------------------------------------------------------------------
+
+
+def test_directory_symlink_loop(tmp_path: Path, diagnosed: Blade) -> None:
+    make_run(tmp_path / "a" / "b", GOOD)
+    (tmp_path / "a" / "b" / "up").symlink_to(tmp_path, target_is_directory=True)
+    said = diagnosed(tmp_path)
+    assert counts(said) == (4, 2, 4)
+
+
+def test_dangling_and_circular_links_in_a_folder(tmp_path: Path, diagnosed: Blade) -> None:
+    make_run(tmp_path, GOOD)
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
+    (tmp_path / "circle.jsonl").symlink_to(tmp_path / "circle.jsonl")
+    said = diagnosed(tmp_path)
+    assert counts(said) == (4, 2, 4)
+    assert said.err.count("passed over") == 2
+
+
+def test_no_permission_said_by_the_system(tmp_path: Path, diagnosed: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_run(tmp_path, GOOD)
+    opens = Path.open
+
+    def denied(self: Path, *arguments: Any, **options: Any) -> Any:
+        if self == path:
+            raise PermissionError(13, "Permission denied", str(self))
+        return opens(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", denied)
+    said = diagnosed(path)
+    assert (said.code, said.error["slug"]) == (4, "unreadable-file")
+    assert "Permission denied" in said.error["error"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_no_permission(tmp_path: Path, diagnosed: Blade) -> None:
+    path = make_run(tmp_path, GOOD)
+    path.chmod(0)
+    said = diagnosed(path)
+    assert (said.code, said.error["slug"]) == (4, "unreadable-file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_no_permission_for_one_file_of_a_folder(tmp_path: Path, diagnosed: Blade) -> None:
+    make_run(tmp_path, GOOD)
+    make_run(tmp_path, GOOD, name="locked").chmod(0)
+    said = diagnosed(tmp_path)
+    assert counts(said) == (4, 2, 4)
+    assert "locked.jsonl: Permission denied; passed over" in said.err
+
+
+def test_pipe_by_name(tmp_path: Path, diagnosed: Blade) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    said = diagnosed(tmp_path / "pipe.jsonl")
+    assert (said.code, said.error["slug"]) == (4, "unreadable-file")
+    assert "blade diagnose -" in said.error["hint"]
+
+
+def test_pipe_in_a_folder(tmp_path: Path, diagnosed: Blade) -> None:
+    make_run(tmp_path, GOOD)
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert counts(diagnosed(tmp_path)) == (4, 2, 4)
+
+
+def test_same_file_given_twice(tmp_path: Path, diagnosed: Blade) -> None:
+    path = make_run(tmp_path, GOOD)
+    said = diagnosed(path, path)
+    assert counts(said) == (4, 2, 4)
+    assert "given more than once" in said.err
+
+
+def test_same_file_by_symlink(tmp_path: Path, diagnosed: Blade) -> None:
+    path = make_run(tmp_path, GOOD)
+    (tmp_path / "link.jsonl").symlink_to(path)
+    for specs in ([path, tmp_path / "link.jsonl"], [tmp_path], [f"x={tmp_path}"], [f"{tmp_path}/*.jsonl"]):
+        assert counts(diagnosed(*specs)) == (4, 2, 4)
+
+
+def test_file_name_that_is_not_utf8(tmp_path: Path, diagnosed: Blade) -> None:
+    path = make_run(tmp_path, GOOD)
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe name\x1b[31m.jsonl")
+    os.rename(path, odd)
+    said = diagnosed(f"run={odd}")
+    assert counts(said) == (4, 2, 4)
+    assert "\x1b" not in said.out + said.err
+
+
+# -- bytes ----------------------------------------------------------------------------------------
+
+
+def test_torn_last_line(tmp_path: Path, diagnosed: Blade) -> None:
+    torn = encode(make_row(2, 0))
+    said = diagnosed(make_run(tmp_path, GOOD, tail=torn[: len(torn) // 2]))
+    assert counts(said) == (4, 2, 4)
+    (entry,) = said.report["skipped"]
+    assert entry["line"] == 5
+    assert entry["reason"].startswith("not JSON")
+
+
+def test_last_line_without_newline(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, GOOD, tail=encode(make_row(2, 0))))
+    assert (counts(said)[:2], reasons(said)) == ((5, 3), [])
+
+
+def test_binary_file_named_jsonl(tmp_path: Path, diagnosed: Blade) -> None:
+    path = tmp_path / "rollouts.jsonl"
+    path.write_bytes(bytes(range(256)) * 100)
+    said = diagnosed(path)
+    assert (said.code, said.error["slug"]) == (4, "no-readable-rows")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_file(tmp_path: Path, diagnosed: Blade, encoding: str) -> None:
+    path = tmp_path / "rollouts.jsonl"
+    path.write_bytes(joined(GOOD).decode().encode(encoding))
+    said = diagnosed(path)
+    assert (said.code, said.error["slug"]) == (4, "no-readable-rows")
+    assert "UTF-16" in said.error["error"] or encoding == "utf-16-be"
+
+
+@pytest.mark.parametrize("name", ["latin.jsonl", "utf16.jsonl"])
+def test_unreadable_file_in_a_folder_is_passed_over(tmp_path: Path, diagnosed: Blade, name: str) -> None:
+    make_run(tmp_path, GOOD)
+    (tmp_path / name).write_bytes(joined([make_row(0, 0, note="é")]).decode().encode("utf-16" if "16" in name else "latin-1"))
+    said = diagnosed(tmp_path)
+    assert counts(said) == (4, 2, 4)
+    assert "passed over 1 JSONL" in said.err
+
+
+def test_byte_order_mark(tmp_path: Path, diagnosed: Blade) -> None:
+    path = make_run(tmp_path, GOOD)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    said = diagnosed(path)
+    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
+
+
+def test_byte_order_marks_of_joined_files(tmp_path: Path, diagnosed: Blade) -> None:
+    half = [b"\xef\xbb\xbf" + joined(rows) for rows in (GOOD, GOOD[:1])]
+    path = tmp_path / "rollouts.jsonl"
+    path.write_bytes(half[0] + half[1])
+    said = diagnosed(path)
+    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
+    assert said.run["duplicates"] == 1
+    assert "identical_duplicates" in flags(said)
+
+
+def test_crlf(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, GOOD[0]], ending=b"\r\n", tail=encode(GOOD[1])))
+    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
+    assert said.run["duplicates"] == 2
+    assert "identical_duplicates" in flags(said)
+
+
+def test_blank_lines(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, ["", *GOOD[:2], "   ", "\t", *GOOD[2:], ""]))
+    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
+
+
+BAD_LINES: dict[str, tuple[bytes, str]] = {
+    "NUL bytes": (b"\x00" * 40, "UTF-16|control"),
+    "NUL inside a row": (encode(make_row(2, 0)).replace(b"question 2", b"quest\x00ion", 1), "raw control characters"),
+    "raw control characters": (encode(make_row(2, 0)).replace(b"the answer", b"a\x1b[31mb"), "raw control characters"),
+    "raw tab in a string": (encode(make_row(2, 0)).replace(b"the answer", b"a\tb"), "not JSON"),
+    "invalid UTF-8": (encode(make_row(2, 0)).replace(b"the answer", b"\xff\xfe\xfa"), "not valid UTF-8"),
+    "invalid UTF-8 in an unread place": (encode(make_row(2, 0)).replace(b"resp_1", b"\xc3\x28"), "not valid UTF-8"),
+    "nested 600 deep": (encode(make_row(2, 0, deep=0)).replace(b'"deep":0', b'"deep":' + b"[" * 600 + b"]" * 600), "nested deeper"),
+    "nested 10,000 deep": (
+        encode(make_row(2, 0, deep=0)).replace(b'"deep":0', b'"deep":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_000),
+        "nested deeper",
+    ),
+    "placeholder": (b"<PLACEHOLDER ROW>", "not JSON"),
+    "array": (b'[{"reward":1}]', "a JSON array"),
+    "text": (b'"hello"', "a JSON string"),
+    "number": (b"42", "a JSON number"),
+    "boolean": (b"true", "a JSON boolean"),
+    "null": (b"null", "a JSON null"),
+    "NaN alone": (b"NaN", "a JSON number"),
+    "two objects on a line": (b'{"reward":1}{"reward":0}', "not JSON"),
+    "trailing comma": (b'{"reward":1,}', "not JSON"),
+    "single quotes": (b"{'reward': 1}", "not JSON"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LINES)
+def test_bad_line_costs_that_line_alone(tmp_path: Path, diagnosed: Blade, case: str) -> None:
+    line, reason = BAD_LINES[case]
+    said = diagnosed(make_run(tmp_path, [*GOOD[:2], line, *GOOD[2:]]))
+    assert counts(said) == (4, 2, 4)
+    (entry,) = said.report["skipped"]
+    assert entry["line"] == 3
+    assert any(part in entry["reason"] for part in reason.split("|"))
+
+
+def test_deep_nesting_among_good_rows_is_refused_on_every_python(tmp_path: Path, diagnosed: Blade) -> None:
+    """The fields are known already, so nothing but the depth sends the block the careful way."""
+    deep = [encode(make_row(n, 0, deep=[])).replace(b"[]}", b"[" * 600 + b"]" * 600 + b"}") for n in (0, 1)]
+    shallow = [make_row(n, 0, deep=[[[]]]) for n in range(5)]
+    filler = [make_row(n, 1, deep=[], note="x" * 60_000) for n in range(30)]
+    said = diagnosed(make_run(tmp_path, [*shallow, *filler, *deep]))
+    assert len(reasons(said)) == 2
+    assert counts(said)[0] == 35
+
+
+def test_nesting_of_511_levels_is_read(tmp_path: Path, diagnosed: Blade) -> None:
+    deep = encode(make_row(2, 0, deep=0)).replace(b'"deep":0', b'"deep":' + b"[" * 511 + b"]" * 511)
+    said = diagnosed(make_run(tmp_path, [*GOOD, deep]))
+    assert (counts(said)[0], reasons(said)) == (5, [])
+
+
+def test_brackets_inside_strings_are_no_nesting(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, json.dumps(make_row(2, 0, float("nan"), note='[{"\\' * 3000))]))
+    assert (counts(said)[0], reasons(said)) == (5, [])
+
+
+def test_many_bad_lines_are_all_counted(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, *["junk"] * 2500, *["{junk"] * 2500, make_row(2, 0), "", *["junk"] * 9]))
+    report = said.report
+    assert (len(report["skipped"]), report["skipped_total"]) == (1000, 5009)
+    assert report["runs"][0]["n_rollouts"] == 5
+
+
+# -- compressed -----------------------------------------------------------------------------------
+
+
+def big_rows(n: int = 300) -> list[Row]:
+    noise = [os.urandom(600).hex() for _ in range(n)]
+    return [make_row(at, 0, note=text) for at, text in enumerate(noise)]
+
+
+@pytest.mark.parametrize("how", ["gz", "zst"])
+@pytest.mark.parametrize("share", [0.5, 0.999])
+def test_truncated_compression_keeps_what_came_before(tmp_path: Path, diagnosed: Blade, how: str, share: float) -> None:
+    path = make_run(tmp_path, big_rows(), compress=how)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    said = diagnosed(path)
+    assert any("cut short" in reason for reason in reasons(said))
+    assert 300 * share * 0.5 < counts(said)[0] <= 300
+
+
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_compression_cut_at_its_start(tmp_path: Path, diagnosed: Blade, how: str) -> None:
+    path = make_run(tmp_path, GOOD, compress=how)
+    path.write_bytes(path.read_bytes()[:12])
+    said = diagnosed(path)
+    assert (said.code, said.error["slug"]) == (4, "no-readable-rows")
+    assert "cut short" in said.error["error"]
+
+
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_damage_in_the_middle(tmp_path: Path, diagnosed: Blade, how: str) -> None:
+    rows = big_rows(2000)
+    content = joined(rows)
+    damaged = bytearray(gzip.compress(content) if how == "gz" else zstandard.ZstdCompressor(write_checksum=True).compress(content))
+    damaged[len(damaged) // 2 : len(damaged) // 2 + 8] = b"\xff" * 8
+    path = tmp_path / f"rollouts.jsonl.{how}"
+    path.write_bytes(bytes(damaged))
+    said = diagnosed(path)
+    assert any("damaged" in reason for reason in reasons(said))
+    assert counts(said)[0] > 500
+
+
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_bytes_after_the_stream(tmp_path: Path, diagnosed: Blade, how: str) -> None:
+    path = make_run(tmp_path, GOOD, compress=how)
+    path.write_bytes(path.read_bytes() + b"garbage")
+    said = diagnosed(path)
+    assert counts(said) == (4, 2, 4)
+    assert len(reasons(said)) == 1
+
+
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_joined_streams_are_read_to_the_end(tmp_path: Path, diagnosed: Blade, how: str) -> None:
+    first = make_run(tmp_path / "a", GOOD[:2], compress=how)
+    second = make_run(tmp_path / "b", GOOD[2:], compress=how)
+    first.write_bytes(first.read_bytes() + second.read_bytes())
+    said = diagnosed(first)
+    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
+
+
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_compressed_file_with_a_plain_name(tmp_path: Path, diagnosed: Blade, how: str) -> None:
+    path = make_run(tmp_path, GOOD, compress=how).rename(tmp_path / "rollouts.jsonl")
+    assert counts(diagnosed(path)) == (4, 2, 4)
+
+
+def test_plain_file_with_a_compressed_name(tmp_path: Path, diagnosed: Blade) -> None:
+    path = make_run(tmp_path, GOOD).rename(tmp_path / "rollouts.jsonl.gz")
+    assert counts(diagnosed(path)) == (4, 2, 4)
+
+
+PEAK = """
+import resource, runpy, sys
+sys.argv = ["blade", *sys.argv[1:]]
+try:
+    runpy.run_module("blade", run_name="__main__")
+finally:
+    usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print("peak", max(usage) // 1024, file=sys.stderr)
+"""
+
+
+def peak_mb(cache: Path, *arguments: object) -> tuple[Said, int]:
+    """Run the command in a process of its own; what it said and its peak memory."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "BLADE_CACHE_DIR": str(cache)}
+    words = [sys.executable, "-c", PEAK, *map(str, arguments)]
+    done = subprocess.run(words, capture_output=True, env=env, check=False, timeout=300)
+    err = done.stderr.decode()
+    assert "Traceback" not in err
+    return Said(done.returncode, done.stdout.decode(), err), int(err.splitlines()[-1].split()[1])
+
+
+@pytest.mark.slow
+def test_line_of_200_mb_in_bounded_memory(tmp_path: Path, cache: Path) -> None:
+    path = make_run(tmp_path, GOOD)
+    with path.open("ab") as file:
+        file.write(b'{"reward":1,"note":"')
+        for _ in range(200):
+            file.write(b"x" * (1 << 20))
+        file.write(b'"}\n' + joined([make_row(2, 0)]))
+    said, peak = peak_mb(cache, "diagnose", "--json", path)
+    assert said.report["runs"][0]["n_rollouts"] == 5
+    (entry,) = said.report["skipped"]
+    assert entry["line"] == 5
+    assert "longer than 67,108,864" in entry["reason"]
+    assert peak < 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "how"), [(b"\0", "gz"), (b"\0", "zst"), (b"not a row\n", "gz"), (b"not a row\n", "zst"), (b"\n", "gz")]
+)
+def test_bomb(tmp_path: Path, cache: Path, content: bytes, how: str) -> None:
+    """400 MB in less than a megabyte: the good rows before it count, the rest is not inflated."""
+    path = tmp_path / f"rollouts.jsonl.{how}"
+    block = (content * (1 << 20))[: 1 << 20]
+    path.write_bytes(packed(joined(GOOD), how) + packed(block, how) * 400)
+    assert path.stat().st_size < 2 << 20
+    said, peak = peak_mb(cache, "diagnose", "--json", path)
+    report = said.report
+    assert report["runs"][0]["n_rollouts"] == 4
+    assert report["skipped_total"] > 0
+    assert len(report["skipped"]) <= 1000
+    assert peak < 400
+
+
+def test_resource_is_measured_in_kilobytes() -> None:
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 10_000
+
+
+# -- rewards --------------------------------------------------------------------------------------
+
+
+def literal(row: Row, key: str, text: str) -> bytes:
+    """A row with a value that no JSON writer would write."""
+    return encode({**row, key: "@@"}).replace(b'"@@"', text.encode())
+
+
+UNSCORED: dict[str, Line] = {
+    "NaN": literal(make_row(2, 0), "reward", "NaN"),
+    "Infinity": literal(make_row(2, 0), "reward", "Infinity"),
+    "-Infinity": literal(make_row(2, 0), "reward", "-Infinity"),
+    "1e999": literal(make_row(2, 0), "reward", "1e999"),
+    "400 digits": literal(make_row(2, 0), "reward", "1" + "0" * 400),
+    "5,000 digits": literal(make_row(2, 0), "reward", "1" + "0" * 5000),
+    "text": make_row(2, 0, "1.0"),
+    "null": make_row(2, 0, None),
+    "missing": make_row(2, 0, DROP),
+    "list": make_row(2, 0, [1.0]),
+    "object": make_row(2, 0, {"value": 1.0}),
+    "empty text": make_row(2, 0, ""),
+}
+
+
+@pytest.mark.parametrize("case", UNSCORED)
+def test_reward_that_is_no_number(tmp_path: Path, diagnosed: Blade, case: str) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, UNSCORED[case]]))
+    assert (counts(said), reasons(said)) == ((5, 3, 5), [])
+    assert "unscored_rewards" in flags(said)
+    (task,) = [task for task in said.report["tasks"] if task["task"] == "2"]
+    assert task["repeats"][0] == {"repeat": 0, "outcome": "malformed", "reward": None}
+    assert said.run["score"] == pytest.approx((0.5 + 1 + 0) / 3)
+
+
+@pytest.mark.parametrize(("value", "passed"), [(True, 1), (False, 0), (1, 1), (0, 0)])
+def test_reward_as_boolean_or_whole_number(tmp_path: Path, diagnosed: Blade, value: Any, passed: int) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, value)]))
+    assert (counts(said), reasons(said)) == ((5, 3, 5), [])
+    assert "unscored_rewards" not in flags(said)
+    assert {task["task"]: task["passed"] for task in said.report["tasks"]}["2"] == passed
+
+
+@pytest.mark.parametrize("value", [10**30, -(10**18), 1e308])
+def test_huge_reward_has_no_pass_rate(tmp_path: Path, diagnosed: Blade, value: Any) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, value)]))
+    assert counts(said) == (5, 3, 5)
+    assert said.run["reward_kind"] == "unbounded"
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+def test_identical_duplicates(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, GOOD[0], GOOD[0]]))
+    assert counts(said) == (4, 2, 4)
+    assert said.run["duplicates"] == 2
+    assert "identical_duplicates" in flags(said)
+    assert "differing_duplicates" not in flags(said)
+
+
+def test_differing_duplicates(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(1, 0, 0.0)]))
+    assert counts(said) == (5, 2, 4)
+    assert said.run["duplicates"] == 1
+    assert "differing_duplicates" in flags(said)
+    assert {task["task"]: task["n"] for task in said.report["tasks"]} == {"0": 2, "1": 3}
+
+
+def test_both_kinds_of_duplicates_of_one_key(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(1, 0, 0.0), make_row(1, 0, 0.0), GOOD[2]]))
+    assert counts(said) == (5, 2, 4)
+    assert said.run["duplicates"] == 3
+
+
+@pytest.mark.parametrize(
+    ("index", "key"),
+    [
+        ("abc", "abc"),
+        ("7", "7"),
+        (7.0, "7"),
+        (7.5, "7.5"),
+        (-3, "-3"),
+        (2**63, str(2**63)),
+        (10**30, str(10**30)),
+        (1e300, "1e+300"),
+        ("x" * 300, "x" * 300),
+        ("", ""),
+    ],
+)
+def test_odd_task_index_is_a_key_all_the_same(tmp_path: Path, diagnosed: Blade, index: Any, key: str) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(index, 0), make_row(index, 1)]))
+    assert (counts(said), reasons(said)) == ((6, 3, 6), [])
+    assert key in {task["task"] for task in said.report["tasks"]}
+
+
+@pytest.mark.parametrize("index", [True, None, [1], {"a": 1}, DROP])
+def test_task_index_that_is_none(tmp_path: Path, diagnosed: Blade, index: Any) -> None:
+    rows = [make_row(2, at, _ng_task_index=index) for at in (0, 1)]
+    said = diagnosed(make_run(tmp_path, [*GOOD, *rows]))
+    assert (counts(said), reasons(said)) == ((6, 3, 6), [])
+    assert any(task["task"].startswith("content-") for task in said.report["tasks"])
+    assert "content" in said.run["settings"]["tasks grouped by"]
+
+
+def test_number_and_text_of_one_index_are_one_task(tmp_path: Path, diagnosed: Blade) -> None:
+    same = {"question": "q", "responses_create_params": {"input": "q"}}
+    rows = [make_row(5, 0, **same), make_row(5, 1, **same), make_row("5", 0, **same), make_row("5", 2, **same)]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert counts(said) == (4, 1, 3)
+    assert said.run["duplicates"] == 1
+
+
+@pytest.mark.parametrize("repeat", ["x", None, True, 1.5, 10**30, DROP])
+def test_odd_repeat_index_makes_a_further_repeat(tmp_path: Path, diagnosed: Blade, repeat: Any) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(0, repeat, 0.5), make_row(1, repeat, 0.5)]))
+    assert (counts(said), reasons(said)) == ((6, 2, 6), [])
+    assert said.run["duplicates"] == 0
+
+
+@pytest.mark.parametrize("repeat", [-1, 2**62])
+def test_negative_and_huge_repeats_are_keys(tmp_path: Path, diagnosed: Blade, repeat: int) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(0, repeat), make_row(1, repeat)]))
+    assert counts(said) == (6, 2, 6)
+    assert {entry["repeat"] for task in said.report["tasks"] for entry in task["repeats"]} == {0, 1, repeat}
+
+
+def test_no_indices_at_all(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [make_row(n // 2, 0, n % 2, _ng_task_index=DROP, _ng_rollout_index=DROP) for n in range(6)]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert (counts(said), reasons(said)) == ((6, 3, 6), [])
+
+
+@pytest.mark.parametrize(("value", "masked"), [(True, 1), (1, 1), (1.0, 1), ("true", 1), ("True", 1), (False, 0), (0, 0),
+                                               ("false", 0), ("", 0), (None, 0), ([], 0), ({}, 0)])  # fmt: skip
+def test_mask_sample_in_many_types(tmp_path: Path, diagnosed: Blade, value: Any, masked: int) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, mask_sample=value)]))
+    assert reasons(said) == []
+    assert (said.run["masked"], said.run["scored"]) == (masked, 5 - masked)
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("response", ["text", [], ["x"], None, 5, True, {}, DROP])
+def test_odd_response_is_an_empty_output(tmp_path: Path, diagnosed: Blade, response: Any) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, response=response)]))
+    assert (counts(said), reasons(said)) == ((5, 3, 5), [])
+    assert "empty_outputs" in flags(said)
+
+
+ITEM = make_message("hi")
+OUTPUTS: dict[str, tuple[Any, int]] = {
+    "text": ("the answer", 1),
+    "object": ({"type": "message"}, 0),
+    "null": (None, 0),
+    "number": (7, 0),
+    "list of lists": ([[ITEM, ITEM], [ITEM]], 3),
+    "lists and items": ([[ITEM], ITEM, []], 2),
+    "lists of lists of lists": ([[[ITEM], ITEM]], 2),
+    "nulls and texts": ([None, "text", 5, ITEM, {"type": 7}, {"role": ["x"]}], 6),
+    "empty objects": ([{}, {}], 2),
+}
+
+
+@pytest.mark.parametrize("case", OUTPUTS)
+def test_odd_output(tmp_path: Path, blade: Blade, loaded: Callable[..., Any], case: str) -> None:
+    """What the columns count is what `show` shows."""
+    output, n_items = OUTPUTS[case]
+    response = make_response()
+    response["output"] = output
+    path = make_run(tmp_path, [*GOOD, make_row(2, 0, response=response)])
+    said = blade("diagnose", "--json", path)
+    assert (counts(said), reasons(said)) == ((5, 3, 5), [])
+    assert ("empty_outputs" in flags(said)) == (n_items == 0)
+    assert loaded(path)[0].run.rollouts.n_items.tolist() == [1, 1, 1, 1, n_items]
+    shown = blade("show", "--json", path, "2/0")
+    assert shown.code == 0
+    assert json.loads(shown.out)["n_steps"] == n_items
+
+
+ODD_ROWS: dict[str, Line] = {
+    "params as text": make_row(2, 0, responses_create_params="question 2"),
+    "params as list": make_row(2, 0, responses_create_params=[1]),
+    "params with odd members": make_row(2, 0, responses_create_params={"input": 5, "tools": "x", "temperature": "hot", "model": 7}),
+    "usage as text": make_row(2, 0, response=make_response(usage="many")),
+    "usage with odd members": make_row(2, 0, response=make_response(usage={"input_tokens": "7", "output_tokens": None})),
+    "usage beyond a double": make_row(2, 0, response=make_response(usage={"input_tokens": 10**400, "output_tokens": 1.5})),
+    "temperature beyond a double": make_row(2, 0, responses_create_params={"input": "x", "temperature": 10**400}),
+    "model as number": make_row(2, 0, response=make_response(model=5)),
+    "error as object": make_row(2, 0, response=make_response(error={"code": 500})),
+    "incomplete as text": make_row(2, 0, response=make_response(incomplete_details="max_output_tokens")),
+    "agent as list": make_row(2, 0, agent_ref=["x"]),
+    "agent as number": make_row(2, 0, agent_ref=5),
+    "agent without name": make_row(2, 0, agent_ref={"type": "x"}),
+    "agent name as number": make_row(2, 0, agent_ref={"name": 5}),
+    "skills as text": make_row(2, 0, skills_ref="x"),
+    "attempt as text": make_row(2, 0, _ng_attempt_index="x"),
+    "attempt negative": make_row(2, 0, _ng_attempt_index=-5),
+    "attempt beyond an integer": make_row(2, 0, _ng_attempt_index=10**30),
+    "failure class as number": make_row(2, 0, _ng_failure_class=5),
+    "number beyond a double": literal(make_row(2, 0), "size", "1e999"),
+    "number beyond a double in an object": literal(make_row(2, 0, metadata={"a": 1, "b": "x"}), "extra", "1").replace(b'"a":1', b'"a":1e999'),
+    "number of 5,000 digits": literal(make_row(2, 0), "size", "1" + "0" * 5000),
+    "number of 5,000 digits in an object": encode(make_row(2, 0, metadata={"a": 1})).replace(b'"a":1', b'"a":1' + b"0" * 5000),
+    "NaN in an object": literal(make_row(2, 0), "metadata", '{"a":NaN,"b":[Infinity,"NaN"]}'),
+    "NaN in the output": encode(make_row(2, 0)).replace(b'"annotations":[]', b'"annotations":[NaN]'),
+    "duplicate keys": encode(make_row(2, 0)).replace(b'"reward":1.0', b'"reward":0.0,"reward":1.0'),
+    "2,000 keys": make_row(2, 0, **{f"key {n}": n for n in range(2000)}),
+    "key with spaces and slashes": make_row(2, 0, **{"OCRBench/Regular Text Recognition": 1, "a b": 2}),
+    "key with dots": make_row(2, 0, **{"metadata.task_id": "x", "a.b.c": 1, ".": 2}, metadata={"task_id": "y"}),
+    "key with emoji": make_row(2, 0, **{"🦊 é": 1}),
+    "empty key": make_row(2, 0, **{"": "nothing"}),
+    "key with quotes": make_row(2, 0, **{'a"b': 1, "c\\d": 2, "e\nf": 3}),
+    "key with a NUL escape": make_row(2, 0, **{"a\0b": 1, "a\0c": 2}),
+    "key of 70,000 characters": make_row(2, 0, **{"k" * 70_000: 1}),
+    "key that looks like one of ours": make_row(2, 0, **{"f.x:kind": 1, "x:kind": 2, "x": 3, "f0": 4, "task": 5, "reward_kind": 6}),
+    "lone surrogate": json.dumps(make_row(2, 0, note="a\ud800b", question="\udfff")),
+    "lone surrogate in the output": json.dumps(make_row(2, 0, response=make_response([make_message("a\ud800b")]))),
+    "lone surrogate in a key": json.dumps(make_row(2, 0, **{"k\ud800": 1})),
+    "lone surrogate in an object": json.dumps(make_row(2, 0, metadata={"k\ud800": "\udc00"})),
+    "escaped backslash before u": make_row(2, 0, note="\\ud800 and \\\\ud800"),
+    "surrogate pair": json.dumps(make_row(2, 0, note="🦊")),
+    "metadata of 3,000 keys": make_row(2, 0, metadata={f"k{n}": n for n in range(900)}),
+    "values of every type": make_row(2, 0, a=None, b=True, c=1, d=1.5, e="x", f=[1], g={"h": 1}),
+}
+
+
+@pytest.mark.parametrize("case", ODD_ROWS)
+def test_odd_row_is_kept(tmp_path: Path, blade: Blade, case: str) -> None:
+    path = make_run(tmp_path, [*GOOD, ODD_ROWS[case], make_row(3, 0)])
+    said = blade("diagnose", "--json", path)
+    assert (counts(said), reasons(said)) == ((6, 4, 6), [])
+    assert {task["task"]: task["passed"] for task in said.report["tasks"]} == {"0": 1, "1": 2, "2": 1, "3": 1}
+    assert said.report["findings"] == []
+
+
+@pytest.mark.parametrize("case", [case for case in ODD_ROWS if "5,000 digits" not in case])
+def test_odd_row_can_be_shown_and_written(tmp_path: Path, blade: Blade, case: str) -> None:
+    path = make_run(tmp_path / "run", [*GOOD, ODD_ROWS[case]])
+    assert blade("diagnose", path, "-o", tmp_path / "report").code == 0
+    assert blade("show", path, "2/0").code == 0
+    assert blade("init", path).code == 0
+
+
+def test_agent_as_text_is_its_name(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [make_row(n, 0, agent_ref="bob") for n in range(3)]))
+    assert said.run["agent"] == "bob"
+
+
+def test_odd_row_does_not_look_like_another_task(tmp_path: Path, diagnosed: Blade) -> None:
+    """Python writes NaN, and spaces after commas: the values of such a row are those of its fellows."""
+    told = {"task_id": "t", "options": ["A", "B", {"c": [1, 2]}], "metadata": {"level": 1}}
+    rows = [json.dumps(make_row(n, at, float("nan") if at == 2 else 1.0, **told, gold=f"g{n}")) for n in range(4) for at in range(3)]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert counts(said) == (12, 4, 12)
+    assert said.report["findings"] == []
+
+
+def test_many_fields_are_told(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [make_row(n, 0, **{f"key {n} {k}": k for k in range(300)}, task_id=f"t{n}", error="boom") for n in range(4)]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert counts(said) == (4, 4, 4)
+    assert "512 fields or more" in said.err
+    assert [task["task_name"] for task in said.report["tasks"]] == ["t0", "t1", "t2", "t3"]
+
+
+def test_rows_with_a_key_of_their_own_stay_cheap(tmp_path: Path, diagnosed: Blade) -> None:
+    """A map from ids to values inside an object must not make a column per row."""
+    rows = [make_row(n, 0, metadata={f"id-{n}-{k}": k for k in range(4)}) for n in range(1500)]
+    assert counts(diagnosed(make_run(tmp_path, rows)))[0] == 1500
+
+
+# -- as a process ---------------------------------------------------------------------------------
+
+
+def test_the_process_says_the_same(tmp_path: Path, blade_process: Process) -> None:
+    path = make_run(tmp_path, [*GOOD, "<PLACEHOLDER ROW>"])
+    done = blade_process("diagnose", "--json", path)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["skipped_total"] == 1
+    assert blade_process("diagnose", tmp_path / "no").returncode == 3
+    assert blade_process("diagnose", "--nonsense").returncode == 2
+
+
+def test_ascii_terminal(tmp_path: Path, cache: Path) -> None:
+    """A terminal that knows no UTF-8 gets an answer all the same."""
+    path = make_run(tmp_path, [*GOOD, make_row(2, 0, note="🦊", agent_ref={"name": "é"})])
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "BLADE_CACHE_DIR": str(cache), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-m", "blade", "diagnose", str(path)], capture_output=True, env=env, check=False)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
