@@ -491,11 +491,19 @@ def test_reward_as_boolean_or_whole_number(tmp_path: Path, diagnosed: Blade, val
     assert {task["task"]: task["passed"] for task in said.report["tasks"]}["2"] == passed
 
 
-@pytest.mark.parametrize("value", [10**30, -(10**18), 1e308])
+@pytest.mark.parametrize("value", [10**30, -(10**18), 1e99])
 def test_huge_reward_has_no_pass_rate(tmp_path: Path, diagnosed: Blade, value: Any) -> None:
     said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, value)]))
     assert counts(said) == (5, 3, 5)
     assert said.run["reward_kind"] == "unbounded"
+
+
+@pytest.mark.parametrize("value", [1e101, -1e308, 10**400])
+def test_absurd_reward_is_unscored(tmp_path: Path, diagnosed: Blade, value: Any) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, value)]))
+    assert counts(said) == (5, 3, 5)
+    assert said.run["reward_kind"] == "binary"
+    assert "unscored_rewards" in flags(said)
 
 
 # -- keys -----------------------------------------------------------------------------------------

@@ -241,7 +241,7 @@ def test_a_changed_file_is_read_from_the_start(
 
 def test_an_index_of_another_version_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(manifest, "MADE_BY", "1/0.0.9")
+        patch.setattr(manifest, "made_by", lambda: "1/0.0.9")
         opened(path)
     assert reindexed(path).ranges == [(0, path.stat().st_size)]
     assert not reindexed(path).was_asked

@@ -35,6 +35,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and turn whatever goes wrong into a message and an exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in given
+    # we multiply no matrices: idle threads of the linear algebra library only slow the start
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         cli.main(given, prog_name="blade", standalone_mode=False)
         sys.stdout.flush()

@@ -37,5 +37,8 @@ def cannot_write(path: Path, error: OSError) -> Unreadable:
 
 def wrote(paths: list[Path], quiet: bool) -> None:
     """The last lines of a command; to stderr where stdout is for a program."""
-    for path in paths:
-        print(f"Wrote {path}", file=sys.stderr if quiet else sys.stdout)
+    folders = [path.parent for path in paths if path.parent.name == "figures"]
+    told = [f"{folder}/ ({folders.count(folder)} figures)" for folder in dict.fromkeys(folders)]
+    told += [str(path) for path in paths if path.parent.name != "figures"]
+    for name in told:
+        print(f"Wrote {name}", file=sys.stderr if quiet else sys.stdout)

@@ -56,7 +56,12 @@ def _range(steps: str | None) -> tuple[int, int | None]:
 def _split(task: str) -> tuple[str, int | None]:
     """TASK/REPEAT; a name may hold slashes itself."""
     name, slash, repeat = task.rpartition("/")
-    return (name, int(repeat)) if slash and repeat.isdigit() else (task, None)
+    return (name, int(repeat)) if slash and _is_number(repeat) else (task, None)
+
+
+def _is_number(text: str) -> bool:
+    """Is it a whole number as we would write it; not `003`, not a superscript."""
+    return text.isascii() and text.isdigit() and str(int(text)) == text
 
 
 def _quick(run: str, task: str) -> list[Shown]:
@@ -66,7 +71,7 @@ def _quick(run: str, task: str) -> list[Shown]:
 
     name, repeat = _split(task)
     path = Path(run)
-    if not name.isdigit() or not path.is_file():
+    if not _is_number(name) or not path.is_file():
         return []
     found = quick.places(path, int(name)) or []
     chosen = [place for place in found if repeat is None or place.repeat == repeat]

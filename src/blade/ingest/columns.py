@@ -24,6 +24,7 @@ from blade.model import LAST_KINDS, Part
 
 PART_ROWS = 100_000
 MAX_SKIPPED = 1000  # reasons kept per part; all are counted
+MAX_REWARD = 1e100  # beyond it a reward is no measurement, and its square no number
 PART_BYTES = 512 << 20
 NO_INDEX = -(1 << 63)  # a task or repeat index that is not there
 _LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
@@ -281,7 +282,7 @@ class Columns:
             self.numbers[name].extend(told)
 
     def _add_rewards(self, values: tuple[Any, ...], masks: tuple[Any, ...]) -> None:
-        if set(map(type, values)) == {float} and not any(map(math.isnan, values)):
+        if set(map(type, values)) == {float} and all([-MAX_REWARD <= one <= MAX_REWARD for one in values]):
             self.numbers["reward"].extend(values)
             self.numbers["reward_kind"].frombytes(bytes([REWARD_NUMBER]) * len(values))
         else:
@@ -448,7 +449,7 @@ def _reward(value: Any) -> tuple[float, int]:
             number = float(value)
         except OverflowError:
             return _nan, REWARD_NOT_FINITE
-        return (number, REWARD_NUMBER) if math.isfinite(number) else (_nan, REWARD_NOT_FINITE)
+        return (number, REWARD_NUMBER) if abs(number) <= MAX_REWARD else (_nan, REWARD_NOT_FINITE)
     return _nan, REWARD_OTHER
 
 

@@ -58,7 +58,7 @@ def plain_blocks(path: Path, start: int, end: int) -> Iterator[Block]:
         handle = file.fileno()
         position, want = start, BLOCK_BYTES
         while position < end:
-            data = os.pread(handle, min(want, end - position), position)
+            data = _read(handle, position, min(want, end - position))
             if not data:
                 return
             at_end = position + len(data) >= end or len(data) < min(want, end - position)
@@ -72,6 +72,17 @@ def plain_blocks(path: Path, start: int, end: int) -> Iterator[Block]:
                 position, want = newline, BLOCK_BYTES
             else:
                 want = min(want * 4, MAX_LINE_BYTES + BLOCK_BYTES)
+
+
+def _read(handle: int, position: int, size: int) -> bytes:
+    """So many bytes, fewer only at the end of the file; a network file system may hand them out in pieces."""
+    data = os.pread(handle, size, position)
+    while 0 < len(data) < size:
+        more = os.pread(handle, size - len(data), position + len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def _next_newline(handle: int, position: int, end: int) -> int:

@@ -9,13 +9,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
 from blade import __version__
 
 LAYOUT = "2"  # of the files of an index; another number means: build anew
-MADE_BY = f"{LAYOUT}/{__version__}"
 _FOLDER = "indexes"
 _KEY = re.compile(r"[0-9a-f]{24}")  # all we ever write or delete are folders of such names in that folder
 
@@ -31,6 +31,18 @@ def writing() -> Iterator[None]:
         yield
     except OSError as error:
         raise Unwritable(error.strerror or str(error)) from error
+
+
+@lru_cache(maxsize=1)
+def made_by() -> str:
+    """What wrote an index: layout, version, and the code that turns rows into columns.
+
+    The last part spares us from stale columns when that code changes between two versions.
+    """
+    digest = blake2b(digest_size=8)
+    for path in sorted(Path(__file__).parents[1].joinpath("ingest").glob("*.py")):
+        digest.update(path.read_bytes())
+    return f"{LAYOUT}/{__version__}/{digest.hexdigest()}"
 
 
 def root() -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import xxhash
 
-from blade.store.cache import MADE_BY, write_whole, writing
+from blade.store.cache import made_by, write_whole, writing
 from blade.store.parts import PartEntry
 
 NAME = "manifest.json"
@@ -17,7 +17,7 @@ _ENDS = 1 << 16  # bytes at the front and before the end that are compared
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    made_by: str  # layout and program version that wrote the parts
+    made_by: str  # what wrote the parts
     size: int  # of the source when reading began; what a writer adds meanwhile is left for the next time
     mtime_ns: int
     inode: int
@@ -49,15 +49,15 @@ def save(manifest: Manifest, folder: Path) -> None:
 def describe(path: Path) -> Manifest:
     """A manifest for `path` as it is now, before anything of it is read."""
     if not path.is_file():  # standard input or a pipe
-        return Manifest(MADE_BY, 0, 0, 0, "", "")
+        return Manifest(made_by(), 0, 0, 0, "", "")
     stat = path.stat()
-    return Manifest(MADE_BY, stat.st_size, stat.st_mtime_ns, stat.st_ino, *_ends_of(path, stat.st_size))
+    return Manifest(made_by(), stat.st_size, stat.st_mtime_ns, stat.st_ino, *_ends_of(path, stat.st_size))
 
 
 def state_of(manifest: Manifest, path: Path) -> State:
     """Is the source what it was when it was indexed, longer, or another."""
     stat = path.stat()
-    if manifest.made_by != MADE_BY or stat.st_size < manifest.size:
+    if manifest.made_by != made_by() or stat.st_size < manifest.size:
         return State.CHANGED
     if _ends_of(path, manifest.size) != (manifest.head, manifest.tail):
         return State.CHANGED

@@ -35,7 +35,7 @@ def places(path: Path, task: int) -> list[Place] | None:
         known = json.loads((folder / "manifest.json").read_bytes())
         stat = path.stat()
         is_same = (stat.st_size, stat.st_mtime_ns) == (known["size"], known["mtime_ns"])
-        if not is_same or known["blocks"] or known["made_by"] != cache.MADE_BY:
+        if not is_same or known["blocks"] or known["made_by"] != cache.made_by():
             return None
         best = _best(folder, [part for part in known["parts"] if part["rows"]], task)
         if not all(_is_line(path, place, stat.st_size) for place in best.values()):
