@@ -329,11 +329,19 @@ def test_posterior_agrees_with_scipy(pair, alpha, beta):
     assert stats.p_bucket(n, c, prior)[0] == close(expected, 1e-10)
 
 
-def test_welch_agrees_with_scipy():
-    rng = stats.seeded_rng("welch")
-    a, b = rng.normal(0, 1, 12), rng.normal(1, 3, 30)
-    assert stats.welch(a, b) == close(scipy.stats.ttest_ind(a, b, equal_var=False).pvalue)
-    assert stats.welch(a, np.full(5, 0.5)) == close(scipy.stats.ttest_1samp(a, 0.5).pvalue)
+def test_two_groups_agree_with_scipy():
+    rng = stats.seeded_rng("groups")
+    a, b = rng.random(12), rng.random(30) + 0.1
+    assert stats.two_groups(a, b) == close(scipy.stats.ttest_ind(a, b).pvalue)
+    table = [[27, 0], [166, 7]]
+    zeros_and_ones = [1.0] * 27, [1.0] * 166 + [0.0] * 7
+    assert stats.two_groups(*zeros_and_ones) == close(scipy.stats.fisher_exact(table).pvalue)
+
+
+def test_a_small_group_that_does_not_vary_is_not_trusted():
+    still, rest = [1.0] * 5, [1.0] * 60 + [0.5] * 7
+    welch = scipy.stats.ttest_ind(still, rest, equal_var=False).pvalue
+    assert welch < 0.05 < stats.two_groups(still, rest)
 
 
 def test_score_of_single_rows_is_wilson():
@@ -496,10 +504,10 @@ def test_no_prior_without_rows():
     assert stats.fit_beta_binomial([2], [3]) is None
 
 
-def test_welch_fails_closed():
-    assert stats.welch([1.0], [1.0, 2.0]) is None
-    assert stats.welch([0.1] * 3, [0.3] * 3) is None
-    assert stats.welch([1.0, math.nan], [1.0, 2.0]) is None
+def test_two_groups_fail_closed():
+    assert stats.two_groups([1.0], [1.0, 2.0]) is None
+    assert stats.two_groups([0.1] * 3, [0.3] * 3) is None
+    assert stats.two_groups([1.0, math.nan], [1.0, 2.0]) is None
 
 
 @given(counts())

@@ -99,11 +99,11 @@ def test_rows_that_lack_the_field_do_not_hide_it() -> None:
     assert [each.n_tasks for each in found.values()] == [6, 5]
 
 
-def test_a_field_that_restates_the_reward_is_left_out() -> None:
+def test_a_field_that_decides_the_score_is_shown() -> None:
     rewards = {str(i): [float(i % 2)] for i in range(12)}
-    verdict = {str(i): "pass" if i % 2 else "fail" for i in range(12)}
-    assert sliced(rewards, {"type": verdict}) == {}
-    assert len(sliced(rewards, {"type": verdict}, declared=("type",))) == 2
+    level = {str(i): "easy" if i % 2 else "hard" for i in range(12)}
+    found = sliced(rewards, {"level": level})
+    assert len(found) == 2
 
 
 def test_an_alias_stands_once() -> None:

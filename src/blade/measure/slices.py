@@ -49,7 +49,7 @@ def slices(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterat
     for name in names if scoring.n.size else ():
         column = rollouts.fields.get(name)
         groups = None if column is None else _groups(column, scoring)
-        if groups is None or not (declared or _describes_tasks(groups, scoring, seen)):
+        if groups is None or not (declared or _describes_tasks(groups, seen)):
             continue
         yield from _slices_of(name, groups, rollouts.run, scoring)
 
@@ -138,9 +138,9 @@ def _row_values(column: Column, rows: Ints) -> tuple[Ints, list[str]] | None:
     return value, labels
 
 
-def _describes_tasks(groups: Groups, scoring: Scoring, seen: set[bytes]) -> bool:
-    """Whether a field nobody declared is worth a table: no id, no copy of the reward, no alias."""
-    if 2 * len(groups.labels) > groups.tasks.size or _restates_reward(groups, scoring):
+def _describes_tasks(groups: Groups, seen: set[bytes]) -> bool:
+    """Whether a field nobody declared is worth a table: no id, no alias."""
+    if 2 * len(groups.labels) > groups.tasks.size:
         return False
     # Two fields that part the tasks alike are one; the order of first appearance names the parting.
     _, first, place = np.unique(groups.value, return_index=True, return_inverse=True)
@@ -149,16 +149,6 @@ def _describes_tasks(groups: Groups, scoring: Scoring, seen: set[bytes]) -> bool
         return False
     seen.add(parting)
     return True
-
-
-def _restates_reward(groups: Groups, scoring: Scoring) -> bool:
-    """Whether every value stands for tasks that all fail or all pass, both occurring."""
-    means = scoring.task_means[groups.tasks]
-    if not np.all((means == 0) | (means == 1)):
-        return False
-    passed = np.bincount(groups.value, weights=means)
-    n = np.bincount(groups.value)
-    return bool(np.all((passed == 0) | (passed == n)) and 0 < passed.sum() < n.sum())
 
 
 def _slices_of(name: str, groups: Groups, run: str, scoring: Scoring) -> Iterator[Slice]:
@@ -174,4 +164,4 @@ def _slices_of(name: str, groups: Groups, run: str, scoring: Scoring) -> Iterato
 
 def _p_against_rest(means: Floats, inside: Bools) -> float | None:
     a, b = means[inside], means[~inside]
-    return stats.welch(a, b) if min(a.size, b.size) >= MIN_TASKS else None
+    return stats.two_groups(a, b) if min(a.size, b.size) >= MIN_TASKS else None

@@ -20,7 +20,7 @@ from blade.stats.quantiles import t_quantile
 from blade.stats.repeats import flip_rate, g_pass, pass_at_k, pass_hat_k, self_agreement
 from blade.stats.seeds import seeded_rng
 from blade.stats.shrinkage import BetaPrior, fit_beta_binomial, p_bucket, posterior
-from blade.stats.significance import benjamini_hochberg, welch
+from blade.stats.significance import benjamini_hochberg, two_groups
 from blade.stats.variance import Variance, variance_components
 
 __all__ = [
@@ -47,10 +47,10 @@ __all__ = [
     "self_agreement",
     "t_interval",
     "t_quantile",
+    "two_groups",
     "upper_bound_zero",
     "variance_components",
     "wald",
-    "welch",
     "wilson",
     "worst_of_k",
     "worst_of_k_by_task",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,11 +62,9 @@ def _weighted(block: Floats, k: int, *, best: bool) -> Floats:
     return bounded
 
 
-@lru_cache(maxsize=1024)
 def _weights_of_best(n: int, k: int) -> Floats:
     """C(i−1,k−1)/C(n,k) for i = 1..n, from k/n at i = n downwards, so nothing overflows."""
     i = np.arange(n, k, -1.0)
     weights = np.zeros(n)
     weights[k - 1 :] = np.cumprod(np.concatenate(([k / n], (i - k) / (i - 1))))[::-1]
-    weights.flags.writeable = False
     return weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,15 +27,39 @@ def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
     return out
 
 
-def welch(a: ArrayLike, b: ArrayLike) -> float | None:
-    """Two-sided p of Welch's (1947) t; None with fewer than two values a side or none that differ."""
+def two_groups(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Two-sided p that two groups of task values differ; None with a value missing or none that differ.
+
+    Values of 0 and 1: Fisher's exact test. Others: Student's t on the pooled variance, which is what holds if
+    the groups are alike. Welch's would trust a small group that happens not to vary.
+    """
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if min(x.size, y.size) < 2 or not (np.isfinite(x).all() and np.isfinite(y).all()):
+    both = np.concatenate([x, y])
+    is_binary = bool(((both == 0) | (both == 1)).all())
+    if min(x.size, y.size) < 2 or not np.isfinite(both).all() or (_is_still(x, y) and not is_binary):
         return None
-    if np.ptp(x) == 0 and np.ptp(y) == 0:
+    if is_binary:
+        return _fisher(int(x.sum()), x.size, int(y.sum()), y.size)
+    df = both.size - 2
+    pooled = (float(x.var()) * x.size + float(y.var()) * y.size) / df
+    if pooled <= 0:
         return None
-    ex, ey = float(x.var(ddof=1)) / x.size, float(y.var(ddof=1)) / y.size
-    t = float(x.mean() - y.mean()) / math.sqrt(ex + ey)
-    # Satterthwaite (1946)
-    df = (ex + ey) ** 2 / (ex**2 / (x.size - 1) + ey**2 / (y.size - 1))
+    t = float(x.mean() - y.mean()) / math.sqrt(pooled * (1 / x.size + 1 / y.size))
     return float(2 * special().stdtr(df, -abs(t)))
+
+
+def _is_still(x: Any, y: Any) -> bool:
+    return bool(np.ptp(x) == 0 and np.ptp(y) == 0)
+
+
+def _fisher(c1: int, n1: int, c2: int, n2: int) -> float:
+    """Sum of the hypergeometric probabilities no larger than that of the table seen (Fisher 1935)."""
+    drawn = np.arange(max(0, c1 + c2 - n2), min(n1, c1 + c2) + 1)
+    log = special().gammaln
+
+    def log_choose(n: int, k: Any) -> Any:
+        return log(n + 1) - log(k + 1) - log(n - k + 1)
+
+    logs = log_choose(n1, drawn) + log_choose(n2, c1 + c2 - drawn) - log_choose(n1 + n2, c1 + c2)
+    seen = float(logs[c1 - int(drawn[0])])
+    return min(1.0, float(np.exp(logs[logs <= seen + 1e-7]).sum()))
