@@ -77,7 +77,16 @@ def test_several_agents_have_runs_and_sidecars_of_their_own(tmp_path: Path, diag
 
 def test_agentless_rows_beside_several_agents(tmp_path: Path, diagnosed: Blade) -> None:
     rows = [*({**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS), *(make_row(9, n, agent_ref=DROP) for n in (0, 1))]
-    assert [run["name"] for run in diagnosed(f"x={make_run(tmp_path, rows)}").report["runs"]] == ["x:unknown", "x:ann", "x:bob"]
+    runs = diagnosed(f"x={make_run(tmp_path, rows)}").report["runs"]
+    assert [run["n_rollouts"] for run in runs] == [6, 6, 2]
+    assert [run["name"] for run in runs] == ["x:ann", "x:bob", "x:(no agent named)"]
+
+
+def test_an_agent_that_only_the_sidecars_name_is_a_run_too(tmp_path: Path, diagnosed: Blade) -> None:
+    inputs = [{**make_input(row), "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS]
+    rows = [{**row, "agent_ref": {"name": "ann"}} for row in ROWS]
+    runs = diagnosed(f"x={make_run(tmp_path, rows, inputs=inputs)}").report["runs"]
+    assert [(run["name"], run["scored"], run["lost"]) for run in runs] == [("x:ann", 6, 0), ("x:bob", 0, 6)]
 
 
 def test_agentless_rows_beside_one_agent_are_his(tmp_path: Path, diagnosed: Blade) -> None:
@@ -283,7 +292,7 @@ def assert_same_in_any_form(folder: Path, lines: list[Any], told: Callable[..., 
 
 
 def test_order_shards_and_compression_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
-    assert_same_in_any_form(tmp_path, odd_rows() + [b"<PLACEHOLDER ROW>", b"[1]", b'{"torn": '], told)
+    assert_same_in_any_form(tmp_path, [*odd_rows(), b"<PLACEHOLDER ROW>", b"[1]", b'{"torn": '], told)
 
 
 def test_order_does_not_matter_for_rows_without_indices(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
@@ -322,3 +331,11 @@ def test_reading_again_changes_nothing(tmp_path: Path, told: Callable[..., dict[
         file.write(joined([make_row(50, 0)]))
     grown = told(path)
     assert grown == told(make_run(tmp_path / "new", [*odd_rows(), make_row(50, 0)]))
+
+
+def test_order_of_the_sidecars_does_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
+    inputs = [make_input(row) for row in ROWS]
+    failed = [{**ROWS[5], "_ng_failure_class": name} for name in ("judge_failed", "timeout_exceeded", "judge_failed", "agent_run_error")]
+    failed += [{**ROWS[4], "_ng_failure_class": name, "_ng_attempt_index": at} for at, name in ((2, "first"), (1, "zeroth"))]
+    expected = told(make_run(tmp_path / "a", ROWS[:4], inputs=inputs, failures=failed))
+    assert told(make_run(tmp_path / "b", ROWS[:4], inputs=inputs[::-1], failures=failed[::-1])) == expected

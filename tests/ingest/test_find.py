@@ -67,12 +67,12 @@ def test_named_folder_of_one_run(tmp_path: Path, found: Found) -> None:
     assert found("x=r") == {"x": ["a-00000-of-00002.jsonl", "a-00001-of-00002.jsonl"]}
 
 
-def test_glob_is_one_run(tmp_path: Path, found: Found) -> None:
-    make_run(tmp_path, ROWS[:2], name="one", inputs=map(make_input, ROWS[:2]), failures=[])
-    make_run(tmp_path, ROWS[2:], name="two")
-    assert found("*.jsonl") == {"one": ["one.jsonl", "two.jsonl"]}
-    assert found("x=*.jsonl") == {"x": ["one.jsonl", "two.jsonl"]}
-    assert found("o*.jsonl") == {"one": ["one.jsonl"]}
+def test_glob_of_shards_is_one_run_and_of_other_files_is_not(tmp_path: Path, found: Found) -> None:
+    make_run(tmp_path, ROWS[:2], name="my-one", inputs=map(make_input, ROWS[:2]), failures=[])
+    make_run(tmp_path, ROWS[2:], name="my-two")
+    assert found("*.jsonl") == {"my-one": ["my-one.jsonl"], "my-two": ["my-two.jsonl"]}
+    assert found("x=*.jsonl") == {"x": ["my-one.jsonl", "my-two.jsonl"]}
+    assert found("*one.jsonl") == {"my-one": ["my-one.jsonl"]}
 
 
 def test_recursive_glob(tmp_path: Path, found: Found) -> None:

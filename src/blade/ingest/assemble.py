@@ -42,7 +42,6 @@ class Assembled:
     model: str | None
     agent: str | None
     settings: Mapping[str, str]
-    grouped_by: str
 
 
 def assemble(
@@ -55,32 +54,31 @@ def assemble(
 ) -> list[Assembled]:
     """One run per agent of the main file."""
     tasks = task_keys(main, benchmark.task_id)
-    _tell_limits(name, main, (inputs, failures), notice)
+    _tell_limits(name, main, notice)
     if not has_index(main):
         inputs, failures = _without_indices(name, inputs, notice), _without_indices(name, failures, notice)
     codes, agents = main.texts("agent")
-    present = [code for code in np.unique(codes).tolist() if code >= 0]
-    if len(present) < 2:
-        agent = agents[present[0]] if present else None
+    elsewhere = {one for rows in (inputs, failures) if rows is not None for one in rows.texts("agent")[1]}
+    named = sorted({agents[code] for code in np.unique(codes).tolist() if code >= 0} | elsewhere)
+    if len(named) < 2:
+        agent = named[0] if named else None
         return [_one(name, agent, np.arange(main.n_rows), main, tasks, inputs, failures, None, benchmark)]
+    known = {text: code for code, text in enumerate(agents)}
     found = []
-    for code in sorted(np.unique(codes).tolist(), key=lambda c: agents[c] if c >= 0 else ""):
-        agent = agents[code] if code >= 0 else "unknown"
-        chosen = np.flatnonzero(codes == code)
-        found.append(_one(f"{name}:{agent}", agent, chosen, main, tasks, inputs, failures, agent, benchmark))
+    for agent in [*named, None]:
+        chosen = np.flatnonzero(codes == (-1 if agent is None else known.get(agent, -2)))
+        if len(chosen) or agent is not None:
+            label = agent or "(no agent named)"
+            run = f"{name}:{label}"
+            found.append(_one(run, agent, chosen, main, tasks, inputs, failures, label, benchmark))
     notice(f"{name} holds {len(found)} agents; each is a run of its own")
     return found
 
 
-def _tell_limits(
-    name: str, main: Rows, sidecars: tuple[Rows | None, ...], notice: Callable[[str], None]
-) -> None:
+def _tell_limits(name: str, main: Rows, notice: Callable[[str], None]) -> None:
     """Say what was left out while reading."""
     if len(main.fields()) >= MAX_FIELDS:
         notice(f"{name} has {MAX_FIELDS} fields or more; {MAX_FIELDS} of them become columns")
-    for source in [source for rows in sidecars if rows is not None for source in rows.sources]:
-        if source.n_skipped:
-            notice(f"{source.n_skipped:,} lines of {source.path.name} could not be read")
 
 
 def _without_indices(name: str, rows: Rows | None, notice: Callable[[str], None]) -> Rows | None:
@@ -104,11 +102,12 @@ def _one(
     benchmark: Benchmark,
 ) -> Assembled:
     settled = kept(main, chosen, tasks.code)
-    expected = _keys(inputs, only_agent, benchmark, True) if inputs is not None and inputs.n_rows else None
-    failed = _keys(failures, only_agent, benchmark, False) if failures is not None else set()
-    task_names, task = _all_tasks(tasks, settled, (expected or set()) | failed)
+    has_inputs = inputs is not None and inputs.n_rows > 0
+    expected = set(_keys(inputs, only_agent, benchmark, True)) if inputs is not None and has_inputs else None
+    failed = _keys(failures, only_agent, benchmark, False) if failures is not None else {}
+    task_names, task = _all_tasks(tasks, settled, (expected or set()) | failed.keys())
     fields = Fields(main, settled.order)
-    rollouts = _rollouts(name, main, settled, task_names, task, fields, inputs)
+    rollouts = _rollouts(name, main, settled, task_names, task, fields, inputs, tasks.grouped_by)
     counted = coverage(rollouts, settled, expected, failed, _n_unnumbered_copies(main, settled))
     models = main.texts("model")
     return Assembled(
@@ -118,14 +117,16 @@ def _one(
         _commonest(models[0][settled.order], models[1]),
         agent,
         _settings(main, settled.order),
-        tasks.grouped_by,
     )
 
 
-def _keys(rows: Rows, agent: str | None, benchmark: Benchmark, each: bool) -> set[Key]:
-    """The keys of a sidecar, of one agent if it tells agents apart; `each` row is a rollout of its own."""
+def _keys(rows: Rows, agent: str | None, benchmark: Benchmark, each: bool) -> dict[Key, str]:
+    """The keys of a sidecar with their failure class, of one agent if it tells agents apart.
+
+    `each` row of the materialised inputs is a rollout of its own, each row of the failures an attempt.
+    """
     if not rows.n_rows:
-        return set()
+        return {}
     tasks = task_keys(rows, benchmark.task_id)
     repeats = rows.numbers("repeat").astype(np.int64)
     if each:
@@ -134,9 +135,14 @@ def _keys(rows: Rows, agent: str | None, benchmark: Benchmark, each: bool) -> se
     wanted = codes == texts.index(agent) if agent in texts else np.ones(rows.n_rows, bool)
     if agent is not None and agent not in texts and (codes >= 0).any():
         wanted = codes < 0
+    classes, names_of = rows.texts("failure_class")
+    spelled = {name: place for place, name in enumerate(sorted(names_of))}
+    place_of = np.array([*(spelled[name] for name in names_of), -1], np.int64)
+    order = np.lexsort((place_of[classes], rows.numbers("attempt")))  # so that the last attempt has the word
+    told = zip(*(column[order].tolist() for column in (tasks.code, repeats, wanted, classes)), strict=True)
     return {
-        (tasks.keys[task], repeat if repeat != NO_INDEX else 0)
-        for task, repeat, ok in zip(tasks.code.tolist(), repeats.tolist(), wanted.tolist(), strict=True)
+        (tasks.keys[task], repeat if repeat != NO_INDEX else 0): names_of[code] if code >= 0 else ""
+        for task, repeat, ok, code in told
         if ok
     }
 
@@ -159,6 +165,7 @@ def _rollouts(
     task: NDArray[Any],
     fields: Fields,
     inputs: Rows | None,
+    grouped_by: str,
 ) -> Rollouts:
     order = settled.order
 
@@ -171,9 +178,11 @@ def _rollouts(
         run=name,
         task_keys=keys,
         task_names=_task_names(keys, task, fields),
+        grouped_by=grouped_by,
         task=task,
         repeat=settled.repeat,
         reward=column("reward", np.float64),
+        has_reward=column("reward_kind", np.uint8) > 0,
         masked=column("masked", bool),
         row_id=order,
         copies=settled.copies,
@@ -268,7 +277,7 @@ def _settings(main: Rows, order: NDArray[Any]) -> dict[str, str]:
         values = np.unique(main.numbers(name)[order])
         values = values[~np.isnan(values)]
         if len(values):
-            shown = ", ".join(f"{value:g}" for value in values[:4])
+            shown = ", ".join(str(int(v)) if v.is_integer() else repr(v) for v in values[:4].tolist())
             found[name] = shown + (f" and {len(values) - 4} more" if len(values) > 4 else "")
     codes, texts = main.texts("skills_hash")
     skills = sorted({texts[code] for code in np.unique(codes[order]).tolist() if code >= 0})

@@ -202,6 +202,9 @@ class Columns:
         if not all(models):
             models = tuple([one or other for one, other in zip(models, params["model"], strict=True)])
         self.texts["model"].extend(models, first)
+        for key in self.nested & self.fields.keys():  # a top-level key of that name came later
+            self.nested.remove(key)
+            del self.columns[key]
         for number, key in enumerate(self.fields):
             values = columns[f"f{number}"]
             self._column(key).extend(values, first)
@@ -282,7 +285,7 @@ class Columns:
             self.numbers[name].extend(told)
 
     def _add_rewards(self, values: tuple[Any, ...], masks: tuple[Any, ...]) -> None:
-        if set(map(type, values)) == {float} and all([-MAX_REWARD <= one <= MAX_REWARD for one in values]):
+        if set(map(type, values)) == {float} and max(map(abs, values)) <= MAX_REWARD:
             self.numbers["reward"].extend(values)
             self.numbers["reward_kind"].frombytes(bytes([REWARD_NUMBER]) * len(values))
         else:

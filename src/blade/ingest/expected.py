@@ -14,7 +14,11 @@ Key = tuple[str, int]
 
 
 def coverage(
-    rollouts: Rollouts, settled: Kept, expected: set[Key] | None, failed: set[Key], unnumbered_copies: int
+    rollouts: Rollouts,
+    settled: Kept,
+    expected: set[Key] | None,
+    failed: dict[Key, str],
+    unnumbered_copies: int,
 ) -> Coverage:
     """Count the keys of a run and name those that are not scored."""
     n_tasks = len(rollouts.task_keys)
@@ -61,6 +65,7 @@ def coverage(
         expected_per_task=per_task + failed_per_task + lost_per_task,
         missing_per_task=masked_per_task + failed_per_task + lost_per_task,
         failed_keys=tuple(seen_failed),
+        failed_classes=tuple(failed[key] for key in seen_failed),
         lost_keys=tuple(lost),
         masked_keys=_named(rollouts, key_task[all_masked], key_repeat[all_masked]),
         duplicate_keys=_named(
@@ -76,13 +81,13 @@ def _named(rollouts: Rollouts, tasks: NDArray[Any], repeats: NDArray[Any]) -> tu
 
 
 def _only_failed(
-    rollouts: Rollouts, key_task: NDArray[Any], key_repeat: NDArray[Any], failed: set[Key]
+    rollouts: Rollouts, key_task: NDArray[Any], key_repeat: NDArray[Any], failed: dict[Key, str]
 ) -> list[Key]:
     """Keys that failed and were never completed by a later attempt."""
     if not failed:
         return []
     done = set(_named(rollouts, key_task, key_repeat))
-    return sorted(failed - done, key=lambda key: (key_order(key[0]), key[1]))
+    return sorted(failed.keys() - done, key=lambda key: (key_order(key[0]), key[1]))
 
 
 def _modal(counts: NDArray[Any]) -> int:

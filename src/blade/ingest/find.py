@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,11 @@ _SIDECAR = re.compile(
 # A shard number: said in words, or with its total, or padded with zeros to four digits or more. Fewer digits
 # may count runs, and to take two runs for one is worse than to take one for two.
 _SHARD = re.compile(
-    r"[-_.](?:(?:shard|part|chunk|rank|worker|slice|split)[-_.]?\d+(?:[-_]?of[-_]?\d+)?|\d+[-_]of[-_]\d+|0\d{3,})$",
+    r"(?:^|[-_.])(?:shard|part|chunk|rank|worker|slice|split)[-_.]?\d+(?:[-_]?of[-_]?\d+)?$"
+    r"|[-_.](?:\d+[-_]of[-_]\d+|0\d{3,})$",
     re.IGNORECASE,
 )
+_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[-_.](\d{4,})$")
 _SNIFF_ROWS, _SNIFF_BLOCKS = 20, 8  # how far we look for a first rollout before a file is passed over
 
@@ -50,7 +52,10 @@ def runs(specs: Sequence[str], notice: Callable[[str], None]) -> list[Found]:
             found.extend(_named(name, path, notice))
         elif _is_glob(path):
             paths = _files(path, notice)
-            found.append(Found(shard_stem(paths[0]) if len(paths) > 1 else stem(paths[0]), tuple(paths)))
+            if len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
+                found.append(Found(_name_of_all(paths), tuple(paths)))
+            else:  # names that differ in more than numbers are no shards of one run
+                loose.extend(paths)
         else:
             loose.extend(_files(path, notice))
     found.extend(_grouped(_once(loose, notice)))
@@ -202,7 +207,17 @@ def _once(paths: list[Path], notice: Callable[[str], None]) -> list[Path]:
 
 def shard_stem(path: Path) -> str:
     """The name of a rollouts file without its endings and its shard number."""
-    return _SHARD.sub("", stem(path)) or stem(path)
+    return _SHARD.sub("", stem(path)) or path.absolute().parent.name
+
+
+def _name_of_all(paths: list[Path]) -> str:
+    """A name for the shards of a glob: what their names begin with."""
+    if len(paths) == 1:
+        return stem(paths[0])
+    names = sorted(shard_stem(path) for path in paths)
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(names[0], names[-1], strict=False))
+    name = "".join(letter for letter, _ in alike)  # of the first and the last, and so of all between
+    return name.rstrip("-_.0123456789") or paths[0].absolute().parent.name or "rollouts"
 
 
 def _grouped(paths: list[Path]) -> list[Found]:

@@ -10,6 +10,7 @@ import numpy as np
 from blade.ingest import trace
 from blade.ingest.assemble import Assembled
 from blade.ingest.items import NOTHING, parsed, quotable, value_at
+from blade.ingest.names import ERRORS
 from blade.ingest.rows import Indexed
 from blade.model import Evidence, Rollout, Trace
 
@@ -26,7 +27,12 @@ def quoter(run: Assembled) -> Callable[[int, str], Evidence | None]:
     """A function that quotes a field of the row at a position; None if the row has no such field."""
 
     def quote(position: int, field: str) -> Evidence | None:
-        value = value_at(row(run, position), field)
+        data = row(run, position)
+        # an error goes by many names; a row without the field still has its index to be found by
+        candidates = (field, *ERRORS, "response.error") if field == "error" else (field, "_ng_task_index")
+        told = [name for name in candidates if value_at(data, name) not in (NOTHING, None, "")]
+        field = told[0] if told and value_at(data, field) is NOTHING else field
+        value = value_at(data, field)
         text = quotable(value)[:_QUOTE] if value is not NOTHING else ""
         key = run.rollouts.task_keys[int(run.rollouts.task[position])]
         repeat = int(run.rollouts.repeat[position])

@@ -158,7 +158,7 @@ def _of_entry(run: str, path: Path, kind: str, entry: Mapping[str, Any]) -> Iter
             flat |= metrics if isinstance(metrics, Mapping) else {}
     for name, value in flat.items():
         if _is_number(value) and _SCORES.search(name):
-            yield ReportedNumber(run, str(path), agent, name, float(value))
+            yield ReportedNumber(run, path.name, agent, name, float(value))
 
 
 def _of_profile(run: str, path: Path, notice: Callable[[str], None]) -> Iterator[ReportedNumber]:
@@ -182,9 +182,9 @@ def _of_profile(run: str, path: Path, notice: Callable[[str], None]) -> Iterator
         yield ReportedNumber(
             run, str(path), agent, "mean over tasks of mean/reward", math.fsum(values) / len(values)
         )
-        yield ReportedNumber(run, str(path), agent, "tasks", float(len(values)))
+        yield ReportedNumber(run, path.name, agent, "tasks", float(len(values)))
         if rollouts[agent]:
-            yield ReportedNumber(run, str(path), agent, "num_rollouts", rollouts[agent])
+            yield ReportedNumber(run, path.name, agent, "num_rollouts", rollouts[agent])
 
 
 def _profiles(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -285,6 +285,9 @@ def benchmark(found: list[Artifact]) -> Benchmark:
     path = paths[0]
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
+        unknown = sorted(data.keys() - {"name", "pass_threshold", "task_id", "answer", "stages", "slices"})
+        if unknown:
+            raise KeyError(f"there is no key {unknown[0]}")
         return Benchmark(
             name=_typed(data, "name", str),
             pass_threshold=_number(data, "pass_threshold"),
