@@ -254,8 +254,8 @@ def _sha256_of(path: Path) -> str:
     stat = path.stat()
     kept = cache.folder_for(path) / _DIGEST
     try:
-        size, mtime_ns, digest = msgspec.json.decode(kept.read_bytes(), type=tuple[int, int, str])
-        if (size, mtime_ns) == (stat.st_size, stat.st_mtime_ns):
+        *when, digest = msgspec.json.decode(kept.read_bytes(), type=tuple[int, int, int, str])
+        if when == [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]:
             return digest
     except (OSError, ValueError):
         pass
@@ -263,7 +263,8 @@ def _sha256_of(path: Path) -> str:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        cache.write_whole(kept, msgspec.json.encode((stat.st_size, stat.st_mtime_ns, digest)))
+        known = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, digest)
+        cache.write_whole(kept, msgspec.json.encode(known))
     except OSError:
         pass  # a cache that cannot be written costs time, not truth
     return digest

@@ -20,6 +20,7 @@ class Manifest(msgspec.Struct, frozen=True):
     made_by: str  # what wrote the parts
     size: int  # of the source when reading began; what a writer adds meanwhile is left for the next time
     mtime_ns: int
+    ctime_ns: int  # an edit that sets the old time back still changes this one
     inode: int
     head: str
     tail: str
@@ -49,9 +50,10 @@ def save(manifest: Manifest, folder: Path) -> None:
 def describe(path: Path) -> Manifest:
     """A manifest for `path` as it is now, before anything of it is read."""
     if not path.is_file():  # standard input or a pipe
-        return Manifest(made_by(), 0, 0, 0, "", "")
+        return Manifest(made_by(), 0, 0, 0, 0, "", "")
     stat = path.stat()
-    return Manifest(made_by(), stat.st_size, stat.st_mtime_ns, stat.st_ino, *_ends_of(path, stat.st_size))
+    times = (stat.st_mtime_ns, stat.st_ctime_ns)
+    return Manifest(made_by(), stat.st_size, *times, stat.st_ino, *_ends_of(path, stat.st_size))
 
 
 def state_of(manifest: Manifest, path: Path) -> State:
@@ -61,7 +63,8 @@ def state_of(manifest: Manifest, path: Path) -> State:
         return State.CHANGED
     if _ends_of(path, manifest.size) != (manifest.head, manifest.tail):
         return State.CHANGED
-    if (stat.st_size, stat.st_mtime_ns) == (manifest.size, manifest.mtime_ns):
+    times = (stat.st_mtime_ns, stat.st_ctime_ns)
+    if (stat.st_size, *times) == (manifest.size, manifest.mtime_ns, manifest.ctime_ns):
         return State.SAME
     grew = stat.st_size > manifest.size and stat.st_ino == manifest.inode and not manifest.blocks
     return State.GREW if grew else State.CHANGED

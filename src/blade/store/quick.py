@@ -34,7 +34,8 @@ def places(path: Path, task: int) -> list[Place] | None:
     try:
         known = json.loads((folder / "manifest.json").read_bytes())
         stat = path.stat()
-        is_same = (stat.st_size, stat.st_mtime_ns) == (known["size"], known["mtime_ns"])
+        times = (known["mtime_ns"], known["ctime_ns"])
+        is_same = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) == (known["size"], *times)
         if not is_same or known["blocks"] or known["made_by"] != cache.made_by():
             return None
         best = _best(folder, [part for part in known["parts"] if part["rows"]], task)
