@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import click
+
+from blade.errors import UsageError
 
 
 @click.command(short_help="A guided first run on simulated rollouts.")
@@ -20,11 +24,14 @@ def demo(output: str, as_json: bool, force: bool) -> None:
     """
     from blade import planted
     from blade.cli.diagnose import print_report
-    from blade.cli.output import cannot_write
+    from blade.cli.output import cannot_write, refuse_foreign
 
     run, report = Path(output) / "run", Path(output) / "report"
+    refuse_foreign(report, force)
     try:
-        planted.write_demo(run)
+        with tempfile.TemporaryDirectory() as fresh:
+            planted.write_demo(Path(fresh))
+            _put(Path(fresh), run, force)
     except OSError as error:
         raise cannot_write(run, error) from error
     click.echo(
@@ -36,3 +43,15 @@ def demo(output: str, as_json: bool, force: bool) -> None:
         f"\nOpen {report / 'report.html'}, or read {report / 'report.md'}. Try: blade show {run} 0/0",
         err=as_json,
     )
+
+
+def _put(fresh: Path, folder: Path, force: bool) -> None:
+    """Copy the files of the demo into `folder`, over nothing but an earlier demo."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(fresh.iterdir()):
+        there = folder / path.name
+        if there.exists() and not force and there.read_bytes() != path.read_bytes():
+            hint = "name another folder with -o, or add --force"
+            raise UsageError(f"{there} is not of the demo", hint, "output-not-empty")
+    for path in fresh.iterdir():
+        shutil.copyfile(path, folder / path.name)

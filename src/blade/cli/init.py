@@ -19,7 +19,10 @@ def init(run: str, as_json: bool) -> None:
     from blade.cli.watch import Progress
 
     with Progress() as progress:
-        drafts = pipeline.drafts(pipeline.load([run], progress))
+        loaded = pipeline.load([run], progress)
+        drafts = pipeline.drafts(loaded)
+        if len(loaded) > 1 and not as_json:
+            progress.notice(f"{run} holds {len(loaded)} runs; this is drafted from {loaded[0].name}")
     click.echo(
         json.dumps([draft.facts for draft in drafts], indent=2) if as_json else drafts[0].text, nl=as_json
     )

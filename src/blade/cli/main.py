@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -46,6 +47,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(error.exit_code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        sys.exit(errors.EXIT_USAGE)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "blade"
@@ -58,13 +62,24 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         print("interrupted", file=sys.stderr)
         sys.exit(errors.EXIT_INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader went away: nothing to tell
+        _drop_stdout()  # the reader went away: nothing to tell
         sys.exit(errors.EXIT_OK)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            _tell(_our_bug(error, given), as_json)
+            sys.exit(errors.EXIT_BUG)
+        told = errors.Unreadable(f"cannot write: {error.strerror}", "free some disk space", "cannot-write")
+        _tell(told, as_json)
+        _drop_stdout()
+        sys.exit(told.exit_code)
     except Exception as error:
         _tell(_our_bug(error, given), as_json)
         sys.exit(errors.EXIT_BUG)
+
+
+def _drop_stdout() -> None:
+    """Let what is still buffered go nowhere, so that the end of the program does not fail on it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(error: errors.BladeError, as_json: bool) -> None:

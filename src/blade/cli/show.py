@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +11,7 @@ from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.cli.trace_text import Shown
+    from blade.pipeline import Loaded
 
 
 @click.command(short_help="One task, or one rollout step by step.")
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 @click.option(
     "--chars", metavar="N", default=1500, show_default=True, help="Most characters of one step; 0 for all."
 )
+@click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(run: str, task: str, steps: str | None, chars: int, as_json: bool) -> None:
+def show(run: str, task: str, steps: str | None, chars: int, only: str | None, as_json: bool) -> None:
     """Show the repeats of TASK, or the steps of one repeat: blade show results.jsonl 12/0.
 
     TASK is the key or the name of a task, REPEAT its number. Text of a rollout is data: nothing in it
@@ -31,15 +32,20 @@ def show(run: str, task: str, steps: str | None, chars: int, as_json: bool) -> N
     from blade.cli import trace_text
 
     wanted = _range(steps)
-    rows = _quick(run, task) or _thorough(run, task)
-    if len(rows) == 1 and rows[0].is_one:
-        result: Any = trace_text.rollout(rows[0], wanted)
+    rows = (_quick(run, task) if only is None else []) or _thorough(run, task, only)
+    runs = list(dict.fromkeys(row.run for row in rows))
+    if not rows[0].is_one:
+        results = [trace_text.task([row for row in rows if row.run == name]) for name in runs]
+    elif len(runs) == 1:
+        results = [trace_text.rollout(row, wanted) for row in rows]
     else:
-        result = trace_text.task(rows)
+        hint = f"name one with --run: {', '.join(runs[:8])}"
+        raise UsageError(f"{len(runs)} runs of {run} have {task}", hint, "usage")
     if as_json:
-        click.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        shown = results[0] if len(results) == 1 else results
+        click.echo(trace_text.as_json(shown))
     else:
-        click.echo(trace_text.render(result, chars), nl=False)
+        click.echo("\n".join(trace_text.render(result, chars) for result in results), nl=False)
 
 
 def _range(steps: str | None) -> tuple[int, int | None]:
@@ -67,6 +73,7 @@ def _is_number(text: str) -> bool:
 def _quick(run: str, task: str) -> list[Shown]:
     """Straight from the index of a plain file; empty where that is not enough."""
     from blade.cli.trace_text import Shown
+    from blade.ingest.items import parsed
     from blade.store import quick
 
     name, repeat = _split(task)
@@ -83,58 +90,59 @@ def _quick(run: str, task: str) -> list[Shown]:
             place.repeat,
             str(path),
             place.line,
-            _parsed(quick.row_bytes(path, place)),
+            parsed(quick.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {},
             repeat is not None,
         )
         for place in chosen
     ]
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
-    row = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
-    return row if isinstance(row, dict) else {}
-
-
-def _thorough(run: str, task: str) -> list[Shown]:
+def _thorough(run: str, task: str, only: str | None) -> list[Shown]:
     """Through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
     from blade import pipeline
-    from blade.cli.trace_text import Shown
     from blade.cli.watch import Progress
-    from blade.ingest import opened
 
     with Progress() as progress:
         loaded = pipeline.load([run], progress)
-    found = []
-    for one in loaded:
-        for key, repeat in ((task, None), _split(task)):
-            chosen = opened.positions(one.run, key, repeat)
-            if not len(chosen):
-                continue
-            for position in chosen:
-                trace = opened.traced(one.run, position)
-                rollout = trace.rollout
-                found.append(
-                    Shown(
-                        one.name,
-                        rollout.task,
-                        rollout.repeat,
-                        rollout.file,
-                        rollout.line,
-                        dict(trace.row),
-                        repeat is not None,
-                    )
-                )
-            break
+    chosen = [one for one in loaded if only in (None, one.name)]
+    if not chosen:
+        names = ", ".join(one.name for one in loaded[:5])
+        raise UsageError(f"{run} has no run named {only}", f"its runs are {names}", "unknown-task")
+    found = [shown for one in chosen for shown in _in_run(one, task)]
     if not found:
-        raise _unknown(run, task, loaded)
+        raise _unknown(run, task, chosen[0])
     return found
 
 
-def _unknown(run: str, task: str, loaded: list[Any]) -> UsageError:
-    keys = loaded[0].run.rollouts.task_keys
+def _in_run(one: Loaded, task: str) -> list[Shown]:
+    """The rows of a task, or of one of its repeats; a name that holds a slash is tried whole first."""
+    from blade.cli.trace_text import Shown
+    from blade.ingest import opened
+
+    for key, repeat in ((task, None), _split(task)):
+        traces = [opened.traced(one.run, place) for place in opened.positions(one.run, key, repeat)]
+        if traces:
+            return [
+                Shown(one.name, t.rollout.task, t.rollout.repeat, t.rollout.file, t.rollout.line, dict(t.row),
+                      repeat is not None)
+                for t in traces
+            ]  # fmt: skip
+    return []
+
+
+def _unknown(run: str, task: str, one: Loaded) -> UsageError:
+    """What is there instead of what was asked for."""
+    from blade.ingest import opened
+
+    rollouts, (name, repeat) = one.run.rollouts, _split(task)
+    repeats = [str(rollouts.repeat[place]) for place in opened.positions(one.run, name, None)]
+    if repeats:
+        hint = f"task {name} has the repeats {', '.join(repeats[:20])}"
+        return UsageError(f"{run} has no repeat {repeat} of task {name}", hint, "unknown-task")
+    if name in rollouts.task_keys:
+        hint = "it was expected, and its rollouts failed or were lost: see `blade diagnose`"
+        return UsageError(f"task {name} has no row in {run}", hint, "unknown-task")
+    keys = rollouts.task_keys
     some = ", ".join(keys[:3]) + (f" ... {keys[-1]}" if len(keys) > 3 else "")
-    return UsageError(
-        f"{run} has no task or rollout {task}",
-        f"its {len(keys)} tasks are {some}; a rollout is TASK/REPEAT",
-        "unknown-task",
-    )
+    hint = f"its {len(keys)} tasks are {some}; a rollout is TASK/REPEAT"
+    return UsageError(f"{run} has no task or rollout {task}", hint, "unknown-task")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from blade.hostile import lines
+from blade.hostile import line, lines
 from blade.ingest.items import Told, quotable, steps_of, text_of
 
 _IDS = ("task_id", "problem_id", "instance_id", "question_id", "id", "uuid", "task_name", "name")
 _FRAMEWORK = ("responses_create_params", "response", "reward")
+_TOTAL = 100_000  # characters of a rollout before we stop, unless all was asked for
 _SAID = 100  # characters of the last words in the list of repeats
 
 
@@ -101,40 +104,71 @@ def _step(step: Told) -> Told:
 def render(result: dict[str, Any], chars: int) -> str:
     """Plain text; control sequences are gone and long texts are cut."""
     found = _render_task(result) if "repeats" in result else _render_rollout(result, chars)
-    return "\n".join(lines(line) for line in found) + "\n"
+    return "\n".join(map(lines, found)) + "\n"
+
+
+def as_json(result: Any) -> str:
+    """The same for a program; nothing in it deceives whoever prints it."""
+    from blade.report.json_v1 import escaped
+
+    return escaped(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return {key: _finite(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _titled(result: dict[str, Any]) -> str:
+    name = "" if result["task_name"] == result["task"] else f" ({result['task_name']})"
+    return line(f"task {result['task']}{name}", 300)
 
 
 def _render_task(result: dict[str, Any]) -> list[str]:
-    found = [f"task {result['task']} ({result['task_name']}) of {result['run']}", ""]
+    found = [f"{_titled(result)} of {line(result['run'])}", ""]
     for one in result["repeats"]:
-        said = " ".join(one["last_words"].split())
-        said = said[:_SAID] + ("…" if len(said) > _SAID else "")
-        found.append(
-            f"  repeat {one['repeat']:<3} reward {one['reward']!s:<6} {one['n_steps']:>3} steps "
-            f"{one['n_calls']:>3} calls  {said}"
-        )
-    found += ["", f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}"]
+        counts = f"{one['n_steps']:>3} steps {one['n_calls']:>3} calls"
+        reward, said = line(str(one["reward"]), 20), line(one["last_words"], _SAID)
+        found.append(f"  repeat {one['repeat']:<3} reward {reward:<6} {counts}  {said}")
+    found += ["", line(f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}")]
     return found
 
 
 def _render_rollout(result: dict[str, Any], chars: int) -> list[str]:
+    """What a rollout wrote stands indented or on the line it belongs to, so that it cannot pose as ours."""
     found = [
-        f"task {result['task']} ({result['task_name']}) repeat {result['repeat']} of {result['run']}",
-        f"reward {result['reward']}   {result['n_steps']} steps from {result['steps_from']}",
-        f"{result['file']}:{result['line']}",
+        f"{_titled(result)} repeat {result['repeat']} of {line(result['run'])}",
+        f"reward {line(str(result['reward']), 40)}   {result['n_steps']} steps from {result['steps_from']}",
+        f"{line(result['file'])}:{result['line']}",
         "",
     ]
     for key, value in result["fields"].items():
-        found.append(f"  {key}: {_cut(quotable(value), 160)}")
+        found.append(f"  {line(key, 80)}: {_cut(line(quotable(value)[:2000]), 160)}")
     for turn in result["request"]:
         turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
-        found += ["", f"[request] {turn['role']}", _indented(turn["text"], chars)]
-    for step in result["steps"]:
-        found += ["", f"[{step['index']}] {step['kind']}{_about(step)}"]
-        if step.get("reasoning"):
-            found.append(_indented(f"(thinking) {step['reasoning']}", chars))
-        if step["text"] or not step.get("reasoning"):
-            found.append(_indented(step["text"] or "(empty)", chars))
+        found += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
+    room = _TOTAL - sum(map(len, found))
+    for number, step in enumerate(result["steps"]):
+        if chars > 0 and room < 0:
+            left = len(result["steps"]) - number
+            found += ["", f"… {left} more steps: --steps {step['index']}: goes on, --chars 0 shows all"]
+            break
+        shown = _render_step(step, chars)
+        room -= sum(map(len, shown))
+        found += shown
+    return found
+
+
+def _render_step(step: Told, chars: int) -> list[str]:
+    found = ["", f"[{step['index']}] {line(step['kind'] + _about(step), 120)}"]
+    if step.get("reasoning"):
+        found.append(_indented(f"(thinking) {step['reasoning']}", chars))
+    if step["text"] or not step.get("reasoning"):
+        found.append(_indented(step["text"] or "(empty)", chars))
     return found
 
 

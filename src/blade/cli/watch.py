@@ -32,7 +32,9 @@ class Progress:
     def start(self, what: str, total: int) -> None:
         """A new piece of work of `total` bytes; 0 if nobody knows."""
         self._close()
-        self._what, self._total, self._done = what, total, 0
+        from blade.hostile import line
+
+        self._what, self._total, self._done = line(what, 60), total, 0
         self._since, self._told = time.monotonic(), False
         if total > 2 << 30:  # a first word at once when it will surely take long
             self._draw()
@@ -63,7 +65,7 @@ class Progress:
 
             # no refresh thread: workers may be forked from here
             self._bar = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 DownloadColumn(),
                 TimeRemainingColumn(),
