@@ -170,9 +170,11 @@ class Rollouts:
     run: str
     task_keys: tuple[str, ...]  # every task seen anywhere, numbers in numeric order
     task_names: tuple[str, ...]  # the readable id beside each key
+    grouped_by: str  # what makes rows one task, in words
     task: NDArray[np.int32]  # code into `task_keys`, ascending
     repeat: Ints
     reward: Floats  # nan where the row has no usable reward
+    has_reward: Bools  # the row has a reward of whatever kind
     masked: Bools
     row_id: Ints  # position in the index, for opening the row
     copies: Ints  # identical rows that were set aside for this one
@@ -215,6 +217,7 @@ class Coverage:
     expected_per_task: Ints  # by task code
     missing_per_task: Ints  # failed + masked + lost, by task code
     failed_keys: tuple[tuple[str, int], ...]
+    failed_classes: tuple[str, ...]  # beside each failed key what its last attempt was called; may be empty
     lost_keys: tuple[tuple[str, int], ...]
     masked_keys: tuple[tuple[str, int], ...]
     duplicate_keys: tuple[tuple[str, int], ...]  # keys whose rows differ

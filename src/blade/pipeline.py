@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -60,27 +60,39 @@ class Loaded:
     reported: tuple[ReportedNumber, ...]
     skipped: tuple[Skipped, ...]
     n_skipped: int
+    gaps: tuple[Gap, ...] = ()  # what was passed over while reading, told once for all runs
 
 
 def load(specs: Sequence[str], watcher: Watcher, notes: Path | None = None) -> list[Loaded]:
-    """Find, index and assemble the runs that `specs` name."""
-    loaded = [run for found in find.runs(specs, watcher.notice) for run in _loaded(found, watcher, notes)]
+    """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap."""
+    told: list[str] = []
+
+    def notice(text: str) -> None:
+        told.append(text)
+        watcher.notice(text)
+
+    loaded = [run for found in find.runs(specs, notice) for run in _loaded(found, watcher, notice, notes)]
     if not loaded:
         raise NothingToRead(
             "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"
         )
-    return loaded
+    gaps = tuple(Gap("read in part", text) for text in dict.fromkeys(told))
+    return [replace(loaded[0], gaps=gaps), *loaded[1:]]
 
 
-def _loaded(found: find.Found, watcher: Watcher, notes: Path | None) -> list[Loaded]:
+def _loaded(
+    found: find.Found, watcher: Watcher, notice: Callable[[str], None], notes: Path | None
+) -> list[Loaded]:
     artifacts = sidecars.artifacts(found)
     benchmark = sidecars.benchmark(artifacts)
     main = [store.open_index(path, ingest.FORMATS["nemo_gym"], watcher) for path in found.paths]
     _refuse_empty(found, main)
     inputs, failures = (_indexed(artifacts, kind, watcher) for kind in ("materialized_inputs", "failures"))
-    runs = assemble.assemble(found.name, Rows(list(main)), inputs, failures, benchmark, watcher.notice)
-    reported = sidecars.reported(found.name, artifacts, watcher.notice)
-    skipped = [entry for index in main for entry in index.skipped()]
+    beside = (Rows(list(inputs)) if inputs else None, Rows(list(failures)) if failures else None)
+    runs = assemble.assemble(found.name, Rows(list(main)), *beside, benchmark, notice)
+    reported = sidecars.reported(found.name, artifacts, notice)
+    settings = sidecars.settings(artifacts, notice)
+    read = [*main, *inputs, *failures]
     return [
         Loaded(
             name=run.rollouts.run,
@@ -89,22 +101,20 @@ def _loaded(found: find.Found, watcher: Watcher, notes: Path | None) -> list[Loa
             artifacts=tuple(artifacts),
             sources=tuple(_source(index) for index in main),
             notes=sidecars.notes(artifacts, notes),
-            settings={**run.settings, **sidecars.settings(artifacts, watcher.notice)},
+            settings={**run.settings, **settings},
             reported=tuple(
                 number for number in reported if number.agent in ("", run.agent) or len(runs) == 1
             ),
-            skipped=tuple(skipped[:MAX_SKIPPED]),
-            n_skipped=sum(index.n_skipped for index in main),
+            skipped=tuple([entry for index in read for entry in index.skipped()][:MAX_SKIPPED]),
+            n_skipped=sum(index.n_skipped for index in read),
         )
         for run in runs
     ]
 
 
-def _indexed(artifacts: list[Artifact], kind: str, watcher: Watcher) -> Rows | None:
+def _indexed(artifacts: list[Artifact], kind: str, watcher: Watcher) -> list[Index]:
     paths = [path for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
-    if not paths:
-        return None
-    return Rows([store.open_index(path, ingest.FORMATS["nemo_gym"], watcher) for path in paths])
+    return [store.open_index(path, ingest.FORMATS["nemo_gym"], watcher) for path in paths]
 
 
 def _source(index: Index) -> Source:
@@ -224,7 +234,7 @@ def _run(one: Loaded, scoring: measure.Scoring) -> Run:
         sources=one.sources,
         artifacts=one.artifacts,
         notes=one.notes,
-        settings={**one.settings, "tasks grouped by": one.run.grouped_by},
+        settings={**one.settings, "tasks grouped by": one.run.rollouts.grouped_by},
         n_tasks=len(one.run.rollouts.task_keys),
         n_rollouts=len(one.run.rollouts.task),
         coverage=one.run.coverage,
@@ -246,7 +256,7 @@ def _losses(name: str, scoring: measure.Scoring) -> tuple[Loss, ...]:
 
 def _gaps(one: Loaded, scoring: measure.Scoring) -> tuple[Gap, ...]:
     missing = [artifact.kind for artifact in one.artifacts if not artifact.present]
-    gaps = [Gap(what, why) for what, why in LATER]
+    gaps = [*(Gap(what, why) for what, why in LATER), *one.gaps]
     absent = [(kind, why) for kind, why in UNSUPPORTED.items() if kind in missing]
     gaps += [Gap(f"no {kind} file of {one.name}", why) for kind, why in absent]
     if not scoring.is_bounded:

@@ -79,6 +79,7 @@ def make_rollouts(
     made = {name: column(name, 0, np.int64) for name in ("n_calls",)}
     made |= {name: column(name, 1, np.int64) for name in ("n_items", "n_turns")}
     made |= {name: column(name, False, np.bool_) for name in ("masked", "truncated", "errored", "timed_out")}
+    made["has_reward"] = column("has_reward", True, np.bool_)
     made |= {name: column(name, np.nan, np.float64) for name in (
         "input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "cost_usd", "wall_s")}
     assert not columns, f"no such columns: {sorted(columns)}"
@@ -94,6 +95,7 @@ def make_rollouts(
         repeat=np.array([rows[i][1] for i in order], np.int64),
         reward=np.array([reward[i] for i in order], np.float64),
         row_id=np.arange(len(rows)),
+        grouped_by="_ng_task_index",
         copies=np.zeros(len(rows), np.int64),
         last_kind=np.array([last[i] for i in order], np.uint8),
         fields={name: make_column(values) for name, values in by_row.items()},
@@ -134,6 +136,7 @@ def make_coverage(
         "expected_per_task": np.array([expected[key] for key in rollouts.task_keys], np.int64),
         "missing_per_task": np.array([missing[key] for key in rollouts.task_keys], np.int64),
         "failed_keys": tuple(failed),
+        "failed_classes": ("judge_failed",) * len(failed),
         "lost_keys": tuple(lost),
         "masked_keys": tuple(masked),
         "duplicate_keys": tuple(sorted(key for key, n in Counter(row_keys).items() if n > 1)),

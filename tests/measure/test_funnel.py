@@ -26,6 +26,7 @@ def test_inferred_stages_over_expected_rollouts() -> None:
         last_kind=["message", "call", "none", "message", "message"],
         truncated=[False, False, False, True, False],
         masked=[False, False, False, False, True],
+        has_reward=[True, True, True, False, True],
         missing={"lost": [("a", 5)], "failed": [("a", 6)]},
     )
     assert reached == {
@@ -48,7 +49,7 @@ def test_tools_and_passes_only_where_there_are_any() -> None:
 
 
 def test_a_null_reward_reached_the_verifier() -> None:
-    reached, _ = flow({"a": [1.0, None, None]}, fields={"reward": [1.0, None, ...]})
+    reached, _ = flow({"a": [1.0, None, None]}, has_reward=[True, True, False])
     assert (reached["reached the verifier"], reached["scored"]) == (2, 1)
 
 

@@ -62,7 +62,7 @@ def test_expected_inferred_unexpected_and_superseded() -> None:
 def test_duplicates() -> None:
     rows = [("a", 0, 1.0), ("a", 0, 0.0), ("a", 1, 0.0), ("b", 0, 1.0), ("b", 1, 1.0)]
     found = flags(rows, {"duplicates": 4, "identical_duplicates": 3})
-    assert found["identical_duplicates"].level is Level.INFO
+    assert found["identical_duplicates"].level is Level.WARNING
     differing = found["differing_duplicates"]
     assert differing.text.startswith("1 rows share task and repeat with a row that differs (1 keys)")
     assert [(each.task, each.repeat) for each in differing.evidence] == [("a", 0), ("a", 0)]
@@ -90,7 +90,9 @@ def test_constant_copied_and_unbounded_rewards() -> None:
 
 def test_graded_rewards() -> None:
     found = flags({"a": [0.1, 0.4, 0.7]})["graded_reward"]
-    assert found.text == "0 of 3 rows (0%) reach a reward of 1: the score is the mean reward."
+    assert found.text.startswith("0 of 3 rows (0%) reach a reward of 1: the score is the mean reward.")
+    assert found.level is Level.WARNING
+    assert flags({"a": [1.0, *[0.1, 0.4] * 20]})["graded_reward"].level is Level.INFO
 
 
 def test_errored_rows_scored_as_failures() -> None:
@@ -102,7 +104,7 @@ def test_errored_rows_scored_as_failures() -> None:
     assert errored.level is Level.PROBLEM
     assert errored.text == (
         "3 of 6 rows (50.0%) carry an error, have no output and are scored as failures; "
-        "without them pass_at_1 is 0.7500 over 2 tasks (3 rows)."
+        "without them pass_at_1 is 75.0% over 2 tasks (3 rows)."
     )
     assert {each.field for each in errored.evidence} == {"error"}
     assert "empty_outputs" not in found  # they are told once
@@ -139,7 +141,7 @@ def test_missing_rows_that_matter() -> None:
     lost = [(str(i), repeat) for i in range(20) for repeat in (1,)]
     found = flags(rewards, {"lost": lost})["missing_rows_matter"]
     assert found.level is Level.PROBLEM
-    assert found.text.startswith("Missing rows matter: pass_at_1 is 0.9000 over 20 tasks without them and 0.4500")
+    assert found.text.startswith("Missing rows matter: pass_at_1 is 90.0% over 20 tasks without them and 45.0%")
     assert "missing_rows_matter" not in flags(SOUND | {"20": [1.0, 1.0]}, {"lost": [("0", 2)]})
 
 

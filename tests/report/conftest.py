@@ -173,7 +173,7 @@ def make_report(
         repeats = max((len(values) for values in rewards.values()), default=0)
         coverage = Coverage(
             expected_from="materialized inputs", expected=expected, scored=scored, failed=0, masked=0, lost=expected - scored,
-            duplicates=1, identical_duplicates=1, superseded=0, unnumbered_copies=0, unexpected=0, repeats=repeats,
+            duplicates=1, identical_duplicates=1, failed_classes=(), superseded=0, unnumbered_copies=0, unexpected=0, repeats=repeats,
             expected_per_task=nothing, missing_per_task=nothing, failed_keys=(), lost_keys=(), masked_keys=(), duplicate_keys=(),
         )  # fmt: skip
         nouns["runs"].append(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from blade.model import Compared, Measure, Report
+from blade.model import Compared, Health, Level, Measure, Report
 from blade.report import html, markdown
 
 SECTIONS = [
@@ -56,7 +56,10 @@ def test_the_first_paragraph_is_the_score_with_n_interval_and_method(one_run: Re
 
 
 def test_missing_rows_that_matter_are_in_the_first_paragraph(cases: dict[str, Callable[[], Report]]) -> None:
-    first = section(markdown.render(cases["some missing"]()), "Executive Summary").strip().split("\n\n")[0]
+    report = cases["some missing"]()
+    flag = Health(report.runs[0].name, "missing_rows_matter", Level.PROBLEM, "Missing rows matter.", 0.3, 12)
+    report = replace(report, health=(*report.health, flag))
+    first = section(markdown.render(report), "Executive Summary").strip().split("\n\n")[0]
     assert "Missing rows matter." in first
     assert (
         "5 expected rollouts have no score: counted as failed, the score would be 50.0% instead of 83.3%"

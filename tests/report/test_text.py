@@ -27,7 +27,7 @@ def test_every_report_fits_one_screen(report: Report) -> None:
 
 def test_the_score_stands_with_its_n_and_interval(one_run: Report) -> None:
     said = text.render(one_run)
-    assert "50.0% [21.7%, 78.3%]  pass@1, n = 8 tasks, 32 rollouts" in said
+    assert "50.0% [21.7%, 78.3%]  pass@1, n = 8 tasks, 32 rows" in said
     assert "32 expected = 32 scored + 0 failed + 0 masked + 0 lost" in said
     assert "2 always, 4 sometimes, 2 never, 0 missing" in said
     assert "blade show runs/airline.jsonl 3/0" in said
@@ -43,7 +43,10 @@ def test_a_hundred_flags_still_fit_and_are_counted(one_run: Report) -> None:
 
 
 def test_missing_rows_are_said(cases: dict[str, Callable[[], Report]]) -> None:
-    said = text.render(cases["some missing"]())
+    report = cases["some missing"]()
+    flag = Health(report.runs[0].name, "missing_rows_matter", Level.PROBLEM, "Missing rows matter.", 0.3, 12)
+    report = replace(report, health=(*report.health, flag))
+    said = text.render(report)
     assert "Missing   as failed 50.0%; bounds 50.0% to 91.7% (over 1 SE)" in said
 
 

@@ -50,7 +50,7 @@ def _lines(facts: dict[str, Any], scoring: Scoring) -> list[str]:
     """The file, with what was seen in comments."""
     found = [
         "# Benchmark facts, drafted from the rows. Check every line; strike what is wrong.",
-        f"name = {json.dumps(facts['name'])}",
+        f"# name = {_quoted(facts['name'])}  # of the benchmark",
         "",
     ]
     found.append(f"# rewards are {facts['reward_kind']} over {scoring.rows.size:,} rows")
@@ -61,18 +61,23 @@ def _lines(facts: dict[str, Any], scoring: Scoring) -> list[str]:
         found.append(f"pass_threshold = {facts['pass_threshold']!r}")
     for key, why in (("task_id", "one value per task"), ("answer", "votes of majority_at_k")):
         if facts[key]:
-            found.append(f"{key} = {json.dumps(facts[key])}  # {why}")
-    found.append(f"slices = {json.dumps(facts['slices'])}")
+            found.append(f"{key} = {_quoted(facts[key])}  # {why}")
+    found.append(f"slices = {_quoted(facts['slices'])}")
     for stage in facts["stages"]:
         found += [
             "",
             f"# {stage['support']}",
             "[[stages]]",
-            f"name = {json.dumps(stage['name'])}",
-            f"field = {json.dumps(stage['field'])}",
+            f"name = {_quoted(stage['name'])}",
+            f"field = {_quoted(stage['field'])}",
             "equals = true",
         ]
     return found
+
+
+def _quoted(value: Any) -> str:
+    """A text or a list of texts as TOML writes them."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _tells_tasks_apart(column: Column, rollouts: Rollouts) -> bool:

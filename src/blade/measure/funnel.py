@@ -47,10 +47,9 @@ def _inferred(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, Bools
     passed[scoring.rows] = scoring.row_passed
     is_cut = rollouts.truncated | rollouts.errored | rollouts.timed_out
     yield "finished", np.isin(rollouts.last_kind, _endings(rollouts, passed)) & ~is_cut
-    has_number = np.isfinite(rollouts.reward)
-    verdict = rollouts.fields.get("reward")
-    yield "reached the verifier", has_number if verdict is None else has_number | (verdict.kind != ABSENT)
-    yield "scored", has_number & ~rollouts.masked
+    broke_off = rollouts.errored & (rollouts.n_items <= 0)  # a reward there is made up by the harness
+    yield "reached the verifier", rollouts.has_reward & ~broke_off
+    yield "scored", np.isfinite(rollouts.reward) & ~rollouts.masked
     if scoring.has_pass_rate:
         yield "passed", passed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -94,8 +95,15 @@ class _Page:
             absent = (Evidence(run, task, repeat) for task, repeat in cover.lost_keys[:QUOTES])
             yield self.flag("lost_rows", self.grave(cover.lost), text, cover.lost, cover.expected, absent)
         if cover.failed:
-            text = f"{share(cover.failed, cover.expected)} are only in the failures file; {IN_NO_MEAN}."
-            yield self.flag("failed_rows", self.grave(cover.failed), text, cover.failed, cover.expected)
+            counted = Counter(name or "of no class" for name in cover.failed_classes).most_common(5)
+            classes = ", ".join(f"{n:,} {name}" for name, n in counted)
+            what = f"{share(cover.failed, cover.expected)} are only in the failures file"
+            text = f"{what} ({classes}); {IN_NO_MEAN}."
+            told = zip(cover.failed_keys, cover.failed_classes, strict=True)
+            named = [(key, name) for key, name in told if name]
+            quoted = [Evidence(run, *key, field="_ng_failure_class", quote=name) for key, name in named]
+            level = self.grave(cover.failed)
+            yield self.flag("failed_rows", level, text, cover.failed, cover.expected, quoted[:QUOTES])
         if cover.masked:
             text = f"{share(cover.masked, cover.expected)} say their reward is no measurement; {IN_NO_MEAN}."
             seen = self.quotes(np.flatnonzero(self.rollouts.masked), "mask_sample")
@@ -117,9 +125,9 @@ class _Page:
         se = _standard_error(means)
         if abs(score - as_fail) > se:
             text = (
-                f"Missing rows matter: {self.scoring.score_name} is {score:.4f} over {means.size:,} tasks "
-                f"without them and {as_fail:.4f} with them as failures, "
-                f"more than one standard error ({se:.4f}) apart."
+                f"Missing rows matter: {self.scoring.score_name} is {self.said(score)} over {means.size:,} "
+                f"tasks without them and {self.said(as_fail)} with them as failures, "
+                f"more than one standard error ({self.said(se)}) apart."
             )
             yield Health(
                 self.rollouts.run, "missing_rows_matter", Level.PROBLEM, text, score - as_fail, means.size
@@ -130,7 +138,8 @@ class _Page:
         n_rows = rollouts.task.size
         if cover.identical_duplicates:
             text = f"{cover.identical_duplicates:,} rows repeat another row byte for byte; each is kept once."
-            yield self.flag("identical_duplicates", Level.INFO, text, cover.identical_duplicates, n_rows)
+            level = Level.WARNING if cover.identical_duplicates > MANY * n_rows else Level.INFO
+            yield self.flag("identical_duplicates", level, text, cover.identical_duplicates, n_rows)
         if cover.unnumbered_copies:
             text = (
                 f"{cover.unnumbered_copies:,} rows without a repeat index repeat another row byte for byte; "
@@ -181,7 +190,10 @@ class _Page:
         elif scoring.score_name == "mean_reward":
             at_one = int(np.count_nonzero(reward >= 1 - TOLERANCE))
             text = f"{share(at_one, self.n_rows)} reach a reward of 1: the score is the mean reward."
-            yield self.flag("graded_reward", Level.INFO, text, at_one, self.n_rows)
+            if not at_one:
+                text += " Every task is in the never bucket until a pass threshold is given."
+            level = Level.INFO if at_one else Level.WARNING
+            yield self.flag("graded_reward", level, text, at_one, self.n_rows)
 
     def output_flags(self) -> Iterator[Health]:
         rollouts, scoring = self.rollouts, self.scoring
@@ -217,7 +229,11 @@ class _Page:
         if not means.size:
             return "no row is left without them"
         size = f"{means.size:,} tasks ({n.sum():,} rows)"
-        return f"without them {scoring.score_name} is {means.mean():.4f} over {size}"
+        return f"without them {scoring.score_name} is {self.said(float(means.mean()))} over {size}"
+
+    def said(self, score: float) -> str:
+        """A score as the reader knows it from the headline."""
+        return f"{score:.1%}" if self.scoring.score_name == "pass_at_1" else f"{score:.4g}"
 
     def ending_flags(self) -> Iterator[Health]:
         rollouts, scoring = self.rollouts, self.scoring
@@ -243,6 +259,13 @@ class _Page:
 
     def repeat_flags(self) -> Iterator[Health]:
         n_tasks = self.scoring.n.size
+        if "content" in self.rollouts.grouped_by:
+            text = (
+                f"No row names its task: {n_tasks:,} tasks are told apart by the "
+                f"{self.rollouts.grouped_by}. "
+                "A prompt that varies between repeats counts as a task each time."
+            )
+            yield self.flag("tasks_by_content", Level.WARNING, text, n_tasks, self.n_rows)
         if n_tasks and self.scoring.n.max() == 1:
             text = f"One scored row for each of {n_tasks:,} tasks: sometimes-pass cannot be seen."
             yield self.flag("single_repeat", Level.INFO, text, n_tasks, n_tasks)

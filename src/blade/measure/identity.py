@@ -105,8 +105,9 @@ def _several_tasks_in_one(rollouts: Rollouts, hashes: Hashes, quote: Quote) -> I
         for task in _varying(rollouts.task, hashes[name]).tolist():
             splits.setdefault(task, []).append(name)
     found = []
+    bounds = np.searchsorted(rollouts.task, np.arange(len(rollouts.task_keys) + 1, dtype=np.int32)).tolist()
     for task, fields in sorted(splits.items()):
-        first, last = np.searchsorted(rollouts.task, [task, task + 1]).tolist()
+        first, last = bounds[task], bounds[task + 1]
         if not _is_clear(hashes, slice(first, last), fields):
             continue
         where: dict[int, int] = {}  # value -> the first row that has it
@@ -227,8 +228,8 @@ def _is_surprising(fields: list[str], stacked: NDArray[Any], sizes: list[int], h
     """Would different tasks not look alike in these fields.
 
     They would not if the fields mostly differ from task to task: an id, the prompt, or two others (one alone
-    may be the answer to a sum). Nor if every task comes equally often in a run without repeats of its own: then
-    repeats were numbered as tasks. A few prompts for many tasks are the levels of a game.
+    may be the answer to a sum). Nor if every task comes equally often in a run without repeats of its own:
+    then repeats were numbered as tasks. A few prompts for many tasks are the levels of a game.
     """
     needed = _MOSTLY_UNIQUE * stacked.shape[1]
     unique = [name for name, row in zip(fields, stacked, strict=True) if len(np.unique(row)) >= needed]

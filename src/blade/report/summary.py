@@ -105,13 +105,6 @@ def _caveat(facts: Facts) -> Line:
     return ()
 
 
-def standard_error(measure: Measure) -> float | None:
-    """Half the 95% interval over 1.96."""
-    if measure.low is None or measure.high is None:
-        return None
-    return (measure.high - measure.low) / 2 / 1.96
-
-
 def missing_rows(facts: Facts, only_large: bool) -> Line:
     """What the rows that are not there could do to the score; nothing when they could do nothing.
 
@@ -125,8 +118,8 @@ def missing_rows(facts: Facts, only_large: bool) -> Line:
     ends = [m for m in (low, high) if m is not None and m.value is not None]
     if step < 1e-9 and all(abs((end.value or 0.0) - score.value) < 1e-9 for end in ends):
         return ()
-    error = standard_error(score)
-    if only_large and (error is None or step <= error):
+    large = any(flag.flag == "missing_rows_matter" for flag in facts.health)
+    if only_large and not large:
         return ()
     gone = facts.run.coverage.expected - facts.run.coverage.scored
     text = f"{words.count(gone, 'expected rollout')} {'has' if gone == 1 else 'have'} no score: "
@@ -135,7 +128,6 @@ def missing_rows(facts: Facts, only_large: bool) -> Line:
     if low is not None and high is not None:
         text += f", and whatever they were, it lies between {quantities.value(low, facts.is_rate)} and "
         text += quantities.value(high, facts.is_rate)
-    large = error is not None and step > error
     tail = ". That is more than one standard error: the missing rows decide how to read it." if large else "."
     return (" ", Strong("Missing rows matter. "), text + tail) if only_large else (text + tail,)
 

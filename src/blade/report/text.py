@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from blade import hostile
-from blade.model import Level, Measure, Outcome, Report
+from blade.model import Level, Measure, Outcome, Report, RewardKind
 from blade.report import quantities, words
 from blade.report.deepdives import commands, evenly_split, surely_never
 from blade.report.facts import Facts, facts
@@ -65,6 +65,8 @@ def _one(report: Report, facts: Facts) -> list[str]:
     found += _score(facts)
     found += _tasks(facts)
     found.append(_labelled("Coverage", identity(facts)))
+    if n_bad := run.outcomes.get(Outcome.MALFORMED, 0):
+        found.append(_labelled("", f"of the scored, {words.count(n_bad, 'row')} without a usable reward"))
     found += _missing(facts)
     if run.has_pass_rate:
         ended = [f"{n:,} {outcome.value.replace('_', ' ')}" for outcome, n in facts.run.outcomes.items() if n]
@@ -81,9 +83,11 @@ def _score(facts: Facts) -> list[str]:
     if score.value is None:
         return [_labelled("Score", "none: no rollout was scored")]
     said = f"{quantities.with_interval(score, facts.is_rate)}  {quantities.label(score)}"
-    rests = f"n = {quantities.n_of(score)}, {words.count(facts.run.n_rollouts, 'rollout')}"
+    rows = facts.measure(f"{score.name}_micro")
+    rests = f"n = {quantities.n_of(score)}" + (f", {words.count(rows.n, 'row')}" if rows else "")
     method = f"95%: {quantities.method(score)}" if score.low is not None else quantities.method(score)
     found = [_labelled("Score", f"{said}, {rests}"), _labelled("", method)]
+    found += _passing(facts)
     more = [m for m in (facts.at_most_k("pass_at_k"), facts.at_most_k("pass_hat_k")) if m and m.k and m.k > 1]
     if not facts.run.has_pass_rate:
         more = [
@@ -92,6 +96,18 @@ def _score(facts: Facts) -> list[str]:
     if more:
         found.append(_labelled("Repeats", "   ".join(_short(m, facts.is_rate) for m in more)))
     return found
+
+
+def _passing(facts: Facts) -> list[str]:
+    """What passes, where it is not simply a reward of 1 among rewards of 0 and 1."""
+    run = facts.run
+    if run.reward_kind in (RewardKind.BINARY, RewardKind.CONSTANT) and run.pass_threshold == 1:
+        return []
+    mean = facts.measure("mean_reward")
+    said = [f"rewards are {run.reward_kind.value}"]
+    said += [f"a row passes at {words.number(run.pass_threshold)}"] if run.has_pass_rate else []
+    said += [f"mean reward {quantities.value(mean, False)}"] if mean and facts.is_rate else []
+    return [_labelled("", "; ".join(said))]
 
 
 def _short(measure: Measure, is_rate: bool) -> str:
@@ -200,10 +216,10 @@ def _several(runs: tuple[Facts, ...]) -> list[str]:
                 f"{each.score.n:,}",
                 f"{run.n_rollouts:,}",
                 "/".join(str(n) for n in split) if run.has_pass_rate else words.NONE,
-                str(each.levels()[Level.PROBLEM]),
+                str(each.levels()[Level.PROBLEM] + len(each.findings)),
             ]
         )
-    room = LINES - 8
+    room = LINES - 7 - (len(rows) > LINES - 7)
     widths = [max(len(row[at]) for row in [head, *rows[:room]]) for at in range(len(head))]
     widths[0] = max(8, min(widths[0], COLUMNS - sum(widths[1:]) - 2 * (len(head) - 1)))
     found = [f"BLADE  {words.count(len(runs), 'run')}", ""]
@@ -212,7 +228,7 @@ def _several(runs: tuple[Facts, ...]) -> list[str]:
     if len(rows) > room:
         found.append(f"… {words.count(len(rows) - room, 'more run')} in the report")
     kinds = words.listing(sorted({hostile.line(each.run.score_name, 30) for each in runs}))
-    found += ["", f"Score: {kinds}, mean over tasks. !: health problems."]
+    found += ["", f"Score: {kinds}, mean over tasks. !: findings and health problems."]
     found.append("A/S/N/M: tasks that always, sometimes, never passed, or are missing.")
     found.append("No paired verdict is computed yet: overlapping intervals do not decide.")
     return found
