@@ -40,7 +40,7 @@ TABLES = {"ingest": "FORMATS", "measure": "MEASURES", "report": "RENDERERS"}
 SUPPORT: dict[str, set[str]] = {
     "ingest": {
         "assemble", "careful", "columns", "expected", "fields", "find", "inflate", "items", "keys", "lines", "names", "opened", "rows",
-        "shape", "sidecars", "trace",
+        "shape", "sidecars", "trace", "values",
     },
     "measure": set(),
     "report": {
@@ -50,7 +50,7 @@ SUPPORT: dict[str, set[str]] = {
 }  # fmt: skip
 
 # Packages that cost start-up time, and the places that must stay quick to import.
-HEAVY = {"numpy", "scipy", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "msgspec", "xxhash"}
+HEAVY = {"numpy", "scipy", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash"}
 LIGHT = ["__init__.py", "__main__.py", "errors.py", "model.py", "pipeline.py", "report/__init__.py", "cli/**/*.py"]
 HELP_NEVER_LOADS = {"numpy", "scipy", "vl_convert", "jinja2", "msgspec"}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,8 +67,7 @@ class Level(StrEnum):
 # ---- Seen: what the artifacts say ------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One rollouts file of a run."""
 
     path: str
@@ -76,8 +76,7 @@ class Source:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(msgspec.Struct, frozen=True):
     """A file that belongs to a run, or would if it were there."""
 
     kind: str  # rollouts, materialized_inputs, failures, aggregate_metrics, ...
@@ -85,8 +84,7 @@ class Artifact:
     present: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     """A line or file that could not be read, and why."""
 
     file: str
@@ -94,8 +92,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One batch of rows as columns, on its way from a file into the index."""
 
     columns: Mapping[str, NDArray[Any]]  # all of the same length
@@ -109,8 +106,7 @@ class Part:
     open_ended: bool  # its last line has no newline yet: a writer may still extend it
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One output item of a rollout."""
 
     index: int  # into the rollout's flattened output items, 0-based
@@ -125,8 +121,7 @@ class Step:
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rollout:
+class Rollout(msgspec.Struct, frozen=True):
     """One row, light: what its columns say and where its text lies."""
 
     run: str
@@ -138,8 +133,7 @@ class Rollout:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(msgspec.Struct, frozen=True):
     """A rollout with its steps."""
 
     rollout: Rollout
@@ -148,8 +142,7 @@ class Trace:
     row: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One verifier or metadata field over all rows of a run, in the order of `Rollouts`."""
 
     kind: NDArray[np.uint8]  # 0 absent, 1 null, 2 bool, 3 number, 4 text, 5 list, 6 object
@@ -159,8 +152,7 @@ class Column:
     hash: Hashes  # of the raw JSON; 0 when absent
 
 
-@dataclass(frozen=True)
-class Rollouts:
+class Rollouts(msgspec.Struct, frozen=True):
     """The rows of one run as columns, sorted by task, repeat and content.
 
     Holds one entry per kept row of the main file: identical duplicates and superseded attempts are
@@ -198,8 +190,7 @@ class Rollouts:
 LAST_KINDS = ("none", "message", "user", "system", "reasoning", "call", "result", "other")
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True):
     """What was expected of a run and what came: expected = scored + failed + masked + lost, in keys."""
 
     expected_from: str  # "materialized inputs" or "inferred: tasks x modal repeats"
@@ -223,8 +214,7 @@ class Coverage:
     duplicate_keys: tuple[tuple[str, int], ...]  # keys whose rows differ
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """A funnel stage as `blade.toml` defines it: a field and what it must be."""
 
     name: str
@@ -234,8 +224,7 @@ class Stage:
     present: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(msgspec.Struct, frozen=True):
     """What is peculiar to a benchmark, as data (`blade.toml`)."""
 
     name: str | None = None
@@ -248,8 +237,7 @@ class Benchmark:
     inferred: tuple[str, ...] = ()  # what was guessed from the rows, in words
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedNumber:
+class ReportedNumber(msgspec.Struct, frozen=True):
     """A number the evaluation wrote down itself, from one of its sidecars."""
 
     run: str
@@ -262,8 +250,7 @@ class ReportedNumber:
 # ---- Concluded: what the stages make of it ----------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """An address and a quotation.
 
     Exactly one of `step` and `field` is set and `quote` is a substring of it; for an absent row all
@@ -283,8 +270,7 @@ class Evidence:
             raise ValueError("evidence names a step or a field with its quote, or an absent row")
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True):
     """A number with its denominator and interval."""
 
     run: str
@@ -299,15 +285,13 @@ class Measure:
     method: str = "exact"  # how the interval was made, or why there is none
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True):
     repeat: int
     outcome: Outcome | None  # None: a reward that no threshold judges
     reward: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskResult:
+class TaskResult(msgspec.Struct, frozen=True):
     """One task: its repeats, its rate, the shrunk rate, the bucket and how sure the bucket is."""
 
     run: str
@@ -325,8 +309,7 @@ class TaskResult:
     repeats: tuple[Repeat, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Buckets:
+class Buckets(msgspec.Struct, frozen=True):
     run: str
     always: tuple[str, ...]
     sometimes: tuple[str, ...]
@@ -334,8 +317,7 @@ class Buckets:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """Something about the evaluation itself that a reader of the score must know."""
 
     run: str
@@ -348,22 +330,19 @@ class Health:
     evidence: tuple[Evidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FunnelStage:
+class FunnelStage(msgspec.Struct, frozen=True):
     name: str
     reached: int
     of: int
 
 
-@dataclass(frozen=True, slots=True)
-class Funnel:
+class Funnel(msgspec.Struct, frozen=True):
     run: str
     source: str  # "blade.toml" or "inferred"
     stages: tuple[FunnelStage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(msgspec.Struct, frozen=True):
     run: str
     field: str
     value: str
@@ -374,8 +353,7 @@ class Slice:
     p_adjusted: float | None  # this slice against the rest, BH within its field; None: not testable
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """Something the rows show, with where they show it."""
 
     id: str
@@ -394,8 +372,7 @@ class Finding:
             raise ValueError(f"finding {self.id} has no evidence")
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """A number the evaluation reported beside ours, and why they differ if they do."""
 
     run: str
@@ -406,8 +383,7 @@ class Compared:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(msgspec.Struct, frozen=True):
     """Points of score lost to a cause; over all causes they add up to 1 - score."""
 
     run: str
@@ -416,16 +392,14 @@ class Loss:
     lost: float
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(msgspec.Struct, frozen=True):
     """What the report cannot say, and why."""
 
     what: str
     why: str
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """One run: what it is, what was counted, and its score."""
 
     name: str
@@ -449,8 +423,7 @@ class Run:
     unexplained: float | None = None
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """Everything BLADE concluded, ready to be rendered."""
 
     made_by: Mapping[str, str]
@@ -467,4 +440,4 @@ class Report:
     skipped: tuple[Skipped, ...] = ()
     skipped_total: int = 0
     gaps: tuple[Gap, ...] = ()
-    benchmark: Mapping[str, Benchmark] = field(default_factory=dict)  # by run name
+    benchmark: Mapping[str, Benchmark] = msgspec.field(default_factory=dict)  # by run name

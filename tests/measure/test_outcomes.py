@@ -1,4 +1,4 @@
-"""Pass rates, rewards, spread and missing-row bounds, against the reference values of METHODS."""
+"""Pass rates, rewards, spread and missing-row bounds, against reference values."""
 
 from __future__ import annotations
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from math import comb, sqrt
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from blade.model import (
     Artifact,

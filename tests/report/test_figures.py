@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from blade.model import Measure, Report
 from blade.report import figures

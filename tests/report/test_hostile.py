@@ -7,11 +7,11 @@ import re
 import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import replace
 
 import jsonschema
 import pytest
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from blade.model import Report
 from blade.report import RENDERERS, figures, html, json_v1, markdown, text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from blade.model import Compared, Health, Level, Measure, Report
 from blade.report import html, markdown

@@ -12,7 +12,6 @@ from xxhash import xxh3_64_intdigest
 
 from blade.ingest import names
 from blade.ingest.careful import MAX_FIELDS
-from blade.ingest.columns import NO_INDEX
 from blade.ingest.expected import Key, coverage
 from blade.ingest.keys import (
     ID_FIELDS,
@@ -27,6 +26,7 @@ from blade.ingest.keys import (
 )
 from blade.ingest.rows import Fields, Rows
 from blade.ingest.shape import PROMPT
+from blade.ingest.values import NO_INDEX
 from blade.model import Benchmark, Column, Coverage, Rollouts
 
 _EMPTY_LIST = np.uint64(xxh3_64_intdigest(b"[]"))

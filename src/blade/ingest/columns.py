@@ -6,7 +6,6 @@ import math
 import sys
 from array import array
 from collections.abc import Iterator
-from functools import lru_cache
 from operator import sub
 from types import FrameType
 from typing import Any
@@ -17,24 +16,32 @@ from xxhash import xxh3_64_intdigest
 
 from blade.ingest import careful, shape
 from blade.ingest.fields import PARENTS, FieldColumn, nested_scalars
-from blade.ingest.items import NESTED_KEYS, flat, kind_of, parsed, steps_of
+from blade.ingest.items import NESTED_KEYS, parsed, steps_of
 from blade.ingest.lines import MAX_LINE_BYTES, Block
 from blade.ingest.names import rank
-from blade.model import LAST_KINDS, Part
+from blade.ingest.values import (
+    LONGEST_TEXT,
+    MAX_REWARD,
+    REWARD_NUMBER,
+    counts_of_kinds,
+    index_of,
+    integers,
+    is_yes,
+    output_counts,
+    reward_of,
+    text_index,
+)
+from blade.model import Part
 
 PART_ROWS = 100_000
 MAX_SKIPPED = 1000  # reasons kept per part; all are counted
-MAX_REWARD = 1e100  # beyond it a reward is no measurement, and its square no number
 PART_BYTES = 512 << 20
-NO_INDEX = -(1 << 63)  # a task or repeat index that is not there
-_LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
 _BOM = b"\xef\xbb\xbf"
 _STOPS_DECODER = sys.version_info < (3, 12)  # from then on the recursion limit does not count C calls
 _nan = math.nan
 _NEWLINE = ord("\n")
 _NAN = array("d", [_nan])
 _COUNTED = ("n_items", "n_calls", "n_turns", "last_kind")
-_LAST = {name: code for code, name in enumerate(LAST_KINDS)}
 
 _INTS = ("offset", "length", "line", "task_index", "repeat", "attempt", "n_items", "n_calls", "n_turns")
 _FLOATS = (
@@ -53,8 +60,6 @@ _FLAGS = ("reward_kind", "masked", "truncated", "response_error", "last_kind")
 _TEXTS = ("task_text", "agent", "model", "skills_hash", "failure_class")
 _TYPES = {"q": "<i8", "d": "<f8", "Q": "<u8", "B": "u1"}
 
-# What a reward can be, the codes of `reward_kind`.
-REWARD_ABSENT, REWARD_NULL, REWARD_BOOL, REWARD_NUMBER, REWARD_OTHER, REWARD_NOT_FINITE = range(6)
 
 
 class Columns:
@@ -77,7 +82,7 @@ class Columns:
         self.numbers |= {name: array("B") for name in _FLAGS}
         self.columns: dict[str, FieldColumn] = {}
         self.nested: set[str] = set()  # columns of scalars inside an object
-        self.texts = {name: FieldColumn(_LONGEST_TEXT) for name in _TEXTS}
+        self.texts = {name: FieldColumn(LONGEST_TEXT) for name in _TEXTS}
 
     # -- blocks in ------------------------------------------------------------------------------
 
@@ -242,21 +247,21 @@ class Columns:
     ) -> None:
         numbers, texts, first = self.numbers, self.texts, self.n_rows
         tasks, repeats, n = columns["task"], columns["repeat"], len(starts)
-        task_numbers, repeat_numbers = _integers(tasks), _integers(repeats)
+        task_numbers, repeat_numbers = integers(tasks), integers(repeats)
         if task_numbers is not None and repeat_numbers is not None:
             numbers["task_index"].extend(task_numbers)
             numbers["repeat"].extend(repeat_numbers)
             numbers["row_hash"].frombytes(bytes(8 * n))
         else:
-            numbers["task_index"].extend(map(_index, tasks))
-            numbers["repeat"].extend(map(_index, repeats))
+            numbers["task_index"].extend(map(index_of, tasks))
+            numbers["repeat"].extend(map(index_of, repeats))
             # a row without a full key is put in order by its content
             view = memoryview(data)
             lines = map(view.__getitem__, map(slice, starts, ends))
             numbers["row_hash"].extend(map(xxh3_64_intdigest, lines))
-            texts["task_text"].extend(tuple(map(_text_index, tasks)), first)
+            texts["task_text"].extend(tuple(map(text_index, tasks)), first)
         if any(columns["attempt"]):
-            numbers["attempt"].extend([max(0, _index(one)) for one in columns["attempt"]])
+            numbers["attempt"].extend([max(0, index_of(one)) for one in columns["attempt"]])
         else:
             numbers["attempt"].frombytes(bytes(8 * n))
         texts["agent"].extend(tuple([one and one.name for one in columns["agent"]]), first)
@@ -289,11 +294,11 @@ class Columns:
             self.numbers["reward"].extend(values)
             self.numbers["reward_kind"].frombytes(bytes([REWARD_NUMBER]) * len(values))
         else:
-            pairs = [_reward(value) for value in values]
+            pairs = [reward_of(value) for value in values]
             self.numbers["reward"].extend([value for value, _ in pairs])
             self.numbers["reward_kind"].extend([kind for _, kind in pairs])
         if any(masks):
-            self.numbers["masked"].extend(map(_is_yes, masks))
+            self.numbers["masked"].extend(map(is_yes, masks))
         else:
             self.numbers["masked"].frombytes(bytes(len(masks)))
 
@@ -301,12 +306,12 @@ class Columns:
         self, outputs: tuple[Any, ...], data: bytes, starts: list[int], ends: list[int]
     ) -> None:
         """How many items, calls and turns a rollout has, and what stands last."""
-        counts = list(map(_counts, outputs))
+        counts = list(map(output_counts, outputs))
         if NESTED_KEYS & self.fields.keys():
             for position, count in enumerate(counts):
                 if not count[0]:
                     row = parsed(data[starts[position] : ends[position]])[0]
-                    counts[position] = _counted(tuple(step["kind"] for step in steps_of(row or {})[0]))
+                    counts[position] = counts_of_kinds(tuple(step["kind"] for step in steps_of(row or {})[0]))
         for name, values in zip(_COUNTED, zip(*counts, strict=True), strict=True):
             self.numbers[name].extend(values)
 
@@ -407,90 +412,3 @@ def _stack_depth() -> int:
 
 def _lines(data: bytes, starts: list[int], ends: list[int]) -> Iterator[bytes]:
     return map(data.__getitem__, map(slice, starts, ends))
-
-
-def _integers(values: tuple[Any, ...]) -> array[int] | None:
-    """The values as whole numbers, or None if any of them is something else."""
-    try:
-        return array("q", values)
-    except (TypeError, OverflowError):
-        return None
-
-
-def _index(value: Any) -> int:
-    """An index as a number; text and nonsense have none."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
-        return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
-        return int(value)
-    return NO_INDEX
-
-
-def _text_index(value: Any) -> str | None:
-    """An index that is no whole number of ordinary size, as the text of a key."""
-    if value is None or _index(value) != NO_INDEX:
-        return None
-    text = value if isinstance(value, str) else repr(value)
-    if len(text) <= _LONGEST_TEXT:
-        return text
-    return f"{text[:100]}...{xxh3_64_intdigest(text.encode()):016x}"
-
-
-def _is_yes(value: Any) -> bool:
-    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)
-
-
-def _reward(value: Any) -> tuple[float, int]:
-    if value is msgspec.UNSET:
-        return _nan, REWARD_ABSENT
-    if value is None:
-        return _nan, REWARD_NULL
-    if isinstance(value, bool):
-        return float(value), REWARD_BOOL
-    if isinstance(value, int | float):
-        try:
-            number = float(value)
-        except OverflowError:
-            return _nan, REWARD_NOT_FINITE
-        return (number, REWARD_NUMBER) if abs(number) <= MAX_REWARD else (_nan, REWARD_NOT_FINITE)
-    return _nan, REWARD_OTHER
-
-
-_Counts = tuple[int, int, int, int]
-_NO_ITEMS: _Counts = (0, 0, 0, 0)
-_KNOWN_SHAPES: dict[tuple[Any, ...], _Counts] = {}  # short outputs come in few shapes
-
-
-def _counts(output: Any) -> _Counts:
-    """Items, tool calls, turns and the kind of the last item."""
-    if not output:
-        return _NO_ITEMS
-    if len(output) == 1 and type(output[0]) is not list:
-        return _counts_of_one(output[0].type, output[0].role)
-    try:
-        key = tuple([(item.type, item.role) for item in output])
-    except AttributeError:  # a list of lists
-        key = tuple([(item.type, item.role) for item in flat(output)])
-    known = _KNOWN_SHAPES.get(key)
-    if known is None:
-        known = _counted(tuple([kind_of(*one) for one in key]))
-        if len(key) <= 8 and len(_KNOWN_SHAPES) < 10_000:
-            _KNOWN_SHAPES[key] = known
-    return known
-
-
-@lru_cache(maxsize=1000)
-def _counts_of_one(item_type: str | None, role: str | None) -> _Counts:
-    return _counted((kind_of(item_type, role),))
-
-
-def _counted(kinds: tuple[str, ...]) -> _Counts:
-    """A turn is a run of items that the model made without being answered in between."""
-    n_calls = n_turns = 0
-    in_turn = False
-    for kind in kinds:
-        by_model = kind in ("message", "reasoning", "call")
-        n_calls += kind == "call"
-        n_turns += by_model and not in_turn
-        in_turn = by_model
-    return len(kinds), n_calls, n_turns, _LAST[kinds[-1]] if kinds else 0

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blade.ingest.columns import NO_INDEX
 from blade.ingest.rows import Rows
 from blade.ingest.shape import PROMPT
+from blade.ingest.values import NO_INDEX
 from blade.model import Column
 
 # Fields that name a task, in the order in which the format's own trajectory builder prefers them.

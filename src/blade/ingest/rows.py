@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blade.ingest.careful import MAX_FIELDS
-from blade.ingest.columns import NO_INDEX
 from blade.ingest.fields import PARENTS
 from blade.ingest.names import rank
 from blade.ingest.shape import PROMPT
+from blade.ingest.values import NO_INDEX
 from blade.model import Column
 
 

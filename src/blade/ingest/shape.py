@@ -10,7 +10,7 @@ import msgspec
 Number = float | None  # takes whole numbers too, and refuses those beyond a double
 Scalar = bool | int | float | str | None
 
-# Key order of §1.2 of the format: these are the framework's own, everything else is a field.
+# The framework's own keys; everything else is a field.
 KNOWN = {
     "params": "responses_create_params",
     "response": "response",

@@ -183,7 +183,7 @@ def _statistic(statistic: str, values: Floats) -> float:
 
 
 def _gym_pass_at(table: Table, k: int) -> float:
-    """GYM_ARTIFACTS 3.7: unbiased for tasks whose values are 0 and 1, else the best of the first k."""
+    """NeMo Gym's pass@k: unbiased for tasks whose values are 0 and 1, else the best of the first k."""
     has_k = table.n >= k
     if not has_k.any():
         return math.nan

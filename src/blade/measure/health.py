@@ -117,7 +117,7 @@ class _Page:
         return Level.PROBLEM if part > MANY * self.coverage.expected else Level.WARNING
 
     def missing_flags(self) -> Iterator[Health]:
-        """Whether it matters how the missing rows are counted (METHODS 1.1)."""
+        """Whether it matters how the missing rows are counted."""
         score, means = self.scoring.score, self.scoring.task_means
         if score is None or not self.scoring.is_bounded or not self.coverage.missing_per_task.any():
             return

@@ -139,11 +139,9 @@ def _steady_share(task: NDArray[Any], hashes: NDArray[Any]) -> float | None:
 
 
 def _varying(task: NDArray[Any], hashes: NDArray[Any]) -> NDArray[Any]:
-    """Tasks within which the field takes more than one value."""
+    """Tasks within which the field takes more than one value; the rows of a task stand together."""
     told = hashes != 0
     task, hashes = task[told], hashes[told]
-    order = np.lexsort((hashes, task))
-    task, hashes = task[order], hashes[order]
     changes = (task[1:] == task[:-1]) & (hashes[1:] != hashes[:-1])
     return np.unique(task[1:][changes])
 

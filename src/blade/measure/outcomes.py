@@ -173,7 +173,7 @@ def _variance(run: str, scoring: Scoring, variance: stats.Variance | None) -> It
 
 
 def _missing(run: str, coverage: Coverage, scoring: Scoring) -> Iterator[Measure]:
-    """What the score would be, had the missing rows failed or passed (METHODS 1.1)."""
+    """What the score would be, had the missing rows failed or passed."""
     if not coverage.missing_per_task.any():
         return
     names = ("missing_as_fail", "bound_low", "bound_high")

@@ -102,7 +102,7 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
 
 
 def reward_kind(rewards: Floats) -> RewardKind:
-    """The type of the usable rewards of a run (METHODS 1.9); without any, nothing speaks against binary."""
+    """The type of the usable rewards of a run; without any, nothing speaks against binary."""
     if rewards.size == 0:
         return RewardKind.BINARY
     low, high = float(rewards.min()), float(rewards.max())

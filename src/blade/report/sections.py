@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+import msgspec
 
 # Every text below is plain text and may hold anything a rollout held: the page that lays a block out
 # neutralises it. `str` is prose, `Code` is a name or value taken from elsewhere.
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     text: str
     kind: ClassVar[str] = "code"
 
 
-@dataclass(frozen=True, slots=True)
-class Strong:
+class Strong(msgspec.Struct, frozen=True):
     text: str
     kind: ClassVar[str] = "strong"
 
 
-@dataclass(frozen=True, slots=True)
-class Badge:
+class Badge(msgspec.Struct, frozen=True):
     text: str
     tone: str  # good, warning, bad, quiet
     kind: ClassVar[str] = "badge"
@@ -32,26 +30,22 @@ Span = str | Code | Strong | Badge
 Line = tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(msgspec.Struct, frozen=True):
     line: Line
     kind: ClassVar[str] = "heading"
 
 
-@dataclass(frozen=True, slots=True)
-class Para:
+class Para(msgspec.Struct, frozen=True):
     line: Line
     kind: ClassVar[str] = "para"
 
 
-@dataclass(frozen=True, slots=True)
-class Bullets:
+class Bullets(msgspec.Struct, frozen=True):
     items: tuple[Line, ...]
     kind: ClassVar[str] = "bullets"
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(msgspec.Struct, frozen=True):
     """A headline number: what it is, its value, and what it rests on."""
 
     label: str
@@ -59,14 +53,12 @@ class Tile:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tiles:
+class Tiles(msgspec.Struct, frozen=True):
     tiles: tuple[Tile, ...]
     kind: ClassVar[str] = "tiles"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     header: tuple[str, ...]
     rows: tuple[tuple[Line, ...], ...]
     align: str  # one letter per column: l or r
@@ -77,8 +69,7 @@ class Table:
             raise ValueError(f"a row or the alignment does not fit the header {self.header}")
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(msgspec.Struct, frozen=True):
     """Foreign text, quoted, and where it stands."""
 
     label: Line
@@ -86,16 +77,14 @@ class Quote:
     kind: ClassVar[str] = "quote"
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(msgspec.Struct, frozen=True):
     """Lines to type, each with what it shows."""
 
     lines: tuple[tuple[str, str], ...]
     kind: ClassVar[str] = "commands"
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     name: str  # buckets, tasks, funnel, tokens
     run: str | None  # None: all runs
     file: str  # in the folder `figures`
@@ -107,8 +96,7 @@ class Figure:
 Block = Heading | Para | Bullets | Tiles | Table | Quote | Commands | Figure
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     title: str
     blocks: tuple[Block, ...]
 

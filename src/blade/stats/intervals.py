@@ -120,7 +120,7 @@ def mean_interval(values: ArrayLike, lo: float = 0.0, hi: float = 1.0) -> Interv
 def score_interval(
     task_means: ArrayLike, task_counts: ArrayLike, variance: Variance | None, binary_rows: bool
 ) -> Interval | None:
-    """Interval for the macro mean of a run, by METHODS 1.2; `binary_rows` says every row scored 0 or 1."""
+    """Interval for the macro mean of a run; `binary_rows` says every row scored 0 or 1."""
     means = np.asarray(task_means, dtype=np.float64)
     counts = np.asarray(task_counts, dtype=np.float64)
     if means.size == 0 or not np.isfinite(means).all():
