@@ -192,9 +192,9 @@ class Columns:
         self, rows: list[Any], data: bytes, offset: int, starts: list[int], ends: list[int], line: int
     ) -> None:
         numbers, first = self.numbers, self.n_rows
-        numbers["offset"].extend([offset + start for start in starts])
-        numbers["length"].extend(map(sub, ends, starts))
-        numbers["line"].extend(range(line, line + len(rows)))
+        numbers["offset"].fromlist([offset + start for start in starts])
+        numbers["length"].fromlist(list(map(sub, ends, starts)))
+        numbers["line"].fromlist(list(range(line, line + len(rows))))
         columns = shape.transposed(rows)
         self._add_identity(columns, data, starts, ends)
         self._add_rewards(columns["reward"], columns["mask"])
@@ -253,15 +253,15 @@ class Columns:
             numbers["repeat"].extend(repeat_numbers)
             numbers["row_hash"].frombytes(bytes(8 * n))
         else:
-            numbers["task_index"].extend(map(index_of, tasks))
-            numbers["repeat"].extend(map(index_of, repeats))
+            numbers["task_index"].fromlist(list(map(index_of, tasks)))
+            numbers["repeat"].fromlist(list(map(index_of, repeats)))
             # a row without a full key is put in order by its content
             view = memoryview(data)
             lines = map(view.__getitem__, map(slice, starts, ends))
-            numbers["row_hash"].extend(map(xxh3_64_intdigest, lines))
+            numbers["row_hash"].fromlist(list(map(xxh3_64_intdigest, lines)))
             texts["task_text"].extend(tuple(map(text_index, tasks)), first)
         if any(columns["attempt"]):
-            numbers["attempt"].extend([max(0, index_of(one)) for one in columns["attempt"]])
+            numbers["attempt"].fromlist([max(0, index_of(one)) for one in columns["attempt"]])
         else:
             numbers["attempt"].frombytes(bytes(8 * n))
         texts["agent"].extend(tuple([one and one.name for one in columns["agent"]]), first)
@@ -275,9 +275,9 @@ class Columns:
             values = params[source]
             if msgspec.UNSET in values:
                 hashes = [0 if one is msgspec.UNSET else xxh3_64_intdigest(one) for one in values]
-                self.numbers[name].extend(hashes)
+                self.numbers[name].fromlist(hashes)
             else:
-                self.numbers[name].extend(map(xxh3_64_intdigest, values))
+                self.numbers[name].fromlist(list(map(xxh3_64_intdigest, values)))
         for name in ("temperature", "top_p", "max_output_tokens"):
             self._extend_optional(name, params[name])
 
@@ -287,18 +287,18 @@ class Columns:
             self.numbers[name].extend(_NAN * n_absent)
         else:
             told = [_nan if one is None else one for one in values] if n_absent else values
-            self.numbers[name].extend(told)
+            self.numbers[name].fromlist(list(told))
 
     def _add_rewards(self, values: tuple[Any, ...], masks: tuple[Any, ...]) -> None:
         if set(map(type, values)) == {float} and max(map(abs, values)) <= MAX_REWARD:
-            self.numbers["reward"].extend(values)
+            self.numbers["reward"].fromlist(list(values))
             self.numbers["reward_kind"].frombytes(bytes([REWARD_NUMBER]) * len(values))
         else:
             pairs = [reward_of(value) for value in values]
-            self.numbers["reward"].extend([value for value, _ in pairs])
-            self.numbers["reward_kind"].extend([kind for _, kind in pairs])
+            self.numbers["reward"].fromlist([value for value, _ in pairs])
+            self.numbers["reward_kind"].fromlist([kind for _, kind in pairs])
         if any(masks):
-            self.numbers["masked"].extend(map(is_yes, masks))
+            self.numbers["masked"].fromlist(list(map(is_yes, masks)))
         else:
             self.numbers["masked"].frombytes(bytes(len(masks)))
 
@@ -313,7 +313,7 @@ class Columns:
                     row = parsed(data[starts[position] : ends[position]])[0]
                     counts[position] = counts_of_kinds(tuple(step["kind"] for step in steps_of(row or {})[0]))
         for name, values in zip(_COUNTED, zip(*counts, strict=True), strict=True):
-            self.numbers[name].extend(values)
+            self.numbers[name].fromlist(list(values))
 
     def _add_responses(self, responses: dict[str, tuple[Any, ...]]) -> None:
         details, errors = responses["incomplete_details"], responses["error"]
@@ -322,9 +322,9 @@ class Columns:
                 self.numbers[name].frombytes(bytes(len(values)))
             elif name == "truncated":
                 flags = [one is not None and one.reason == "max_output_tokens" for one in values]
-                self.numbers[name].extend(flags)
+                self.numbers[name].fromlist(flags)
             else:
-                self.numbers[name].extend(map(bool, values))
+                self.numbers[name].fromlist(list(map(bool, values)))
         for name, numbers in shape.usage_columns(shape.filled(responses["usage"], shape.NO_USAGE)):
             self._extend_optional(name, numbers)
 

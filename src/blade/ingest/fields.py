@@ -26,6 +26,14 @@ _MEMBERS = dict[str, msgspec.Raw]
 _nan = math.nan
 
 
+class _Codes(dict[str, int]):
+    """Numbers texts as they come; a look-up that misses is the only one that runs Python."""
+
+    def __missing__(self, text: str) -> int:
+        code = self[text] = len(self)
+        return code
+
+
 class FieldColumn:
     """Grows by values; `arrays` hands over what was collected."""
 
@@ -37,7 +45,7 @@ class FieldColumn:
         self.numbers: array[float] = array("d")  # left empty until the first number
         self.codes: array[int] = array("i")  # likewise
         self.hashes: array[int] = array("Q")  # of lists, objects and long texts only
-        self.seen: dict[str, int] = {}
+        self.seen = _Codes()
 
     def extend(self, values: Sequence[Any], first: int) -> None:
         """Add `values` for the rows from `first` on; blocks of one type take a quick way."""
@@ -74,23 +82,22 @@ class FieldColumn:
     def _extend_numbers(self, values: Sequence[Any], kind: int) -> None:
         self._align(self.numbers, _nan)
         try:
-            self.numbers.extend(values)
+            self.numbers.fromlist(list(values))
         except OverflowError:  # an integer beyond a double
-            del self.numbers[len(self.kinds) :]
-            self.numbers.extend([_float(value) for value in values])
+            self.numbers.fromlist([_float(value) for value in values])
         self.kinds.frombytes(bytes([kind]) * len(values))
 
     def _extend_texts(self, values: Sequence[str]) -> None:
         seen = self.seen
         self._align(self.codes, -1)
         if max(map(len, values)) <= self.longest:
-            self.codes.extend([seen.setdefault(value, len(seen)) for value in values])
+            self.codes.fromlist(list(map(seen.__getitem__, values)))
         else:
             self._align(self.hashes, 0)
             shorts = [len(value) <= self.longest for value in values]
             both = list(zip(values, shorts, strict=True))
-            self.codes.extend([seen.setdefault(value, len(seen)) if short else -1 for value, short in both])
-            self.hashes.extend([0 if short else _hash_text(value) for value, short in both])
+            self.codes.fromlist([seen[value] if short else -1 for value, short in both])
+            self.hashes.fromlist([0 if short else _hash_text(value) for value, short in both])
         self.kinds.frombytes(bytes([TEXT]) * len(values))
 
     def _put(self, value: Any) -> None:
@@ -99,7 +106,7 @@ class FieldColumn:
             kind = TEXT
             if len(value) <= self.longest:
                 self._align(self.codes, -1)
-                self.codes.append(self.seen.setdefault(value, len(self.seen)))
+                self.codes.append(self.seen[value])
             else:
                 self._align(self.hashes, 0)
                 self.hashes.append(_hash_text(value))
