@@ -20,7 +20,7 @@ from blade.store import blocks, cache, manifest, workers
 from blade.store.columns import Index, unreadable
 from blade.store.parts import OpenPart, PartEntry, write_part
 
-_CHUNK_BYTES = 256 << 20  # one task of a worker; bounds what is lost when one is killed
+_CHUNK_BYTES = 512 << 20  # one task of a worker; bounds what is lost when one is killed
 _PARALLEL_BYTES = 24 << 20  # below this a second process costs more than it brings
 _KEEP_BYTES = 8 << 20  # several blocks of lines; else each is mapped, filled with zeros and unmapped again
 _MANY_FILES = 1 << 16  # a run may have thousands of shards, each with a part that is held open
