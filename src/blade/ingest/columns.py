@@ -55,7 +55,7 @@ _FLOATS = (
     "top_p",
     "max_output_tokens",
 )
-_HASHES = ("prompt_hash", "tools_hash", "row_hash")
+_HASHES = ("prompt_hash", "row_hash")
 _FLAGS = ("reward_kind", "masked", "truncated", "response_error", "last_kind")
 _TEXTS = ("task_text", "agent", "model", "skills_hash", "failure_class")
 _TYPES = {"q": "<i8", "d": "<f8", "Q": "<u8", "B": "u1"}
@@ -136,8 +136,10 @@ class Columns:
         # the decoder does not look into what it skips; line by line, since most lines are ASCII and
         # only the others need the costly check
         data = block.data
-        if not data.isascii() and not all(map(careful.is_utf8, _lines(data, starts, ends))):
-            return None
+        if not data.isascii():
+            beyond = [line for line in _lines(data, starts, ends) if not line.isascii()]
+            if not all(map(careful.is_utf8, beyond)):
+                return None
         if not _STOPS_DECODER and any(map(careful.is_too_deep, _lines(data, starts, ends))):
             return None
         usual = sys.getrecursionlimit()
@@ -271,13 +273,12 @@ class Columns:
             texts["failure_class"].extend(columns["failure_class"], first)
 
     def _add_params(self, params: dict[str, tuple[Any, ...]]) -> None:
-        for name, source in (("prompt_hash", "input"), ("tools_hash", "tools")):
-            values = params[source]
-            if msgspec.UNSET in values:
-                hashes = [0 if one is msgspec.UNSET else xxh3_64_intdigest(one) for one in values]
-                self.numbers[name].fromlist(hashes)
-            else:
-                self.numbers[name].fromlist(list(map(xxh3_64_intdigest, values)))
+        values = params["input"]
+        if msgspec.UNSET in values:
+            hashes = [0 if one is msgspec.UNSET else xxh3_64_intdigest(one) for one in values]
+        else:
+            hashes = list(map(xxh3_64_intdigest, values))
+        self.numbers["prompt_hash"].fromlist(hashes)
         for name in ("temperature", "top_p", "max_output_tokens"):
             self._extend_optional(name, params[name])
 

@@ -94,10 +94,9 @@ class FieldColumn:
             self.codes.fromlist(list(map(seen.__getitem__, values)))
         else:
             self._align(self.hashes, 0)
-            shorts = [len(value) <= self.longest for value in values]
-            both = list(zip(values, shorts, strict=True))
-            self.codes.fromlist([seen[value] if short else -1 for value, short in both])
-            self.hashes.fromlist([0 if short else _hash_text(value) for value, short in both])
+            longest = self.longest
+            self.codes.fromlist([seen[value] if len(value) <= longest else -1 for value in values])
+            self.hashes.fromlist([0 if len(value) <= longest else _hash_text(value) for value in values])
         self.kinds.frombytes(bytes([TEXT]) * len(values))
 
     def _put(self, value: Any) -> None:

@@ -33,7 +33,6 @@ PROMPT = "responses_create_params.input"
 
 class Params(msgspec.Struct, gc=False):
     input: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    tools: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     model: str | None = None
     temperature: Number = None
     top_p: Number = None

@@ -79,9 +79,10 @@ def output_counts(output: Any) -> _Counts:
     """Items, tool calls, turns and the kind of the last item."""
     if not output:
         return _NO_ITEMS
-    if len(output) == 1 and type(output[0]) is not list:
-        return _counts_of_one(output[0].type, output[0].role)
     try:
+        if len(output) <= 2:
+            first, last = output[0], output[-1]
+            return _counts_of_few(len(output), first.type, first.role, last.type, last.role)
         key = tuple([(item.type, item.role) for item in output])
     except AttributeError:  # a list of lists
         key = tuple([(item.type, item.role) for item in flat(output)])
@@ -94,8 +95,10 @@ def output_counts(output: Any) -> _Counts:
 
 
 @lru_cache(maxsize=1000)
-def _counts_of_one(item_type: str | None, role: str | None) -> _Counts:
-    return counts_of_kinds((kind_of(item_type, role),))
+def _counts_of_few(n: int, *types_and_roles: str | None) -> _Counts:
+    """The counts of one or two items, the commonest outputs."""
+    first, last = types_and_roles[:2], types_and_roles[2:]
+    return counts_of_kinds(tuple([kind_of(*one) for one in ([first, last] if n == 2 else [first])]))
 
 
 def counts_of_kinds(kinds: tuple[str, ...]) -> _Counts:
