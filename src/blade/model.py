@@ -189,6 +189,21 @@ class Rollouts(msgspec.Struct, frozen=True):
 
 LAST_KINDS = ("none", "message", "user", "system", "reasoning", "call", "result", "other")
 
+# Fields that name a task, in the order in which the format's own trajectory builder prefers them.
+ID_FIELDS = (
+    "task_id",
+    "problem_id",
+    "instance_id",
+    "question_id",
+    "verifier_metadata.task_id",
+    "metadata.task_id",
+    "id",
+    "uuid",
+    "task_name",
+    "name",
+)
+PROMPT = "responses_create_params.input"  # the field of the request that holds the prompt
+
 
 class Coverage(msgspec.Struct, frozen=True):
     """What was expected of a run and what came: expected = scored + failed + masked + lost, in keys."""

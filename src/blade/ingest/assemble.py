@@ -25,9 +25,8 @@ from blade.ingest.keys import (
     text_of,
 )
 from blade.ingest.rows import Fields, Rows
-from blade.ingest.shape import PROMPT
 from blade.ingest.values import NO_INDEX
-from blade.model import Benchmark, Column, Coverage, Rollouts
+from blade.model import PROMPT, Benchmark, Column, Coverage, Rollouts
 
 _EMPTY_LIST = np.uint64(xxh3_64_intdigest(b"[]"))
 

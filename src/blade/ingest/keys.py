@@ -10,23 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blade.ingest.rows import Rows
-from blade.ingest.shape import PROMPT
 from blade.ingest.values import NO_INDEX
-from blade.model import Column
+from blade.model import ID_FIELDS, PROMPT, Column
 
-# Fields that name a task, in the order in which the format's own trajectory builder prefers them.
-ID_FIELDS = (
-    "task_id",
-    "problem_id",
-    "instance_id",
-    "question_id",
-    "verifier_metadata.task_id",
-    "metadata.task_id",
-    "id",
-    "uuid",
-    "task_name",
-    "name",
-)
 _DECLARED = ID_FIELDS[:3]  # safe to group rows by; the others may name a rollout
 
 

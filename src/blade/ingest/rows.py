@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from blade.ingest.careful import MAX_FIELDS
 from blade.ingest.fields import PARENTS
 from blade.ingest.names import rank
-from blade.ingest.shape import PROMPT
 from blade.ingest.values import NO_INDEX
-from blade.model import Column
+from blade.model import PROMPT, Column
 
 
 class Indexed(Protocol):

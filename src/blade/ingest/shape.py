@@ -28,7 +28,6 @@ UNREAD = (  # attachments of any size that no column needs
     "ng_trajectory",
     "ng_agent_observations",
 )
-PROMPT = "responses_create_params.input"
 
 
 class Params(msgspec.Struct, gc=False):

@@ -10,11 +10,10 @@ import numpy as np
 
 from blade.measure.scoring import Scoring
 from blade.measure.slices import slices
-from blade.model import Benchmark, Column, RewardKind, Rollouts
+from blade.model import ID_FIELDS, Benchmark, Column, RewardKind, Rollouts
 
 _BOOL = 2
 _ANSWERS = ("extracted_answer", "predicted_answer", "parsed_option", "final_answer", "predicted_value")
-_IDS = ("task_id", "problem_id", "instance_id", "question_id", "id", "uuid", "name")
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Draft:
 def draft(rollouts: Rollouts, scoring: Scoring) -> Draft:
     """What the rows suggest; a person confirms or strikes each line."""
     fields = rollouts.fields
-    ids = [name for name in _IDS if name in fields and _tells_tasks_apart(fields[name], rollouts)]
+    ids = [name for name in ID_FIELDS if name in fields and _tells_tasks_apart(fields[name], rollouts)]
     answer = next((name for name in _ANSWERS if name in fields), None)
     sliced = list(dict.fromkeys(entry.field for entry in slices(rollouts, scoring, Benchmark())))
     stages = [(name, _support(fields[name], scoring)) for name in sorted(fields) if _is_stage(fields[name])]

@@ -9,18 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blade.model import Cause, Confidence, Evidence, Finding, Rollouts
+from blade.model import ID_FIELDS, PROMPT, Cause, Confidence, Evidence, Finding, Rollouts
 
-PROMPT = "responses_create_params.input"
 NAME = "task-identity"
-_NAMED_IDS = (
-    "task_id",
-    "problem_id",
-    "instance_id",
-    "question_id",
-    "verifier_metadata.task_id",
-    "metadata.task_id",
-)
+_NAMED_IDS = ID_FIELDS[:6]  # the others may name a rollout, or not be unique
 _STEADY = 0.95  # share of tasks within which a field must not vary to be part of the identity
 _SHOWN = 20  # findings printed one by one; the rest are counted in the last one
 _MOSTLY_UNIQUE = 0.8  # distinct values per task from which two equal ones are an exception
