@@ -190,7 +190,7 @@ def _report(loaded: Sequence[Loaded], command: str, threshold: float | None, in_
         skipped=_skipped(loaded)[:MAX_SKIPPED],
         skipped_total=_n_skipped(loaded),
         gaps=tuple(dict.fromkeys(gap for page in pages for gap in page.gaps)),
-        benchmark={one.name: one.benchmark for one in loaded},
+        benchmark={one.name: _with_guesses(one) for one in loaded},
     )
 
 
@@ -247,6 +247,17 @@ def _run(one: Loaded, scoring: measure.Scoring) -> Run:
         oracle=measure.outcomes.oracle(scoring),
         outcomes=measure.scoring.outcome_counts(one.run.coverage, scoring),
     )
+
+
+def _with_guesses(one: Loaded) -> Benchmark:
+    """The benchmark facts, and what the rows were taken to say where no `blade.toml` does."""
+    facts = one.benchmark
+    if facts.path is not None:
+        return facts
+    guesses = [f"tasks are told apart by {one.run.rollouts.grouped_by}"]
+    if "extracted_answer" in one.run.rollouts.fields:
+        guesses.append("the answer of a rollout is its extracted_answer")
+    return replace(facts, inferred=tuple(guesses))
 
 
 def _losses(name: str, scoring: measure.Scoring) -> tuple[Loss, ...]:
