@@ -1,0 +1,164 @@
+"""What is counted and rated, with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from blade.model.rows import Artifact, Coverage, Source
+from blade.model.words import Cause, Level, Outcome, RewardKind
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """An address and a quotation.
+
+    Exactly one of `step` and `field` is set and `quote` is a substring of it; for an absent row all
+    three are None and `check` verifies the absence.
+    """
+
+    run: str
+    task: str
+    repeat: int | None
+    step: int | None = None
+    field: str | None = None
+    quote: str | None = None
+
+    def __post_init__(self) -> None:
+        places = (self.step is not None) + (self.field is not None)
+        if places > 1 or (places == 0) != (self.quote is None):
+            raise ValueError("evidence names a step or a field with its quote, or an absent row")
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """A number with its denominator and interval."""
+
+    run: str
+    name: str
+    value: float | None
+    n: int  # what `unit` counts
+    unit: str = "tasks"
+    k: int | None = None
+    slice: str | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = "exact"  # how the interval was made, or why there is none
+
+
+class Repeat(msgspec.Struct, frozen=True):
+    repeat: int
+    outcome: Outcome | None  # None: a reward that no threshold judges
+    reward: float | None
+
+
+class TaskResult(msgspec.Struct, frozen=True):
+    """One task: its repeats, its rate, the shrunk rate, the bucket and how sure the bucket is."""
+
+    run: str
+    task: str
+    task_name: str
+    n: int
+    passed: int | None
+    rate: float | None
+    mean_reward: float | None
+    shrunk: float | None
+    low: float | None
+    high: float | None
+    bucket: str | None  # always, sometimes, never, missing; None where there is no pass rate
+    p_bucket: float | None
+    repeats: tuple[Repeat, ...]
+
+
+class Buckets(msgspec.Struct, frozen=True):
+    run: str
+    always: tuple[str, ...]
+    sometimes: tuple[str, ...]
+    never: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Something about the evaluation itself that a reader of the score must know."""
+
+    run: str
+    flag: str
+    level: Level
+    text: str
+    value: float | None
+    n: int
+    task: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+class FunnelStage(msgspec.Struct, frozen=True):
+    name: str
+    reached: int
+    of: int
+
+
+class Funnel(msgspec.Struct, frozen=True):
+    run: str
+    source: str  # "blade.toml" or "inferred"
+    stages: tuple[FunnelStage, ...]
+
+
+class Slice(msgspec.Struct, frozen=True):
+    run: str
+    field: str
+    value: str
+    n_tasks: int
+    pass_rate: float | None  # mean over tasks of `score`
+    low: float | None
+    high: float | None
+    p_adjusted: float | None  # this slice against the rest, BH within its field; None: not testable
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """A number the evaluation reported beside ours, and why they differ if they do."""
+
+    run: str
+    file: str
+    name: str
+    reported: float
+    ours: float | None
+    explanation: str
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Points of score lost to a cause; over all causes they add up to 1 - score."""
+
+    run: str
+    cause: Cause
+    mode: str
+    lost: float
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """What the report cannot say, and why."""
+
+    what: str
+    why: str
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One run: what it is, what was counted, and its score."""
+
+    name: str
+    model: str | None
+    agent: str | None
+    benchmark: str | None
+    sources: tuple[Source, ...]
+    artifacts: tuple[Artifact, ...]
+    notes: tuple[str, ...]
+    settings: Mapping[str, str]
+    n_tasks: int
+    n_rollouts: int
+    coverage: Coverage
+    reward_kind: RewardKind
+    pass_threshold: float
+    has_pass_rate: bool
+    score_name: str
+    score: float | None
+    oracle: float | None
+    outcomes: Mapping[Outcome, int]  # rows as they were scored, keys where there is no row
+    unexplained: float | None = None

@@ -1,0 +1,64 @@
+"""Everything BLADE concluded, ready to be rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from blade.model.explained import (
+    Attribution,
+    Behaviour,
+    Contrast,
+    Divergence,
+    Finding,
+    Meaning,
+    Mechanism,
+    Recommendation,
+    RunCause,
+    Signature,
+)
+from blade.model.measured import (
+    Buckets,
+    Compared,
+    Funnel,
+    Gap,
+    Health,
+    Loss,
+    Measure,
+    Run,
+    Slice,
+    TaskResult,
+)
+from blade.model.rows import Benchmark, Skipped
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Everything BLADE concluded, ready to be rendered."""
+
+    made_by: Mapping[str, str]
+    runs: tuple[Run, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    buckets: tuple[Buckets, ...] = ()
+    tasks: tuple[TaskResult, ...] = ()
+    health: tuple[Health, ...] = ()
+    funnels: tuple[Funnel, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    compared: tuple[Compared, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    behaviours: tuple[Behaviour, ...] = ()
+    signatures: tuple[Signature, ...] = ()
+    meanings: tuple[Meaning, ...] = ()
+    mechanisms: tuple[Mechanism, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
+    divergences: tuple[Divergence, ...] = ()  # shown to be read, not tested: at most one of a task
+    attributions: tuple[Attribution, ...] = ()
+    run_causes: tuple[RunCause, ...] = ()
+    recommendations: tuple[Recommendation, ...] = ()
+    accuracy: Mapping[str, Any] | None = None  # how right the labels are on sets of known truth
+    skipped: tuple[Skipped, ...] = ()
+    skipped_total: int = 0
+    gaps: tuple[Gap, ...] = ()
+    benchmark: Mapping[str, Benchmark] = msgspec.field(default_factory=dict)  # by run name

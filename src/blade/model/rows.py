@@ -1,0 +1,201 @@
+"""What the artifacts say: files, rows as columns, coverage, benchmark facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Hashes = NDArray[np.uint64]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One rollouts file of a run."""
+
+    path: str
+    sha256: str | None  # of the file as it lies on disk; None until someone asks
+    bytes: int
+    rows: int
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """A file that belongs to a run, or would if it were there."""
+
+    kind: str  # rollouts, materialized_inputs, failures, aggregate_metrics, ...
+    path: str
+    present: bool
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A line or file that could not be read, and why."""
+
+    file: str
+    line: int | None  # 1-based; None when the whole file is meant
+    reason: str
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One batch of rows as columns, on its way from a file into the index."""
+
+    columns: Mapping[str, NDArray[Any]]  # all of the same length
+    texts: Mapping[str, list[str]]  # what the codes of a column stand for
+    skipped: tuple[tuple[int, str], ...]  # line within the batch (0-based), reason; the first of them
+    n_skipped: int
+    n_rows: int
+    n_lines: int
+    start: int  # byte offsets of the batch in the (inflated) source
+    end: int
+    open_ended: bool  # its last line has no newline yet: a writer may still extend it
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One verifier or metadata field over all rows of a run, in the order of `Rollouts`."""
+
+    kind: NDArray[np.uint8]  # 0 absent, 1 null, 2 bool, 3 number, 4 text, 5 list, 6 object
+    number: Floats  # value of bools and numbers, else nan
+    code: NDArray[np.int32]  # into `texts` for short texts, else -1
+    texts: tuple[str, ...]
+    hash: Hashes  # of the raw JSON; 0 when absent
+
+
+class Rollouts(msgspec.Struct, frozen=True):
+    """The rows of one run as columns, sorted by task, repeat and content.
+
+    Holds one entry per kept row of the main file: identical duplicates and superseded attempts are
+    gone (and counted in `Coverage`), differing duplicates and masked rows are here.
+    """
+
+    run: str
+    task_keys: tuple[str, ...]  # every task seen anywhere, numbers in numeric order
+    task_names: tuple[str, ...]  # the readable id beside each key
+    grouped_by: str  # what makes rows one task, in words
+    task: NDArray[np.int32]  # code into `task_keys`, ascending
+    repeat: Ints
+    reward: Floats  # nan where the row has no usable reward
+    has_reward: Bools  # the row has a reward of whatever kind
+    masked: Bools
+    row_id: Ints  # position in the index, for opening the row
+    copies: Ints  # identical rows that were set aside for this one
+    n_items: Ints  # output items
+    n_calls: Ints  # tool calls
+    n_turns: Ints  # model turns
+    last_kind: NDArray[np.uint8]  # code into LAST_KINDS
+    truncated: Bools  # the response says it hit its token limit
+    errored: Bools  # the row carries an error text or an error code
+    timed_out: Bools
+    input_tokens: Floats  # nan where not reported
+    output_tokens: Floats
+    reasoning_tokens: Floats
+    total_tokens: Floats
+    cost_usd: Floats
+    wall_s: Floats
+    fields: Mapping[str, Column]  # loaded on first use
+    input_fields: frozenset[str]  # fields known to come from the task, not from the verifier
+
+
+LAST_KINDS = ("none", "message", "user", "system", "reasoning", "call", "result", "other")
+
+# Fields that name a task, in the order in which the format's own trajectory builder prefers them.
+ID_FIELDS = (
+    "task_id",
+    "problem_id",
+    "instance_id",
+    "question_id",
+    "verifier_metadata.task_id",
+    "metadata.task_id",
+    "id",
+    "uuid",
+    "task_name",
+    "name",
+)
+PROMPT = "responses_create_params.input"  # the field of the request that holds the prompt
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """The rows of a run that count, with what became of them: what the stages that explain work on."""
+
+    run: str
+    task_keys: tuple[str, ...]
+    rows: Ints  # positions in `Rollouts`, ascending; the arrays below have one entry for each
+    task: Ints  # code into `task_keys`, ascending
+    repeat: Ints
+    passed: Bools
+    score: Floats  # what the row adds to the score: 0 and 1, or its reward
+    judged: bool  # False: no threshold says what passes, and `passed` is False throughout
+    broken: Bools  # rows that infrastructure spoiled: in no contrast, no mechanism
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """What was expected of a run and what came: expected = scored + failed + masked + lost, in keys."""
+
+    expected_from: str  # "materialized inputs" or "inferred: tasks x modal repeats"
+    expected: int
+    scored: int
+    failed: int
+    masked: int
+    lost: int
+    duplicates: int  # surplus rows of the main file that share a key
+    identical_duplicates: int  # of these, byte-identical and kept once
+    superseded: int  # rows replaced by a later attempt
+    unnumbered_copies: int  # identical rows without a repeat index: they count as repeats
+    unexpected: int  # keys in the main file that the materialised inputs do not name
+    repeats: int  # modal repeats per task
+    expected_per_task: Ints  # by task code
+    missing_per_task: Ints  # failed + masked + lost, by task code
+    failed_keys: tuple[tuple[str, int], ...]
+    failed_classes: tuple[str, ...]  # beside each failed key what its last attempt was called; may be empty
+    lost_keys: tuple[tuple[str, int], ...]
+    masked_keys: tuple[tuple[str, int], ...]
+    duplicate_keys: tuple[tuple[str, int], ...]  # keys whose rows differ
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A funnel stage as `blade.toml` defines it: a field and what it must be."""
+
+    name: str
+    field: str
+    equals: Any = None
+    at_least: float | None = None
+    present: bool | None = None
+
+
+class Code(msgspec.Struct, frozen=True):
+    """What a value of a verifier field means, as `blade.toml` says."""
+
+    field: str
+    equals: Any
+    cause: str  # a `Cause`, or "passed"
+    mode: str  # in words
+
+
+class Benchmark(msgspec.Struct, frozen=True):
+    """What is peculiar to a benchmark, as data (`blade.toml`)."""
+
+    name: str | None = None
+    pass_threshold: float | None = None
+    task_id: str | None = None
+    answer: str | None = None
+    stages: tuple[Stage, ...] = ()
+    slices: tuple[str, ...] = ()
+    tools: Mapping[str, str] = msgspec.field(default_factory=dict)  # tool -> read, write or check
+    codes: tuple[Code, ...] = ()
+    path: str | None = None  # the file this came from
+    inferred: tuple[str, ...] = ()  # what was guessed from the rows, in words
+
+
+class ReportedNumber(msgspec.Struct, frozen=True):
+    """A number the evaluation wrote down itself, from one of its sidecars."""
+
+    run: str
+    file: str
+    agent: str
+    name: str
+    value: float
