@@ -652,3 +652,72 @@ def test_a_large_vote_is_counted_within_50_ms():
     answers = [(14, 0.0), (12, 1.0), (9, 0.0), (8, 0.0), (6, 0.0), (5, 0.0), (4, 0.0), (3, 0.0), (2, 0.0), (1, 0.0)]
     ks = iter([32, 31, 30])  # another k each time, past the cache
     assert seconds(lambda: stats.majority_at_k(answers, 0, next(ks))) < 0.05
+
+
+def test_mantel_haenszel_reference():
+    told = stats.mantel_haenszel([[[3, 1], [1, 3]], [[2, 0], [2, 4]], [[4, 2], [0, 2]]])
+    assert told.odds_ratio == pytest.approx(25.0)
+    assert told.p == pytest.approx(0.0120737972)
+    assert told.low is not None
+    assert told.low > 1
+    assert told.n_strata == 3
+
+
+def test_mantel_haenszel_of_two_runs_reference():
+    a, b = [4, 3, 4, 2, 1, 0, 2, 0], [4, 4, 1, 4, 4, 4, 2, 0]
+    tables = [[[y, 4 - y], [x, 4 - x]] for x, y in zip(a, b, strict=True)]
+    told = stats.mantel_haenszel(tables)
+    assert told.odds_ratio == pytest.approx(2.75)
+    assert told.p == pytest.approx(0.0396087046)
+    assert stats.mantel_haenszel(tables, corrected=True).p == pytest.approx(0.0777598964)
+    assert stats.exact_stratified(tables) == pytest.approx(0.0366644107)
+
+
+def test_strata_without_information_say_nothing():
+    assert stats.mantel_haenszel([[[3, 0], [2, 0]]]) == (None, None, None, None, 0)
+    assert stats.mantel_haenszel(np.zeros((0, 2, 2))).p is None
+    assert stats.exact_stratified([[[3, 0], [2, 0]]]) is None
+    perfect = stats.mantel_haenszel([[[5, 0], [0, 5]]])
+    assert perfect.odds_ratio == math.inf
+    assert perfect.low is not None
+    assert perfect.low > 1
+
+
+def test_a_difference_between_tasks_is_none_within_them():
+    """Difficult tasks show the feature and fail, easy ones neither: pooled it looks like a cause."""
+    hard, easy = [[18, 2], [9, 1]], [[1, 9], [2, 18]]
+    pooled = np.array(hard) + np.array(easy)
+    assert stats.mantel_haenszel([pooled]).odds_ratio == pytest.approx(19 * 19 / 121)
+    assert stats.mantel_haenszel([hard, easy]).odds_ratio == pytest.approx(1.0)
+
+
+def test_spectrum_reference():
+    assert stats.spectrum(6, 2, 2, 10) == pytest.approx((0.75, 0.8181818182, 9, 0.75))
+    assert stats.spectrum(0, 2, 2, 10) == (0, 0, 0, 0)
+    assert stats.spectrum(3, 0, 0, 3).dstar2 == math.inf
+
+
+def test_log_odds_reference():
+    assert stats.log_odds_dirichlet(12, 200, 3, 300, 1, 50) == pytest.approx((1.5570336303, 2.7231728223))
+
+
+def test_shapley_shares_sum_to_the_whole():
+    worth = {"": 1 / 3, "x": 0.625, "y": 0.2916666667, "xy": 0.625}
+    shares = stats.shapley(["x", "y"], lambda some: worth["".join(sorted(some))])
+    assert shares["x"] == pytest.approx(0.3125, abs=1e-6)
+    assert shares["y"] == pytest.approx(-0.0208333, abs=1e-6)
+    many = [f"p{i}" for i in range(14)]
+    sampled = stats.shapley(many, lambda some: float(len(some)))
+    assert sum(sampled.values()) == pytest.approx(14.0)
+
+
+def test_agreement_and_calibration_references():
+    assert stats.cohen_kappa([[20, 5], [10, 15]]) == pytest.approx(0.4)
+    stated, happened = [0.9, 0.8, 0.6, 0.3], [True, True, False, False]
+    assert stats.brier(stated, happened) == pytest.approx(0.125)
+    assert stats.log_loss(stated, happened) == pytest.approx(0.4003674357)
+    assert stats.calibration_error([1.0, 0.0], [True, False]) == 0
+    assert stats.macro_f1(["a", "a", "b"], ["a", "b", "b"]) == pytest.approx(2 / 3)
+    assert stats.cohen_kappa([[0]]) is None
+    assert stats.brier([], []) is None
+    assert stats.macro_f1([], []) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blade.stats.agreement import brier, calibration_error, cohen_kappa, log_loss, macro_f1
 from blade.stats.extremes import best_of_k, best_of_k_by_task, worst_of_k, worst_of_k_by_task
 from blade.stats.intervals import (
     Interval,
@@ -19,24 +20,43 @@ from blade.stats.majority import majority_at_k
 from blade.stats.quantiles import t_quantile
 from blade.stats.repeats import flip_rate, g_pass, pass_at_k, pass_hat_k, self_agreement
 from blade.stats.seeds import seeded_rng
+from blade.stats.shares import shapley
 from blade.stats.shrinkage import BetaPrior, fit_beta_binomial, p_bucket, posterior
 from blade.stats.significance import benjamini_hochberg, two_groups
+from blade.stats.strata import (
+    MantelHaenszel,
+    Spectrum,
+    exact_stratified,
+    log_odds_dirichlet,
+    mantel_haenszel,
+    spectrum,
+)
 from blade.stats.variance import Variance, variance_components
 
 __all__ = [
     "BetaPrior",
     "Interval",
+    "MantelHaenszel",
+    "Spectrum",
     "Variance",
     "benjamini_hochberg",
     "best_of_k",
     "best_of_k_by_task",
     "beta11",
+    "brier",
+    "calibration_error",
     "clopper_pearson",
+    "cohen_kappa",
+    "exact_stratified",
     "fit_beta_binomial",
     "flip_rate",
     "g_pass",
     "jeffreys",
+    "log_loss",
+    "log_odds_dirichlet",
+    "macro_f1",
     "majority_at_k",
+    "mantel_haenszel",
     "mean_interval",
     "p_bucket",
     "pass_at_k",
@@ -45,6 +65,8 @@ __all__ = [
     "score_interval",
     "seeded_rng",
     "self_agreement",
+    "shapley",
+    "spectrum",
     "t_interval",
     "t_quantile",
     "two_groups",
