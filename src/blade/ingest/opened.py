@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from blade.ingest import trace
@@ -14,13 +15,18 @@ from blade.ingest.names import ERRORS
 from blade.ingest.rows import Indexed
 from blade.model import Evidence, Rollout, Trace
 
+_DECODER = msgspec.json.Decoder()  # twice as quick as the standard library
 _QUOTE = 200  # characters of a quotation
 
 
 def row(run: Assembled, position: int) -> dict[str, Any]:
     """The row at a position of `Rollouts`, as parsed JSON."""
-    line = run.rows.row_bytes(int(run.rollouts.row_id[position]))
-    return parsed(line.removeprefix(b"\xef\xbb\xbf"))[0] or {}
+    line = run.rows.row_bytes(int(run.rollouts.row_id[position])).removeprefix(b"\xef\xbb\xbf")
+    try:
+        found = _DECODER.decode(line)
+    except (msgspec.DecodeError, RecursionError):  # NaN, lone surrogates and the like
+        return parsed(line)[0] or {}
+    return found if isinstance(found, dict) else {}
 
 
 def quoter(run: Assembled) -> Callable[[int, str], Evidence | None]:

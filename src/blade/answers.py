@@ -1,0 +1,77 @@
+"""Turn answers into a form in which equal ones are equal: boxed, numeric, or plain text."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_BOXED = re.compile(r"\\boxed\s*\{")
+_TOLD = re.compile(r"(?:final answer|answer)\s*(?:is\s*:?|:|=)\s*(.+)", re.IGNORECASE)
+_DECORATION = re.compile(r"\\(?:text|mathrm|mathbf|left|right|,|;|!)|[*_`$]|\\[()\[\]]")
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_UNIT = re.compile(
+    r"^[\s]*(?:%|percent|dollars?|usd|units?|cm|mm|km|m|kg|g|hours?|minutes?|seconds?|days?)?\s*$"
+)
+_ARTICLE = re.compile(r"^(?:the|a|an)\s+")
+MAX_ANSWER = 400
+
+
+def boxed(text: str) -> str | None:
+    """The content of the last `\\boxed{}` of a text."""
+    starts = [hit.end() for hit in _BOXED.finditer(text)]
+    if not starts:
+        return None
+    depth, start = 1, starts[-1]
+    for place in range(start, min(len(text), start + MAX_ANSWER)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if not depth:
+            return text[start:place]
+    return None
+
+
+def answer_in(text: str) -> str | None:
+    """The answer a final text gives: boxed, announced, or the whole text if it is short."""
+    found = boxed(text)
+    if found is not None:
+        return found
+    told = _TOLD.findall(text)
+    if told:
+        return str(told[-1]).strip()[:MAX_ANSWER]
+    stripped = text.strip()
+    return stripped if 0 < len(stripped) <= 80 else None
+
+
+@lru_cache(maxsize=20_000)
+def normalised(answer: str) -> str:
+    """An answer without decoration, case, articles, thousands separators and units."""
+    text = _DECORATION.sub("", answer[:MAX_ANSWER]).strip().strip(".;:!,\"' ").casefold()
+    number = as_number(text)
+    if number is not None:
+        return f"{number:.10g}"
+    return _ARTICLE.sub("", re.sub(r"\s+", " ", text)).strip("{} ")
+
+
+def as_number(text: str) -> float | None:
+    """The number a text is, whatever its separators and unit; None if it says more than a number."""
+    hit = _NUMBER.search(text)
+    if hit is None or text[: hit.start()].strip(" ($£€") or not _UNIT.match(text[hit.end() :].strip(") .")):
+        return None
+    try:
+        return float(hit.group().replace(",", ""))
+    except ValueError:
+        return None
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two answers are the same once decoration is gone."""
+    first, second = normalised(one), normalised(other)
+    return bool(first) and first == second
+
+
+def mentions(text: str, answer: str) -> int:
+    """Where a text holds an answer as words of its own; -1 if it does not."""
+    wanted = answer.strip()
+    if not wanted or len(wanted) > MAX_ANSWER:
+        return -1
+    hit = re.search(rf"(?<![\w.]){re.escape(wanted)}(?!\w|\.\d)", text, re.IGNORECASE)
+    return hit.start() if hit else -1
