@@ -1,0 +1,87 @@
+"""Find tools that the task needs and the rollout never calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blade import events
+from blade.detect import expected, passers, wording
+from blade.detect.rule import Hit, Rule, hit
+from blade.model import Cause, Episode, RunFacts, TaskTraces
+
+RULE = Rule(
+    name="missing_required_tool",
+    number="B19",
+    rule="A tool of the expected actions, or one that every other passing rollout of the task calls (the "
+    "task passes twice or more), is never called.",
+    cause=Cause.UNRELIABLE_KNOWLEDGE,
+    otherwise="KG if no rollout of the task ever calls it",
+    procedural=False,
+    needs=("steps",),
+    kind="prompt",
+    remedy="Name `{tool}` in the instructions as a step that such a task needs, or have the harness refuse "
+    "to finish without it.",
+)
+_ORDERS = 20  # passing rollouts whose order is looked at
+
+
+def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
+    tools = passers.Tally(task, passers.tools_called)
+    wanted = list(dict.fromkeys(tool for tool, _ in task.gold.actions))
+    if not wanted and tools.n < 2:
+        return
+    does = expected.tool_does(task)
+    called_by_some = {tool for episode in task.episodes for tool in passers.tools_called(episode)}
+    sequences = _sequences(task)
+    near: dict[str, tuple[list[str], list[str]]] = {}
+    for episode in task.episodes:
+        if passers.end_of(episode) is None:
+            continue
+        for tool in wanted or sorted(map(str, tools.in_all(episode))):
+            if tool in tools.of(episode) or (episode.tools and tool not in episode.tools):
+                continue
+            near[tool] = near.get(tool) or passers.neighbours(sequences, tool)
+            place = passers.place_of(episode, *near[tool])
+            severity = 3 if wanted or does.get(tool) == events.WRITE else 2
+            others = tools.others(episode)
+            if tools.count(episode, tool) < others or (not wanted and others < 2):
+                severity = 1  # some pass without it, or one other pass is all there is to go by
+            cause = None if tool in called_by_some else Cause.KNOWLEDGE_GAP
+            if place is not None:
+                yield _hit(task, tools, episode, tool, place, severity, cause)
+
+
+def _sequences(task: TaskTraces) -> list[list[str]]:
+    """In which order the tools are to be called: as expected, else as some passing rollouts do it."""
+    if task.gold.actions:
+        return [[tool for tool, _ in task.gold.actions]]
+    return [[call.tool for call in episode.calls] for episode in passers.passing(task)[:_ORDERS]]
+
+
+def _hit(
+    task: TaskTraces,
+    tools: passers.Tally,
+    episode: Episode,
+    tool: str,
+    place: int,
+    severity: int,
+    cause: Cause | None,
+) -> Hit | None:
+    field = task.gold.actions_field
+    n = tools.others(episode)
+    grounds = (
+        f"`{field}` asks for it" if field else f"all of {wording.count(n, 'other passing rollout')} call it"
+    )
+    if field and n:
+        grounds += f" and {tools.count(episode, tool)} of {n} other passing rollouts call it"
+    return hit(
+        episode,
+        f"`{tool}` is never called; {grounds}. It belongs before step {place} "
+        f"({wording.short(events.step_text(episode.trace.steps[place]), 40)}).",
+        severity,
+        events.at_step(episode, place),
+        expected.quoted(episode, field, tool) if field else None,
+        detail=tool,
+        cause=cause,
+        certain=True,
+    )

@@ -1,0 +1,168 @@
+"""Malformed and huge traces: the detectors of calls neither fail nor slow down on them."""
+
+from __future__ import annotations
+
+import time
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+
+from blade.detect import (
+    contradiction_say_do,
+    cycle,
+    edit_after_last_test,
+    extra_side_effect,
+    finish_on_red,
+    gave_up,
+    ignored_error,
+    ignored_pagination,
+    low_novelty,
+    missing_required_tool,
+    no_verification,
+    order_violation,
+    premature_stop,
+    repeat_failing,
+    repeat_identical,
+    reread,
+    reward_hack,
+    self_check_pass_verifier_fail,
+    tool_never_used,
+    unconfirmed_write,
+    wrong_arg_field,
+)
+from blade.detect.run import detected
+from blade.events import step_text
+from blade.model import Gold, TaskTraces
+from tests.builders import Row, make_call, make_message, make_result
+from tests.traces import did, make_facts, make_task, make_tool, rollout
+
+MODULES = (
+    repeat_identical, repeat_failing, cycle, low_novelty, reread, ignored_error, tool_never_used,
+    missing_required_tool, wrong_arg_field, extra_side_effect, order_violation, ignored_pagination, no_verification,
+    edit_after_last_test, finish_on_red, self_check_pass_verifier_fail, premature_stop, gave_up, reward_hack,
+    unconfirmed_write, contradiction_say_do,
+)  # fmt: skip
+POLICY = "Ask for explicit confirmation before you act."
+ACTIONS: list[Any] = [
+    {"name": "book", "kwargs": {"seat": [1, {"a": None}]}}, {"name": "look", "kwargs": "not json"}, {"name": 3}, None,
+]  # fmt: skip
+BROKEN: list[Any] = [
+    make_result("nobody", "an output without a call"),
+    make_call("twice", "book", '{"seat": [1, {"a": 2}]}'),
+    make_call("twice", "book", "{not json"),
+    make_result("twice", "Error: no"),
+    make_result("twice", "ok"),
+    make_result("twice", "a third answer"),
+    make_call("c", "look", "[1, 2, 3]"),
+    make_call("d", "bash", '{"command": ["rm", "-rf", "tests/"]}'),
+    make_call("e", "", ""),
+    make_call("f", "bash", '"> tests/test_a.py"'),
+    make_call("g", "edit_file", '{"path": 3, "text": null}'),
+    make_message(""),
+    make_message("  ", "user"),
+    {"type": "function_call", "name": None, "arguments": None, "call_id": None},
+    {"type": "message", "role": "assistant", "content": None},
+    "a bare string",
+    7,
+    None,
+    make_message("All done successfully."),
+]
+
+
+def tasks() -> list[TaskTraces]:
+    told = {"prompt": POLICY, "expected_actions": ACTIONS, "tools": [make_tool("book")]}
+    return [
+        make_task(
+            rollout(BROKEN, **told),
+            rollout(BROKEN, 1.0, **told),
+            rollout([], 1.0, **told),
+            rollout([], **told),
+        ),
+        make_task(rollout(BROKEN), rollout(BROKEN[::-1], 1.0), rollout(BROKEN[1:], 1.0)),
+        make_task(
+            rollout([make_call(f"c{n}", "book", "") for n in range(30)], 1.0), rollout([make_message("")])
+        ),
+    ]
+
+
+def test_malformed_traces_break_no_detector_and_quotes_stay_exact() -> None:
+    for task in tasks():
+        told = detected(task, make_facts(), {module.RULE.name: module for module in MODULES})
+        assert not told.broken
+        for one in told.found:
+            episode = next(e for e in task.episodes if e.position == one.position)
+            for evidence in one.finding.evidence:
+                if evidence.step is not None:
+                    assert evidence.quote
+                    assert evidence.quote in step_text(episode.trace.steps[evidence.step])
+
+
+def _long(kind: str) -> list[Row]:
+    """A rollout of 5,000 steps: half calls, half results."""
+    if kind == "loop":
+        calls: list[Any] = [("look", '{"id": 7}', "Error: none")] * 2500
+    elif kind == "new":
+        calls = [
+            ("book", f'{{"seat_id": {n}, "path": "tests/test_{n}.py"}}', f"seat {n} ok") for n in range(2500)
+        ]
+    elif kind == "shell":
+        text = "rm tests/a/b/c.py; " * 20
+        calls = [
+            ("bash", f'{{"command": "echo {n} > tests/test_{n}.py; {text}"}}', "a/" * 200)
+            for n in range(2500)
+        ]
+    else:
+        calls = [(f"tool_{n}_set", f'{{"x": {n}}}', "I will call `book` now " * 20) for n in range(2500)]
+    return did(*calls, "I will call `look`. All done successfully. I was unable to find it.")
+
+
+@pytest.mark.parametrize("kind", ["loop", "new", "shell", "many tools"])
+def test_five_thousand_steps_take_well_under_a_second_each(kind: str) -> None:
+    items = _long(kind)
+    actions = [{"name": "book", "kwargs": {"seat_id": -n, "to": "x"}} for n in range(200)]
+    told: dict[str, Any] = {"prompt": POLICY, "expected_actions": actions}
+    shorter = [rollout(items[:20], 1.0, **told)] * 4
+    task = make_task(
+        rollout([make_message("yes", "user"), *items], **told), rollout(items, 1.0, **told), *shorter
+    )
+    slow: dict[str, float] = {}
+    for module in MODULES:
+        for one in (task, msgspec.structs.replace(task, gold=Gold())):
+            slow[module.RULE.name] = max(slow.get(module.RULE.name, 0.0), _seconds(module, one))
+    # two such rollouts
+    assert {name: seconds for name, seconds in slow.items() if seconds > 1.0} == {}
+
+
+def _seconds(module: ModuleType, task: TaskTraces) -> float:
+    start = time.process_time()
+    told = detected(task, make_facts(), {module.RULE.name: module})
+    assert not told.broken
+    return time.process_time() - start
+
+
+def test_the_order_of_the_rows_changes_nothing() -> None:
+    calls = [("look", '{"id": 7}', "lamp"), ("pay_bill", '{"bill_id": "b1"}', "paid"), "Done."]
+    rows = [
+        rollout(did(*calls[1:]), 0.0, 1),
+        rollout(did(*calls), 1.0, 2),
+        rollout(did(*calls), 1.0, 3),
+        rollout(did(*calls[:1]), 0.0, 4),
+    ]
+    names = {module.RULE.name: module for module in MODULES}
+
+    def told(*ordered: Row) -> list[str]:
+        found = detected(make_task(*ordered), make_facts(), names).found
+        return sorted(f"{one.finding.id} {one.finding.summary}" for one in found)
+
+    assert told(*rows)
+    assert told(*rows) == told(*rows[::-1])
+
+
+def test_every_rule_is_told_in_full() -> None:
+    for module in MODULES:
+        rule = module.RULE
+        assert rule.name == module.__name__.rpartition(".")[2]
+        assert rule.rule.endswith(".")
+        assert rule.remedy.format(tool="TOOL", detail="DETAIL") != rule.remedy
