@@ -14,7 +14,7 @@ from typing import Any
 from blade.errors import Unreadable
 from blade.ingest import find, inflate, lines
 from blade.ingest.items import parsed
-from blade.model import Artifact, Benchmark, ReportedNumber, Stage
+from blade.model import Artifact, Benchmark, Cause, Code, ReportedNumber, Stage
 
 _ROWS = {"materialized_inputs": "_materialized_inputs.jsonl", "failures": "_failures.jsonl"}
 _PROFILE = {"reward_profiling": "_reward_profiling.jsonl"}
@@ -52,7 +52,10 @@ _SETTINGS = (
 
 
 _BY_A_TAG = (TypeError, LookupError, AttributeError)  # what !!int and the like meet before another value
-_KINDS = {str: "a text", list: "a list", bool: "true or false"}
+_KINDS = {str: "a text", list: "a list", bool: "true or false", dict: "a table"}
+_KEYS = frozenset("name pass_threshold task_id answer stages slices tools codes".split())
+_DOES = ("read", "write", "check")  # what a tool may be said to do
+_CAUSES = (*(str(cause) for cause in Cause), "passed")  # what a code may be said to mean
 
 
 def artifacts(run: find.Found) -> list[Artifact]:
@@ -285,7 +288,7 @@ def benchmark(found: list[Artifact]) -> Benchmark:
     path = paths[0]
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        unknown = sorted(data.keys() - {"name", "pass_threshold", "task_id", "answer", "stages", "slices"})
+        unknown = sorted(data.keys() - _KEYS)
         if unknown:
             raise KeyError(f"there is no key {unknown[0]}")
         return Benchmark(
@@ -295,6 +298,8 @@ def benchmark(found: list[Artifact]) -> Benchmark:
             answer=_typed(data, "answer", str),
             stages=tuple(_stage(entry) for entry in _typed(data, "stages", list) or []),
             slices=_texts(data, "slices"),
+            tools=_tools(_typed(data, "tools", dict) or {}),
+            codes=tuple(_code(entry) for entry in _typed(data, "codes", list) or []),
             path=str(path),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -339,3 +344,27 @@ def _stage(entry: Any) -> Stage:
         raise TypeError("a stage needs a name and a field")
     present = _typed(entry, "present", bool)
     return Stage(name, field, entry.get("equals"), _number(entry, "at_least"), present)
+
+
+def _tools(data: Mapping[str, Any]) -> dict[str, str]:
+    for name, does in data.items():
+        if does not in _DOES:
+            raise TypeError(f"the tool {name} must be one of {', '.join(_DOES)}")
+    return dict(data)
+
+
+def _code(entry: Any) -> Code:
+    if not isinstance(entry, Mapping):
+        raise TypeError("a code must be a table")
+    unknown = set(entry) - {"field", "equals", "cause", "mode"}
+    if unknown:
+        raise TypeError(f"a code has no key {sorted(unknown)[0]!r}")
+    field, cause, mode = (_typed(entry, key, str) for key in ("field", "cause", "mode"))
+    equals = entry.get("equals")
+    if not field or not mode or equals is None:
+        raise TypeError("a code needs a field, what it equals, a cause and a mode")
+    if not isinstance(equals, str | bool | int | float):
+        raise TypeError("equals of a code must be a text, a number, true or false")
+    if cause not in _CAUSES:
+        raise TypeError(f"the cause of a code must be one of {', '.join(_CAUSES)}")
+    return Code(field, equals, cause, mode)

@@ -12,9 +12,11 @@ from blade.measure import (
     health,
     identity,
     majority,
+    meanings,
     outcomes,
     scoring,
     slices,
+    soundness,
     tasks,
 )
 from blade.measure.health import Quote
@@ -31,9 +33,11 @@ MEASURES: dict[str, ModuleType] = {
     "effort": effort,  # measures(rollouts, scoring) -> Iterator[Measure]
     "tasks": tasks,  # task_results(rollouts, coverage, scoring); buckets(rollouts, scoring)
     "health": health,  # health(rollouts, coverage, scoring, quote) -> Iterator[Health]
+    "soundness": soundness,  # observe(task) -> Sounding; items(runs) -> Sound; flags(...) -> Sound
     "identity": identity,  # findings(rollouts, quote) -> Iterator[Finding]
     "funnel": funnel,  # funnel(rollouts, coverage, scoring, benchmark) -> Funnel
     "slices": slices,  # slices(rollouts, scoring, benchmark) -> Iterator[Slice]; gaps(...)
     "compared": compared,  # compared(run, reported, rollouts, coverage, scoring) -> Iterator[Compared]
+    "meanings": meanings,  # meanings(rollouts, scoring, benchmark); restating(...); row_codes(...)
     "draft": draft,  # draft(rollouts, scoring) -> Draft of a blade.toml
 }

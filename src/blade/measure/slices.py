@@ -54,6 +54,22 @@ def slices(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterat
         yield from _slices_of(name, groups, rollouts.run, scoring)
 
 
+def by_row(
+    rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark
+) -> dict[str, tuple[Ints, tuple[str, ...]]]:
+    """Each field that describes tasks as a code for every counted row (-1: none), and its labels."""
+    found: dict[str, tuple[Ints, tuple[str, ...]]] = {}
+    seen: set[bytes] = set()
+    for name in (benchmark.slices or _candidates(rollouts)) if scoring.n.size else ():
+        column = rollouts.fields.get(name)
+        groups = None if column is None else _groups(column, scoring)
+        if groups is not None and (benchmark.slices or _describes_tasks(groups, seen)):
+            codes = np.full(scoring.n.size, -1, np.int64)
+            codes[groups.tasks] = groups.value
+            found[name] = np.repeat(codes, scoring.n), groups.labels
+    return found
+
+
 def gaps(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterator[Gap]:
     """The declared slices that could not be made, and why."""
     for name in benchmark.slices:
