@@ -1,0 +1,261 @@
+"""Assign each failed task to a cause, with its grounds, and every lost point to one cause and mode."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from blade import stats
+from blade.attribute.contents import observe
+from blade.attribute.grounds import CONFIDENCE, GRAVE, Known, grounds
+from blade.attribute.runs import run_causes, task_means
+from blade.attribute.tasks import Decision, Row, decide
+from blade.model import (
+    Attribution,
+    Behaviour,
+    Blame,
+    Cause,
+    Evidence,
+    Found,
+    Health,
+    Judged,
+    Located,
+    Loss,
+    Meaning,
+    Measure,
+    Mechanism,
+    Rule,
+    RunCause,
+    Suspicion,
+)
+
+if TYPE_CHECKING:
+    from blade.model import Bools
+
+MAX_STEPS = 3
+# A condition explains a failure if it is something the rollout did or left undone, not how it reads.
+_ACT = re.compile(r"(?:not |never_)?(?:calls|runs|checks|writes|call_failed|repeats|arg|first_call)\(")
+
+__all__ = ["GRAVE", "Attributed", "attribute", "broken_rows", "known_of", "observe"]
+
+
+class Attributed(msgspec.Struct, frozen=True):
+    """What became of every lost point of a run."""
+
+    attributions: tuple[Attribution, ...]
+    losses: tuple[Loss, ...]
+    run_causes: tuple[RunCause, ...]
+    modes: Mapping[int, tuple[Cause, str]]  # position of each row that loses points -> cause and mode
+    steps: Mapping[int, tuple[int | None, tuple[Blame, ...]]]  # of each such row: where it went wrong
+    clean: Measure
+
+
+def broken_rows(judged: Judged, found: Iterable[Found], codes: Mapping[int, Meaning]) -> Bools:
+    """Rows that infrastructure spoiled, whatever their reward: the row itself says so."""
+    positions = {at for at, meaning in codes.items() if meaning.cause is Cause.INFRASTRUCTURE}
+    for one in found:
+        if one.finding.cause is Cause.INFRASTRUCTURE and one.finding.severity >= 3:
+            positions.add(one.position)
+    return np.isin(judged.rows, sorted(positions))
+
+
+def known_of(
+    judged: Judged,
+    found: Iterable[Found],
+    codes: Mapping[int, Meaning],
+    mechanisms: Iterable[Mechanism],
+    behaviours: Iterable[Behaviour],
+    rules: Mapping[str, Rule],
+    suspects: Iterable[Suspicion],
+) -> Known:
+    """The evidence of a run, by row and by task."""
+    by_row: defaultdict[int, list[Found]] = defaultdict(list)
+    for one in found:
+        by_row[one.position].append(one)
+    by_task: defaultdict[str, list[Suspicion]] = defaultdict(list)
+    for suspicion in suspects:
+        by_task[suspicion.task].append(suspicion)
+    places = defaultdict(list)
+    for at in range(judged.rows.size):
+        key = judged.task_keys[int(judged.task[at])], int(judged.repeat[at])
+        places[key].append(int(judged.rows[at]))
+    covered: defaultdict[int, list[Mechanism]] = defaultdict(list)
+    for mechanism in mechanisms:
+        if mechanism.standing == "mechanism" and _ACT.match(mechanism.predicate):
+            for place in mechanism.rollouts:
+                for position in places[place]:
+                    covered[position].append(mechanism)
+    named = {behaviour.detector: behaviour for behaviour in behaviours}
+    return Known(by_row, codes, covered, named, rules, by_task)
+
+
+def attribute(
+    judged: Judged,
+    known: Known,
+    contents: Mapping[int, str],
+    located: Mapping[int, Located],
+    health: Sequence[Health],
+    quote: Callable[[int], tuple[Evidence, ...]],
+) -> Attributed:
+    """One cause per task that loses points; `quote` finds evidence in a row that has none yet."""
+    prior = _prior(judged)
+    attributions: list[Attribution] = []
+    modes: dict[int, tuple[Cause, str]] = {}
+    lost: dict[int, float] = {}
+    steps: dict[int, tuple[int | None, tuple[Blame, ...]]] = {}
+    n_tasks = len(np.unique(judged.task))
+    for code, start, end in _spans(judged):
+        rows = [_row(judged, at, known, contents) for at in range(start, end)]
+        for row in rows:
+            lost[row.position] = row.lost / len(rows) / n_tasks
+        if not any(row.lost > 0 for row in rows):
+            continue
+        decision = decide(rows, _p_never(prior, rows))
+        modes.update(decision.modes)
+        for row in rows:
+            if row.lost > 0:
+                steps[row.position] = blamed(row, decision, _believed(located.get(row.position), known))
+        points = math.fsum(lost[row.position] for row in rows)
+        attributions.append(
+            _attribution(judged.run, judged.task_keys[code], decision, located, steps, quote, points)
+        )
+    grouped: defaultdict[tuple[Cause, str], list[float]] = defaultdict(list)
+    for position, key in modes.items():
+        grouped[key].append(lost[position])
+    losses = [Loss(judged.run, cause, mode, math.fsum(values)) for (cause, mode), values in grouped.items()]
+    losses.sort(key=lambda loss: (-loss.lost, loss.cause, loss.mode))
+
+    def told(position: int) -> tuple[str, tuple[Evidence, ...]]:
+        task = judged.task_keys[int(judged.task[int(np.searchsorted(judged.rows, position))])]
+        cause, mode = modes[position]
+        for ground in grounds(position, task, known):
+            if (ground.cause, ground.mode) == (cause, mode):
+                return ground.text, ground.evidence or quote(position)
+        return mode, quote(position)
+
+    causes = run_causes(judged, modes, lost, health, told)
+    return Attributed(
+        tuple(attributions), tuple(losses), tuple(causes), modes, steps, _clean(judged, attributions)
+    )
+
+
+def _spans(judged: Judged) -> Iterable[tuple[int, int, int]]:
+    task = judged.task
+    if not task.size:
+        return
+    starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]])
+    for start, end in zip(starts, np.r_[starts[1:], task.size], strict=True):
+        yield int(task[start]), int(start), int(end)
+
+
+def _row(judged: Judged, at: int, known: Known, contents: Mapping[int, str]) -> Row:
+    position = int(judged.rows[at])
+    task = judged.task_keys[int(judged.task[at])]
+    lost = 1.0 - float(judged.score[at])
+    return Row(
+        position=position,
+        repeat=int(judged.repeat[at]),
+        passed=bool(judged.passed[at]),
+        lost=max(lost, 0.0),
+        grounds=grounds(position, task, known),
+        content=contents.get(position, ""),
+    )
+
+
+def _prior(judged: Judged) -> stats.BetaPrior | None:
+    n = np.bincount(judged.task, minlength=len(judged.task_keys))
+    c = np.bincount(judged.task, weights=judged.passed, minlength=len(judged.task_keys)).astype(np.int64)
+    return stats.fit_beta_binomial(n[n > 0], c[n > 0]) if judged.judged and n.any() else None
+
+
+def _p_never(prior: stats.BetaPrior | None, rows: Sequence[Row]) -> float | None:
+    """How probable it is that a task practically never passes, given that none of its repeats did."""
+    if prior is None or any(row.passed for row in rows):
+        return None
+    return float(stats.p_bucket([len(rows)], [0], prior)[0])
+
+
+def _believed(place: Located | None, known: Known) -> Located | None:
+    """The candidates without those that rest on a behaviour as common among passes: no cause, no step."""
+    if place is None:
+        return None
+    style = {name for name, one in known.behaviours.items() if one.standing == "style"}
+    kept = tuple(one for one in place.steps if one.reason.partition(":")[0] not in style)
+    if len(kept) == len(place.steps):
+        return place
+    first = kept[0].step if kept and place.step is not None else None
+    return replace(place, steps=kept, step=place.step if any(b.step == place.step for b in kept) else first)
+
+
+def blamed(row: Row, decision: Decision, place: Located | None) -> tuple[int | None, tuple[Blame, ...]]:
+    """Where a row went wrong: at the step that shows its mode, else where the localisers agree."""
+    cause, mode = decision.modes[row.position]
+    shown = [g for g in row.grounds if (g.mode, g.step is not None) == (mode, True)]
+    others = place.steps if place is not None else ()
+    if not shown:
+        abstains = place is None or cause in (Cause.INFRASTRUCTURE, Cause.DATA_ARTIFACT)
+        return (None if abstains or place is None else place.step), others
+    # the localisers name the call where a finding cites its result
+    own = next((one.step for one in others if one.reason.startswith(f"{mode}:")), shown[0].step)
+    first = Blame(own or 0, CONFIDENCE[shown[0].kind], f"{mode}: {shown[0].text}")
+    rest = [
+        Blame(one.step, round(one.weight * (1 - first.weight), 3), one.reason)
+        for one in others
+        if one.step != first.step
+    ]
+    return first.step, (first, *rest)[:MAX_STEPS]
+
+
+def _attribution(
+    run: str,
+    task: str,
+    decision: Decision,
+    located: Mapping[int, Located],
+    steps: Mapping[int, tuple[int | None, tuple[Blame, ...]]],
+    quote: Callable[[int], tuple[Evidence, ...]],
+    points: float,
+) -> Attribution:
+    row, ground = decision.row, decision.ground
+    evidence = ground.evidence if ground is not None else ()
+    step, ranked = steps[row.position] if row is not None else (None, ())
+    if not evidence and row is not None:
+        place = located.get(row.position)
+        evidence = (place.evidence if place is not None else ()) or quote(row.position)
+    return Attribution(
+        id=f"cause:{task}",
+        run=run,
+        task=task,
+        cause=decision.cause,
+        confidence=round(decision.confidence, 3),
+        mode=decision.mode,
+        mechanism=decision.text,
+        repeat=row.repeat if row is not None else None,
+        step=step,
+        steps=ranked,
+        grounds=decision.grounds,
+        against=decision.against,
+        evidence=evidence,
+        lost=points,
+    )
+
+
+def _clean(judged: Judged, attributions: Sequence[Attribution]) -> Measure:
+    """The score without rows that infrastructure spoiled and without tasks that are broken themselves."""
+    out = {a.task for a in attributions if a.cause in (Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)}
+    codes = [code for code, key in enumerate(judged.task_keys) if key in out]
+    means = task_means(judged, ~judged.broken & ~np.isin(judged.task, codes))
+    if not means.size:
+        return Measure(judged.run, "clean_pass_at_1", None, 0, method="no row is left")
+    interval = stats.mean_interval(means)
+    if interval is None:
+        return Measure(judged.run, "clean_pass_at_1", float(means.mean()), means.size, method="no interval")
+    return Measure(
+        judged.run, "clean_pass_at_1", float(means.mean()), means.size, "tasks", None, None, *interval
+    )

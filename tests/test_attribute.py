@@ -1,0 +1,262 @@
+"""One root cause per failed task: data, infrastructure, task, then the model; every lost point booked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blade import attribute
+from blade.attribute.grounds import Ground
+from blade.attribute.tasks import Row, decide
+from blade.model import (
+    Behaviour,
+    Cause,
+    Confidence,
+    Evidence,
+    Finding,
+    Found,
+    Health,
+    Judged,
+    Level,
+    Meaning,
+    Mechanism,
+    Rule,
+    Suspicion,
+)
+
+QUOTE = (Evidence("run", "0", 0, step=1, quote="it"),)
+
+
+def ground(name: str = "loop", cause: Cause = Cause.BEHAVIOUR, weight: float = 0.7, **changed: Any) -> Ground:
+    usual = {"kind": "cause", "procedural": cause is Cause.BEHAVIOUR, "detail": ""}
+    told = {**usual, **changed}
+    return Ground(
+        name, cause, name, told["kind"], weight, f"{name} happened", 1, QUOTE, told["procedural"], ""
+    )
+
+
+def row(repeat: int, passed: bool, *grounds: Ground, content: str = "") -> Row:
+    return Row(repeat, repeat, passed, 0.0 if passed else 1.0, list(grounds), content)
+
+
+def test_a_procedural_behaviour_that_passes_lack_is_behaviour() -> None:
+    told = decide([row(0, False, ground()), row(1, False, ground()), row(2, True)], None)
+    assert (told.cause, told.mode) == (Cause.BEHAVIOUR, "loop")
+    assert told.confidence >= 0.8
+    assert "2 of 2 failing repeats" in told.grounds[0]
+
+
+def test_a_behaviour_as_common_among_passes_explains_nothing() -> None:
+    told = decide([row(0, False, ground()), row(1, True, ground()), row(2, True)], None)
+    assert (told.cause, told.mode) == (Cause.UNRELIABLE_KNOWLEDGE, "varies between repeats")
+
+
+def test_content_is_unreliable_where_repeats_pass_and_a_gap_where_none_does() -> None:
+    wrong = ground("wrong_arg_field", Cause.KNOWLEDGE_GAP)
+    assert decide([row(0, False, wrong), row(1, True)], None).cause is Cause.UNRELIABLE_KNOWLEDGE
+    assert decide([row(0, False, wrong), row(1, False, wrong)], 0.8).cause is Cause.KNOWLEDGE_GAP
+
+
+def test_infrastructure_comes_before_the_model() -> None:
+    outage = ground("infra_error", Cause.INFRASTRUCTURE, 0.9, kind="row says so")
+    told = decide([row(0, False, outage, ground()), row(1, False, outage), row(2, False, ground())], 0.8)
+    assert (told.cause, told.mode) == (Cause.INFRASTRUCTURE, "infra_error")
+    assert told.modes == {
+        0: (Cause.INFRASTRUCTURE, "infra_error"),
+        1: (Cause.INFRASTRUCTURE, "infra_error"),
+        2: (Cause.BEHAVIOUR, "loop"),
+    }
+
+
+def test_one_row_of_infrastructure_among_many_failures_is_not_the_tasks_cause() -> None:
+    outage = ground("infra_error", Cause.INFRASTRUCTURE, 0.9, kind="row says so")
+    rows = [row(0, False, outage), *(row(n, False, ground()) for n in range(1, 4))]
+    told = decide(rows, 0.8)
+    assert told.cause is Cause.BEHAVIOUR
+    assert told.modes[0] == (Cause.INFRASTRUCTURE, "infra_error")
+
+
+def test_the_same_wrong_result_every_time_is_a_knowledge_gap() -> None:
+    told = decide([row(n, False, content="answer 7") for n in range(3)], 0.7)
+    assert (told.cause, told.mode) == (Cause.KNOWLEDGE_GAP, "same wrong result")
+
+
+def test_different_wrong_results_are_left_open_when_few_repeats_cannot_tell() -> None:
+    rows = [row(n, False, content=f"answer {n}") for n in range(3)]
+    assert decide(rows, 0.9).cause is Cause.KNOWLEDGE_GAP
+    assert decide(rows, 0.3).cause is Cause.UNRELIABLE_KNOWLEDGE
+    assert decide(rows, None).cause is Cause.UNDETERMINED
+
+
+def test_one_failing_repeat_without_a_finding_is_undetermined() -> None:
+    told = decide([row(0, False, content="answer 7")], 0.4)
+    assert told.cause is Cause.UNDETERMINED
+    assert told.confidence < 0.5
+
+
+# ---- the whole stage ---------------------------------------------------------------------------
+
+RULES = {
+    name: Rule(name, "B00", "rule", cause, "", cause is Cause.BEHAVIOUR, (), "prompt", "Fix {detail}")
+    for name, cause in (("loop", Cause.BEHAVIOUR), ("infra_error", Cause.INFRASTRUCTURE))
+}
+
+
+def judged_of(outcomes: Sequence[Sequence[float]]) -> Judged:
+    task = np.concatenate([np.full(len(repeats), code) for code, repeats in enumerate(outcomes)]).astype(int)
+    score = np.array([value for repeats in outcomes for value in repeats], float)
+    repeat = np.concatenate([np.arange(len(repeats)) for repeats in outcomes])
+    keys = tuple(str(code) for code in range(len(outcomes)))
+    broken = np.zeros(score.size, bool)
+    return Judged("run", keys, np.arange(score.size), task, repeat, score >= 1, score, True, broken)
+
+
+def found(judged: Judged, position: int, detector: str, severity: int = 3) -> Found:
+    task, repeat = str(judged.task[position]), int(judged.repeat[position])
+    quote = (Evidence("run", task, repeat, step=0, quote="it"),)
+    finding = Finding(
+        f"{detector}:{position}", "run", detector, task, repeat, f"{detector} seen", severity,
+        Confidence.PROVED, quote, RULES[detector].cause,
+    )  # fmt: skip
+    return Found(finding, "the_tool", position)
+
+
+def behaviour(detector: str, standing: str = "cause") -> Behaviour:
+    return Behaviour("run", detector, 3, 3, 3, 5, 0, 5, 9.0, 2.0, 40.0, 0.01, 0.02, standing)
+
+
+def quote_row(position: int) -> tuple[Evidence, ...]:
+    return (Evidence("run", "0", 0, field="reward", quote="0"),)
+
+
+def attributed(
+    judged: Judged,
+    hits: Sequence[Found],
+    standing: str = "cause",
+    health: Sequence[Health] = (),
+    **known: Any,
+) -> attribute.Attributed:
+    codes = known.get("codes", {})
+    broken = attribute.broken_rows(judged, hits, codes)
+    held = attribute.known_of(
+        judged, hits, codes, known.get("mechanisms", ()), [behaviour(name, standing) for name in RULES], RULES,
+        known.get("suspects", ()),
+    )  # fmt: skip
+    from msgspec.structs import replace
+
+    return attribute.attribute(
+        replace(judged, broken=broken), held, known.get("contents", {}), {}, health, quote_row
+    )
+
+
+def test_losses_add_up_and_are_apart_by_cause() -> None:
+    judged = judged_of([[0, 1], [0, 0], [1, 1]])
+    told = attributed(
+        judged, [found(judged, 0, "loop"), found(judged, 2, "infra_error"), found(judged, 3, "infra_error")]
+    )
+    assert {(loss.cause, loss.mode): round(loss.lost, 6) for loss in told.losses} == {
+        (Cause.INFRASTRUCTURE, "infra_error"): round(1 / 3, 6),
+        (Cause.BEHAVIOUR, "loop"): round(1 / 6, 6),
+    }
+    assert [one.cause for one in told.attributions] == [Cause.BEHAVIOUR, Cause.INFRASTRUCTURE]
+    assert all(one.evidence for one in told.attributions)
+
+
+def test_a_style_note_is_no_cause() -> None:
+    judged = judged_of([[0, 1]])
+    told = attributed(judged, [found(judged, 0, "loop")], standing="style")
+    assert told.attributions[0].mode == "varies between repeats"
+
+
+def test_infrastructure_in_many_rows_is_a_cause_of_the_run_with_the_score_without_it() -> None:
+    judged = judged_of([[0, 1], [0, 0], [1, 1]])
+    told = attributed(judged, [found(judged, at, "infra_error") for at in (0, 2, 3)])
+    cause = told.run_causes[0]
+    assert (cause.cause, cause.n_rollouts, cause.score_without, cause.n_without) == (
+        Cause.INFRASTRUCTURE,
+        3,
+        1.0,
+        2,
+    )
+    assert cause.lost == pytest.approx(0.5)
+    assert told.clean.value == 1.0
+    assert told.clean.n == 2
+
+
+def test_nothing_left_is_null_with_no_tasks() -> None:
+    judged = judged_of([[0, 0], [0, 0]])
+    told = attributed(judged, [found(judged, at, "infra_error") for at in range(4)])
+    assert (told.run_causes[0].score_without, told.run_causes[0].n_without) == (None, 0)
+    assert (told.clean.value, told.clean.n) == (None, 0)
+
+
+def test_a_passing_row_that_infrastructure_spoiled_is_not_in_the_clean_score() -> None:
+    judged = judged_of([[0, 1], [1, 1]])
+    told = attributed(judged, [found(judged, 1, "infra_error")])
+    assert told.clean.value == pytest.approx(0.5)
+
+
+def test_a_suspect_task_is_its_own_cause_and_leaves_the_clean_score() -> None:
+    judged = judged_of([[0, 0], [1, 1]])
+    against = Suspicion("0", "gold_rejected", 3, Cause.TASK_OR_VERIFIER, "the gold answer scores 0", QUOTE)
+    told = attributed(judged, [], suspects=[against])
+    assert (told.attributions[0].cause, told.attributions[0].mode) == (
+        Cause.TASK_OR_VERIFIER,
+        "gold_rejected",
+    )
+    assert told.clean.value == 1.0
+    few = Suspicion("0", "review", 1, Cause.TASK_OR_VERIFIER, "odd", QUOTE)
+    assert attributed(judged, [], suspects=[few]).attributions[0].cause is not Cause.TASK_OR_VERIFIER
+
+
+def test_a_known_code_of_the_verifier_is_a_cause() -> None:
+    judged = judged_of([[0, 1]])
+    meaning = Meaning("run", "exit_code", "137", Cause.INFRASTRUCTURE, "killed for memory", "known", 1, 0, 1)
+    told = attributed(judged, [], codes={0: meaning})
+    assert (told.attributions[0].cause, told.attributions[0].mode) == (
+        Cause.INFRASTRUCTURE,
+        "killed for memory",
+    )
+
+
+def test_a_mechanism_covers_rows_that_no_detector_explains() -> None:
+    judged = judged_of([[0, 1], [0, 1]])
+    mechanism = Mechanism(
+        "m1", "run", "never looks", "never_calls(look)", 2, 0.0, 2, 1.0, 0.2, 1.0, 0.01, 0.02, True, "", "mechanism",
+        1.0, "look", (("0", 0), ("1", 0)), QUOTE,
+    )  # fmt: skip
+    told = attributed(judged, [], mechanisms=[mechanism])
+    assert {loss.mode for loss in told.losses} == {"never_calls(look)"}
+    assert told.attributions[0].cause is Cause.UNRELIABLE_KNOWLEDGE
+
+
+def test_flags_that_distort_without_losing_are_causes_of_the_run() -> None:
+    judged = judged_of([[1, 1], [1, 0]])
+    flag = Health("run", "misaligned_tasks", Level.PROBLEM, "rows hang on the wrong tasks", 0.5, 4)
+    told = attributed(judged, [], health=[flag])
+    assert [(one.cause, one.mode, one.lost) for one in told.run_causes] == [
+        (Cause.DATA_ARTIFACT, "misaligned_tasks", 0.0)
+    ]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=1, max_size=5), min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 39), st.sampled_from(sorted(RULES)), st.integers(1, 3)), max_size=20),
+)
+def test_every_lost_point_is_booked_exactly_once(
+    outcomes: list[list[float]], hits: list[tuple[int, str, int]]
+) -> None:
+    judged = judged_of(outcomes)
+    seen = [found(judged, at, name, severity) for at, name, severity in hits if at < judged.rows.size]
+    told = attributed(judged, seen)
+    score = float(np.mean([np.mean(repeats) for repeats in outcomes]))
+    assert sum(loss.lost for loss in told.losses) == pytest.approx(1 - score, abs=1e-9)
+    assert sum(one.lost for one in told.attributions) == pytest.approx(1 - score, abs=1e-9)
+    assert {one.task for one in told.attributions} == {
+        str(code) for code, repeats in enumerate(outcomes) if min(repeats) < 1
+    }
