@@ -1,0 +1,99 @@
+"""Turn a cause and mode into a concrete action: what to change, of which kind, at what effort."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from blade.model import Cause, Mechanism, Rule
+
+# Kind of intervention -> effort class, and what a class costs relative to a changed setting.
+EFFORT = {
+    "infrastructure": "config",
+    "prompt": "prompt",
+    "harness": "harness",
+    "verifier": "verifier",
+    "data": "data",
+    "training": "training",
+}
+COST = {"config": 1.0, "prompt": 1.0, "harness": 2.0, "verifier": 3.0, "data": 5.0, "training": 8.0}
+CANNOT_PASS = "a row with it cannot pass, so this is an upper bound"
+PERFECT = "an upper bound: it takes a choice that is always right"
+MAX_NAMED = 3
+
+
+class Action(msgspec.Struct, frozen=True):
+    kind: str
+    text: str
+    bound: str = ""  # why the gain is an upper bound, if it is one
+
+
+def of_rule(rule: Rule, details: Sequence[str], cause: Cause) -> Action:
+    """What a behaviour asks for, naming the tools or fields it was seen at."""
+    named = _named(details)
+    text = rule.remedy
+    for place in ("`{tool}`", "`{detail}`", "{tool}", "{detail}"):
+        text = text.replace(place, named)
+    kind = rule.kind
+    if cause is Cause.INFRASTRUCTURE:
+        kind = "infrastructure"
+    elif cause is Cause.TASK_OR_VERIFIER and kind not in ("harness", "verifier"):
+        kind = "verifier"
+    return Action(kind, text, CANNOT_PASS if rule.terminal else "")
+
+
+def of_mechanism(mechanism: Mechanism) -> Action:
+    """What a condition found in the rows asks for."""
+    what = mechanism.actionable
+    if mechanism.predicate.startswith(("never_calls", "not calls", "never")):
+        text = (
+            f"Make `{what}` part of the workflow (a rule in the instructions, or a check that refuses the "
+            f"final call without it): {mechanism.text}"
+        )
+        return Action("harness", text)
+    return Action("prompt", f"Address `{what}`: {mechanism.text}")
+
+
+def of_meaning(field: str, value: str, mode: str, cause: Cause) -> Action:
+    """What a code of the verifier asks for."""
+    told = f"rows with `{field}` = {value} ({mode})"
+    if cause is Cause.INFRASTRUCTURE:
+        return Action("infrastructure", f"Run the {told} again and keep them out of the score until then")
+    if cause is Cause.TASK_OR_VERIFIER:
+        return Action("verifier", f"Repair the verifier for {told}, then verify the stored rollouts again")
+    if cause is Cause.DATA_ARTIFACT:
+        return Action("data", f"Repair the data of {told}")
+    return Action(
+        "prompt", f"State the required output in the instructions and check it before the end: {told}"
+    )
+
+
+def of_flag(flag: str, text: str, cause: Cause) -> Action:
+    """What hard evidence against tasks asks for."""
+    if cause is Cause.DATA_ARTIFACT:
+        return Action("data", f"Repair the task data ({flag.replace('_', ' ')}): {text}")
+    return Action("verifier", f"Repair the verifier or the tasks ({flag.replace('_', ' ')}): {text}")
+
+
+def of_result(mode: str, tasks: Sequence[str]) -> Action | None:
+    """What tasks ask for that show no behaviour to change; None where nobody can say."""
+    named = ", ".join(f"`{task}`" for task in tasks[:MAX_NAMED])
+    more = f" and {len(tasks) - MAX_NAMED} more" if len(tasks) > MAX_NAMED else ""
+    if mode == "same wrong result":
+        text = f"Give the model what it lacks on tasks {named}{more} (training data, or a reference to read)"
+        return Action("training", f"{text}: every repeat ends in the same wrong result")
+    if mode == "different wrong results":
+        return Action("training", f"Train on tasks like {named}{more}: each repeat fails in another way")
+    if mode == "varies between repeats":
+        text = f"Sample several answers and choose among them (vote or verify) on tasks like {named}{more}"
+        return Action("harness", f"{text}: the model can solve them and does not do so every time", PERFECT)
+    return None
+
+
+def _named(details: Sequence[str]) -> str:
+    """The commonest details, as code."""
+    counted = Counter(detail for detail in details if detail)
+    first = sorted(counted, key=lambda detail: (-counted[detail], detail))[:MAX_NAMED]
+    return ", ".join(f"`{detail}`" for detail in first) or "the tool concerned"
