@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from blade import pipeline
-from blade.model import Report
+from blade.model import Cause, Mechanism, Report
+from tests.quotations import (
+    Rows,
+    assert_evidence_resolves,
+    assert_losses_add_up,
+    assert_nothing_broke,
+    assert_steps_exist,
+)
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+THREE_RUNS = DATA / "tau_retail" / "gemini-2.0-flash_tool-calling_3runs.jsonl.gz"
+TELECOM = DATA / "tau2_sft_telecom" / "gpt-4.1.jsonl.gz"
 pytestmark = [
     pytest.mark.corpus,
     pytest.mark.skipif(not DATA.is_dir(), reason="no corpus beside the project"),
@@ -31,15 +42,26 @@ def table() -> list[tuple[str, ...]]:
     ]
 
 
+@cache
+def loaded_of(path: Path) -> list[pipeline.Loaded]:
+    return pipeline.load([str(path)], Silent())
+
+
+@cache
 def report_of(path: Path) -> Report:
-    return pipeline.diagnose(pipeline.load([str(path)], Silent()), "test")
+    return pipeline.diagnose(loaded_of(path), "test")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Files are indexed once, in a folder of the module's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.mark.parametrize("row", table(), ids=lambda row: row[0])
-def test_counts_equal_the_published_table(
-    row: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path))
+def test_counts_equal_the_published_table(row: tuple[str, ...]) -> None:
     file, rows, tasks, repeats, micro, macro, solved, buckets, _ = row
     report = report_of(DATA / file)
     run = report.runs[0]
@@ -61,21 +83,94 @@ def test_no_identity_finding_on_sound_files(
     row: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path))
-    assert report_of(DATA / row[0]).findings == ()
+    found = report_of(DATA / row[0]).findings
+    assert [finding for finding in found if finding.detector == "task-identity"] == []
 
 
-def test_published_pass_hat_k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path))
+def test_published_pass_hat_k() -> None:
     report = report_of(DATA / "tau_airline" / "gpt-4o.jsonl.gz")
     found = {measure.k: measure.value for measure in report.measures if measure.name == "pass_hat_k"}
     assert [round(found[k], 3) for k in (1, 2, 3, 4)] == [0.420, 0.273, 0.220, 0.200]
 
 
-def test_error_rows_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path))
-    report = report_of(DATA / "tau_retail" / "gemini-2.0-flash_tool-calling_3runs.jsonl.gz")
+def test_error_rows_are_told_apart() -> None:
+    report = report_of(THREE_RUNS)
     run = report.runs[0]
     assert (run.coverage.expected, run.coverage.scored, run.coverage.lost) == (345, 336, 9)
     errored = [flag for flag in report.health if flag.flag.startswith("error")]
     assert [(round(flag.value * flag.n), flag.n) for flag in errored] == [(49, 336)]
     assert "37.4% over 115 tasks (287 rows)" in errored[0].text
+
+
+# -- what the traces say --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", table(), ids=lambda row: row[0])
+def test_every_point_is_booked_and_every_quotation_stands_in_its_row(row: tuple[str, ...]) -> None:
+    path = DATA / row[0]
+    report, rows = report_of(path), Rows(loaded_of(path))
+    assert_nothing_broke(report)
+    assert_losses_add_up(report)
+    assert assert_evidence_resolves(report, rows) > 0
+    assert_steps_exist(report, rows)
+
+
+# What is wrong with these files is known; all others are sound.
+PROBLEMS = {
+    "gemini-2.0-flash_tool-calling_3runs": {"errored_scored_zero"},
+    "gpt-4.1-mini_run0036a836": {"empty_outputs"},
+}
+
+
+@pytest.mark.parametrize("row", table(), ids=lambda row: row[0])
+def test_sound_files_raise_no_problem(row: tuple[str, ...]) -> None:
+    report = report_of(DATA / row[0])
+    problems = {flag.flag for flag in report.health if flag.level == "problem"}
+    assert problems == PROBLEMS.get(report.runs[0].name, set())
+
+
+def test_empty_responses_throughout_are_the_cause_of_the_run() -> None:
+    report = report_of(DATA / "vf_gsm8k" / "gpt-4.1-mini_run0036a836.jsonl.gz")
+    first = report.run_causes[0]
+    assert (first.cause, first.n_rollouts) == (Cause.INFRASTRUCTURE, 150)
+    assert (first.score_without, first.n_without) == (None, 0)
+    assert {loss.cause for loss in report.losses} == {Cause.INFRASTRUCTURE}
+    (clean,) = [measure for measure in report.measures if measure.name == "clean_pass_at_1"]
+    assert (clean.value, clean.n) == (None, 0)
+
+
+def test_provider_errors_are_losses_to_infrastructure() -> None:
+    report = report_of(THREE_RUNS)
+    run = report.runs[0]
+    assert run.coverage.lost == 9
+    (cause,) = [one for one in report.run_causes if one.cause is Cause.INFRASTRUCTURE]
+    assert cause.n_rollouts == 49
+    assert cause.lost > 0
+    assert cause.lost == pytest.approx(
+        sum(loss.lost for loss in report.losses if loss.cause is Cause.INFRASTRUCTURE)
+    )
+    assert f"{run.score:.6f}" == "0.310145"
+    assert (f"{cause.score_without:.6f}", cause.n_without) == ("0.373913", 115)
+    (clean,) = [measure for measure in report.measures if measure.name == "clean_pass_at_1"]
+    assert (f"{clean.value:.6f}", clean.n) == ("0.373913", 115)
+
+
+def test_a_large_difference_stands_among_the_first_mechanisms() -> None:
+    found = report_of(THREE_RUNS).mechanisms[:3]
+
+    def is_large(one: Mechanism) -> bool:
+        counts = one.n_with, one.n_without
+        return one.pass_without - one.pass_with >= 0.30 and sum(counts) >= 159 and min(counts) >= 50
+
+    assert [one for one in found if one.standing == "mechanism" and is_large(one)], found
+
+
+def test_few_rows_give_leads_and_not_mechanisms() -> None:
+    found = report_of(TELECOM).mechanisms
+    assert len(found) >= 3
+    for one in found:
+        assert one.n_with + one.n_without <= 40
+        assert one.p is not None
+        assert one.p_adjusted is not None
+        assert one.p <= one.p_adjusted
+        assert (one.standing == "lead") == (one.p_adjusted > 0.05)

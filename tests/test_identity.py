@@ -23,7 +23,11 @@ def ask(text: str) -> dict[str, Any]:
 def make_task_row(task: int, repeat: int, number: int | None = None, **changed: Any) -> Row:
     """A row whose content is that of task `number`, whatever its index."""
     n = task if number is None else number
-    told = {"question": f"question {n}", "responses_create_params": ask(f"question {n}"), "expected_answer": f"answer {n}"}
+    told = {
+        "question": f"question {n}",
+        "responses_create_params": ask(f"question {n}"),
+        "expected_answer": f"answer {n}",
+    }
     return make_row(task, repeat, float((n + repeat) % 2), **{**told, **changed})
 
 
@@ -34,10 +38,11 @@ def identity(diagnosed: Blade) -> Findings:
     def found(path: Path) -> list[dict[str, Any]]:
         said: Said = diagnosed(f"x={path}")
         told = [finding for finding in said.report["findings"] if finding["detector"] == "task-identity"]
-        assert said.report["findings"] == told
         for finding in told:
             assert finding["evidence"]
-            assert all(entry["quote"] and entry["field"] and entry["step"] is None for entry in finding["evidence"])
+            assert all(
+                entry["quote"] and entry["field"] and entry["step"] is None for entry in finding["evidence"]
+            )
         return told
 
     return found
@@ -49,7 +54,9 @@ def identity(diagnosed: Blade) -> Findings:
 @pytest.mark.parametrize("sidecars", [True, False])
 @pytest.mark.parametrize("count", [1, 3])
 def test_two_tasks_under_one_index(tmp_path: Path, identity: Findings, sidecars: bool, count: int) -> None:
-    planted = write_run(tmp_path, n_tasks=20 * count, faults=[f"two_tasks_one_index:{count}"], sidecars=sidecars)
+    planted = write_run(
+        tmp_path, n_tasks=20 * count, faults=[f"two_tasks_one_index:{count}"], sidecars=sidecars
+    )
     found = identity(planted.path)
     assert {finding["task"] for finding in found} == {str(place["task"]) for place in planted.faults}
     assert all("covers 2 different tasks" in finding["summary"] for finding in found)
@@ -73,7 +80,10 @@ def test_findings_are_data_artifacts(tmp_path: Path, loaded: Callable[..., Any])
 
     planted = write_run(tmp_path, faults=["two_tasks_one_index", "one_task_two_indices"])
     report = pipeline.diagnose(loaded(planted.path), "test")
-    assert [finding.cause.value for finding in report.findings] == ["DA", "DA"]
+    assert [finding.cause.value for finding in report.findings if finding.detector == "task-identity"] == [
+        "DA",
+        "DA",
+    ]
 
 
 def test_counts_do_not_change_with_a_finding(tmp_path: Path, diagnosed: Blade) -> None:
@@ -82,7 +92,10 @@ def test_counts_do_not_change_with_a_finding(tmp_path: Path, diagnosed: Blade) -
     assert (run["n_tasks"], run["n_rollouts"]) == (20, 80)
 
 
-@pytest.mark.parametrize("fault", ["simulated_user_opening", "sparse_indices", "missing_repeat_index", "two_agents", "duplicate_differing"])
+@pytest.mark.parametrize(
+    "fault",
+    ["simulated_user_opening", "sparse_indices", "missing_repeat_index", "two_agents", "duplicate_differing"],
+)
 @pytest.mark.parametrize("repeats", [1, 2, 4])
 def test_planted_near_misses(tmp_path: Path, identity: Findings, fault: str, repeats: int) -> None:
     assert identity(write_run(tmp_path, repeats=repeats, faults=[fault]).path) == []
@@ -97,7 +110,9 @@ def test_sound_runs(tmp_path: Path, identity: Findings) -> None:
 
 
 @pytest.mark.parametrize("fields", [{}, {"expected_answer": DROP}, {"question": DROP}])
-def test_two_data_sets_under_the_same_indices(tmp_path: Path, identity: Findings, fields: dict[str, Any]) -> None:
+def test_two_data_sets_under_the_same_indices(
+    tmp_path: Path, identity: Findings, fields: dict[str, Any]
+) -> None:
     """Every index covers two tasks, so no field holds still within any."""
     rows = [make_task_row(n, at, n + 100 * (at // 2), **fields) for n in range(10) for at in range(4)]
     found = identity(make_run(tmp_path, rows))
@@ -113,20 +128,30 @@ def test_many_findings_are_counted(tmp_path: Path, identity: Findings) -> None:
 
 
 def test_one_index_of_two_tasks_without_ids(tmp_path: Path, identity: Findings) -> None:
-    rows = [make_task_row(n, at, 99 if (n, at) in ((7, 2), (7, 3)) else n) for n in range(30) for at in range(4)]
+    rows = [
+        make_task_row(n, at, 99 if (n, at) in ((7, 2), (7, 3)) else n) for n in range(30) for at in range(4)
+    ]
     (finding,) = identity(make_run(tmp_path, rows))
     assert finding["task"] == "7"
 
 
 def test_one_index_of_two_prompts_where_nothing_else_is_known(tmp_path: Path, identity: Findings) -> None:
-    rows = [make_row(n, at, question=DROP, responses_create_params=ask(f"q {99 if (n, at) == (7, 3) else n}")) for n in range(30) for at in range(4)]
+    rows = [
+        make_row(n, at, question=DROP, responses_create_params=ask(f"q {99 if (n, at) == (7, 3) else n}"))
+        for n in range(30)
+        for at in range(4)
+    ]
     (finding,) = identity(make_run(tmp_path, rows))
     assert (finding["task"], finding["confidence"]) == ("7", "suspected")
 
 
-@pytest.mark.parametrize("fields", [{}, {"expected_answer": DROP}, {"expected_answer": DROP, "question": DROP}])
+@pytest.mark.parametrize(
+    "fields", [{}, {"expected_answer": DROP}, {"expected_answer": DROP, "question": DROP}]
+)
 @pytest.mark.parametrize("lost", [0, 3])
-def test_repeats_numbered_as_tasks(tmp_path: Path, identity: Findings, fields: dict[str, Any], lost: int) -> None:
+def test_repeats_numbered_as_tasks(
+    tmp_path: Path, identity: Findings, fields: dict[str, Any], lost: int
+) -> None:
     rows = [make_task_row(4 * n + at, 0, n, **fields) for n in range(20) for at in range(4)]
     found = identity(make_run(tmp_path, rows[lost:]))
     assert len(found) == (19 if lost else 20)
@@ -134,7 +159,11 @@ def test_repeats_numbered_as_tasks(tmp_path: Path, identity: Findings, fields: d
 
 
 def test_repeats_numbered_as_tasks_by_id(tmp_path: Path, identity: Findings) -> None:
-    rows = [make_task_row(4 * n + at, 0, n, task_id=f"t{n}", responses_create_params=ask(f"{n} {at}")) for n in range(20) for at in range(4)]
+    rows = [
+        make_task_row(4 * n + at, 0, n, task_id=f"t{n}", responses_create_params=ask(f"{n} {at}"))
+        for n in range(20)
+        for at in range(4)
+    ]
     found = identity(make_run(tmp_path, rows))
     assert len(found) == 20
     assert found[0]["evidence"][0]["field"] == "task_id"
@@ -156,13 +185,21 @@ def silent(folder: Path, identity: Findings, rows: list[Row], inputs: bool = Fal
 
 
 def test_simulated_user_without_ids(tmp_path: Path, identity: Findings) -> None:
-    rows = [make_task_row(n, at, responses_create_params=ask(f"opening {n} {at}")) for n in range(20) for at in range(4)]
+    rows = [
+        make_task_row(n, at, responses_create_params=ask(f"opening {n} {at}"))
+        for n in range(20)
+        for at in range(4)
+    ]
     silent(tmp_path, identity, rows, inputs=True)
 
 
 def test_simulated_user_who_sometimes_says_the_same(tmp_path: Path, identity: Findings) -> None:
     rng = random.Random(0)
-    rows = [make_task_row(n, at, responses_create_params=ask(f"opening {n} {rng.randrange(2)}")) for n in range(20) for at in range(8)]
+    rows = [
+        make_task_row(n, at, responses_create_params=ask(f"opening {n} {rng.randrange(2)}"))
+        for n in range(20)
+        for at in range(8)
+    ]
     silent(tmp_path, identity, rows, inputs=True)
 
 
@@ -182,57 +219,95 @@ def test_temperature_zero(tmp_path: Path, identity: Findings) -> None:
     for n in range(40):
         for at in range(4):
             said = f"{n} or so" if (n, at) == (5, 3) else str(n)
-            told = {"extracted_answer": said, "model_output": said, "predicted_label": said, "answer": said, "response": make_response([make_message(said)])}
+            told = {
+                "extracted_answer": said,
+                "model_output": said,
+                "predicted_label": said,
+                "answer": said,
+                "response": make_response([make_message(said)]),
+            }
             rows.append(make_task_row(n, at, **told))
     silent(tmp_path, identity, rows)
 
 
 def test_game_with_one_prompt_for_all_tasks(tmp_path: Path, identity: Findings) -> None:
-    rows = [make_row(n, at, question=DROP, responses_create_params=ask("play")) for n in range(20) for at in range(4)]
+    rows = [
+        make_row(n, at, question=DROP, responses_create_params=ask("play"))
+        for n in range(20)
+        for at in range(4)
+    ]
     silent(tmp_path, identity, rows, inputs=True)
 
 
 @pytest.mark.parametrize("n_levels", [2, 3, 5])
 @pytest.mark.parametrize("repeats", [1, 4])
 def test_game_with_a_few_levels(tmp_path: Path, identity: Findings, n_levels: int, repeats: int) -> None:
-    rows = [make_row(n, at, question=DROP, responses_create_params=ask(f"level {n % n_levels}")) for n in range(30) for at in range(repeats)]
+    rows = [
+        make_row(n, at, question=DROP, responses_create_params=ask(f"level {n % n_levels}"))
+        for n in range(30)
+        for at in range(repeats)
+    ]
     silent(tmp_path, identity, rows, inputs=True)
 
 
 @pytest.mark.parametrize("repeats", [1, 4])
 def test_multiple_choice_with_shared_letters(tmp_path: Path, identity: Findings, repeats: int) -> None:
-    rows = [make_task_row(n, at, expected_answer="ABCD"[n % 4], options=["yes", "no"]) for n in range(40) for at in range(repeats)]
+    rows = [
+        make_task_row(n, at, expected_answer="ABCD"[n % 4], options=["yes", "no"])
+        for n in range(40)
+        for at in range(repeats)
+    ]
     silent(tmp_path, identity, rows, inputs=True)
 
 
 def test_answers_that_coincide(tmp_path: Path, identity: Findings) -> None:
     """Sums have few answers; where the prompt does not tell, that two agree says nothing."""
-    rows = [make_row(n, at, question=DROP, responses_create_params=DROP, expected_answer=n if n != 9 else 4) for n in range(30) for at in range(2)]
+    rows = [
+        make_row(n, at, question=DROP, responses_create_params=DROP, expected_answer=n if n != 9 else 4)
+        for n in range(30)
+        for at in range(2)
+    ]
     silent(tmp_path, identity, rows)
 
 
 @pytest.mark.parametrize("field", ["id", "uuid", "row_id", "sample_id", "example_id"])
 @pytest.mark.parametrize("repeats", [1, 4])
 def test_id_of_the_row(tmp_path: Path, identity: Findings, field: str, repeats: int) -> None:
-    rows = [make_task_row(n, at, **{field: f"{n}-{at}-{hash((n, at)) % 997}"}) for n in range(20) for at in range(repeats)]
+    rows = [
+        make_task_row(n, at, **{field: f"{n}-{at}-{hash((n, at)) % 997}"})
+        for n in range(20)
+        for at in range(repeats)
+    ]
     silent(tmp_path, identity, rows, inputs=True)
 
 
 def test_error_rows_that_do_not_echo_the_task(tmp_path: Path, identity: Findings) -> None:
     gone = {"question": None, "expected_answer": "", "options": None, "responses_create_params": None}
-    rows = [make_task_row(n, at, **{"options": [n], **(gone if (n, at) == (5, 3) else {})}) for n in range(40) for at in range(4)]
+    rows = [
+        make_task_row(n, at, **{"options": [n], **(gone if (n, at) == (5, 3) else {})})
+        for n in range(40)
+        for at in range(4)
+    ]
     silent(tmp_path, identity, rows, inputs=True)
 
 
 def test_counter_inside_an_object(tmp_path: Path, identity: Findings) -> None:
     """The object and its member change together: that is one change, not two."""
-    rows = [make_task_row(n, at, metadata={"level": n, "tries": 1 + ((n, at) == (5, 3))}) for n in range(40) for at in range(4)]
+    rows = [
+        make_task_row(n, at, metadata={"level": n, "tries": 1 + ((n, at) == (5, 3))})
+        for n in range(40)
+        for at in range(4)
+    ]
     silent(tmp_path, identity, rows, inputs=True)
 
 
 def test_date_in_the_prompt(tmp_path: Path, identity: Findings) -> None:
     """The run went past midnight; two tasks have repeats on both sides."""
-    rows = [make_task_row(n, at, responses_create_params=ask(f"day {n + at / 4 > 20.3}: question {n}")) for n in range(60) for at in range(4)]
+    rows = [
+        make_task_row(n, at, responses_create_params=ask(f"day {n + at / 4 > 20.3}: question {n}"))
+        for n in range(60)
+        for at in range(4)
+    ]
     silent(tmp_path, identity, rows)
 
 

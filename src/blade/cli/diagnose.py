@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from blade.errors import UsageError
 
+if TYPE_CHECKING:
+    from blade.pipeline import Loaded
+    from blade.pipeline.gather import Clock
 
-@click.command(short_help="Which tasks failed, in which slices, and is the evaluation sound.")
+
+@click.command(short_help="Which tasks failed, why, and what to fix first.")
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @click.option(
     "-o", "--output", metavar="DIR", help="Write report.md, report.html, report.json, metrics.json, figures/."
@@ -18,6 +24,8 @@ from blade.errors import UsageError
 @click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
 @click.option("--notes", metavar="FILE", help="Notes for the inventory (default: notes.md beside the run).")
 @click.option("--json", "as_json", is_flag=True, help="Print report.json instead of the summary.")
+@click.option("--quick", is_flag=True, help="Count and rate only: no trace is read, nothing is written.")
+@click.option("--timings", is_flag=True, help="Tell on stderr how long each stage took.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files.")
 def diagnose(
     runs: tuple[str, ...],
@@ -25,17 +33,21 @@ def diagnose(
     pass_threshold: float | None,
     notes: str | None,
     as_json: bool,
+    quick: bool,
+    timings: bool,
     force: bool,
 ) -> None:
-    """Diagnose runs: count, rate and bucket their tasks, and check the evaluation itself.
+    """Diagnose runs: which tasks failed, why, and what to fix first.
 
     RUN is a rollouts file (.jsonl, .jsonl.gz, .jsonl.zst), a folder, a quoted glob of shards,
     NAME=PATH, or - for standard input.
     """
     refuse_nothing(runs)
     refuse_threshold(pass_threshold)
+    if quick and (output or as_json):
+        raise UsageError("--quick only prints the counts", "leave out -o and --json, or --quick", "usage")
     command = shlex.join(["blade", "diagnose", *runs, *_options(pass_threshold)])
-    print_report(runs, command, output, pass_threshold, notes, as_json, force)
+    print_report(runs, command, output, pass_threshold, notes, as_json, force, quick, timings)
 
 
 def print_report(
@@ -46,29 +58,46 @@ def print_report(
     notes: str | None,
     as_json: bool,
     force: bool,
+    quick: bool = False,
+    timings: bool = False,
 ) -> None:
     """The whole job: load, diagnose, print, write."""
     from blade import pipeline
     from blade.cli.output import cannot_write, refuse_foreign, wrote
     from blade.cli.watch import Progress
+    from blade.pipeline.gather import Clock
     from blade.report import text
+    from blade.store import memo
 
     folder = Path(output) if output else None
     if folder is not None:
         refuse_foreign(folder, force)
     with Progress() as progress:
         loaded = pipeline.load(runs, progress, Path(notes) if notes else None)
-        if folder is None and not as_json:
+        if quick:
             click.echo(text.render(pipeline.summarise(loaded, command, threshold)), nl=False)
+            click.echo("Not read  the trajectories: leave --quick out to learn why tasks fail")
             return
-        progress.start("measuring", 0)
-        report = pipeline.with_digests(pipeline.diagnose(loaded, command, threshold))
+        key = None if folder or as_json or timings else _key(loaded, command)
+        told = memo.kept(Path(loaded[0].sources[0].path), key) if key else None
+        if told is not None:
+            click.echo(told, nl=False)
+            return
+        clock = Clock()
+        report = pipeline.diagnose(loaded, command, threshold, progress, clock)
+        if folder is not None or as_json:
+            report = pipeline.with_digests(report)
     if as_json:
         from blade.report import json_v1
 
         click.echo(json_v1.render(report), nl=False)
     else:
-        click.echo(text.render(report), nl=False)
+        said = text.render(report)
+        click.echo(said, nl=False)
+        if key:
+            memo.keep(Path(loaded[0].sources[0].path), key, said)
+    if timings:
+        _tell_times(clock)
     if folder is not None:
         from blade.report import write
 
@@ -76,6 +105,23 @@ def print_report(
             wrote(write(report, folder), quiet=as_json)
         except OSError as error:
             raise cannot_write(folder, error) from error
+
+
+def _key(loaded: Sequence[Loaded], command: str) -> str | None:
+    """What the summary of these runs depends on; None for what cannot be found again."""
+    from blade.store import memo
+
+    files = {source.path for one in loaded for source in one.sources}
+    files |= {artifact.path for one in loaded for artifact in one.artifacts if artifact.present}
+    if "-" in files:
+        return None
+    notes = "\n".join(note for one in loaded for note in one.notes)
+    return memo.key(sorted(map(Path, files)), command, notes)
+
+
+def _tell_times(clock: Clock) -> None:
+    for stage, seconds in sorted(clock.seconds.items(), key=lambda told: -told[1]):
+        click.echo(f"{seconds:9.2f} s  {stage}", err=True)
 
 
 def refuse_nothing(runs: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ from typing import NoReturn, TypeVar
 
 Piece = TypeVar("Piece")
 _WHOLE = b"."  # stands last in a result that is whole
+_LENGTH = 8  # bytes that tell the size of a result
 
 
 def forked(
@@ -91,3 +92,90 @@ def _result(process: int, pipe: int) -> bytes | None:
     with contextlib.suppress(ChildProcessError):  # the system may have been told to forget ended processes
         os.waitpid(process, 0)
     return told.removesuffix(_WHOLE) if told.endswith(_WHOLE) else None
+
+
+def streamed(
+    work: Callable[[Piece], bytes], pieces: list[Piece], n_workers: int
+) -> Generator[tuple[Piece, bytes | None], None, None]:
+    """Each piece with what `work` makes of it, as they come, from processes that are started at once.
+
+    They hold what the parent held then and nothing of what it gathers from them. None for every piece that a
+    process did not live to finish.
+    """
+    poll = select.poll()
+    running: dict[
+        int, tuple[int, list[Piece], bytearray]
+    ] = {}  # pipe -> process, its pieces left, bytes read
+    try:
+        for number in range(min(n_workers, len(pieces))):
+            mine = pieces[number::n_workers]
+            try:
+                with _uninterrupted():
+                    process, pipe = _started_stream(work, mine)
+                    running[pipe] = process, mine, bytearray()
+                    poll.register(pipe, select.POLLIN)
+            except OSError:
+                yield from ((piece, None) for piece in mine)
+        while running:
+            for pipe, _ in poll.poll():
+                process, left, held = running[pipe]
+                read = os.read(pipe, 1 << 20)
+                held += read
+                while (frame := _frame(held)) is not None:
+                    yield left.pop(0), frame
+                if not read:
+                    with _uninterrupted():
+                        poll.unregister(pipe)
+                        del running[pipe]
+                        _ended(process, pipe)
+                    yield from ((piece, None) for piece in left)
+    finally:
+        with _uninterrupted():
+            for pipe, (process, _, _) in running.items():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+                _ended(process, pipe)
+
+
+def _frame(held: bytearray) -> bytes | None:
+    """The next whole result, taken off the front."""
+    if len(held) < _LENGTH:
+        return None
+    size = int.from_bytes(held[:_LENGTH], "big")
+    if len(held) < _LENGTH + size:
+        return None
+    frame = bytes(held[_LENGTH : _LENGTH + size])
+    del held[: _LENGTH + size]
+    return frame
+
+
+def _started_stream(work: Callable[[Piece], bytes], pieces: list[Piece]) -> tuple[int, int]:
+    reader, writer = os.pipe()
+    try:
+        process = os.fork()
+        if not process:
+            os.close(reader)  # else it would not notice that the parent is gone
+            _work_through(work, pieces, writer)
+    except OSError:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    return process, reader
+
+
+def _work_through(work: Callable[[Piece], bytes], pieces: list[Piece], pipe: int) -> NoReturn:
+    try:
+        with os.fdopen(pipe, "wb") as file:
+            for piece in pieces:
+                made = work(piece)
+                file.write(len(made).to_bytes(_LENGTH, "big") + made)
+                file.flush()
+    finally:
+        os._exit(0)
+
+
+def _ended(process: int, pipe: int) -> None:
+    os.close(pipe)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(process, 0)

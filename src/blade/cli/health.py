@@ -1,0 +1,34 @@
+"""`blade health`: is the evaluation itself sound: coverage, infrastructure, verifier, tasks, data."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from blade.cli.diagnose import refuse_nothing, refuse_threshold
+
+
+@click.command(short_help="Is the evaluation itself sound: coverage, verifier, tasks, data.")
+@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def health(runs: tuple[str, ...], pass_threshold: float | None, as_json: bool) -> None:
+    """Check the evaluation rather than the model: each flag with its counts and a quotation.
+
+    RUN is a rollouts file (.jsonl, .jsonl.gz, .jsonl.zst), a folder, a quoted glob of shards,
+    NAME=PATH, or - for standard input. Several runs of the same tasks are held against each other.
+    The exit code is 0 whatever is found.
+    """
+    from blade import pipeline
+    from blade.cli.watch import Progress
+    from blade.report import health_text
+
+    refuse_nothing(runs)
+    refuse_threshold(pass_threshold)
+    options = ["--pass-threshold", repr(pass_threshold)] if pass_threshold is not None else []
+    with Progress() as progress:
+        loaded = pipeline.load(runs, progress)
+        command = shlex.join(["blade", "health", *runs, *options])
+        report = pipeline.diagnose(loaded, command, pass_threshold, progress)
+    click.echo(health_text.as_json(report) if as_json else health_text.render(report), nl=False)

@@ -1,0 +1,149 @@
+"""Draw conclusions from what the traces of one run showed, stage after stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from blade import attribute, contrast, discover, measure, recommend, signatures
+from blade.detect import weigh
+from blade.ingest import opened
+from blade.measure import meanings, slices, soundness
+from blade.model import (
+    Behaviour,
+    Cause,
+    Evidence,
+    Finding,
+    Gap,
+    Judged,
+    Meaning,
+    Mechanism,
+    Signature,
+    Suspicion,
+)
+from blade.pipeline.gather import Clock
+from blade.pipeline.reading import RULES, Read, Reading
+
+T = TypeVar("T")
+Quote = Callable[[int, str], Evidence | None]
+
+
+class _Guard:
+    """Runs a stage, times it, and goes on without it if it fails: a fault must not cost the report."""
+
+    def __init__(self, run: str, clock: Clock) -> None:
+        self._run, self._clock = run, clock
+        self.gaps: list[Gap] = []
+
+    def __call__(self, stage: str, work: Callable[[], T], otherwise: Any) -> T:
+        try:
+            return self._clock.timed(stage, work)
+        except Exception as error:
+            why = f"it failed: {type(error).__name__}: {error}"[:300]
+            self.gaps.append(Gap(f"{stage} of {self._run}", why))
+            return otherwise  # type: ignore[no-any-return]
+
+
+def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Clock) -> Reading:
+    """What the traces of a run say; `shared` are doubts about tasks that several runs raise."""
+    rollouts, seen, tried = read.loaded.run.rollouts, read.gathered, _Guard(read.loaded.name, clock)
+    quote = opened.quoter(read.loaded.run)
+    meant = tried("meanings", lambda: meanings.meanings(rollouts, read.scoring, read.loaded.benchmark), [])
+    codes = tried("meanings", lambda: meanings.row_codes(rollouts, read.scoring, meant), {})
+    judged = replace(read.judged, broken=attribute.broken_rows(read.judged, seen.found, codes))
+    behaviours = tried("weigh", lambda: _behaviours(judged, read), [])
+    signed = tried("signatures", lambda: _signatures(judged, read), [])
+    mechanisms = tried("discover", lambda: mechanisms_of(judged, read, meant), [])
+    contrasts = tried("contrast", lambda: contrast.conclude(judged, seen.tokens, read.walker.opener), [])
+    sound = tried("health", lambda: _sound(judged, read, quote, shared), soundness.Sound())
+    flags = [
+        *measure.health.health(rollouts, read.loaded.run.coverage, read.scoring, quote),
+        *sound.health,
+    ]
+    suspects = [doubt for doubts in sound.suspects.values() for doubt in doubts]
+    suspects += _artifacts(measure.identity.findings(rollouts, quote))
+    known = attribute.known_of(judged, seen.found, codes, mechanisms, behaviours, RULES, suspects)
+
+    def quoted(position: int) -> tuple[Evidence, ...]:
+        return _quoted(quote, position)
+
+    # without these there is no diagnosis: their faults are not passed over
+    attributed = clock.timed(
+        "attribute",
+        lambda: attribute.attribute(judged, known, seen.contents, seen.located, flags, quoted),
+    )
+    books = recommend.Books(
+        judged, attributed.losses, attributed.modes, attributed.attributions, seen.found, mechanisms, RULES,
+        codes, quoted,
+    )  # fmt: skip
+    recommended = clock.timed("recommend", lambda: recommend.recommend(books))
+    return Reading(
+        judged=judged,
+        facts=read.facts,
+        found=tuple(seen.found),
+        behaviours=tuple(behaviours),
+        signatures=tuple(signed),
+        meanings=tuple(meant),
+        mechanisms=tuple(mechanisms),
+        contrasts=tuple(contrasts),
+        divergences=tuple(seen.divergences(attributed.attributions)),
+        health=sound.health,
+        attributed=attributed,
+        recommended=recommended,
+        gaps=(*seen.gaps(read.loaded.name), *tried.gaps),
+    )
+
+
+def _sound(
+    judged: Judged, read: Read, quote: Quote, shared: Mapping[str, tuple[Suspicion, ...]]
+) -> soundness.Sound:
+    found, rollouts = read.gathered.found, read.loaded.run.rollouts
+    exploits = {one.position: one.finding for one in found if one.finding.detector == "reward_hack"}
+    return soundness.flags(judged, read.gathered.soundings, rollouts, quote, exploits, shared)
+
+
+def _behaviours(judged: Judged, read: Read) -> list[Behaviour]:
+    """Each detector weighed by its grave hits, which may be causes; by all where it has no others."""
+    fired: dict[str, list[int]] = {}
+    weak: dict[str, list[int]] = {}
+    for one in read.gathered.found:
+        held = fired if one.finding.severity >= attribute.GRAVE else weak
+        held.setdefault(one.finding.detector, []).append(one.position)
+    return weigh.behaviours(judged, weak | fired)
+
+
+def _signatures(judged: Judged, read: Read) -> list[Signature]:
+    parted = slices.by_row(read.loaded.run.rollouts, read.scoring, read.loaded.benchmark)
+    part = judged.rows.size / max(read.facts.n_rollouts, 1)  # the facts may come from a part of the rows
+    calls = {name: round(part * tool.n_calls) for name, tool in read.facts.tools.items()}
+    return signatures.conclude(judged, read.gathered.lines, parted, calls)
+
+
+def mechanisms_of(judged: Judged, read: Read, meant: Sequence[Meaning]) -> list[Mechanism]:
+    rollouts = read.loaded.run.rollouts
+    kinds = frozenset(slices.by_row(rollouts, read.scoring, read.loaded.benchmark))
+    return discover.conclude(
+        judged,
+        rollouts.fields,
+        rollouts.input_fields | kinds,
+        read.gathered.features,
+        read.walker.opener,
+        meanings.restating(meant),
+    )
+
+
+def _artifacts(findings: Iterable[Finding]) -> list[Suspicion]:
+    """Tasks whose rows disagree on what the task is: hard evidence of a data artifact."""
+    return [
+        Suspicion(one.task, one.detector, 3, Cause.DATA_ARTIFACT, one.summary, one.evidence)
+        for one in findings
+        if one.severity >= 2
+    ]
+
+
+def _quoted(quote: Quote, position: int) -> tuple[Evidence, ...]:
+    """The best that can be quoted of a row that nothing else quotes: its error, or its reward."""
+    found = quote(position, "error") or quote(position, "reward")
+    return (found,) if found is not None else ()

@@ -1,0 +1,115 @@
+"""Turn paths into indexed runs, each with everything that was found beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from blade import ingest
+from blade.errors import NothingToRead, Unreadable
+from blade.ingest import assemble, find, opened, sidecars
+from blade.ingest.rows import Rows
+from blade.model import Artifact, Benchmark, Gap, ReportedNumber, Skipped, Source
+from blade.store import index as store
+from blade.store.columns import Index
+from blade.store.index import Watcher
+
+MAX_SKIPPED = 1000  # listed in a report; all are counted
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """One run with everything that was found beside it."""
+
+    name: str
+    run: assemble.Assembled
+    benchmark: Benchmark
+    artifacts: tuple[Artifact, ...]
+    sources: tuple[Source, ...]
+    notes: tuple[str, ...]
+    settings: dict[str, str]
+    reported: tuple[ReportedNumber, ...]
+    skipped: tuple[Skipped, ...]
+    n_skipped: int
+    gaps: tuple[Gap, ...] = ()  # what was passed over while reading, told once for all runs
+
+
+def load(specs: Sequence[str], watcher: Watcher, notes: Path | None = None) -> list[Loaded]:
+    """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap."""
+    told: list[str] = []
+
+    def notice(text: str) -> None:
+        told.append(text)
+        watcher.notice(text)
+
+    loaded = [run for found in find.runs(specs, notice) for run in _loaded(found, watcher, notice, notes)]
+    if not loaded:
+        raise NothingToRead(
+            "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"
+        )
+    gaps = tuple(Gap("read in part", text) for text in dict.fromkeys(told))
+    return [replace(loaded[0], gaps=gaps), *loaded[1:]]
+
+
+def _loaded(
+    found: find.Found, watcher: Watcher, notice: Callable[[str], None], notes: Path | None
+) -> list[Loaded]:
+    artifacts = sidecars.artifacts(found)
+    benchmark = sidecars.benchmark(artifacts)
+    main = [store.open_index(path, ingest.FORMATS["nemo_gym"], watcher) for path in found.paths]
+    _refuse_empty(found, main)
+    inputs, failures = (_indexed(artifacts, kind, watcher) for kind in ("materialized_inputs", "failures"))
+    beside = (Rows(list(inputs)) if inputs else None, Rows(list(failures)) if failures else None)
+    runs = assemble.assemble(found.name, Rows(list(main)), *beside, benchmark, notice)
+    reported = sidecars.reported(found.name, artifacts, notice)
+    settings = sidecars.settings(artifacts, notice)
+    read = [*main, *inputs, *failures]
+    return [
+        Loaded(
+            name=run.rollouts.run,
+            run=run,
+            benchmark=benchmark,
+            artifacts=tuple(artifacts),
+            sources=tuple(_source(index) for index in main),
+            notes=sidecars.notes(artifacts, notes),
+            settings={**run.settings, **settings},
+            reported=tuple(
+                number for number in reported if number.agent in ("", run.agent) or len(runs) == 1
+            ),
+            skipped=tuple([entry for index in read for entry in index.skipped()][:MAX_SKIPPED]),
+            n_skipped=sum(index.n_skipped for index in read),
+        )
+        for run in runs
+    ]
+
+
+def _indexed(artifacts: list[Artifact], kind: str, watcher: Watcher) -> list[Index]:
+    paths = [path for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
+    return [store.open_index(path, ingest.FORMATS["nemo_gym"], watcher) for path in paths]
+
+
+def _source(index: Index) -> Source:
+    return Source(str(index.path), None, index.manifest.size, index.n_rows)
+
+
+def _refuse_empty(found: find.Found, main: list[Index]) -> None:
+    names = ", ".join(str(path) for path in found.paths[:3])
+    if any(index.n_rows for index in main):
+        if not any(opened.holds_rollouts(index) for index in main):
+            raise NothingToRead(
+                f"no row of {names} has a response, a request or a reward",
+                "give the file that `eval run` wrote with --output",
+                "no-rollouts",
+            )
+        return
+    skipped = [entry for index in main for entry in index.skipped()]
+    if not skipped:
+        raise NothingToRead(f"{names} is empty", "a run writes one JSON line per rollout", "nothing-to-read")
+    first = skipped[0]
+    raise Unreadable(
+        f"no line of {names} can be read; line {first.line}: {first.reason}",
+        "a rollouts file holds one JSON object per line, in UTF-8",
+        "no-readable-rows",
+    )

@@ -1,0 +1,264 @@
+"""Turn loaded runs into a report: what is counted, and what the traces say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+import blade
+from blade import measure
+from blade.ingest import opened
+from blade.model import Benchmark, Cause, Finding, Found, Gap, Loss, Report, Run, Skipped, Source
+from blade.pipeline.load import MAX_SKIPPED, Loaded
+from blade.store import index as store
+
+if TYPE_CHECKING:
+    from blade.pipeline.reading import Clock, Reading
+    from blade.store.index import Watcher
+
+MAX_FINDINGS = 500  # of one detector in one run that a report lists; all are counted
+
+# What a report cannot say when a sidecar is missing.
+UNSUPPORTED = {
+    "materialized_inputs": "expected rollouts are inferred; a task that lost all its repeats is not seen",
+    "failures": "rollouts that failed cannot be told from those that left no trace",
+    "aggregate_metrics": "there is no number of the evaluation itself to hold ours against",
+    "config": "settings that no row states are unknown, not default",
+}
+LATER = (("paired comparison of runs", "this version measures each run by itself"),)
+
+
+def with_digests(report: Report) -> Report:
+    """The report with the sha256 of each source, which takes a second per gigabyte the first time."""
+    runs = [replace(run, sources=tuple(_digested(source) for source in run.sources)) for run in report.runs]
+    return replace(report, runs=tuple(runs))
+
+
+def _digested(source: Source) -> Source:
+    return source if source.path == "-" else replace(source, sha256=store.sha256_of(Path(source.path)))
+
+
+class Silent:
+    """A watcher that nobody watches."""
+
+    def start(self, what: str, total: int) -> None: ...
+    def advance(self, done: int) -> None: ...
+    def notice(self, text: str) -> None: ...
+
+
+def summarise(loaded: Sequence[Loaded], command: str, threshold: float | None = None) -> Report:
+    """Scores, buckets and health from the columns alone: no trace is opened."""
+    pages = [_page(one, _scoring(one, threshold), in_full=False) for one in loaded]
+    unread = Gap("causes, mechanisms and recommendations", "the trajectories were not read, as asked")
+    return replace(_joined(loaded, pages, command), gaps=(unread, *_joined(loaded, pages, command).gaps))
+
+
+def diagnose(
+    loaded: Sequence[Loaded],
+    command: str,
+    threshold: float | None = None,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+) -> Report:
+    """Everything that is known of the runs: what is counted, and what the traces say."""
+    from blade.pipeline import reading
+    from blade.pipeline.card import card
+
+    clock = clock or reading.Clock()
+    scored = [_scoring(one, threshold) for one in loaded]
+    pages = clock.timed(
+        "measure", lambda: [_page(one, s, in_full=True) for one, s in zip(loaded, scored, strict=True)]
+    )
+    read = reading.read_all(loaded, scored, watcher or Silent(), clock)
+    told = [_with_reading(page, one) for page, one in zip(pages, read, strict=True)]
+    return replace(_joined(loaded, told, command), accuracy=card())
+
+
+def drafts(loaded: Sequence[Loaded]) -> list[measure.draft.Draft]:
+    """A draft of the benchmark facts of each run."""
+    return [
+        measure.draft.draft(
+            one.run.rollouts, measure.scoring.scoring(one.run.rollouts, one.benchmark.pass_threshold)
+        )
+        for one in loaded
+    ]
+
+
+def _scoring(one: Loaded, threshold: float | None) -> measure.Scoring:
+    given = threshold if threshold is not None else one.benchmark.pass_threshold
+    return measure.scoring.scoring(one.run.rollouts, given)
+
+
+# The parts of a report that are one list over all runs.
+_LISTS = (
+    "runs", "measures", "buckets", "tasks", "health", "funnels", "slices", "findings", "compared", "losses",
+    "behaviours", "signatures", "meanings", "mechanisms", "contrasts", "divergences", "attributions",
+    "run_causes", "recommendations",
+)  # fmt: skip
+
+
+def _joined(loaded: Sequence[Loaded], pages: Sequence[Report], command: str) -> Report:
+    lists: dict[str, Any] = {
+        name: tuple(entry for page in pages for entry in getattr(page, name)) for name in _LISTS
+    }
+    return Report(
+        made_by={"blade": blade.__version__, "command": command},
+        **lists,
+        skipped=_skipped(loaded)[:MAX_SKIPPED],
+        skipped_total=_n_skipped(loaded),
+        gaps=tuple(dict.fromkeys(gap for page in pages for gap in page.gaps)),
+        benchmark={one.name: _with_guesses(one) for one in loaded},
+    )
+
+
+def _with_reading(page: Report, read: Reading) -> Report:
+    """The page of a run with what its traces say."""
+    told, bounded = read.attributed, bool(page.losses)
+    run = replace(page.runs[0], unexplained=read.recommended.unexplained)
+    findings, gap = _listed(read)
+    return replace(
+        page,
+        runs=(run,),
+        measures=(*page.measures, *([told.clean] if bounded else [])),
+        health=(*page.health, *read.health),
+        findings=(*page.findings, *findings),
+        losses=told.losses if bounded else (),
+        behaviours=read.behaviours,
+        signatures=read.signatures,
+        meanings=read.meanings,
+        mechanisms=read.mechanisms,
+        contrasts=read.contrasts,
+        divergences=read.divergences,
+        attributions=told.attributions if bounded else (),
+        run_causes=told.run_causes if bounded else (),
+        recommendations=read.recommended.recommendations if bounded else (),
+        gaps=(*page.gaps, *read.gaps, *gap, *_clean_gap(read, bounded)),
+    )
+
+
+def _listed(read: Reading) -> tuple[list[Finding], list[Gap]]:
+    """The findings, of each detector so many; on failing rollouts first."""
+    failing = {
+        int(row) for row, passed in zip(read.judged.rows, read.judged.passed, strict=True) if not passed
+    }
+    by_detector: dict[str, list[Found]] = {}
+    for one in read.found:
+        by_detector.setdefault(one.finding.detector, []).append(one)
+    kept: list[Finding] = []
+    gaps = []
+    for name, found in by_detector.items():
+        found.sort(key=lambda one: one.position not in failing)
+        kept += [one.finding for one in found[:MAX_FINDINGS]]
+        if len(found) > MAX_FINDINGS:
+            why = f"{MAX_FINDINGS:,} of {len(found):,} are listed; the counts cover all"
+            gaps.append(Gap(f"findings of {name} in {read.judged.run}", why))
+    return kept, gaps
+
+
+def _clean_gap(read: Reading, bounded: bool) -> list[Gap]:
+    if not bounded or read.attributed.clean.value is not None:
+        return []
+    why = "no row is left once infrastructure, task and data faults are taken out"
+    return [Gap(f"clean_pass_at_1 and score_without of {read.judged.run}", why)]
+
+
+def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
+    """What the columns of one run say."""
+    rollouts, coverage, benchmark = one.run.rollouts, one.run.coverage, one.benchmark
+    quote = opened.quoter(one.run)
+    page = Report(
+        made_by={},
+        runs=(_run(one, scoring),),
+        measures=tuple(measure.outcomes.measures(one.name, rollouts, coverage, scoring)),
+        buckets=(measure.tasks.buckets(rollouts, scoring),),
+        health=tuple(measure.health.health(rollouts, coverage, scoring, quote)),
+        funnels=(measure.funnel.funnel(rollouts, coverage, scoring, benchmark),),
+        findings=tuple(measure.identity.findings(rollouts, quote)),
+        losses=_losses(one.name, scoring),
+        gaps=_gaps(one, scoring),
+    )
+    if not in_full:
+        return page
+    return replace(
+        page,
+        measures=(
+            *page.measures,
+            *measure.majority.measures(rollouts, scoring, benchmark),
+            *measure.effort.measures(rollouts, scoring),
+        ),
+        tasks=measure.tasks.task_results(rollouts, coverage, scoring),
+        slices=tuple(measure.slices.slices(rollouts, scoring, benchmark)),
+        compared=tuple(measure.compared.compared(one.name, one.reported, rollouts, coverage, scoring)),
+    )
+
+
+def _run(one: Loaded, scoring: measure.Scoring) -> Run:
+    return Run(
+        name=one.name,
+        model=one.run.model,
+        agent=one.run.agent,
+        benchmark=one.benchmark.name,
+        sources=one.sources,
+        artifacts=one.artifacts,
+        notes=one.notes,
+        settings={**one.settings, "tasks grouped by": one.run.rollouts.grouped_by},
+        n_tasks=len(one.run.rollouts.task_keys),
+        n_rollouts=len(one.run.rollouts.task),
+        coverage=one.run.coverage,
+        reward_kind=scoring.reward_kind,
+        pass_threshold=scoring.threshold,
+        has_pass_rate=scoring.has_pass_rate,
+        score_name=scoring.score_name,
+        score=scoring.score,
+        oracle=measure.outcomes.oracle(scoring),
+        outcomes=measure.scoring.outcome_counts(one.run.coverage, scoring),
+    )
+
+
+def _with_guesses(one: Loaded) -> Benchmark:
+    """The benchmark facts, and what the rows were taken to say where no `blade.toml` does."""
+    facts = one.benchmark
+    if facts.path is not None:
+        return facts
+    guesses = [f"tasks are told apart by {one.run.rollouts.grouped_by}"]
+    if "extracted_answer" in one.run.rollouts.fields:
+        guesses.append("the answer of a rollout is its extracted_answer")
+    return replace(facts, inferred=tuple(guesses))
+
+
+def _losses(name: str, scoring: measure.Scoring) -> tuple[Loss, ...]:
+    if scoring.score is None or not scoring.is_bounded:
+        return ()
+    return (Loss(name, Cause.UNDETERMINED, "not attributed", 1.0 - scoring.score),)
+
+
+def _gaps(one: Loaded, scoring: measure.Scoring) -> tuple[Gap, ...]:
+    missing = [artifact.kind for artifact in one.artifacts if not artifact.present]
+    gaps = [*(Gap(what, why) for what, why in LATER), *one.gaps]
+    absent = [(kind, why) for kind, why in UNSUPPORTED.items() if kind in missing]
+    gaps += [Gap(f"no {kind} file of {one.name}", why) for kind, why in absent]
+    if not scoring.is_bounded:
+        gaps.append(
+            Gap(f"losses of {one.name}", "rewards leave [0, 1], so there is no full score to lose from")
+        )
+    if not scoring.has_pass_rate:
+        gaps.append(
+            Gap(
+                f"pass rates and buckets of {one.name}",
+                "no threshold says what passes; give --pass-threshold",
+            )
+        )
+    gaps += measure.slices.gaps(one.run.rollouts, scoring, one.benchmark)
+    return tuple(gaps)
+
+
+def _skipped(loaded: Sequence[Loaded]) -> tuple[Skipped, ...]:
+    return tuple(dict.fromkeys(entry for one in loaded for entry in one.skipped))
+
+
+def _n_skipped(loaded: Sequence[Loaded]) -> int:
+    """Skipped lines of all sources; runs of one file share theirs."""
+    return sum({tuple(s.path for s in one.sources): one.n_skipped for one in loaded}.values())

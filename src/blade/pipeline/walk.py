@@ -1,0 +1,123 @@
+"""Take the tasks of a run through the stages that read traces: rows in, what each task showed out."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from blade import events
+from blade.ingest import opened
+from blade.model import Episode, TaskTraces
+from blade.store import workers
+
+if TYPE_CHECKING:
+    from blade.ingest.assemble import Assembled
+    from blade.model import Judged
+    from blade.store.index import Watcher
+
+T = TypeVar("T")
+Span = tuple[int, int]  # from, to: places in `Judged.rows`
+
+_PIECE_ROWS = 128  # that travel together
+_PARALLEL_ROWS = 64  # below this a second process costs more than it brings
+
+
+class Walker:
+    """Opens the tasks of one run; `tools` says what tools do where a person said so."""
+
+    def __init__(self, run: Assembled, judged: Judged, tools: Mapping[str, str]) -> None:
+        self._run, self._judged, self._tools = run, judged, tools
+        self._place = {int(position): at for at, position in enumerate(judged.rows)}
+
+    def opener(self, position: int) -> Episode:
+        """The row at a position of `Rollouts`, read as events."""
+        return self._episode(self._place[position])
+
+    def _episode(self, at: int) -> Episode:
+        judged = self._judged
+        position = int(judged.rows[at])
+        passed = bool(judged.passed[at]) if judged.judged else None
+        trace = opened.traced(self._run, position)
+        return events.episode(trace, position, float(judged.score[at]), passed, self._tools)
+
+    def task(self, span: Span) -> TaskTraces:
+        """All counted rollouts of one task."""
+        episodes = tuple(self._episode(at) for at in range(*span))
+        first = episodes[0].trace
+        return TaskTraces(
+            first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes)
+        )
+
+    def spans(self) -> list[Span]:
+        """The rows of each task."""
+        import numpy as np
+
+        task = self._judged.task
+        if not task.size:
+            return []
+        starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]])
+        ends = np.r_[starts[1:], task.size]
+        return [(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
+
+    def walk(
+        self, spans: list[Span], work: Callable[[TaskTraces], T], what: str, watcher: Watcher
+    ) -> Iterator[T]:
+        """What `work` makes of each task, in the order of the tasks, on all cores."""
+        total = sum(end - start for start, end in spans)
+        watcher.start(what, 0)
+        if total < _PARALLEL_ROWS or (os.cpu_count() or 1) < 2:
+            for span in spans:
+                yield work(self.task(span))
+                watcher.advance(span[1] - span[0])
+            return
+        yield work(self.task(spans[0]))  # what it imports and compiles, every process then has
+        watcher.advance(spans[0][1] - spans[0][0])
+        yield from self._in_parallel(_pieces(spans[1:]), work, watcher)
+
+    def _in_parallel(
+        self, pieces: list[tuple[Span, ...]], work: Callable[[TaskTraces], T], watcher: Watcher
+    ) -> Iterator[T]:
+        def of_piece(piece: tuple[Span, ...]) -> bytes:
+            return pickle.dumps([work(self.task(span)) for span in piece], pickle.HIGHEST_PROTOCOL)
+
+        def in_worker(piece: tuple[Span, ...]) -> bytes:
+            gc.disable()  # a pass over what the parent holds would copy all of its pages
+            return of_piece(piece)
+
+        done: dict[tuple[Span, ...], bytes] = {}
+        waiting = iter(pieces)
+        wanted = next(waiting, None)
+        for piece, told in workers.streamed(in_worker, pieces, os.cpu_count() or 1):
+            # a process that failed met a fault: meet it here, where it can be told
+            done[piece] = told if told is not None else of_piece(piece)
+            watcher.advance(sum(end - start for start, end in piece))
+            while wanted is not None and wanted in done:
+                seen: list[Any] = pickle.loads(done.pop(wanted))
+                yield from seen
+                wanted = next(waiting, None)
+
+
+def _pieces(spans: list[Span]) -> list[tuple[Span, ...]]:
+    found: list[tuple[Span, ...]] = []
+    piece: list[Span] = []
+    rows = 0
+    for span in spans:
+        piece.append(span)
+        rows += span[1] - span[0]
+        if rows >= _PIECE_ROWS:
+            found.append(tuple(piece))
+            piece, rows = [], 0
+    return [*found, tuple(piece)] if piece else found
+
+
+def _gold(episodes: tuple[Episode, ...]) -> Any:
+    """What the task expects, from the first row that says so: a row cut short by an error may not."""
+    found = events.gold(episodes[0].trace.row)
+    for episode in episodes[1:]:
+        if found.answer is not None or found.actions:
+            break
+        found = events.gold(episode.trace.row)
+    return found

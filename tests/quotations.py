@@ -1,0 +1,134 @@
+"""Hold every quotation and every step of a report against the rows they are taken from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from blade.ingest import opened
+from blade.model import Evidence, Report, Trace
+from blade.pipeline import Loaded
+
+NOTHING = object()
+# The parts of a report that quote rows.
+QUOTING = "health findings signatures mechanisms contrasts divergences attributions run_causes recommendations".split()
+
+
+class Rows:
+    """The rows of loaded runs, opened as they are asked for."""
+
+    def __init__(self, loaded: list[Loaded]) -> None:
+        self._runs = {one.name: one.run for one in loaded}
+        self._opened: dict[tuple[str, int], Trace] = {}
+
+    def at(self, run: str, task: str, repeat: int | None) -> list[Trace]:
+        """The rows under a key: several if they differ, none if there is no such row."""
+        found = self._runs[run]
+        return [self._trace(run, place) for place in opened.positions(found, task, repeat)]
+
+    def _trace(self, run: str, place: int) -> Trace:
+        if (run, place) not in self._opened:
+            self._opened[run, place] = opened.traced(self._runs[run], place)
+        return self._opened[run, place]
+
+
+def evidence_of(report: Report) -> Iterator[tuple[str, Evidence]]:
+    """All evidence of a report with where it stands."""
+    for part in QUOTING:
+        for number, entry in enumerate(getattr(report, part)):
+            for evidence in entry.evidence:
+                yield f"{part}[{number}]", evidence
+
+
+def assert_evidence_resolves(report: Report, rows: Rows) -> int:
+    """Every quotation stands word for word where it says it does; how many there are."""
+    n = 0
+    for place, evidence in evidence_of(report):
+        found = rows.at(evidence.run, evidence.task, evidence.repeat)
+        if evidence.quote is None:  # an absent row
+            assert evidence.repeat is not None, (place, evidence)
+            assert not found, (place, evidence)
+            continue
+        assert found, (place, evidence, "no such row")
+        assert evidence.quote, (place, evidence, "nothing is quoted")
+        told = [quotable(trace, evidence) for trace in found]
+        assert any(evidence.quote in text for text in told), (place, evidence, told)
+        n += 1
+    return n
+
+
+def quotable(trace: Trace, evidence: Evidence) -> str:
+    """What may be quoted at the place that evidence names; empty if there is no such place."""
+    if evidence.step is not None:
+        if not 0 <= evidence.step < len(trace.steps):
+            return ""
+        step = trace.steps[evidence.step]
+        return step.text or step.reasoning or step.tool or ""
+    value = value_at(trace.row, evidence.field or "")
+    if value is NOTHING:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def value_at(value: Any, path: str) -> Any:
+    """The value at a dotted path; keys may hold dots themselves."""
+    if not isinstance(value, dict):
+        return NOTHING
+    if path in value:
+        return value[path]
+    head, _, rest = path.partition(".")
+    return value_at(value.get(head), rest) if rest else NOTHING
+
+
+def assert_steps_exist(report: Report, rows: Rows) -> None:
+    """Every step that is blamed, or at which rollouts part, is one of its rollout."""
+    for one in report.attributions:
+        named = [one.step, *(blame.step for blame in one.steps)]
+        _assert_within(rows, one.run, one.task, one.repeat, named)
+    for parting in report.divergences:
+        (run,) = {evidence.run for evidence in parting.evidence[:1]} or {report.runs[0].name}
+        _assert_within(rows, run, parting.task, parting.repeat, [parting.step, parting.first_step])
+        passing = [parting.passer_step, parting.first_passer_step]
+        _assert_within(rows, parting.passer_run or run, parting.task, parting.passer, passing)
+
+
+def _assert_within(rows: Rows, run: str, task: str, repeat: int | None, steps: list[int | None]) -> None:
+    told = [step for step in steps if step is not None]
+    if told:
+        found = rows.at(run, task, repeat)
+        assert found, (run, task, repeat)
+        n_steps = max(len(trace.steps) for trace in found)
+        assert all(0 <= step < n_steps for step in told), (run, task, repeat, told, n_steps)
+
+
+def assert_losses_add_up(report: Report) -> None:
+    """Of each run that has a full score to lose from, every lost point stands under one cause, once."""
+    for run in report.runs:
+        lost = [loss.lost for loss in report.losses if loss.run == run.name]
+        attributed = {one.task: one.lost for one in report.attributions if one.run == run.name}
+        assert len(attributed) == sum(one.run == run.name for one in report.attributions)
+        if run.score is None or any(gap.what == f"losses of {run.name}" for gap in report.gaps):
+            assert not lost
+            assert not attributed
+            continue
+        assert all(value > 0 for value in lost)
+        assert abs(sum(lost) - (1 - run.score)) < 1e-9, (sum(lost), 1 - run.score)
+        assert abs(sum(attributed.values()) - sum(lost)) < 1e-9
+        assert all(value > 0 for value in attributed.values())
+
+
+def losing_tasks(report: Report, run: str) -> set[str]:
+    """The tasks whose part of the score is not full, by their counts."""
+    scored = next(one for one in report.runs if one.name == run).score_name
+    rates = {
+        one.task: one.rate if scored == "pass_at_1" else one.mean_reward
+        for one in report.tasks
+        if one.run == run and one.n
+    }
+    return {task for task, rate in rates.items() if rate is not None and rate < 1}
+
+
+def assert_nothing_broke(report: Report) -> None:
+    """No stage and no detector failed on the way."""
+    assert not [gap for gap in report.gaps if "failed: " in gap.why], report.gaps

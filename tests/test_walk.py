@@ -1,0 +1,191 @@
+"""Taking the tasks of a run through a stage: in their order, whatever becomes of the processes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from blade import measure, pipeline
+from blade.model import TaskTraces
+from blade.pipeline import gather, reading, walk
+from blade.planted import write_run
+from tests.builders import make_row, make_run
+from tests.conftest import Silent
+
+PARENT = os.getpid()
+
+
+@pytest.fixture(autouse=True)
+def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cores and small pieces, whatever this machine has."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(walk, "_PIECE_ROWS", 8)
+
+
+@pytest.fixture
+def walker(tmp_path: Path, cache: Path) -> walk.Walker:
+    """Opens a simulated run of 20 tasks with 4 repeats."""
+    return walker_of(write_run(tmp_path / "run", n_tasks=20, repeats=4, seed=2).path)
+
+
+def walker_of(path: Path) -> walk.Walker:
+    (one,) = pipeline.load([str(path)], Silent())
+    scoring = measure.scoring.scoring(one.run.rollouts, None)
+    return walk.Walker(one.run, reading.judged_of(one, scoring), {})
+
+
+class Counting(Silent):
+    """A watcher that adds up what it is told."""
+
+    done = 0
+
+    def advance(self, done: int) -> None:
+        self.done += done
+
+
+def walked(walker: walk.Walker, work: Callable[[TaskTraces], Any]) -> list[Any]:
+    return list(walker.walk(walker.spans(), work, "reading", Silent()))
+
+
+def in_worker() -> bool:
+    return os.getpid() != PARENT
+
+
+def named(task: TaskTraces) -> tuple[str, list[int], bool]:
+    return task.task, [episode.trace.rollout.repeat for episode in task.episodes], in_worker()
+
+
+def no_process_is_left() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def test_results_come_in_the_order_of_the_tasks(walker: walk.Walker) -> None:
+    found = walked(walker, named)
+    assert [task for task, _, _ in found] == [str(task) for task in range(20)]
+    assert all(repeats == [0, 1, 2, 3] for _, repeats, _ in found)
+    assert [away for _, _, away in found] == [False] + [True] * 19  # the first warms up what all need
+    assert no_process_is_left()
+
+
+def test_slow_pieces_do_not_change_the_order(walker: walk.Walker) -> None:
+    def work(task: TaskTraces) -> str:
+        time.sleep(0.2 if task.task in ("1", "2") else 0)
+        return task.task
+
+    assert walked(walker, work) == [str(task) for task in range(20)]
+
+
+def test_the_watcher_hears_of_every_row(walker: walk.Walker) -> None:
+    watcher = Counting()
+    list(walker.walk(walker.spans(), named, "reading", watcher))
+    assert watcher.done == 80
+
+
+def test_small_runs_stay_in_one_process_and_see_the_same(
+    walker: walk.Walker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = reading.survey.facts("run", walked(walker, reading.survey.partial))
+
+    def work(task: TaskTraces) -> gather.Seen:
+        return replace(gather.seen(task, facts), seconds={})
+
+    apart = walked(walker, work)
+    monkeypatch.setattr(walk, "_PARALLEL_ROWS", 81)
+    assert not any(away for _, _, away in walked(walker, named))
+    together = walked(walker, work)
+    assert [one.detected for one in apart] == [one.detected for one in together]
+    assert [one.located for one in apart] == [one.located for one in together]
+    assert [one.contents for one in apart] == [one.contents for one in together]
+    assert [one.failed for one in apart] == [one.failed for one in together] == [{}] * 20
+    assert any(one.detected.found for one in together)
+    for part in ("features", "tokens", "lines", "sounding"):
+        assert [repr(getattr(one, part)) for one in apart] == [repr(getattr(one, part)) for one in together]
+
+
+def test_one_core_needs_no_second_process(walker: walk.Walker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert not any(away for _, _, away in walked(walker, named))
+
+
+@pytest.mark.parametrize("end", ["exit", "kill"])
+def test_the_work_of_a_process_that_dies_is_done_by_its_parent(walker: walk.Walker, end: str) -> None:
+    def work(task: TaskTraces) -> tuple[str, list[int], bool]:
+        if task.task == "9" and in_worker():
+            if end == "exit":
+                os._exit(1)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return named(task)
+
+    found = walked(walker, work)
+    assert [task for task, _, _ in found] == [str(task) for task in range(20)]
+    away = {task for task, _, told in found if told}
+    assert "9" not in away
+    assert {"1", "2", "3", "4"} <= away  # what was finished is kept
+    assert no_process_is_left()
+    assert gc.isenabled()
+
+
+def test_where_nothing_can_be_forked_the_parent_does_it_all(
+    walker: walk.Walker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refused)
+    assert walked(walker, named) == [(str(task), [0, 1, 2, 3], False) for task in range(20)]
+
+
+def test_a_fault_is_met_in_the_parent_and_told(walker: walk.Walker) -> None:
+    def work(task: TaskTraces) -> str:
+        if task.task == "13":
+            raise RuntimeError(f"met at task {task.task}")
+        return task.task
+
+    with pytest.raises(RuntimeError, match="met at task 13"):
+        walked(walker, work)
+    assert no_process_is_left()
+
+
+def test_results_that_do_not_travel_are_a_fault(walker: walk.Walker) -> None:
+    with pytest.raises((AttributeError, TypeError), match="pickle"):
+        walked(walker, lambda task: lambda: task)
+    assert no_process_is_left()
+
+
+def test_who_stops_half_way_leaves_no_process(walker: walk.Walker) -> None:
+    found = walker.walk(walker.spans(), named, "reading", Silent())
+    assert [next(found)[0] for _ in range(4)] == ["0", "1", "2", "3"]
+    found.close()  # type: ignore[attr-defined]
+    assert no_process_is_left()
+
+
+def test_a_run_without_rows_that_count_has_no_tasks(tmp_path: Path, cache: Path) -> None:
+    walker = walker_of(make_run(tmp_path, [make_row(task, 0, 0.0, mask_sample=True) for task in range(3)]))
+    assert walker.spans() == []
+    assert walked(walker, named) == []
+
+
+def test_tasks_of_unlike_size_stay_whole(tmp_path: Path, cache: Path) -> None:
+    rows = [make_row(task, repeat, float(repeat % 2)) for task in range(12) for repeat in range(1 + task * 2)]
+    found = walked(walker_of(make_run(tmp_path, rows)), named)
+    assert [(task, len(repeats)) for task, repeats, _ in found] == [
+        (str(task), 1 + task * 2) for task in range(12)
+    ]
+
+
+def test_the_first_row_that_tells_what_the_task_expects_is_believed(tmp_path: Path, cache: Path) -> None:
+    rows = [make_row(0, 0, 0.0), make_row(0, 1, 1.0, expected_answer="42"), make_row(1, 0, 1.0)]
+    found = walked(walker_of(make_run(tmp_path, rows)), lambda task: task.gold.answer)
+    assert found == ["42", None]
