@@ -39,6 +39,8 @@ from blade.model import (
     TaskResult,
 )
 
+from .explained import explain
+
 SHA = "0123456789abcdef" * 4
 F1 = {"0": "1111", "1": "1110", "2": "1111", "3": "1010", "4": "1000", "5": "0000", "6": "1100", "7": "0000"}
 
@@ -72,7 +74,9 @@ def make_tasks(
 
 def outcomes_of(tasks: list[TaskResult], coverage: Coverage) -> dict[Outcome, int]:
     seen = Counter(repeat.outcome for task in tasks for repeat in task.repeats)
-    return {outcome: seen[outcome] for outcome in Outcome} | {Outcome.MISSING: coverage.failed + coverage.lost}
+    return {outcome: seen[outcome] for outcome in Outcome} | {
+        Outcome.MISSING: coverage.failed + coverage.lost
+    }
 
 
 def make_measures(run: str, tasks: tuple[TaskResult, ...], expected: int, judged: bool) -> list[Measure]:
@@ -237,6 +241,14 @@ def make_report(
     return replace(report, **changes)
 
 
+def twenty() -> dict[str, list[float | None]]:
+    """Twenty tasks of four repeats: six always pass, nine sometimes, five never."""
+    patterns = (
+        ["1111"] * 6 + ["1000", "0110", "1010", "1110", "0001", "0100", "1101", "1000", "0011"] + ["0000"] * 5
+    )
+    return {str(at): [float(sign) for sign in signs] for at, signs in enumerate(patterns)}
+
+
 def f1() -> dict[str, list[float | None]]:
     return {task: [float(sign) for sign in signs] for task, signs in F1.items()}
 
@@ -252,6 +264,9 @@ CASES: dict[str, Callable[[], Report]] = {
     "one repeat": lambda: make_report({"once": {str(at): [float(at % 3 == 0)] for at in range(40)}}),
     "many tasks": lambda: make_report({"large": {str(at): [1.0, float(at % 2), 0.0] for at in range(450)}}),
     "no run": lambda: Report({"blade": "0.1.0", "command": "blade diagnose nothing"}),
+    "explained": lambda: explain(make_report({"desk": twenty()})),
+    "explained runs": lambda: explain(make_report({"desk": twenty(), "desk-b": f1()})),
+    "explained, nothing recurs": lambda: explain(make_report({"desk": twenty()}), mechanisms=(), behaviours=(), signatures=(), contrasts=(), accuracy=None),
     "bare run": lambda: make_report({"bare": f1()}, measures=(), health=(), funnels=(), slices=(), findings=(),
                                     compared=(), skipped=(), skipped_total=0, gaps=(), benchmark={}),
 }  # fmt: skip
@@ -266,6 +281,12 @@ def report(request: pytest.FixtureRequest) -> Report:
 @pytest.fixture
 def one_run() -> Report:
     return CASES["one run"]()
+
+
+@pytest.fixture
+def explained() -> Report:
+    """One run with everything the later stages conclude."""
+    return CASES["explained"]()
 
 
 @pytest.fixture

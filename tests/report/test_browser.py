@@ -22,7 +22,14 @@ def test_the_page_opens_whole_and_runs_nothing(tmp_path: Path, build: Callable[.
     hostile = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
     write(build({hostile: {"0": [1.0, 0.0], hostile: [0.0, 0.0]}}), tmp_path / "report")
     page = (tmp_path / "report" / "report.html").as_uri()
-    command = [str(BROWSER), "--headless", *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page]
+    command = [
+        str(BROWSER),
+        "--headless",
+        *QUIET,
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--dump-dom",
+        page,
+    ]
     seen = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert seen.count("<section") == 11
     assert "<title>owned" not in seen

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from blade.model import Report
 from blade.report import RENDERERS, figures, html, json_v1, markdown, text
 
+from .explained import explain
 from .test_html import Page
 from .test_json_v1 import VALIDATOR
 from .test_markdown import SECTIONS
@@ -73,7 +74,7 @@ def hostile(request: pytest.FixtureRequest, build: Callable[..., Report]) -> Rep
         )
 
     runs = {f"{bad}one": {"0": [1.0, 0.0], "1": [0.0, 0.0]}, f"two{bad}": {"0": [1.0, 1.0], "2": [None, 0.0]}}
-    return build(runs, word=word)
+    return explain(build(runs, word=word), word)
 
 
 @pytest.fixture(params=["one", "two"])
@@ -171,6 +172,17 @@ def test_html_holds_no_tag_but_ours(of_runs: Report) -> None:
         assert (attributes.get("href") or "#").startswith("#")
 
 
+def test_text_between_backticks_is_code_and_stays_inert(build: Callable[..., Report]) -> None:
+    bad = "calls `<img src=x>` and `[a](b)` and ` ` and `"
+    report = explain(build({"r": {"0": [1.0, 0.0], "1": [0.0, 0.0]}}), lambda text: f"{text} {bad}")
+    said = markdown.render(report)
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(said)
+    assert not [
+        t for token in tokens for t in token.children or () if t.type in ("html_inline", "link_open", "image")
+    ]
+    assert "<img src" not in re.sub(r"<style>.*?</style>", "", html.render(report), flags=re.DOTALL)
+
+
 def test_templates_are_not_run_twice(build: Callable[..., Report]) -> None:
     report = build({"r": {"0": [1.0]}}, word=lambda text: text + "{{7*7}}")
     assert "{{7*7}}" in html.render(report)
@@ -184,12 +196,18 @@ def test_json_gives_the_text_back(of_runs: Report) -> None:
     except jsonschema.ValidationError as wrong:
         pytest.fail(wrong.message)
     assert document["runs"][0]["name"] == of_runs.runs[0].name
-    assert document["findings"][0]["evidence"][0]["quote"] == of_runs.findings[0].evidence[0].quote
+    quotes = {evidence.quote for finding in of_runs.findings for evidence in finding.evidence}
+    assert {e["quote"] for finding in document["findings"] for e in finding["evidence"]} <= quotes
+    name = of_runs.runs[0].name
+    for key, part in (("mechanisms", "text"), ("attributions", "mechanism"), ("recommendations", "action"), ("run_causes", "text"),
+                      ("signatures", "template"), ("contrasts", "feature"), ("behaviours", "detector"), ("meanings", "value")):  # fmt: skip
+        given = {getattr(noun, part) for noun in getattr(of_runs, key) if noun.run == name}
+        assert {noun[part] for noun in document[key] if noun["run"] == name} == given
 
 
 def test_figures_stay_well_formed(of_runs: Report) -> None:
     for figure in figures.drawn(of_runs):
-        assert re.fullmatch(r"(buckets|tasks|funnel|tokens)(-\d+)?\.svg", figure.file)
+        assert re.fullmatch(r"(buckets|tasks|funnel|tokens|losses)(-\d+)?\.svg", figure.file)
         assert not DECEIVING.search(figure.svg)
         root = ET.fromstring(figure.svg)
         assert not [
@@ -203,6 +221,7 @@ def test_commands_are_one_inert_line_each(of_runs: Report) -> None:
     said = markdown.render(of_runs)
     for line in re.findall(r"^blade show .*$", said, re.MULTILINE):
         words = shlex.split(line, comments=True)
-        assert len(words) == 4
+        assert len(words) in (4, 6)
+        assert words[4:5] in ([], ["--steps"])
         assert words[:2] == ["blade", "show"]
         assert not words[2].startswith("-")

@@ -18,7 +18,8 @@ SCHEMA = json.loads((files("blade.report") / "report.schema.json").read_text(enc
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 KEYS = (
     "schema made_by runs measures buckets tasks health funnel slices signatures findings mechanisms contrasts "
-    "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy reported"
+    "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy reported "
+    "behaviours meanings divergences"
 ).split()
 RUN_KEYS = (
     "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored failed masked "

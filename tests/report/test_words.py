@@ -70,6 +70,14 @@ def test_probabilities_are_0_and_1_only_when_exact(value: float, said: str) -> N
     assert words.probability(value) == said
 
 
+def test_p_values_read_as_such() -> None:
+    assert [words.p_value(value) for value in (0.25, 0.0001, None)] == [
+        "p = 0.25",
+        "p <0.001",
+        "p not testable",
+    ]
+
+
 def test_listing_and_counts() -> None:
     assert words.listing([]) == ""
     assert words.listing(["a"]) == "a"

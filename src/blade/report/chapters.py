@@ -5,14 +5,10 @@ from __future__ import annotations
 from blade import hostile
 from blade.model import Report
 from blade.report import words
-from blade.report.deepdives import (
-    cross_model,
-    dominant_failure_modes,
-    never_pass,
-    recommendations,
-    sometimes_pass,
-)
+from blade.report.advice import recommendations
+from blade.report.deepdives import cross_model, never_pass, sometimes_pass
 from blade.report.facts import facts
+from blade.report.failures import dominant_failure_modes
 from blade.report.inventory import artifact_inventory, reproducibility
 from blade.report.results import aggregate_results, task_outcome_buckets, workflow_funnel
 from blade.report.sections import Figure, Section
@@ -39,11 +35,11 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
         "Aggregate Results": aggregate_results(runs, figures),
         "Workflow Funnel": workflow_funnel(runs, figures),
         "Task Outcome Buckets": task_outcome_buckets(runs, figures),
-        "Dominant Failure Modes": dominant_failure_modes(runs),
+        "Dominant Failure Modes": dominant_failure_modes(runs, figures),
         "Sometimes-Pass Deep Dives": sometimes_pass(runs),
         "Never-Pass Deep Dives": never_pass(runs),
         "Cross-Model Comparison": cross_model(runs),
-        "Recommendations": recommendations(report),
+        "Recommendations": recommendations(runs),
         "Reproducibility Notes": reproducibility(report, runs, figures),
     }
     return tuple(Section(name, tuple(blocks)) for name, blocks in contents.items())

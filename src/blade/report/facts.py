@@ -1,4 +1,4 @@
-"""Find what a report says of one run: its measures, tasks, buckets and flags."""
+"""Find what a report says of one run: its measures, tasks, flags, causes and advice."""
 
 from __future__ import annotations
 
@@ -7,19 +7,29 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from blade.model import (
+    Attribution,
+    Behaviour,
     Buckets,
     Compared,
+    Contrast,
+    Divergence,
     Finding,
     Funnel,
     Health,
     Level,
     Loss,
+    Meaning,
     Measure,
+    Mechanism,
+    Recommendation,
     Report,
     Run,
+    RunCause,
+    Signature,
     Slice,
     TaskResult,
 )
+from blade.report.order import ordered
 
 LEVELS = (Level.PROBLEM, Level.WARNING, Level.INFO)  # most urgent first
 
@@ -40,38 +50,86 @@ def by_run(nouns: Iterable[Noun]) -> dict[str, list[Noun]]:
     return found
 
 
+class Parts:
+    """The nouns of a report, each kind under the names of the runs."""
+
+    def __init__(self, report: Report) -> None:
+        self.measures = by_run(report.measures)
+        self.tasks = by_run(report.tasks)
+        self.buckets = by_run(report.buckets)
+        self.health = by_run(report.health)
+        self.funnels = by_run(report.funnels)
+        self.slices = by_run(report.slices)
+        self.findings = by_run(report.findings)
+        self.compared = by_run(report.compared)
+        self.losses = by_run(report.losses)
+        self.behaviours = by_run(report.behaviours)
+        self.signatures = by_run(report.signatures)
+        self.meanings = by_run(report.meanings)
+        self.mechanisms = by_run(report.mechanisms)
+        self.contrasts = by_run(report.contrasts)
+        self.divergences: dict[str, list[Divergence]] = {}
+        for found in report.divergences:
+            self.divergences.setdefault(found.run, []).append(found)
+        self.attributions = by_run(report.attributions)
+        self.run_causes = by_run(report.run_causes)
+        self.recommendations = by_run(report.recommendations)
+
+
 class Facts:
     """One run of a report."""
 
-    def __init__(
-        self,
-        run: Run,
-        measures: list[Measure],
-        tasks: list[TaskResult],
-        buckets: Buckets,
-        health: list[Health],
-        funnel: Funnel | None,
-        slices: list[Slice],
-        findings: list[Finding],
-        compared: list[Compared],
-        losses: list[Loss],
-    ) -> None:
+    def __init__(self, run: Run, of: Parts) -> None:
+        name = run.name
         self.run = run
-        self.measures = measures
-        self.tasks = tasks
-        self.buckets = buckets
-        self.health = sorted(health, key=lambda flag: LEVELS.index(flag.level))
-        self.funnel = funnel
-        self.slices = slices
-        self.findings = sorted(findings, key=lambda finding: -finding.severity)
-        self.compared = compared
-        self.losses = losses
-        self._by_key = {(m.name, m.k, m.slice): m for m in reversed(measures)}
+        self.measures: list[Measure] = of.measures.get(name, [])
+        self.tasks: list[TaskResult] = of.tasks.get(name, [])
+        self.buckets: Buckets = next(iter(of.buckets.get(name, [])), Buckets(name, (), (), (), ()))
+        self.health: list[Health] = sorted(of.health.get(name, []), key=lambda flag: LEVELS.index(flag.level))
+        self.funnel: Funnel | None = next(iter(of.funnels.get(name, [])), None)
+        self.slices: list[Slice] = of.slices.get(name, [])
+        self.findings: list[Finding] = sorted(of.findings.get(name, []), key=lambda found: -found.severity)
+        self.compared: list[Compared] = of.compared.get(name, [])
+        self.losses: list[Loss] = of.losses.get(name, [])
+        self.behaviours: list[Behaviour] = of.behaviours.get(name, [])
+        self.signatures: list[Signature] = of.signatures.get(name, [])
+        self.meanings: list[Meaning] = of.meanings.get(name, [])
+        self.mechanisms: list[Mechanism] = of.mechanisms.get(name, [])
+        self.contrasts: list[Contrast] = of.contrasts.get(name, [])
+        self.attributions: list[Attribution] = of.attributions.get(name, [])
+        self.run_causes: list[RunCause] = of.run_causes.get(name, [])
+        self.recommendations: list[Recommendation] = of.recommendations.get(name, [])
+        self.attribution: dict[str, Attribution] = {found.task: found for found in self.attributions}
+        self._divergence = {found.task: found for found in reversed(of.divergences.get(name, []))}
+        self._mechanism = {found.predicate: found for found in reversed(self.mechanisms)}
+        self._first = {found.detector: found for found in reversed(self.findings)}
+        self._contrasts = _by_task(self.contrasts)
+        self._tasks = {task.task: task for task in self.tasks}
+        self._by_key = {(m.name, m.k, m.slice): m for m in reversed(self.measures)}
 
     def measure(self, name: str, k: int | None = None, slice: str | None = None) -> Measure | None:
         """The measure, if it was computed and has a value."""
         found = self._by_key.get((name, k, slice))
         return found if found is not None and found.value is not None else None
+
+    def task(self, key: str) -> TaskResult | None:
+        return self._tasks.get(key)
+
+    def first_finding(self, detector: str) -> Finding | None:
+        """The most severe finding of a detector, the first of its kind."""
+        return self._first.get(detector)
+
+    def contrasts_of(self, task: str) -> list[Contrast]:
+        """The contrasts of this task, then those over all tasks that quote it."""
+        return self._contrasts.get(task, [])
+
+    def divergence_of(self, task: str) -> Divergence | None:
+        """Where a failing rollout of this task leaves the passing one most like it."""
+        return self._divergence.get(task)
+
+    def mechanism_of(self, predicate: str) -> Mechanism | None:
+        """The mechanism with this predicate, if there is one."""
+        return self._mechanism.get(predicate)
 
     def ks(self, name: str) -> list[int]:
         """The k for which `name` has a value, ascending."""
@@ -104,25 +162,18 @@ class Facts:
         return {level: seen[level] for level in LEVELS}
 
 
-def facts(report: Report) -> tuple[Facts, ...]:
-    """What the report says, run by run."""
-    measures, tasks, health = by_run(report.measures), by_run(report.tasks), by_run(report.health)
-    slices, findings, compared = by_run(report.slices), by_run(report.findings), by_run(report.compared)
-    losses = by_run(report.losses)
-    buckets = {bucket.run: bucket for bucket in report.buckets}
-    funnels = {funnel.run: funnel for funnel in report.funnels}
-    return tuple(
-        Facts(
-            run,
-            measures.get(run.name, []),
-            tasks.get(run.name, []),
-            buckets.get(run.name) or Buckets(run.name, (), (), (), ()),
-            health.get(run.name, []),
-            funnels.get(run.name),
-            slices.get(run.name, []),
-            findings.get(run.name, []),
-            compared.get(run.name, []),
-            losses.get(run.name, []),
+def _by_task(contrasts: list[Contrast]) -> dict[str, list[Contrast]]:
+    found: dict[str, list[Contrast]] = {}
+    for contrast in sorted(contrasts, key=lambda one: one.task is None):
+        quoted = (
+            {evidence.task for evidence in contrast.evidence} if contrast.task is None else {contrast.task}
         )
-        for run in report.runs
-    )
+        for task in sorted(quoted):
+            found.setdefault(task, []).append(contrast)
+    return found
+
+
+def facts(report: Report) -> tuple[Facts, ...]:
+    """What the report says, run by run, its conclusions in the order of print."""
+    parts = Parts(ordered(report))
+    return tuple(Facts(run, parts) for run in report.runs)

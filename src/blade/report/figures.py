@@ -10,17 +10,26 @@ from typing import Any
 
 from blade import hostile
 from blade.model import Report, TaskResult
-from blade.report import words
+from blade.report import causes, words
 from blade.report.facts import Facts, facts
 from blade.report.sections import Figure
 
 MAX_TASKS = 200  # points in the strip of tasks
+MAX_MODES = 12  # bars of the losses; the smaller ones share the last
 MAX_RUNS = 12  # runs that get figures of their own
 WIDTH = 680
 INK, SOFT, RULE, BAR, BEHIND = "#1b2430", "#4a5563", "#c6ced8", "#3b78b5", "#e9edf2"
 # Colours that the colour-blind can tell apart (Okabe and Ito).
 BUCKETS = {"always": "#009E73", "sometimes": "#E69F00", "never": "#D55E00", "missing": "#9AA3AE"}
 OUTCOMES = {"passed": "#009E73", "failed": "#D55E00", "errored": "#CC79A7", "timed out": "#56B4E9"}
+
+SIDES = {
+    "model": "#D55E00",
+    "infrastructure": "#56B4E9",
+    "task or verifier": "#E69F00",
+    "data": "#CC79A7",
+    "undetermined": "#9AA3AE",
+}
 
 Spec = dict[str, Any]
 AXIS: Spec = {"labelColor": SOFT, "titleColor": SOFT, "labelFontSize": 11, "titleFontSize": 11}
@@ -302,10 +311,55 @@ def tokens_spec(run: Facts) -> tuple[Spec, str] | None:
     )
 
 
+def losses_spec(run: Facts) -> tuple[Spec, str] | None:
+    """Points of score by cause and mode, the largest first, coloured by who answers for them."""
+    found = [loss for loss in run.losses if _finite(loss.lost) is not None and loss.lost > causes.SAME]
+    if len(found) < 2 or not causes.is_explained(found):
+        return None
+    shown = found if len(found) <= MAX_MODES else found[: MAX_MODES - 1]
+    named = [
+        (f"{loss.cause.value} {causes.mode(run, loss.mode, 60)}", causes.SIDES[loss.cause], loss.lost)
+        for loss in shown
+    ]
+    left = found[len(shown) :]
+    if left:
+        named.append((f"{len(left)} smaller modes", "several", causes.total(left)))
+    values: list[Spec] = [
+        {"label": label, "side": side, "lost": lost * 100, "said": causes.points(lost)}
+        for label, (_, side, lost) in zip(distinct([one[0] for one in named]), named, strict=True)
+    ]
+    used = {
+        side: colour
+        for side, colour in {**SIDES, "several": RULE}.items()
+        if any(v["side"] == side for v in values)
+    }
+    most = max(value["lost"] for value in values)
+    x: Spec = {
+        "field": "lost",
+        "type": "quantitative",
+        "title": "points of score lost",
+        "scale": {"domain": [0, most * 1.2]},
+    }
+    colour = {"field": "side", "type": "nominal", "scale": _scale(used), "legend": {}}
+    said = {"type": "text", "align": "left", "dx": 5, "color": INK, "fontSize": 11}
+    layers: list[Spec] = [
+        {"mark": {"type": "bar", "height": 16}, "encoding": {"y": ROWS, "x": x, "color": colour}},
+        {"mark": said, "encoding": {"y": ROWS, "x": x, "text": {"field": "said"}}},
+    ]
+    total = causes.points(causes.total(found))
+    about = f"{hostile.line(run.run.name, 60)} · {total} lost over {words.count(run.score.n, 'task')}"
+    spec = _spec("Score lost by cause and mode", about, (WIDTH - 200, {"step": 26}), values, layers)
+    return (
+        spec,
+        f"Points of score lost by cause and mode; all bars together are {total}, exactly 1 − the score.",
+    )
+
+
 # Figures drawn for each run, by the name of their file, in the order of print.
 FIGURES: dict[str, Callable[[Facts], tuple[Spec, str] | None]] = {
     "tasks": tasks_spec,
     "funnel": funnel_spec,
     "tokens": tokens_spec,
+    "losses": losses_spec,
 }
 NAMES = ("buckets", *FIGURES)

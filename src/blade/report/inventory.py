@@ -5,6 +5,7 @@ from __future__ import annotations
 from blade import hostile
 from blade.model import Report
 from blade.report import words
+from blade.report.accuracy import accuracy
 from blade.report.facts import Facts
 from blade.report.sections import (
     Badge,
@@ -22,6 +23,7 @@ from blade.report.sections import (
 
 MAX_SKIPPED = 20
 MAX_ROWS = 30
+MAX_NAMES = 8  # of gaps with the same reason
 
 
 def artifact_inventory(report: Report, runs: tuple[Facts, ...]) -> list[Block]:
@@ -118,7 +120,7 @@ def _inferred(report: Report, facts: Facts) -> list[Block]:
 
 
 def reproducibility(report: Report, runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> list[Block]:
-    """Version, command, inputs, settings, thresholds, what was skipped and what cannot be said."""
+    """Version, command, inputs, settings, thresholds, what was skipped, what is unsaid, how right."""
     blocks: list[Block] = [_made_by(report)]
     blocks.append(
         para(
@@ -132,7 +134,7 @@ def reproducibility(report: Report, runs: tuple[Facts, ...], figures: tuple[Figu
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
         blocks += _thresholds(facts)
         blocks += _settings(facts)
-    blocks += [*_skipped(report), *_gaps(report)]
+    blocks += [*_skipped(report), *_gaps(report), *accuracy(report)]
     return blocks
 
 
@@ -197,5 +199,24 @@ def _skipped(report: Report) -> list[Block]:
 def _gaps(report: Report) -> list[Block]:
     if not report.gaps:
         return [para("No gap was recorded.")]
-    rows = tuple(cells(hostile.line(gap.what, 200), hostile.line(gap.why, 400)) for gap in report.gaps)
-    return [para("What this report cannot say:"), Table(("Gap", "Why"), rows, "ll")]
+    by_why: dict[str, list[str]] = {}
+    for gap in report.gaps:
+        by_why.setdefault(gap.why, []).append(gap.what)
+    rows = tuple(
+        cells(several([several(what.split(", ")) for what in found], "; "), hostile.line(why, 400))
+        for why, found in list(by_why.items())[:MAX_ROWS]
+    )
+    left = len(by_why) - len(rows)
+    return [
+        para(f"What this report cannot say ({words.count(len(report.gaps), 'gap')}, by what is wanting):"),
+        Table(("Gap", "Why"), rows, "ll"),
+        *([para(f"{words.count(left, 'more kind')} of gap in report.json.")] if left > 0 else []),
+    ]
+
+
+def several(names: list[str], between: str = ", ") -> str:
+    """The first names, the last one, and how many stand between: the last may say where all belong."""
+    left = len(names) - MAX_NAMES
+    if left > 0:
+        names = [*names[: MAX_NAMES - 1], f"… ({left:,} more in report.json)", names[-1]]
+    return hostile.line(between.join(names), 600)

@@ -1,24 +1,20 @@
 """Write a report in the wire format `blade.report/1`, and nothing that is not promised by it."""
 
 # History of the format, one line per version:
-#   blade.report/1  first version: counts, measures, buckets, health, funnel, slices; later stages are empty
+#   blade.report/1  first version; comparisons and claims are empty until their stages exist
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any
 
 from blade.model import (
     Buckets,
     Compared,
-    Evidence,
-    Finding,
     Funnel,
     Gap,
     Health,
-    Loss,
     Measure,
     Report,
     Run,
@@ -26,6 +22,9 @@ from blade.model import (
     Slice,
     TaskResult,
 )
+from blade.report import conclusions_v1 as concluded
+from blade.report.conclusions_v1 import evidence, number
+from blade.report.order import ordered
 from blade.report.sections import Figure
 
 SUFFIX = ".json"
@@ -52,6 +51,7 @@ def escaped(text: str) -> str:
 
 def document(report: Report) -> dict[str, Any]:
     """The report as JSON values, keys in the order of the format's description."""
+    report = ordered(report)
     return {
         "schema": SCHEMA,  # name and version of this format
         "made_by": dict(report.made_by),  # blade: version; command: as it was typed
@@ -62,27 +62,25 @@ def document(report: Report) -> dict[str, Any]:
         "health": [_health(health) for health in report.health],
         "funnel": [_funnel(funnel) for funnel in report.funnels],
         "slices": [_slice(piece) for piece in report.slices],
-        "signatures": [],  # error texts grouped into templates; not computed yet
-        "findings": [_finding(finding) for finding in report.findings],
-        "mechanisms": [],  # what separates passing from failing rows; not computed yet
-        "contrasts": [],  # passing against failing rollouts of a task; not computed yet
-        "attributions": [],  # a cause for each failed task; not computed yet
-        "losses": [_loss(loss) for loss in report.losses],
-        "run_causes": [],  # causes that concern a run as a whole; not computed yet
+        "signatures": [concluded.signature(one) for one in report.signatures],
+        "findings": [concluded.finding(one) for one in report.findings],
+        "mechanisms": [concluded.mechanism(one) for one in report.mechanisms],
+        "contrasts": [concluded.contrast(one) for one in report.contrasts],
+        "attributions": [concluded.attribution(one) for one in report.attributions],
+        "losses": [concluded.loss(one) for one in report.losses],
+        "run_causes": [concluded.run_cause(one) for one in report.run_causes],
         "comparisons": [],  # one run against another; not computed yet
-        "recommendations": [],  # interventions by what they could win; not computed yet
+        "recommendations": [concluded.recommendation(one) for one in report.recommendations],
         "claims": [],  # sentences with the query behind them; not computed yet
         "skipped": [_skipped(skipped) for skipped in report.skipped[:MAX_SKIPPED]],
         "skipped_total": max(report.skipped_total, len(report.skipped)),  # all of them, shown or not
         "gaps": [_gap(gap) for gap in report.gaps],
-        "accuracy": None,  # how often labels are right on known-truth sets; not measured yet
+        "accuracy": concluded.plain(report.accuracy),  # on sets of known truth; null: no card came along
         "reported": [_compared(compared) for compared in report.compared],
+        "behaviours": [concluded.behaviour(one) for one in report.behaviours],
+        "meanings": [concluded.meaning(one) for one in report.meanings],
+        "divergences": [concluded.divergence(one) for one in report.divergences],  # to be read, not tested
     }
-
-
-def number(value: float | None) -> float | None:
-    # JSON has no nan and no infinity; adding 0.0 turns -0.0 into 0.0.
-    return float(value) + 0.0 if value is not None and math.isfinite(value) else None
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -129,7 +127,9 @@ def _run(run: Run) -> dict[str, Any]:
         "score_name": run.score_name,  # the measure that is the headline
         "score": number(run.score),  # its value; null: nothing was scored
         "oracle": number(run.oracle),  # the score of the best repeat of every task
-        "unexplained": number(run.unexplained),  # points of score without a cause; null: not computed
+        "unexplained": number(
+            run.unexplained
+        ),  # oracle minus the score without any mode found; null: not computed
     }
 
 
@@ -192,7 +192,7 @@ def _health(health: Health) -> dict[str, Any]:
         "text": health.text,  # in words
         "value": number(health.value),
         "n": int(health.n),  # what the value rests on
-        "evidence": [_evidence(evidence) for evidence in health.evidence],
+        "evidence": [evidence(one) for one in health.evidence],
     }
 
 
@@ -221,41 +221,6 @@ def _slice(piece: Slice) -> dict[str, Any]:
         "low": number(piece.low),
         "high": number(piece.high),
         "p_adjusted": number(piece.p_adjusted),  # against the rest, BH within the field; null: not testable
-    }
-
-
-def _evidence(evidence: Evidence) -> dict[str, Any]:
-    return {
-        "run": evidence.run,
-        "task": evidence.task,
-        "repeat": int(evidence.repeat) if evidence.repeat is not None else None,
-        "step": int(evidence.step) if evidence.step is not None else None,  # index into the output items
-        "field": evidence.field,  # JSON path into the row; at most one of step and field is set
-        "quote": evidence.quote,  # a substring of that place; null: the row is absent
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "id": finding.id,
-        "run": finding.run,
-        "detector": finding.detector,
-        "task": finding.task,
-        "repeat": int(finding.repeat) if finding.repeat is not None else None,  # null: all repeats
-        "summary": finding.summary,
-        "severity": int(finding.severity),  # 0 note .. 3 breaks the score
-        "confidence": finding.confidence.value,  # proved, likely, suspected
-        "cause": finding.cause.value,  # what it speaks for; undetermined: it says what, not why
-        "evidence": [_evidence(evidence) for evidence in finding.evidence],  # never empty
-    }
-
-
-def _loss(loss: Loss) -> dict[str, Any]:
-    return {
-        "run": loss.run,
-        "cause": loss.cause.value,  # KG, UK, BI, TI, IR, DA, undetermined
-        "mode": loss.mode,
-        "lost": number(loss.lost),  # points of score; they add up to 1 - score
     }
 
 

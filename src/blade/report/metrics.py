@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
-from blade.model import Outcome, Report
+from blade.model import Cause, Outcome, Report
+from blade.report.causes import largest, lost_by_side, total
+from blade.report.conclusions_v1 import number
 from blade.report.facts import Facts, facts
-from blade.report.json_v1 import escaped, number
+from blade.report.json_v1 import escaped
 from blade.report.sections import Figure
 
 SUFFIX = ".json"
@@ -39,6 +42,7 @@ def metrics(facts: Facts) -> dict[str, Any]:
         "score_n": score.n,
         "score_method": score.method,
         "pass_at_1": _value(facts, "pass_at_1"),
+        "clean_pass_at_1": _value(facts, "clean_pass_at_1"),
         "pass_at_k": number(at_k.value) if at_k else None,
         "k": at_k.k if at_k else None,
         "consistency": _value(facts, "consistency"),
@@ -55,9 +59,34 @@ def metrics(facts: Facts) -> dict[str, Any]:
         "always_fail_tasks": len(buckets.never) if judged else None,
         "missing_tasks": len(buckets.missing),
         "repeats": run.coverage.repeats,
-        "dominant_failure_type": None,
-        "dominant_failure_count": None,
-        "dominant_failure_fraction": None,
+        "unexplained": number(run.unexplained),
+        "losses": {side: number(lost) for side, lost in lost_by_side(facts.losses).items()}
+        if facts.losses
+        else None,
+        "losses_by_cause": _by_cause(facts),
+        **_dominant(facts),
+    }
+
+
+def _by_cause(facts: Facts) -> dict[str, float | None] | None:
+    """Points of score by cause; they add up to 1 - score."""
+    if not facts.losses:
+        return None
+    return {
+        cause.value: number(math.fsum(loss.lost for loss in facts.losses if loss.cause is cause))
+        for cause in Cause
+    }
+
+
+def _dominant(facts: Facts) -> dict[str, Any]:
+    """The mode that costs most: its name, the failed tasks it labels, its share of the loss."""
+    found = largest(facts)
+    if found is None:
+        return dict.fromkeys(("dominant_failure_type", "dominant_failure_count", "dominant_failure_fraction"))
+    return {
+        "dominant_failure_type": found.name,
+        "dominant_failure_count": sum(one.mode == found.name for one in facts.attributions),
+        "dominant_failure_fraction": number(found.lost / total(facts.losses)),
     }
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blade import hostile
-from blade.model import Measure, RewardKind, Slice
-from blade.report import quantities, words
+from blade.model import Health, Level, Measure, RewardKind, Slice
+from blade.report import places, quantities, words
 from blade.report.facts import Facts
 from blade.report.figures import MAX_RUNS
 from blade.report.quantities import EFFORTS, QUANTITIES
-from blade.report.sections import Block, Code, Figure, Heading, Table, cells, named, para
+from blade.report.sections import Badge, Block, Code, Figure, Heading, Table, cells, named, para
 
 MAX_ROWS = 30
+MAX_QUOTES = 6
+SUSPECT, SENSITIVITY = "suspect_task", "score_without_suspects"
+IN_DOUBT = (SUSPECT, "task_to_review")
+TONES = {Level.PROBLEM: "bad", Level.WARNING: "warning", Level.INFO: "quiet"}
 SAME_AS_PASS_AT_1 = (("pass_at_k", 1), ("pass_hat_k", 1))
 MANY_K = 8  # up to here every k is printed, beyond it powers of two and the largest
 
@@ -24,11 +28,74 @@ def aggregate_results(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> l
         if len(runs) > 1:
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
         blocks += _measures(facts)
+        blocks += health_blocks(facts)
         blocks += _compared(facts)
         blocks += _slices(facts)
         blocks += _effort(facts)
         blocks += named(figures, "tokens", facts.run.name)
     return blocks or [para("No run was read.")]
+
+
+def doubted(facts: Facts) -> tuple[list[Health], list[Health]]:
+    """The flags of a run, and apart from them those about single tasks in doubt."""
+    flags = [flag for flag in facts.health if flag.flag not in IN_DOUBT]
+    return flags, [flag for flag in facts.health if flag.flag in IN_DOUBT]
+
+
+def health_blocks(facts: Facts) -> list[Block]:
+    """Whether the evaluation itself is sound: flags, tasks in doubt, and the score without them."""
+    flags, tasks = doubted(facts)
+    blocks: list[Block] = [Heading(("Health",))]
+    shown = [flag for flag in flags if flag.flag != SENSITIVITY][:MAX_ROWS]
+    if not shown:
+        blocks.append(para("No health flag was raised."))
+    else:
+        rows = tuple(
+            cells(
+                Badge(flag.level.value, TONES[flag.level]),
+                Code(hostile.line(flag.flag, 60)),
+                hostile.line(flag.text, 900),
+                words.number(flag.value),
+                words.whole(flag.n),
+            )
+            for flag in shown
+        )
+        blocks.append(Table(("Level", "Flag", "What was seen", "Value", "n"), rows, "lllrr"))
+    left = len([flag for flag in flags if flag.flag != SENSITIVITY]) - len(shown)
+    if left > 0:
+        blocks.append(para(f"{words.count(left, 'more flag')} in report.json."))
+    quoted = [(flag, places.first_quoted(flag.evidence)) for flag in shown if flag.level is not Level.INFO]
+    for flag, evidence in [pair for pair in quoted if pair[1] is not None][:MAX_QUOTES]:
+        if evidence is not None:
+            blocks.append(places.quotation(evidence, Code(hostile.line(flag.flag, 60)), ": "))
+    return blocks + _tasks_in_doubt(facts, tasks)
+
+
+def _tasks_in_doubt(facts: Facts, tasks: list[Health]) -> list[Block]:
+    told = [flag for flag in facts.health if flag.flag == SENSITIVITY]
+    blocks: list[Block] = [para(hostile.line(flag.text, 600)) for flag in told]
+    if not tasks:
+        return blocks
+    rows = tuple(
+        cells(
+            Code(hostile.line(flag.task or "", 60)),
+            Badge(*(("suspect", "warning") if flag.flag == SUSPECT else ("to review", "quiet"))),
+            words.number(flag.value),
+            hostile.line(flag.text.partition(" Points:")[0], 400),
+            words.whole(flag.n),
+        )
+        for flag in tasks[:MAX_ROWS]
+    )
+    blocks += [
+        para(
+            "Tasks in doubt. Hard evidence against a task or its verifier counts 3 points, a pattern of ",
+            "responses 1; a task is suspect from 3 and to review from 2.",
+        ),
+        Table(("Task", "Standing", "Points", "Why", "Rows"), rows, "llrlr"),
+    ]
+    if len(tasks) > len(rows):
+        blocks.append(para(f"{words.count(len(tasks) - len(rows), 'more task')} in report.json."))
+    return blocks
 
 
 def shown_ks(ks: list[int]) -> set[int]:

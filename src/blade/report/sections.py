@@ -109,6 +109,15 @@ def para(*spans: Span) -> Para:
     return Para(spans)
 
 
+def prose(text: str) -> Line:
+    """A sentence of a stage as a line: what it puts between backticks is a name taken from elsewhere."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # the last one opens a name that was cut off
+        parts[-2:] = ["`".join(parts[-2:])]
+    spans = (Code(part) if at % 2 else part for at, part in enumerate(parts) if at % 2 == 0 or part.strip())
+    return tuple(span for span in spans if span != "")
+
+
 def cells(*values: Span | Line) -> tuple[Line, ...]:
     """A table row; a lone span stands for a line of one."""
     return tuple(value if isinstance(value, tuple) else (value,) for value in values)

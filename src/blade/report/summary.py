@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Level, Measure, Report, RewardKind
-from blade.report import quantities, words
+from blade.model import Cause, Finding, Level, Measure, Report, RewardKind
+from blade.report import advice, causes, quantities, words
 from blade.report.facts import Facts
+from blade.report.failures import grouped, plain_findings
+from blade.report.patterns import difference
+from blade.report.results import doubted
 from blade.report.sections import (
     Badge,
     Block,
@@ -21,7 +24,7 @@ from blade.report.sections import (
     para,
 )
 
-MAX_FLAGS = 8  # flags named in the summary; the others stand with the failure modes
+MAX_FLAGS = 8  # flags named in the summary; the others stand with the aggregate results
 TONES = {Level.PROBLEM: "bad", Level.WARNING: "warning", Level.INFO: "quiet"}
 
 
@@ -32,11 +35,66 @@ def executive_summary(report: Report, runs: tuple[Facts, ...]) -> list[Block]:
     blocks: list[Block] = []
     if len(runs) == 1:
         first, *others = _paragraphs(runs[0])
-        blocks += [first, _tiles(runs[0]), *others, *_flags(runs)]
+        blocks += [*_run_causes(runs[0]), first, _tiles(runs[0]), *why(runs[0]), *others, *_flags(runs)]
     else:
+        for facts in runs:
+            blocks += [
+                Para((Code(hostile.line(facts.run.name, 80)), ": ", *one.line)) for one in _run_causes(facts)
+            ]
         blocks += [*_overview(runs), *_flags(runs)]
     blocks.append(_cannot_say(report))
     return blocks
+
+
+def _run_causes(facts: Facts) -> list[Para]:
+    """What is the matter with the run as a whole, before its score is read."""
+    return [Para(causes.told(cause, facts)) for cause in facts.run_causes]
+
+
+def why(facts: Facts) -> list[Para]:
+    """Where the score went, by what mechanism, and what to do first."""
+    return [Para(line) for line in (where_lost(facts), mechanism(facts), first_fix(facts)) if line]
+
+
+def where_lost(facts: Facts) -> Line:
+    """The losses by who answers for them, the score without the measurement's, and the largest mode."""
+    if not causes.is_explained(facts.losses):
+        lost = facts.run.score is not None and facts.run.score < 1 and bool(facts.losses)
+        return (Strong("Where the score went: "), "no lost point was traced to a cause.") if lost else ()
+    parts = causes.split(facts.losses).replace(" points", "", 1)
+    said = f"{causes.points(causes.total(facts.losses))} are lost, {parts}."
+    largest = causes.largest(facts)
+    if largest is not None:
+        said += f" The largest failure mode is {largest.told(facts)}: {causes.points(largest.lost)}."
+    return (Strong("Where the score went: "), said + causes.clean(facts))
+
+
+def mechanism(facts: Facts) -> Line:
+    """The first mechanism with its numbers, or the strongest lead called one."""
+    found = next(iter(facts.mechanisms), None)
+    if found is None:
+        return ()
+    apart = (
+        f" That is {difference(found)}, n = {found.n_with:,} with and {found.n_without:,} without, adjusted "
+    )
+    apart += f"{words.p_value(found.p_adjusted)}, {'within' if found.within_task else 'across'} tasks."
+    if found.standing == "mechanism":
+        return (Strong("Why: "), *causes.sentence(found.text), apart)
+    return (Strong("No mechanism is proved. "), "The strongest lead: ", *causes.sentence(found.text), apart)
+
+
+def first_fix(facts: Facts) -> Line:
+    """The first recommendation with what it could win."""
+    found = next((one for one in facts.recommendations if not one.is_measurement), None)
+    found = found or next(iter(facts.recommendations), None)
+    if found is None:
+        return ()
+    lead = "Repair the measurement first: " if found.is_measurement else "What to do first: "
+    return (
+        Strong(lead),
+        *causes.sentence(found.action, 400),
+        f" Expected gain {advice.gain(found.gain)} of score over {words.count(len(found.tasks), 'task')}.",
+    )
 
 
 def _paragraphs(facts: Facts) -> list[Para]:
@@ -199,31 +257,53 @@ def _weighting(facts: Facts) -> str:
 
 def _flags(runs: tuple[Facts, ...]) -> list[Block]:
     """The findings, problems and warnings, in words."""
-    flags = [flag for facts in runs for flag in facts.health if flag.level is not Level.INFO]
+    flags = [flag for facts in runs for flag in doubted(facts)[0] if flag.level is not Level.INFO]
+    n_tasks = sum(len(doubted(facts)[1]) for facts in runs)
     flags.sort(key=lambda flag: flag.level is not Level.PROBLEM)
-    urgent = [(f"finding for {f.cause.value}", TONES[Level.PROBLEM], f.run, f.summary) for facts in runs
-              for f in facts.findings]  # fmt: skip
+    urgent = [(_finding_for(found[0]), TONES[Level.PROBLEM], facts.run.name, _first_of(found))
+              for facts in runs for found in grouped(plain_findings(facts)).values()]  # fmt: skip
     n_findings, n_problems = len(urgent), sum(flag.level is Level.PROBLEM for flag in flags)
     urgent += [(flag.level.value, TONES[flag.level], flag.run, flag.text) for flag in flags]
-    if not urgent:
+    if not urgent and not n_tasks:
         return [para("No health check found a problem or a warning.")]
-    counted = ((n_findings, "finding"), (n_problems, "problem"), (len(flags) - n_problems, "warning"))
-    said = [words.count(n, noun) for n, noun in counted if n]
+    counted = (
+        (n_findings, "finding"),
+        (n_problems, "problem"),
+        (len(flags) - n_problems, "warning"),
+        (n_tasks, "task in doubt"),
+    )
+    said = [
+        words.count(n, noun, noun.replace("task", "tasks") if "task" in noun else None)
+        for n, noun in counted
+        if n
+    ]
     items: list[Line] = []
     for badge, tone, name, text in urgent[:MAX_FLAGS]:
         run: Line = (" ", Code(hostile.line(name, 80))) if len(runs) > 1 else ()
         items.append((Badge(badge, tone), *run, " ", hostile.line(text, 400)))
     if len(urgent) > MAX_FLAGS:
-        items.append((f"{len(urgent) - MAX_FLAGS} more under Dominant Failure Modes.",))
-    return [para(f"Before the score is used: {words.listing(said)}."), Bullets(tuple(items))]
+        items.append((f"{len(urgent) - MAX_FLAGS} more under Aggregate Results.",))
+    told = para(f"Before the score is used: {words.listing(said)}. See also Health under Aggregate Results.")
+    return [told, Bullets(tuple(items))] if items else [told]
+
+
+def _finding_for(found: Finding) -> str:
+    return "finding" if found.cause is Cause.UNDETERMINED else f"finding for {found.cause.value}"
+
+
+def _first_of(found: list[Finding]) -> str:
+    """The first finding of a detector, and how many more it made."""
+    more = f" ({words.count(len(found) - 1, 'more finding')} of this kind)" if len(found) > 1 else ""
+    return hostile.line(found[0].summary, 400) + more
 
 
 def _cannot_say(report: Report) -> Para:
-    text = "This version counts, rates and checks. It does not yet assign causes, compare runs pairwise"
-    text += " or recommend."
+    text = (
+        "Numbers, causes and gains follow from the rows by fixed rules, without a language model; how often "
+    )
+    text += "such labels are right stands under Reproducibility Notes. Runs are not compared pairwise yet."
     if report.gaps:
-        text += f" {words.count(len(report.gaps), 'thing')} it could not say here "
-        text += f"{'stands' if len(report.gaps) == 1 else 'stand'} under Reproducibility Notes."
+        text += f" What this report cannot say ({words.count(len(report.gaps), 'gap')}) stands there too."
     return para(text)
 
 
@@ -236,6 +316,9 @@ def _tiles(facts: Facts) -> Tiles:
     best = facts.at_most_k("best_of_k")
     if not facts.run.has_pass_rate and best is not None:
         found.append(_tile(quantities.label(best), best, facts.is_rate))
+    clean = facts.measure("clean_pass_at_1")
+    if clean is not None:
+        found.insert(1, _tile(quantities.label(clean), clean, facts.is_rate))
     if facts.run.has_pass_rate:
         parts = facts.buckets
         split = f"{len(parts.always)} / {len(parts.sometimes)} / {len(parts.never)}"
@@ -293,4 +376,7 @@ def _brief(facts: Facts) -> Line:
     large = missing_rows(facts, only_large=True)
     missing: Line = large or tuple(" " + str(span) for span in missing_rows(facts, only_large=False))
     weighting = _weighting(facts)
-    return (*start, *_caveat(facts), *missing, *((" " + weighting,) if weighting else ()))
+    told = [
+        span for line in (where_lost(facts), first_fix(facts)) for span in (*((" ",) if line else ()), *line)
+    ]
+    return (*start, *_caveat(facts), *missing, *((" " + weighting,) if weighting else ()), *told)

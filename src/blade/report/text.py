@@ -6,21 +6,29 @@ from textwrap import wrap
 
 from blade import hostile
 from blade.model import Level, Measure, Outcome, Report, RewardKind
-from blade.report import quantities, words
-from blade.report.deepdives import commands, evenly_split, surely_never
+from blade.report import advice, causes, patterns, quantities, words
+from blade.report.cases import chosen
+from blade.report.deepdives import evenly_split, surely_never
 from blade.report.facts import Facts, facts
+from blade.report.failures import grouped, plain_findings
+from blade.report.places import commands
+from blade.report.results import doubted
 from blade.report.sections import Figure
 from blade.report.summary import identity, missing_rows
 
 SUFFIX = ".txt"
 COLUMNS = 80
-LINES = 24
+LINES = 45
+HEALTH = 10  # lines of findings and flags
+LEAST_HEALTH = 5  # lines, blank ones between the parts included
+# Mechanisms and recommendations, and lines of each, until they fit: two in full tell more than three cut off.
+ROOM = ((3, 4), (3, 3), (2, 4), (2, 3), (2, 2))
 INDENT = 10
 BARS = {"always": "█", "sometimes": "▒", "never": "░", "missing": "·"}
 
 
 def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
-    """The summary: at most 24 lines of 80 columns, plain text without colour."""
+    """The summary: at most 45 lines of 80 columns, plain text without colour."""
     runs = facts(report)
     if not runs:
         found = ["No run was read."]
@@ -62,8 +70,22 @@ def _one(report: Report, facts: Facts) -> list[str]:
         if text
     ]
     found = [f"BLADE  {' · '.join([hostile.line(run.name, 40), *about])}", ""]
-    found += _score(facts)
-    found += _tasks(facts)
+    top = [*found, *_score(facts), *_lost(facts)]
+    rest, ending = _rest(facts), _ending(report, facts)
+    for told, most in ROOM:
+        found = [*top, *_why(facts, told, most), *_fix_first(facts, told, most)]
+        if len(found) + len(rest) + len(ending) + LEAST_HEALTH <= LINES:
+            break
+    found += [""] if len(found) > 8 else []
+    found += [*rest, ""]
+    found += _health(facts, max(1, min(HEALTH, LINES - len(found) - len(ending))))
+    return found[: LINES - len(ending)] + ending
+
+
+def _rest(facts: Facts) -> list[str]:
+    """The tasks and rows behind the score."""
+    run = facts.run
+    found = _tasks(facts)
     found.append(_labelled("Coverage", identity(facts)))
     if n_bad := run.outcomes.get(Outcome.MALFORMED, 0):
         found.append(_labelled("", f"of the scored, {words.count(n_bad, 'row')} without a usable reward"))
@@ -71,11 +93,61 @@ def _one(report: Report, facts: Facts) -> list[str]:
     if run.has_pass_rate:
         ended = [f"{n:,} {outcome.value.replace('_', ' ')}" for outcome, n in facts.run.outcomes.items() if n]
         found.append(_labelled("Rollouts", ", ".join(ended)))
-    found += _effort(facts)
-    ending = _ending(report, facts)
-    found.append("")
-    found += _health(facts, LINES - len(found) - len(ending))
-    return found + ending
+    return found + _effort(facts)
+
+
+def _lost(facts: Facts) -> list[str]:
+    """The causes of the run as a whole, then what the score was lost to."""
+    found: list[str] = []
+    for cause in facts.run_causes[:2]:
+        said = f"{cause.cause.value} {hostile.line(cause.text, 300)}"
+        found += [*_told("Run cause", said, 2), *_told("", causes.without(cause, facts), 2)]
+    if len(facts.run_causes) > 2:
+        found.append(
+            _labelled("", f"{words.count(len(facts.run_causes) - 2, 'more run cause')} in the report")
+        )
+    if not causes.is_explained(facts.losses):
+        return found
+    of = causes.points(causes.total(facts.losses))
+    found += _told("Lost", f"{of}: {causes.split(facts.losses).replace(' points', '', 1)}", 2)
+    largest, clean = causes.largest(facts), facts.measure("clean_pass_at_1")
+    said = f"most to {largest.told(facts)}, {causes.points(largest.lost)}" if largest else ""
+    found += _told("", said, 2) if said else []
+    return found + (
+        [_labelled("Clean", f"{_short(clean, True)}, n = {quantities.n_of(clean)}")] if clean else []
+    )
+
+
+def _why(facts: Facts, told: int, most: int) -> list[str]:
+    """The first mechanisms with their numbers; without any, the first leads, called so."""
+    proved = [one for one in facts.mechanisms if one.standing == "mechanism"]
+    label = "Why" if proved else "Leads"
+    found: list[str] = []
+    for at, one in enumerate((proved or facts.mechanisms)[:told]):
+        found += _told(label if at == 0 else "", f"{at + 1}. {hostile.line(one.text, 300)}", most)
+        apart = patterns.difference(one).removeprefix("a ")
+        found.append(_labelled("", f"   {apart}, adjusted {words.p_value(one.p_adjusted)}"))
+    return found
+
+
+def _fix_first(facts: Facts, told: int, most: int) -> list[str]:
+    """The first recommendations with what they could win; repairs of the measurement are marked."""
+    found: list[str] = []
+    for at, one in enumerate(facts.recommendations[:told]):
+        found += _told("Fix first" if at == 0 else "", f"{at + 1}. {hostile.line(one.action, 300)}", most)
+        kind = "measurement only" if one.is_measurement else hostile.line(one.kind, 20)
+        n = words.count(len(one.tasks), "task")
+        found.append(_labelled("", f"   {advice.gain(one.gain)}, {kind}, {n}"))
+    return found
+
+
+def _told(label: str, text: str, most: int) -> list[str]:
+    """`text` under its label, in at most so many lines; the last says when something is left out."""
+    lines = wrap(text, COLUMNS - INDENT) or [""]
+    if len(lines) > most:
+        lines = [*lines[: most - 1], fitted(f"{lines[most - 1]} …", COLUMNS - INDENT)]
+        lines[-1] = lines[-1] if lines[-1].endswith("…") else lines[-1] + "…"
+    return [_labelled(label if at == 0 else "", line) for at, line in enumerate(lines)]
 
 
 def _score(facts: Facts) -> list[str]:
@@ -158,16 +230,19 @@ def _effort(facts: Facts) -> list[str]:
 
 def _health(facts: Facts, room: int) -> list[str]:
     """Findings, problems and warnings; those at the top in two lines while there is room."""
-    urgent = [flag for flag in facts.health if flag.level is not Level.INFO]
-    told = [("!", finding.summary) for finding in facts.findings]
+    flags, tasks = doubted(facts)
+    urgent = [flag for flag in flags if flag.level is not Level.INFO]
+    data = grouped(plain_findings(facts))
+    told = [("!", found[0].summary + (f" ({len(found) - 1:,} more like it)" if len(found) > 1 else ""))
+            for found in data.values()]  # fmt: skip
     told += [("!" if flag.level is Level.PROBLEM else "-", flag.text) for flag in urgent]
-    if not told:
+    if not told and not tasks:
         return [_labelled("Health", "no problem or warning")]
-    levels = facts.levels()
-    n_problems, n_warnings = levels[Level.PROBLEM], levels[Level.WARNING]
-    said = f"{words.count(n_problems, 'problem')}, {words.count(n_warnings, 'warning')}"
-    if facts.findings:
-        said = f"{words.count(len(facts.findings), 'finding')}, {said}"
+    n_problems = sum(flag.level is Level.PROBLEM for flag in urgent)
+    said = f"{words.count(n_problems, 'problem')}, {words.count(len(urgent) - n_problems, 'warning')}"
+    said += f", {words.count(len(tasks), 'task')} in doubt" if tasks else ""
+    if data:
+        said = f"{words.count(sum(len(found) for found in data.values()), 'finding')}, {said}"
     shown = told[: max(0, room - 1)]
     if len(shown) < len(told):
         said += f" ({len(shown)} shown, all in the report)"
@@ -192,11 +267,14 @@ def _ending(report: Report, facts: Facts) -> list[str]:
         )
     if report.gaps:
         found.append(
-            _labelled("Gaps", f"{words.count(len(report.gaps), 'thing')} this report cannot say, named in it")
+            _labelled("Gaps", f"{words.count(len(report.gaps), 'thing')} this cannot say; -o DIR names them")
         )
-    worth_reading = evenly_split(facts.tasks) or surely_never(facts.tasks)
+    told = [task for one in chosen(facts, facts.attributions)[:1] if (task := facts.task(one.task))]
+    worth_reading = told or evenly_split(facts.tasks) or surely_never(facts.tasks)
     # A command that would be cut is no command.
     lines = [line for line, _ in commands(facts.run, worth_reading[:1]) if len(line) <= COLUMNS - INDENT]
+    if not lines and facts.attributions:
+        lines = ["the deep dives of the report: worked examples with quotations"]
     found += [_labelled("Read next" if at == 0 else "", line) for at, line in enumerate(lines[:2])]
     return found
 
@@ -216,10 +294,12 @@ def _several(runs: tuple[Facts, ...]) -> list[str]:
                 f"{each.score.n:,}",
                 f"{run.n_rollouts:,}",
                 "/".join(str(n) for n in split) if run.has_pass_rate else words.NONE,
-                str(each.levels()[Level.PROBLEM] + len(each.findings)),
+                str(each.levels()[Level.PROBLEM] + len(plain_findings(each))),
             ]
         )
-    room = LINES - 7 - (len(rows) > LINES - 7)
+    causes_of = _lost_of(runs)
+    room = LINES - 7 - len(causes_of)
+    room -= len(rows) > room
     widths = [max(len(row[at]) for row in [head, *rows[:room]]) for at in range(len(head))]
     widths[0] = max(8, min(widths[0], COLUMNS - sum(widths[1:]) - 2 * (len(head) - 1)))
     found = [f"BLADE  {words.count(len(runs), 'run')}", ""]
@@ -228,7 +308,33 @@ def _several(runs: tuple[Facts, ...]) -> list[str]:
     if len(rows) > room:
         found.append(f"… {words.count(len(rows) - room, 'more run')} in the report")
     kinds = words.listing(sorted({hostile.line(each.run.score_name, 30) for each in runs}))
+    found += causes_of
     found += ["", f"Score: {kinds}, mean over tasks. !: findings and health problems."]
     found.append("A/S/N/M: tasks that always, sometimes, never passed, or are missing.")
     found.append("No paired verdict is computed yet: overlapping intervals do not decide.")
     return found
+
+
+def _lost_of(runs: tuple[Facts, ...]) -> list[str]:
+    """A few lines on what each run lost its score to and what to do first, run causes before all else."""
+    found: list[str] = []
+    for each in sorted(runs, key=lambda one: not one.run_causes)[:6]:
+        name = hostile.line(each.run.name, 30)
+        told: list[str] = []
+        cause, fix = next(iter(each.run_causes), None), next(iter(each.recommendations), None)
+        if cause is not None:
+            told.append(f"{name}: {cause.cause.value} {hostile.line(cause.text, 240)}")
+        if causes.is_explained(each.losses):
+            told.append(f"{name}: lost {causes.split(each.losses, shown_zero=False)}")
+        if fix is not None:
+            told.append(f"{name}: first {hostile.line(fix.action, 240)} ({advice.gain(fix.gain)})")
+        found += [line for text in told for line in _hanging(text, 2 if len(runs) <= 3 else 1)]
+    return ["", *found[:18]] if found else []
+
+
+def _hanging(text: str, most: int) -> list[str]:
+    """`text` in at most so many lines, those after the first set in."""
+    lines = wrap(text, COLUMNS - 2) or [""]
+    if len(lines) > most:
+        lines = [*lines[: most - 1], fitted(" ".join(lines[most - 1 :]), COLUMNS - 2)]
+    return [line if at == 0 else f"  {line}" for at, line in enumerate(lines)]

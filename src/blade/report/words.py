@@ -73,6 +73,12 @@ def probability(value: float | None) -> str:
     return f"{value:.3f}" if value < 0.01 or value > 0.99 else f"{value:.2f}"
 
 
+def p_value(value: float | None) -> str:
+    """`p = 0.25`, `p <0.001`, `p not testable`."""
+    said = probability(value)
+    return "p not testable" if said == NONE else f"p {said}" if said[0] in "<>" else f"p = {said}"
+
+
 def whole(value: int) -> str:
     return f"{value:,}"
 
