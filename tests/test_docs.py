@@ -26,7 +26,7 @@ OUTCOMES = (
     "pass_at_1", "pass_at_1_micro", "weighting_effect", "solved", "pass_at_k", "pass_hat_k", "consistency",
     "coverage", "retry_value", "mean_reward", "mean_reward_micro", "best_of_k", "worst_of_k", "majority_at_k",
     "self_agreement", "expected_flip_rate", "icc", "between_task_variance", "within_task_variance",
-    "design_effect", "effective_n", "missing_as_fail", "bound_low", "bound_high",
+    "design_effect", "effective_n", "missing_as_fail", "bound_low", "bound_high", "clean_pass_at_1",
 )  # fmt: skip
 EFFORTS = (
     "input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "turns", "tool_calls", "items",

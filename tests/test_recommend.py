@@ -7,9 +7,9 @@ import pytest
 
 from blade import stats
 from blade.model import Cause, Loss, Mechanism, Rule
-from blade.recommend import actions, gains, recommend
+from blade.recommend import Books, actions, gains, recommend
 from blade.recommend.ablation import Ablation
-from tests.test_attribute import QUOTE, RULES, found, judged_of
+from tests.test_attribute import QUOTE, RULES, found, judged_of, quote_row
 
 
 def digits(*rows: str) -> np.ndarray:
@@ -65,7 +65,7 @@ def test_a_gain_rests_on_the_repeats_of_the_same_task() -> None:
 
 
 def recommended(judged, losses, modes, hits=(), mechanisms=(), attributions=()):  # type: ignore[no-untyped-def]
-    return recommend(judged, losses, modes, hits, mechanisms, attributions, RULES, {})
+    return recommend(Books(judged, losses, modes, attributions, hits, mechanisms, RULES, {}, quote_row))
 
 
 def test_actions_name_the_tool_and_are_ranked_by_gain_for_effort() -> None:

@@ -216,9 +216,7 @@ def test_without_expected_actions_two_passes_say_what_is_extra() -> None:
     cancel = ("cancel_order", '{"order_id": "o9"}', "ok")
     rows = [failing(PAY, cancel), passing(PAY), passing(PAY)]
     (one,) = found(extra_side_effect, make_task(*rows))
-    assert (one.severity, one.episode.position, one.certain) == (1, 0, False)
-    (one,) = found(extra_side_effect, make_task(*rows, passing(PAY)))
-    assert one.severity == 2  # three that agree do so for a reason
+    assert (one.severity, one.episode.position, one.certain) == (2, 0, False)
     assert not found(extra_side_effect, make_task(*rows[:2]))
 
 
@@ -262,13 +260,15 @@ def test_order_violation_needs_passes() -> None:
 
 def test_no_check_after_the_last_write_where_passing_rollouts_check() -> None:
     edit, test = ("edit_file", '{"path": "a.py"}', "ok"), ("run_tests", "{}", "3 passed")
-    rows = [failing(test, edit, END), passing(edit, test, END), passing(edit, test, ("submit", "{}", "ok"))]
+    rows = [failing(edit, END), passing(edit, test, END), passing(edit, test, ("submit", "{}", "ok"))]
     (one,) = found(no_verification, make_task(*rows))
     assert (one.severity, one.detail) == (2, "run_tests")
-    assert (one.evidence[0].step, one.evidence[0].quote) == (4, END)  # where it is handed in unchecked
-    assert (one.evidence[1].step, one.evidence[1].quote) == (2, '{"path": "a.py"}')
-    (silent,) = found(no_verification, make_task(failing(test, edit), *rows[1:]))
-    assert [each.step for each in silent.evidence] == [2]
+    assert (one.evidence[0].step, one.evidence[0].quote) == (2, END)  # where it is handed in unchecked
+    assert (one.evidence[1].step, one.evidence[1].quote) == (0, '{"path": "a.py"}')
+    (silent,) = found(no_verification, make_task(failing(edit), *rows[1:]))
+    assert [each.step for each in silent.evidence] == [0]
+    # a check before the last write has a rule of its own: edit_after_last_test
+    assert not found(no_verification, make_task(failing(test, edit, END), *rows[1:]))
 
 
 def test_no_check_is_fine_where_most_passing_rollouts_make_none() -> None:

@@ -12,7 +12,7 @@ import pytest
 from blade.errors import Unreadable
 from blade.ingest import find, sidecars
 from blade.model import Artifact, ReportedNumber
-from tests.builders import make_input, make_rows, make_run, packed
+from tests.builders import make_input, make_row, make_rows, make_run, packed
 from tests.conftest import Blade
 
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
@@ -356,6 +356,28 @@ def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
     assert (said.run["benchmark"], said.run["pass_threshold"]) == ("desk", 0.5)
 
 
+def test_tools_and_codes(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "blade.toml").write_text(
+        """
+        [tools]
+        lookup_and_reserve = "write"
+        [[codes]]
+        field = "exit_code"
+        equals = 3
+        cause = "TI"
+        mode = "the bench does not compile"
+        [[codes]]
+        field = "skipped"
+        equals = true
+        cause = "passed"
+        mode = "nothing to do"
+        """
+    )
+    facts = sidecars.benchmark(artifacts_of(run))
+    assert facts.tools == {"lookup_and_reserve": "write"}
+    assert [(code.field, code.equals, code.cause) for code in facts.codes] == [("exit_code", 3, "TI"), ("skipped", True, "passed")]
+
+
 def test_no_facts_and_empty_facts(run: Path, tmp_path: Path) -> None:
     assert sidecars.benchmark(artifacts_of(run)).path is None
     (tmp_path / "blade.toml").write_text("# nothing said\n")
@@ -382,6 +404,17 @@ def test_no_facts_and_empty_facts(run: Path, tmp_path: Path) -> None:
         ("[[stages]]\nname = 'x'\nfield = 'y'\nat_least = 'z'", "at_least must be a number"),
         ("[[stages]]\nname = 'x'\nfield = 'y'\npresent = 1", "present must be true or false"),
         ("[stages]\nname = 'x'", "stages must be a list"),
+        ("tools = ['look']", "tools must be a table"),
+        ("[tools]\nlook = 'wander'", "the tool look must be one of read, write, check"),
+        ("[tools]\nlook = ['read']", "the tool look must be one of read, write, check"),
+        ("codes = 'x'", "codes must be a list"),
+        ("codes = [1]", "a code must be a table"),
+        ("[[codes]]\nfield = 'x'\ncause = 'IR'\nmode = 'y'", "a code needs a field, what it equals"),
+        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'IR'", "a code needs a field, what it equals"),
+        ("[[codes]]\nfield = 'x'\nequals = [1]\ncause = 'IR'\nmode = 'y'", "equals of a code must be a text"),
+        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'bad luck'\nmode = 'y'", "the cause of a code must be one of KG"),
+        ("[[codes]]\nfield = 'x'\nequals = 1\nmode = 'y'", "the cause of a code must be one of KG"),
+        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'IR'\nmode = 'y'\nwhy = 'z'", "a code has no key 'why'"),
     ],
 )
 def test_bad_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, why: str) -> None:
@@ -400,3 +433,12 @@ def test_facts_that_are_not_utf8(run: Path, tmp_path: Path) -> None:
 def test_the_draft_is_accepted(run: Path, tmp_path: Path, blade: Blade) -> None:
     (tmp_path / "blade.toml").write_text(blade("init", run).out)
     assert blade("diagnose", "--json", run).code == 0
+
+
+def test_the_draft_of_codes_is_accepted(tmp_path: Path, blade: Blade) -> None:
+    rows = [make_row(task, 0, float(task % 2), exit_code=137 if task % 6 == 0 else 0, resolved=bool(task % 2)) for task in range(60)]
+    path = make_run(tmp_path, rows)
+    (tmp_path / "blade.toml").write_text(blade("init", path).out)
+    facts = sidecars.benchmark(artifacts_of(path))
+    assert [(code.field, code.equals, code.cause) for code in facts.codes] == [("exit_code", 137, "IR")]
+    assert blade("diagnose", "--json", path).code == 0

@@ -45,7 +45,7 @@ def _hit(episode: Episode, expectation: expected.Expectation, call: Call) -> Hit
         episode,
         f"`{call.tool}` writes {wording.short(call.raw, 100)} at step {call.step}; "
         f"{' and '.join(filter(None, (source, others)))}.",
-        expectation.severity(episode, 3),
+        3 if expectation.has_gold else 2,
         events.at_step(episode, call.step),
         events.in_field(episode, expectation.field) if expectation.field else None,
         detail=call.tool,

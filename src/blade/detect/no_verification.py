@@ -12,7 +12,7 @@ from blade.model import Cause, Episode, RunFacts, TaskTraces
 RULE = Rule(
     name="no_verification",
     number="B24",
-    rule="The rollout writes and checks nothing after its last write, while at least half of the other "
+    rule="The rollout writes and never checks what it wrote, while at least half of the other "
     "passing rollouts of the task do (the task passes twice or more).",
     cause=Cause.BEHAVIOUR,
     otherwise="",
@@ -36,6 +36,8 @@ def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
         verified = tally.count(episode, _VERIFIED)
         if place is None or tally.of(episode) or not n or verified < max(1, _SHARE * n):
             continue
+        if any(call.does == events.CHECK for call in episode.calls[:place]):
+            continue  # it checked, and then wrote once more: that has a rule of its own
         call = episode.calls[place]
         tools = {str(name) for one in passers.passing(task) for name in tally.of(one) if name != _VERIFIED}
         tool = min(tools, key=lambda name: (-tally.count(episode, name), name))

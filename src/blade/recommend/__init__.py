@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from blade.model import (
     Attribution,
@@ -27,7 +30,7 @@ from blade.recommend.ablation import Ablation, Uplift
 if TYPE_CHECKING:
     from blade.model import Bools
 
-__all__ = ["Recommended", "recommend"]
+__all__ = ["Books", "Recommended", "recommend"]
 
 MAX_MODES = 6  # that share what all of them could win: 2^6 sets
 LEAST = 1e-9
@@ -41,33 +44,53 @@ class Recommended(msgspec.Struct, frozen=True):
     shares: Mapping[str, float]  # of each mode in what all of them could win
 
 
-def recommend(
-    judged: Judged,
-    losses: Sequence[Loss],
-    modes: Mapping[int, tuple[Cause, str]],
-    found: Sequence[Found],
-    mechanisms: Sequence[Mechanism],
-    attributions: Sequence[Attribution],
-    rules: Mapping[str, Rule],
-    codes: Mapping[int, Meaning],
-) -> Recommended:
+@dataclass(frozen=True)
+class Books:
+    """How the points of a run were lost, and all that is known of it."""
+
+    judged: Judged
+    losses: Sequence[Loss]
+    modes: Mapping[int, tuple[Cause, str]]  # position of each row that loses points -> cause and mode
+    attributions: Sequence[Attribution]
+    found: Sequence[Found]
+    mechanisms: Sequence[Mechanism]
+    rules: Mapping[str, Rule]
+    codes: Mapping[int, Meaning]
+    quote: Callable[[int], tuple[Evidence, ...]]  # finds evidence in a row that has none yet
+
+    @cached_property
+    def shows(self) -> dict[str, dict[int, int]]:
+        """Mode -> position -> severity."""
+        held: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for one in self.found:
+            of_mode = held[one.finding.detector]
+            of_mode[one.position] = max(of_mode.get(one.position, 0), one.finding.severity)
+        judged = self.judged
+        places = defaultdict(list)
+        for code, repeat, position in zip(judged.task, judged.repeat, judged.rows, strict=True):
+            places[judged.task_keys[int(code)], int(repeat)].append(int(position))
+        for mechanism in self.mechanisms:
+            if mechanism.standing == "mechanism":
+                held[mechanism.predicate] = {p: 2 for place in mechanism.rollouts for p in places[place]}
+        return dict(held)
+
+
+def recommend(books: Books) -> Recommended:
     """The interventions a run asks for; every gain is in points of score."""
-    shows = _severities(judged, found, mechanisms)
-    ablation = Ablation(
-        judged.task, judged.score, {name: gains.severity(judged, held) for name, held in shows.items()}
-    )
-    merged = _by_mode(losses)
+    judged, shows = books.judged, books.shows
+    severities = {name: gains.severity(judged, held) for name, held in shows.items()}
+    ablation = Ablation(judged.task, judged.score, severities)
+    merged = _by_mode(books.losses)
     named = list(dict.fromkeys(loss.mode for loss in merged if loss.mode in shows))[:MAX_MODES]
     shares = ablation.shares(named) if len(named) > 1 else {}
     uplifts = {mode: ablation.uplift(mode) for mode in named}
     made = []
     for loss in merged:
-        if loss.lost > LEAST:
-            one = _one(judged, loss, modes, shows, found, mechanisms, attributions, rules, codes)
-            if one is not None:
-                made.append(_with_ablation(one, uplifts.get(loss.mode), shares.get(loss.mode)))
+        one = _one(books, loss) if loss.lost > LEAST else None
+        if one is not None:
+            made.append(_with_ablation(one, uplifts.get(loss.mode), shares.get(loss.mode)))
     made.sort(key=lambda one: (-one.gain.point / actions.COST[one.effort], -one.gain.high, one.mode))
-    ranked = tuple(msgspec.structs.replace(one, rank=at + 1) for at, one in enumerate(made))
+    ranked = tuple(replace(one, rank=at + 1) for at, one in enumerate(made))
     left = ablation.oracle - ablation.value(frozenset(named)) if judged.rows.size else None
     return Recommended(ranked, left, shares)
 
@@ -80,50 +103,24 @@ def _by_mode(losses: Sequence[Loss]) -> list[Loss]:
     found = []
     for group in held.values():
         largest = max(group, key=lambda loss: (loss.lost, loss.cause))
-        found.append(msgspec.structs.replace(largest, lost=sum(loss.lost for loss in group)))
+        found.append(replace(largest, lost=sum(loss.lost for loss in group)))
     return sorted(found, key=lambda loss: (-loss.lost, loss.mode))
 
 
-def _severities(
-    judged: Judged, found: Sequence[Found], mechanisms: Sequence[Mechanism]
-) -> dict[str, dict[int, int]]:
-    """Mode -> position -> severity."""
-    held: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    for one in found:
-        of_mode = held[one.finding.detector]
-        of_mode[one.position] = max(of_mode.get(one.position, 0), one.finding.severity)
-    places = defaultdict(list)
-    for at in range(judged.rows.size):
-        places[judged.task_keys[int(judged.task[at])], int(judged.repeat[at])].append(int(judged.rows[at]))
-    for mechanism in mechanisms:
-        if mechanism.standing == "mechanism":
-            held[mechanism.predicate] = {p: 2 for place in mechanism.rollouts for p in places[place]}
-    return dict(held)
-
-
-def _one(
-    judged: Judged,
-    loss: Loss,
-    modes: Mapping[int, tuple[Cause, str]],
-    shows: Mapping[str, Mapping[int, int]],
-    found: Sequence[Found],
-    mechanisms: Sequence[Mechanism],
-    attributions: Sequence[Attribution],
-    rules: Mapping[str, Rule],
-    codes: Mapping[int, Meaning],
-) -> Recommendation | None:
-    outside = loss.cause in MEASUREMENT
-    positions = {at for at, (c, mode) in modes.items() if mode == loss.mode and (c in MEASUREMENT) == outside}
-    primary = np.isin(judged.rows, sorted(positions))
+def _one(books: Books, loss: Loss) -> Recommendation | None:
+    judged, outside = books.judged, loss.cause in MEASUREMENT
+    positions = sorted(
+        at
+        for at, (cause, mode) in books.modes.items()
+        if mode == loss.mode and (cause in MEASUREMENT) == outside
+    )
+    primary = np.isin(judged.rows, positions)
     tasks = _tasks(judged, primary)
-    action, evidence = _action(loss, positions, tasks, found, mechanisms, attributions, rules, codes)
+    action, evidence = _action(books, loss, set(positions), tasks)
     if action is None:
         return None
-    seen = np.isin(judged.rows, sorted(shows.get(loss.mode, {})))
+    seen = np.isin(judged.rows, sorted(books.shows.get(loss.mode, {})))
     told = gains.estimate(judged, primary, seen)
-    basis = told.basis
-    if action.bound:
-        basis += f"; {action.bound}"
     return Recommendation(
         rank=0,
         run=judged.run,
@@ -132,11 +129,11 @@ def _one(
         cause=loss.cause,
         mode=loss.mode,
         gain=told.gain,
-        is_measurement=loss.cause in MEASUREMENT,
+        is_measurement=outside,
         effort=actions.EFFORT[action.kind],
-        basis=basis,
+        basis=f"{told.basis}; {action.bound}" if action.bound else told.basis,
         tasks=tuple(tasks),
-        evidence=evidence,
+        evidence=evidence or tuple(quote for at in positions[:QUOTES] for quote in books.quote(at)[:1]),
     )
 
 
@@ -148,26 +145,20 @@ def _tasks(judged: Judged, primary: Bools) -> list[str]:
 
 
 def _action(
-    loss: Loss,
-    positions: set[int],
-    tasks: Sequence[str],
-    found: Sequence[Found],
-    mechanisms: Sequence[Mechanism],
-    attributions: Sequence[Attribution],
-    rules: Mapping[str, Rule],
-    codes: Mapping[int, Meaning],
+    books: Books, loss: Loss, positions: set[int], tasks: Sequence[str]
 ) -> tuple[actions.Action | None, tuple[Evidence, ...]]:
-    if loss.mode in rules:
-        hits = [one for one in found if one.finding.detector == loss.mode and one.position in positions]
+    """What to do about a mode, by what it is: a behaviour, a mechanism, a code, a flag, a kind of result."""
+    if loss.mode in books.rules:
+        hits = [one for one in books.found if one.finding.detector == loss.mode and one.position in positions]
         quotes = tuple(one.finding.evidence[0] for one in hits[:QUOTES])
-        return actions.of_rule(rules[loss.mode], [one.detail for one in hits], loss.cause), quotes
-    for mechanism in mechanisms:
+        return actions.of_rule(books.rules[loss.mode], [one.detail for one in hits], loss.cause), quotes
+    for mechanism in books.mechanisms:
         if mechanism.predicate == loss.mode:
             return actions.of_mechanism(mechanism), mechanism.evidence[:QUOTES]
-    of_tasks = [one for one in attributions if one.mode == loss.mode]
+    of_tasks = [one for one in books.attributions if one.mode == loss.mode]
     quotes = tuple(quote for one in of_tasks[:QUOTES] for quote in one.evidence[:1])
     for position in sorted(positions):
-        meaning = codes.get(position)
+        meaning = books.codes.get(position)
         if meaning is not None and meaning.mode == loss.mode:
             return actions.of_meaning(meaning.field, meaning.value, meaning.mode, loss.cause), quotes
     if loss.cause in MEASUREMENT and of_tasks:
@@ -182,4 +173,4 @@ def _with_ablation(one: Recommendation, uplift: Uplift | None, share: float | No
     told += f" (shuffled: p = {uplift.p:.3f})" if uplift.p is not None else " (no task has both)"
     if share is not None:
         told += f", {100 * share:+.1f} of them its own share"
-    return msgspec.structs.replace(one, basis=one.basis + told)
+    return replace(one, basis=one.basis + told)

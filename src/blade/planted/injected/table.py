@@ -18,10 +18,10 @@ INJECTIONS: dict[str, Injection] = {
     "infra_error": Injection("infra_error", "B01", "desk", ("IR",), limits.infra_error),
     "infra_error_twin": Injection("infra_error", "B01", "desk", (), limits.infra_recovered),
     "harness_defect": Injection(
-        "harness_defect", "B02", "desk", ("TI",), calls.harness_defect, pick="tasks", options=GOLD
+        "harness_defect", "B02", "desk", ("TI",), calls.harness_defect, least=3, pick="tasks", options=GOLD
     ),
     "harness_defect_twin": Injection(
-        "harness_defect", "B02", "desk", (), calls.harness_busy, pick="tasks", options=GOLD
+        "harness_defect", "B02", "desk", (), calls.harness_busy, least=3, pick="tasks", options=GOLD
     ),
     "timeout": Injection("timeout", "B03", "shell", ("BI",), limits.timeout),
     "timeout_twin": Injection("timeout", "B03", "shell", (), limits.timeout_recovered),

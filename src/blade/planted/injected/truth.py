@@ -57,6 +57,7 @@ class Injection:
     causes: tuple[str, ...]  # empty: a near-miss twin, nothing is wrong
     inject: Callable[[Scene], Mark | None]  # None: this row is left as it was
     throughout: tuple[str, ...] = ()  # the causes where more than a tenth of the run has it
+    least: int = 1  # tasks that must have it before its rule holds
     pick: Pick = "rows"
     passers: int = 1  # passing repeats that every task keeps: what some faults are seen against
     repeats: int = 1  # at the least

@@ -109,7 +109,7 @@ def choose(
     if injection.pick == "tasks":
         free = [index for index in repeats if solved[index] == repeats[index]]
         rng.shuffle(free)
-        tasks = set(free[: max(1, round(wanted / max(repeats.values())))])
+        tasks = set(free[: max(injection.least, round(wanted / max(repeats.values())))])
         return [key for key in run if key[0] in tasks]
     # All rows of a run leave no passers, except where the fault is only seen against them.
     kept = injection.passers if prevalence < 1 or injection.passers > 1 else 0
