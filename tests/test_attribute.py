@@ -48,7 +48,7 @@ def test_a_procedural_behaviour_that_passes_lack_is_behaviour() -> None:
     told = decide([row(0, False, ground()), row(1, False, ground()), row(2, True)], None)
     assert (told.cause, told.mode) == (Cause.BEHAVIOUR, "loop")
     assert told.confidence >= 0.8
-    assert "2 of 2 failing repeats" in told.grounds[0]
+    assert told.grounds[0].startswith("2 of 2 failing repeats show it (loop); in repeat 0: ")
 
 
 def test_a_behaviour_as_common_among_passes_explains_nothing() -> None:
@@ -145,7 +145,7 @@ def attributed(
     broken = attribute.broken_rows(judged, hits, codes)
     held = attribute.known_of(
         judged, hits, codes, known.get("mechanisms", ()), [behaviour(name, standing) for name in RULES], RULES,
-        known.get("suspects", ()),
+        known.get("suspects", ()), known.get("checks", {}),
     )  # fmt: skip
     from msgspec.structs import replace
 
@@ -260,3 +260,32 @@ def test_every_lost_point_is_booked_exactly_once(
     assert {one.task for one in told.attributions} == {
         str(code) for code, repeats in enumerate(outcomes) if min(repeats) < 1
     }
+
+
+def test_a_row_without_a_usable_reward_is_a_matter_of_data() -> None:
+    from msgspec.structs import replace
+
+    judged = judged_of([[0, 1], [0, 0]])
+    judged = replace(judged, unscored=np.array([True, False, False, False]))
+    told = attributed(judged, [], contents={2: "answer 7", 3: "answer 7"})
+    assert (told.attributions[0].cause, told.attributions[0].mode) == (
+        Cause.DATA_ARTIFACT,
+        "no usable reward",
+    )
+    assert told.modes[2][0] is Cause.KNOWLEDGE_GAP
+    assert told.clean.value == 0.0  # task 0 is out with its rewards, task 1 stays
+
+
+def test_what_is_proven_comes_before_what_is_not() -> None:
+    proven = ground("wrong_arg_field", Cause.KNOWLEDGE_GAP, 0.3, kind="cause")
+    unproven = ground("loop", Cause.BEHAVIOUR, 0.7, kind="unproven")
+    assert decide([row(0, False, unproven, proven)], 0.8).mode == "wrong_arg_field"
+    assert decide([row(0, False, unproven)], 0.8).mode == "loop"
+
+
+def test_a_check_that_was_not_met_names_the_failure_without_claiming_a_cause() -> None:
+    judged = judged_of([[0.0]])
+    told = attributed(judged, [], checks={0: ("toggle_x", QUOTE[0])})
+    assert told.attributions[0].mode == "check not met: toggle_x"
+    assert told.attributions[0].cause is Cause.UNDETERMINED
+    assert told.attributions[0].evidence == QUOTE

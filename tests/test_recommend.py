@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from blade import stats
 from blade.model import Cause, Loss, Mechanism, Rule
@@ -65,7 +66,9 @@ def test_a_gain_rests_on_the_repeats_of_the_same_task() -> None:
 
 
 def recommended(judged, losses, modes, hits=(), mechanisms=(), attributions=()):  # type: ignore[no-untyped-def]
-    return recommend(Books(judged, losses, modes, attributions, hits, mechanisms, RULES, {}, quote_row))
+    return recommend(
+        Books(judged, losses, modes, attributions, hits, mechanisms, RULES, {}, {}, {}, quote_row)
+    )
 
 
 def test_actions_name_the_tool_and_are_ranked_by_gain_for_effort() -> None:
@@ -116,3 +119,21 @@ def test_the_kind_follows_the_cause_where_the_rule_has_two() -> None:
     rule = Rule("format", "B33", "", Cause.BEHAVIOUR, "", True, (), "prompt", "State the format")
     assert actions.of_rule(rule, [], Cause.TASK_OR_VERIFIER).kind == "verifier"
     assert actions.of_rule(rule, [], Cause.BEHAVIOUR).kind == "prompt"
+
+
+def test_a_vote_wins_what_the_commonest_result_is_worth() -> None:
+    judged = judged_of([[1, 1, 0], [1, 0, 0]])
+    contents = {0: "answer 4", 1: "answer 4", 2: "answer 5", 3: "answer 8", 4: "answer 9", 5: "answer 9"}
+    told = gains.voted(judged, np.ones(6, bool), contents)
+    assert told.gain.point == pytest.approx(((1 - 2 / 3) + (0 - 1 / 3)) / 2)  # one vote wins, one loses
+    assert told.gain.high == pytest.approx((1 / 3 + 2 / 3) / 2)
+    assert told.gain.low <= told.gain.point <= told.gain.high
+
+
+def test_advice_leaves_out_tools_that_passing_rollouts_show_as_often() -> None:
+    judged = judged_of([[0, 1], [0, 1], [0, 1]])
+    hits = [found(judged, at, "loop") for at in (0, 1, 2, 3)]
+    named = [replace(hit, detail=name) for hit, name in zip(hits, ("a", "b", "b", "b"), strict=True)]
+    modes = {0: (Cause.BEHAVIOUR, "loop"), 2: (Cause.BEHAVIOUR, "loop")}
+    told = recommended(judged, [Loss("run", Cause.BEHAVIOUR, "loop", 1 / 3)], modes, named)
+    assert told.recommendations[0].action == "Fix `a`"

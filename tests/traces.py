@@ -83,7 +83,7 @@ def make_facts(**changed: Any) -> RunFacts:
     """Facts of an ordinary run."""
     usual: dict[str, Any] = {
         "run": "run", "n_tasks": 50, "n_rollouts": 200, "tools": {"look": ToolFacts(200, 10, 150, 50)},
-        "defects": (), "turn_cap": None, "n_at_cap": 0, "max_output_tokens": None, "share_truncated": 0.0,
+        "defects": (), "turn_cap": None, "n_at_cap": 0, "ends_when_solved": False, "max_output_tokens": None, "share_truncated": 0.0,
         "share_empty": 0.0, "share_user": 0.0,
     }  # fmt: skip
     return RunFacts(**{**usual, **changed})

@@ -75,3 +75,27 @@ def mentions(text: str, answer: str) -> int:
         return -1
     hit = re.search(rf"(?<![\w.]){re.escape(wanted)}(?!\w|\.\d)", text, re.IGNORECASE)
     return hit.start() if hit else -1
+
+
+_ABSTAINS = re.compile(
+    r"\b(?:text|texts|documents?|articles?|pages?|sections?|results?|sources?|information|data|context|passages?)\b"
+    r"[^.\n]{0,40}\b(?:does not|doesn['’]t|do not|don['’]t|did not|didn['’]t)\s+"
+    r"(?:\w+\s+)?(?:mention|specify|contain|provide|include|state|say|list|indicate|reveal)\b"
+    r"|\bthere (?:is|was|are) no (?:\w+ ){0,2}(?:information|mention|record|evidence|data|indication)\b"
+    r"|\bI (?:do not|don['’]t) have (?:\w+ ){0,2}(?:information|access|data|details)\b"
+    r"|\b(?:no (?:\w+ ){0,2}information (?:\w+ ){0,3}(?:available|found|provided))\b"
+    r"|\b(?:cannot|can['’]t|could not|couldn['’]t|unable to|not able to)\s+(?:\w+\s+)?"
+    r"(?:determine|answer|find|verify|confirm|identify|provide)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+# One of these stands in every such passage; looking for them first is many times faster.
+_ABSTAIN_HINTS = ("not ", "n't", "n’t", "no ", "unable", "cannot")
+
+
+def abstains(text: str) -> int:
+    """Where a text says that it has no answer, or that its sources hold none; -1 if it does not."""
+    lower = text[:4000].lower()
+    if not any(hint in lower for hint in _ABSTAIN_HINTS):
+        return -1
+    hit = _ABSTAINS.search(text[:4000])
+    return hit.start() if hit else -1

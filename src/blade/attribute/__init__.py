@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from blade import stats
 from blade.attribute.contents import observe
 from blade.attribute.grounds import CONFIDENCE, GRAVE, Known, grounds
-from blade.attribute.runs import run_causes, task_means
+from blade.attribute.runs import run_causes
 from blade.attribute.tasks import Decision, Row, decide
 from blade.model import (
     Attribution,
@@ -58,12 +58,13 @@ class Attributed(msgspec.Struct, frozen=True):
 
 
 def broken_rows(judged: Judged, found: Iterable[Found], codes: Mapping[int, Meaning]) -> Bools:
-    """Rows that infrastructure spoiled, whatever their reward: the row itself says so."""
+    """Rows that infrastructure spoiled, whatever their reward, and rows that have no usable reward."""
     positions = {at for at, meaning in codes.items() if meaning.cause is Cause.INFRASTRUCTURE}
     for one in found:
         if one.finding.cause is Cause.INFRASTRUCTURE and one.finding.severity >= 3:
             positions.add(one.position)
-    return np.isin(judged.rows, sorted(positions))
+    broken = np.isin(judged.rows, sorted(positions))
+    return broken if judged.unscored is None else broken | judged.unscored
 
 
 def known_of(
@@ -74,6 +75,7 @@ def known_of(
     behaviours: Iterable[Behaviour],
     rules: Mapping[str, Rule],
     suspects: Iterable[Suspicion],
+    checks: Mapping[int, tuple[str, Evidence]],
 ) -> Known:
     """The evidence of a run, by row and by task."""
     by_row: defaultdict[int, list[Found]] = defaultdict(list)
@@ -93,7 +95,8 @@ def known_of(
                 for position in places[place]:
                     covered[position].append(mechanism)
     named = {behaviour.detector: behaviour for behaviour in behaviours}
-    return Known(by_row, codes, covered, named, rules, by_task)
+    unscored = frozenset(() if judged.unscored is None else judged.rows[judged.unscored].tolist())
+    return Known(by_row, codes, covered, named, rules, by_task, unscored, checks)
 
 
 def attribute(
@@ -247,15 +250,16 @@ def _attribution(
 
 
 def _clean(judged: Judged, attributions: Sequence[Attribution]) -> Measure:
-    """The score without rows that infrastructure spoiled and without tasks that are broken themselves."""
+    """The pass rate without rows that infrastructure spoiled and without tasks that are broken themselves."""
     out = {a.task for a in attributions if a.cause in (Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)}
     codes = [code for code, key in enumerate(judged.task_keys) if key in out]
-    means = task_means(judged, ~judged.broken & ~np.isin(judged.task, codes))
-    if not means.size:
+    kept = ~judged.broken & ~np.isin(judged.task, codes)
+    if not kept.any():
         return Measure(judged.run, "clean_pass_at_1", None, 0, method="no row is left")
-    interval = stats.mean_interval(means)
-    if interval is None:
-        return Measure(judged.run, "clean_pass_at_1", float(means.mean()), means.size, method="no interval")
-    return Measure(
-        judged.run, "clean_pass_at_1", float(means.mean()), means.size, "tasks", None, None, *interval
-    )
+    task, passed = judged.task[kept], judged.passed[kept].astype(np.float64)
+    starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]])
+    n = np.diff(np.r_[starts, task.size])
+    means = np.add.reduceat(passed, starts) / n
+    spread = stats.variance_components(passed, starts, n)
+    told = stats.score_interval(means, n, spread, binary_rows=True) or (None, None, "no interval: one task")
+    return Measure(judged.run, "clean_pass_at_1", float(means.mean()), means.size, "tasks", None, None, *told)

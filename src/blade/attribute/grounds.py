@@ -22,11 +22,13 @@ CONFIDENCE = {
     "mechanism": 0.6,  # a condition found in the rows
     "same result": 0.65,  # the same wrong result in most repeats
     "varies": 0.5,  # passes and fails, and nothing sets the two apart
+    "check": 0.5,  # a check of the verifier names what is wrong, not why
     "weak": 0.4,
 }
 ENOUGH = 0.5
 ONE_REPEAT = 0.75  # of it, where a task has one repeat: nothing shows that the cause would come again
 GRAVE = 2  # severity from which a finding may explain a failure
+UNSCORED = "no usable reward"
 SUSPECT = 3  # points from which a task counts as broken
 EXCLUDED_FIRST = (Cause.DATA_ARTIFACT, Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER)
 
@@ -55,14 +57,33 @@ class Known(msgspec.Struct, frozen=True):
     behaviours: Mapping[str, Behaviour]
     rules: Mapping[str, Rule]
     suspects: Mapping[str, Sequence[Suspicion]]  # by task
+    unscored: frozenset[int]  # rows without a usable reward
+    checks: Mapping[int, tuple[str, Evidence]]  # a check of the verifier that a row did not meet
 
 
 def grounds(position: int, task: str, known: Known) -> list[Ground]:
     """The grounds of a failing row: data, infrastructure and task faults first, then by weight."""
-    found = [*_of_task(task, known), *_of_codes(position, known), *_of_findings(position, known)]
-    found += _of_mechanisms(position, known)
+    found = [*_of_reward(position, known), *_of_task(task, known), *_of_codes(position, known)]
+    found += [*_of_findings(position, known), *_of_mechanisms(position, known), *_of_checks(position, known)]
     order = {cause: at for at, cause in enumerate(EXCLUDED_FIRST)}
     return sorted(found, key=lambda g: (order.get(g.cause, len(order)), -g.weight, g.name))
+
+
+def _of_reward(position: int, known: Known) -> Iterator[Ground]:
+    if position in known.unscored:
+        text = "the row has no usable reward and counts as 0"
+        yield Ground("reward", Cause.DATA_ARTIFACT, UNSCORED, "row says so", 1.0, text, None, ())
+
+
+def _of_checks(position: int, known: Known) -> Iterator[Ground]:
+    """What the verifier found wanting names the failure; why it is wanting, it does not say."""
+    if position in known.checks:
+        name, quote = known.checks[position]
+        text = f"the verifier's check {name} was not met"
+        weight = CONFIDENCE["check"] / 3
+        yield Ground(
+            "check", Cause.KNOWLEDGE_GAP, f"check not met: {name}", "check", weight, text, None, (quote,)
+        )
 
 
 def _of_task(task: str, known: Known) -> Iterator[Ground]:

@@ -112,8 +112,8 @@ def _model(rows: Sequence[Row], failing: Sequence[Row], p_never: float | None) -
 
 
 def _best_ground(failing: Sequence[Row], passing: Sequence[Row]) -> tuple[Ground, Row, int, int] | None:
-    """The ground that most failing repeats share and few passing ones do; how the model went about it
-    comes before what it knew, since a wrong result follows from both."""
+    """The ground that most failing repeats share and few passing ones do: what is proven to go with failing
+    first; then how the model went about it, since what it did wrong follows from that."""
     in_fail: Counter[str] = Counter()
     in_pass: Counter[str] = Counter()
     best: dict[str, tuple[Ground, Row]] = {}
@@ -131,10 +131,11 @@ def _best_ground(failing: Sequence[Row], passing: Sequence[Row]) -> tuple[Ground
         share, beside = in_fail[mode] / len(failing), in_pass[mode] / len(passing) if passing else 0.0
         if share >= wanted - 1e-9 and beside <= FEW:
             worth = ground.weight * share * (1 - beside)
-            candidates.append((ground.procedural, worth, mode, ground, row))
+            proven = ground.kind != "unproven" and ground.kind != "check"
+            candidates.append((proven, ground.procedural, worth, mode, ground, row))
     if not candidates:
         return None
-    _, _, mode, ground, row = max(candidates, key=lambda c: (c[0], c[1], c[2]))
+    *_, mode, ground, row = max(candidates, key=lambda c: c[:4])
     return ground, row, in_fail[mode], in_pass[mode]
 
 
@@ -143,7 +144,12 @@ def _by_ground(
 ) -> Decision:
     ground, row, n_fail, n_pass = best
     cause = _cause_of(ground, bool(passing))
-    told = [f"{n_fail} of {len(failing)} failing repeats: {ground.text}"]
+    same = (
+        f"{n_fail} of {len(failing)} failing repeats show it"
+        if len(failing) > 1
+        else "the failing repeat shows it"
+    )
+    told = [f"{same} ({ground.mode.replace('_', ' ')}); in repeat {row.repeat}: {ground.text}"]
     against = []
     if passing:
         told.append(f"{n_pass} of {len(passing)} passing repeats show it")

@@ -62,7 +62,7 @@ def _nothing(episode: Episode, facts: RunFacts, broken: bool) -> Hit | None:
     silent = row.is_silent(episode.trace)
     throughout = silent and facts.share_empty >= _THROUGHOUT
     use = (
-        "and used no tokens"
+        "and reports no token use"
         if silent
         else f"though it used {row.used(data, 'output_tokens'):,} output tokens"
     )

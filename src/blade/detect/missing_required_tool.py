@@ -42,10 +42,11 @@ def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
                 continue
             near[tool] = near.get(tool) or passers.neighbours(sequences, tool)
             place = passers.place_of(episode, *near[tool])
-            severity = 3 if wanted or does.get(tool) == events.WRITE else 2
             others = tools.others(episode)
-            if tools.count(episode, tool) < others or (not wanted and others < 2):
-                severity = 1  # some pass without it, or one other pass is all there is to go by
+            severity = 3 if does.get(tool) == events.WRITE else 2
+            optional = does.get(tool) != events.WRITE and others < 2  # what is read may be known otherwise
+            if tools.count(episode, tool) < others or (not wanted and others < 2) or optional:
+                severity = 1  # some pass without it, or too few say that none does
             cause = None if tool in called_by_some else Cause.KNOWLEDGE_GAP
             if place is not None:
                 yield _hit(task, tools, episode, tool, place, severity, cause)

@@ -134,6 +134,7 @@ def facts(run: str, partials: Sequence[Partial]) -> RunFacts:
         tools=tools,
         defects=_defects(partials, tools),
         turn_cap=cap,
+        ends_when_solved=cap is not None and _ends_when_solved(turns, cap),
         n_at_cap=at_cap,
         max_output_tokens=_constant(one.limits for one in partials),
         share_truncated=sum(one.n_truncated for one in partials) / n if n else 0.0,
@@ -172,6 +173,10 @@ def _constant(seen: Iterable[tuple[int | None, ...]]) -> int | None:
     return values.pop() if len(values) == 1 else None
 
 
+FEWEST_BEFORE = 10  # rollouts that end before the cap
+SOLVED = 0.95  # of them pass
+
+
 def _turn_cap(
     turns: Mapping[tuple[int, bool, bool], int], named: int | None, n: int
 ) -> tuple[int | None, int]:
@@ -189,6 +194,13 @@ def _turn_cap(
     if stopped < MIN_AT_CAP or 2 * left_open <= stopped:
         return None, 0
     return (most, stopped) if _many(turns, most, stopped, n) or _peak(turns, by_length, most) else (None, 0)
+
+
+def _ends_when_solved(turns: Mapping[tuple[int, bool, bool], int], cap: int) -> bool:
+    """Whether rollouts go on until they pass: then those at the cap are those that never did."""
+    before = [(count, passed) for (number, _, passed), count in turns.items() if number < cap]
+    n = sum(count for count, _ in before)
+    return n >= FEWEST_BEFORE and sum(count for count, passed in before if passed) >= SOLVED * n
 
 
 def _many(turns: Mapping[tuple[int, bool, bool], int], most: int, stopped: int, n: int) -> bool:

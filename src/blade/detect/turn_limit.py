@@ -16,7 +16,8 @@ RULE = Rule(
     rule="The row says that it ended at a limit of turns or steps, or the model made as many turns "
     "as any rollout may and did not have the last word.",
     cause=Cause.BEHAVIOUR,
-    otherwise="IR, a setting, where most rollouts of the run are cut there",
+    otherwise="IR, a setting, where most rollouts of the run are cut there; weak where rollouts end as "
+    "soon as they pass, since to reach the limit is then to fail",
     procedural=True,
     needs=("steps",),
     kind="harness",
@@ -37,7 +38,9 @@ _MOST = 0.5  # of the rollouts at the limit: then the limit is wrong, not the mo
 
 def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
     """Rows at the limit."""
-    cause = Cause.INFRASTRUCTURE if facts.n_at_cap > _MOST * facts.n_rollouts else None
+    most = facts.n_at_cap > _MOST * facts.n_rollouts and not facts.ends_when_solved
+    cause = Cause.INFRASTRUCTURE if most else None
+    gravest = 1 if facts.ends_when_solved else 3  # then it says no more than that the rollout failed
     for episode in task.episodes:
         stopped = row.stop_reason(episode.trace.row)
         told = stopped is not None and _STOPPED.search(stopped[1]) is not None
@@ -51,10 +54,10 @@ def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
             reason = f"(`{stopped[0]}` {stopped[1]})"
             summary = f"The rollout was stopped {reason} after {turns} model turns, {ended}."
             said = events.in_field(episode, stopped[0])
-            yield hit(episode, summary, 3, last, said, detail=str(turns), cause=cause, certain=True)
+            yield hit(episode, summary, gravest, last, said, detail=str(turns), cause=cause, certain=True)
         else:
             summary = (
                 f"The model used all {facts.turn_cap} turns and stopped {ended}; {facts.n_at_cap} of "
                 f"{facts.n_rollouts} rollouts stop there and none goes on."
             )
-            yield hit(episode, summary, 2, last, detail=str(facts.turn_cap), cause=cause)
+            yield hit(episode, summary, min(2, gravest), last, detail=str(facts.turn_cap), cause=cause)

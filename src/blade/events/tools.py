@@ -18,8 +18,11 @@ _WRITES = frozenset(
     "create update delete send write edit apply patch submit book cancel modify move commit insert replace "
     "remove add set toggle exchange return pay transfer post put upload enable disable reset rename save "
     "assign schedule order purchase buy grant revoke suspend resume refund deploy install drop merge "
-    "push reply close reopen approve reject register issue change".split()
+    "push reply close reopen approve reject register issue change refuel activate deactivate lock unlock "
+    "block unblock subscribe unsubscribe enroll restart reboot archive publish top".split()
 )
+# To hand over to a person changes nothing that a verifier looks at, whatever verb it is named by.
+_HANDS_OVER = frozenset("human humans person operator representative supervisor".split())
 _CHECKS = frozenset("test tests pytest check lint compile verify validate build typecheck assert".split())
 _SHELLS = frozenset(
     "bash sh shell execute exec terminal run command cmd console execute_bash run_command execute_command "
@@ -73,7 +76,7 @@ def command_of(tool: str, arguments: Any) -> str | None:
 @lru_cache(maxsize=5000)
 def _by_name(tool: str) -> str:
     words = [word.lower() for word in _WORD.findall(tool.rpartition("__")[2])]
-    if words and words[0] in _READS:
+    if words and (words[0] in _READS or words[0] == "escalate" or _HANDS_OVER.intersection(words)):
         return READ
     if any(word in _WRITES for word in words):
         return WRITE

@@ -120,6 +120,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     defects: tuple[DefectFacts, ...]
     turn_cap: int | None  # a number of model turns at which many rollouts stop and which none exceeds
     n_at_cap: int
+    ends_when_solved: bool  # nearly all rollouts that end before the cap pass: to reach it is to fail
     max_output_tokens: int | None
     share_truncated: float
     share_empty: float  # rows without output items and without token use

@@ -64,7 +64,8 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
     ]
     suspects = [doubt for doubts in sound.suspects.values() for doubt in doubts]
     suspects += _artifacts(measure.identity.findings(rollouts, quote))
-    known = attribute.known_of(judged, seen.found, codes, mechanisms, behaviours, RULES, suspects)
+    checks = _unmet(judged, read)
+    known = attribute.known_of(judged, seen.found, codes, mechanisms, behaviours, RULES, suspects, checks)
 
     def quoted(position: int) -> tuple[Evidence, ...]:
         return _quoted(quote, position)
@@ -76,7 +77,7 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
     )
     books = recommend.Books(
         judged, attributed.losses, attributed.modes, attributed.attributions, seen.found, mechanisms, RULES,
-        codes, quoted,
+        codes, seen.contents, {one.detector: one for one in behaviours}, quoted,
     )  # fmt: skip
     recommended = clock.timed("recommend", lambda: recommend.recommend(books))
     return Reading(
@@ -132,6 +133,20 @@ def mechanisms_of(judged: Judged, read: Read, meant: Sequence[Meaning]) -> list[
         read.walker.opener,
         meanings.restating(meant),
     )
+
+
+def _unmet(judged: Judged, read: Read) -> dict[int, tuple[str, Evidence]]:
+    """The first check of the verifier that each row did not meet."""
+    place = {int(position): at for at, position in enumerate(judged.rows)}
+    found: dict[int, tuple[str, Evidence]] = {}
+    for lines in read.gathered.lines:
+        for line in lines:
+            at = place.get(line.position)
+            if line.sort == "check" and at is not None and line.position not in found:
+                task, repeat = judged.task_keys[int(judged.task[at])], int(judged.repeat[at])
+                quote = Evidence(judged.run, task, repeat, line.step, line.field, line.quote)
+                found[line.position] = line.masked, quote
+    return found
 
 
 def _artifacts(findings: Iterable[Finding]) -> list[Suspicion]:

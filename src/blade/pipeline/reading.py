@@ -112,6 +112,7 @@ def judged_of(one: Loaded, scoring: measure.Scoring) -> Judged:
         passed=scoring.row_passed,
         score=scoring.row_score,
         judged=scoring.has_pass_rate,
+        unscored=scoring.unscored,
         broken=np.zeros(rows.size, np.bool_),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from blade.model import (
     Attribution,
+    Behaviour,
     Cause,
     Evidence,
     Found,
@@ -56,6 +57,8 @@ class Books:
     mechanisms: Sequence[Mechanism]
     rules: Mapping[str, Rule]
     codes: Mapping[int, Meaning]
+    contents: Mapping[int, str]  # what each row ended with: equal contents are the same result
+    behaviours: Mapping[str, Behaviour]
     quote: Callable[[int], tuple[Evidence, ...]]  # finds evidence in a row that has none yet
 
     @cached_property
@@ -121,6 +124,8 @@ def _one(books: Books, loss: Loss) -> Recommendation | None:
         return None
     seen = np.isin(judged.rows, sorted(books.shows.get(loss.mode, {})))
     told = gains.estimate(judged, primary, seen)
+    if loss.mode == actions.VARIES:
+        told = gains.voted(judged, primary, books.contents)
     return Recommendation(
         rank=0,
         run=judged.run,
@@ -151,7 +156,12 @@ def _action(
     if loss.mode in books.rules:
         hits = [one for one in books.found if one.finding.detector == loss.mode and one.position in positions]
         quotes = tuple(one.finding.evidence[0] for one in hits[:QUOTES])
-        return actions.of_rule(books.rules[loss.mode], [one.detail for one in hits], loss.cause), quotes
+        action = actions.of_rule(books.rules[loss.mode], _telling(books, hits), loss.cause)
+        behaviour = books.behaviours.get(loss.mode)
+        if loss.cause not in MEASUREMENT and behaviour is not None and behaviour.standing != "cause":
+            unproven = "unproven: too few rollouts say that it goes with failing"
+            action = replace(action, bound="; ".join(filter(None, (unproven, action.bound))))
+        return action, quotes
     for mechanism in books.mechanisms:
         if mechanism.predicate == loss.mode:
             return actions.of_mechanism(mechanism), mechanism.evidence[:QUOTES]
@@ -164,6 +174,21 @@ def _action(
     if loss.cause in MEASUREMENT and of_tasks:
         return actions.of_flag(loss.mode, of_tasks[0].mechanism, loss.cause), quotes
     return actions.of_result(loss.mode, tasks), quotes
+
+
+def _telling(books: Books, hits: Sequence[Found]) -> list[str]:
+    """The tools and fields of some findings, without those that passing rollouts show as often."""
+    details = {one.detail for one in hits}
+    failing = set(books.judged.rows[~books.judged.passed].tolist())
+    in_fail: Counter[str] = Counter()
+    in_pass: Counter[str] = Counter()
+    for one in books.found:
+        if one.finding.detector == hits[0].finding.detector and one.detail in details:
+            (in_fail if one.position in failing else in_pass)[one.detail] += 1
+    n_fail = max(len(failing), 1)
+    n_pass = max(int(books.judged.passed.sum()), 1)
+    kept = {detail for detail in details if in_fail[detail] / n_fail > in_pass[detail] / n_pass}
+    return [one.detail for one in hits if one.detail in (kept or details)]
 
 
 def _with_ablation(one: Recommendation, uplift: Uplift | None, share: float | None) -> Recommendation:

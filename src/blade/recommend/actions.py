@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -20,7 +21,10 @@ EFFORT = {
 }
 COST = {"config": 1.0, "prompt": 1.0, "harness": 2.0, "verifier": 3.0, "data": 5.0, "training": 8.0}
 CANNOT_PASS = "a row with it cannot pass, so this is an upper bound"
-PERFECT = "an upper bound: it takes a choice that is always right"
+VERIFIED = "at most, if something always chose the right answer; the estimate is what a vote would win"
+_LIMIT = re.compile(r"step|turn|limit|budget|iteration", re.IGNORECASE)
+_FORM = re.compile(r"form|extract|pars|answer|output|empty|code", re.IGNORECASE)
+VARIES = "varies between repeats"
 MAX_NAMED = 3
 
 
@@ -44,6 +48,22 @@ def of_rule(rule: Rule, details: Sequence[str], cause: Cause) -> Action:
     return Action(kind, text, CANNOT_PASS if rule.terminal else "")
 
 
+_ADVICE = (  # predicate -> kind of intervention, what to do
+    (
+        "calls(",
+        "prompt",
+        "Say in the instructions when `{what}` may be called, and have it refused otherwise",
+    ),
+    (
+        "repeats(",
+        "harness",
+        "Answer a call of `{what}` that repeats an earlier one unchanged with a note that says so",
+    ),
+    ("call_failed(", "harness", "Let the errors of `{what}` say how the call is to be mended"),
+    ("arguments_no_json", "harness", "Constrain the arguments of calls to valid JSON"),
+)
+
+
 def of_mechanism(mechanism: Mechanism) -> Action:
     """What a condition found in the rows asks for."""
     what = mechanism.actionable
@@ -53,7 +73,10 @@ def of_mechanism(mechanism: Mechanism) -> Action:
             f"final call without it): {mechanism.text}"
         )
         return Action("harness", text)
-    return Action("prompt", f"Address `{what}`: {mechanism.text}")
+    for start, kind, advice in _ADVICE:
+        if mechanism.predicate.startswith(start):
+            return Action(kind, f"{advice.format(what=what)}: {mechanism.text}")
+    return Action("prompt", f"Look into `{what}`: {mechanism.text}")
 
 
 def of_meaning(field: str, value: str, mode: str, cause: Cause) -> Action:
@@ -65,9 +88,13 @@ def of_meaning(field: str, value: str, mode: str, cause: Cause) -> Action:
         return Action("verifier", f"Repair the verifier for {told}, then verify the stored rollouts again")
     if cause is Cause.DATA_ARTIFACT:
         return Action("data", f"Repair the data of {told}")
-    return Action(
-        "prompt", f"State the required output in the instructions and check it before the end: {told}"
-    )
+    if _LIMIT.search(mode):
+        text = f"Stop loops before the limit, or raise it if passing rollouts come near it: {told}"
+        return Action("harness", text)
+    if _FORM.search(mode):
+        text = f"State the required output in the instructions and check it before the end: {told}"
+        return Action("prompt", text)
+    return Action("harness", f"Catch this while the rollout runs and let the model mend it: {told}")
 
 
 def of_flag(flag: str, text: str, cause: Cause) -> Action:
@@ -83,12 +110,12 @@ def of_result(mode: str, tasks: Sequence[str]) -> Action | None:
     more = f" and {len(tasks) - MAX_NAMED} more" if len(tasks) > MAX_NAMED else ""
     if mode == "same wrong result":
         text = f"Give the model what it lacks on tasks {named}{more} (training data, or a reference to read)"
-        return Action("training", f"{text}: every repeat ends in the same wrong result")
+        return Action("training", f"{text}: most of their repeats end in one and the same wrong result")
     if mode == "different wrong results":
-        return Action("training", f"Train on tasks like {named}{more}: each repeat fails in another way")
-    if mode == "varies between repeats":
+        return Action("training", f"Train on tasks like {named}{more}: their repeats fail in different ways")
+    if mode == VARIES:
         text = f"Sample several answers and choose among them (vote or verify) on tasks like {named}{more}"
-        return Action("harness", f"{text}: the model can solve them and does not do so every time", PERFECT)
+        return Action("harness", f"{text}: the model can solve them and does not do so every time", VERIFIED)
     return None
 
 
