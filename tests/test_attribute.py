@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade import attribute
@@ -28,6 +28,7 @@ from blade.model import (
     Rule,
     Suspicion,
 )
+from tests.traces import did, make_task, rollout
 
 QUOTE = (Evidence("run", "0", 0, step=1, quote="it"),)
 
@@ -244,6 +245,7 @@ def test_flags_that_distort_without_losing_are_causes_of_the_run() -> None:
     ]
 
 
+@settings(deadline=None)  # the first example imports scipy
 @given(
     st.lists(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=1, max_size=5), min_size=1, max_size=8),
     st.lists(st.tuples(st.integers(0, 39), st.sampled_from(sorted(RULES)), st.integers(1, 3)), max_size=20),
@@ -289,3 +291,14 @@ def test_a_check_that_was_not_met_names_the_failure_without_claiming_a_cause() -
     assert told.attributions[0].mode == "check not met: toggle_x"
     assert told.attributions[0].cause is Cause.UNDETERMINED
     assert told.attributions[0].evidence == QUOTE
+
+
+def test_to_change_nothing_is_a_result_where_the_task_is_to_change_something() -> None:
+    idle = rollout(did("Good bye"), expected_actions=[{"name": "pay", "kwargs": {}}])
+    other = rollout(did("See you"), expected_actions=[{"name": "pay", "kwargs": {}}])
+    first, second = (content for _, content in attribute.observe(make_task(idle, other)))
+    assert first == second != ""
+    said = [
+        content for _, content in attribute.observe(make_task(rollout(did("four")), rollout(did("five"))))
+    ]
+    assert said[0] != said[1]

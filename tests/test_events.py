@@ -68,6 +68,10 @@ def test_a_result_is_an_error_where_the_tool_itself_says_so(text: str, does: str
         ("run_tests", {}, "check"),
         ("validate", {}, "check"),
         ("dataset_info", {}, "read"),
+        ("transfer_to_human_agents", {}, "read"),  # to hand over changes nothing
+        ("escalate_case", {}, "read"),
+        ("transfer_money", {}, "write"),
+        ("refuel_data", {}, "write"),
         ("bash", {"command": "ls -l"}, "read"),
         ("bash", {"command": "echo hi > out.txt"}, "write"),
         ("bash", {"command": "ls 2>/dev/null"}, "read"),

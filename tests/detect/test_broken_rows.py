@@ -218,6 +218,15 @@ def test_a_full_window_counts_for_one_request_alone() -> None:
 # ---- turn_limit ---------------------------------------------------------------------------------
 
 
+def test_where_rollouts_end_as_soon_as_they_pass_the_limit_says_no_more_than_the_reward() -> None:
+    items = did(("look", "{}", "ok"), ("look", "{}", "ok"))
+    told = {"turn_cap": 2, "n_at_cap": 101, "n_rollouts": 200, "ends_when_solved": True}
+    found = only(turn_limit, make_task(rollout(items)), **told)
+    assert (found.severity, found.cause) == (1, Cause.BEHAVIOUR)
+    named = only(turn_limit, make_task(rollout(items, termination_reason="max_steps")), **told)
+    assert named.severity == 1
+
+
 def test_the_row_may_name_its_turn_limit() -> None:
     items = did(("look", "{}", "seen"), ("look", "{}", "seen again"))
     found = only(turn_limit, make_task(rollout(items, termination_reason="max_steps")))

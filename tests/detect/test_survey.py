@@ -165,3 +165,16 @@ def test_a_token_limit_counts_if_all_rows_share_it() -> None:
     assert facts(limited(0, 512), limited(1, 512)).max_output_tokens == 512
     assert facts(limited(0, 512), limited(1, 1024)).max_output_tokens is None
     assert facts(limited(0, 512), limited(1, None)).max_output_tokens is None
+
+
+def test_an_environment_that_stops_at_success_is_noticed() -> None:
+    """Solved rollouts end early and pass; the others go on to the cap."""
+    early = [make_task(rollout(did(("look", "{}", "ok")), 1.0, task=n, max_turns=3)) for n in range(12)]
+    late = [
+        make_task(rollout(did(*[("look", "{}", "ok")] * 3), 0.0, task=n, max_turns=3)) for n in range(12, 24)
+    ]
+    assert survey.facts("run", [survey.partial(task) for task in early + late]).ends_when_solved
+    failing = [make_task(rollout(did(("look", "{}", "ok")), 0.0, task=n, max_turns=3)) for n in range(12)]
+    assert not survey.facts("run", [survey.partial(task) for task in failing + late]).ends_when_solved
+    few = survey.facts("run", [survey.partial(task) for task in early[:5] + late])
+    assert not few.ends_when_solved

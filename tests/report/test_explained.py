@@ -73,9 +73,9 @@ def test_the_summary_says_where_the_score_went_why_and_what_to_do(explained: Rep
 
 def test_a_lead_is_not_given_as_the_reason(explained: Report) -> None:
     leads = tuple(one for one in explained.mechanisms if one.standing == "lead")
-    said = first(replace(explained, mechanisms=leads), "Executive Summary")
+    said = first(replace(explained, mechanisms=leads, behaviours=()), "Executive Summary")
     assert "**Why:**" not in said
-    assert "**No mechanism is proved.** The strongest lead: Final texts above 900 characters" in said
+    assert "**No mechanism or behaviour is proved.** The strongest lead: Final texts above 900 char" in said
 
 
 # ---- Dominant Failure Modes ----------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_losses_that_do_not_add_up_are_disowned(explained: Report) -> None:
 def test_mechanisms_come_before_symptoms_and_leads_are_set_apart(explained: Report) -> None:
     said = first(explained, "Dominant Failure Modes")
     titles = re.findall(r"^### (.*)$", said, re.MULTILINE)
-    assert titles == ["Causes of the run as a whole", "Score lost", "Mechanisms", "Leads, not mechanisms", "Behaviours",
+    assert titles == ["Causes of the run as a whole", "Why", "Score lost", "Mechanisms", "Leads, not mechanisms", "Behaviours",
                       "Error signatures", "What the verifier's fields mean", "How rollouts ended", "Findings"]  # fmt: skip
     leads = said.split("### Leads, not mechanisms")[1].split("###")[0]
     assert "`L1`" in leads

@@ -66,7 +66,7 @@ def test_causes_mechanisms_and_advice_follow_the_score(explained: Report) -> Non
 
 def test_without_a_mechanism_leads_are_called_leads(explained: Report) -> None:
     leads = tuple(one for one in explained.mechanisms if one.standing == "lead")
-    said = text.render(replace(explained, mechanisms=leads))
+    said = text.render(replace(explained, mechanisms=leads, behaviours=()))
     assert "Leads     1. Final texts above 900 characters" in said
     assert "Why" not in said
 

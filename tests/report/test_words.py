@@ -71,8 +71,9 @@ def test_probabilities_are_0_and_1_only_when_exact(value: float, said: str) -> N
 
 
 def test_p_values_read_as_such() -> None:
-    assert [words.p_value(value) for value in (0.25, 0.0001, None)] == [
+    assert [words.p_value(value) for value in (0.25, 0.0001, 0.0, None)] == [
         "p = 0.25",
+        "p <0.001",
         "p <0.001",
         "p not testable",
     ]
