@@ -54,7 +54,7 @@ SUPPORT: dict[str, set[str]] = {
     },
     "report": {
         "accuracy", "advice", "cases", "causes", "chapters", "conclusions_v1", "deepdives", "facts", "failures",
-        "figures", "health_text", "inventory", "order", "patterns", "places", "quantities", "results", "sections",
+        "figures", "health_text", "inventory", "order", "patterns", "places", "quantities", "reasons", "results", "sections",
         "sides", "summary", "words",
     },
 }  # fmt: skip

@@ -139,7 +139,7 @@ def test_its_quotes_are_exact_and_stand_where_the_step_was_skipped() -> None:
             if (e.trace.rollout.task, e.trace.rollout.repeat) == (told.task, told.repeat)
         )
         assert told.step is not None
-        assert told.quote in events.step_text(episode.trace.steps[told.step])
+        assert (told.quote or "?") in events.step_text(episode.trace.steps[told.step])
         assert episode.trace.steps[told.step].tool == WRITE
 
 
@@ -325,3 +325,240 @@ def test_long_rollouts_and_rows_stay_small() -> None:
 
 def test_no_episode_no_feature() -> None:
     assert observe(TaskTraces("run", "1", "one", (), events.gold({}))) == []
+
+
+# ---- What the task expects --------------------------------------------------------------------
+
+
+def features(*calls: Any, **fields: Any) -> tuple[str, ...]:
+    """What is observed of one rollout."""
+    ((_, found),) = observe(make_task(rollout(did(*calls), **fields)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "found"),
+    [
+        ("Hollow ship", "the term HOLLOW SHIP stands for", True),
+        ("Hollow ship", "hollow ships, hollow, ship", False),
+        ("1,204.5 km", "it is 1,204.5 km long", True),
+        ("1994", "in 1994.", True),
+        ("1994", "version 1994.2 and 21994", False),
+        ("Ann Lee, Bob Ray and Cy Dow", "Cy Dow met Ann Lee; Bob Ray did not", True),
+        ("Ann Lee, Bob Ray and Cy Dow", "Cy Dow met Ann Lee", False),
+        ("Hollow ship", "x" * 20_000 + " hollow ship", False),  # beyond what is read of one result
+    ],
+)
+def test_an_expected_answer_is_found_in_a_result(answer: str, output: str, found: bool) -> None:
+    told = features(("search", "{}", "nothing"), ("search", "{}", output), "Done.", expected_answer=answer)
+    assert "task:gold_answer" in told
+    assert ("gold_found" in told) == found
+
+
+@pytest.mark.parametrize("answer", ["42", "7.5%", "no", "word " * 30, "one\ntwo"])
+def test_an_answer_that_chance_brings_up_or_nobody_repeats_is_not_looked_for(answer: str) -> None:
+    told = features(("search", "{}", f"so: {answer} ."), "Done.", expected_answer=answer)
+    assert not {"task:gold_answer", "gold_found"} & set(told)
+
+
+def test_an_answer_that_the_prompt_holds_need_not_be_found() -> None:
+    told = features(
+        ("search", "{}", "Kherson"), expected_answer="Kherson", prompt="Which one, Kherson or Lviv?"
+    )
+    assert "task:gold_answer" not in told
+
+
+def test_a_field_that_differs_between_repeats_is_no_expected_answer() -> None:
+    rows = [
+        rollout(did(("search", "{}", said)), 0.0, at, answer=said) for at, said in enumerate(["Rome", "Oslo"])
+    ]
+    assert all("task:gold_answer" not in told for _, told in observe(make_task(*rows)))
+
+
+ORDER = {"name": "exchange_items", "arguments": {"order": "#W123456", "items": [98765], "on": "2024-05-20"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "touched"),
+    [
+        ({"order": "#W123456", "items": ["98765"]}, True),  # neither the date nor the type is an id
+        ({"order": "#W123456", "items": ["987651"]}, False),
+        ({"order": "#W123456"}, False),
+    ],
+)
+def test_expected_ids_are_touched_if_all_stand_in_some_call(given: dict[str, Any], touched: bool) -> None:
+    told = features(("get_order", json.dumps(given), "ok"), "Done.", expected_actions=[ORDER])
+    assert "task:gold_ids" in told
+    assert ("gold_ids_touched" in told) == touched
+
+
+def test_an_expected_change_is_missed_if_no_call_of_it_succeeds() -> None:
+    both = [ORDER, {"name": "cancel_order", "arguments": {}}]
+    done, failed = ("exchange_items", "{}", "done"), ("exchange_items", "{}", "Error: no such item")
+    other = ("cancel_order", "{}", "done")
+    assert "misses_gold_write" not in features(failed, done, other, expected_actions=both)
+    assert "misses_gold_write" in features(failed, other, expected_actions=both)
+    assert "misses_gold_write" in features(done, expected_actions=both)
+    assert "misses_gold_write" not in features(("get_order", "{}", "ok"), expected_actions=[])
+
+
+def searches(task: int, repeat: int, rng: random.Random) -> tuple[Sequence[Any], bool]:
+    """What finds the answer mostly passes; what does not find it mostly gives up."""
+    if rng.random() < 0.1:
+        return ["I know this by heart."], rng.random() < 0.5
+    finds = rng.random() < 0.5
+    result = f"the answer is Alpha{task}x" if finds else "something else"
+    return [("search", "{}", result), "Here it is."], rng.random() < (0.85 if finds else 0.15)
+
+
+def questions(play: Play, n_tasks: int = 30, repeats: int = 4) -> Bench:
+    """Tasks that name the answer they expect."""
+    rng = random.Random(5)
+    tasks = []
+    for task in range(n_tasks):
+        rows = []
+        for repeat in range(repeats):
+            calls, passes = play(task, repeat, rng)
+            gold = f"Alpha{task}x"
+            rows.append(rollout(did(*calls), float(passes), repeat, task, expected_answer=gold))
+        tasks.append(make_task(*rows, start=task * repeats))
+    return Bench(tasks)
+
+
+def test_never_getting_the_answer_is_told_among_rollouts_that_call_a_tool() -> None:
+    scene = questions(searches)
+    first = scene.found()[0]
+    asking = [episode for episode in scene.episodes.values() if episode.calls]
+    assert first.standing == "mechanism"
+    assert first.predicate == "not gold_found within gold_answer"
+    assert first.n_with + first.n_without == len(asking)
+    assert first.n_with == sum("something else" in episode.calls[0].output for episode in asking)
+    assert "never get the expected answer from any tool" in first.text
+    assert "of those that do." in first.text
+    assert first.evidence
+
+
+def test_a_call_that_brings_the_answer_is_named_rather_than_the_answer() -> None:
+    def looks_up(task: int, repeat: int, rng: random.Random) -> tuple[Sequence[Any], bool]:
+        looks = rng.random() < 0.5
+        call = (LOOK, "{}", f"it is Alpha{task}x") if looks else ("wait", "{}", "waited")
+        return [call, ("wait", "{}", "waited"), "Here it is."], rng.random() < (0.85 if looks else 0.15)
+
+    assert questions(looks_up).found()[0].predicate == f"never_calls({LOOK})"
+
+
+def test_finding_the_answer_by_chance_is_no_mechanism() -> None:
+    def idle(task: int, repeat: int, rng: random.Random) -> tuple[Sequence[Any], bool]:
+        calls, _ = searches(task, repeat, rng)
+        return calls, rng.random() < 0.5
+
+    assert not mechanisms(questions(idle).found())
+
+
+def test_what_comes_close_to_the_reward_ranks_below_what_can_be_acted_on() -> None:
+    def skips(task: int, repeat: int, rng: random.Random) -> tuple[Sequence[Any], bool]:
+        looks = rng.random() < 0.5
+        writes = rng.random() < (0.85 if looks else 0.35)
+        calls = [(LOOK, "{}", "three left")] if looks else []
+        calls += [(WRITE if task % 2 == 0 else OTHER, "{}", "done")] if writes else []
+        return [*calls, "All done."], writes and rng.random() < (0.9 if looks else 0.6)
+
+    found = mechanisms(bench(skips, n_tasks=60).found())
+    assert [one.predicate for one in found[:2]] == [
+        f"never_calls({LOOK})",
+        "misses_gold_write within gold_writes",
+    ]
+    assert "comes close to restating the reward" not in found[0].control
+    assert "comes close to restating the reward" in found[1].control
+
+
+def test_a_few_rollouts_tell_in_a_small_run_where_the_task_says_what_is_expected() -> None:
+    def hands_over(task: int, repeat: int, rng: random.Random) -> tuple[Sequence[Any], bool]:
+        gives_up = task % 2 == 0 and task < 10
+        calls = [("give_up", "{}", "done")] if gives_up or task % 2 else [(WRITE, "{}", "done")]
+        return [*calls, "All done."], not gives_up and rng.random() < 0.8
+
+    for gold, told in ((True, True), (False, False)):
+        rng = random.Random(2)
+        tasks = []
+        for task in range(40):
+            calls, passes = hands_over(task, 0, rng)
+            wanted = [{"name": "give_up" if task % 2 else WRITE, "arguments": {}}] if gold else []
+            row = rollout(did(*calls), float(passes), 0, task, expected_actions=wanted)
+            tasks.append(make_task(row, start=task))
+        shown = [
+            one
+            for one in Bench(tasks).found()
+            if one.predicate.startswith("calls(give_up) within gold_lacks")
+        ]
+        assert bool(shown) == told
+        assert all(one.n_with == 5 for one in shown)
+
+
+# ---- Final texts ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "abstains"),
+    [
+        ("The page does not mention her birthday.", True),
+        ("I looked.\nThere is no information on this in the results.", True),
+        ("No, the page mentions that she was born in May.", False),
+        ("He did not win. The text says so.", False),
+    ],
+)
+def test_a_final_text_that_abstains(text: str, abstains: bool) -> None:
+    assert ("final_has(abstention)" in features(text)) == abstains
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "only"),
+    [
+        ("$\\boxed{42}$", False, True),
+        ("**Final answer:** \\boxed{\\frac{1}{2}}.", False, True),
+        ("Since 6 x 7 = 42, \\boxed{42}", False, False),
+        ("Answer: Hollow ship", True, True),
+        ("[(4, 1), (4, 1),\n (2, 3)]", True, True),
+        ("The ship was called hollow by Homer.", True, False),
+        ("All done", True, True),
+        ("All done", False, False),  # no answer is expected, so this is none
+    ],
+)
+def test_a_final_text_that_is_the_answer_alone(text: str, asked: bool, only: bool) -> None:
+    fields = {"expected_answer": "Hollow ship"} if asked else {}
+    assert ("final_is(answer only)" in features(text, **fields)) == only
+
+
+@pytest.mark.parametrize(
+    ("text", "stays_open"),
+    [
+        ("[1, 1, 1, 1", True),
+        ("'ababab", True),
+        ("[1, [2], 3]", False),
+        ('"Yes" (so', False),
+        ("(a) and (b)", False),
+    ],
+)
+def test_a_final_text_whose_bracket_stays_open(text: str, stays_open: bool) -> None:
+    assert any("stays open" in feature for feature in features(text)) == stays_open
+
+
+def test_an_abstention_is_told_rather_than_the_length_of_the_text() -> None:
+    def gives_up(task: int, repeat: int, rng: random.Random) -> tuple[Sequence[Any], bool]:
+        abstains = rng.random() < 0.4
+        text = (
+            "After a long look I must say that the results do not mention it." if abstains else "It is blue."
+        )
+        return [("search", "{}", "seen"), text], rng.random() < (0.1 if abstains else 0.8)
+
+    def rambles(task: int, repeat: int, rng: random.Random) -> tuple[Sequence[Any], bool]:
+        is_long = rng.random() < 0.4
+        text = "".join(rng.choices("klmnopqr", k=60 if is_long else 11))
+        return [("search", "{}", "seen"), text], rng.random() < (0.1 if is_long else 0.8)
+
+    found = bench(gives_up, n_tasks=40).found()
+    assert found[0].predicate == "final_has(abstention)"
+    assert "they cannot answer or that their sources do not tell" in found[0].text
+    assert "do not mention" in (found[0].evidence[0].quote or "")
+    assert not any(one.predicate.startswith("#final_chars") for one in found)
+    assert mechanisms(bench(rambles, n_tasks=40).found())[0].predicate.startswith("#final_chars")

@@ -77,12 +77,14 @@ def test_tool_never_used_needs_declared_tools_and_a_pass() -> None:
 
 
 def test_a_tool_that_all_passing_rollouts_call_is_missed_where_they_call_it() -> None:
-    rows = [failing(PAY, END), passing(LOOK, PAY, END), passing(LOOK, PAY, END), failing(LOOK, END)]
+    rows = [failing(PAY, END), *[passing(LOOK, PAY, END)] * 3, failing(LOOK, END)]
     first, second = found(missing_required_tool, make_task(*rows))
     assert (first.detail, first.severity, first.cause) == ("look", 2, None)
     assert (first.evidence[0].step, first.evidence[0].quote) == (0, PAY[1])
     assert (second.detail, second.severity) == ("pay_bill", 3)
     assert second.evidence[0].quote == END
+    few = found(missing_required_tool, make_task(rows[0], *rows[1:3], rows[4]))
+    assert [one.severity for one in few] == [1, 1]  # two may agree by chance
 
 
 def test_an_expected_action_that_no_rollout_takes_is_a_knowledge_gap() -> None:

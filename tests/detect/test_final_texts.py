@@ -220,9 +220,9 @@ def test_the_expected_answer_unread_is_the_verifiers_fault() -> None:
     assert only(format_mismatch, make_task(row)).cause is Cause.TASK_OR_VERIFIER
 
 
-def test_a_field_that_is_empty_in_a_pass_too_says_nothing() -> None:
+def test_a_field_that_is_empty_in_passes_too_fires_on_both_so_that_its_base_rate_shows() -> None:
     fails, passes = said("5", extracted_answer=None), said("4", 1.0, extracted_answer=None)
-    assert not findings(format_mismatch, make_task(fails, passes))
+    assert len(findings(format_mismatch, make_task(fails, passes))) == 2
     assert not findings(format_mismatch, make_task(said(" ", parse_failed=True)))
     assert is_lacking(format_mismatch, NOTHING) == "steps"
 

@@ -72,11 +72,21 @@ def test_a_behaviour_of_passes_is_style_at_once() -> None:
     assert one.standing == "style"
 
 
-def test_what_no_pass_shows_is_a_cause_even_in_tasks_that_never_pass() -> None:
+def test_what_only_hard_tasks_show_is_not_proven_where_some_tasks_do_both() -> None:
     judged, fired = make_judged([(4, 0, 0, 0), (0, 0, 0, 4), (0, 0, 1, 3)])
     (one,) = behaviours(judged, {"fault": fired})
     assert (one.odds_ratio, one.p) == (None, None)
-    assert one.standing == "cause"
+    assert one.standing == "unproven"
+
+
+def test_what_every_rollout_shows_is_style() -> None:
+    judged, fired = make_judged([(2, 2, 0, 0)] * 10)
+    assert behaviours(judged, {"fault": fired})[0].standing == "style"
+    judged, fired = make_judged([(2, 2, 0, 0)] * 2)
+    assert behaviours(judged, {"fault": fired})[0].standing == "unproven"  # too few to say so
+
+
+def test_what_no_pass_shows_is_a_cause_only_beyond_chance() -> None:
     judged, fired = make_judged([(2, 0, 2, 0), (0, 0, 1, 3)])
     assert behaviours(judged, {"fault": fired})[0].standing == "unproven"
 

@@ -137,11 +137,13 @@ def test_masked_rows_are_named() -> None:
 # ---- Which code explains a row ------------------------------------------------------------------
 
 
-def test_what_excludes_the_others_comes_first_and_passes_are_left_alone() -> None:
+def test_what_excludes_the_others_comes_first_and_passes_are_only_spoiled_by_infrastructure() -> None:
     run = make_rollouts(
         TEN, fields={"error_mode": ["refusal"] * 10, "evaluation_completed": [False] * 8 + [True] * 2}
     )
-    assert causes(run) == {row: Cause.INFRASTRUCTURE if row < 8 else Cause.BEHAVIOUR for row in range(5, 10)}
+    assert causes(run) == {row: Cause.INFRASTRUCTURE if row < 8 else Cause.BEHAVIOUR for row in range(10)}
+    refused = make_rollouts(TEN, fields={"error_mode": ["refusal"] * 10})
+    assert causes(refused) == dict.fromkeys(range(5, 10), Cause.BEHAVIOUR)
 
 
 def test_a_declared_code_overrides_the_known_one() -> None:
@@ -264,9 +266,7 @@ def test_the_draft_holds_known_codes_live_and_proposals_in_comments() -> None:
     assert [(code["field"], code["equals"], code["cause"]) for code in live] == [("exit_code", 137, "IR")]
     assert "# resolved: restates the reward (60 rows of 60 tasks; 30 of them pass)" in text
     assert "# extracted_answer = null: no answer could be extracted" in text
-    assert (
-        "# proposed: confirm it by striking the signs below; 20 rows of 20 tasks; 0 of them pass" in text
-    )
+    assert "# proposed: confirm it by striking the signs below; 20 rows of 20 tasks; 0 of them pass" in text
 
 
 def test_a_proposal_is_valid_once_its_signs_are_struck() -> None:

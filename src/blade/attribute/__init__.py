@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from blade import stats
 from blade.attribute.contents import observe
-from blade.attribute.grounds import CONFIDENCE, GRAVE, Known, grounds
+from blade.attribute.grounds import CONFIDENCE, EXCLUDED_FIRST, GRAVE, SUSPECT, Known, grounds
 from blade.attribute.runs import run_causes
 from blade.attribute.tasks import Decision, Row, decide
 from blade.model import (
@@ -61,7 +61,7 @@ def broken_rows(judged: Judged, found: Iterable[Found], codes: Mapping[int, Mean
     """Rows that infrastructure spoiled, whatever their reward, and rows that have no usable reward."""
     positions = {at for at, meaning in codes.items() if meaning.cause is Cause.INFRASTRUCTURE}
     for one in found:
-        if one.finding.cause is Cause.INFRASTRUCTURE and one.finding.severity >= 3:
+        if one.finding.cause is Cause.INFRASTRUCTURE and one.finding.severity >= GRAVE:
             positions.add(one.position)
     broken = np.isin(judged.rows, sorted(positions))
     return broken if judged.unscored is None else broken | judged.unscored
@@ -113,11 +113,14 @@ def attribute(
     modes: dict[int, tuple[Cause, str]] = {}
     lost: dict[int, float] = {}
     steps: dict[int, tuple[int | None, tuple[Blame, ...]]] = {}
+    spoiled: defaultdict[str, list[int]] = defaultdict(list)  # mode -> rows that infrastructure spoiled
     n_tasks = len(np.unique(judged.task))
     for code, start, end in _spans(judged):
         rows = [_row(judged, at, known, contents) for at in range(start, end)]
         for row in rows:
             lost[row.position] = row.lost / len(rows) / n_tasks
+            if row.grounds and row.grounds[0].cause is Cause.INFRASTRUCTURE:
+                spoiled[row.grounds[0].mode].append(row.position)
         if not any(row.lost > 0 for row in rows):
             continue
         decision = decide(rows, _p_never(prior, rows))
@@ -143,9 +146,9 @@ def attribute(
                 return ground.text, ground.evidence or quote(position)
         return mode, quote(position)
 
-    causes = run_causes(judged, modes, lost, health, told)
+    causes = run_causes(judged, modes, lost, health, _Gone(judged, known, spoiled, attributions), told)
     return Attributed(
-        tuple(attributions), tuple(losses), tuple(causes), modes, steps, _clean(judged, attributions)
+        tuple(attributions), tuple(losses), tuple(causes), modes, steps, _clean(judged, known, attributions)
     )
 
 
@@ -249,9 +252,45 @@ def _attribution(
     )
 
 
-def _clean(judged: Judged, attributions: Sequence[Attribution]) -> Measure:
-    """The pass rate without rows that infrastructure spoiled and without tasks that are broken themselves."""
+class _Gone:
+    """Which rows go when a cause is taken out of a run, whatever they scored."""
+
+    def __init__(
+        self,
+        judged: Judged,
+        known: Known,
+        spoiled: Mapping[str, Sequence[int]],
+        attributions: Sequence[Attribution],
+    ) -> None:
+        self._judged, self._known, self._spoiled = judged, known, spoiled
+        self._tasks: defaultdict[tuple[Cause, str], set[str]] = defaultdict(set)
+        for one in attributions:
+            self._tasks[one.cause, one.mode].add(one.task)
+
+    def rows(self, cause: Cause, mode: str, positions: Sequence[int]) -> Bools:
+        """The rows that infrastructure spoiled this way; all rows of tasks that are broken this way."""
+        if cause is Cause.INFRASTRUCTURE:
+            return np.isin(self._judged.rows, sorted({*positions, *self._spoiled.get(mode, ())}))
+        if cause in EXCLUDED_FIRST:
+            return np.isin(self._judged.rows, positions) | self.of_tasks(self._tasks[cause, mode])
+        return np.isin(self._judged.rows, positions)
+
+    def of_tasks(self, tasks: Iterable[str]) -> Bools:
+        wanted = set(tasks)
+        codes = [code for code, key in enumerate(self._judged.task_keys) if key in wanted]
+        return np.isin(self._judged.task, codes)
+
+    def flagged(self, flag: str) -> int:
+        """How many rows the tasks have that a flag speaks against."""
+        held = self._known.suspects.items()
+        return int(self.of_tasks(task for task, doubts in held if any(d.flag == flag for d in doubts)).sum())
+
+
+def _clean(judged: Judged, known: Known, attributions: Sequence[Attribution]) -> Measure:
+    """The pass rate without rows that infrastructure spoiled and without tasks that are broken themselves,
+    whether they pass or fail."""
     out = {a.task for a in attributions if a.cause in (Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)}
+    out |= {task for task, doubts in known.suspects.items() if sum(d.points for d in doubts) >= SUSPECT}
     codes = [code for code, key in enumerate(judged.task_keys) if key in out]
     kept = ~judged.broken & ~np.isin(judged.task, codes)
     if not kept.any():

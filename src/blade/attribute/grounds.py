@@ -135,9 +135,11 @@ def _kind(one: Found, known: Known) -> str | None:
     finding = one.finding
     if finding.severity < GRAVE:
         return None
-    if finding.cause in EXCLUDED_FIRST:
-        return "row says so" if finding.confidence is Confidence.PROVED else "read in text"
     behaviour = known.behaviours.get(finding.detector)
+    if finding.cause in EXCLUDED_FIRST:
+        if finding.confidence is Confidence.PROVED:
+            return "row says so"
+        return None if behaviour is not None and behaviour.standing == "style" else "read in text"
     if behaviour is None or behaviour.standing == "style":
         return None
     return behaviour.standing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -40,6 +40,14 @@ _DISTORT = {
     "tests_touched": Cause.TASK_OR_VERIFIER,
 }
 
+
+class Gone(Protocol):
+    """Which rows go when a cause is taken out."""
+
+    def rows(self, cause: Cause, mode: str, positions: Sequence[int]) -> Bools: ...
+    def flagged(self, flag: str) -> int: ...
+
+
 Modes = Mapping[int, tuple[Cause, str]]  # position of each row that loses points
 
 
@@ -48,6 +56,7 @@ def run_causes(
     modes: Modes,
     lost: Mapping[int, float],
     health: Sequence[Health],
+    gone: Gone,
     told: Callable[[int], tuple[str, tuple[Evidence, ...]]],
 ) -> list[RunCause]:
     """The causes that concern the run as a whole, the largest loss first; `told` explains a row."""
@@ -57,8 +66,8 @@ def run_causes(
     found = []
     for (cause, mode), positions in rows.items():
         if _concerns_run(cause, mode, len(positions), judged):
-            found.append(_cause(judged, cause, mode, sorted(positions), lost, told))
-    found += _distortions(judged, health)
+            found.append(_cause(judged, cause, mode, sorted(positions), lost, gone, told))
+    found += _distortions(judged, health, gone, {one.mode for one in found})
     return sorted(found, key=lambda one: (-one.lost, -one.n_rollouts, one.mode))
 
 
@@ -75,9 +84,11 @@ def _cause(
     mode: str,
     positions: list[int],
     lost: Mapping[int, float],
+    gone: Gone,
     told: Callable[[int], tuple[str, tuple[Evidence, ...]]],
 ) -> RunCause:
-    n, total = len(positions), judged.rows.size
+    rows = gone.rows(cause, mode, positions)
+    n, total = int(rows.sum()) if cause is Cause.INFRASTRUCTURE else len(positions), judged.rows.size
     said, _ = told(positions[0])
     what = _TERMINAL.get(mode, mode.replace("_", " "))
     share = f"all {n:,}" if n == total else f"{n:,} of {total:,}"
@@ -85,19 +96,20 @@ def _cause(
     tasks = judged.task[np.searchsorted(judged.rows, positions)]
     spread = [positions[at] for at in sorted(np.unique(tasks, return_index=True)[1])[:QUOTES]]
     evidence = [quote for position in spread for quote in told(position)[1][:1]]
-    score, left = score_without(judged, np.isin(judged.rows, positions))
+    score, left = score_without(judged, rows)
     points = fsum(lost[position] for position in positions)
     return RunCause(judged.run, cause, mode, text, n, points, score, left, tuple(evidence))
 
 
-def _distortions(judged: Judged, health: Sequence[Health]) -> list[RunCause]:
+def _distortions(judged: Judged, health: Sequence[Health], gone: Gone, known: set[str]) -> list[RunCause]:
     """Flags that bend the score; which rewards would stand without them, nobody can say."""
     found = []
     for flag in health:
         cause = _DISTORT.get(flag.flag)
-        if cause is not None and flag.task is None and flag.level != "info":
+        if cause is not None and flag.task is None and flag.level != "info" and flag.flag not in known:
             whole = flag.flag == "misaligned_tasks"
-            n = judged.rows.size if whole else round((flag.value or 0.0) * flag.n)
+            n = judged.rows.size if whole else gone.flagged(flag.flag) or round((flag.value or 0.0) * flag.n)
+            n = min(n, judged.rows.size)
             found.append(RunCause(judged.run, cause, flag.flag, flag.text, n, 0.0, None, 0, flag.evidence))
     return found
 

@@ -180,6 +180,11 @@ def _cause_of(ground: Ground, passes: bool) -> Cause:
 def _by_content(failing: Sequence[Row], p_never: float | None) -> Decision:
     """A task that never passes and shows no behaviour: does it end in the same wrong result."""
     n = len(failing)
+    if any(row.lost < 1 for row in failing):
+        text = f"{n} repeats with part of the score; nothing found says what the rest is lost to"
+        return Decision(
+            Cause.UNDETERMINED, CONFIDENCE["weak"], "partial credit", text, None, failing[0], (text,), (), {}
+        )
     known = [row for row in failing if row.content]
     common, times = Counter(row.content for row in known).most_common(1)[0] if known else ("", 0)
     if n >= 2 and times >= 2 and times >= SAME * n:

@@ -65,10 +65,10 @@ class Expectation:
         """How many passing rollouts there are beside this one."""
         return self._written.others(episode)
 
-    def severity(self, episode: Episode, told: int) -> int:
+    def severity(self, told: int) -> int:
         """As told where the task says what it expects; what passing rollouts share says less, and two of
         them may well agree by chance."""
-        return told if self.has_gold else 2 if self.beside(episode) >= _ENOUGH else 1
+        return told if self.has_gold else 2 if self._written.n >= _ENOUGH else 1
 
     def of(self, episode: Episode) -> list[Action]:
         """The calls expected of a rollout."""

@@ -51,10 +51,9 @@ _NEAR_END = 300
 def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
     """Rollouts with a text and a field that says there is no answer in it."""
     unread = [(episode, list(_unread(episode)) if episode.final.strip() else []) for episode in task.episodes]
-    # a value that a passing repeat shares says nothing about reading the answer
-    harmless = {field for episode, fields in unread if episode.passed for field in fields}
+    # a value that a passing repeat shares says nothing about reading the answer: there the rule fires on all
     for episode, fields in unread:
-        told = next((field for field in fields if field not in harmless), None)
+        told = next(iter(fields), None)
         if told is None or episode.final_step is None:
             continue
         right = _gives(episode.final, task.gold.answer)

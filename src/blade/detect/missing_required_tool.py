@@ -22,6 +22,7 @@ RULE = Rule(
     remedy="Name `{tool}` in the instructions as a step that such a task needs, or have the harness refuse "
     "to finish without it.",
 )
+_ENOUGH = 3  # passing rollouts of a task that must agree
 _ORDERS = 20  # passing rollouts whose order is looked at
 
 
@@ -44,8 +45,10 @@ def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
             place = passers.place_of(episode, *near[tool])
             others = tools.others(episode)
             severity = 3 if does.get(tool) == events.WRITE else 2
-            optional = does.get(tool) != events.WRITE and others < 2  # what is read may be known otherwise
-            if tools.count(episode, tool) < others or (not wanted and others < 2) or optional:
+            # of the task, not of the row: else passing and failing rows would be judged by different numbers
+            few = tools.n < _ENOUGH
+            optional = does.get(tool) != events.WRITE and few  # what is read may be known otherwise
+            if tools.count(episode, tool) < others or (not wanted and few) or optional:
                 severity = 1  # some pass without it, or too few say that none does
             cause = None if tool in called_by_some else Cause.KNOWLEDGE_GAP
             if place is not None:

@@ -159,7 +159,7 @@ def _hit(episode: Episode, call: Call, what: str, passage: str) -> Hit | None:
     return hit(
         episode,
         f"`{call.tool}` at step {call.step} {what}, which the task does not ask for.",
-        3,
+        1 if _EXITS.fullmatch(passage) else 3,  # a program may end itself for many a reason
         events.at_step(episode, call.step, max(0, call.raw.find(passage.split("\n")[0]))),
         detail=wording.short(what),
         cause=Cause.TASK_OR_VERIFIER if episode.passed else None,

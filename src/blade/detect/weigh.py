@@ -22,7 +22,6 @@ CAUSE, STYLE, UNPROVEN = "cause", "style", "unproven"
 ALPHA = 0.05
 MANY = 30  # rollouts from which an interval around 1 says that a behaviour is harmless
 _FEW = 3  # failing rollouts from which a behaviour that no pass shows can be a cause
-_HINT = 0.1  # p within tasks above which what holds over all rollouts may be a matter of hard tasks
 _FAILS_ONLY = frozenset({"self_check_pass_verifier_fail"})  # nothing to compare: passes cannot show it
 
 
@@ -106,11 +105,18 @@ def _behaviour(run: str, detector: str, one: _Weighed, p_adjusted: float | None)
 def _standing(one: _Weighed, p_adjusted: float | None) -> str:
     in_fails_alone = (
         one.in_pass == 0 and one.in_fail >= _FEW and one.fisher is not None and one.fisher <= ALPHA
-    ) and (one.is_pooled or one.p is None or one.p <= _HINT)
+    ) and one.is_pooled
     above = one.odds_ratio is not None and one.odds_ratio > 1 and one.low is not None and one.low > 1
     if above or in_fails_alone:
-        is_proven = not one.is_pooled or (p_adjusted is not None and p_adjusted <= ALPHA)
-        return CAUSE if is_proven else UNPROVEN
+        return CAUSE if p_adjusted is not None and p_adjusted <= ALPHA else UNPROVEN
+    shown = one.in_fail + one.in_pass
+    if (
+        one.of_pass
+        and one.of_fail
+        and shown >= MANY
+        and one.in_pass * one.of_fail >= one.in_fail * one.of_pass
+    ):
+        return STYLE
     if one.odds_ratio is None or one.low is None or one.high is None:
         return UNPROVEN
     around_one = one.low <= 1 <= one.high

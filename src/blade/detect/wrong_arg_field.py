@@ -61,7 +61,7 @@ def _hit(
     return hit(
         episode,
         f"`{call.tool}` at step {call.step}: {told}{more} (by {source}).",
-        expectation.severity(episode, 3 if call.does == events.WRITE else 2),
+        expectation.severity(3 if call.does == events.WRITE else 2),
         events.at_step(episode, call.step, max(0, call.raw.find(f'"{field}"'))),
         expected.quoted(episode, expectation.field, call.tool) if expectation.field else None,
         detail=f"{call.tool}.{field}",

@@ -55,25 +55,32 @@ def candidates(
     pairs = []
     for at, name in enumerate(features):
         for told, held in _within(name, rows, about):
-            if _has_support(matrix[:, at], held, rows.n):
+            if _has_support(matrix[:, at], held, gather.least_support(rows.n, _is_asked(name, told))):
                 conditions.setdefault(told, held)
                 pairs.append((at, told))
     places = {told: at for at, told in enumerate(conditions)}
-    plain = [(at, places[told]) for at, told in pairs if not told]
-    closer = [(at, places[told]) for at, told in pairs if told][:MAX_CONDITIONED]
+    closer = [pair for pair in pairs if pair[1] and grammar.kind(features[pair[0]]) not in grammar.GOLD]
+    left_out = set(closer[MAX_CONDITIONED:])
     return Candidates(
         features,
         matrix,
         tuple(conditions),
         np.asarray(list(conditions.values())),
-        tuple(plain + closer),
+        tuple((at, places[told]) for at, told in pairs if (at, told) not in left_out),
         tuple(slices),
     )
 
 
-def _has_support(column: NDArray[np.uint8], held: Bools, n: int) -> bool:
-    least, inside = gather.least_support(n), int(held.sum())
-    shown = int(column[held].sum())
+def _is_asked(name: str, condition: str) -> bool:
+    """Whether a pair is an act, compared among tasks that say whether they expect it."""
+    kind, tool = grammar.kind(name), grammar.tool_of(name)
+    if kind == "calls":
+        return condition in (f"gold_has({tool})", f"gold_lacks({tool})")
+    return kind in grammar.ASKED and condition.startswith("gold_")
+
+
+def _has_support(column: NDArray[np.uint8], held: Bools, least: int) -> bool:
+    shown, inside = int(column[held].sum()), int(held.sum())
     return least <= shown <= inside - least
 
 
@@ -88,6 +95,9 @@ def _within(name: str, rows: Rows, about: Mapping[str, Bools]) -> Iterator[tuple
     if kind in grammar.FINAL:
         given = ~np.isnan(rows.numbers.get("#final_chars", np.zeros(rows.n)))
         yield "" if given.all() else "final_given", given
+        return
+    if kind in grammar.GOLD:
+        yield _of_gold(kind, rows)
         return
     yield "", np.ones(rows.n, bool)
     if kind == "n_writes" and kinds.CHANGES in about:
@@ -108,6 +118,15 @@ def _within(name: str, rows: Rows, about: Mapping[str, Bools]) -> Iterator[tuple
     needed = kinds.needing(tool, rows, about)
     if needed is not None:
         yield needed
+
+
+def _of_gold(kind: str, rows: Rows) -> tuple[str, Bools]:
+    """The rows whose task says what is expected; an answer comes only to those that ask a tool."""
+    if kind == "misses_gold_write":
+        return kinds.CHANGES, gather.of_task(rows, "gold_writes(")
+    if kind == "gold_ids_touched":
+        return "gold_ids", gather.of_task(rows, "gold_ids")
+    return "gold_answer", gather.of_task(rows, "gold_answer") & (rows.numbers["#n_calls"] >= 1)
 
 
 def _read_tools(about: Mapping[str, Bools], rows: Rows) -> list[str]:
@@ -134,7 +153,6 @@ def _columns(
     rows: Rows, fields: Mapping[str, Column], task_fields: frozenset[str], restating: frozenset[str]
 ) -> dict[str, NDArray[np.uint8]]:
     """The distinct columns that part the rows, the most useful of equals kept."""
-    least = gather.least_support(rows.n)
     every = [*_told(rows, task_fields, restating), *_numbers(rows, task_fields, restating)]
     every += [
         pair
@@ -146,6 +164,7 @@ def _columns(
     seen: set[bytes] = set()
     for name, column in every:
         shown = int(column.sum())
+        least = gather.least_support(rows.n, grammar.kind(name) in grammar.ASKED)
         if not least <= shown <= rows.n - least or restates(name, column == 1, column == 0, rows.passed):
             continue
         key = (column ^ column[0]).tobytes()  # a column and its opposite are one

@@ -25,6 +25,8 @@ LEAD_P = 0.005
 READ = 400  # candidates looked at, the strongest first
 MIN_EFFECT = 0.05  # difference in pass rate below which a sentence says nothing
 ALIKE = 0.8  # Jaccard
+ACTIONABLE = 0.5  # weight from which a predicate comes before those close to the reward
+TOLD = 0.6  # share of the failures of a length or count from which an act that shares them tells more
 RESIDUAL_Z = 1.64
 MAX_EXACT = 3000  # rows up to which p is exact
 SOMETIMES = "sometimes_pass"
@@ -51,7 +53,7 @@ class Predicate:
     p: float
     p_adjusted: float
     weight: float
-    is_write: bool  # about a call that changes things and that the tasks themselves expect
+    is_near: bool  # about something that the tasks themselves expect, and so close to the reward
 
     @property
     def difference(self) -> float:
@@ -73,9 +75,10 @@ def choose(rows: Rows, found: Candidates, tested: Tested, layout: Design) -> lis
     strong = _one_condition(
         [one for one in read if layout.firm and one.p_adjusted <= ALPHA and one.difference >= MIN_EFFECT]
     )
+    strong = _without_amounts(strong, strong, rows)
     chosen = _cover(strong, rows, found, layout)
     taken = {predicate.feature for predicate in strong}
-    weak = [predicate for predicate in read if predicate.feature not in taken]
+    weak = _without_amounts([one for one in read if one.feature not in taken], read, rows)
     weak.sort(key=lambda one: (-one.z * (0.6 + 0.4 * one.weight), one.feature, one.condition))
     return chosen + _leads(weak, chosen)
 
@@ -129,10 +132,11 @@ def _counted(
     if absent and n_with > _most_lacking(feature) * n_without:
         return None  # that most rollouts lack something rare is no account of their failing
     effect, z, p, p_adjusted = numbers
-    weight = grammar.weight(feature) * (0.5 if is_write else 1.0)
+    is_near = is_write or grammar.kind(feature) in grammar.NEAR
+    weight = grammar.weight(feature) * (0.5 if is_near else 1.0)
     made = Predicate(
         feature, condition, absent, pair, shown, others, n_with, c_with, n_without, c_without, effect, z, p,
-        p_adjusted, weight, is_write,
+        p_adjusted, weight, is_near,
     )  # fmt: skip
     return made if made.difference > 0 else None
 
@@ -180,6 +184,25 @@ def _one_condition(strong: list[Predicate]) -> list[Predicate]:
     return found
 
 
+def _without_amounts(several: list[Predicate], others: list[Predicate], rows: Rows) -> list[Predicate]:
+    """All but lengths and counts of failures that an act tells apart at least as well."""
+    acts = [
+        (one.difference, one.shown)
+        for one in others
+        if grammar.kind(one.feature) in grammar.ACTS and one.p <= LEAD_P
+    ]
+
+    def is_told(one: Predicate) -> bool:
+        failing = one.shown & ~rows.passed
+        least = TOLD * int(failing.sum())
+        return any(
+            difference >= one.difference and int((failing & shown).sum()) >= least
+            for difference, shown in acts
+        )
+
+    return [one for one in several if grammar.kind(one.feature) not in grammar.AMOUNTS or not is_told(one)]
+
+
 def _error(predicate: Predicate) -> float:
     """Standard error of the difference."""
     parts = ((predicate.c_with, predicate.n_with), (predicate.c_without, predicate.n_without))
@@ -198,10 +221,14 @@ def _cover(strong: list[Predicate], rows: Rows, found: Candidates, layout: Desig
             * int((one.shown & failing & ~covered).sum())
             for one in waiting
         ]
-        at = min(range(len(waiting)), key=lambda at: (-worth[at], waiting[at].feature, waiting[at].condition))
+        ranks = [
+            (_tier(one), -value, one.feature, one.condition)
+            for one, value in zip(waiting, worth, strict=True)
+        ]
+        at = ranks.index(min(ranks))
         best = waiting.pop(at)
         if worth[at] <= 0:
-            break
+            continue
         if chosen and (
             any(
                 _alike(best, other) or grammar.stem(best.feature) == grammar.stem(other.feature)
@@ -213,6 +240,11 @@ def _cover(strong: list[Predicate], rows: Rows, found: Candidates, layout: Desig
         chosen.append(best)
         covered |= best.shown
     return chosen
+
+
+def _tier(one: Predicate) -> int:
+    """What a reader can act on, then what comes close to the reward, then what merely goes with failing."""
+    return 1 if one.is_near else 0 if one.weight >= ACTIONABLE else 2
 
 
 def _alike(one: Predicate, other: Predicate) -> bool:

@@ -100,8 +100,10 @@ def _control(one: Predicate, rows: Rows, layout: Design) -> str:
         if _is_single(rows)
         else "interval: the wider of Newcombe and one with tasks as units"
     )
-    if one.is_write:
-        told.append("the task itself expects this call, so its absence comes close to restating the reward")
+    if one.is_near:
+        told.append(
+            f"the task itself expects {_what(one)}, so its absence comes close to restating the reward"
+        )
     elif one.condition.startswith("gold_lacks("):
         told.append(
             "the task expects no such call, so where it changes something it comes close to the reward"
@@ -111,6 +113,10 @@ def _control(one: Predicate, rows: Rows, layout: Design) -> str:
     elif grammar.kind(one.feature) in ("n_calls", "n_tools", "n_user_turns", "effort"):
         told.append("a rollout that goes wrong may be longer or shorter for it")
     return "; ".join(told)
+
+
+def _what(one: Predicate) -> str:
+    return "these ids in a call" if grammar.kind(one.feature) == "gold_ids_touched" else "this call"
 
 
 # ---- Interval ---------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TASK = "task:"
 MAX_COLUMNS = 1200
+FEW, SMALL = 4, 100
 CELLS = 40_000_000  # bytes that the columns of a run may take
 
 
@@ -59,9 +60,9 @@ class Rows:
         return int(self.at.size)
 
 
-def least_support(n: int) -> int:
-    """Rollouts that a predicate and its absence must each have."""
-    return max(min(8, -(-n // 5)), -(-n // 100))
+def least_support(n: int, asked: bool = False) -> int:
+    """Rollouts that a predicate and its absence must each have; `asked`: an act that tasks expect or not."""
+    return max(min(FEW if asked and n < SMALL else 8, -(-n // 5)), -(-n // 100))
 
 
 def rows(judged: Judged, observed: Iterable[tuple[int, tuple[str, ...]]] | Gathered) -> Rows:
@@ -113,10 +114,9 @@ def _is_number(name: str) -> bool:
 
 def _kept(names: dict[str, int], counts: Ints, n: int) -> list[tuple[str, int]]:
     """The features that can part the rows; of too many the plainer and the more even ones."""
-    least = least_support(n)
     free, rivals = [], []
     for name, code in names.items():
-        count = int(counts[code])
+        count, least = int(counts[code]), least_support(n, grammar.kind(name) in grammar.ASKED)
         if count and (_is_number(name) or name.startswith(TASK)):
             free.append((name, code))
         elif least <= count <= n - least:
@@ -144,6 +144,13 @@ def of_tasks(found: Rows) -> Iterator[tuple[str, Bools]]:
         if name.startswith(TASK):
             by_task = np.maximum.reduceat(column, found.starts)
             yield name.removeprefix(TASK), np.repeat(by_task, sizes(found)).astype(bool)
+
+
+def of_task(found: Rows, name: str) -> Bools:
+    """Whether the task of each row has a property; all its rows say so, but for broken ones."""
+    mine = [held for told, held in of_tasks(found) if told.startswith(name)]
+    held: Bools = np.any(mine, axis=0) if mine else np.zeros(found.n, bool)
+    return held
 
 
 def sizes(found: Rows) -> Ints:

@@ -10,27 +10,46 @@ _PARTS = re.compile(
 
 # How far up a predicate stands among equals: what a reader can act on before what merely goes with it.
 WEIGHTS = {
+    "gold_found": 0.95, "gold_ids_touched": 0.9, "misses_gold_write": 0.8, "abstention": 0.8,
     "calls": 1.0, "runs": 0.9, "checks": 0.95, "writes": 0.5, "call_failed": 0.9, "repeats": 0.85,
     "arg": 0.85, "arguments_no_json": 0.9, "first_call": 0.7, "cut_off": 0.9, "no_message": 0.7,
-    "field": 0.7, "final_has": 0.7, "final_script": 0.7, "final_is": 0.7, "final_empty": 0.6,
-    "n_calls": 0.5, "n_tools": 0.5, "n_writes": 0.45, "n_failed": 0.6, "n_repeated": 0.6,
-    "n_user_turns": 0.4, "final_chars": 0.5, "length": 0.5, "output_says": 0.5, "judge_says": 0.2,
+    "field": 0.7, "final_has": 0.7, "final_script": 0.7, "final_is": 0.7, "answer only": 0.7,
+    "final_empty": 0.6,
+    "n_calls": 0.25, "n_tools": 0.25, "n_writes": 0.45, "n_failed": 0.6, "n_repeated": 0.6,
+    "n_user_turns": 0.2, "final_chars": 0.2, "length": 0.2, "output_says": 0.5, "judge_says": 0.2,
     "says": 0.15, "opens_with": 0.15, "closes_with": 0.15, "last_call": 0.3, "ends": 0.25,
     "last_call_failed": 0.5, "effort": 0.25,
 }  # fmt: skip
 # What a rollout did of its own accord, before it could know how it went.
-DONE = frozenset({"calls", "runs", "checks", "writes", "call_failed", "repeats", "arg", "first_call"})
+DONE = frozenset(
+    {"calls", "runs", "checks", "writes", "call_failed", "repeats", "arg", "first_call", "gold_found"}
+)
+# How a rollout stands to what its task expects; of these, what comes close to the reward.
+GOLD = frozenset({"gold_found", "gold_ids_touched", "misses_gold_write"})
+NEAR = frozenset({"gold_ids_touched", "misses_gold_write"})
+# Acts that a few rollouts may tell of in a small run, where the task says what is expected.
+ASKED = GOLD | {"calls", "n_writes"}
+# How much there was of something: it tells less than any act that tells the same.
+AMOUNTS = frozenset({"final_chars", "length", "n_calls", "n_tools", "n_user_turns", "effort"})
+ACTS = DONE | GOLD | {"abstention"}
 # What a rollout may be blamed for never doing; of other features the rarer side is the telling one.
-OMITTED = DONE - {"first_call", "call_failed", "repeats"}
+OMITTED = (DONE | {"gold_ids_touched"}) - {"first_call", "call_failed", "repeats"}
 # What only a rollout with a final text can have.
 FINAL = frozenset(
     {"final_has", "final_is", "final_script", "final_chars", "says", "opens_with", "closes_with"}
 )
-# Wording that tells only where it is present: everybody lacks most words.
-PRESENT = frozenset({"says", "opens_with", "closes_with", "judge_says"})
+# What tells only where it is present: everybody lacks most words, and reasons more or less.
+PRESENT = frozenset({"says", "opens_with", "closes_with", "judge_says", "answer only"})
 WORDS = frozenset({"says", "opens_with", "closes_with", "judge_says", "output_says"})
 # What a rollout does last often follows from how it went.
 LATE = frozenset({"ends", "last_call", "last_call_failed", "closes_with", "says", "opens_with", "judge_says"})
+_SUBJECTS = {
+    "gold_found": "tool results",
+    "gold_ids_touched": "ids given to calls",
+    "misses_gold_write": "expected changes",
+    "abstention": "final text",
+    "answer only": "final text",
+}
 REWARD = re.compile(
     r"(?:^|[._\-\s])(?:rewards?|scores?|scored?|correct(?:ness)?|incorrect|success(?:ful)?|pass(?:ed|es)?|fail(?:ed|ure)?"
     r"|match(?:es|ed)?|accuracy|acc|verdict|grades?|graded|solved|resolved|equals?|f1|em|bleu|rouge|outcome|win|won|hash"
@@ -57,6 +76,8 @@ def kind(feature: str) -> str:
     name, inner, cut, _ = split(feature)
     if name == "field" and EFFORT.search(inner.partition("=")[0]):
         return "effort"
+    if name in ("final_has", "final_is") and inner in ("abstention", "answer only"):
+        return inner
     if name == "calls" and cut is not None:
         return "n_calls"
     return name
@@ -100,6 +121,8 @@ def stem(feature: str) -> str:
 def subject(feature: str) -> str:
     """The tool, field or setting that a reader would change."""
     name, inner, _, _ = split(feature)
+    if kind(feature) in _SUBJECTS:
+        return _SUBJECTS[kind(feature)]
     if name == "arg":
         return inner.partition("=")[0]
     if name == "field":

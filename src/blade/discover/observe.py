@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blade import events
-from blade.discover import texts
+from blade.discover import expected, texts
+from blade.discover.expected import Expected
 from blade.model import Call, Episode, Gold, TaskTraces
 
 MAX_FEATURES = 300  # of one rollout
@@ -39,17 +40,22 @@ def observe(task: TaskTraces) -> list[tuple[int, tuple[str, ...]]]:
     """The position of each rollout of a task with its features."""
     if not task.episodes:
         return []
-    about = tuple(_task_features(task))
-    given = texts.words_of(events.prompt(task.episodes[0].trace.row)[-texts.MAX_GIVEN :])
-    return [(episode.position, _features(episode, about, given)) for episode in task.episodes]
+    prompt, gold = events.prompt(task.episodes[0].trace.row), expected.gold(task)
+    wanted = expected.expected(task, gold, prompt)
+    about = (*_task_features(gold, wanted, len(prompt)), *expected.about(wanted))
+    given = texts.words_of(prompt[-texts.MAX_GIVEN :])
+    return [(episode.position, _features(episode, about, wanted, given)) for episode in task.episodes]
 
 
-def _features(episode: Episode, about: tuple[str, ...], given: frozenset[str]) -> tuple[str, ...]:
+def _features(
+    episode: Episode, about: tuple[str, ...], wanted: Expected, given: frozenset[str]
+) -> tuple[str, ...]:
     found = dict.fromkeys(about)
     for part in (
+        expected.features(episode, wanted),
         _calls(episode),
         _arguments(episode),
-        _form(episode),
+        _form(episode, wanted.asked),
         _fields(episode),
         _words(episode, given),
     ):
@@ -60,25 +66,15 @@ def _features(episode: Episode, about: tuple[str, ...], given: frozenset[str]) -
     return tuple(found)
 
 
-def _task_features(task: TaskTraces) -> Iterator[str]:
-    gold = _gold(task)
+def _task_features(gold: Gold, wanted: Expected, length: int) -> Iterator[str]:
     for tool in sorted({tool for tool, _ in gold.actions}):
         yield f"task:gold_has({tool[:60]})"
-        if events.what_it_does(tool, None, None, {}) == events.WRITE:
+        if tool in wanted.writes:
             yield f"task:gold_writes({tool[:60]})"
     if gold.actions:
         yield f"task:#gold_actions={len(gold.actions)}"
-    length = len(events.prompt(task.episodes[0].trace.row))
     if length:
         yield f"task:#prompt_chars={texts.rounded(length)}"
-
-
-def _gold(task: TaskTraces) -> Gold:
-    """What the task expects; a row that broke off may lack it where its repeats have it."""
-    if task.gold.actions:
-        return task.gold
-    golds = (events.gold(episode.trace.row) for episode in task.episodes[:8])
-    return next((gold for gold in golds if gold.actions), task.gold)
 
 
 # ---- What it did ------------------------------------------------------------------------------
@@ -150,7 +146,7 @@ def _of_call(call: Call) -> Iterator[str]:
 # ---- What it said -----------------------------------------------------------------------------
 
 
-def _form(episode: Episode) -> Iterator[str]:
+def _form(episode: Episode, asked: bool) -> Iterator[str]:
     """How the rollout ends, and what its final text looks like."""
     steps = episode.trace.steps
     yield f"ends({steps[-1].kind if steps else 'nothing'})"
@@ -162,7 +158,7 @@ def _form(episode: Episode) -> Iterator[str]:
     details = response.get("incomplete_details") if isinstance(response, Mapping) else None
     if isinstance(details, Mapping) and details.get("reason"):
         yield f"cut_off({str(details['reason'])[:40]})"
-    yield from texts.form(episode.final)
+    yield from texts.form(episode.final, asked)
 
 
 def _words(episode: Episode, given: frozenset[str]) -> Iterator[str]:

@@ -10,6 +10,19 @@ from blade.discover.kinds import CHANGES
 # Feature -> what rollouts that show it do, and what those that lack it do.
 _WORDS = {
     "calls": ("call `{}`", "never call `{}`"),
+    "gold_found": ("get the expected answer from a tool", "never get the expected answer from any tool"),
+    "gold_ids_touched": (
+        "give every expected id to some call",
+        "never give one or more of the expected ids to any call",
+    ),
+    "misses_gold_write": (
+        "leave out, or only fail at, an expected call that changes something",
+        "make every expected call that changes something",
+    ),
+    "abstention": (
+        "say in their final text that they cannot answer or that their sources do not tell",
+        "do not say in their final text that they cannot answer or that their sources do not tell",
+    ),
     "writes": ("change something with `{}`", "never change anything with `{}`"),
     "checks": ("check with `{}`", "never check with `{}`"),
     "runs": ("run `{}`", "never run `{}`"),
@@ -25,6 +38,10 @@ _WORDS = {
     "final_empty": ("say nothing after their last call", "say something after their last call"),
     "final_has": ("have a final text with a {}", "have a final text without a {}"),
     "final_is": ("answer with nothing but {}", "do not answer with nothing but {}"),
+    "answer only": (
+        "have a final text that is the answer alone, without reasoning",
+        "have a final text that is more than the answer alone",
+    ),
     "final_script": ("have a final text in {} script", "have no final text in {} script"),
     "says": ("use the word “{}” in their final text", "do not use the word “{}” in their final text"),
     "opens_with": ("open their final text with “{}”", "do not open their final text with “{}”"),
@@ -46,6 +63,8 @@ _CONDITIONS = {
     SOMETIMES: " of tasks that both pass and fail",
     CHANGES: " whose task expects a call that changes something",
     "final_given": " with a final text",
+    "gold_answer": " that call a tool and whose task names the answer it expects",
+    "gold_ids": " whose task expects calls with certain ids",
 }
 
 
@@ -79,7 +98,8 @@ def does(one: Predicate) -> str:
     if name == "field":
         return _field(told, one.absent)
     yes, no = _WORDS.get(
-        name, (f"show `{hostile.line(one.feature, 90)}`", f"lack `{hostile.line(one.feature, 90)}`")
+        grammar.kind(one.feature),
+        (f"show `{hostile.line(one.feature, 90)}`", f"lack `{hostile.line(one.feature, 90)}`"),
     )
     return (no if one.absent else yes).format(told)
 

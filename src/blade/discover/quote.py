@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blade import events
+from blade import answers, events
 from blade.discover import grammar, texts
 from blade.discover.choose import Predicate
 from blade.model import Call, Episode, Evidence
@@ -15,7 +15,7 @@ def quote(episode: Episode, one: Predicate) -> Evidence | None:
         found = _in_field(episode, inner)
         if found is not None:
             return found
-    if one.absent:
+    if one.absent or name == "misses_gold_write":
         return _went_on(episode, grammar.tool_of(one.feature))
     if cut is not None:
         return _at_count(episode, name, inner, int(float(cut))) or _last(episode)
@@ -62,6 +62,8 @@ def _at_count(episode: Episode, name: str, inner: str, cut: int) -> Evidence | N
 
 
 def _shown(episode: Episode, name: str, inner: str) -> Evidence | None:
+    if (name, inner) == ("final_has", "abstention"):
+        return _final(episode, max(0, answers.abstains(episode.final)))
     if name in ("says", "opens_with", "final_has", "final_is", "final_script"):
         return _final(episode, max(0, episode.final.lower().find(inner)) if name == "says" else 0)
     if name == "closes_with":

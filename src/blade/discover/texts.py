@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from blade import events
+from blade import answers, events
 
 MAX_GIVEN = 2000  # characters of what the model was given, for words that are not its own
 MAX_WORDS = 50
@@ -23,6 +23,12 @@ _SCRIPTS = (
     ("Greek", 0x0370, 0x03FF),
     ("Thai", 0x0E00, 0x0E7F),
 )
+MAX_PLAIN = 5  # words of an answer that says nothing of how it came about
+_CLOSES = {"[": "]", "(": ")", "{": "}"}
+_DENIALS = ("not ", "n't ", "n’t ", " no ", "unable ")
+_LITERAL = re.compile(r"[bfru]?[\[({\"']")
+_LEAD = re.compile(r"^\W*(?:the\s+)?(?:final\s+)?answer\s*(?:is|:|=)+\W*", re.IGNORECASE)
+_FRAME = " \n\t.$*[]()\\"  # what may stand around a boxed answer
 # Words of any English text.
 _EMPTY = frozenset(
     "about after also been before being both could does each either even every from have here into just "
@@ -92,8 +98,8 @@ def final_lines(text: str) -> Iterator[str]:
         yield f"closes_with({closing})"
 
 
-def form(text: str) -> Iterator[str]:
-    """What a final text looks like."""
+def form(text: str, asked: bool = False) -> Iterator[str]:
+    """What a final text looks like; `asked`: the task expects an answer."""
     stripped = text.strip()
     if not stripped:
         yield "final_empty"
@@ -109,13 +115,46 @@ def form(text: str) -> Iterator[str]:
         ("tool call as text", "<tool_call" in shape or '{"name":' in shape),
         ("question at the end", stripped[-1] in "?？"),
         ("closing punctuation mark", stripped[-1] in ".!?。！？…"),
+        ("bracket or quote at its beginning that stays open", _stays_open(stripped)),
+        ("abstention", abstains(stripped)),
     ):
         if told:
             yield f"final_has({name})"
     if stripped[0] in "{[" and stripped[-1] in "}]":
         yield "final_is(JSON)"
+    if _only_answers(stripped, asked):
+        yield "final_is(answer only)"
     if not stripped.isascii():
         yield from _scripts(stripped)
+
+
+def _stays_open(text: str) -> bool:
+    first = text[0]
+    if first in _CLOSES:
+        return text.count(first) > text.count(_CLOSES[first])
+    return first in "\"'" and len(text) > 1 and text.count(first) == 1
+
+
+def abstains(text: str) -> bool:
+    """Whether a text says that it has no answer; only what denies something is read closely."""
+    parts = f" {_ends_of(text).lower()}".replace("\n", ". ").split(".")
+    denying = [part for part in parts if any(word in part for word in _DENIALS)]
+    return bool(denying) and answers.abstains(".".join(denying)) >= 0
+
+
+def _only_answers(text: str, asked: bool) -> bool:
+    """Whether a text gives its answer and no word on how it came about."""
+    if asked and _LITERAL.match(text) and text[-1] in "])}\"'":
+        return True
+    if len(text) > answers.MAX_ANSWER:
+        return False
+    inner = answers.boxed(text)
+    if inner is not None:
+        told = text[text.rfind("\\boxed") :].partition("{")[2]
+        rest = text[: text.rfind("\\boxed")] + told[len(inner) + 1 :]
+        return not _LEAD.sub("", rest).strip(_FRAME)
+    said = _LEAD.sub("", text).strip()
+    return asked and "\n" not in said and len(said.split()) <= MAX_PLAIN and said[-1:] not in ("", "?", "!")
 
 
 def _scripts(text: str) -> Iterator[str]:

@@ -87,7 +87,8 @@ def declared_tools(row: Mapping[str, Any]) -> dict[str, Any]:
     """Declared tools by name, each as it is declared (a chat-style one unwrapped)."""
     params = row.get("responses_create_params")
     found: dict[str, Any] = {}
-    for entry in (params.get("tools") if isinstance(params, Mapping) else None) or ():
+    listed = params.get("tools") if isinstance(params, Mapping) else None
+    for entry in listed if isinstance(listed, list) else ():
         if isinstance(entry, Mapping):
             inner = entry.get("function")
             tool = inner if isinstance(inner, Mapping) else entry

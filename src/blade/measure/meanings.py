@@ -131,7 +131,10 @@ def restating(meanings: Iterable[Meaning]) -> frozenset[str]:
 
 
 def row_codes(rollouts: Rollouts, scoring: Scoring, meanings: Iterable[Meaning]) -> dict[int, Meaning]:
-    """The strongest declared or known code with a cause of each row that does not pass and has one."""
+    """The strongest declared or known code with a cause of each row that has one.
+
+    A row that passes has one only if infrastructure is to blame: that spoils a row whatever its reward.
+    """
     blaming = [one for one in meanings if one.cause is not None and one.origin != PROPOSED]
     blaming.sort(key=lambda one: (one.origin != DECLARED, _ORDER.index(one.cause or Cause.UNDETERMINED)))
     strongest = np.full(scoring.rows.size, len(blaming))
@@ -140,7 +143,8 @@ def row_codes(rollouts: Rollouts, scoring: Scoring, meanings: Iterable[Meaning])
         ranks = {one.value: rank for rank, one in enumerate(blaming) if one.field == name}
         rank_of = np.array([*(ranks.get(value, len(blaming)) for value in coded.values), len(blaming)])
         strongest = np.minimum(strongest, rank_of[coded.code])  # -1, no value, takes the last
-    rows = np.flatnonzero((strongest < len(blaming)) & ~scoring.row_passed)
+    spoils = np.array([*(one.cause is Cause.INFRASTRUCTURE for one in blaming), False])
+    rows = np.flatnonzero((strongest < len(blaming)) & (~scoring.row_passed | spoils[strongest]))
     return {int(scoring.rows[row]): blaming[strongest[row]] for row in rows.tolist()}
 
 

@@ -70,6 +70,7 @@ class Episode(msgspec.Struct, frozen=True):
     final_step: int | None  # of the last message that makes up `final`
     tools: Mapping[str, Any]  # declared tools: name -> JSON schema of the parameters (may be empty)
     has_user: bool  # somebody answers the model inside the rollout
+    fault: str = ""  # why it could not be read as events; then it has no calls and no final text
 
 
 class Gold(msgspec.Struct, frozen=True):

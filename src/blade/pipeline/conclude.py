@@ -50,9 +50,7 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
     """What the traces of a run say; `shared` are doubts about tasks that several runs raise."""
     rollouts, seen, tried = read.loaded.run.rollouts, read.gathered, _Guard(read.loaded.name, clock)
     quote = opened.quoter(read.loaded.run)
-    meant = tried("meanings", lambda: meanings.meanings(rollouts, read.scoring, read.loaded.benchmark), [])
-    codes = tried("meanings", lambda: meanings.row_codes(rollouts, read.scoring, meant), {})
-    judged = replace(read.judged, broken=attribute.broken_rows(read.judged, seen.found, codes))
+    meant, codes, judged = read.meant, read.codes, read.judged
     behaviours = tried("weigh", lambda: _behaviours(judged, read), [])
     signed = tried("signatures", lambda: _signatures(judged, read), [])
     mechanisms = tried("discover", lambda: mechanisms_of(judged, read, meant), [])
@@ -93,7 +91,7 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
         health=sound.health,
         attributed=attributed,
         recommended=recommended,
-        gaps=(*seen.gaps(read.loaded.name), *tried.gaps),
+        gaps=(*seen.gaps(read.loaded.name), *read.gaps, *tried.gaps),
     )
 
 
@@ -101,7 +99,11 @@ def _sound(
     judged: Judged, read: Read, quote: Quote, shared: Mapping[str, tuple[Suspicion, ...]]
 ) -> soundness.Sound:
     found, rollouts = read.gathered.found, read.loaded.run.rollouts
-    exploits = {one.position: one.finding for one in found if one.finding.detector == "reward_hack"}
+    exploits = {
+        one.position: one.finding
+        for one in found
+        if one.finding.detector == "reward_hack" and one.finding.severity >= attribute.GRAVE
+    }
     return soundness.flags(judged, read.gathered.soundings, rollouts, quote, exploits, shared)
 
 
@@ -112,7 +114,12 @@ def _behaviours(judged: Judged, read: Read) -> list[Behaviour]:
     for one in read.gathered.found:
         held = fired if one.finding.severity >= attribute.GRAVE else weak
         held.setdefault(one.finding.detector, []).append(one.position)
-    return weigh.behaviours(judged, weak | fired)
+    told = weigh.behaviours(judged, weak | fired)
+    # what only ever speaks weakly, by its own rule, is no cause however often it is heard
+    return [
+        replace(one, standing="unproven") if one.detector not in fired and one.standing == "cause" else one
+        for one in told
+    ]
 
 
 def _signatures(judged: Judged, read: Read) -> list[Signature]:

@@ -62,6 +62,9 @@ def seen(task: TaskTraces, facts: RunFacts) -> Seen:
         finally:
             seconds[stage] = time.perf_counter() - start
 
+    faults = [episode.fault for episode in task.episodes if episode.fault]
+    if faults:
+        failed["reading rows"] = faults[0]
     found = tried("detect", lambda: detected(task, facts, detect.DETECTORS), Detected((), {}, {}))
     tokens = tried("contrast", lambda: contrast.observe(task), None)
     pairs = [(one.position, one.finding) for one in found.found]

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from blade import attribute, contrast, detect, measure, recommend, signatures
-from blade.detect import survey
-from blade.measure import soundness
+from blade import attribute, contrast, detect, events, measure, recommend, signatures
+from blade.detect import survey, weigh
+from blade.measure import meanings, soundness
 from blade.model import (
     Behaviour,
+    Cause,
+    Confidence,
     Contrast,
     Divergence,
+    Episode,
     Found,
     Gap,
     Health,
@@ -49,6 +52,9 @@ class Read(msgspec.Struct):
     walker: Walker
     facts: RunFacts
     gathered: Gathered
+    meant: list[Meaning]
+    codes: Mapping[int, Meaning]
+    gaps: list[Gap]
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -95,7 +101,28 @@ def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock
     clock.seconds["read the traces (wall)"] += time.perf_counter() - start
     for stage, seconds in gathered.seconds.items():
         clock.seconds[f"{stage} (in workers)"] += seconds
-    return Read(one, scoring, judged, walker, facts, gathered)
+    return _settled(Read(one, scoring, judged, walker, facts, gathered, [], {}, []), clock)
+
+
+def _settled(read: Read, clock: Clock) -> Read:
+    """With what the verifier's codes mean and which rows infrastructure spoiled: all else rests on it."""
+    rollouts, one = read.loaded.run.rollouts, read.loaded
+    try:
+        read.meant = clock.timed("meanings", lambda: meanings.meanings(rollouts, read.scoring, one.benchmark))
+        read.codes = meanings.row_codes(rollouts, read.scoring, read.meant)
+    except Exception as error:  # a fault must not cost the report
+        read.gaps.append(Gap(f"meanings of {one.name}", f"it failed: {type(error).__name__}: {error}"[:300]))
+    blaming = [x for x in read.gathered.found if x.finding.cause is Cause.INFRASTRUCTURE]
+    fired: dict[str, list[int]] = {}
+    for each in blaming:
+        if each.finding.severity >= attribute.GRAVE:
+            fired.setdefault(each.finding.detector, []).append(each.position)
+    common = {b.detector for b in weigh.behaviours(read.judged, fired) if b.standing == "style"}
+    sure = [
+        x for x in blaming if x.finding.confidence is Confidence.PROVED or x.finding.detector not in common
+    ]
+    read.judged = replace(read.judged, broken=attribute.broken_rows(read.judged, sure, read.codes))
+    return read
 
 
 def judged_of(one: Loaded, scoring: measure.Scoring) -> Judged:
@@ -162,11 +189,22 @@ def _borrowed(read: Sequence[Read], at: int) -> Iterator[tuple[Contrast | None, 
             if passers:
                 lent = [other.walker.opener(position) for position in passers]
                 mine = one.walker.task(span)
+                if not _is_same(mine.episodes[0], lent[0]):
+                    continue
                 yield (
                     contrast.borrowed(mine, lent, other.judged.run),
                     contrast.borrowed_divergences(mine, lent),
                 )
                 break
+
+
+def _is_same(mine: Episode, theirs: Episode) -> bool:
+    """Whether two rollouts of different runs are of one task: an index alone does not say so."""
+    first, second = (events.gold(episode.trace.row) for episode in (mine, theirs))
+    if (first.answer or first.actions) and (second.answer or second.actions):
+        return (first.answer, first.actions) == (second.answer, second.actions)
+    said = events.prompt(mine.trace.row)
+    return bool(said) and said == events.prompt(theirs.trace.row)
 
 
 def _never(judged: Judged, walker: Walker) -> Iterator[tuple[str, Span]]:

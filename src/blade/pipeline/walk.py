@@ -41,7 +41,12 @@ class Walker:
         position = int(judged.rows[at])
         passed = bool(judged.passed[at]) if judged.judged else None
         trace = opened.traced(self._run, position)
-        return events.episode(trace, position, float(judged.score[at]), passed, self._tools)
+        score = float(judged.score[at])
+        try:
+            return events.episode(trace, position, score, passed, self._tools)
+        except Exception as error:  # rows are hostile: one must not cost the report
+            fault = f"{type(error).__name__}: {error}"[:200]
+            return Episode(trace, position, score, passed, (), "", None, {}, False, fault)
 
     def task(self, span: Span) -> TaskTraces:
         """All counted rollouts of one task."""

@@ -59,7 +59,8 @@ def voted(judged: Judged, primary: Bools, contents: Mapping[int, str]) -> Estima
     tasks = np.unique(judged.task[primary])
     known = 0
     for code in tasks.tolist():
-        rows = np.flatnonzero(judged.task == code)
+        start, end = np.searchsorted(judged.task, (code, code + 1))
+        rows = np.arange(start, end)[~judged.broken[start:end]]
         mean, best = float(judged.score[rows].mean()), float(judged.score[rows].max())
         high += best - mean
         told = [(contents.get(int(judged.rows[at]), ""), float(judged.score[at])) for at in rows]
@@ -71,9 +72,19 @@ def voted(judged: Judged, primary: Bools, contents: Mapping[int, str]) -> Estima
             worth = [np.mean([score for said, score in told if said == content]) for content in winners]
             point += float(np.mean(worth)) - mean
     n_tasks = len(np.unique(judged.task))
-    gain = Gain(min(point, 0.0) / n_tasks, point / n_tasks, high / n_tasks)
+    booked = float(_lost(judged, primary))
+    high = min(high / n_tasks, booked)
+    point = min(max(point / n_tasks, 0.0), high)
+    gain = Gain(0.0, point, high)
     basis = f"the commonest result of each task, in {known} of {len(tasks)} whose results can be compared"
     return Estimate(gain, len(tasks), known, basis)
+
+
+def _lost(judged: Judged, primary: Bools) -> float:
+    """The points of score that the rows of a mode lose."""
+    size = np.bincount(judged.task, minlength=len(judged.task_keys))
+    lost = (1.0 - judged.score[primary]) / size[judged.task[primary]]
+    return float(lost.sum()) / int(np.count_nonzero(size))
 
 
 def _shrunk(won: NDArray[Any], n: NDArray[Any], usual: float) -> Floats:

@@ -26,6 +26,7 @@ def recommendations(runs: tuple[Facts, ...]) -> list[Block]:
 def _of_run(facts: Facts) -> list[Block]:
     of_model = [found for found in facts.recommendations if not found.is_measurement]
     repairs = [found for found in facts.recommendations if found.is_measurement]
+    bounds = any(is_bound(found) for found in of_model)
     blocks: list[Block] = []
     if of_model:
         blocks += [
@@ -33,6 +34,7 @@ def _of_run(facts: Facts) -> list[Block]:
                 "Ranked by expected gain per effort. Gains are points of score as point [low, high]: low "
                 "counts only tasks whose own repeats show what happens without the mode, high is all that "
                 "the mode loses. ",
+                *(("At most: the point is an upper bound, its basis says why. ",) if bounds else ()),
                 Strong("Gains overlap where modes occur together: do not add them up."),
             ),
             *_table(facts, of_model),
@@ -62,7 +64,7 @@ def _table(facts: Facts, found: list[Recommendation]) -> list[Block]:
             prose(hostile.line(one.action, 300)),
             hostile.line(one.kind, 30),
             hostile.line(one.effort, 30),
-            gain(one.gain),
+            expected(one),
             words.whole(len(one.tasks)),
             (causes.badge(one.cause), f" {causes.mode(facts, one.mode, 80)}"),
         )
@@ -70,6 +72,18 @@ def _table(facts: Facts, found: list[Recommendation]) -> list[Block]:
     )
     header = ("Rank", "Action", "Kind", "Effort", "Expected gain", "Tasks", "Addresses")
     return [Table(header, rows, "rlllrrl"), *places.left_out(len(found), len(rows), "recommendation")]
+
+
+def is_bound(one: Recommendation) -> bool:
+    """Whether the gain is only known not to be larger."""
+    return "upper bound" in one.basis
+
+
+def expected(one: Recommendation) -> str:
+    """What a recommendation could win; `at most +4.8 points` where its basis makes that an upper bound."""
+    if is_bound(one) and one.gain.point >= causes.SAME:
+        return f"at most {words.points(one.gain.point)}"
+    return gain(one.gain)
 
 
 def gain(found: Gain) -> str:
@@ -85,7 +99,7 @@ def _told(facts: Facts, found: list[Recommendation]) -> list[Block]:
     for one in found[:MAX_TOLD]:
         tasks: Line = places.ids(((task, None) for task in one.tasks), MAX_TASKS)
         items: list[Line] = [
-            (f"Expected gain {gain(one.gain)}. Basis: ", *causes.sentence(one.basis or "not stated", 400)),
+            (f"Expected gain {expected(one)}. Basis: ", *causes.sentence(one.basis or "not stated", 400)),
             (
                 f"Kind: {hostile.line(one.kind, 30)}; effort: {hostile.line(one.effort, 30)}; addresses "
                 f"{causes.called(one.cause)}: {causes.mode(facts, one.mode)}.",

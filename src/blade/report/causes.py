@@ -39,6 +39,7 @@ TO = {
 SLUG = re.compile("[a-z]+(?:_[a-z0-9]+)+")  # how detectors and flags are called
 SAME = 1e-9  # losses add up to this
 _CALL = re.compile(r"(never_)?calls\((.+)\)", re.DOTALL)
+_SO_DO = re.compile(r"; so do [^;:]{1,20} of the run's rows")
 _DO = re.compile(r", [\d,]+ ([^:]+): [<>]?\d+% of them pass")  # what the rollouts of a mechanism do
 
 
@@ -139,11 +140,16 @@ def told(cause: RunCause, facts: Facts) -> Line:
     else:
         lead = f"A cause that concerns the run as a whole ({who}): "
     rows = words.count(cause.n_rollouts, "rollout")
-    cost = f" It touches {rows}. "
+    cost = f" It touches {rows}. " if cause.n_rollouts else " "
     if cause.lost >= SAME:
         of = points(all_lost).removesuffix(" points")
         cost = f" It loses {points(cause.lost)} of the {of} lost, in {rows}. "
-    return (Strong(lead), *sentence(cause.text, 500), cost, without(cause, facts))
+    return (Strong(lead), *sentence(text(cause), 500), cost, without(cause, facts))
+
+
+def text(cause: RunCause) -> str:
+    """What is the matter with the run; its share of the rows is not said again at the end."""
+    return _SO_DO.sub("", cause.text)
 
 
 def sentence(text: str, limit: int = 600) -> Line:
@@ -161,7 +167,7 @@ def without(cause: RunCause, facts: Facts) -> str:
         of = f" of {say(score)}" if score is not None else ""
         return (
             f"Until it is repaired the score{of} cannot be trusted: no rows are lost to it, but it bends "
-            "what they say, and they hold no score without it."
+            "what they say, and how far they cannot tell."
         )
     n = words.count(cause.n_without, "task")
     if other is None:

@@ -82,7 +82,7 @@ def _contrasts(facts: Facts) -> list[Block]:
             causes.sentence(one.text or one.feature, 400),
             f"{words.percent(one.in_pass)} of {one.n_pass:,}",
             f"{words.percent(one.in_fail)} of {one.n_fail:,}",
-            f"{words.probability(one.p)}, {words.probability(one.p_adjusted)}",
+            f"{words.p_number(one.p)}, {words.p_number(one.p_adjusted)}",
             *([Code(hostile.line(one.other_run, 60)) if one.other_run else "this run"] if borrowed else []),
         )
         for one in found[:MAX_ROWS]

@@ -1,10 +1,10 @@
-"""Say what the score was lost to: causes of the run, losses, mechanisms before symptoms, findings."""
+"""Say what the score was lost to: run causes, why, losses, mechanisms before symptoms, findings."""
 
 from __future__ import annotations
 
 from blade import hostile
 from blade.model import Cause, Finding, Outcome
-from blade.report import causes, patterns, places, words
+from blade.report import causes, patterns, places, reasons, words
 from blade.report.facts import Facts
 from blade.report.sections import (
     Badge,
@@ -44,6 +44,7 @@ def dominant_failure_modes(runs: tuple[Facts, ...], figures: tuple[Figure, ...] 
         if len(runs) > 1:
             blocks.append(Heading(("Run ", Code(hostile.line(facts.run.name, 80)))))
         blocks += run_causes(facts)
+        blocks += reasons.chapter(facts)
         blocks += losses(facts)
         blocks += named(figures, "losses", facts.run.name)
         explained = [*patterns.mechanisms(facts), *patterns.behaviours(facts), *patterns.signatures(facts)]
@@ -61,7 +62,7 @@ def run_causes(facts: Facts) -> list[Block]:
     blocks: list[Block] = [Heading(("Causes of the run as a whole",))]
     for cause in facts.run_causes:
         mode = causes.mode(facts, cause.mode)
-        named: Line = () if mode.lower() in cause.text.lower() else (f" Mode: {mode}.",)
+        named: Line = () if mode.lower() in causes.text(cause).lower() else (f" Mode: {mode}.",)
         blocks.append(Para((*causes.told(cause, facts), *named)))
         blocks += places.quotations(facts, cause.evidence, 2)
     return blocks

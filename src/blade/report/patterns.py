@@ -121,7 +121,7 @@ def _table_of(found: list[Mechanism]) -> list[Block]:
             f"{words.percent(one.pass_with)} of {one.n_with:,}",
             f"{words.percent(one.pass_without)} of {one.n_without:,}",
             points_between(one.low, one.high).strip(" ()"),
-            f"{words.probability(one.p)}, {words.probability(one.p_adjusted)}",
+            f"{words.p_number(one.p)}, {words.p_number(one.p_adjusted)}",
             "within" if one.within_task else "across",
             places.ids(one.rollouts, 3) or words.NONE,
         )
@@ -175,7 +175,7 @@ def _behaviours(facts: Facts, found: list[Behaviour]) -> list[Block]:
             share(one.in_pass, one.of_pass),
             words.whole(one.n_tasks),
             odds(one.odds_ratio, one.low, one.high),
-            f"{words.probability(one.p)}, {words.probability(one.p_adjusted)}",
+            f"{words.p_number(one.p)}, {words.p_number(one.p_adjusted)}",
             _instance(facts, one),
         )
         for one in found[:MAX_ROWS]
@@ -283,7 +283,7 @@ def _concentrated(one: Signature) -> Line:
     ratio = f", {_ratio(one.slice_ratio)} times the rate elsewhere" if one.slice_ratio is not None else ""
     return (
         Code(hostile.line(one.slice, 80)),
-        f"{ratio} (p adjusted {words.probability(one.slice_p_adjusted)})",
+        f"{ratio} (p adjusted {words.p_number(one.slice_p_adjusted)})",
     )
 
 

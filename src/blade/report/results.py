@@ -193,7 +193,7 @@ def _slices(facts: Facts) -> list[Block]:
             Code(hostile.line(s.value, 60)),
             _slice_rate(s, facts.is_rate),
             words.count(s.n_tasks, "task"),
-            words.probability(s.p_adjusted) if s.p_adjusted is not None else "not testable",
+            words.p_number(s.p_adjusted) if s.p_adjusted is not None else "not testable",
         )
         for s in kept
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Cause, Finding, Level, Measure, Report, RewardKind
-from blade.report import advice, causes, quantities, words
+from blade.report import advice, causes, places, quantities, reasons, words
 from blade.report.facts import Facts
 from blade.report.failures import grouped, plain_findings
-from blade.report.patterns import difference
 from blade.report.results import doubted
 from blade.report.sections import (
     Badge,
@@ -41,7 +40,7 @@ def executive_summary(report: Report, runs: tuple[Facts, ...]) -> list[Block]:
             blocks += [
                 Para((Code(hostile.line(facts.run.name, 80)), ": ", *one.line)) for one in _run_causes(facts)
             ]
-        blocks += [*_overview(runs), *_flags(runs)]
+        blocks += [*_overview(runs), *weaker(runs), *_flags(runs)]
     blocks.append(_cannot_say(report))
     return blocks
 
@@ -51,9 +50,10 @@ def _run_causes(facts: Facts) -> list[Para]:
     return [Para(causes.told(cause, facts)) for cause in facts.run_causes]
 
 
-def why(facts: Facts) -> list[Para]:
-    """Where the score went, by what mechanism, and what to do first."""
-    return [Para(line) for line in (where_lost(facts), mechanism(facts), first_fix(facts)) if line]
+def why(facts: Facts) -> list[Block]:
+    """Where the score went, what goes with failing, and what to do first."""
+    lost, fix = ([Para(line)] if line else [] for line in (where_lost(facts), first_fix(facts)))
+    return [*lost, *reasons.summary(facts), *weaker((facts,)), *fix]
 
 
 def where_lost(facts: Facts) -> Line:
@@ -69,18 +69,21 @@ def where_lost(facts: Facts) -> Line:
     return (Strong("Where the score went: "), said + causes.clean(facts))
 
 
-def mechanism(facts: Facts) -> Line:
-    """The first mechanism with its numbers, or the strongest lead called one."""
-    found = next(iter(facts.mechanisms), None)
-    if found is None:
-        return ()
-    apart = (
-        f" That is {difference(found)}, n = {found.n_with:,} with and {found.n_without:,} without, adjusted "
-    )
-    apart += f"{words.p_value(found.p_adjusted)}, {'within' if found.within_task else 'across'} tasks."
-    if found.standing == "mechanism":
-        return (Strong("Why: "), *causes.sentence(found.text), apart)
-    return (Strong("No mechanism is proved. "), "The strongest lead: ", *causes.sentence(found.text), apart)
+def weaker(runs: tuple[Facts, ...]) -> list[Block]:
+    """That causes are weaker where a run has one repeat per task, said once for all such runs."""
+    found = [facts.run.name for facts in runs if reasons.is_weaker(facts)]
+    if not found:
+        return []
+    of: Line = (" of ", *places.names(found)) if len(runs) > 1 else ()
+    return [
+        para(
+            Strong("One repeat per task: "),
+            "the causes",
+            *of,
+            " are weaker for it. No task has a passing and a failing rollout to set side by side, so what "
+            "goes with failing may only go with hard tasks.",
+        )
+    ]
 
 
 def first_fix(facts: Facts) -> Line:
@@ -93,7 +96,7 @@ def first_fix(facts: Facts) -> Line:
     return (
         Strong(lead),
         *causes.sentence(found.action, 400),
-        f" Expected gain {advice.gain(found.gain)} of score over {words.count(len(found.tasks), 'task')}.",
+        f" Expected gain {advice.expected(found)} of score over {words.count(len(found.tasks), 'task')}.",
     )
 
 

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from blade import hostile
 from blade.model import Level, Measure, Outcome, Report, RewardKind
-from blade.report import advice, causes, patterns, quantities, words
+from blade.report import advice, causes, quantities, reasons, words
 from blade.report.cases import chosen
 from blade.report.deepdives import evenly_split, surely_never
 from blade.report.facts import Facts, facts
@@ -21,9 +21,10 @@ COLUMNS = 80
 LINES = 45
 HEALTH = 10  # lines of findings and flags
 LEAST_HEALTH = 5  # lines, blank ones between the parts included
-# Mechanisms and recommendations, and lines of each, until they fit: two in full tell more than three cut off.
+# Reasons and recommendations, and lines of each, until they fit: two in full tell more than three cut off.
 ROOM = ((3, 4), (3, 3), (2, 4), (2, 3), (2, 2))
 INDENT = 10
+WEAKER = "One repeat per task: no task is its own control, causes are weaker."
 BARS = {"always": "█", "sometimes": "▒", "never": "░", "missing": "·"}
 
 
@@ -100,7 +101,7 @@ def _lost(facts: Facts) -> list[str]:
     """The causes of the run as a whole, then what the score was lost to."""
     found: list[str] = []
     for cause in facts.run_causes[:2]:
-        said = f"{cause.cause.value} {hostile.line(cause.text, 300)}"
+        said = f"{cause.cause.value} {hostile.line(causes.text(cause), 300)}"
         found += [*_told("Run cause", said, 2), *_told("", causes.without(cause, facts), 2)]
     if len(facts.run_causes) > 2:
         found.append(
@@ -119,15 +120,15 @@ def _lost(facts: Facts) -> list[str]:
 
 
 def _why(facts: Facts, told: int, most: int) -> list[str]:
-    """The first mechanisms with their numbers; without any, the first leads, called so."""
-    proved = [one for one in facts.mechanisms if one.standing == "mechanism"]
+    """The first reasons with their numbers; without any, the first leads, called so."""
+    proved = reasons.reasons(facts)
     label = "Why" if proved else "Leads"
     found: list[str] = []
-    for at, one in enumerate((proved or facts.mechanisms)[:told]):
-        found += _told(label if at == 0 else "", f"{at + 1}. {hostile.line(one.text, 300)}", most)
-        apart = patterns.difference(one).removeprefix("a ")
-        found.append(_labelled("", f"   {apart}, adjusted {words.p_value(one.p_adjusted)}"))
-    return found
+    for at, one in enumerate((proved or reasons.leads(facts))[:told]):
+        said = hostile.line(reasons.sentence(one, facts), 400)
+        found += _told(label if at == 0 else "", f"{at + 1}. {said}", most)
+        found.append(_labelled("", f"   {reasons.numbers(one, facts)}"))
+    return found + (_told("" if found else "Why", WEAKER, 2) if reasons.is_weaker(facts) else [])
 
 
 def _fix_first(facts: Facts, told: int, most: int) -> list[str]:
@@ -137,7 +138,7 @@ def _fix_first(facts: Facts, told: int, most: int) -> list[str]:
         found += _told("Fix first" if at == 0 else "", f"{at + 1}. {hostile.line(one.action, 300)}", most)
         kind = "measurement only" if one.is_measurement else hostile.line(one.kind, 20)
         n = words.count(len(one.tasks), "task")
-        found.append(_labelled("", f"   {advice.gain(one.gain)}, {kind}, {n}"))
+        found.append(_labelled("", f"   {advice.expected(one)}, {kind}, {n}"))
     return found
 
 
@@ -323,13 +324,17 @@ def _lost_of(runs: tuple[Facts, ...]) -> list[str]:
         told: list[str] = []
         cause, fix = next(iter(each.run_causes), None), next(iter(each.recommendations), None)
         if cause is not None:
-            told.append(f"{name}: {cause.cause.value} {hostile.line(cause.text, 240)}")
+            told.append(f"{name}: {cause.cause.value} {hostile.line(causes.text(cause), 240)}")
         if causes.is_explained(each.losses):
             told.append(f"{name}: lost {causes.split(each.losses, shown_zero=False)}")
         if fix is not None:
-            told.append(f"{name}: first {hostile.line(fix.action, 240)} ({advice.gain(fix.gain)})")
+            told.append(f"{name}: first {hostile.line(fix.action, 240)} ({advice.expected(fix)})")
         found += [line for text in told for line in _hanging(text, 2 if len(runs) <= 3 else 1)]
-    return ["", *found[:18]] if found else []
+    weaker = sum(reasons.is_weaker(each) for each in runs)
+    once = (
+        [f"{words.count(weaker, 'run')} with one repeat per task: causes are weaker there."] if weaker else []
+    )
+    return ["", *found[:18], *once] if found or once else []
 
 
 def _hanging(text: str, most: int) -> list[str]:

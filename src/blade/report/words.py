@@ -73,9 +73,14 @@ def probability(value: float | None) -> str:
     return f"{value:.3f}" if value < 0.01 or value > 0.99 else f"{value:.2f}"
 
 
+def p_number(value: float | None) -> str:
+    """A p as in a table; one that a computer cannot tell from 0 is still none."""
+    return "<0.001" if value is not None and 0 <= value < EXACT else probability(value)
+
+
 def p_value(value: float | None) -> str:
     """`p = 0.25`, `p <0.001`, `p not testable`."""
-    said = probability(value)
+    said = p_number(value)
     return "p not testable" if said == NONE else f"p {said}" if said[0] in "<>" else f"p = {said}"
 
 
