@@ -5,7 +5,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check golden map bench clean
+.PHONY: help demo test test-fast check golden map bench accuracy clean
 .NOTPARALLEL:
 
 help: ## List these targets
@@ -33,6 +33,9 @@ map: .venv/.dev ## Rewrite the map in docs/map.md from the first docstring lines
 
 bench: .venv/.dev ## Measure speed and memory against the budgets
 	@$(BIN)/python -m bench
+
+accuracy: .venv/.dev ## Measure causes and steps where the truth is known
+	@$(BIN)/python -m accuracy
 
 clean: ## Remove caches, build output and .venv
 	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

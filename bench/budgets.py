@@ -13,6 +13,8 @@ from bench.files import Files, use_cache
 from bench.table import Line, against, below, told
 from blade import ingest, measure, pipeline
 from blade.ingest import opened
+from blade.pipeline import gather
+from blade.report import write
 from blade.store import index
 
 INDEX = "from pathlib import Path; from bench.budgets import indexed; indexed(Path({!r}))"
@@ -65,17 +67,23 @@ def digest(files: Files, runs: int) -> list[Line]:
 def reopen(files: Files, runs: int) -> list[Line]:
     """The summary of a file whose index is there."""
     path, cache = files.kind("mix"), files.cache()
-    command = ["-m", "blade", "diagnose", str(path)]
-    timing.fresh(command, cache)
-    took = timing.medians([lambda: timing.fresh(command, cache)], runs)[0]
-    return [below("re-open and print the summary", took, "s", 0.5)]
+    counts, full = (["-m", "blade", "diagnose", str(path), *more] for more in (["--quick"], []))
+    timing.fresh(counts, cache)
+    timing.fresh(full, cache)
+    took, kept = timing.medians(
+        [lambda: timing.fresh(counts, cache), lambda: timing.fresh(full, cache)], runs
+    )
+    return [
+        below("re-open and print the counts", took, "s", 0.5),
+        below("re-open and print the diagnosis", kept, "s", 0.5, "its summary is kept beside the index"),
+    ]
 
 
 def append(files: Files, runs: int) -> list[Line]:
     """Rows are appended to an indexed file, and counted again."""
     path, batches = files.growing(runs)
     cache, alone = files.cache(), files.folder / "batch.jsonl"
-    command = ["-m", "blade", "diagnose", str(path)]
+    command = ["-m", "blade", "diagnose", str(path), "--quick"]
     timing.fresh(command, cache)
     again, fresh = [], []
     for batch in batches:
@@ -134,9 +142,34 @@ def _measured(path: Path) -> dict[str, float]:
         "slices": lambda: list(measure.slices.slices(rollouts, scoring, benchmark)),
         "funnel": lambda: measure.funnel.funnel(rollouts, coverage, scoring, benchmark),
         "health": lambda: list(measure.health.health(rollouts, coverage, scoring, opened.quoter(one.run))),
-        "whole report": lambda: pipeline.diagnose(loaded, "bench"),
+        "whole report": lambda: pipeline.summarise(loaded, "bench"),
     }
     return took | {name: timing.seconds(stage) for name, stage in stages.items()}
+
+
+def diagnosis(files: Files, runs: int) -> list[Line]:
+    """Index, read every trace, conclude and write the report, against a full parse of the same file."""
+    path = files.kind("mix")
+    parse = timing.medians([lambda: baseline.parsed(path)], runs)[0]
+    use_cache(files.cache())
+    clock = gather.Clock()
+    took = timing.seconds(lambda: _diagnosed(path, files.folder / "report", clock))
+    stages = ", ".join(
+        f"{name} {value:.1f} s" for name, value in sorted(clock.seconds.items(), key=lambda x: -x[1])
+    )
+    peak = timing.peak_mb(
+        ["-m", "blade", "diagnose", str(path), "-o", str(files.folder / "again")], files.cache()
+    )
+    return [
+        against("full diagnosis of mix : full parse", took, parse, 100, stages),
+        below("memory, full diagnosis of mix", peak, "MB", 1000),
+    ]
+
+
+def _diagnosed(path: Path, folder: Path, clock: gather.Clock) -> None:
+    loaded = clock.timed("index", lambda: pipeline.load([str(path)], Silent()))
+    report = pipeline.diagnose(loaded, "bench", None, Silent(), clock)
+    clock.timed("write the report", lambda: write(report, folder))
 
 
 def show(files: Files, runs: int) -> list[Line]:
@@ -171,6 +204,7 @@ BUDGETS: dict[str, Callable[[Files, int], list[Line]]] = {
     "append": append,
     "memory": memory,
     "measures": measures,
+    "diagnosis": diagnosis,
     "show": show,
     "help": usage,
 }

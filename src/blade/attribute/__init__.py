@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 3
 # A condition explains a failure if it is something the rollout did or left undone, not how it reads.
-_ACT = re.compile(r"(?:not |never_)?(?:calls|runs|checks|writes|call_failed|repeats|arg|first_call)\(")
+_ACT = re.compile(
+    r"(?:not |never_)?(?:calls|runs|checks|writes|call_failed|repeats|arg|first_call)\("
+    r"|not gold_found|final_has\(abstention"
+)
 
 __all__ = ["GRAVE", "Attributed", "attribute", "broken_rows", "known_of", "observe"]
 

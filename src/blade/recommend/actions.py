@@ -60,6 +60,18 @@ _ADVICE = (  # predicate -> kind of intervention, what to do
         "Answer a call of `{what}` that repeats an earlier one unchanged with a note that says so",
     ),
     ("call_failed(", "harness", "Let the errors of `{what}` say how the call is to be mended"),
+    ("not gold_found", "harness", "Better the search: other words, more results, a second look ({what})"),
+    (
+        "final_has(abstention",
+        "prompt",
+        "Have the model search on before it may say that there is no answer ({what})",
+    ),
+    ("not gold_ids_touched", "prompt", "Have the model list what the task names and tick off each ({what})"),
+    (
+        "misses_gold_write",
+        "harness",
+        "Refuse to finish while something that was asked for is undone ({what})",
+    ),
     ("arguments_no_json", "harness", "Constrain the arguments of calls to valid JSON"),
 )
 

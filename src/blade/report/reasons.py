@@ -13,7 +13,8 @@ from blade.report.sections import Block, Bullets, Heading, Line, Strong, para
 
 MAX_LISTED = 8
 MAX_SUMMARY = 3
-HOW = "ranked by the failing rollouts each covers times the difference in pass rate"
+HOW = "by failing rollouts covered times the difference in pass rate; what nearly restates the reward last"
+NEAR = "close to"  # what the control of a mechanism says where it nearly restates the reward
 EXAMPLE = 240  # characters of the example of a behaviour
 
 
@@ -41,7 +42,12 @@ def reasons(facts: Facts) -> list[Reason]:
         for one in facts.behaviours
         if one.standing == "cause" and one.detector not in outside
     ]
-    return sorted(found, key=lambda one: (-one.covers * one.apart, -one.covers, one.name))
+    return sorted(found, key=lambda one: (_is_near(one), -one.covers * one.apart, -one.covers, one.name))
+
+
+def _is_near(one: Reason) -> bool:
+    """Whether it comes close to restating the reward: then it explains less than it covers."""
+    return isinstance(one.found, Mechanism) and NEAR in one.found.control
 
 
 def leads(facts: Facts) -> list[Reason]:
