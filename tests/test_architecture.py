@@ -32,7 +32,7 @@ RULES: dict[str, set[str]] = {
     "answers": set(),
     "events": {"model"},
     "align": {"model", "events", "answers"},
-    **{stage: NOUNS for stage in STAGES},
+    **dict.fromkeys(STAGES, NOUNS),
     "contrast": NOUNS | {"align"},
     "locate": NOUNS | {"align"},
     "planted": {"model", "stats"},

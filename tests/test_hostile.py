@@ -698,7 +698,7 @@ def test_odd_row_is_kept(tmp_path: Path, blade: Blade, case: str) -> None:
     said = blade("diagnose", "--json", path)
     assert (counts(said), reasons(said)) == ((6, 4, 6), [])
     assert {task["task"]: task["passed"] for task in said.report["tasks"]} == {"0": 1, "1": 2, "2": 1, "3": 1}
-    assert said.report["findings"] == []
+    assert [one for one in said.report["findings"] if one["detector"] == "task-identity"] == []
 
 
 @pytest.mark.parametrize("case", [case for case in ODD_ROWS if "5,000 digits" not in case])
@@ -720,7 +720,7 @@ def test_odd_row_does_not_look_like_another_task(tmp_path: Path, diagnosed: Blad
     rows = [json.dumps(make_row(n, at, float("nan") if at == 2 else 1.0, **told, gold=f"g{n}")) for n in range(4) for at in range(3)]
     said = diagnosed(make_run(tmp_path, rows))
     assert counts(said) == (12, 4, 12)
-    assert said.report["findings"] == []
+    assert [one for one in said.report["findings"] if one["detector"] == "task-identity"] == []
 
 
 def test_many_fields_are_told(tmp_path: Path, diagnosed: Blade) -> None:
