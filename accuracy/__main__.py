@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accuracy import card, natural, planted, shuffled
-from blade import detect, measure, pipeline
+from blade import attribute, detect, measure, pipeline
 from blade.pipeline import reading
 from blade.pipeline.pages import Silent
 
@@ -73,9 +73,10 @@ def _natural_rates(data: Path) -> dict[str, dict[str, Any]]:
         read = reading.read_all([one], [scoring], Silent(), reading.Clock())[0]
         passes += int(read.judged.passed.sum())
         fails += int(read.judged.rows.size - read.judged.passed.sum())
-        for entry in read.behaviours:
-            total[entry.detector][0] += entry.in_fail
-            total[entry.detector][1] += entry.in_pass
+        passing = set(read.judged.rows[read.judged.passed].tolist())
+        for entry in read.found:
+            if entry.finding.severity >= attribute.GRAVE:
+                total[entry.finding.detector][entry.position in passing] += 1
     for name in detect.DETECTORS if paths else ():
         told = {"in_fail": total[name][0], "of_fail": fails, "in_pass": total[name][1], "of_pass": passes}
         found[name][f"rollouts of {len(paths)} public runs"] = told

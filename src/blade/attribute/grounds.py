@@ -22,7 +22,7 @@ CONFIDENCE = {
     "mechanism": 0.6,  # a condition found in the rows
     "same result": 0.65,  # the same wrong result in most repeats
     "varies": 0.5,  # passes and fails, and nothing sets the two apart
-    "check": 0.5,  # a check of the verifier names what is wrong, not why
+    "check": 0.45,  # a check of the verifier names what is wrong, not why
     "weak": 0.4,
 }
 ENOUGH = 0.5

@@ -168,6 +168,8 @@ def _by_ground(
 
 def _cause_of(ground: Ground, passes: bool) -> Cause:
     """What a ground says of the model; what it knew is unreliable where other repeats of the task pass."""
+    if CONFIDENCE[ground.kind] < ENOUGH:
+        return Cause.UNDETERMINED
     if ground.procedural and (passes or ground.cause is not Cause.KNOWLEDGE_GAP):
         return Cause.BEHAVIOUR
     if ground.cause is Cause.KNOWLEDGE_GAP and passes:

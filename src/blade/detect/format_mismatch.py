@@ -15,7 +15,7 @@ RULE = Rule(
     name="format_mismatch",
     number="B33",
     rule="A field of the verifier says that no answer could be parsed or extracted, though there is "
-    "a final text, and no passing repeat of the task has the same value.",
+    "a final text.",
     cause=Cause.BEHAVIOUR,
     otherwise="TI where the final text gives the expected answer",
     procedural=True,

@@ -13,7 +13,7 @@ RULE = Rule(
     name="missing_required_tool",
     number="B19",
     rule="A tool of the expected actions, or one that every other passing rollout of the task calls (the "
-    "task passes twice or more), is never called.",
+    "task passes twice or more), is never called. Weak where fewer than three passes say so.",
     cause=Cause.UNRELIABLE_KNOWLEDGE,
     otherwise="KG if no rollout of the task ever calls it",
     procedural=False,

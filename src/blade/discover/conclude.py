@@ -81,7 +81,9 @@ def _mechanism(
         p_adjusted=p_adjusted,
         within_task=layout.within_task,
         control=_control(one, rows, layout),
-        standing="mechanism" if layout.firm and p_adjusted <= choose.ALPHA else "lead",
+        standing="mechanism"
+        if layout.firm and p_adjusted <= choose.ALPHA and one.difference >= choose.MIN_EFFECT
+        else "lead",
         share_of_failures=failing.size / int((~rows.passed).sum()),
         actionable=grammar.subject(one.feature),
         rollouts=tuple((judged.task_keys[int(rows.task[at])], int(rows.repeat[at])) for at in failing),
