@@ -99,28 +99,38 @@ def test_malformed_traces_break_no_detector_and_quotes_stay_exact() -> None:
                     assert evidence.quote in step_text(episode.trace.steps[evidence.step])
 
 
-def _long(kind: str) -> list[Row]:
-    """A rollout of 5,000 steps: half calls, half results."""
+def _long(kind: str, n_calls: int) -> list[Row]:
+    """A long rollout: half its steps calls, half results."""
     if kind == "loop":
-        calls: list[Any] = [("look", '{"id": 7}', "Error: none")] * 2500
+        calls: list[Any] = [("look", '{"id": 7}', "Error: none")] * n_calls
     elif kind == "new":
         calls = [
-            ("book", f'{{"seat_id": {n}, "path": "tests/test_{n}.py"}}', f"seat {n} ok") for n in range(2500)
+            ("book", f'{{"seat_id": {n}, "path": "tests/test_{n}.py"}}', f"seat {n} ok")
+            for n in range(n_calls)
         ]
     elif kind == "shell":
         text = "rm tests/a/b/c.py; " * 20
         calls = [
             ("bash", f'{{"command": "echo {n} > tests/test_{n}.py; {text}"}}', "a/" * 200)
-            for n in range(2500)
+            for n in range(n_calls)
         ]
     else:
-        calls = [(f"tool_{n}_set", f'{{"x": {n}}}', "I will call `book` now " * 20) for n in range(2500)]
+        calls = [(f"tool_{n}_set", f'{{"x": {n}}}', "I will call `book` now " * 20) for n in range(n_calls)]
     return did(*calls, "I will call `look`. All done successfully. I was unable to find it.")
 
 
 @pytest.mark.parametrize("kind", ["loop", "new", "shell", "many tools"])
-def test_five_thousand_steps_take_well_under_a_second_each(kind: str) -> None:
-    items = _long(kind)
+def test_time_grows_no_faster_than_the_steps(kind: str) -> None:
+    """Of two rollouts, one four times the other, with room for noise: quadratic work would take 16 times."""
+    short, long = (_slowest(kind, n_calls) for n_calls in (625, 2500))
+    least = 0.05  # seconds of CPU below which a ratio is noise
+    worse = {name: (short[name], took) for name, took in long.items() if took > 10 * max(short[name], least)}
+    assert worse == {}
+
+
+def _slowest(kind: str, n_calls: int) -> dict[str, float]:
+    """Seconds by detector."""
+    items = _long(kind, n_calls)
     actions = [{"name": "book", "kwargs": {"seat_id": -n, "to": "x"}} for n in range(200)]
     told: dict[str, Any] = {"prompt": POLICY, "expected_actions": actions}
     shorter = [rollout(items[:20], 1.0, **told)] * 4
@@ -131,8 +141,7 @@ def test_five_thousand_steps_take_well_under_a_second_each(kind: str) -> None:
     for module in MODULES:
         for one in (task, msgspec.structs.replace(task, gold=Gold())):
             slow[module.RULE.name] = max(slow.get(module.RULE.name, 0.0), _seconds(module, one))
-    # two such rollouts
-    assert {name: seconds for name, seconds in slow.items() if seconds > 1.0} == {}
+    return slow
 
 
 def _seconds(module: ModuleType, task: TaskTraces) -> float:
