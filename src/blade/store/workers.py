@@ -7,6 +7,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import NoReturn, TypeVar
 
 Piece = TypeVar("Piece")
@@ -30,7 +31,7 @@ def forked(
                 piece = waiting.pop()
                 try:
                     with _uninterrupted():
-                        process, pipe = _started(work, piece)
+                        process, pipe = _started(partial(_work, work, piece))
                         running[pipe] = process, piece
                         poll.register(pipe, select.POLLIN)
                 except OSError:  # no more processes, no more files
@@ -59,13 +60,14 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
-def _started(work: Callable[[Piece], bytes], piece: Piece) -> tuple[int, int]:
-    """A new process and the pipe that its result will come through."""
+def _started(child: Callable[[int], NoReturn]) -> tuple[int, int]:
+    """A new process that runs `child` with a pipe to write to, and the pipe that its result comes through."""
     reader, writer = os.pipe()
     try:
         process = os.fork()
         if not process:
-            _work(work, piece, writer)
+            os.close(reader)  # else it would not notice that the parent is gone
+            child(writer)
     except OSError:
         os.close(reader)
         raise
@@ -111,7 +113,7 @@ def streamed(
             mine = pieces[number::n_workers]
             try:
                 with _uninterrupted():
-                    process, pipe = _started_stream(work, mine)
+                    process, pipe = _started(partial(_work_through, work, mine))
                     running[pipe] = process, mine, bytearray()
                     poll.register(pipe, select.POLLIN)
             except OSError:
@@ -147,21 +149,6 @@ def _frame(held: bytearray) -> bytes | None:
     frame = bytes(held[_LENGTH : _LENGTH + size])
     del held[: _LENGTH + size]
     return frame
-
-
-def _started_stream(work: Callable[[Piece], bytes], pieces: list[Piece]) -> tuple[int, int]:
-    reader, writer = os.pipe()
-    try:
-        process = os.fork()
-        if not process:
-            os.close(reader)  # else it would not notice that the parent is gone
-            _work_through(work, pieces, writer)
-    except OSError:
-        os.close(reader)
-        raise
-    finally:
-        os.close(writer)
-    return process, reader
 
 
 def _work_through(work: Callable[[Piece], bytes], pieces: list[Piece], pipe: int) -> NoReturn:
