@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from blade import attribute
 from blade.attribute.grounds import Ground
@@ -148,8 +149,6 @@ def attributed(
         judged, hits, codes, known.get("mechanisms", ()), [behaviour(name, standing) for name in RULES], RULES,
         known.get("suspects", ()), known.get("checks", {}),
     )  # fmt: skip
-    from msgspec.structs import replace
-
     return attribute.attribute(
         replace(judged, broken=broken), held, known.get("contents", {}), {}, health, quote_row
     )
@@ -229,11 +228,13 @@ def test_a_mechanism_covers_rows_that_no_detector_explains() -> None:
     judged = judged_of([[0, 1], [0, 1]])
     mechanism = Mechanism(
         "m1", "run", "never looks", "never_calls(look)", 2, 0.0, 2, 1.0, 0.2, 1.0, 0.01, 0.02, True, "", "mechanism",
-        1.0, "look", (("0", 0), ("1", 0)), QUOTE,
+        1.0, "look", (("0", 0), ("1", 0)), QUOTE, True,
     )  # fmt: skip
     told = attributed(judged, [], mechanisms=[mechanism])
     assert {loss.mode for loss in told.losses} == {"never_calls(look)"}
     assert told.attributions[0].cause is Cause.UNRELIABLE_KNOWLEDGE
+    how_it_reads = attributed(judged, [], mechanisms=[replace(mechanism, explains=False)])
+    assert {loss.mode for loss in how_it_reads.losses} == {"varies between repeats"}
 
 
 def test_flags_that_distort_without_losing_are_causes_of_the_run() -> None:
@@ -265,8 +266,6 @@ def test_every_lost_point_is_booked_exactly_once(
 
 
 def test_a_row_without_a_usable_reward_is_a_matter_of_data() -> None:
-    from msgspec.structs import replace
-
     judged = judged_of([[0, 1], [0, 0]])
     judged = replace(judged, unscored=np.array([True, False, False, False]))
     told = attributed(judged, [], contents={2: "answer 7", 3: "answer 7"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -40,12 +39,6 @@ if TYPE_CHECKING:
     from blade.model import Bools
 
 MAX_STEPS = 3
-# A condition explains a failure if it is something the rollout did or left undone, not how it reads.
-_ACT = re.compile(
-    r"(?:not |never_)?(?:calls|runs|checks|writes|call_failed|repeats|arg|first_call)\("
-    r"|not gold_found|final_has\(abstention"
-)
-
 __all__ = ["GRAVE", "Attributed", "attribute", "broken_rows", "known_of", "observe"]
 
 
@@ -93,7 +86,7 @@ def known_of(
         places[key].append(int(judged.rows[at]))
     covered: defaultdict[int, list[Mechanism]] = defaultdict(list)
     for mechanism in mechanisms:
-        if mechanism.standing == "mechanism" and _ACT.match(mechanism.predicate):
+        if mechanism.standing == "mechanism" and mechanism.explains:
             for place in mechanism.rollouts:
                 for position in places[place]:
                     covered[position].append(mechanism)

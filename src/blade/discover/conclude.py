@@ -68,6 +68,8 @@ def _mechanism(
     low, high = _interval(one, rows)
     return Mechanism(
         id="",
+        explains=grammar.explains(one.feature),
+        near_reward=one.is_near or one.condition.startswith("gold_lacks("),
         run=judged.run,
         text=phrase.sentence(one),
         predicate=phrase.predicate(one),

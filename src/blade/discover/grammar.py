@@ -83,6 +83,12 @@ def kind(feature: str) -> str:
     return name
 
 
+def explains(feature: str) -> bool:
+    """Whether a feature is something a rollout did or left undone, not how it reads or how long it is."""
+    name, inner, _, counts = split(feature)
+    return (name in DONE and bool(inner) and not counts) or kind(feature) in ("gold_found", "abstention")
+
+
 def weight(feature: str) -> float:
     """How much a reader can do with a feature."""
     return WEIGHTS.get(kind(feature), 0.5)

@@ -136,6 +136,8 @@ class Mechanism(msgspec.Struct, frozen=True):
     actionable: str  # the tool, field or setting concerned
     rollouts: tuple[tuple[str, int], ...]  # task, repeat: failing rollouts that show it
     evidence: tuple[Evidence, ...]
+    explains: bool = False  # something the rollout did or left undone, rather than how it reads
+    near_reward: bool = False  # comes close to restating the reward
 
 
 class Contrast(msgspec.Struct, frozen=True):

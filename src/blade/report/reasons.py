@@ -14,7 +14,6 @@ from blade.report.sections import Block, Bullets, Heading, Line, Strong, para
 MAX_LISTED = 8
 MAX_SUMMARY = 3
 HOW = "by failing rollouts covered times the difference in pass rate; what nearly restates the reward last"
-NEAR = "close to"  # what the control of a mechanism says where it nearly restates the reward
 EXAMPLE = 240  # characters of the example of a behaviour
 
 
@@ -47,7 +46,7 @@ def reasons(facts: Facts) -> list[Reason]:
 
 def _is_near(one: Reason) -> bool:
     """Whether it comes close to restating the reward: then it explains less than it covers."""
-    return isinstance(one.found, Mechanism) and NEAR in one.found.control
+    return isinstance(one.found, Mechanism) and one.found.near_reward
 
 
 def leads(facts: Facts) -> list[Reason]:
