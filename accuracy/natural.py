@@ -11,6 +11,7 @@ from statistics import median
 from blade import measure, pipeline
 from blade.model import Episode
 from blade.pipeline import reading
+from blade.pipeline.conclude import concluded
 from blade.pipeline.pages import Silent
 
 # Categories of the labels -> our causes; KG and UK cannot be told apart without repeats.
@@ -57,7 +58,7 @@ def labelled(folder: Path) -> list[Labelled]:
     one = pipeline.load([str(folder / "unstated.jsonl.gz")], Silent())[0]
     scoring = measure.scoring.scoring(one.run.rollouts, None)
     read = reading.traces(one, scoring, Silent(), reading.Clock())
-    told = reading.read_all([one], [scoring], Silent(), reading.Clock())[0]
+    told = concluded(read, {}, reading.Clock())
     attributed = {entry.task: entry for entry in told.attributed.attributions}
     found = []
     for task, repeat, position in zip(read.judged.task, read.judged.repeat, read.judged.rows, strict=True):

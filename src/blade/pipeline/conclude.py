@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from blade import attribute, contrast, discover, measure, recommend, signatures
 from blade.detect import weigh
 from blade.ingest import opened
-from blade.measure import meanings, slices, soundness
+from blade.measure import meanings, soundness
 from blade.model import (
     Behaviour,
     Cause,
@@ -60,8 +60,8 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
         *measure.health.health(rollouts, read.loaded.run.coverage, read.scoring, quote),
         *sound.health,
     ]
-    suspects = [doubt for doubts in sound.suspects.values() for doubt in doubts]
-    suspects += _artifacts(measure.identity.findings(rollouts, quote))
+    artifacts = list(measure.identity.findings(rollouts, quote))
+    suspects = [doubt for doubts in sound.suspects.values() for doubt in doubts] + _artifacts(artifacts)
     checks = _unmet(judged, read)
     known = attribute.known_of(judged, seen.found, codes, mechanisms, behaviours, RULES, suspects, checks)
 
@@ -88,7 +88,8 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
         mechanisms=tuple(mechanisms),
         contrasts=tuple(contrasts),
         divergences=tuple(seen.divergences(attributed.attributions)),
-        health=sound.health,
+        health=tuple(flags),
+        artifacts=tuple(artifacts),
         attributed=attributed,
         recommended=recommended,
         gaps=(*seen.gaps(read.loaded.name), *read.gaps, *tried.gaps),
@@ -123,19 +124,17 @@ def _behaviours(judged: Judged, read: Read) -> list[Behaviour]:
 
 
 def _signatures(judged: Judged, read: Read) -> list[Signature]:
-    parted = slices.by_row(read.loaded.run.rollouts, read.scoring, read.loaded.benchmark)
     part = judged.rows.size / max(read.facts.n_rollouts, 1)  # the facts may come from a part of the rows
     calls = {name: round(part * tool.n_calls) for name, tool in read.facts.tools.items()}
-    return signatures.conclude(judged, read.gathered.lines, parted, calls)
+    return signatures.conclude(judged, read.gathered.lines, read.slices, calls)
 
 
 def mechanisms_of(judged: Judged, read: Read, meant: Sequence[Meaning]) -> list[Mechanism]:
     rollouts = read.loaded.run.rollouts
-    kinds = frozenset(slices.by_row(rollouts, read.scoring, read.loaded.benchmark))
     return discover.conclude(
         judged,
         rollouts.fields,
-        rollouts.input_fields | kinds,
+        rollouts.input_fields | frozenset(read.slices),
         read.gathered.features,
         read.walker.opener,
         meanings.restating(meant),

@@ -53,7 +53,8 @@ def summarise(loaded: Sequence[Loaded], command: str, threshold: float | None = 
     """Scores, buckets and health from the columns alone: no trace is opened."""
     pages = [_page(one, _scoring(one, threshold), in_full=False) for one in loaded]
     unread = Gap("causes, mechanisms and recommendations", "the trajectories were not read, as asked")
-    return replace(_joined(loaded, pages, command), gaps=(unread, *_joined(loaded, pages, command).gaps))
+    told = _joined(loaded, pages, command)
+    return replace(told, gaps=(unread, *told.gaps))
 
 
 def diagnose(
@@ -123,8 +124,8 @@ def _with_reading(page: Report, read: Reading) -> Report:
         page,
         runs=(run,),
         measures=(*page.measures, *([told.clean] if bounded else [])),
-        health=(*page.health, *read.health),
-        findings=(*page.findings, *findings),
+        health=read.health,
+        findings=(*read.artifacts, *findings),
         losses=told.losses if bounded else (),
         behaviours=read.behaviours,
         signatures=read.signatures,
@@ -168,21 +169,23 @@ def _clean_gap(read: Reading, bounded: bool) -> list[Gap]:
 def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
     """What the columns of one run say."""
     rollouts, coverage, benchmark = one.run.rollouts, one.run.coverage, one.benchmark
-    quote = opened.quoter(one.run)
     page = Report(
         made_by={},
         runs=(_run(one, scoring),),
         measures=tuple(measure.outcomes.measures(one.name, rollouts, coverage, scoring)),
         buckets=(measure.tasks.buckets(rollouts, scoring),),
-        health=tuple(measure.health.health(rollouts, coverage, scoring, quote)),
         funnels=(measure.funnel.funnel(rollouts, coverage, scoring, benchmark),),
-        findings=tuple(measure.identity.findings(rollouts, quote)),
         losses=_losses(one.name, scoring),
         gaps=_gaps(one, scoring),
     )
     if not in_full:
-        return page
-    return replace(
+        quote = opened.quoter(one.run)
+        return replace(
+            page,
+            health=tuple(measure.health.health(rollouts, coverage, scoring, quote)),
+            findings=tuple(measure.identity.findings(rollouts, quote)),
+        )
+    return replace(  # health and identity follow with the traces
         page,
         measures=(
             *page.measures,

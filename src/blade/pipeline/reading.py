@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from blade import attribute, contrast, detect, events, measure, recommend, signatures
 from blade.detect import survey, weigh
-from blade.measure import meanings, soundness
+from blade.measure import meanings, slices, soundness
 from blade.model import (
     Behaviour,
     Cause,
@@ -20,6 +20,7 @@ from blade.model import (
     Contrast,
     Divergence,
     Episode,
+    Finding,
     Found,
     Gap,
     Health,
@@ -54,6 +55,7 @@ class Read(msgspec.Struct):
     gathered: Gathered
     meant: list[Meaning]
     codes: Mapping[int, Meaning]
+    slices: Mapping[str, tuple[Any, Sequence[str]]]  # a field that describes tasks: its code by row, labels
     gaps: list[Gap]
 
 
@@ -69,7 +71,8 @@ class Reading(msgspec.Struct, frozen=True):
     mechanisms: tuple[Mechanism, ...]
     contrasts: tuple[Contrast, ...]
     divergences: tuple[Divergence, ...]
-    health: tuple[Health, ...]
+    health: tuple[Health, ...]  # of the columns and of the traces
+    artifacts: tuple[Finding, ...]  # of the data: rows that disagree on what their task is
     attributed: attribute.Attributed
     recommended: recommend.Recommended
     gaps: tuple[Gap, ...]
@@ -101,13 +104,14 @@ def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock
     clock.seconds["read the traces (wall)"] += time.perf_counter() - start
     for stage, seconds in gathered.seconds.items():
         clock.seconds[f"{stage} (in workers)"] += seconds
-    return _settled(Read(one, scoring, judged, walker, facts, gathered, [], {}, []), clock)
+    return _settled(Read(one, scoring, judged, walker, facts, gathered, [], {}, {}, []), clock)
 
 
 def _settled(read: Read, clock: Clock) -> Read:
     """With what the verifier's codes mean and which rows infrastructure spoiled: all else rests on it."""
     rollouts, one = read.loaded.run.rollouts, read.loaded
     try:
+        read.slices = slices.by_row(rollouts, read.scoring, one.benchmark)
         read.meant = clock.timed("meanings", lambda: meanings.meanings(rollouts, read.scoring, one.benchmark))
         read.codes = meanings.row_codes(rollouts, read.scoring, read.meant)
     except Exception as error:  # a fault must not cost the report
