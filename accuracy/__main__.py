@@ -14,7 +14,7 @@ from typing import Any
 from accuracy import card, natural, planted, shuffled
 from blade import attribute, detect, measure, pipeline
 from blade.pipeline import reading
-from blade.pipeline.pages import Silent
+from blade.store.index import Silent
 
 ROOT = Path(__file__).resolve().parent.parent
 CARD = ROOT / "src" / "blade" / "accuracy.json"

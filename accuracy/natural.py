@@ -12,7 +12,7 @@ from blade import measure, pipeline
 from blade.model import Episode
 from blade.pipeline import reading
 from blade.pipeline.conclude import concluded
-from blade.pipeline.pages import Silent
+from blade.store.index import Silent
 
 # Categories of the labels -> our causes; KG and UK cannot be told apart without repeats.
 CAP = ("KG", "UK")

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from blade import measure, pipeline
 from blade.pipeline import reading
-from blade.pipeline.pages import Silent
 from blade.planted.injected import INJECTIONS, Injected, Truth, write_injected
+from blade.store.index import Silent
 
 PREVALENCES = (0.02, 0.05, 1.0)
 # Faults of the run or of whole tasks: the cause of the run is what must be right.

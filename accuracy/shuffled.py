@@ -13,8 +13,8 @@ from blade import contrast, measure, pipeline, stats
 from blade.model import Judged
 from blade.pipeline import reading
 from blade.pipeline.conclude import mechanisms_of
-from blade.pipeline.pages import Silent
 from blade.planted import write_run
+from blade.store.index import Silent
 
 
 @dataclass

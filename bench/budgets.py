@@ -16,17 +16,10 @@ from blade.ingest import opened
 from blade.pipeline import gather
 from blade.report import write
 from blade.store import index
+from blade.store.index import Silent
 
 INDEX = "from pathlib import Path; from bench.budgets import indexed; indexed(Path({!r}))"
 MOST = {"mix": 1.1, "mcqa": 1.3, "agentic": 1.1, "tokids": 0.6}  # times the full parse
-
-
-class Silent:
-    """A watcher that nobody watches."""
-
-    def start(self, what: str, total: int) -> None: ...
-    def advance(self, done: int) -> None: ...
-    def notice(self, text: str) -> None: ...
 
 
 def indexed(path: Path) -> int:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from blade.store.index import Silent
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -92,14 +94,12 @@ def blade_process(cache: Path) -> Callable[..., subprocess.CompletedProcess[byte
     return run
 
 
-class Silent:
+class Listener(Silent):
     """A watcher that keeps what it is told."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def start(self, what: str, total: int) -> None: ...
-    def advance(self, done: int) -> None: ...
     def notice(self, text: str) -> None:
         self.notes.append(text)
 
@@ -110,8 +110,8 @@ def loaded(cache: Path) -> Callable[..., Any]:
     from blade import pipeline
 
     def load(*specs: object) -> Any:
-        watcher = Silent()
-        load.notes = watcher.notes  # type: ignore[attr-defined]
+        watcher = Listener()
+        load.notes = watcher.notes
         return pipeline.load([str(spec) for spec in specs], watcher)
 
     return load

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("orjson")
 ROOT = Path(__file__).resolve().parent.parent
 
 

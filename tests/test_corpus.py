@@ -10,6 +10,7 @@ import pytest
 
 from blade import pipeline
 from blade.model import Cause, Mechanism, Report
+from blade.store.index import Silent
 from tests.quotations import (
     Rows,
     assert_evidence_resolves,
@@ -25,12 +26,6 @@ pytestmark = [
     pytest.mark.corpus,
     pytest.mark.skipif(not DATA.is_dir(), reason="no corpus beside the project"),
 ]
-
-
-class Silent:
-    def start(self, what: str, total: int) -> None: ...
-    def advance(self, done: int) -> None: ...
-    def notice(self, text: str) -> None: ...
 
 
 def table() -> list[tuple[str, ...]]:

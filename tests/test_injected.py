@@ -14,6 +14,7 @@ import pytest
 
 from blade import pipeline
 from blade.planted.injected import INJECTIONS, Injected, Truth, write_injected
+from blade.store.index import Silent
 
 Row = dict[str, Any]
 Rows = dict[tuple[str, int], Row]
@@ -29,12 +30,6 @@ LOADED = (
     "infra_error", "dangling_call", "malformed_args", "empty_output", "unconfirmed_write", "empty_run",
     "wrong_tasks", "provider_outage", "agent_never_started", "turn_limit_run", "reward_hack_twin",
 )  # fmt: skip
-
-
-class Silent:
-    def start(self, what: str, total: int) -> None: ...
-    def advance(self, done: int) -> None: ...
-    def notice(self, text: str) -> None: ...
 
 
 def write(

@@ -38,7 +38,7 @@ def reasons(one: Located) -> str:
 
 def finding(step: int | None, severity: int, repeat: int = 0) -> Finding:
     place = {"step": step, "quote": "q"} if step is not None else {"field": "reward", "quote": "0"}
-    evidence = Evidence("run", "0", repeat, **place)  # type: ignore[arg-type]
+    evidence = Evidence("run", "0", repeat, **place)
     return Finding(
         "f", "run", "loop", "0", repeat, "goes in circles", severity, Confidence.LIKELY, (evidence,)
     )

@@ -8,12 +8,7 @@ import pytest
 
 from blade import pipeline, planted
 from blade.report import markdown
-
-
-class Silent:
-    def start(self, what: str, total: int) -> None: ...
-    def advance(self, done: int) -> None: ...
-    def notice(self, text: str) -> None: ...
+from blade.store.index import Silent
 
 
 @pytest.mark.parametrize("has_file", [True, False])

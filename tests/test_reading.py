@@ -272,7 +272,7 @@ def spoiled(row: Row, rng: random.Random) -> Row:
     elif how == "cut":
         del items[at:]
     elif how == "nest":
-        items = [items[:at], items[at:]]  # type: ignore[list-item]
+        items = [items[:at], items[at:]]
     for item in items if how in ("ids", "arguments", "outputs", "texts") else ():
         if how == "ids" and "call_id" in item:
             item["call_id"] = rng.choice(("c0", "c1", "", None))

@@ -60,7 +60,7 @@ def answered(task: int, repeat: int, reward: float | None, **changed: Any) -> Ro
         ("look", f'{{"id": "A{task}"}}', f"entry {task}: {repeat + task * 7}"),
         f"For {task} I find {repeat + task * 7}.",
     )
-    return rollout(changed.pop("items", items), reward, repeat, task, **changed)  # type: ignore[arg-type]
+    return rollout(changed.pop("items", items), reward, repeat, task, **changed)
 
 
 # -- what fails inside ----------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_a_gain_rests_on_the_repeats_of_the_same_task() -> None:
     assert "extrapolated" in told.basis
 
 
-def recommended(judged, losses, modes, hits=(), mechanisms=(), attributions=()):  # type: ignore[no-untyped-def]
+def recommended(judged, losses, modes, hits=(), mechanisms=(), attributions=()):
     return recommend(
         Books(judged, losses, modes, attributions, hits, mechanisms, RULES, {}, {}, {}, quote_row)
     )

@@ -19,6 +19,7 @@ from blade.pipeline import gather, reading, walk
 from blade.planted import write_run
 from tests.builders import make_row, make_run
 from tests.conftest import Silent
+from tests.store.watching import no_process_is_left
 
 PARENT = os.getpid()
 
@@ -61,14 +62,6 @@ def in_worker() -> bool:
 
 def named(task: TaskTraces) -> tuple[str, list[int], bool]:
     return task.task, [episode.trace.rollout.repeat for episode in task.episodes], in_worker()
-
-
-def no_process_is_left() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return True
-    return False
 
 
 def test_results_come_in_the_order_of_the_tasks(walker: walk.Walker) -> None:
@@ -167,7 +160,7 @@ def test_results_that_do_not_travel_are_a_fault(walker: walk.Walker) -> None:
 def test_who_stops_half_way_leaves_no_process(walker: walk.Walker) -> None:
     found = walker.walk(walker.spans(), named, "reading", Silent())
     assert [next(found)[0] for _ in range(4)] == ["0", "1", "2", "3"]
-    found.close()  # type: ignore[attr-defined]
+    found.close()
     assert no_process_is_left()
 
 

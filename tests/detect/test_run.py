@@ -25,7 +25,7 @@ def ran(*severities: int) -> Detected:
         yield None
 
     made = SimpleNamespace(RULE=repeat_failing.RULE, find=find)
-    return detected(make_task(*[rollout(did("hm", ("look", "{}", "x")))] * 2), make_facts(), {"one": made})  # type: ignore[dict-item]
+    return detected(make_task(*[rollout(did("hm", ("look", "{}", "x")))] * 2), make_facts(), {"one": made})
 
 
 def test_a_rollout_has_one_finding_its_gravest_hit_and_the_number_of_the_others() -> None:
@@ -47,6 +47,6 @@ def test_a_detector_that_fails_is_named_and_the_others_go_on() -> None:
 
     broken = SimpleNamespace(RULE=repeat_failing.RULE, find=find)
     task = make_task(rollout(did(*[("book", "{}", "Error: taken")] * 3)))
-    told = detected(task, make_facts(), {"bad": broken, "good": repeat_failing})  # type: ignore[dict-item]
+    told = detected(task, make_facts(), {"bad": broken, "good": repeat_failing})
     assert dict(told.broken) == {"bad": "ValueError: odd text"}
     assert [one.finding.detector for one in told.found] == ["repeat_failing"]

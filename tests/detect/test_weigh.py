@@ -107,7 +107,7 @@ def test_single_repeats_are_one_table_with_a_higher_bar() -> None:
 
 def test_broken_rows_count_for_infrastructure_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = SimpleNamespace(RULE=SimpleNamespace(cause=Cause.INFRASTRUCTURE))
-    monkeypatch.setitem(DETECTORS, "outage", rule)  # type: ignore[arg-type]
+    monkeypatch.setitem(DETECTORS, "outage", rule)
     judged, fired = make_judged([(4, 0, 2, 6)], broken=[100, 101, 102])
     outage, fault = behaviours(judged, {"outage": fired, "fault": fired})
     assert (outage.in_fail, outage.of_fail) == (4, 6)

@@ -31,7 +31,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Found:
         assert len({run.name for run in told}) == len(told)
         return {run.name: [path.name for path in run.paths] for run in told}
 
-    runs.notes = notes  # type: ignore[attr-defined]
+    runs.notes = notes
     return runs
 
 
@@ -221,7 +221,7 @@ def test_sidecars_are_no_runs(tmp_path: Path, found: Found) -> None:
     (tmp_path / "rollouts_failures.jsonl.gz").write_bytes(packed(joined(ROWS), "gz"))
     (tmp_path / "rollouts_aggregate_metrics.json").write_text("[]")
     assert found(".") == {"rollouts": ["rollouts.jsonl"]}
-    assert not found.notes  # type: ignore[attr-defined]
+    assert not found.notes
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,9 @@ def test_sidecars_are_no_runs(tmp_path: Path, found: Found) -> None:
 )
 def test_other_jsonl_is_passed_over(tmp_path: Path, found: Found, line: object) -> None:
     make_run(tmp_path, ROWS)
-    make_run(tmp_path, [line, line], name="labels")  # type: ignore[list-item]
+    make_run(tmp_path, [line, line], name="labels")
     assert found(".") == {"rollouts": ["rollouts.jsonl"]}
-    assert "passed over 1 JSONL file" in found.notes[0]  # type: ignore[attr-defined]
+    assert "passed over 1 JSONL file" in found.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_an_odd_row_anywhere(
     if appended:
         opened(path)
     with path.open("ab") as file:
-        file.write(joined([row]))  # type: ignore[list-item]
+        file.write(joined([row]))
     found = opened(path)
     assert len(found.manifest.parts) == 1 + appended
     for wanted in ("0", "0/0", "0/1", "1/1", "2", "3", "3/0"):

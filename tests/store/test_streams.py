@@ -42,7 +42,7 @@ def test_single_rows_of_a_compressed_file_open_right(
 def test_a_compressed_file_tells_what_the_plain_one_does(tmp_path: Path, compress: str) -> None:
     faults = ("null_rewards", "torn_tail", "duplicate_identical")
     plain = write_run(tmp_path / "plain", n_tasks=8, faults=faults).path
-    other = write_run(tmp_path / "other", n_tasks=8, faults=faults, compress=compress).path  # type: ignore[arg-type]
+    other = write_run(tmp_path / "other", n_tasks=8, faults=faults, compress=compress).path
     assert told(opened(plain)) == told(opened(other))
 
 

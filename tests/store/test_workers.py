@@ -11,20 +11,13 @@ from pathlib import Path
 import pytest
 
 from blade.store import workers
+from tests.store.watching import no_process_is_left
 
 FORK = multiprocessing.get_context("fork")
 
 
 def length_of(piece: str) -> bytes:
     return str(len(piece)).encode()
-
-
-def no_process_is_left() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 5, 40])

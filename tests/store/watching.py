@@ -87,7 +87,9 @@ def told(index: Index) -> dict[str, Any]:
         column = index.field(name)
         said = [column.texts[code] if code >= 0 else None for code in column.code.tolist()]
         numbers = _plain(column.number.tolist())
-        found[f"field {name}"] = list(zip(column.kind.tolist(), numbers, said, column.hash.tolist(), strict=True))
+        found[f"field {name}"] = list(
+            zip(column.kind.tolist(), numbers, said, column.hash.tolist(), strict=True)
+        )
     found["rows"] = [index.row_bytes(row) for row in range(index.n_rows)]
     found["skipped"] = [(entry.line, entry.reason) for entry in index.skipped()]
     found["n"] = (index.n_rows, index.n_skipped)
@@ -135,3 +137,12 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def no_process_is_left() -> bool:
+    """Whether this process has ended and collected all that it started."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return False

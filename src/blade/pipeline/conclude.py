@@ -37,13 +37,14 @@ class _Guard:
         self._run, self._clock = run, clock
         self.gaps: list[Gap] = []
 
-    def __call__(self, stage: str, work: Callable[[], T], otherwise: Any) -> T:
+    def __call__(self, stage: str, work: Callable[[], T], otherwise: Callable[[], Any]) -> T:
         try:
             return self._clock.timed(stage, work)
         except Exception as error:
             why = f"it failed: {type(error).__name__}: {error}"[:300]
             self.gaps.append(Gap(f"{stage} of {self._run}", why))
-            return otherwise  # type: ignore[no-any-return]
+            empty: T = otherwise()
+            return empty
 
 
 def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Clock) -> Reading:
@@ -51,11 +52,11 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
     rollouts, seen, tried = read.loaded.run.rollouts, read.gathered, _Guard(read.loaded.name, clock)
     quote = opened.quoter(read.loaded.run)
     meant, codes, judged = read.meant, read.codes, read.judged
-    behaviours = tried("weigh", lambda: _behaviours(judged, read), [])
-    signed = tried("signatures", lambda: _signatures(judged, read), [])
-    mechanisms = tried("discover", lambda: mechanisms_of(judged, read, meant), [])
-    contrasts = tried("contrast", lambda: contrast.conclude(judged, seen.tokens, read.walker.opener), [])
-    sound = tried("health", lambda: _sound(judged, read, quote, shared), soundness.Sound())
+    behaviours = tried("weigh", lambda: _behaviours(judged, read), list)
+    signed = tried("signatures", lambda: _signatures(judged, read), list)
+    mechanisms = tried("discover", lambda: mechanisms_of(judged, read, meant), list)
+    contrasts = tried("contrast", lambda: contrast.conclude(judged, seen.tokens, read.walker.opener), list)
+    sound = tried("health", lambda: _sound(judged, read, quote, shared), soundness.Sound)
     flags = [
         *measure.health.health(rollouts, read.loaded.run.coverage, read.scoring, quote),
         *sound.health,

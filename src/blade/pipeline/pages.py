@@ -41,14 +41,6 @@ def _digested(source: Source) -> Source:
     return source if source.path == "-" else replace(source, sha256=store.sha256_of(Path(source.path)))
 
 
-class Silent:
-    """A watcher that nobody watches."""
-
-    def start(self, what: str, total: int) -> None: ...
-    def advance(self, done: int) -> None: ...
-    def notice(self, text: str) -> None: ...
-
-
 def summarise(loaded: Sequence[Loaded], command: str, threshold: float | None = None) -> Report:
     """Scores, buckets and health from the columns alone: no trace is opened."""
     pages = [_page(one, _scoring(one, threshold), in_full=False) for one in loaded]
@@ -73,7 +65,7 @@ def diagnose(
     pages = clock.timed(
         "measure", lambda: [_page(one, s, in_full=True) for one, s in zip(loaded, scored, strict=True)]
     )
-    read = reading.read_all(loaded, scored, watcher or Silent(), clock)
+    read = reading.read_all(loaded, scored, watcher or store.Silent(), clock)
     told = [_with_reading(page, one) for page, one in zip(pages, read, strict=True)]
     return replace(_joined(loaded, told, command), accuracy=card())
 

@@ -48,6 +48,14 @@ class Watcher(Protocol):
     def notice(self, text: str) -> None: ...
 
 
+class Silent:
+    """A watcher that nobody watches."""
+
+    def start(self, what: str, total: int) -> None: ...
+    def advance(self, done: int) -> None: ...
+    def notice(self, text: str) -> None: ...
+
+
 def open_index(path: Path, reader: Reader, watcher: Watcher) -> Index:
     """The index of `path`: the one in the cache if the source is the same, else extended or built."""
     _allow_many_files()

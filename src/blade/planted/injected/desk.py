@@ -7,6 +7,7 @@ from typing import Any
 
 from blade.planted import items
 from blade.planted.desk import OPENINGS, desk_task
+from blade.planted.desk import TOOLS as DESK_TOOLS
 from blade.planted.injected.scene import Domain, Scene, Task, request, text_of
 from blade.planted.items import Item, encode
 from blade.planted.words import talk
@@ -23,30 +24,20 @@ CONFIRM = """
 
 TEXT = {"type": "string"}
 STATUS = {"type": "string", "enum": ["open", "closed", "any"]}
-CHANGE = {"order_id": TEXT, "action": TEXT, "value": TEXT, "unlock": {"type": "boolean"}}
+_OF_DESK = {tool["name"]: tool for tool in DESK_TOOLS}
 TOOLS = (
-    items.tool("lookup_ticket", "Read a ticket by its number.", {"ticket_id": TEXT}, ["ticket_id"]),
-    items.tool("find_customer", "Find accounts whose name begins with a text.", {"name": TEXT}, ["name"]),
+    _OF_DESK["lookup_ticket"],
+    _OF_DESK["find_customer"],
     items.tool(
         "search_orders",
         "List the orders of an account.",
         {"customer_id": TEXT, "status": STATUS, "page": {"type": "integer"}},
         ["customer_id", "status"],
     ),
-    items.tool("search_policy", "Read the desk's rule on a topic.", {"topic": TEXT}, ["topic"]),
+    _OF_DESK["search_policy"],
     items.tool("parcel_status", "Where the parcel of an order is.", {"order_id": TEXT}, ["order_id"]),
-    items.tool(
-        "update_order",
-        "Change one order. A locked order must be changed with the flag `unlock`.",
-        CHANGE,
-        ["order_id", "action", "value"],
-    ),
-    items.tool(
-        "send_message",
-        "Send a message to the customer of an account.",
-        {"customer_id": TEXT, "text": TEXT},
-        ["customer_id", "text"],
-    ),
+    _OF_DESK["update_order"],
+    _OF_DESK["send_message"],
     items.tool("print_label", "Print a return label.", {"order_id": TEXT}, ["order_id"]),
 )
 WRITES = ("update_order", "send_message", "print_label")
