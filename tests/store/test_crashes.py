@@ -173,6 +173,8 @@ def test_ctrl_c_ends_everything_quietly(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "mix.jsonl"
     write_bench(path, "mix", 60_000_000)
     program = (
+        # a shell that runs the tests in the background has its children ignore Ctrl-C
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from blade.store import index\nindex._n_cores = lambda: 2\nindex._CHUNK_BYTES = 1 << 20\n"
         f"from blade.cli.main import main\nmain(['diagnose', {str(path)!r}])"
     )
