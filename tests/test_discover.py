@@ -14,7 +14,7 @@ from blade import events
 from blade.discover import Gathered, conclude, observe
 from blade.discover.grammar import split
 from blade.model import Column, Episode, Judged, Mechanism, TaskTraces
-from tests.builders import Row, make_call, make_result
+from tests.builders import Row, make_call, make_message, make_result
 from tests.traces import did, make_task, rollout
 
 LOOK, WRITE, OTHER = "get_stock", "exchange_items", "return_items"
@@ -562,3 +562,12 @@ def test_an_abstention_is_told_rather_than_the_length_of_the_text() -> None:
     assert "do not mention" in (found[0].evidence[0].quote or "")
     assert not any(one.predicate.startswith("#final_chars") for one in found)
     assert mechanisms(bench(rambles, n_tasks=40).found())[0].predicate.startswith("#final_chars")
+
+
+def test_a_rollout_without_a_word_is_quoted_by_its_output() -> None:
+    """A condition that only silent rollouts show still points at something."""
+    silent = [rollout([make_message("")], 0.0, task=n) for n in range(12)]
+    telling = [rollout(did(f"the answer is {n}"), 1.0, task=n) for n in range(12, 24)]
+    found = Bench([make_task(row, start=at) for at, row in enumerate([*silent, *telling])]).found()
+    assert found
+    assert all(one.evidence for one in found)

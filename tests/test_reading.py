@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -286,7 +286,12 @@ def spoiled(row: Row, rng: random.Random) -> Row:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
-@given(st.sampled_from(sorted(INJECTIONS)), st.integers(0, 2**32), st.sampled_from([0.1, 0.4, 1.0]))
+@given(
+    fault=st.sampled_from(sorted(INJECTIONS)),
+    seed=st.integers(0, 2**32),
+    share=st.sampled_from([0.1, 0.4, 1.0]),
+)
+@example(fault="format_mismatch", seed=221, share=1.0)  # a mechanism that only silent rollouts show
 def test_a_run_that_makes_sense_is_read_to_the_end_once_spoiled(
     place: Path, fault: str, seed: int, share: float
 ) -> None:

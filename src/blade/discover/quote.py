@@ -9,6 +9,11 @@ from blade.model import Call, Episode, Evidence
 
 
 def quote(episode: Episode, one: Predicate) -> Evidence | None:
+    """Where the rollout shows it; the output as a whole where no step of it says a word."""
+    return _at_step(episode, one) or events.in_field(episode, "response.output")
+
+
+def _at_step(episode: Episode, one: Predicate) -> Evidence | None:
     """Where the rollout shows it; for what it never did, where it went on without."""
     name, inner, cut, _ = grammar.split(one.feature)
     if name == "field":
