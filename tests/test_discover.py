@@ -566,8 +566,8 @@ def test_an_abstention_is_told_rather_than_the_length_of_the_text() -> None:
 
 def test_a_rollout_without_a_word_is_quoted_by_its_output() -> None:
     """A condition that only silent rollouts show still points at something."""
-    silent = [rollout([make_message("")], 0.0, task=n) for n in range(12)]
-    telling = [rollout(did(f"the answer is {n}"), 1.0, task=n) for n in range(12, 24)]
+    silent = [rollout([make_message("")], float(n > 20), task=n) for n in range(24)]
+    telling = [rollout(did(f"the answer is {n}"), float(n > 26), task=n) for n in range(24, 48)]
     found = Bench([make_task(row, start=at) for at, row in enumerate([*silent, *telling])]).found()
     assert found
     assert all(one.evidence for one in found)
