@@ -17,7 +17,7 @@ from blade.cli import completion, demo, detectors, diagnose, doctor, health, ini
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="blade")
 def cli() -> None:
-    """Diagnose an evaluation: which tasks failed, how surely, and how far the score can be trusted."""
+    """Diagnose an evaluation: which tasks failed, why, what to fix first, and how far to trust the score."""
 
 
 COMMANDS = {
