@@ -12,7 +12,7 @@ from blade.detect import DETECTORS, NOT_BUILT
 from blade.ingest import opened
 from blade.model import Cause
 from blade.planted import write_run
-from tests.builders import make_rows, make_run
+from tests.builders import make_row, make_rows, make_run
 from tests.conftest import Blade
 
 CODES = {cause.value for cause in Cause}
@@ -140,3 +140,9 @@ def test_health_as_json_tells_every_flag_of_the_report(blade: Blade, tmp_path: P
         flag["flag"] for flag in report["health"] if flag["task"] is None
     )
     assert sum(run["levels"].values()) == len(run["flags"])
+
+
+def test_show_says_so_when_a_range_holds_no_step(blade: Blade, tmp_path: Path) -> None:
+    path = make_run(tmp_path, [make_row(0, 0)])
+    assert "no step in this range: they are numbered 0 to 0" in blade("show", path, "0/0", "--steps", "500:510").out
+    assert "no step in this range" not in blade("show", path, "0/0", "--steps", "0:1").out

@@ -152,6 +152,8 @@ def _render_rollout(result: dict[str, Any], chars: int) -> list[str]:
         turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
         found += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
     room = _TOTAL - sum(map(len, found))
+    if result["n_steps"] and not result["steps"]:
+        found += ["", f"no step in this range: they are numbered 0 to {result['n_steps'] - 1}"]
     for number, step in enumerate(result["steps"]):
         if chars > 0 and room < 0:
             left = len(result["steps"]) - number
