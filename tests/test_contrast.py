@@ -285,3 +285,12 @@ def test_the_parting_from_a_borrowed_pass_names_its_run() -> None:
     )
     assert (found.step, found.passer_step, found.passer_run) == (2, 2, "run")
     assert found.passer_does == 'calls get_product with {"id": "7"}'
+
+
+def test_a_borrowed_contrast_that_nothing_can_be_quoted_for_is_not_claimed() -> None:
+    from blade.contrast import borrowed
+
+    silent = make_task(rollout([{"type": "function_call_output"}]))
+    passing = make_task(rollout([{"type": "function_call_output"}] * 2, 1.0))
+    told = borrowed(silent, passing.episodes, "other")
+    assert told is None or told.evidence

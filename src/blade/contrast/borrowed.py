@@ -49,7 +49,7 @@ def borrowed(task: TaskTraces, passers: Sequence[Episode], other_run: str) -> Co
         return None
     tested = task_adjusted(shows, failed)
     at_best = tested is not None and bool((shows[tested[1]] == shows[best]).all())
-    return Contrast(
+    told = Contrast(
         id=f"contrast:{task.task}@{other_run}",
         run=task.run,
         task=task.task,
@@ -68,6 +68,7 @@ def borrowed(task: TaskTraces, passers: Sequence[Episode], other_run: str) -> Co
             features[best], shows[best], failing, passing, bool(in_fail[best] > in_pass[best])
         ),
     )
+    return told if told.evidence else None  # nothing of it can be quoted
 
 
 def _evidence(

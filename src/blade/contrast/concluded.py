@@ -79,7 +79,8 @@ def conclude(
     ranked = sorted(distinct(pooled, tasks), key=lambda one: (-_suspicion(tasks, one), one.p, one.feature))
     ranked = ranked[:MAX_OF_RUN]
     of_run = [_of_run(judged.run, tasks, one, at + 1, quotes) for at, one in enumerate(ranked)]
-    return of_run + _of_tasks(judged.run, tasks, [*ranked, *pooled], quotes)
+    told = of_run + _of_tasks(judged.run, tasks, [*ranked, *pooled], quotes)
+    return [one for one in told if one.evidence]  # what cannot be quoted is not claimed
 
 
 def _tasks(judged: Judged, observed: Iterable[Observed]) -> list[Task]:
