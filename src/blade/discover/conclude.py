@@ -49,7 +49,8 @@ def conclude(
         layout = permute.unstratified(rows)
         tested = permute.test(found, layout)
     chosen = choose.choose(rows, found, tested, layout)
-    told = [_mechanism(one, rows, layout, judged, opener) for one in chosen]
+    made = (_mechanism(one, rows, layout, judged, opener) for one in chosen)
+    told = [one for one in made if one.evidence]  # what cannot be quoted is not claimed
     count = {"mechanism": 0, "lead": 0}
     numbered = []
     for one in told:
