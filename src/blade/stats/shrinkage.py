@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NEVER, ALWAYS = 0.1, 0.9
 _LEAST_SUM, _LARGEST_SUM = 1e-3, 1e4
 _MAX_STEPS = 100
+_GRID = 400  # points by which one posterior is held against another
 _LONGEST_STEP = 2.0  # in logarithms
 
 
@@ -79,6 +80,48 @@ def p_bucket(n: ArrayLike, c: ArrayLike, prior: BetaPrior) -> Floats:
         return shown
 
     return per_pair(n, c, 1, of_pairs)
+
+
+def class_probabilities(n: ArrayLike, c: ArrayLike, prior: BetaPrior) -> Floats:
+    """P(never: p < .1), P(between) and P(always: p > .9) of every task, one row each."""
+    below = special().betainc
+
+    def of_pairs(n: Ints, c: Ints) -> Floats:
+        a, b = c + prior.alpha, n - c + prior.beta
+        never, always = below(a, b, NEVER), below(b, a, 1 - ALWAYS)
+        return np.stack([never, np.maximum(0.0, 1 - never - always), always])
+
+    return per_pair(n, c, 0, of_pairs)
+
+
+def p_better(
+    n_a: ArrayLike, c_a: ArrayLike, prior_a: BetaPrior, n_b: ArrayLike, c_b: ArrayLike, prior_b: BetaPrior
+) -> Floats:
+    """P(the rate of a task is higher in the second run), from the two posteriors.
+
+    Quantiles of both posteriors at midpoints of equal probability are held against each other, so that
+    exchanging the runs gives exactly one minus it.
+    """
+    quantile = special().betaincinv
+    middles = (np.arange(_GRID) + 0.5) / _GRID
+
+    def curves(n: Ints, c: Ints, prior: BetaPrior) -> Floats:
+        a, b = (c + prior.alpha)[:, None], (n - c + prior.beta)[:, None]
+        found: Floats = quantile(a, b, middles[None, :])
+        return found
+
+    rows_a, passes_a, _ = valid_pairs(n_a, c_a, 0)
+    rows_b, passes_b, _ = valid_pairs(n_b, c_b, 0)
+    of_a, sum_a, place_a = distinct_pairs(rows_a, passes_a)
+    of_b, sum_b, place_b = distinct_pairs(rows_b, passes_b)
+    first, second = curves(of_a, sum_a, prior_a), curves(of_b, sum_b, prior_b)
+    pairs, place = np.unique(place_a * len(of_b) + place_b, return_inverse=True)
+    found = np.empty(pairs.size)
+    for at, pair in enumerate(pairs.tolist()):
+        x, y = first[pair // len(of_b)], second[pair % len(of_b)]
+        lower, upto = np.searchsorted(x, y, "left"), np.searchsorted(x, y, "right")
+        found[at] = float((lower + upto).sum()) / 2 / _GRID**2
+    return found[place]
 
 
 def _climb(counts: _Counts) -> Floats | None:

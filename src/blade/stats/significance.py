@@ -27,6 +27,17 @@ def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
     return out
 
 
+def holm(p: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p_(i) = max over j ≤ i of (m-j+1)·p_(j) (Holm 1979): family-wise."""
+    out: list[float | None] = [None] * len(p)
+    known = sorted((value, i) for i, value in enumerate(p) if value is not None and not math.isnan(value))
+    most = 0.0
+    for rank, (value, i) in enumerate(known):
+        most = max(most, min(1.0, value * (len(known) - rank)))
+        out[i] = most
+    return out
+
+
 def two_groups(a: ArrayLike, b: ArrayLike) -> float | None:
     """Two-sided p that two groups of task values differ; None with a value missing or none that differ.
 

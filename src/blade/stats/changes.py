@@ -1,0 +1,256 @@
+"""Turn paired task results into a change with its interval and p, for each of two questions."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from blade.stats.quantiles import special, t_quantile
+from blade.stats.sums import cell_size, law_of_sum
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from blade.model import Bools, Floats, Ints
+
+ENOUGH = 25  # tasks that differ, from which a t or normal law holds; below, exact laws
+FEW_TASKS = 20
+# How far two tasks may differ that were not seen; `make calibration` measures what it is worth.
+TYPICAL = 1.25  # times the size of the differences that were seen
+UNSEEN = 6  # over the number of tasks
+_ZERO = 1e-12
+
+
+class Change(NamedTuple):
+    """A change from baseline to candidate."""
+
+    estimate: float
+    se: float
+    df: float
+    low: float
+    high: float
+    p: float | None
+    method: str
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The interval at another level, around the same centre."""
+        half = t_quantile(0.5 + level / 2, self.df) * self.se
+        centre = (self.low + self.high) / 2
+        return centre - half, centre + half
+
+
+def mean_change(d: ArrayLike, step: float = 1.0, level: float = 0.95) -> Change | None:
+    """The mean of paired task differences as a guess on new tasks like these; None below two tasks.
+
+    Where few tasks differ, p comes from flipping signs, which is exact if gains and losses are alike, and the
+    interval from two further tasks, one better and one worse (Bonett & Price 2012 for one row a task): tasks
+    that happen not to differ do not prove that none would. They differ by `step`, by somewhat more than tasks
+    that do differ, or by what so few tasks could have missed, whichever is most.
+    """
+    x = np.asarray(d, np.float64)
+    if x.size < 2 or not np.isfinite(x).all():
+        return None
+    estimate = _sum(x) / x.size
+    if int(np.count_nonzero(np.abs(x) > _ZERO)) >= ENOUGH and x.size >= FEW_TASKS:
+        se = float(x.std(ddof=1)) / math.sqrt(x.size)
+        return _student(estimate, estimate, se, x.size - 1, level, "paired t")
+    far = max(step, TYPICAL * _size(x), min(1.0, UNSEEN / x.size))
+    n = x.size + 2
+    centre = estimate * x.size / n
+    spread = _sum(x * x) + 2 * far * far - n * centre * centre
+    se = math.sqrt(max(spread, 0.0) / (n - 1) / n)
+    found = _student(estimate, centre, se, n - 1, level, "sign flips")
+    return found._replace(p=sign_flips(x))
+
+
+def _sum(x: Floats) -> float:
+    """Exact, and so the same in any order; zeros, which most tasks are, cost nothing."""
+    return math.fsum(x[x != 0].tolist())
+
+
+def _size(x: Floats) -> float:
+    """Root mean square of the differences that are not 0."""
+    seen = x[np.abs(x) > _ZERO]
+    return math.sqrt(_sum(seen * seen) / seen.size) if seen.size else 0.0
+
+
+def two_means(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Change | None:
+    """mean(y) - mean(x) of two groups of task values (Welch); None below two values or without spread."""
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if min(a.size, b.size) < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return None
+    va, vb = float(a.var(ddof=1)) / a.size, float(b.var(ddof=1)) / b.size
+    if va + vb <= 0:
+        return None
+    df = (va + vb) ** 2 / (va**2 / (a.size - 1) + vb**2 / (b.size - 1))
+    estimate = float(b.mean() - a.mean())
+    return _student(estimate, estimate, math.sqrt(va + vb), df, level, "Welch t")
+
+
+def _student(estimate: float, centre: float, se: float, df: float, level: float, method: str) -> Change:
+    if se <= 0:
+        p = None if abs(estimate) <= _ZERO else 0.0
+        return Change(estimate, 0.0, df, estimate, estimate, 1.0 if p is None else p, method)
+    half = t_quantile(0.5 + level / 2, df) * se
+    p = float(2 * special().stdtr(df, -abs(estimate) / se))
+    return Change(estimate, se, df, centre - half, centre + half, p, method)
+
+
+def sign_flips(d: ArrayLike) -> float:
+    """Two-sided p of the sum when every difference may as well have the other sign; 1 if none differs.
+
+    Exact where the differences have few values or are few; with many, the normal law of the same test.
+    """
+    x = np.asarray(d, np.float64)
+    x = x[np.abs(x) > _ZERO]
+    if not x.size:
+        return 1.0
+    if x.size > 4 * ENOUGH:
+        return math.erfc(abs(_sum(x)) / math.sqrt(2 * _sum(x * x)))
+    size, is_exact = cell_size(x, _measures(x))
+    cells = np.rint(x / size).astype(np.int64)
+    half = np.full(2, 0.5)
+    law = law_of_sum([(np.array([-c, c]), half) for c in np.abs(cells).tolist()], 0 if is_exact else x.size)
+    seen = abs(int(cells.sum()))
+    return min(1.0, 2 * law.at_least(seen)) if seen else 1.0
+
+
+def _measures(x: Floats) -> list[int]:
+    """Whole numbers of which all values are fractions, if small ones do."""
+    for whole in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 30, 32, 40, 48, 60, 64, 120, 240, 720):
+        if np.abs(x * whole - np.rint(x * whole)).max() < 1e-9:
+            return [whole]
+    return []
+
+
+# ---- On these tasks ----------------------------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """What rows of the same tasks say in two runs: one entry a task."""
+
+    n_a: Ints
+    n_b: Ints
+    sum_a: Floats  # of the scores
+    sum_b: Floats
+    squares_a: Floats  # of the squared scores
+    squares_b: Floats
+    is_binary: bool
+
+
+def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change | None:
+    """The mean change on exactly these tasks, where only the repeats are chance.
+
+    The test exchanges the rows of a task between the runs: Cochran, Mantel and Haenszel's with every task
+    weighing the same, or its exact law where few tasks can tell. The interval takes the spread within each
+    run; tasks with one row in a run have none there, and the spread of their differences stands for it.
+    """
+    n_a, n_b = rows.n_a.astype(np.float64), rows.n_b.astype(np.float64)
+    if not n_a.size:
+        return None
+    d = rows.sum_b / n_b - rows.sum_a / n_a
+    exchange = _exchange_variance(rows, n_a, n_b)
+    estimate = _sum(d) / d.size
+    telling = exchange > _ZERO
+    m = int(np.count_nonzero(telling))
+    variance = _within_variance(rows, n_a, n_b, d, exchange)
+    if m >= ENOUGH:
+        se = math.sqrt(variance) / d.size
+        found = _student(estimate, estimate, se, max(m - 1, 1), level, "Cochran-Mantel-Haenszel")
+        z = _sum(d) / math.sqrt(_sum(exchange))
+        return found._replace(p=math.erfc(abs(z) / math.sqrt(2)))
+    p = _exact_exchange(rows, telling) if rows.is_binary else sign_flips(d)
+    se = math.sqrt(variance + 2 * step * step) / (d.size + 2)
+    centre = _sum(d) / (d.size + 2)
+    name = "exact stratified" if rows.is_binary else "sign flips"
+    return _student(estimate, centre, se, d.size + 1, level, name)._replace(p=p)
+
+
+def _exchange_variance(rows: Rows, n_a: Floats, n_b: Floats) -> Floats:
+    """Of a task's difference when its rows are dealt to the runs anew."""
+    n = n_a + n_b
+    total, squares = rows.sum_a + rows.sum_b, rows.squares_a + rows.squares_b
+    spread = np.maximum(squares - total * total / n, 0.0) / np.maximum(n - 1, 1.0)
+    found: Floats = np.where(spread > 1e-12 * np.maximum(squares, 1e-300), spread * (1 / n_a + 1 / n_b), 0.0)
+    return found
+
+
+def fixed_task_variance(rows: Rows) -> Floats:
+    """Of the difference of every task by chance alone, as the rows of each run vary; 0 where they do not."""
+
+    def of_mean(n: Floats, total: Floats, squares: Floats) -> Floats:
+        spread = np.maximum(squares - total * total / n, 0.0) / np.maximum(n - 1, 1.0)
+        mean_variance: Floats = spread / n
+        return mean_variance
+
+    n_a, n_b = rows.n_a.astype(np.float64), rows.n_b.astype(np.float64)
+    found: Floats = of_mean(n_a, rows.sum_a, rows.squares_a) + of_mean(n_b, rows.sum_b, rows.squares_b)
+    return found
+
+
+def _within_variance(rows: Rows, n_a: Floats, n_b: Floats, d: Floats, exchange: Floats) -> float:
+    """Of the sum of the differences, by chance alone."""
+    own = fixed_task_variance(rows)
+    # all rows fail in one run and pass in the other: that no row strayed is luck too, so half a row does
+    turned = (own <= _ZERO) & (exchange > _ZERO)
+    strayed = sum(0.5 * (n + 0.5) / (n + 1) ** 2 / n for n in (n_a, n_b))
+    own = np.where(turned, strayed, own)
+    single = (n_a == 1) | (n_b == 1)
+    known = _sum(own[~single])
+    if not single.any():
+        return known
+    apart = d[single] - d[single].mean()
+    around = _sum(apart * apart) * apart.size / max(apart.size - 1, 1)
+    dealt = _sum(exchange[single])
+    return known + (min(dealt, around) if apart.size > 1 else dealt)
+
+
+def _exact_exchange(rows: Rows, telling: Bools) -> float:
+    """Two-sided exact p: the smaller tail of the sum of differences, doubled."""
+    if not telling.any():
+        return 1.0
+    n_a, n_b = rows.n_a[telling], rows.n_b[telling]
+    c_a, c_b = np.rint(rows.sum_a[telling]), np.rint(rows.sum_b[telling])
+    d = c_b / n_b - c_a / n_a
+    reach = np.full(n_a.size, 2.0)
+    size, is_exact = cell_size(reach, np.unique(np.concatenate([n_a, n_b])).tolist())
+    terms = []
+    seen = 0
+    for a, b, total, change in zip(n_a.tolist(), n_b.tolist(), (c_a + c_b).tolist(), d.tolist(), strict=True):
+        drawn, chances = _hypergeometric(int(a), int(b), int(total))
+        terms.append((np.rint((drawn / b - (total - drawn) / a) / size).astype(np.int64), chances))
+        seen += round(change / size)
+    law = law_of_sum(terms, 0 if is_exact else n_a.size)
+    return min(1.0, 2 * min(law.at_least(seen), law.at_most(seen)))
+
+
+def _hypergeometric(a: int, b: int, total: int) -> tuple[Ints, Floats]:
+    """How many of `total` passes fall to the second of two runs with `a` and `b` rows."""
+    drawn = np.arange(max(0, total - a), min(b, total) + 1)
+    ways = [math.comb(b, x) * math.comb(a, total - x) for x in drawn.tolist()]
+    whole = math.comb(a + b, total)
+    return drawn, np.array([way / whole for way in ways])
+
+
+# ---- No change, one row a task, many comparisons --------------------------------------------------
+
+
+def tost(estimate: float, se: float, df: float, margin: float) -> float:
+    """p that the change is not within ±margin (two one-sided t tests, Schuirmann 1987)."""
+    if se <= 0:
+        return 0.0 if abs(estimate) < margin else 1.0
+    tail = special().stdtr
+    return float(max(tail(df, -(estimate + margin) / se), tail(df, (estimate - margin) / se)))
+
+
+def mcnemar(b: int, c: int) -> tuple[float, float]:
+    """Exact two-sided p of discordant counts, and mid-p (McNemar 1947; Fagerland et al. 2013)."""
+    if b + c == 0:
+        return 1.0, 1.0
+    low, n = min(b, c), b + c
+    point = math.comb(n, low) * 0.5**n
+    tail = math.fsum(math.comb(n, x) * 0.5**n for x in range(low + 1))
+    exact = min(1.0, 2 * tail)
+    return exact, min(1.0, 2 * tail - point)

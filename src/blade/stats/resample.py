@@ -1,0 +1,70 @@
+"""Turn columns of task values into an interval for any function of their means: the task bootstrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blade.stats.seeds import seeded_rng
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_CELLS = 4_000_000  # weights held at once
+_MANY = 4096  # distinct tasks from which a normal weight stands for a multinomial one
+
+
+def task_bootstrap(
+    columns: ArrayLike,
+    statistic: Callable[[NDArray[Any]], NDArray[Any]],
+    draws: int = 2000,
+    seed: tuple[str, ...] = (),
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Percentile interval of `statistic` over tasks drawn anew; None below two tasks.
+
+    `columns` is tasks x values; `statistic` takes draws x means and gives one number a draw. Tasks with the
+    same values are one cell of a multinomial, so that a hundred thousand tasks cost what their values cost.
+    """
+    table = np.asarray(columns, np.float64)
+    if table.ndim == 1:
+        table = table[:, None]
+    n = table.shape[0]
+    if n < 2 or not np.isfinite(table).all():
+        return None
+    cells, counts = _distinct(table)
+    rng = seeded_rng("task bootstrap", *seed)
+    means = (
+        _normal_means(table, draws, rng) if len(cells) > _MANY else _drawn_means(cells, counts, draws, rng)
+    )
+    found = statistic(means)
+    low, high = np.quantile(found[np.isfinite(found)], [0.5 - level / 2, 0.5 + level / 2])
+    return float(low), float(high)
+
+
+def _distinct(table: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    order = np.lexsort(table.T[::-1])
+    ordered = table[order]
+    starts = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(1)])
+    return ordered[starts], np.diff(np.r_[starts, len(ordered)])
+
+
+def _drawn_means(
+    cells: NDArray[Any], counts: NDArray[Any], draws: int, rng: np.random.Generator
+) -> NDArray[Any]:
+    n = int(counts.sum())
+    size = max(1, min(draws, _CELLS // len(cells)))
+    parts = []
+    for start in range(0, draws, size):
+        weights = rng.multinomial(n, counts / n, size=min(size, draws - start))
+        parts.append(weights @ cells / n)
+    return np.concatenate(parts)
+
+
+def _normal_means(table: NDArray[Any], draws: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Means of thousands of distinct tasks vary as a normal law does: drawn from it at once."""
+    spread = np.atleast_2d(np.cov(table.T, ddof=1)) / len(table)
+    drawn: NDArray[Any] = rng.multivariate_normal(table.mean(0), spread, size=draws)
+    return drawn
