@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from blade.model.comparisons import Comparison, Gate, Matrix, Series
 from blade.model.explained import (
     Attribution,
     Behaviour,
@@ -57,6 +58,10 @@ class Report(msgspec.Struct, frozen=True):
     attributions: tuple[Attribution, ...] = ()
     run_causes: tuple[RunCause, ...] = ()
     recommendations: tuple[Recommendation, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()  # candidates against one baseline, in the order given
+    matrix: Matrix | None = None  # several runs against one another
+    series: Series | None = None  # checkpoints in order
+    gate: Gate | None = None  # what a policy says of the comparisons
     accuracy: Mapping[str, Any] | None = None  # how right the labels are on sets of known truth
     skipped: tuple[Skipped, ...] = ()
     skipped_total: int = 0

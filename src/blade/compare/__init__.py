@@ -1,0 +1,181 @@
+"""Turn two or more runs into why their scores differ, in terms that add up to the change."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from blade.compare import verdict as verdicts
+from blade.compare.aligned import align
+from blade.compare.bridge import bridge
+from blade.compare.derived import derived
+from blade.compare.flips import churn, flips, sure_flips, transitions
+from blade.compare.many import adjusted, matrix
+from blade.compare.movers import movers
+from blade.compare.pairing import Paired, means, paired
+from blade.compare.rejudged import rejudged
+from blade.compare.series import series
+from blade.compare.settings import config_diff, effects, separation
+from blade.compare.shifts import shifts
+from blade.compare.verdict import EQUIVALENT, judgement
+from blade.compare.views import views
+from blade.model import Alignment, Comparison, Setting, Side
+
+__all__ = ["MARGIN", "adjusted", "brief", "compare", "effects", "matrix", "series"]
+
+MARGIN = 0.03  # points of score within which two runs count as equivalent; fixed before the data are seen
+
+
+def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
+    """Everything about the change from baseline `a` to candidate `b`."""
+    alignment = align(a, b)
+    told = _compared(a, b, alignment, margin)
+    if told.comparison.refused is not None or told.pair is None:
+        return told.comparison
+    pair = told.pair
+    sides = rejudged(pair)
+    pair = Paired(*sides, alignment, pair.code_a, pair.code_b, pair.n_a, pair.n_b, pair.mean_a, pair.mean_b)
+    terms, note = bridge(pair)
+    diff, separable = told.comparison.config_diff, told.comparison.separable
+    further = views(pair, terms, diff, separable)
+    moved, left_out = shifts(pair)
+    swing = churn(pair)
+    notes = [*told.comparison.notes]
+    if left_out:
+        notes.append(f"{left_out:,} further behaviours and errors that did not clearly change are not listed")
+    return replace(
+        told.comparison,
+        bridge=terms,
+        bridge_note=note,
+        views=further,
+        movers=movers(pair, terms, further, diff),
+        flips=flips(pair),
+        churn=swing,
+        sure=sure_flips(pair),
+        transitions=transitions(pair),
+        shifts=moved,
+        derived=derived(pair),
+        notes=tuple(dict.fromkeys(note for note in notes if note)),
+    )
+
+
+def brief(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
+    """The verdicts alone."""
+    return _compared(a, b, align(a, b), margin).comparison
+
+
+class _Told(NamedTuple):
+    comparison: Comparison
+    pair: Paired | None
+
+
+def _compared(a: Side, b: Side, alignment: Alignment, margin: float) -> _Told:
+    score_a, score_b = _score(a), _score(b)
+    diff = (*config_diff(a, b, alignment), *_data(alignment, a, b))
+    empty = Comparison(
+        a.run, b.run, b.score_name, score_a, score_b, None, None, None, None, alignment, None, None, margin,
+        None, config_diff=diff,
+    )  # fmt: skip
+    why = _refusal(a, b, alignment)
+    if why is not None:
+        return _Told(replace(empty, refused=why), None)
+    pair = paired(a, b, alignment)
+    judged = judgement(pair, margin)
+    identical = _are_identical(a, b)
+    separable, missing = separation(diff, a, b)
+    told = replace(
+        empty,
+        delta=None if score_a is None or score_b is None else score_b - score_a,
+        delta_common=float(pair.d.mean()),
+        common_baseline=float(pair.mean_a.mean()),
+        common_candidate=float(pair.mean_b.mean()),
+        verdict=EQUIVALENT if identical else judged.verdict,
+        verdict_new_tasks=EQUIVALENT if identical else judged.verdict_new_tasks,
+        power=judged.power,
+        tests=judged.tests,
+        separable=separable,
+        missing_run=missing,
+        identical=identical,
+        notes=_notes(a, b, alignment, pair, identical),
+    )
+    return _Told(told, pair)
+
+
+def _score(side: Side) -> float | None:
+    found = means(side, side.judged.score)
+    found = found[~np.isnan(found)]
+    return float(found.mean()) if found.size else None
+
+
+def _refusal(a: Side, b: Side, alignment: Alignment) -> str | None:
+    """Why the two cannot be compared, if they cannot."""
+    if not a.judged.rows.size or not b.judged.rows.size:
+        empty = a.run if not a.judged.rows.size else b.run
+        return f"{empty} has no scored rollout"
+    if a.score_name != b.score_name:
+        return (
+            f"the scores are of different kinds: {a.run} has {a.score_name}, {b.run} has {b.score_name}; "
+            "--pass-threshold judges both alike"
+        )
+    if a.threshold != b.threshold and a.score_name == "pass_at_1":
+        return (
+            f"the runs pass at different rewards ({a.threshold:g} and {b.threshold:g}); "
+            "--pass-threshold judges both alike"
+        )
+    if alignment.common:
+        return None
+    if alignment.modified:
+        return (
+            f"all {len(alignment.modified):,} tasks with the same key have other contents: not the same tasks"
+        )
+    return f"the runs have no task in common ({_some(alignment.removed)} against {_some(alignment.added)})"
+
+
+def _some(keys: tuple[str, ...]) -> str:
+    told = ", ".join(keys[:3])
+    return f"{told} and {len(keys) - 3:,} more" if len(keys) > 3 else told or "none"
+
+
+def _data(alignment: Alignment, a: Side, b: Side) -> list[Setting]:
+    """The task set as a setting, where it differs."""
+    if not (alignment.added or alignment.removed or alignment.modified):
+        return []
+    n_a, n_b = (len(np.unique(side.judged.task)) for side in (a, b))
+    after = f"{n_b:,} tasks, {len(alignment.common):,} the same"
+    return [Setting("dataset", f"{n_a:,} tasks", after, "data", mechanical=True, counts=False)]
+
+
+def _are_identical(a: Side, b: Side) -> bool:
+    """Whether the runs hold the same rows, whatever their order."""
+    if a.row_hash.size != b.row_hash.size or not a.row_hash.size:
+        return False
+    if (a.row_hash == 0).any() or (b.row_hash == 0).any():
+        return False
+    return bool((np.sort(a.row_hash) == np.sort(b.row_hash)).all())
+
+
+def _notes(a: Side, b: Side, alignment: Alignment, pair: Paired, identical: bool) -> tuple[str, ...]:
+    told = []
+    if identical:
+        told.append("both runs hold the same rows: there is nothing to compare")
+    outside = (alignment.added, alignment.removed, alignment.modified)
+    lost = (alignment.missing_baseline, alignment.missing_candidate)
+    if any(outside) or any(lost):
+        told.append(
+            f"verdicts rest on the {len(alignment.common):,} tasks both runs have; "
+            "what the others do to the headline stands in the bridge"
+        )
+    if pair.n_a.mean() != pair.n_b.mean():
+        told.append(
+            f"repeats differ: {pair.n_a.mean():.3g} a task in {a.run}, {pair.n_b.mean():.3g} in {b.run}; "
+            "every task weighs the same whatever its repeats"
+        )
+    shown = abs(float(pair.d.mean()))
+    if not identical and 0 < shown < verdicts.SMALL:
+        told.append(
+            f"the change is below {100 * verdicts.SMALL:g} points: resources, timeouts, images or sampling "
+            "can move a score by as much, so it needs settings that match"
+        )
+    return tuple(told)

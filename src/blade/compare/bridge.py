@@ -1,0 +1,269 @@
+"""Turn two runs into the terms of their change of score: other tasks, lost tasks, then failure modes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from blade import stats
+from blade.compare.losses import Lost, lost
+from blade.compare.pairing import Paired
+from blade.compare.task_sets import TaskSets, mean, reach, task_sets, whole
+from blade.model import OTHER, SIDES, Term
+from blade.stats.quantiles import special
+
+if TYPE_CHECKING:
+    from blade.model import Floats, Ints, Side
+
+MODEL = "model"
+REST = "other modes ("  # how many, and a bracket
+MAX_MODES = 12  # of the model's; the others are one term
+COMPOSITION = ("composition", "missing")  # sides of the terms that are not about the common tasks
+
+_NOTE = (
+    "This is accounting, not causation: each row that loses points counts for one mode, "
+    "and a mode that goes away lets rows fail in other ways."
+)
+_UNBOUNDED = "There are no failure modes: scores leave 0 to 1, so that no full score says what a row lost."
+
+
+def bridge(pair: Paired) -> tuple[tuple[Term, ...], str]:
+    """Terms that add up to the change of the headline score, and what to know before reading them."""
+    sets = task_sets(pair)
+    if not sets.n_common:
+        return _nothing_shared(pair, sets)
+    terms = composition(pair, sets)
+    if pair.a.is_bounded and pair.b.is_bounded:
+        modes = _modes(pair)
+        return (*terms, *(modes or (_common(pair),))), _NOTE
+    return (*terms, _common(pair)), _UNBOUNDED
+
+
+def _nothing_shared(pair: Paired, sets: TaskSets) -> tuple[tuple[Term, ...], str]:
+    if not (sets.codes_a.size and sets.codes_b.size):
+        return (), "A run without a counted row has no score."
+    found = whole(sets, pair.step)
+    term = _term("other tasks", sets.delta, found, 2 * reach(pair), "composition", sets.n_all)
+    return (term,), "The runs share no task."
+
+
+def _common(pair: Paired) -> Term:
+    found = stats.mean_change(pair.d, pair.step)
+    return _term("change on the common tasks", mean(pair.d), found, reach(pair), "task", pair.d.size)
+
+
+def _term(name: str, value: float, found: stats.Change | None, widest: float, side: str, n: int) -> Term:
+    """Where the tasks do not say how sure a term is, it may be anything that is possible."""
+    if found is None:
+        return Term(name, value, min(-widest, value), max(widest, value), None, side, n)
+    return Term(name, value, found.low, found.high, found.p, side, n)
+
+
+# ---- Tasks that are not common ---------------------------------------------------------------------
+
+
+def composition(pair: Paired, sets: TaskSets) -> tuple[Term, ...]:
+    """What tasks outside the common ones add: each moves its run's mean away from that of the common."""
+    told = pair.alignment
+    kinds_a = _kinds(pair.a, sets.codes_a[sets.n_common :], told.modified, told.missing_candidate)
+    modified_b = told.modified_candidate or told.modified
+    kinds_b = _kinds(pair.b, sets.codes_b[sets.n_common :], modified_b, told.missing_baseline)
+    a, b = (-1, sets.mean_a, kinds_a), (1, sets.mean_b, kinds_b)
+    named = (
+        ("added tasks", "composition", _OTHERS, (b,)),
+        ("removed tasks", "composition", _OTHERS, (a,)),
+        ("modified tasks", "composition", _MODIFIED, (a, b)),
+        ("tasks the candidate lost", "missing", _MISSING, (a,)),
+        ("tasks the baseline lost", "missing", _MISSING, (b,)),
+    )
+    found = []
+    for name, side, kind, runs in named:
+        groups = [(sign, x, x[sets.n_common :][kinds == kind]) for sign, x, kinds in runs]
+        groups = [group for group in groups if group[2].size]
+        if groups:
+            found.append(_outside(name, side, groups, sets.n_common, reach(pair)))
+    return tuple(found)
+
+
+_OTHERS, _MODIFIED, _MISSING = range(3)
+
+
+def _kinds(side: Side, codes: Ints, modified: Sequence[str], missing: Sequence[str]) -> Ints:
+    """What each task outside the common ones is."""
+    known = dict.fromkeys(missing, _MISSING) | dict.fromkeys(modified, _MODIFIED)
+    if not known:
+        return np.full(codes.size, _OTHERS)
+    keys = side.judged.task_keys
+    return np.array([known.get(keys[code], _OTHERS) for code in codes.tolist()], np.int64)
+
+
+def _outside(
+    name: str, side: str, groups: Sequence[tuple[int, Floats, Floats]], n_common: int, widest: float
+) -> Term:
+    """One term of some tasks of one run or of both: sign, all tasks of the run, those of the term.
+
+    Sure as the difference between the tasks of the term and the common ones is, were both drawn anew.
+    """
+    value, most, n = 0.0, 0.0, 0
+    parts: list[stats.Change | None] = []
+    p: float | None = None
+    for sign, x, outside in groups:
+        common, share = x[:n_common], outside.size / x.size
+        value += sign * share * (mean(outside) - mean(common))
+        most += share * widest
+        n = max(n, outside.size)
+        change = stats.two_means(common, outside)
+        # Welch's trusts a small group that happens not to vary, and has no answer if neither does.
+        p = stats.two_groups(common, outside)
+        if change is not None:
+            known = [one for one in (p, change.p) if one is not None]
+            change = change._replace(se=share * change.se, p=max(known, default=None))
+        parts.append(change)
+    term = _term(name, value, _added_up(value, parts), most, side, n)
+    return msgspec.structs.replace(term, p=p) if term.p is None and len(groups) == 1 else term
+
+
+def _added_up(value: float, parts: Sequence[stats.Change | None]) -> stats.Change | None:
+    """The sum of independent changes; None where one of them is not known (Satterthwaite 1946)."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    variance = math.fsum(part.se**2 for part in known)
+    df = variance**2 / math.fsum(part.se**4 / part.df for part in known)
+    se = math.sqrt(variance)
+    half = stats.t_quantile(0.975, df) * se
+    p = known[0].p if len(known) == 1 else float(2 * special().stdtr(df, -abs(value) / se))
+    return stats.Change(value, se, df, value - half, value + half, p, "Welch t")
+
+
+# ---- The common tasks ------------------------------------------------------------------------------
+
+
+def is_named(term: Term) -> bool:
+    """Whether a term of the common tasks is one mode, and says which."""
+    return term.term != OTHER and not term.term.startswith(REST)
+
+
+def model_modes(pair: Paired, least: int) -> int:
+    """Named modes of the model that take points in so many rows of common tasks, told apart or not."""
+    table, lost_by = _table(pair), lost(pair)
+    rows = [
+        np.bincount(_mode_codes(side, table)[one.rows], minlength=len(table))
+        for side, one in zip((pair.a, pair.b), lost_by, strict=True)
+    ]
+    enough = ((rows[0] + rows[1]) >= least).tolist()
+    return sum(
+        1
+        for (side, mode), is_it in zip(table, enough, strict=True)
+        if is_it and side == MODEL and mode != OTHER
+    )
+
+
+def _sizes(pair: Paired, lost_a: Lost, lost_b: Lost) -> dict[tuple[str, str], tuple[float, float]]:
+    """What the common tasks of each run lose to each mode."""
+    table = _table(pair)
+    a = lost_a.totals(_mode_codes(pair.a, table), len(table))
+    b = lost_b.totals(_mode_codes(pair.b, table), len(table))
+    return dict(zip(table, zip(a.tolist(), b.tolist(), strict=True), strict=True))
+
+
+def _table(pair: Paired) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys((*pair.a.modes, *pair.b.modes, (MODEL, OTHER))))
+
+
+def _mode_codes(side: Side, table: tuple[tuple[str, str], ...]) -> Ints:
+    """By row, into `table`; a loss that nobody named is the model's."""
+    places = np.array([table.index(mode) for mode in (*side.modes, (MODEL, OTHER))], np.int64)
+    return places[side.mode]  # -1 is the last
+
+
+def _modes(pair: Paired) -> tuple[Term, ...]:
+    """One term for each mode, by side; small ones of the model's together."""
+    table, (lost_a, lost_b) = _table(pair), lost(pair)
+    slots, slot_of = _slots(_sizes(pair, lost_a, lost_b))
+    by_slot = list(
+        zip(
+            lost_a.by_task(slot_of[_mode_codes(pair.a, table)], len(slots)),
+            lost_b.by_task(slot_of[_mode_codes(pair.b, table)], len(slots)),
+            strict=True,
+        )
+    )
+    terms = []
+    for (side, name), (a, b) in zip(slots, by_slot, strict=True):
+        concerned = int(np.count_nonzero((a > 0) | (b > 0)))
+        terms.append(_term(name, mean(a - b), stats.mean_change(a - b, pair.step), 1.0, side, concerned))
+    models = [place for place, term in enumerate(terms) if term.side == MODEL]
+    told = _with_excess([terms[place] for place in models], [by_slot[place] for place in models], pair.step)
+    for place, term in zip(models, told, strict=True):
+        terms[place] = term
+    return tuple(terms)
+
+
+def _slots(sizes: dict[tuple[str, str], tuple[float, float]]) -> tuple[list[tuple[str, str]], Ints]:
+    """The terms in their order, and for each mode of the table the term that it belongs to."""
+    sides = {side: place for place, side in enumerate(SIDES)}
+    seen = [mode for mode, (a, b) in sizes.items() if a > 0 or b > 0]
+    seen.sort(
+        key=lambda mode: (
+            sides.get(mode[0], len(sides)),
+            mode == (MODEL, OTHER),
+            -round(abs(sizes[mode][0] - sizes[mode][1]), 12),  # below, the order of additions would sort
+            mode[1],
+        )
+    )
+    named = [mode for mode in seen if mode[0] == MODEL and mode[1] != OTHER]
+    rest = named[MAX_MODES:]
+    together = (MODEL, f"{REST}{len(rest)})")
+    slots = list(dict.fromkeys(together if mode in rest else mode for mode in seen))
+    places = {mode: slots.index(together if mode in rest else mode) for mode in seen}
+    return slots, np.array([places.get(mode, 0) for mode in sizes], np.int64)
+
+
+def _with_excess(terms: Sequence[Term], by_mode: Sequence[tuple[Floats, Floats]], step: float) -> list[Term]:
+    """The model's modes with what each would be if all had changed by the same factor, and the p of that.
+
+    The mode that stands out most pushes the others the other way: rows that end early by one fail by no
+    other. So each of these must stand out among the others alone as well.
+    """
+    if not terms:
+        return []
+    in_all = _added(by_mode)
+    found = [_excess(one, in_all, step) for one in by_mode]
+    first = min(range(len(terms)), key=lambda i: _stands_out(found[i][1], terms[i]))
+    in_others = _added([*by_mode[:first], *by_mode[first + 1 :]])
+    told = []
+    for i, (term, (expected, p)) in enumerate(zip(terms, found, strict=True)):
+        if i != first:
+            p = max(p, _excess(by_mode[i], in_others, step)[1])
+        told.append(msgspec.structs.replace(term, expected=expected, p_excess=p))
+    return told
+
+
+def _stands_out(p: float, term: Term) -> tuple[float, float, str]:
+    """Surest first, then largest; two modes that are all there is are equally sure but for rounding."""
+    return round(math.log10(max(p, 1e-300)), 6), -round(abs(term.value), 12), term.term
+
+
+def _added(by_mode: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    return np.sum([a for a, _ in by_mode], axis=0), np.sum([b for _, b in by_mode], axis=0)
+
+
+def _excess(
+    of_mode: tuple[Floats, Floats], of_all: tuple[Floats, Floats], step: float
+) -> tuple[float, float]:
+    """What a mode would be as its share of all the change, and the p that it is no other.
+
+    The share of a mode is that of the losses of both runs together; it is estimated from the same tasks, and
+    the last part of `excess`, whose mean is 0, is what that adds to the spread.
+    """
+    moved, moved_all = of_mode[0] - of_mode[1], of_all[0] - of_all[1]
+    size, size_all = of_mode[0] + of_mode[1], of_all[0] + of_all[1]
+    whole_size, change = float(size_all.mean()), float(moved_all.mean())
+    share = float(size.mean()) / whole_size  # a term without any loss is no term
+    excess = moved - share * moved_all - change / whole_size * (size - share * size_all)
+    found = stats.mean_change(excess, step)
+    return share * change, 1.0 if found is None or found.p is None else found.p

@@ -1,0 +1,126 @@
+"""Turn the terms of all views into those that are claimed to have moved the score, surest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from blade import stats
+from blade.compare.bridge import COMPOSITION, MODEL, is_named, model_modes
+from blade.compare.pairing import Paired
+from blade.compare.slice_view import NAME, labelled
+from blade.compare.task_sets import TaskSets, task_sets
+from blade.model import Mover, Setting, Term, View
+
+LEVEL = 0.05  # of comparisons in which nothing changed, at most this share claims anything
+MIN_TASKS = 5  # fewer cannot be told from chance, and would only make the others harder to tell
+NEARLY_ALL = 0.8  # of the change of the common tasks: such a mode need not exceed its share
+BRIDGE = "bridge"
+_MECHANICAL = (*COMPOSITION, "infrastructure", "task or verifier")
+_LIMITED = ("truncat", "turn_limit", "timeout", "timed out", "context", "limit", "budget")
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    view: str
+    term: Term
+    p: float  # by which it is claimed
+    p_excess: float  # by which it is ranked
+    is_mechanical: bool
+
+
+def movers(
+    pair: Paired, bridge: Sequence[Term], views: Sequence[View], config_diff: Sequence[Setting]
+) -> tuple[Mover, ...]:
+    """The terms that hold against all the others that were looked at (Holm 1979).
+
+    A mode or a slice must have moved, and by more than its share: so neither no change nor a change of
+    everything alike claims one.
+    """
+    sets = task_sets(pair)
+    limit_changed = any(setting.kind == "limit" for setting in config_diff)
+    found = [*_of_bridge(bridge, limit_changed), *_of_slices(pair, sets, views)]
+    # Modes that are told together were looked at, too: it is the largest changes that are told apart.
+    n_modes = sum(1 for candidate in found if candidate.term.side == MODEL)
+    unseen = [1.0] * max(0, model_modes(pair, MIN_TASKS) - n_modes)
+    adjusted = stats.holm([*(candidate.p for candidate in found), *unseen])
+    claimed = [(one, p) for one, p in zip(found, adjusted, strict=False) if p is not None and p <= LEVEL]
+    claimed.sort(key=lambda one: _rank(one[0]))
+    return tuple(_mover(pair, sets, candidate, p) for candidate, p in claimed)
+
+
+def _rank(candidate: _Candidate) -> tuple[bool, float, float, str, str]:
+    term = candidate.term
+    return not candidate.is_mechanical, candidate.p_excess, -abs(term.value), candidate.view, term.term
+
+
+def _of_bridge(bridge: Sequence[Term], limit_changed: bool) -> Iterator[_Candidate]:
+    common = sum(term.value for term in bridge if term.side not in COMPOSITION)
+    for term in bridge:
+        if term.p is None:
+            continue
+        if term.side == MODEL:
+            if not is_named(term) or term.n < MIN_TASKS:
+                continue
+            excess = max(term.p, 1.0 if term.p_excess is None else term.p_excess)
+            is_nearly_all = common != 0 and term.value / common >= NEARLY_ALL
+            is_limit = limit_changed and any(word in term.term.lower() for word in _LIMITED)
+            yield _Candidate(BRIDGE, term, term.p if is_nearly_all else excess, excess, is_limit)
+        elif term.side in (*_MECHANICAL, "data"):
+            yield _Candidate(BRIDGE, term, term.p, term.p, term.side in _MECHANICAL)
+
+
+def _of_slices(pair: Paired, sets: TaskSets, views: Sequence[View]) -> Iterator[_Candidate]:
+    """Rates of labels; labels that mark the same tasks count once."""
+    seen: set[tuple[bytes, bytes]] = set()
+    for view in views:
+        if not view.name.startswith(NAME):
+            continue
+        field = view.name.removeprefix(NAME)
+        told = labelled(pair, sets, field)
+        place = {f"{field}={label}": i for i, label in enumerate(told.labels)}
+        for term in view.terms:
+            i = place.get(term.term)
+            if term.side != "slice" or term.p is None or term.p_excess is None or i is None:
+                continue
+            marked = (told.cell_a == i).tobytes(), (told.cell_b == i).tobytes()
+            if term.n < MIN_TASKS or not told.is_named[i] or marked in seen:
+                continue
+            seen.add(marked)
+            p = max(term.p, term.p_excess)
+            yield _Candidate(view.name, term, p, p, False)
+
+
+def _mover(pair: Paired, sets: TaskSets, candidate: _Candidate, p: float) -> Mover:
+    term = candidate.term
+    return Mover(
+        view=candidate.view,
+        term=term.term,
+        side=term.side,
+        value=term.value,
+        low=term.low,
+        high=term.high,
+        p_adjusted=p,
+        share=term.value / sets.delta if abs(sets.delta) > 1e-9 else None,
+        mechanical=candidate.is_mechanical,
+        text=_text(pair, sets, term),
+    )
+
+
+def _text(pair: Paired, sets: TaskSets, term: Term) -> str:
+    """One sentence: what, how much, beside what its share would be, and on how many tasks it rests."""
+    is_bounded = pair.a.is_bounded and pair.b.is_bounded
+    name = term.term if term.side in ("slice", *COMPOSITION) else f"{term.term} ({term.side})"
+    moved = f"{name} {'gave' if term.value > 0 else 'took'} {_amount(abs(term.value), is_bounded)}"
+    if term.expected is not None:
+        moved += f", where its share of the change would be {_signed(term.expected, is_bounded)}"
+    n_all = sets.n_all if term.side in ("slice", *COMPOSITION) else sets.n_common
+    return f"{moved}: {term.n} of {n_all} tasks {'is' if term.n == 1 else 'are'} concerned"
+
+
+def _amount(value: float, is_bounded: bool) -> str:
+    return f"{100 * value:.1f} points" if is_bounded else f"{value:.3g} of the mean reward"
+
+
+def _signed(value: float, is_bounded: bool) -> str:
+    return f"{100 * value:+.1f}" if is_bounded else f"{value:+.3g}"

@@ -1,0 +1,141 @@
+"""Turn paired tasks into verdicts on two questions: on these tasks, and on new tasks like them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from blade import stats
+from blade.compare.pairing import Paired, counts, means
+from blade.model import Power, Side, Tested
+
+if TYPE_CHECKING:
+    from blade.model import Bools, Floats
+
+ALPHA = 0.05
+IMPROVED, REGRESSED, EQUIVALENT, INCONCLUSIVE = "improved", "regressed", "equivalent", "inconclusive"
+THESE, NEW = "these tasks", "new tasks"
+MAX_REPEATS = 1024  # beyond, more repeats are no advice
+SMALL = 0.03  # changes below it are within what harness and hardware alone have been seen to do
+
+
+class Judgement(NamedTuple):
+    tests: tuple[Tested, ...]
+    verdict: str
+    verdict_new_tasks: str
+    power: Power
+
+
+def judgement(pair: Paired, margin: float) -> Judgement:
+    """Is the change real: for exactly these tasks, and for tasks like them."""
+    these, new = stats.within_change(rows_of(pair), pair.step), stats.mean_change(pair.d, pair.step)
+    told = [_tested(THESE, these, margin), _tested(NEW, new, margin)]
+    tests = [one for pairs in told for one in pairs]
+    if pair.a.is_binary and pair.b.is_binary and (pair.n_a == 1).all() and (pair.n_b == 1).all():
+        tests.append(_mcnemar(pair))
+    verdicts = [verdict(these, margin), verdict(new, margin)]
+    return Judgement(tuple(tests), verdicts[0], verdicts[1], power(pair, these, new, margin))
+
+
+def verdict(change: stats.Change | None, margin: float) -> str:
+    """One word; a change is claimed only where the test and the interval agree on it."""
+    if change is None or change.p is None:
+        return INCONCLUSIVE
+    if change.p <= ALPHA and not change.low <= 0 <= change.high:
+        return IMPROVED if change.estimate > 0 else REGRESSED
+    low, high = change.interval(1 - 2 * ALPHA)
+    return EQUIVALENT if -margin < low and high < margin else INCONCLUSIVE
+
+
+def rows_of(pair: Paired) -> stats.Rows:
+    """The rows of the common tasks, summed by task."""
+    squares = [
+        means(side, side.judged.score**2)[codes] * n
+        for side, codes, n in ((pair.a, pair.code_a, pair.n_a), (pair.b, pair.code_b, pair.n_b))
+    ]
+    binary = pair.a.is_binary and pair.b.is_binary
+    return stats.Rows(
+        pair.n_a, pair.n_b, pair.mean_a * pair.n_a, pair.mean_b * pair.n_b, squares[0], squares[1], binary
+    )
+
+
+def _tested(question: str, change: stats.Change | None, margin: float) -> list[Tested]:
+    if change is None:
+        return [Tested(question, "none: too few tasks", None, None, None, None)]
+    low, high = change.interval(1 - 2 * ALPHA)
+    centre = (change.low + change.high) / 2
+    p = stats.tost(centre, change.se, change.df, margin)
+    name = f"equivalence within {100 * margin:g} points (two one-sided t)"
+    return [
+        Tested(question, change.method, change.p, change.estimate, change.low, change.high, low, high),
+        Tested(question, name, p, change.estimate, low, high, low, high),
+    ]
+
+
+def _mcnemar(pair: Paired) -> Tested:
+    up, down = int((pair.d > 0).sum()), int((pair.d < 0).sum())
+    return Tested(
+        THESE, f"McNemar exact, {up} up and {down} down", stats.mcnemar(up, down)[0], None, None, None
+    )
+
+
+# ---- What could have been seen ---------------------------------------------------------------------
+
+
+def power(pair: Paired, these: stats.Change | None, new: stats.Change | None, margin: float) -> Power:
+    """The smallest change this design sees, where its spread comes from, and what would resolve it."""
+    n = pair.d.size
+    noise_a, noise_b = _within(pair.a)[pair.code_a], _within(pair.b)[pair.code_b]
+    both = ~np.isnan(noise_a) & ~np.isnan(noise_b)
+    design = p = None
+    if n >= 2 and both.sum() >= max(2, n / 2):
+        design, p = _design(pair, noise_a, noise_b, both)
+    target = max(margin, abs(new.estimate)) if new is not None else None
+    repeats = tasks = None
+    if design is not None and target:
+        # what the change differs by between tasks counts only where it clearly does
+        plan = design if p is not None and p <= ALPHA else design._replace(omega2=0.0)
+        k = stats.repeats_needed(plan, n, target)
+        repeats = math.ceil(k) if k is not None and k <= MAX_REPEATS else None
+    if new is not None and target and new.se > 0:
+        spread = new.se**2 * n
+        tasks = max(0, math.ceil(stats.tasks_needed(stats.Design(spread, 0.0, 0.0), 1, 1, target)) - n)
+    return Power(
+        se=new.se if new is not None else None,
+        mde=stats.detectable(new.se) if new is not None else None,
+        mde_these=stats.detectable(these.se) if these is not None else None,
+        omega2=design.omega2 if design is not None else None,
+        sigma2_a=design.sigma2_a if design is not None else None,
+        sigma2_b=design.sigma2_b if design is not None else None,
+        p_heterogeneity=p,
+        target=target,
+        repeats_needed=repeats,
+        tasks_needed=tasks,
+    )
+
+
+def _within(side: Side) -> Floats:
+    """Variance between the rows of each task; nan below two rows."""
+    n = counts(side).astype(np.float64)
+    mean = means(side, side.judged.score)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.maximum(means(side, side.judged.score**2) - mean * mean, 0.0)
+        found: Floats = np.where(n > 1, spread * n / (n - 1), np.nan)
+    return found
+
+
+def _design(
+    pair: Paired, noise_a: Floats, noise_b: Floats, both: Bools
+) -> tuple[stats.Design, float | None]:
+    """Where the spread of the differences comes from, and p that none of it is between tasks."""
+    d, n_a, n_b = pair.d[both], pair.n_a[both], pair.n_b[both]
+    apart = (d - d.mean()) ** 2 * d.size / max(d.size - 1, 1) - (noise_a[both] / n_a + noise_b[both] / n_b)
+    omega2 = float(apart.mean())
+    found = stats.mean_change(apart) if d.size >= stats.changes.ENOUGH else None
+    p = None
+    if found is not None and found.p is not None:
+        p = found.p / 2 if omega2 > 0 else 1 - found.p / 2
+    design = stats.Design(max(0.0, omega2), float(noise_a[both].mean()), float(noise_b[both].mean()))
+    return design, p

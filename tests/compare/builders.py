@@ -1,0 +1,136 @@
+"""Small sides of a comparison, built from outcomes by task."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from blade.model import OTHER, Judged, Side
+
+Outcomes = Mapping[str, str | Sequence[float]]
+Place = tuple[str, int]  # task, repeat
+Mode = tuple[str, str]  # side of the loss, mode
+
+
+def side(
+    run: str,
+    outcomes: Outcomes,
+    *,
+    settings: Mapping[str, str] | None = None,
+    fingerprints: Mapping[str, Mapping[str, Any]] | None = None,
+    slices: Mapping[str, Mapping[str, str]] | None = None,
+    modes: Mapping[Place, Mode] | None = None,
+    table: Sequence[Mode] | None = None,
+    expected: Mapping[str, int] | None = None,
+    flags: Mapping[str, Iterable[Place]] | None = None,
+    effort: Mapping[str, Mapping[Place, float]] | None = None,
+    behaviours: Mapping[str, Iterable[Place]] | None = None,
+    signatures: Mapping[str, Iterable[Place]] | None = None,
+    model: str | None = None,
+    agent: str | None = None,
+    threshold: float | None = None,
+) -> Side:
+    """A run of small tasks: "1101" are four repeats that pass or not, "1.1" lacks repeat 1, [.5, 1] are scores.
+
+    `expected` adds rows (and tasks) that never came: task -> rows expected, those that came included.
+    `fingerprints` and `slices` give a value a task; `modes` a (side, mode) for each row that loses points, without
+    which it is ("model", OTHER); `table` is the modes table that several sides share. Rows are never identical
+    between runs of different names, and always between runs of one name.
+    """
+    rows = [(key, i, score) for key, told in outcomes.items() for i, score in _scores(told)]
+    keys = tuple(sorted({*outcomes, *(expected or {})}, key=key_order))
+    code = {key: place for place, key in enumerate(keys)}
+    rows.sort(key=lambda row: (code[row[0]], row[1]))
+    place = {(key, repeat): number for number, (key, repeat, _) in enumerate(rows)}
+    score = np.array([row[2] for row in rows], np.float64)
+    is_binary = bool(np.isin(score, (0.0, 1.0)).all())
+    if threshold is None and is_binary:
+        threshold = 1.0
+    task = np.array([code[row[0]] for row in rows], np.int64)
+    mode, shared = _modes(rows, modes or {}, table)
+    wanted = np.bincount(task, minlength=len(keys))
+    for key, n in (expected or {}).items():
+        wanted[code[key]] = max(n, wanted[code[key]])
+    return Side(
+        run=run,
+        judged=_judged(run, keys, rows, task, score, threshold),
+        task_names=keys,
+        score_name="pass_at_1" if is_binary else "mean_reward",
+        threshold=threshold,
+        is_bounded=bool(((score >= 0) & (score <= 1)).all()),
+        is_binary=is_binary,
+        model=model,
+        agent=agent,
+        expected=wanted,
+        settings=dict(settings or {}),
+        row_hash=np.array([hashed((run, *row)) for row in rows], np.uint64),
+        fingerprints={
+            field: np.array([hashed(values.get(key)) for key in keys], np.uint64)
+            for field, values in (fingerprints or {}).items()
+        },
+        slices={field: _labels(keys, values) for field, values in (slices or {}).items()},
+        mode=mode,
+        modes=shared,
+        flags={name: _flag(place, places) for name, places in (flags or {}).items()},
+        effort={
+            name: np.array([values.get(row[:2], np.nan) for row in rows], np.float64)
+            for name, values in (effort or {}).items()
+        },
+        behaviours={name: np.flatnonzero(_flag(place, places)) for name, places in (behaviours or {}).items()},
+        signatures={name: np.flatnonzero(_flag(place, places)) for name, places in (signatures or {}).items()},
+    )
+
+
+def key_order(key: str) -> tuple[int, int, str]:
+    return (0, int(key), "") if key.isdigit() else (1, 0, key)
+
+
+def hashed(value: Any) -> int:
+    """A number for a value; 0 for none."""
+    return 0 if value is None else zlib.crc32(repr(value).encode()) + 2
+
+
+def _scores(told: str | Sequence[float]) -> list[tuple[int, float]]:
+    if isinstance(told, str):
+        return [(i, float(letter)) for i, letter in enumerate(told) if letter != "."]
+    return [(i, float(value)) for i, value in enumerate(told)]
+
+
+def _judged(
+    run: str, keys: tuple[str, ...], rows: list[tuple[str, int, float]], task: Any, score: Any, threshold: float | None
+) -> Judged:
+    n = len(rows)
+    return Judged(
+        run,
+        keys,
+        np.arange(n, dtype=np.int64),
+        task,
+        np.array([row[1] for row in rows], np.int64),
+        score >= threshold if threshold is not None else np.zeros(n, bool),
+        score,
+        threshold is not None,
+        np.zeros(n, bool),
+    )
+
+
+def _modes(
+    rows: list[tuple[str, int, float]], given: Mapping[Place, Mode], table: Sequence[Mode] | None
+) -> tuple[Any, tuple[Mode, ...]]:
+    """The mode of each row that loses points, and the table of modes."""
+    named = [None if row[2] >= 1 else given.get(row[:2], ("model", OTHER)) for row in rows]
+    shared = tuple(table) if table is not None else tuple(sorted({mode for mode in named if mode is not None}))
+    return np.array([-1 if mode is None else shared.index(mode) for mode in named], np.int64), shared
+
+
+def _labels(keys: tuple[str, ...], values: Mapping[str, str]) -> tuple[Any, tuple[str, ...]]:
+    labels = tuple(sorted(set(values.values())))
+    return np.array([labels.index(values[key]) if key in values else -1 for key in keys], np.int64), labels
+
+
+def _flag(place: Mapping[Place, int], places: Iterable[Place]) -> Any:
+    found = np.zeros(len(place), bool)
+    found[[place[one] for one in places]] = True
+    return found

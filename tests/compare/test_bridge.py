@@ -1,0 +1,311 @@
+"""The bridge: terms that add up to the change, each with what it rests on."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blade.compare.bridge import bridge
+from blade.compare.pairing import Paired, paired
+from blade.model import OTHER, Alignment, Side, Term
+from tests.compare.builders import side
+from tests.compare.versus import aligned
+
+TABLE = (
+    ("infrastructure", "infra_error"),
+    ("task or verifier", "flaky"),
+    ("data", "bad_gold"),
+    ("model", "timeout"),
+    ("model", "wrong_arg"),
+    ("model", "no_answer"),
+    ("model", "wrong_logic"),
+    ("model", OTHER),
+)
+MIRRORED = {
+    "added tasks": "removed tasks",
+    "removed tasks": "added tasks",
+    "tasks the candidate lost": "tasks the baseline lost",
+    "tasks the baseline lost": "tasks the candidate lost",
+}
+
+
+def pair_of(a: Side, b: Side, **told: Any) -> Paired:
+    alignment = told.pop("alignment", None) or aligned(a, b, told.pop("modified", ()))
+    return paired(a, b, alignment)
+
+
+def score(run: Side) -> float:
+    by_task: dict[int, list[float]] = {}
+    for task, value in zip(run.judged.task.tolist(), run.judged.score.tolist(), strict=True):
+        by_task.setdefault(task, []).append(value)
+    return math.fsum(math.fsum(rows) / len(rows) for rows in by_task.values()) / len(by_task)
+
+
+def total(terms: tuple[Term, ...]) -> float:
+    return math.fsum(term.value for term in terms)
+
+
+def values(terms: tuple[Term, ...]) -> dict[str, float]:
+    return {term.term: term.value for term in terms}
+
+
+def counted(run: str, fails: dict[str, int], n: int = 100) -> Side:
+    """One row for each of `n` tasks, of which the first fail by one mode, the next by another, and so on."""
+    modes = [mode for mode, times in fails.items() for _ in range(times)]
+    outcomes = {str(i): "0" if i < len(modes) else "1" for i in range(n)}
+    return side(
+        run, outcomes, modes={(str(i), 0): ("model", mode) for i, mode in enumerate(modes)}, table=TABLE
+    )
+
+
+# ---- Worked references ------------------------------------------------------------------------------
+
+
+def test_the_waterfall_of_failure_modes_is_the_worked_one() -> None:
+    a = counted("a", {"timeout": 10, "wrong_arg": 15, "no_answer": 5, "wrong_logic": 20})
+    b = counted("b", {"timeout": 2, "wrong_arg": 12, "no_answer": 9, "wrong_logic": 22})
+    terms, note = bridge(pair_of(a, b))
+    assert values(terms) == pytest.approx(
+        {"timeout": 0.08, "wrong_arg": 0.03, "no_answer": -0.04, "wrong_logic": -0.02}, abs=1e-12
+    )
+    assert total(terms) == pytest.approx(0.05, abs=1e-12)
+    assert [term.term for term in terms] == ["timeout", "no_answer", "wrong_arg", "wrong_logic"]
+    assert "not causation" in note
+
+
+def test_composition_is_the_worked_one() -> None:
+    a = side("a", {"1": [0.2], "2": [0.4], "3": [0.5], "4": [1], "5": [0.9]})
+    b = side("b", {"3": [0.6], "4": [1], "5": [0.7], "6": [0.9], "7": [1]})
+    terms, _ = bridge(pair_of(a, b))
+    found = values(terms)
+    assert found["added tasks"] == pytest.approx(0.0733333333, abs=1e-9)
+    assert found["removed tasks"] == pytest.approx(0.2, abs=1e-9)
+    assert found[OTHER] == pytest.approx(-0.0333333333, abs=1e-9)
+    assert total(terms) == pytest.approx(0.24, abs=1e-12)
+
+
+def test_a_fraction_of_the_reward_is_lost_to_its_mode() -> None:
+    table = (("model", "timeout"), ("model", "wrong_arg"))
+    modes = {("1", 0): table[0], ("2", 0): table[1]}
+    a = side("a", {"1": [0.5], "2": [0.25], "3": [1.0]}, modes=modes, table=table)
+    b = side("b", {"1": [1.0], "2": [0.0], "3": [1.0]}, modes=modes, table=table)
+    found = values(bridge(pair_of(a, b))[0])
+    assert found == pytest.approx({"timeout": 0.5 / 3, "wrong_arg": -0.25 / 3})
+
+
+# ---- What is told -----------------------------------------------------------------------------------
+
+
+def test_tasks_outside_the_common_ones_are_told_by_what_became_of_them() -> None:
+    a = side("a", {"1": "11", "2": "01", "3": "00", "4": "11"}, expected={"5": 2})
+    b = side("b", {"1": "11", "2": "11", "3": "11", "5": "00", "6": "01"}, expected={"4": 2})
+    told = Alignment("key", ("1", "2"), ("6",), (), ("3",), ("5",), ("4",))
+    terms, _ = bridge(pair_of(a, b, alignment=told))
+    assert [(term.term, term.side) for term in terms] == [
+        ("added tasks", "composition"),
+        ("modified tasks", "composition"),
+        ("tasks the candidate lost", "missing"),
+        ("tasks the baseline lost", "missing"),
+        (OTHER, "model"),
+    ]
+    found = values(terms)
+    assert found["added tasks"] == pytest.approx((0.5 - 1) / 5)
+    assert found["modified tasks"] == pytest.approx((1 - 1) / 5 - (0 - 0.75) / 4)
+    assert found["tasks the candidate lost"] == pytest.approx(-(1 - 0.75) / 4)
+    assert found["tasks the baseline lost"] == pytest.approx((0 - 1) / 5)
+    assert total(terms) == pytest.approx(score(b) - score(a), abs=1e-12)
+
+
+def test_tasks_matched_by_content_are_modified_under_either_key() -> None:
+    a, b = side("a", {"1": "1", "2": "0", "3": "1"}), side("b", {"x": "1", "y": "1", "z": "0"})
+    told = Alignment(
+        "content", ("1", "3"), modified=("2",), common_candidate=("x", "z"), modified_candidate=("y",)
+    )
+    assert [term.term for term in bridge(pair_of(a, b, alignment=told))[0]] == ["modified tasks", OTHER]
+
+
+def test_sides_are_told_in_their_order_and_unnamed_losses_last() -> None:
+    fails = [("model", OTHER), ("data", "bad_gold"), TABLE[0], TABLE[1], TABLE[4], TABLE[3]]
+    a = side("a", {str(i): "1" for i in range(12)}, table=TABLE)
+    modes = {(str(i), 0): mode for i, mode in enumerate([*fails, ("model", OTHER), ("model", OTHER)])}
+    b = side("b", {str(i): "0" if i < 8 else "1" for i in range(12)}, modes=modes, table=TABLE)
+    assert [term.term for term in bridge(pair_of(a, b))[0]] == [
+        "infra_error", "flaky", "bad_gold", "timeout", "wrong_arg", OTHER
+    ]  # fmt: skip
+
+
+def test_modes_that_never_occur_are_left_out_and_those_that_stay_are_not() -> None:
+    a, b = counted("a", {"timeout": 3}), counted("b", {"timeout": 3})
+    (term,) = bridge(pair_of(a, b))[0]
+    assert (term.term, term.value, term.p, term.n) == ("timeout", 0.0, 1.0, 3)
+
+
+def test_two_perfect_runs_still_add_up() -> None:
+    a, b = side("a", {"1": "11", "2": "11"}), side("b", {"1": "11", "2": "11"})
+    (term,) = bridge(pair_of(a, b))[0]
+    assert (term.value, term.n) == (0.0, 2)
+
+
+def test_many_small_modes_are_one_term() -> None:
+    table = tuple(("model", f"mode {i:02}") for i in range(20))
+    n = sum(range(1, 21))
+    fails = [mode for i, mode in enumerate(table) for _ in range(i + 1)]
+    a = side(
+        "a",
+        dict.fromkeys(map(str, range(n)), "0"),
+        modes=dict(zip(_rows(n), fails, strict=True)),
+        table=table,
+    )
+    b = side("b", dict.fromkeys(map(str, range(n)), "1"), table=table)
+    terms, _ = bridge(pair_of(a, b))
+    assert [term.term for term in terms] == [*(f"mode {i:02}" for i in range(19, 7, -1)), "other modes (8)"]
+    assert terms[-1].value == pytest.approx(36 / n)
+    assert total(terms) == pytest.approx(1.0, abs=1e-12)
+
+
+def _rows(n: int) -> list[tuple[str, int]]:
+    return [(str(i), 0) for i in range(n)]
+
+
+def test_scores_without_bounds_have_no_failure_modes() -> None:
+    a, b = side("a", {"1": [-1, 2], "2": [0]}), side("b", {"1": [3], "2": [1, 1]})
+    terms, note = bridge(pair_of(a, b))
+    assert [term.term for term in terms] == ["change on the common tasks"]
+    assert total(terms) == pytest.approx(1.75)
+    assert "no failure modes" in note
+
+
+def test_runs_without_a_common_task_differ_by_their_tasks() -> None:
+    a, b = side("a", {"1": "11", "2": "10"}), side("b", {"3": "00", "4": "01"})
+    (term,) = bridge(pair_of(a, b))[0]
+    assert (term.side, term.value) == ("composition", -0.5)
+
+
+# ---- How sure ---------------------------------------------------------------------------------------
+
+
+def test_a_mode_that_changes_as_the_others_do_has_no_excess_and_one_that_goes_away_has() -> None:
+    names = ("timeout", "wrong_arg", "no_answer")
+    many = counted("a", dict.fromkeys(names, 60), 300)
+    halved = counted("b", dict.fromkeys(names, 30), 300)
+    for term in bridge(pair_of(many, halved))[0]:
+        assert term.p is not None
+        assert term.p < 0.01
+        assert term.expected == pytest.approx(term.value)
+        assert term.p_excess is not None
+        assert term.p_excess > 0.9
+    cured = counted("b", {"wrong_arg": 60, "no_answer": 60}, 300)
+    terms = {term.term: term for term in bridge(pair_of(many, cured))[0]}
+    assert (terms["timeout"].p_excess or 0) < 1e-6
+    assert max(terms[name].p_excess or 0 for name in ("wrong_arg", "no_answer")) > 0.5
+
+
+def test_modes_that_one_mode_crowds_out_do_not_stand_out_by_that() -> None:
+    """A limit that ends half of all rows early leaves half as many to fail in each other way."""
+    names = ("wrong_arg", "no_answer", "wrong_logic")
+    before = counted("a", {"timeout": 20, **dict.fromkeys(names, 60)}, 400)
+    after = counted("b", {"timeout": 250, **dict.fromkeys(names, 30)}, 400)
+    terms = {term.term: term for term in bridge(pair_of(before, after))[0]}
+    assert (terms["timeout"].p_excess or 0) < 1e-6
+    assert min(terms[name].p_excess or 0 for name in names) > 0.5
+
+
+def test_removed_tasks_that_differ_are_told_from_removed_tasks_that_do_not() -> None:
+    kept = {f"k{i}": "1110" if i % 2 else "1010" for i in range(20)}
+    hard = {f"r{i}": "0001" if i % 2 else "0000" for i in range(10)}
+    alike = {f"r{i}": "1110" if i % 2 else "1010" for i in range(10)}
+    b = side("b", kept)
+    found = [bridge(pair_of(side("a", kept | gone), b))[0][0] for gone in (hard, alike)]
+    assert [term.term for term in found] == ["removed tasks"] * 2
+    assert (found[0].p or 0) < 1e-6 < 0.05 < (found[1].p or 0)
+    assert (found[0].low or 0) > 0
+
+
+def test_a_single_removed_task_has_all_the_range_that_is_possible() -> None:
+    kept = {str(i): "10" for i in range(4)}
+    term = bridge(pair_of(side("a", kept | {"x": "00"}), side("b", kept)))[0][0]
+    assert (term.term, term.p) == ("removed tasks", None)
+    assert (term.low, term.high) == (-0.2, 0.2)
+    assert term.value == pytest.approx(0.1)
+
+
+# ---- Algebra ----------------------------------------------------------------------------------------
+
+LETTERS = {"1": None, "i": TABLE[0], "t": TABLE[3], "w": TABLE[4], "o": TABLE[7]}  # a pass, or a mode
+runs = st.dictionaries(
+    st.sampled_from([f"{letter}{digit}" for letter, digit in product("pqr", "1234")]),
+    st.text("1itwo", min_size=1, max_size=4),
+    min_size=1,
+)
+
+
+def told(run: str, outcomes: dict[str, str], expected: tuple[str, ...] = ()) -> Side:
+    modes = {
+        (key, i): LETTERS[letter]
+        for key, rows in outcomes.items()
+        for i, letter in enumerate(rows)
+        if letter != "1"
+    }
+    scores = {
+        key: "".join("1" if letter == "1" else "0" for letter in rows) for key, rows in outcomes.items()
+    }
+    return side(run, scores, modes=modes, table=TABLE, expected=dict.fromkeys(expected, 2))
+
+
+def pair_with(first: dict[str, str], second: dict[str, str], swapped: bool = False) -> Paired:
+    """Tasks of p are the same in both runs; those of q were modified; those of r are expected of both."""
+    told_a, told_b = told("a", first), told("b", second)
+    a, b = (told_b, told_a) if swapped else (told_a, told_b)
+    has_a, has_b = (second.keys(), first.keys()) if swapped else (first.keys(), second.keys())
+    both = sorted(has_a & has_b)
+    only_a, only_b = sorted(has_a - has_b), sorted(has_b - has_a)
+    alignment = Alignment(
+        "key",
+        tuple(key for key in both if key[0] != "q"),
+        tuple(key for key in only_b if key[0] != "r"),
+        tuple(key for key in only_a if key[0] != "r"),
+        tuple(key for key in both if key[0] == "q"),
+        tuple(key for key in only_b if key[0] == "r"),
+        tuple(key for key in only_a if key[0] == "r"),
+    )
+    return paired(a, b, alignment)
+
+
+@settings(max_examples=150, deadline=None)
+@given(runs, runs)
+def test_terms_add_up_whatever_the_runs_share(first: dict[str, str], second: dict[str, str]) -> None:
+    pair = pair_with(first, second)
+    terms, _ = bridge(pair)
+    assert abs(total(terms) - (score(pair.b) - score(pair.a))) < 1e-9
+    for term in terms:
+        assert term.low is not None
+        assert term.high is not None
+        assert term.low - 1e-9 <= term.value <= term.high + 1e-9
+
+
+@settings(max_examples=150, deadline=None)
+@given(runs, runs)
+def test_swapping_the_runs_flips_every_sign(first: dict[str, str], second: dict[str, str]) -> None:
+    there = {term.term: term for term in bridge(pair_with(first, second))[0]}
+    back = {term.term: term for term in bridge(pair_with(first, second, swapped=True))[0]}
+    assert {MIRRORED.get(name, name) for name in there} == set(back)
+    for name, term in there.items():
+        other = back[MIRRORED.get(name, name)]
+        assert other.value == pytest.approx(-term.value, abs=1e-12)
+        assert (other.low, other.high) == pytest.approx((-(term.high or 0), -(term.low or 0)), abs=1e-9)
+        assert other.p == pytest.approx(term.p, abs=1e-9)
+        assert other.p_excess == pytest.approx(term.p_excess, abs=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(runs)
+def test_a_run_against_itself_has_zero_in_every_term(first: dict[str, str]) -> None:
+    run = told("a", first)
+    terms, _ = bridge(pair_of(run, run))
+    assert terms
+    assert all(term.value == 0 and term.p in (1.0, None) for term in terms)

@@ -1,0 +1,234 @@
+"""Several runs at once: adjusted verdicts, the matrix, who alone solves what, and the fronts."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blade import model, stats
+from blade.compare.fronts import front
+from blade.compare.many import adjusted, matrix
+from blade.compare.shared import shared
+from blade.model import Comparison, Matrix, Side
+from tests.compare.builders import side
+from tests.compare.versus import aligned, versus
+
+
+def random_side(run: str, rates: list[float], repeats: int = 4) -> Side:
+    rng = stats.seeded_rng("many", run)
+    return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)})
+
+
+def all_pairs(sides: list[Side]) -> dict[tuple[str, str], Comparison]:
+    return {(a.run, b.run): versus(a, b) for a, b in combinations(sides, 2)}
+
+
+def with_p(p_these: float, p_new: float, candidate: str, verdict: str = "improved", half: float = 0.1) -> Comparison:
+    a, b = side("base", {"1": "10", "2": "01"}), side(candidate, {"1": "11", "2": "01"})
+    return versus(
+        a, b,
+        tests=(
+            model.Tested("these tasks", "t", p_these, 0.0, -half, half, -half, half),
+            model.Tested("new tasks", "t", p_new, 0.0, -half, half, -half, half),
+        ),
+        verdict=verdict, verdict_new_tasks=verdict,
+    )  # fmt: skip
+
+
+# ---- Many candidates ------------------------------------------------------------------------------
+
+
+def test_one_candidate_is_left_as_it_is() -> None:
+    alone = with_p(0.04, 0.04, "c1")
+    assert adjusted([alone]) == [alone]
+
+
+def test_a_change_that_does_not_survive_the_adjustment_is_claimed_no_longer() -> None:
+    found = adjusted([with_p(0.001, 0.04, "c1"), with_p(0.02, 0.03, "c2"), with_p(0.9, 0.9, "c3", "inconclusive")])
+    assert [each.p_adjusted for each in found] == pytest.approx([0.003, 0.04, 0.9])
+    assert [each.p_adjusted_new for each in found] == pytest.approx([0.09, 0.09, 0.9])
+    assert [each.verdict for each in found] == ["improved", "improved", "inconclusive"]
+    assert [each.verdict_new_tasks for each in found] == ["inconclusive"] * 3
+    assert len(found[0].notes) == 1
+    assert "On new tasks: improved if this were the only candidate (p = 0.04)" in found[0].notes[0]
+    assert "one of 3" in found[0].notes[0]
+    assert not found[2].notes
+
+
+def test_what_is_claimed_no_longer_may_still_be_equivalent() -> None:
+    found = adjusted([with_p(0.04, 0.04, "c1", half=0.01), with_p(0.04, 0.04, "c2", half=0.1)])
+    assert [each.verdict for each in found] == ["equivalent", "inconclusive"]
+
+
+def test_refused_comparisons_are_not_counted_and_baselines_not_mixed() -> None:
+    refused = versus(side("base", {"1": "1"}), side("c2", {"9": "1"}))
+    found = adjusted([with_p(0.04, 0.04, "c1"), refused])
+    assert (found[0].verdict, found[0].p_adjusted) == ("improved", 0.04)
+    assert found[1].refused
+    assert found[1].p_adjusted is None
+
+
+# ---- The matrix -----------------------------------------------------------------------------------
+
+
+def three() -> list[Side]:
+    rates = [0.05 + 0.9 * i / 119 for i in range(120)]
+    return [
+        random_side("low", [rate * 0.5 for rate in rates]),
+        random_side("middle", rates),
+        random_side("twin", rates),
+    ]
+
+
+def test_the_matrix_reads_row_against_column() -> None:
+    sides = three()
+    found = matrix(sides, all_pairs(sides))
+    assert found.runs == ("low", "middle", "twin")
+    assert found.verdicts[1][0] == "improved"
+    assert found.verdicts[0][1] == "regressed"
+    assert found.verdicts[1][2] == found.verdicts[2][1]
+    assert found.verdicts[1][2] not in ("improved", "regressed")
+    assert [found.verdicts[i][i] for i in range(3)] == ["", "", ""]
+    scores = {placed.run: placed.score for placed in found.placed}
+    assert found.deltas[1][0] == pytest.approx(scores["middle"] - scores["low"])  # type: ignore[operator]
+    assert found.deltas[0][1] == -found.deltas[1][0]  # type: ignore[operator]
+
+
+def test_either_direction_of_a_pair_gives_the_same_matrix() -> None:
+    sides = three()
+    forward = matrix(sides, all_pairs(sides))
+    backward = matrix(sides, {(b.run, a.run): versus(b, a) for a, b in combinations(sides, 2)})
+    assert forward.verdicts == backward.verdicts
+    assert np.allclose(np.array(forward.deltas, float), np.array(backward.deltas, float), equal_nan=True)
+    assert np.allclose(np.array(forward.p_adjusted, float), np.array(backward.p_adjusted, float), equal_nan=True)
+
+
+def test_the_order_of_the_runs_only_turns_the_matrix() -> None:
+    sides = three()
+    forward, turned = matrix(sides, all_pairs(sides)), matrix(sides[::-1], all_pairs(sides))
+    assert turned.verdicts == tuple(row[::-1] for row in forward.verdicts[::-1])
+    assert turned.only_one == forward.only_one
+    assert turned.none_solves == forward.none_solves
+
+
+def test_pairs_are_adjusted_over_all_pairs() -> None:
+    sides = [side(name, {"1": "1", "2": "0"}) for name in "abcd"]
+    pairs = {(a.run, b.run): with_p(0.5, p, b.run) for (a, b), p in zip(combinations(sides, 2), [0.001, 0.02, 0.5, 0.5, 0.5, 0.5], strict=True)}
+    found = matrix(sides, pairs)
+    assert found.p_adjusted[1][0] == pytest.approx(0.006)
+    assert found.p_adjusted[2][0] == pytest.approx(0.1)
+    assert (found.verdicts[1][0], found.verdicts[2][0]) == ("improved", "inconclusive")
+
+
+def test_a_refused_pair_says_so_and_shares_no_task() -> None:
+    a, b = side("a", {"1": "11"}), side("b", {"9": "11"})
+    found = matrix([a, b], {("a", "b"): versus(a, b)})
+    assert found.verdicts == (("", "refused"), ("refused", ""))
+    assert found.n_tasks == 0
+    assert [placed.score for placed in found.placed] == [None, None]
+    assert found.notes == ("No task has a counted row in every run.",)
+
+
+# ---- Who solves what ------------------------------------------------------------------------------
+
+
+def solved_by() -> Matrix:
+    sides = [
+        side("a", {"1": "1111", "2": "1000", "3": "0000", "4": "1101", "5": "1111", "6": "11"}, expected={"7": 4}),
+        side("b", {"1": "0000", "2": "0000", "3": "0000", "4": "0100", "5": "0001", "7": "11"}),
+        side("c", {"1": "0000", "2": "0000", "3": "0000", "4": "0001", "5": "0000", "6": "11", "7": "11"}),
+    ]
+    return matrix(sides, all_pairs(sides))
+
+
+def test_only_tasks_that_every_run_has_rows_for_are_told() -> None:
+    found = solved_by()
+    assert found.n_tasks == 5
+    assert found.only_one == {"a": ("1", "2"), "b": (), "c": ()}
+    assert found.none_solves == ("3",)
+    assert found.all_solve == ("4",)
+
+
+def test_a_task_solved_by_one_run_alone_comes_with_its_counts_and_its_chance() -> None:
+    sure, lucky = solved_by().alone
+    assert (sure.task, sure.passes, sure.repeats, sure.others) == ("1", 4, 4, 8)
+    assert sure.p_chance == pytest.approx(3 / comb(12, 4))
+    assert (lucky.task, lucky.passes, lucky.repeats, lucky.others) == ("2", 1, 4, 8)
+    assert lucky.p_chance == pytest.approx(1)
+
+
+def test_how_many_chance_would_give_stands_beside_them() -> None:
+    found = solved_by()
+    # Passes of the five tasks: 4, 1, 0, 5 and 5 of 12 rows; no run has five rows.
+    each = 1 / comb(12, 4) + 1 / 3
+    assert found.expected_alone == pytest.approx({"a": each, "b": each, "c": each})
+    assert "2 tasks are solved by one run alone; 1.0 would be so" in found.notes[0]
+    assert "1 task is solved by no run" in found.notes[1]
+    assert "12 repeats" in found.notes[1]
+    assert "22%" in found.notes[1]  # 1 - .05^(1/12)
+
+
+def test_equal_runs_solve_alone_about_as_many_tasks_as_chance_says() -> None:
+    rates = [0.3 * i / 1999 for i in range(2000)]
+    sides = [random_side(name, rates) for name in ("x", "y", "z")]
+    found = matrix(sides, all_pairs(sides))
+    seen, expected = sum(map(len, found.only_one.values())), sum(found.expected_alone.values())
+    assert seen > 100  # a bare list would tell hundreds of tasks that mean nothing
+    assert abs(seen - expected) < 3 * expected**0.5
+    assert len(found.alone) == 150
+
+
+def test_modified_tasks_are_no_shared_tasks() -> None:
+    sides = [side(name, {"1": "10", "2": "11"}) for name in "ab"]
+    pairs = {("a", "b"): versus(*sides, aligned(*sides, modified=("2",)))}
+    assert matrix(sides, pairs).n_tasks == 1
+    assert shared(sides).keys == ("1", "2")
+
+
+def test_tasks_that_match_by_content_are_shared_under_the_keys_of_the_first_run() -> None:
+    a, b = side("a", {"1": "10", "2": "11"}), side("b", {"1": "00", "7": "01", "2": "11"})
+    found = shared([a, b], {("a", "b"): versus(a, b, model.Alignment("name", ("1", "2"), common_candidate=("7", "1")))})
+    assert found.keys == ("1", "2")
+    assert found.passes.tolist() == [[1, 2], [1, 0]]
+
+
+def test_rewards_without_a_threshold_solve_nothing() -> None:
+    sides = [side(name, {"1": [0.5, 0.7], "2": [1.5, -1]}) for name in "ab"]
+    found = matrix(sides, all_pairs(sides))
+    assert (found.none_solves, found.all_solve, found.only_one, found.alone) == ((), (), {"a": (), "b": ()}, ())
+    assert "no threshold" in found.notes[0]
+
+
+# ---- Fronts ---------------------------------------------------------------------------------------
+
+
+def test_the_front_keeps_ties_and_drops_what_is_beaten() -> None:
+    assert front([0.5, 0.5, 0.6, 0.4], [1.0, 1.0, 2.0, 1.0]) == [True, True, True, False]
+    assert front([0.5, 0.5], [1.0, 2.0]) == [True, False]
+    assert front([0.5, None, 0.6], [None, 1.0, 3.0]) == [None, None, True]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8))
+def test_every_run_is_on_the_front_or_beaten_by_one_that_is(points: list[tuple[int, int]]) -> None:
+    on = front([float(score) for score, _ in points], [float(cost) for _, cost in points])
+    assert any(on)
+    for (score, cost), stays in zip(points, on, strict=True):
+        beaten = [kept for kept, (s, c) in zip(on, points, strict=True) if s >= score and c <= cost and (s, c) != (score, cost)]
+        assert any(beaten) is not stays
+
+
+def test_cost_and_tokens_are_means_of_a_rollout_over_the_tasks_that_report_them() -> None:
+    a = side("a", {"1": "11", "2": "10"}, effort={"output_tokens": {("1", 0): 10, ("1", 1): 30, ("2", 0): 100}, "cost_usd": {("1", 0): 1}})
+    b = side("b", {"1": "00", "2": "10"}, effort={"output_tokens": {("1", 0): 10, ("2", 1): 50}})
+    c = side("c", {"1": "01", "2": "10"})
+    found = matrix([a, b, c], all_pairs([a, b, c]))
+    assert [placed.tokens for placed in found.placed] == [60, 30, None]
+    assert [placed.cost for placed in found.placed] == [1, None, None]
+    assert [placed.on_front_tokens for placed in found.placed] == [True, True, None]
+    assert [placed.on_front_cost for placed in found.placed] == [True, None, None]
+    assert any("cost_usd: over the 1 of 2 tasks" in note for note in found.notes)

@@ -1,0 +1,128 @@
+"""Verdicts on two questions: claimed where test and interval agree, equivalent only within the margin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from blade.compare import compare
+from blade.compare.aligned import align
+from blade.compare.pairing import paired
+from blade.compare.rejudged import MODE, rejudged
+from blade.compare.verdict import judgement
+from tests.compare.builders import side
+
+MARGIN = 0.03
+
+
+def judged(a, b, margin=MARGIN):
+    return judgement(paired(a, b, align(a, b)), margin)
+
+
+def drawn(name, rates, k, seed):
+    rng = np.random.default_rng(seed)
+    return side(name, {f"t{at}": "".join("01"[int(rng.random() < p)] for _ in range(k)) for at, p in enumerate(rates)})
+
+
+def test_a_fall_on_every_task_is_a_regression_whatever_flips_say():
+    """All tasks still pass sometimes: nothing flips from solved to unsolved, and the score falls by 80 points."""
+    a, b = side("a", {f"t{i}": "11111" for i in range(100)}), side("b", {f"t{i}": "10000" for i in range(100)})
+    found = compare(a, b)
+    assert (found.verdict, found.verdict_new_tasks) == ("regressed", "regressed")
+    assert found.delta == pytest.approx(-0.8)
+
+
+def test_an_unchanged_model_is_equivalent_once_the_data_can_say_so():
+    """500 tasks of the same rates, with repeats: equivalent; near-miss: one repeat cannot tell, and says so."""
+    rates = np.random.default_rng(5).beta(0.6, 0.4, 500)
+    said = [judged(drawn("a", rates, 16, 2 * s), drawn("b", rates, 16, 2 * s + 1)) for s in range(20)]
+    assert sum(one.verdict == "equivalent" for one in said) >= 18
+    assert sum(one.verdict_new_tasks == "equivalent" for one in said) >= 18
+    once = [judged(drawn("a", rates, 1, 2 * s), drawn("b", rates, 1, 2 * s + 1), 0.05) for s in range(40)]
+    words = {one.verdict_new_tasks for one in once}
+    assert "equivalent" in words
+    assert sum(one.verdict_new_tasks in ("improved", "regressed") for one in once) <= 6
+    unsure = [one for one in once if one.verdict_new_tasks == "inconclusive"]
+    assert all(one.power.mde is not None and one.power.tasks_needed for one in unsure)
+
+
+def test_a_change_on_these_tasks_need_not_hold_on_new_ones():
+    """Five tasks of many change fully: real here, and too few to tell of others."""
+    a = {**{f"t{i}": "11110000" for i in range(30)}, **{f"u{i}": "00000000" for i in range(8)}}
+    b = {**{f"t{i}": "11110000" for i in range(30)}, **{f"u{i}": "11111111" for i in range(5)}}
+    b |= {f"u{i}": "00000000" for i in range(5, 8)}
+    found = judged(side("a", a), side("b", b))
+    assert found.verdict == "improved"
+    assert found.verdict_new_tasks == "inconclusive"
+
+
+def test_a_run_against_itself_is_equivalent_with_zero_in_every_term():
+    a = side("a", {f"t{i}": "10" for i in range(5)})
+    found = compare(a, a)
+    assert found.identical
+    assert (found.verdict, found.verdict_new_tasks, found.delta) == ("equivalent", "equivalent", 0.0)
+    terms = [*found.bridge, *(term for view in found.views for term in view.terms)]
+    assert all(term.value == 0 for term in terms)
+    assert not found.movers
+    twin = side("b", {f"t{i}": "10" for i in range(5)})
+    assert not compare(a, twin).identical
+
+
+def test_more_data_is_advised_in_repeats_and_in_tasks():
+    rates = np.full(60, 0.5)
+    found = judged(drawn("a", rates, 4, 1), drawn("b", rates, 4, 2)).power
+    assert found.mde > MARGIN
+    assert found.p_heterogeneity > 0.05
+    assert 40 < found.repeats_needed < 120
+    assert found.tasks_needed > 100
+    once = judged(drawn("a", rates, 1, 1), drawn("b", rates, 1, 2)).power
+    assert once.repeats_needed is None  # one row a task does not tell chance from churn
+    assert once.tasks_needed > 0
+
+
+def test_runs_without_a_common_task_are_refused_with_the_reason():
+    found = compare(side("a", {"x": "1"}), side("b", {"y": "1"}))
+    assert "no task in common" in found.refused
+    assert found.verdict is None
+    assert found.delta is None
+
+
+def test_partial_overlap_is_cut_to_the_common_tasks_and_said():
+    a = side("a", {"x": "1", "y": "1", "z": "0"})
+    b = side("b", {"y": "1", "z": "1", "w": "0"})
+    found = compare(a, b)
+    assert found.alignment.common == ("y", "z")
+    assert found.delta_common == pytest.approx(0.5)
+    assert any("2 tasks both runs have" in note for note in found.notes)
+
+
+# ---- The same result, judged otherwise ----------------------------------------------------------------
+
+
+def ended(run, outcomes, contents):
+    """A run with what its rows ended with, by task and repeat."""
+    made = side(run, outcomes)
+    keys = [(made.judged.task_keys[t], r) for t, r in zip(made.judged.task, made.judged.repeat, strict=True)]
+    return replace(made, content=np.array([ord(contents[key]) for key in keys], np.uint64))
+
+
+def booked(found):
+    return [found.modes[code] if code >= 0 else None for code in found.mode.tolist()]
+
+
+def test_the_same_result_with_another_verdict_is_booked_on_the_verifier():
+    a = ended("a", {"x": "11", "y": "10"}, {("x", 0): "p", ("x", 1): "p", ("y", 0): "q", ("y", 1): "r"})
+    b = ended("b", {"x": "00", "y": "10"}, {("x", 0): "p", ("x", 1): "s", ("y", 0): "q", ("y", 1): "r"})
+    left, right = rejudged(paired(a, b, align(a, b)))
+    assert booked(right)[0] == MODE  # it passed in the other run
+    assert booked(right)[1] != MODE  # another result
+    assert MODE not in booked(left)
+
+
+def test_results_that_one_run_judges_both_ways_decide_nothing():
+    told = {("x", 0): "p", ("x", 1): "p"}
+    a = ended("a", {"x": "10"}, told)
+    b = ended("b", {"x": "00"}, told)
+    left, right = rejudged(paired(a, b, align(a, b)))
+    assert MODE not in booked(left) + booked(right)
