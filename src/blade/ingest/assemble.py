@@ -61,7 +61,7 @@ def assemble(
     named = sorted({agents[code] for code in np.unique(codes).tolist() if code >= 0} | elsewhere)
     if len(named) < 2:
         agent = named[0] if named else None
-        return [_one(name, agent, np.arange(main.n_rows), main, tasks, inputs, failures, None, benchmark)]
+        return [one_run(name, agent, np.arange(main.n_rows), main, tasks, inputs, failures, None, benchmark)]
     known = {text: code for code, text in enumerate(agents)}
     found = []
     for agent in [*named, None]:
@@ -69,7 +69,7 @@ def assemble(
         if len(chosen) or agent is not None:
             label = agent or "(no agent named)"
             run = f"{name}:{label}"
-            found.append(_one(run, agent, chosen, main, tasks, inputs, failures, label, benchmark))
+            found.append(one_run(run, agent, chosen, main, tasks, inputs, failures, label, benchmark))
     notice(f"{name} holds {len(found)} agents; each is a run of its own")
     return found
 
@@ -89,7 +89,7 @@ def _without_indices(name: str, rows: Rows | None, notice: Callable[[str], None]
     return None
 
 
-def _one(
+def one_run(
     name: str,
     agent: str | None,
     chosen: NDArray[Any],
@@ -149,8 +149,10 @@ def _keys(rows: Rows, agent: str | None, benchmark: Benchmark, each: bool) -> di
 def _all_tasks(tasks: TaskKeys, settled: Kept, others: set[Key]) -> tuple[tuple[str, ...], NDArray[Any]]:
     """Every task of the run, those without a row too, and the task of each kept row under the new codes."""
     used = np.unique(tasks.code[settled.order])
-    keys = {tasks.keys[code] for code in used.tolist()} | {task for task, _ in others}
-    ordered = tuple(sorted(keys, key=key_order))
+    ordered = tuple(tasks.keys[code] for code in used.tolist())  # which are in order
+    further = {task for task, _ in others}.difference(ordered)
+    if further:
+        ordered = tuple(sorted((*ordered, *further), key=key_order))
     place = {key: number for number, key in enumerate(ordered)}
     table = np.array([place.get(key, -1) for key in tasks.keys], np.int32)
     return ordered, table[tasks.code[settled.order]]

@@ -55,14 +55,14 @@ def task_keys(rows: Rows, declared: str | None) -> TaskKeys:
     values, code = np.unique(index, return_inverse=True)
     keys = [str(value) for value in values.tolist()]
     words = ["_ng_task_index"] if has_index.any() else []
-    code = code.astype(np.int32)
-    if not has_index.all():
-        rest = np.flatnonzero(~has_index)
-        texts, more_words = _texts_for(rows, rest, declared)
-        words += more_words
-        known = {key: number for number, key in enumerate(keys)}  # 5 and "5" are one task
-        code[rest] = [known.setdefault(text, len(known)) for text in texts]
-        keys = list(known)
+    if has_index.all():  # in numeric order, and every one in use
+        return TaskKeys(code.astype(np.int32), tuple(keys), "".join(words))
+    rest = np.flatnonzero(~has_index)
+    texts, more_words = _texts_for(rows, rest, declared)
+    words += more_words
+    known = {key: number for number, key in enumerate(keys)}  # 5 and "5" are one task
+    code[rest] = [known.setdefault(text, len(known)) for text in texts]
+    keys = list(known)
     return _sorted(code.astype(np.int32), keys, " and ".join(dict.fromkeys(words)))
 
 
