@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from blade.model import Bools
 
 MAX_STEPS = 3
-__all__ = ["GRAVE", "Attributed", "attribute", "broken_rows", "known_of", "observe"]
+__all__ = ["GRAVE", "Attributed", "Known", "attribute", "booked", "broken_rows", "known_of", "observe"]
 
 
 class Attributed(msgspec.Struct, frozen=True):
@@ -146,6 +146,17 @@ def attribute(
     return Attributed(
         tuple(attributions), tuple(losses), tuple(causes), modes, steps, _clean(judged, known, attributions)
     )
+
+
+def booked(judged: Judged, known: Known, contents: Mapping[int, str]) -> dict[int, tuple[Cause, str]]:
+    """The cause and mode of every row that loses points, without the rest of an attribution."""
+    prior = _prior(judged)
+    modes: dict[int, tuple[Cause, str]] = {}
+    for _, start, end in _spans(judged):
+        rows = [_row(judged, at, known, contents) for at in range(start, end)]
+        if any(row.lost > 0 for row in rows):
+            modes.update(decide(rows, _p_never(prior, rows)).modes)
+    return modes
 
 
 def _spans(judged: Judged) -> Iterable[tuple[int, int, int]]:

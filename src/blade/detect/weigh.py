@@ -120,4 +120,6 @@ def _standing(one: _Weighed, p_adjusted: float | None) -> str:
     if one.odds_ratio is None or one.low is None or one.high is None:
         return UNPROVEN
     around_one = one.low <= 1 <= one.high
-    return STYLE if one.odds_ratio < 1 or (around_one and one.in_fail + one.in_pass >= MANY) else UNPROVEN
+    # what no pass shows is not harmless, however few tasks do both
+    is_harmless = around_one and one.in_pass > 0 and one.in_fail + one.in_pass >= MANY
+    return STYLE if one.odds_ratio < 1 or is_harmless else UNPROVEN

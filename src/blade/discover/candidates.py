@@ -54,7 +54,7 @@ def candidates(
     conditions = {"": np.ones(rows.n, bool)}
     pairs = []
     for at, name in enumerate(features):
-        for told, held in _within(name, rows, about):
+        for told, held in within(name, rows, about):
             if _has_support(matrix[:, at], held, gather.least_support(rows.n, _is_asked(name, told))):
                 conditions.setdefault(told, held)
                 pairs.append((at, told))
@@ -84,7 +84,7 @@ def _has_support(column: NDArray[np.uint8], held: Bools, least: int) -> bool:
     return least <= shown <= inside - least
 
 
-def _within(name: str, rows: Rows, about: Mapping[str, Bools]) -> Iterator[tuple[str, Bools]]:
+def within(name: str, rows: Rows, about: Mapping[str, Bools]) -> Iterator[tuple[str, Bools]]:
     """The conditions within which a feature is compared."""
     kind = grammar.split(name)[0]
     tool = grammar.tool_of(name)
