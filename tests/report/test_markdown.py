@@ -147,10 +147,10 @@ def test_what_was_not_concluded_is_not_pretended(one_run: Report) -> None:
     assert "There is one run" in section(said, "Cross-Model Comparison")
 
 
-def test_several_runs_are_compared_without_a_verdict(cases: dict[str, Callable[[], Report]]) -> None:
+def test_several_runs_that_were_not_paired_get_no_verdict(cases: dict[str, Callable[[], Report]]) -> None:
     said = section(markdown.render(cases["two runs"]()), "Cross-Model Comparison")
     assert "50.0% [21.7%, 78.3%] | 8 tasks" in said
-    assert "A paired verdict is not computed yet." in said
+    assert "This report does not pair them; `blade compare` does." in said
     assert "1 task key of 9 occur in every run" in said
 
 

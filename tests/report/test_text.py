@@ -99,7 +99,7 @@ def test_several_runs_are_a_table_with_the_number_left_out() -> None:
     assert_one_screen(said)
     assert "checkpoint-00000" in said
     assert "23 more runs in the report" in said
-    assert "No paired verdict is computed yet" in said
+    assert "blade compare pairs the tasks" in said
 
 
 def test_nothing_scored_is_said(cases: dict[str, Callable[[], Report]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -35,9 +36,10 @@ def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
     """Write every file of a report into `folder` and return their paths; each appears whole or not at all."""
     drawn: tuple[Figure, ...] = ()
     if figures:
+        from blade.report.change import figures as change_figures
         from blade.report.figures import drawn as draw
 
-        drawn = draw(report)
+        drawn = (*draw(report), *change_figures.drawn(report))
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
     texts |= {file: RENDERERS[name].render(report, drawn) for name, file in FILES.items()}
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,13 +47,42 @@ def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
     return [_write(folder / name, content) for name, content in texts.items()]
 
 
-def _remove_stale(folder: Path, drawn: set[str]) -> None:
+# The files of a comparison, named so that a report in the same folder keeps its own.
+COMPARED = {"markdown": "compare.md", "html": "compare.html", "json_v1": "compare.json"}
+COMPARED_FIGURES = "compare-"
+
+
+def write_comparison(
+    report: Report, folder: Path, extra: Mapping[str, str] | None = None, figures: bool = True
+) -> list[Path]:
+    """Write compare.md, compare.html, compare.json, their figures, and `extra` files (name -> text)."""
+    from blade.report.change import pages as change
+
+    drawn: tuple[Figure, ...] = ()
+    if figures:
+        from blade.report.change import figures as change_figures
+
+        drawn = change_figures.drawn(report, COMPARED_FIGURES)
+    title, sections = change.title(report), change.chapters(report, drawn)
+    texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
+    texts[COMPARED["markdown"]] = markdown.page(title, sections)
+    texts[COMPARED["html"]] = html.page(title, sections, report.made_by.get("blade", ""))
+    texts[COMPARED["json_v1"]] = json_v1.render(report)
+    texts |= extra or {}
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_stale(folder / "figures", {figure.file for figure in drawn}, COMPARED_FIGURES)
+    return [_write(folder / name, content) for name, content in texts.items()]
+
+
+def _remove_stale(folder: Path, drawn: set[str], prefix: str = "") -> None:
     """Take away figures of an earlier report that this one does not have; nothing that is not ours."""
+    from blade.report.change import figures as change_figures
     from blade.report.figures import NAMES
 
-    for path in sorted(folder.glob("*.svg")):
-        name, _, at = path.stem.partition("-")
-        if name in NAMES and (not at or at.isdigit()) and path.name not in drawn:
+    ours = change_figures.NAMES if prefix else (*NAMES, *change_figures.NAMES)
+    for path in sorted(folder.glob(f"{prefix}*.svg")):
+        name, _, at = path.stem.removeprefix(prefix).partition("-")
+        if name in ours and (not at or at.isdigit()) and path.name not in drawn:
             path.unlink()
 
 

@@ -38,7 +38,7 @@ TO = {
 }
 SLUG = re.compile("[a-z]+(?:_[a-z0-9]+)+")  # how detectors and flags are called
 SAME = 1e-9  # losses add up to this
-_CALL = re.compile(r"(never_)?calls\((.+)\)", re.DOTALL)
+CALL = re.compile(r"(never_)?calls\((.+)\)", re.DOTALL)
 _SO_DO = re.compile(r"; so do [^;:]{1,20} of the run's rows")
 _DO = re.compile(r", [\d,]+ ([^:]+): [<>]?\d+% of them pass")  # what the rollouts of a mechanism do
 
@@ -181,13 +181,13 @@ def without(cause: RunCause, facts: Facts) -> str:
 def mode(facts: Facts, text: str, limit: int = 120) -> str:
     """A mode in words: of a predicate what its mechanism says rollouts do; of a detector its name."""
     found = facts.mechanism_of(text)
-    said = hostile.line(_does(found) if found is not None else text, limit)
+    said = hostile.line(does(found) if found is not None else text, limit)
     return (said.replace("_", " ") if SLUG.fullmatch(said) else said) or "(no name)"
 
 
-def _does(found: Mechanism) -> str:
+def does(found: Mechanism) -> str:
     """`never calls get_x`; the predicate itself where its mechanism says nothing better."""
-    call = _CALL.fullmatch(found.predicate.partition(" within ")[0])
+    call = CALL.fullmatch(found.predicate.partition(" within ")[0])
     if call is not None:
         return f"{'never ' if call[1] else ''}calls {call[2]}"
     told = _DO.search(found.text)

@@ -38,7 +38,7 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
         "Dominant Failure Modes": dominant_failure_modes(runs, figures),
         "Sometimes-Pass Deep Dives": sometimes_pass(runs),
         "Never-Pass Deep Dives": never_pass(runs),
-        "Cross-Model Comparison": cross_model(runs),
+        "Cross-Model Comparison": cross_model(report, runs, figures),
         "Recommendations": recommendations(runs),
         "Reproducibility Notes": reproducibility(report, runs, figures),
     }

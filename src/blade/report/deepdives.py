@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import TaskResult
+from blade.model import Report, TaskResult
 from blade.report import cases, causes, places, quantities, words
+from blade.report.change import pages as change
 from blade.report.facts import Facts
-from blade.report.sections import Block, Code, Heading, Line, Table, cells, para
+from blade.report.sections import Block, Code, Figure, Heading, Line, Table, cells, para
 
 MAX_ROWS = 30
 TO_READ = 5  # tasks whose commands are written out
@@ -163,8 +164,8 @@ def _task_name(task: TaskResult) -> Line:
     return (Code(key), " ", name) if name and name != key else (Code(key),)
 
 
-def cross_model(runs: tuple[Facts, ...]) -> list[Block]:
-    """The runs side by side, without a verdict."""
+def cross_model(report: Report, runs: tuple[Facts, ...], figures: tuple[Figure, ...] = ()) -> list[Block]:
+    """The runs side by side, then each candidate against the baseline."""
     if len(runs) < 2:
         return [para("There is one run, so there is nothing to compare." if runs else "No run was read.")]
     rows = tuple(
@@ -183,13 +184,16 @@ def cross_model(runs: tuple[Facts, ...]) -> list[Block]:
     blocks: list[Block] = [
         Table(header, rows, "lllrrrr"),
         para(
-            "A paired verdict is not computed yet. The intervals are for each run alone: whether they ",
-            "overlap does not say whether the difference is real, because the runs share tasks.",
+            "The intervals are for each run alone: whether they overlap does not say whether a difference is "
+            "real, because the runs share tasks."
         ),
     ]
+    if len({facts.run.score_name for facts in runs}) > 1:
+        blocks.append(para("The scores are of different kinds and must not be compared as they stand."))
+    if report.comparisons:
+        return [*blocks, *change.cross_model(report, figures, "report.json")]
     shared = set.intersection(*({task.task for task in facts.tasks} for facts in runs))
     n_all = len(set.union(*({task.task for task in facts.tasks} for facts in runs)))
     blocks.append(para(f"{words.count(len(shared), 'task key')} of {n_all:,} occur in every run."))
-    if len({facts.run.score_name for facts in runs}) > 1:
-        blocks.append(para("The scores are of different kinds and must not be compared as they stand."))
+    blocks.append(para("This report does not pair them; ", Code("blade compare"), " does."))
     return blocks

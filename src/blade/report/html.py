@@ -9,7 +9,7 @@ from typing import Any
 from blade import hostile
 from blade.model import Report
 from blade.report.chapters import chapters, title
-from blade.report.sections import Figure
+from blade.report.sections import Figure, Section
 
 SUFFIX = ".html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -17,19 +17,23 @@ TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     """The report as one page: figures embedded as images, nothing fetched, nothing run."""
+    return page(title(report), chapters(report, figures), report.made_by.get("blade", ""))
+
+
+def page(title: str, sections: tuple[Section, ...], version: str) -> str:
+    """Any title and sections as such a page."""
     import jinja2
 
-    page = jinja2.Environment(
+    desk = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_cleaned,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page.filters["data_uri"] = _data_uri
-    template = page.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    made_by = report.made_by.get("blade", "")
-    return template.render(title=title(report), sections=chapters(report, figures), version=made_by) + "\n"
+    desk.filters["data_uri"] = _data_uri
+    template = desk.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(title=title, sections=sections, version=version) + "\n"
 
 
 def _cleaned(value: Any) -> Any:

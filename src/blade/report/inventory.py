@@ -121,7 +121,7 @@ def _inferred(report: Report, facts: Facts) -> list[Block]:
 
 def reproducibility(report: Report, runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> list[Block]:
     """Version, command, inputs, settings, thresholds, what was skipped, what is unsaid, how right."""
-    blocks: list[Block] = [_made_by(report)]
+    blocks: list[Block] = [made_by(report)]
     blocks.append(
         para(
             "The same rows give the same report, whatever their order, sharding or compression. ",
@@ -130,15 +130,18 @@ def reproducibility(report: Report, runs: tuple[Facts, ...], figures: tuple[Figu
         )
     )
     for facts in runs:
-        if len(runs) > 1:
-            blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
-        blocks += _thresholds(facts)
-        blocks += _settings(facts)
-    blocks += [*_skipped(report), *_gaps(report), *accuracy(report)]
+        blocks += run_settings(facts) if len(runs) > 1 else [*_thresholds(facts), *_settings(facts)]
+    blocks += [*skipped(report), *gaps(report), *accuracy(report)]
     return blocks
 
 
-def _made_by(report: Report) -> Block:
+def run_settings(facts: Facts, file: str = "report.json") -> list[Block]:
+    """How one of several runs was judged, and its settings; `file` holds what the tables leave out."""
+    name = Code(hostile.line(facts.run.name, 80))
+    return [Heading((name,)), *_thresholds(facts), *_settings(facts, file)]
+
+
+def made_by(report: Report) -> Block:
     rows = [
         cells("BLADE" if name == "blade" else name.capitalize(), Code(hostile.line(value, 1000)))
         for name, value in report.made_by.items()
@@ -165,7 +168,7 @@ def _thresholds(facts: Facts) -> list[Block]:
     return [para(*how)]
 
 
-def _settings(facts: Facts) -> list[Block]:
+def _settings(facts: Facts, file: str = "report.json") -> list[Block]:
     settings = sorted(facts.run.settings.items())
     if not settings:
         return [para("No settings of the run (sampling, limits, agent) were found beside it.")]
@@ -174,11 +177,12 @@ def _settings(facts: Facts) -> list[Block]:
     )
     blocks: list[Block] = [Table(("Setting", "Value"), rows, "ll")]
     if len(settings) > 2 * MAX_ROWS:
-        blocks.append(para(f"{len(settings) - 2 * MAX_ROWS} more settings stand in report.json."))
+        blocks.append(para(f"{len(settings) - 2 * MAX_ROWS} more settings stand in {file}."))
     return blocks
 
 
-def _skipped(report: Report) -> list[Block]:
+def skipped(report: Report, file: str = "report.json") -> list[Block]:
+    """The lines that could not be read, the first of many."""
     if not report.skipped_total and not report.skipped:
         return [para("No line was skipped.")]
     total = max(report.skipped_total, len(report.skipped))
@@ -192,31 +196,33 @@ def _skipped(report: Report) -> list[Block]:
     )
     text = f"Skipped: {words.count(total, 'line or file', 'lines or files')}."
     if total > len(rows):
-        text += f" The first {len(rows)} are shown; report.json lists the first 1,000."
+        text += f" The first {len(rows)} are shown; {file} lists the first 1,000."
     return [para(text), Table(("File", "Line", "Why"), rows, "lrl")]
 
 
-def _gaps(report: Report) -> list[Block]:
+def gaps(report: Report, file: str = "report.json") -> list[Block]:
+    """What the report cannot say, by the reason."""
     if not report.gaps:
         return [para("No gap was recorded.")]
     by_why: dict[str, list[str]] = {}
     for gap in report.gaps:
         by_why.setdefault(gap.why, []).append(gap.what)
+    told = {why: [several(what.split(", "), file=file) for what in found] for why, found in by_why.items()}
     rows = tuple(
-        cells(several([several(what.split(", ")) for what in found], "; "), hostile.line(why, 400))
-        for why, found in list(by_why.items())[:MAX_ROWS]
+        cells(several(found, "; ", file), hostile.line(why, 400))
+        for why, found in list(told.items())[:MAX_ROWS]
     )
     left = len(by_why) - len(rows)
     return [
         para(f"What this report cannot say ({words.count(len(report.gaps), 'gap')}, by what is wanting):"),
         Table(("Gap", "Why"), rows, "ll"),
-        *([para(f"{words.count(left, 'more kind')} of gap in report.json.")] if left > 0 else []),
+        *([para(f"{words.count(left, 'more kind')} of gap in {file}.")] if left > 0 else []),
     ]
 
 
-def several(names: list[str], between: str = ", ") -> str:
+def several(names: list[str], between: str = ", ", file: str = "report.json") -> str:
     """The first names, the last one, and how many stand between: the last may say where all belong."""
     left = len(names) - MAX_NAMES
     if left > 0:
-        names = [*names[: MAX_NAMES - 1], f"… ({left:,} more in report.json)", names[-1]]
+        names = [*names[: MAX_NAMES - 1], f"… ({left:,} more in {file})", names[-1]]
     return hostile.line(between.join(names), 600)

@@ -1,7 +1,7 @@
 """Write a report in the wire format `blade.report/1`, and nothing that is not promised by it."""
 
 # History of the format, one line per version:
-#   blade.report/1  first version; comparisons and claims are empty until their stages exist
+#   blade.report/1  first version; claims are empty until their stage exists
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from blade.model import (
     Slice,
     TaskResult,
 )
+from blade.report import comparisons_v1 as compared_v1
 from blade.report import conclusions_v1 as concluded
 from blade.report.conclusions_v1 import evidence, number
 from blade.report.order import ordered
@@ -69,7 +70,7 @@ def document(report: Report) -> dict[str, Any]:
         "attributions": [concluded.attribution(one) for one in report.attributions],
         "losses": [concluded.loss(one) for one in report.losses],
         "run_causes": [concluded.run_cause(one) for one in report.run_causes],
-        "comparisons": [],  # one run against another; not computed yet
+        "comparisons": [compared_v1.comparison(one) for one in report.comparisons],
         "recommendations": [concluded.recommendation(one) for one in report.recommendations],
         "claims": [],  # sentences with the query behind them; not computed yet
         "skipped": [_skipped(skipped) for skipped in report.skipped[:MAX_SKIPPED]],
@@ -80,6 +81,9 @@ def document(report: Report) -> dict[str, Any]:
         "behaviours": [concluded.behaviour(one) for one in report.behaviours],
         "meanings": [concluded.meaning(one) for one in report.meanings],
         "divergences": [concluded.divergence(one) for one in report.divergences],  # to be read, not tested
+        "matrix": compared_v1.matrix(report.matrix) if report.matrix is not None else None,
+        "series": compared_v1.series(report.series) if report.series is not None else None,
+        "gate": compared_v1.gate(report.gate) if report.gate is not None else None,
     }
 
 

@@ -16,6 +16,7 @@ from blade.report.sections import (
     Line,
     Para,
     Quote,
+    Section,
     Strong,
     Table,
     Tiles,
@@ -26,9 +27,14 @@ SUFFIX = ".md"
 
 def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     """The report as Markdown; figures are linked by their place in the folder `figures`."""
-    parts = [f"# {hostile.markdown_inline(title(report))}"]
-    for section in chapters(report, figures):
-        parts.append(f"## {section.title}")
+    return page(title(report), chapters(report, figures))
+
+
+def page(title: str, sections: tuple[Section, ...]) -> str:
+    """Any title and sections as Markdown."""
+    parts = [f"# {hostile.markdown_inline(title)}"]
+    for section in sections:
+        parts.append(f"## {hostile.markdown_inline(section.title)}")
         parts += [laid_out(block) for block in section.blocks]
     return "\n\n".join(parts) + "\n"
 

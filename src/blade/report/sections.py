@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 import msgspec
@@ -102,7 +103,8 @@ class Section(msgspec.Struct, frozen=True):
 
     @property
     def anchor(self) -> str:
-        return self.title.lower().replace(" ", "-")
+        # Titles may hold the name of a run: only what a link can hold without escapes stays.
+        return re.sub("[^a-z0-9-]", "", self.title.lower().replace(" ", "-")) or "section"
 
 
 def para(*spans: Span) -> Para:

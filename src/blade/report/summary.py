@@ -304,7 +304,7 @@ def _cannot_say(report: Report) -> Para:
     text = (
         "Numbers, causes and gains follow from the rows by fixed rules, without a language model; how often "
     )
-    text += "such labels are right stands under Reproducibility Notes. Runs are not compared pairwise yet."
+    text += "such labels are right stands under Reproducibility Notes."
     if report.gaps:
         text += f" What this report cannot say ({words.count(len(report.gaps), 'gap')}) stands there too."
     return para(text)

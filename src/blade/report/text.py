@@ -8,6 +8,7 @@ from blade import hostile
 from blade.model import Level, Measure, Outcome, Report, RewardKind
 from blade.report import advice, causes, quantities, reasons, words
 from blade.report.cases import chosen
+from blade.report.change import verdict as change_verdict
 from blade.report.deepdives import evenly_split, surely_never
 from blade.report.facts import Facts, facts
 from blade.report.failures import grouped, plain_findings
@@ -36,7 +37,7 @@ def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     elif len(runs) == 1:
         found = _one(report, runs[0])
     else:
-        found = _several(runs)
+        found = _several(report, runs)
     return "\n".join(fitted(text, COLUMNS).rstrip() for text in found[:LINES]) + "\n"
 
 
@@ -280,7 +281,17 @@ def _ending(report: Report, facts: Facts) -> list[str]:
     return found
 
 
-def _several(runs: tuple[Facts, ...]) -> list[str]:
+def _paired(report: Report, room: int) -> list[str]:
+    """The verdicts of the comparisons as far as there is room; without any, what would pair the runs."""
+    if not report.comparisons:
+        return ["Overlapping intervals do not decide: blade compare pairs the tasks."][:room]
+    told = [line for one in report.comparisons for line in _hanging(change_verdict.in_short(one), 3)]
+    if len(told) > room:
+        told = [*told[: max(0, room - 1)], "… more verdicts in the report"][:room]
+    return told
+
+
+def _several(report: Report, runs: tuple[Facts, ...]) -> list[str]:
     """A table of runs; each number with its n and interval."""
     head = ["Run", "Score", "95% interval", "Tasks", "Rows", "A/S/N/M", "!"]
     rows = []
@@ -299,7 +310,7 @@ def _several(runs: tuple[Facts, ...]) -> list[str]:
             ]
         )
     causes_of = _lost_of(runs)
-    room = LINES - 7 - len(causes_of)
+    room = LINES - 7 - min(6, 3 * len(report.comparisons)) - len(causes_of)
     room -= len(rows) > room
     widths = [max(len(row[at]) for row in [head, *rows[:room]]) for at in range(len(head))]
     widths[0] = max(8, min(widths[0], COLUMNS - sum(widths[1:]) - 2 * (len(head) - 1)))
@@ -312,8 +323,7 @@ def _several(runs: tuple[Facts, ...]) -> list[str]:
     found += causes_of
     found += ["", f"Score: {kinds}, mean over tasks. !: findings and health problems."]
     found.append("A/S/N/M: tasks that always, sometimes, never passed, or are missing.")
-    found.append("No paired verdict is computed yet: overlapping intervals do not decide.")
-    return found
+    return [*found, *_paired(report, LINES - len(found))]
 
 
 def _lost_of(runs: tuple[Facts, ...]) -> list[str]:

@@ -1,0 +1,1 @@
+"""Tell a comparison: why the score changed, on every page and on one screen."""

@@ -1,0 +1,130 @@
+"""Say how far two runs can be compared: which tasks they share, which settings differ."""
+
+from __future__ import annotations
+
+from blade import hostile
+from blade.model import Comparison, Setting
+from blade.report import places, words
+from blade.report.change import words as say
+from blade.report.change.verdict import sentence
+from blade.report.sections import Badge, Block, Code, Line, Para, Span, Strong, Table, cells, para
+
+MAX_SETTINGS = 40
+KINDS = (
+    ("common", "in both runs, compared"),
+    ("added", "only in the candidate"),
+    ("removed", "only in the baseline"),
+    ("modified", "same key, other content: not compared"),
+    ("missing_baseline", "expected of the baseline, without a scored row there"),
+    ("missing_candidate", "expected of the candidate, without a scored row there"),
+)
+
+
+def comparability(comparison: Comparison, file: str) -> list[Block]:
+    """The tasks that can be compared, then the settings that changed with the model."""
+    blocks: list[Block] = [] if comparison.refused is None else [Para(_refused(comparison.refused))]
+    return [*blocks, *_tasks(comparison), *_settings(comparison, file)]
+
+
+def _refused(reason: str) -> Line:
+    return (Strong("Refused: "), *sentence(reason))
+
+
+def _tasks(comparison: Comparison) -> list[Block]:
+    found = comparison.alignment
+    rows = []
+    for name, means in KINDS:
+        keys: tuple[str, ...] = getattr(found, name)
+        said = places.names(keys) if keys else (words.NONE,)
+        rows.append(cells(means, words.whole(len(keys)), said))
+    matched = hostile.line(found.matched_by, 200)
+    blocks: list[Block] = [
+        para("Tasks were matched by ", matched or "nothing: no task was matched", "."),
+        Table(("Tasks", "n", "First keys"), tuple(rows), "lrl"),
+    ]
+    if say.is_partial(comparison) and found.common:
+        blocks.append(Para(_common_only(comparison)))
+    if found.changed_fields:
+        told = places.names(found.changed_fields)
+        blocks.append(para("That tasks with the same key are not the same shows in ", *told, "."))
+    if found.changed_everywhere:
+        told = places.names(found.changed_everywhere)
+        blocks.append(
+            para("Different in nearly all tasks, so taken for a template or a format: ", *told, ".")
+        )
+    return blocks
+
+
+def _common_only(comparison: Comparison) -> Line:
+    """That the verdicts are about a part of the tasks."""
+    found = comparison.alignment
+    n, apart = len(found.common), len(found.modified)
+    of_a, of_b = n + len(found.removed) + apart, n + len(found.added) + apart
+    return (
+        Strong("Cut to common support: "),
+        f"the verdicts are about {n:,} of the baseline's {of_a:,} and of the candidate's {of_b:,} tasks. "
+        "What the other tasks do to the headline is a term of its own in the bridge.",
+    )
+
+
+def _settings(comparison: Comparison, file: str) -> list[Block]:
+    diff = comparison.config_diff
+    blocks: list[Block] = []
+    if diff:
+        rows = tuple(_setting(one) for one in diff[:MAX_SETTINGS])
+        header = ("Setting that differs", "Baseline", "Candidate", "Kind", "Can move the score by itself")
+        blocks.append(Table(header, rows, "lllll"))
+        if len(diff) > MAX_SETTINGS:
+            blocks.append(para(f"{words.count(len(diff) - MAX_SETTINGS, 'more setting')} in {file}."))
+    return [*blocks, Para(separability(comparison))]
+
+
+def _setting(one: Setting) -> tuple[Line, ...]:
+    mark: Span = Badge("mechanical", "warning") if one.mechanical else words.NONE
+    return cells(
+        Code(hostile.line(one.key, 80)),
+        _value(one.baseline),
+        _value(one.candidate),
+        hostile.line(one.kind, 40),
+        mark,
+    )
+
+
+def _value(value: str | None) -> Span:
+    return Code(hostile.line(value, 120)) if value is not None else "not stated"
+
+
+def separability(comparison: Comparison) -> Line:
+    """Whether the change can be laid to one setting, and the run that would tell."""
+    known = [one for one in comparison.config_diff if one.known]
+    unknown = [one.key for one in comparison.config_diff if not one.known]
+    if not comparison.config_diff:
+        return (
+            "No setting that the files state differs between the runs. What no file states (a harness, an "
+            "image, a machine) may still differ.",
+        )
+    if comparison.separable is False:
+        keys = places.names([one.key for one in known] or unknown)
+        run = sentence(comparison.missing_run)
+        ask: Line = (" The run that would separate them: ", *run) if run else ()
+        return (
+            Strong("Not separable: "),
+            *keys,
+            " changed together, so these runs cannot say which of them moved the score.",
+            *ask,
+        )
+    said: Line = ("No setting that both runs state differs.",)
+    if known and comparison.separable:
+        # More repeats make a score surer, not higher, so they do not stand in the way.
+        lone = next((one for one in known if one.kind != "repeats"), known[0])
+        said = (
+            Strong("Separable: "),
+            Code(hostile.line(lone.key, 80)),
+            " is the only stated setting that changed and can move the score. What no file states may still "
+            "differ.",
+        )
+    elif known:
+        said = (f"{words.count(len(known), 'stated setting')} of the table differ between the runs.",)
+    if unknown:
+        said += (" Stated by one run only, so that nobody can tell: ", *places.names(unknown), ".")
+    return said

@@ -1,0 +1,277 @@
+"""Builders: comparisons made from counts by plain arithmetic, so that every term adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from typing import Any
+
+from msgspec.structs import replace
+
+from blade.model import (
+    Alignment,
+    Alone,
+    Checked,
+    Checkpoint,
+    Churn,
+    Comparison,
+    Derived,
+    Flip,
+    Gate,
+    Matrix,
+    Mover,
+    Placed,
+    Power,
+    Report,
+    Series,
+    Setting,
+    Shift,
+    SureFlips,
+    Term,
+    Tested,
+    Transition,
+    View,
+)
+
+from .conftest import make_report
+
+A = "1111 1110 1111 1010 1000 0000 1100 0000"
+B = "1111 1111 1000 1111 1111 1111 1100 0000"
+BUCKETS = ("always", "sometimes", "never")
+Word = Callable[[str], str]
+
+
+def rewards(signs: str, first: int = 0) -> dict[str, list[float | None]]:
+    """One task for each word, one repeat for each sign; a dot is missing."""
+    return {
+        str(at): [None if sign == "." else float(sign) for sign in word]
+        for at, word in enumerate(signs.split(), first)
+    }
+
+
+def bucket(values: list[float]) -> str:
+    return "always" if all(values) else "sometimes" if any(values) else "never"
+
+
+def compared(
+    before: dict[str, list[Any]],
+    after: dict[str, list[Any]],
+    names: tuple[str, str] = ("base", "cand"),
+    word: Word = lambda text: text,
+    verdicts: tuple[str, str] = ("improved", "inconclusive"),
+    **changes: Any,
+) -> Comparison:
+    """A comparison of two runs of 0s and 1s; `word` makes every foreign text."""
+    common = tuple(task for task in before if task in after)
+    added, removed = tuple(t for t in after if t not in before), tuple(t for t in before if t not in after)
+    mean = {
+        run: {t: sum(v) / len(v) for t, v in tasks.items()} for run, tasks in (("a", before), ("b", after))
+    }
+    d = {task: mean["b"][task] - mean["a"][task] for task in common}
+    score_a, score_b = (sum(mean[run].values()) / len(mean[run]) for run in "ab")
+    n, delta, on_common = len(common), score_b - score_a, sum(d.values()) / len(common)
+    half = 2 * sqrt(sum((x - on_common) ** 2 for x in d.values()) / max(1, n - 1) / n)
+    between = (on_common - half, on_common + half)
+    bridge = _bridge(delta, on_common, half, n, len(added) + len(removed), word)
+    told = Comparison(
+        baseline=names[0], candidate=names[1], score_name="pass_at_1", score_baseline=score_a, score_candidate=score_b,
+        delta=delta, delta_common=on_common, common_baseline=sum(mean["a"][t] for t in common) / n,
+        common_candidate=sum(mean["b"][t] for t in common) / n,
+        alignment=Alignment(word("task key, and the contents agree"), tuple(map(word, common)), tuple(map(word, added)),
+                            tuple(map(word, removed))),
+        verdict=verdicts[0], verdict_new_tasks=verdicts[1], margin=0.03,
+        power=Power(half / 2, 1.4 * half, 0.7 * half, 0.2388, 0.14, 0.12, 0.01, abs(on_common), 16, 140),
+        tests=_tests(on_common, half, word),
+        bridge=bridge, bridge_note=word("This is accounting, not causation."),
+        views=(View(word("slices: domain"), _slices(delta, half, n, word), word("Terms of other fields do not add up.")),),
+        movers=_movers(bridge, delta, between, word),
+        flips=_flips(before, after, d, word), churn=_churn(d), sure=SureFlips(1, 0, 0.2, 0.1),
+        transitions=_transitions(before, after, common),
+        shifts=_shifts(n, word), derived=_derived(n, word), config_diff=_settings(word),
+        separable=False, missing_run=word("the candidate's model with max_output_tokens = 4096"),
+        notes=(word("the change is below 3 points"),),
+    )  # fmt: skip
+    return replace(told, **changes)
+
+
+def _tests(change: float, half: float, word: Word) -> tuple[Tested, ...]:
+    wide, narrow = (change - half, change + half), (change - half / 2, change + half / 2)
+    inner = (change - 0.84 * half, change + 0.84 * half)
+    equivalence = word("equivalence within 3 points (two one-sided t)")
+    return (
+        Tested("these tasks", word("exact stratified permutation"), 0.0366, change, *narrow, *narrow),
+        Tested("these tasks", equivalence, 0.98, change, *narrow, *narrow),
+        Tested("new tasks", word("paired t"), 0.291, change, *wide, *inner),
+        Tested("new tasks", equivalence, 0.83, change, *inner, *inner),
+    )
+
+
+def _bridge(delta: float, common: float, half: float, n: int, others: int, word: Word) -> tuple[Term, ...]:
+    """Composition takes what the common tasks leave; four modes share the rest."""
+    parts = [("request timed out", "infrastructure", 0.4), ("wrong_arg_field", "model", 0.5), ("never_calls(get_order)", "model", 0.3),
+             ("no mode found", "model", -0.2)]  # fmt: skip
+    terms = (
+        [Term(word("added tasks"), delta - common, None, None, None, "composition", others)] if others else []
+    )
+    left = common
+    for at, (name, side, share) in enumerate(parts):
+        value = left if at == len(parts) - 1 else share * common
+        left -= value
+        terms.append(
+            Term(word(name), value, value - half / 3, value + half / 3, 0.004 * (at + 1), word(side), n - at)
+        )
+    return tuple(terms)
+
+
+def _slices(delta: float, half: float, n: int, word: Word) -> tuple[Term, ...]:
+    return (
+        Term(word("domain=air"), 0.75 * delta, 0.75 * delta - half, 0.75 * delta + half, 0.03, "slice", n - 2, 0.5 * delta, 0.2),
+        Term(word("domain=sea"), 0.25 * delta, None, None, None, "slice", 2, 0.5 * delta, None),
+    )  # fmt: skip
+
+
+def _movers(
+    bridge: tuple[Term, ...], delta: float, between: tuple[float, float], word: Word
+) -> tuple[Mover, ...]:
+    found = []
+    for term, mechanical in ((bridge[-3], False), (bridge[-4], True)):
+        said = word(f"`{term.term}` gave {100 * term.value:.1f} points: {term.n} tasks are concerned")
+        share = term.value / delta if abs(delta) > 1e-9 else None
+        found.append(
+            Mover("bridge", term.term, term.side, term.value, *between, 0.004, share, mechanical, said)
+        )
+    return tuple(found)
+
+
+def _flips(
+    before: dict[str, Any], after: dict[str, Any], d: dict[str, float], word: Word
+) -> tuple[Flip, ...]:
+    found = [
+        Flip(word(task), word(f"tau-{task}"), (sum(before[task]), len(before[task])), (sum(after[task]), len(after[task])),
+             change, 0.5 + change / 2.1, 0.2 + 0.7 * abs(change), (bucket(before[task]), bucket(after[task])))
+        for task, change in d.items() if change
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda one: -abs(one.change)))
+
+
+def _churn(d: dict[str, float]) -> Churn:
+    n = len(d)
+    gains, losses = sum(x for x in d.values() if x > 0) / n, sum(x for x in d.values() if x < 0) / n
+    up, down = sum(x > 0 for x in d.values()), sum(x < 0 for x in d.values())
+    return Churn(gains, losses, up, down, 0.15, 0.08, 0.24, 0.4 * n, 0.02)
+
+
+def _transitions(
+    before: dict[str, Any], after: dict[str, Any], common: tuple[str, ...]
+) -> tuple[Transition, ...]:
+    moves = [(bucket(before[task]), bucket(after[task])) for task in common]
+    return tuple(
+        Transition(a, b, moves.count((a, b)), moves.count((a, b)) // 2) for a in BUCKETS for b in BUCKETS
+    )
+
+
+def _shifts(n: int, word: Word) -> tuple[Shift, ...]:
+    return (
+        Shift("outcome", word("timed out"), 0.12, 0.02, -0.10, -0.16, -0.04, 0.001, 0.004, n, "less"),
+        Shift("effort", "output_tokens", 1310.25, 902.5, -407.75, -600.0, -215.5, 0.0004, 0.001, n, "less"),
+        Shift("behaviour", word("asks_user"), 0.0, 0.21, 0.21, 0.1, 0.32, 0.002, 0.01, n, "appeared"),
+        Shift("behaviour", word("reread"), 0.30, 0.28, -0.02, -0.1, 0.06, 0.6, 0.8, n, "unclear"),
+        Shift("signature", word("KeyError: <*>"), 0.08, 0.0, -0.08, None, None, None, None, n, "disappeared"),
+    )
+
+
+def _derived(n: int, word: Word) -> tuple[Derived, ...]:
+    return (
+        Derived("pass_at_k", 4, 0.75, 0.875, 0.125, -0.1, 0.35, n, word("task bootstrap")),
+        Derived("pass_hat_k", 4, 0.25, 0.625, 0.375, 0.05, 0.7, n, "task bootstrap"),
+        Derived(
+            "output_tokens", None, 1310.25, 902.5, -407.75, -600.0, -215.5, n, "task bootstrap", "tokens"
+        ),
+    )
+
+
+def _settings(word: Word) -> tuple[Setting, ...]:
+    return (
+        Setting("model", word("gpt-4o"), word("gpt-4.1"), "model", False),
+        Setting(word("max_output_tokens"), "2048", "4096", "limit", True),
+        Setting("temperature", None, word("0.7"), "sampling", False, known=False),
+    )
+
+
+def pair_report(before: str = A, after: str = B, word: Word = lambda text: text, **changes: Any) -> Report:
+    """A report of two runs with their comparison."""
+    runs = {"base": rewards(before), "cand": rewards(after)}
+    report = make_report(runs, word=word)
+    comparison = compared(runs["base"], runs["cand"], word=word, **changes)
+    return replace(
+        report, comparisons=(comparison,), made_by={"blade": "0.1.0", "command": word("blade compare a b")}
+    )
+
+
+def large(n: int = 120) -> tuple[str, str]:
+    """Many tasks of eight repeats, some of which truly change."""
+    before, after = [], []
+    for at in range(n):
+        c = (at * 7) % 9
+        up = min(8, c + (5 if at % 6 == 0 else at % 3 - 1)) if at % 11 else max(0, c - 5)
+        before.append("1" * c + "0" * (8 - c))
+        after.append("1" * max(0, up) + "0" * (8 - max(0, up)))
+    return " ".join(before), " ".join(after)
+
+
+def many_report(word: Word = lambda text: text, n: int = 3) -> Report:
+    """A baseline and `n` candidates, with matrix, series and gate; one candidate is refused."""
+    names = ["base", *(word(f"step-{at}") for at in range(1, n + 1))]
+    runs = {name: rewards(A if at % 2 == 0 else B) for at, name in enumerate(names)}
+    report = make_report(runs, word=word)
+    found = [
+        compared(runs["base"], runs[name], ("base", name), word, p_adjusted=0.1, p_adjusted_new=0.4)
+        for name in names[1:]
+    ]
+    found[-1] = replace(
+        found[-1], refused=word("the runs have no task in common"), delta=None, verdict=None, verdict_new_tasks=None, power=None,
+        tests=(), bridge=(), views=(), movers=(), flips=(), churn=None, sure=None, transitions=(), shifts=(), derived=(),
+        alignment=Alignment("", (), (word("90"),), (word("1"), word("2"))),
+    )  # fmt: skip
+    return replace(
+        report, comparisons=tuple(found), matrix=make_matrix(names, word), series=make_series(names, word), gate=make_gate(word)
+    )  # fmt: skip
+
+
+def make_matrix(names: list[str], word: Word) -> Matrix:
+    size = len(names)
+    verdicts = tuple(
+        tuple("" if a == b else "improved" if a > b else "regressed" for b in range(size))
+        for a in range(size)
+    )
+    deltas = tuple(tuple(None if a == b else 0.1 * (a - b) for b in range(size)) for a in range(size))
+    ps = tuple(tuple(None if a == b else 0.01 * (a + b) for b in range(size)) for a in range(size))
+    placed = tuple(
+        Placed(name, 0.5 + 0.05 * at, None if at == 1 else 0.01 * (size - at), 900.0 + 100 * (at % 2), None if at == 1 else at == size - 1,
+               at % 2 == 0)
+        for at, name in enumerate(names)
+    )  # fmt: skip
+    only = {name: tuple(word(str(at)) for at in range(place)) for place, name in enumerate(names)}
+    alone = (Alone(names[1], word("0"), word("tau-0"), 4, 4, 12, 0.001),)
+    return Matrix(tuple(names), 8, verdicts, deltas, ps, placed, only, (word("7"),), (word("0"), word("6")),
+                  ((word("temperature"), word("its effect cannot be told from that of the model")),), alone, {names[1]: 0.7},
+                  (word("A front goes by the values as measured."),))  # fmt: skip
+
+
+def make_series(names: list[str], word: Word) -> Series:
+    points = tuple(
+        Checkpoint(name, 0.5 + 0.05 * at, 0.05 * at if at else None, 0.05 * at - 0.04 if at else None,
+                   0.05 * at + 0.04 if at else None, 0.2 / at if at else None)
+        for at, name in enumerate(names)
+    )  # fmt: skip
+    return Series(tuple(names), 8, 0.05, 0.01, 0.09, 0.02, points, names[-1], ((word("5"), 0.98), (word("4"), 0.96)), (),
+                  2, 0, (word("Of 2 tasks about 0.1 may be neither."),))  # fmt: skip
+
+
+def make_gate(word: Word) -> Gate:
+    checks = (
+        Checked("step-1", "score", "critical", "PASS", word("+21.9 points; 2.0 may be lost"), n=8),
+        Checked("step-1", word("pass^4"), "supporting", "WARN", word("the drop may be larger than allowed"), word("until 2031-01-01: known flake"), n=8),
+        Checked("step-2", "output_tokens", "advisory", "FAIL", word("+12% where +5% is allowed"), n=8),
+    )  # fmt: skip
+    return Gate(word("policy.toml"), "FAIL", checks, (word("one waiver has expired"),))
