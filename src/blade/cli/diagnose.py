@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", metavar="DIR", help="Write report.md, report.html, report.json, metrics.json, figures/."
 )
+@click.option("--baseline", metavar="NAME", help="The run to compare the others with (default: first).")
 @click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
 @click.option("--notes", metavar="FILE", help="Notes for the inventory (default: notes.md beside the run).")
 @click.option("--json", "as_json", is_flag=True, help="Print report.json instead of the summary.")
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 def diagnose(
     runs: tuple[str, ...],
     output: str | None,
+    baseline: str | None,
     pass_threshold: float | None,
     notes: str | None,
     as_json: bool,
@@ -46,8 +48,8 @@ def diagnose(
     refuse_threshold(pass_threshold)
     if quick and (output or as_json):
         raise UsageError("--quick only prints the counts", "leave out -o and --json, or --quick", "usage")
-    command = shlex.join(["blade", "diagnose", *runs, *_options(pass_threshold)])
-    print_report(runs, command, output, pass_threshold, notes, as_json, force, quick, timings)
+    command = shlex.join(["blade", "diagnose", *runs, *_options(pass_threshold, baseline)])
+    print_report(runs, command, output, pass_threshold, notes, as_json, force, quick, timings, baseline)
 
 
 def print_report(
@@ -60,6 +62,7 @@ def print_report(
     force: bool,
     quick: bool = False,
     timings: bool = False,
+    baseline: str | None = None,
 ) -> None:
     """The whole job: load, diagnose, print, write."""
     from blade import pipeline
@@ -84,7 +87,7 @@ def print_report(
             click.echo(told, nl=False)
             return
         clock = Clock()
-        report = pipeline.diagnose(loaded, command, threshold, progress, clock)
+        report = pipeline.diagnose(loaded, command, threshold, progress, clock, baseline)
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
     if as_json:
@@ -97,7 +100,7 @@ def print_report(
         if key:
             memo.keep(Path(loaded[0].sources[0].path), key, said)
     if timings:
-        _tell_times(clock)
+        tell_times(clock)
     if folder is not None:
         from blade.report import write
 
@@ -119,7 +122,8 @@ def _key(loaded: Sequence[Loaded], command: str) -> str | None:
     return memo.key(sorted(map(Path, files)), command, notes)
 
 
-def _tell_times(clock: Clock) -> None:
+def tell_times(clock: Clock) -> None:
+    """How long each stage took, the longest first."""
     for stage, seconds in sorted(clock.seconds.items(), key=lambda told: -told[1]):
         click.echo(f"{seconds:9.2f} s  {stage}", err=True)
 
@@ -136,5 +140,6 @@ def refuse_threshold(threshold: float | None) -> None:
         )
 
 
-def _options(threshold: float | None) -> list[str]:
-    return ["--pass-threshold", repr(threshold)] if threshold is not None else []
+def _options(threshold: float | None, baseline: str | None) -> list[str]:
+    told = ["--pass-threshold", repr(threshold)] if threshold is not None else []
+    return [*told, *(["--baseline", baseline] if baseline else [])]

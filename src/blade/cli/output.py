@@ -8,7 +8,10 @@ from pathlib import Path
 
 from blade.errors import Unreadable, UsageError
 
-OURS = frozenset(("report.md", "report.html", "report.json", "metrics.json", "figures"))
+OURS = frozenset(
+    "report.md report.html report.json metrics.json compare.md compare.html compare.json gate.md "
+    "figures".split()
+)
 
 
 def refuse_foreign(folder: Path, force: bool) -> None:

@@ -91,6 +91,7 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
         divergences=tuple(seen.divergences(attributed.attributions)),
         health=tuple(flags),
         artifacts=tuple(artifacts),
+        known=known,
         attributed=attributed,
         recommended=recommended,
         gaps=(*seen.gaps(read.loaded.name), *read.gaps, *tried.gaps),

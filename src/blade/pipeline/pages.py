@@ -11,7 +11,7 @@ from msgspec.structs import replace
 import blade
 from blade import measure
 from blade.ingest import opened
-from blade.model import Benchmark, Cause, Finding, Found, Gap, Loss, Report, Run, Skipped, Source
+from blade.model import Benchmark, Cause, Finding, Found, Gap, Loss, Report, Run, Side, Skipped, Source
 from blade.pipeline.load import MAX_SKIPPED, Loaded
 from blade.store import index as store
 
@@ -28,7 +28,6 @@ UNSUPPORTED = {
     "aggregate_metrics": "there is no number of the evaluation itself to hold ours against",
     "config": "settings that no row states are unknown, not default",
 }
-LATER = (("paired comparison of runs", "this version measures each run by itself"),)
 
 
 def with_digests(report: Report) -> Report:
@@ -43,10 +42,24 @@ def _digested(source: Source) -> Source:
 
 def summarise(loaded: Sequence[Loaded], command: str, threshold: float | None = None) -> Report:
     """Scores, buckets and health from the columns alone: no trace is opened."""
-    pages = [_page(one, _scoring(one, threshold), in_full=False) for one in loaded]
     unread = Gap("causes, mechanisms and recommendations", "the trajectories were not read, as asked")
-    told = _joined(loaded, pages, command)
+    told = counted(loaded, [scoring_of(one, threshold) for one in loaded], command)
     return replace(told, gaps=(unread, *told.gaps))
+
+
+def listed(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], command: str) -> Report:
+    """The runs by name and score, and nothing that takes longer."""
+    pages = [
+        Report(made_by={}, runs=(_run(one, scoring),), gaps=_gaps(one, scoring))
+        for one, scoring in zip(loaded, scored, strict=True)
+    ]
+    return _joined(loaded, pages, command)
+
+
+def counted(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], command: str) -> Report:
+    """What the columns of the runs say."""
+    pages = [_page(one, scoring, in_full=False) for one, scoring in zip(loaded, scored, strict=True)]
+    return _joined(loaded, pages, command)
 
 
 def diagnose(
@@ -55,19 +68,38 @@ def diagnose(
     threshold: float | None = None,
     watcher: Watcher | None = None,
     clock: Clock | None = None,
+    baseline: str | None = None,
 ) -> Report:
-    """Everything that is known of the runs: what is counted, and what the traces say."""
-    from blade.pipeline import reading
+    """Everything that is known of the runs: what is counted, what the traces say, and why scores differ."""
+    from blade.pipeline import comparing
+
+    loaded = comparing.baseline_first(loaded, baseline)
+    scored = [scoring_of(one, threshold) for one in loaded]
+    report, sides = diagnosed(loaded, scored, command, watcher, clock)
+    return comparing.told(report, sides)
+
+
+def diagnosed(
+    loaded: Sequence[Loaded],
+    scored: Sequence[measure.Scoring],
+    command: str,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+) -> tuple[Report, list[Side]]:
+    """Each run by itself, and as a side of comparisons where there are several."""
+    from blade.pipeline import reading, sides
     from blade.pipeline.card import card
 
     clock = clock or reading.Clock()
-    scored = [_scoring(one, threshold) for one in loaded]
     pages = clock.timed(
         "measure", lambda: [_page(one, s, in_full=True) for one, s in zip(loaded, scored, strict=True)]
     )
-    read = reading.read_all(loaded, scored, watcher or store.Silent(), clock)
-    told = [_with_reading(page, one) for page, one in zip(pages, read, strict=True)]
-    return replace(_joined(loaded, told, command), accuracy=card())
+    read, said = reading.read_runs(loaded, scored, watcher or store.Silent(), clock)
+    told = [_with_reading(page, one) for page, one in zip(pages, said, strict=True)]
+    report = replace(_joined(loaded, told, command), accuracy=card())
+    if len(loaded) < 2:
+        return report, []
+    return report, clock.timed("compare", lambda: sides.read_sides(read, said, scored))
 
 
 def drafts(loaded: Sequence[Loaded]) -> list[measure.draft.Draft]:
@@ -80,7 +112,8 @@ def drafts(loaded: Sequence[Loaded]) -> list[measure.draft.Draft]:
     ]
 
 
-def _scoring(one: Loaded, threshold: float | None) -> measure.Scoring:
+def scoring_of(one: Loaded, threshold: float | None) -> measure.Scoring:
+    """How the rows of a run count; what the user asked for goes before `blade.toml`."""
     given = threshold if threshold is not None else one.benchmark.pass_threshold
     return measure.scoring.scoring(one.run.rollouts, given)
 
@@ -232,7 +265,7 @@ def _losses(name: str, scoring: measure.Scoring) -> tuple[Loss, ...]:
 
 def _gaps(one: Loaded, scoring: measure.Scoring) -> tuple[Gap, ...]:
     missing = [artifact.kind for artifact in one.artifacts if not artifact.present]
-    gaps = [*(Gap(what, why) for what, why in LATER), *one.gaps]
+    gaps = [*one.gaps]
     absent = [(kind, why) for kind, why in UNSUPPORTED.items() if kind in missing]
     gaps += [Gap(f"no {kind} file of {one.name}", why) for kind, why in absent]
     if not scoring.is_bounded:

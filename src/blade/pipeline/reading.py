@@ -73,6 +73,7 @@ class Reading(msgspec.Struct, frozen=True):
     divergences: tuple[Divergence, ...]
     health: tuple[Health, ...]  # of the columns and of the traces
     artifacts: tuple[Finding, ...]  # of the data: rows that disagree on what their task is
+    known: attribute.Known  # the grounds of every row, for those who book its loss anew
     attributed: attribute.Attributed
     recommended: recommend.Recommended
     gaps: tuple[Gap, ...]
@@ -82,13 +83,20 @@ def read_all(
     loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], watcher: Watcher, clock: Clock
 ) -> list[Reading]:
     """Everything the traces of some runs say, each by itself and of one another."""
+    return read_runs(loaded, scored, watcher, clock)[1]
+
+
+def read_runs(
+    loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], watcher: Watcher, clock: Clock
+) -> tuple[list[Read], list[Reading]]:
+    """The same, with what was seen on the way: a comparison books losses anew from it."""
     from blade.pipeline.conclude import concluded
 
     read = [traces(one, scoring, watcher, clock) for one, scoring in zip(loaded, scored, strict=True)]
     shared = clock.timed("runs together", lambda: _shared_doubts(read))
     watcher.start("drawing conclusions", 0)
     told = [concluded(one, shared.suspects, clock) for one in read]
-    return clock.timed("runs together", lambda: _together(read, told, shared.health))
+    return read, clock.timed("runs together", lambda: _together(read, told, shared.health))
 
 
 def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock) -> Read:
@@ -224,4 +232,4 @@ def _passers(judged: Judged, task: str) -> list[int]:
     return [int(position) for position in rows[:MAX_PASSERS]]
 
 
-__all__ = ["RULES", "Clock", "Read", "Reading", "judged_of", "read_all", "traces"]
+__all__ = ["RULES", "Clock", "Read", "Reading", "judged_of", "read_all", "read_runs", "traces"]

@@ -1,0 +1,135 @@
+"""`blade compare`: why the score changed between runs, and whether it did."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from blade.cli.diagnose import refuse_nothing, refuse_threshold, tell_times
+from blade.errors import EXIT_FAILED_GATE, UsageError
+
+if TYPE_CHECKING:
+    from blade.model import Report
+    from blade.pipeline import Loaded
+
+
+@click.command(short_help="Why did the score change, and is the change real.")
+@click.argument("runs", nargs=-1, metavar="BASELINE CANDIDATE...")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    help="Write compare.md, compare.html, compare.json, figures/ (and gate.md).",
+)
+@click.option("--by", metavar="FIELD", help="Split one run by a field of its rows and compare the parts.")
+@click.option(
+    "--baseline", metavar="NAME", help="The run, or the value of --by, to compare with (default: first)."
+)
+@click.option(
+    "--margin", metavar="X", type=float, default=0.03, show_default=True,
+    help="Points of score, as a fraction, within which two runs are equivalent.",
+)  # fmt: skip
+@click.option("--series", "ordered", is_flag=True, help="The runs are checkpoints in order: tell the trend.")
+@click.option("--gate", metavar="POLICY.toml", help="Judge the change by a policy; exit 1 if it fails.")
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--json", "as_json", is_flag=True, help="Print compare.json instead of the summary.")
+@click.option("--quick", is_flag=True, help="From the columns alone: no trace is read, so no behaviours.")
+@click.option("--timings", is_flag=True, help="Tell on stderr how long each stage took.")
+@click.option("--force", is_flag=True, help="Write into a folder that holds other files.")
+def compare(
+    runs: tuple[str, ...],
+    output: str | None,
+    by: str | None,
+    baseline: str | None,
+    margin: float,
+    ordered: bool,
+    gate: str | None,
+    pass_threshold: float | None,
+    as_json: bool,
+    quick: bool,
+    timings: bool,
+    force: bool,
+) -> None:
+    """Compare runs of the same tasks: is the change real, and what moved it, in terms that add up.
+
+    The first RUN is the baseline. RUN is a rollouts file (.jsonl, .jsonl.gz, .jsonl.zst), a folder,
+    a quoted glob of shards, or NAME=PATH; a file with several agents holds one run for each.
+    """
+    refuse_nothing(runs)
+    refuse_threshold(pass_threshold)
+    if not 0 < margin < 1:
+        raise UsageError(f"--margin {margin:g} is no margin", "give a fraction such as 0.03", "bad-margin")
+    from blade import pipeline
+    from blade.cli.output import refuse_foreign
+    from blade.cli.watch import Progress
+    from blade.pipeline import comparing
+    from blade.pipeline.gather import Clock
+
+    folder = Path(output) if output else None
+    if folder is not None:
+        refuse_foreign(folder, force)
+    policy = comparing.policy(Path(gate)) if gate else None
+    told = _options(by, baseline, margin, ordered, gate, pass_threshold, quick)
+    command, clock = shlex.join(["blade", "compare", *runs, *told]), Clock()
+    with Progress() as progress:
+        loaded = pipeline.load(runs, progress)
+        parts = comparing.split_runs(loaded, by) if by else loaded
+        _refuse_one(parts)
+        report = comparing.compare(
+            parts, command, threshold=pass_threshold, margin=margin, baseline=baseline, ordered=ordered,
+            quick=quick, policy=policy, watcher=progress, clock=clock,
+        )  # fmt: skip
+        if folder is not None or as_json:
+            report = pipeline.with_digests(report)
+    _print(report, as_json, folder)
+    if timings:
+        tell_times(clock)
+    if report.gate is not None and report.gate.verdict == "FAIL":
+        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+def _print(report: Report, as_json: bool, folder: Path | None) -> None:
+    from blade.cli.output import cannot_write, wrote
+    from blade.pipeline import comparing
+    from blade.report import json_v1, write_comparison
+    from blade.report.change.text import compare_text
+
+    click.echo(json_v1.render(report) if as_json else compare_text(report), nl=False)
+    if folder is None:
+        return
+    further = {"gate.md": comparing.gate_markdown(report)} if report.gate is not None else {}
+    try:
+        wrote(write_comparison(report, folder, further), quiet=as_json)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+def _refuse_one(loaded: list[Loaded]) -> None:
+    if len(loaded) < 2:
+        raise UsageError(
+            "one run was given, and a comparison takes two",
+            "name a second RUN, or split this one by a field of its rows: --by skills_ref.hash",
+            "one-run",
+        )
+
+
+def _options(
+    by: str | None,
+    baseline: str | None,
+    margin: float,
+    ordered: bool,
+    gate: str | None,
+    threshold: float | None,
+    quick: bool,
+) -> list[str]:
+    """What was asked for, to write it down in the report."""
+    from blade.pipeline.comparing import MARGIN
+
+    told = [*(["--by", by] if by else []), *(["--baseline", baseline] if baseline else [])]
+    told += ["--margin", repr(margin)] if margin != MARGIN else []
+    told += [*(["--series"] if ordered else []), *(["--gate", gate] if gate else [])]
+    told += ["--pass-threshold", repr(threshold)] if threshold is not None else []
+    return [*told, *(["--quick"] if quick else [])]

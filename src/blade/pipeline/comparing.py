@@ -1,0 +1,156 @@
+"""Turn loaded runs into a report of why their scores differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from blade import compare as stage
+from blade.compare.gate.judge import judge, markdown
+from blade.compare.gate.policy import Policy, read_policy
+from blade.errors import UsageError
+from blade.ingest import split
+from blade.model import Comparison, Gap, Report, Side
+from blade.pipeline import pages
+from blade.pipeline.load import Loaded
+from blade.pipeline.sides import column_sides
+
+if TYPE_CHECKING:
+    from blade.pipeline.reading import Clock
+    from blade.store.index import Watcher
+
+MARGIN = stage.MARGIN
+MAX_PAIRWISE = 12  # runs up to which every pair is compared
+
+
+def compare(
+    loaded: Sequence[Loaded],
+    command: str,
+    *,
+    threshold: float | None = None,
+    margin: float = MARGIN,
+    baseline: str | None = None,
+    ordered: bool = False,
+    quick: bool = False,
+    policy: Policy | None = None,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+) -> Report:
+    """Every run against the baseline, all against one another, and in order where they are checkpoints."""
+    loaded = baseline_first(loaded, baseline)
+    scored = [pages.scoring_of(one, threshold) for one in loaded]
+    if quick:
+        report = pages.listed(loaded, scored, command)
+        sides = column_sides(loaded, scored)
+        unread = Gap(
+            "health of each run, behaviours and most failure modes", "no trajectory was read, as asked"
+        )
+        report = replace(report, gaps=(unread, *report.gaps))
+    else:
+        report, sides = pages.diagnosed(loaded, scored, command, watcher, clock)
+    report = told(report, sides, margin, ordered)
+    return report if policy is None else _gated(report, policy, sides)
+
+
+def told(report: Report, sides: Sequence[Side], margin: float = MARGIN, ordered: bool = False) -> Report:
+    """The report with the comparisons of its runs, the first being the baseline."""
+    if len(sides) < 2:
+        return report
+    first, *others = sides
+    comparisons = stage.adjusted([stage.compare(first, other, margin) for other in others])
+    matrix = None
+    pairs = {(one.baseline, one.candidate): one for one in comparisons}
+    if 2 < len(sides) <= MAX_PAIRWISE:
+        for a, b in combinations(others, 2):
+            pairs[a.run, b.run] = stage.brief(a, b, margin)
+        matrix = stage.matrix(sides, pairs)
+        matrix = replace(matrix, settings=stage.effects(sides, _deltas(pairs.values())))
+    return replace(
+        report,
+        comparisons=tuple(comparisons),
+        matrix=matrix,
+        series=stage.series(sides, pairs) if ordered else None,
+    )
+
+
+def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
+    """One run as several, by the value of a field of its rows."""
+    if len(loaded) != 1:
+        names = ", ".join(one.name for one in loaded[:4])
+        raise UsageError(
+            f"--by splits one run, and {len(loaded)} were given: {names}",
+            "give a single rollouts file, or compare the runs without --by",
+            "compare-by",
+        )
+    one = loaded[0]
+    shared = {key: value for key, value in one.settings.items() if key not in one.run.settings}
+    unplaced = one.run.coverage.failed + one.run.coverage.lost
+    gaps = one.gaps
+    if unplaced:
+        why = f"{unplaced:,} expected rollouts left no row, so nothing says which part they belong to"
+        gaps = (*gaps, Gap(f"coverage of the parts of {one.name}", why))
+    return [
+        replace(
+            one,
+            name=part.rollouts.run,
+            run=part,
+            settings={**shared, **part.settings},
+            gaps=gaps,
+            reported=(),
+        )
+        for part in split.split(one.run, field)
+    ]
+
+
+def baseline_first(loaded: Sequence[Loaded], baseline: str | None) -> list[Loaded]:
+    """The runs with the one that the others are held against in front."""
+    names = [one.name for one in loaded]
+    if baseline is None:
+        return list(loaded)
+    found = [one for one in loaded if baseline in (one.name, _value(one.name))]
+    if not found:
+        raise UsageError(
+            f"there is no run {baseline}", f"the runs are: {', '.join(names[:8])}", "no-such-run"
+        )
+    return [found[0], *(one for one in loaded if one is not found[0])]
+
+
+def _value(name: str) -> str:
+    """What a run that was split off is told by: `NAME[field=value]`."""
+    return name.rpartition("=")[2].removesuffix("]") if name.endswith("]") else name
+
+
+def _deltas(
+    comparisons: Iterable[Comparison],
+) -> dict[tuple[str, str], tuple[float | None, float | None, float | None]]:
+    found = {}
+    for one in comparisons:
+        new = next((test for test in one.tests if test.question == "new tasks"), None)
+        low, high = (new.low, new.high) if new is not None else (None, None)
+        found[one.baseline, one.candidate] = one.delta_common, low, high
+    return found
+
+
+# ---- The gate ------------------------------------------------------------------------------------
+
+
+def policy(path: Path) -> Policy:
+    """A policy file, read and checked before anything else is done."""
+    return read_policy(path)
+
+
+def _gated(report: Report, policy: Policy, sides: Sequence[Side]) -> Report:
+    """The report with every comparison judged by a policy, as of today: waivers expire."""
+    coverages = {run.name: (run.coverage.scored, run.coverage.expected) for run in report.runs}
+    by_name = {side.run: side for side in sides}
+    return replace(report, gate=judge(policy, report.comparisons, coverages, date.today(), by_name))
+
+
+def gate_markdown(report: Report) -> str:
+    """The gate as a summary for a pull request."""
+    return markdown(report.gate, report.made_by["command"]) if report.gate is not None else ""

@@ -1,0 +1,269 @@
+"""Turn loaded runs into sides of a comparison: columns, settings, and a mode for every lost point."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from blade import measure
+from blade.ingest import opened, split
+from blade.measure import slices
+from blade.model import OTHER, Judged, Side
+from blade.pipeline import vocabulary
+from blade.pipeline.load import Loaded
+from blade.pipeline.reading import judged_of
+
+if TYPE_CHECKING:
+    from blade.model import Bools, Floats, Hashes, Ints
+    from blade.pipeline.reading import Read, Reading
+
+SAMPLED = 12  # rows opened to see the tools and the instructions of a run
+_ANSWERS = ("extracted_answer", "predicted_answer", "parsed_option", "predicted_value", "model_patch_sha256")
+_LOST = 1e-9  # a row that scores less than 1 by more than this loses points
+
+# What the columns of a row say of its end, the first that applies: no trace is needed for it.
+COLUMN_MODES = (
+    ("no usable reward", ("data", "no usable reward")),
+    ("errored", ("infrastructure", "the row carries an error")),
+    ("timed out", ("infrastructure", "timed out")),
+    ("truncated", ("model", "truncated")),
+    ("no output", ("model", "empty_output")),
+)
+
+
+def read_sides(
+    read: Sequence[Read], told: Sequence[Reading], scored: Sequence[measure.Scoring]
+) -> list[Side]:
+    """Runs whose traces were read."""
+    booked = vocabulary.modes(read, told)
+    table = _table(mode for one in booked for mode in one.values())
+    found = []
+    for one, reading, scoring, modes in zip(read, told, scored, booked, strict=True):
+        side = _side(one.loaded, scoring, one.judged, table, _coded(one.judged, modes, table))
+        contents = _contents(one.judged, one.gathered.contents)
+        found.append(_with_reading(side, one.judged, reading, contents))
+    return found
+
+
+def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) -> list[Side]:
+    """Runs as their columns tell them: no trace is opened but a few for the settings."""
+    import numpy as np
+
+    table = _table(mode for _, mode in COLUMN_MODES)
+    found = []
+    for one, scoring in zip(loaded, scored, strict=True):
+        judged = judged_of(one, scoring)
+        flags = _flags(one, scoring)
+        mode = np.where(judged.score < 1 - _LOST, table.index(("model", OTHER)), -1)
+        for name, told in reversed(COLUMN_MODES):
+            mode[flags[name] & (mode >= 0)] = table.index(told)
+        side = _side(one, scoring, judged, table, mode)
+        found.append(_replaced(side, content=_answers(one, scoring)))
+    return found
+
+
+def _table(modes: Any) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted({*modes, ("model", OTHER)}))
+
+
+def _coded(judged: Judged, modes: Mapping[int, tuple[str, str]], table: Sequence[tuple[str, str]]) -> Ints:
+    import numpy as np
+
+    place = {mode: code for code, mode in enumerate(table)}
+    loses = judged.score < 1 - _LOST
+    told = (
+        place[modes.get(position, ("model", OTHER))] if lost else -1
+        for position, lost in zip(judged.rows.tolist(), loses.tolist(), strict=True)
+    )
+    return np.fromiter(told, np.int64, judged.rows.size)
+
+
+def _side(
+    one: Loaded,
+    scoring: measure.Scoring,
+    judged: Judged,
+    table: tuple[tuple[str, str], ...],
+    mode: Ints,
+) -> Side:
+    import numpy as np
+
+    rollouts, coverage = one.run.rollouts, one.run.coverage
+    score = judged.score
+    return Side(
+        run=one.name,
+        judged=judged,
+        task_names=rollouts.task_names,
+        score_name=scoring.score_name,
+        threshold=scoring.threshold if scoring.has_pass_rate else None,
+        is_bounded=scoring.is_bounded,
+        is_binary=bool(((score == 0) | (score == 1)).all()),
+        model=one.run.model,
+        agent=one.run.agent,
+        expected=coverage.expected_per_task,
+        settings=_settings(one),
+        row_hash=_row_hashes(one, scoring),
+        fingerprints=split.fingerprints(rollouts),
+        slices=_slices(one, scoring),
+        mode=mode if scoring.is_bounded else np.full(score.size, -1, np.int64),
+        modes=table,
+        flags={name: held for name, held in _flags(one, scoring).items() if name != "no output"},
+        effort=_effort(one, scoring),
+        behaviours={},
+        signatures={},
+        coverage=(coverage.scored, coverage.expected),
+    )
+
+
+def _replaced(side: Side, **changes: Any) -> Side:
+    from msgspec.structs import replace
+
+    return replace(side, **changes)
+
+
+def _with_reading(side: Side, judged: Judged, reading: Reading, contents: Hashes) -> Side:
+    import numpy as np
+
+    fired: dict[str, list[int]] = {}
+    for one in reading.found:
+        fired.setdefault(one.finding.detector, []).append(one.position)
+    place = {
+        (judged.task_keys[task], repeat): at
+        for at, (task, repeat) in enumerate(zip(judged.task.tolist(), judged.repeat.tolist(), strict=True))
+    }
+    signed: dict[str, set[int]] = {}
+    for signature in reading.signatures:
+        rows = {place[key] for key in signature.rollouts if key in place}
+        signed.setdefault(f"{signature.kind}: {signature.template}", set()).update(rows)
+    return _replaced(
+        side,
+        behaviours={
+            name: np.flatnonzero(np.isin(judged.rows, sorted(set(positions))))
+            for name, positions in sorted(fired.items())
+        },
+        signatures={name: np.array(sorted(rows), np.int64) for name, rows in sorted(signed.items()) if rows},
+        content=contents,
+    )
+
+
+# ---- Columns -------------------------------------------------------------------------------------
+
+
+def _flags(one: Loaded, scoring: measure.Scoring) -> dict[str, Bools]:
+    rollouts, rows = one.run.rollouts, scoring.rows
+    return {
+        "errored": rollouts.errored[rows],
+        "timed out": rollouts.timed_out[rows],
+        "truncated": rollouts.truncated[rows],
+        "no usable reward": scoring.unscored,
+        "no output": rollouts.n_items[rows] == 0,
+    }
+
+
+def _effort(one: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
+    import numpy as np
+
+    rollouts, rows = one.run.rollouts, scoring.rows
+    columns = {
+        "output_tokens": rollouts.output_tokens,
+        "reasoning_tokens": rollouts.reasoning_tokens,
+        "total_tokens": rollouts.total_tokens,
+        "turns": rollouts.n_turns.astype(np.float64),
+        "tool_calls": rollouts.n_calls.astype(np.float64),
+        "seconds": rollouts.wall_s,
+        "cost_usd": rollouts.cost_usd,
+    }
+    return {name: column[rows] for name, column in columns.items() if not np.isnan(column[rows]).all()}
+
+
+def _row_hashes(one: Loaded, scoring: measure.Scoring) -> Hashes:
+    import numpy as np
+
+    found: Hashes = one.run.rows.numbers("row_hash")[one.run.rollouts.row_id[scoring.rows]].astype(np.uint64)
+    return found
+
+
+def _slices(one: Loaded, scoring: measure.Scoring) -> dict[str, tuple[Ints, tuple[str, ...]]]:
+    """The fields that describe tasks, by task."""
+    import numpy as np
+
+    found = {}
+    for name, (codes, labels) in slices.by_row(one.run.rollouts, scoring, one.benchmark).items():
+        by_task = np.full(len(one.run.rollouts.task_keys), -1, np.int64)
+        by_task[scoring.tasks] = codes[scoring.starts]
+        found[name] = by_task, labels
+    return found
+
+
+def _contents(judged: Judged, contents: Mapping[int, str]) -> Hashes:
+    import numpy as np
+
+    told = (_hash(contents.get(position, "")) for position in judged.rows.tolist())
+    return np.fromiter(told, np.uint64, judged.rows.size)
+
+
+def _answers(one: Loaded, scoring: measure.Scoring) -> Hashes | None:
+    """The answer of every row, where a verifier wrote it down."""
+    import numpy as np
+
+    fields = one.run.rollouts.fields
+    name = next((name for name in (one.benchmark.answer, *_ANSWERS) if name in fields), None)
+    if name is None:
+        return None
+    column = fields[name]
+    return np.where(column.kind[scoring.rows] > 1, column.hash[scoring.rows], np.uint64(0))
+
+
+def _hash(text: str) -> int:
+    if not text:
+        return 0
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") or 1
+
+
+# ---- Settings -------------------------------------------------------------------------------------
+
+
+def _settings(one: Loaded) -> dict[str, str]:
+    """Settings by key, whatever the name of the file they stand in, and what the requests show."""
+    found = {key.split(": ", 1)[-1]: value for key, value in one.settings.items()}
+    return {**found, **_requested(one)}
+
+
+def _requested(one: Loaded) -> dict[str, str]:
+    """The tools and the instructions that rollouts were given, as a few rows of the run show them."""
+    n = len(one.run.rollouts.task)
+    at = sorted({round(place * (n - 1) / (SAMPLED - 1)) for place in range(SAMPLED)}) if n else []
+    requests = [opened.row(one.run, position).get("responses_create_params") for position in at]
+    asked = [request for request in requests if isinstance(request, dict)]
+    tools = {_digest(request.get("tools")) for request in asked if request.get("tools")}
+    prompts = {_digest(text) for request in asked if (text := _instructions(request))}
+    told = {}
+    if len(tools) == 1:
+        names = [tool.get("name") for tool in _listed(asked[0].get("tools")) if isinstance(tool, dict)]
+        told["tools"] = f"{len(names)} tools, {tools.pop()}"
+    if len(prompts) == 1:
+        told["system prompt"] = prompts.pop()
+    return told
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _instructions(request: Mapping[str, Any]) -> str:
+    """The system prompt: `instructions`, or the first message of system or developer."""
+    told = request.get("instructions")
+    if isinstance(told, str) and told:
+        return told
+    for item in _listed(request.get("input"))[:3]:
+        if isinstance(item, dict) and item.get("role") in ("system", "developer"):
+            content = item.get("content")
+            return content if isinstance(content, str) else json.dumps(content, sort_keys=True)
+    return ""
+
+
+def _digest(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
