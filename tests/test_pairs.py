@@ -1,0 +1,554 @@
+"""Planted pairs of runs: they differ in the one thing that the truth names, and by as much as it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from dataclasses import replace
+from functools import cache
+from math import sqrt
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from blade import measure, pipeline
+from blade.model import Mover
+from blade.pipeline import reading
+from blade.planted.paired import CAUSES, Conditions, Design, Drawn, Plan, change, passing, play
+from blade.planted.paired.play import BROKEN, CUT, LOOSE, SOLVED
+from blade.planted.paired.worlds import WORLDS
+from blade.planted.pairs import PlantedPair, differing, planned, write_pair
+from blade.store.index import Silent
+from calibration import causes
+
+Row = dict[str, Any]
+Rows = dict[tuple[int, int], Row]
+SEEDS = (1, 2, 3)
+MOVING = [cause for cause in CAUSES if cause != "nothing"]
+every_pair = pytest.mark.parametrize(("cause", "seed"), [(cause, seed) for cause in CAUSES for seed in SEEDS])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A pair by cause and seed with its rows, written once for all tests that only read it."""
+
+    @cache
+    def write(cause: str, seed: int) -> tuple[PlantedPair, Rows, Rows]:
+        pair = write_pair(tmp_path_factory.mktemp("pair"), cause, seed=seed)
+        return pair, rows_of(pair.baseline), rows_of(pair.candidate)
+
+    return write
+
+
+def rows_of(path: Path) -> Rows:
+    found = [json.loads(line) for line in path.read_bytes().splitlines()]
+    held = {(row["_ng_task_index"], row["_ng_rollout_index"]): row for row in found}
+    assert len(held) == len(found)
+    return held
+
+
+def touched_first(pair: PlantedPair, a: Rows, b: Rows) -> tuple[Rows, Rows]:
+    """The run that the cause was done to, and the other."""
+    return (a, b) if pair.swapped else (b, a)
+
+
+def score(rows: Rows) -> float:
+    rewards: defaultdict[int, list[float]] = defaultdict(list)
+    for (task, _), row in rows.items():
+        rewards[task].append(row["reward"])
+    return fmean(fmean(held) for held in rewards.values())
+
+
+def plan_of(cause: str, seed: int) -> Plan:
+    return planned(cause, Random(f"{cause}/{seed}"), f"{cause}/{seed}", None, None, 2.0)[0]
+
+
+def twins(cause: str, seed: int) -> tuple[Plan, Rows, Rows, dict[Any, str], dict[Any, str]]:
+    """One and the same run without the cause and with it: every rollout is drawn from the same stream."""
+    plan = plan_of(cause, seed)
+    repeats = (plan.design.repeats[0],) * 2
+    design = replace(plan.design, repeats=repeats, rows=(plan.design.rows[0],) * 2)
+    played = [play(design, under, 0) for under in (plan.a, plan.b)]
+    held = [{(row["_ng_task_index"], row["_ng_rollout_index"]): row for row in one.rows} for one in played]
+    return plan, held[0], held[1], dict(played[0].how), dict(played[1].how)
+
+
+def undated(row: Row) -> Row:
+    """A row without when it was made."""
+    return {**row, "response": {**row["response"], "created_at": 0.0}}
+
+
+def output(row: Row) -> list[Row]:
+    return list(row["response"]["output"])
+
+
+# ---- Of every pair ---------------------------------------------------------------------------------
+
+
+@every_pair
+def test_the_files_hold_the_rows_and_the_score_that_the_truth_says(
+    written: Any, cause: str, seed: int
+) -> None:
+    pair, *both = written(cause, seed)
+    for rows, rates, how, n_tasks, repeats in zip(
+        both, pair.rates, pair.how, pair.n_tasks, pair.repeats, strict=True
+    ):
+        n = Counter(str(task) for task, _ in rows)
+        assert set(rows) == set(how)
+        assert set(n) == set(rates)
+        assert len(n) == n_tasks
+        assert max(n.values()) == repeats
+        spread = sqrt(sum(rate * (1 - rate) / n[task] for task, rate in rates.items())) / len(n)
+        assert abs(score(rows) - fmean(rates.values())) < 4 * spread
+        for key, row in rows.items():
+            assert how[key] in (SOLVED, LOOSE, CUT, BROKEN, *WORLDS[pair.world].ways)
+            assert row["reward"] in (0.0, 1.0)
+            assert how[key] in (SOLVED, LOOSE) or row["reward"] == 0.0
+            assert how[key] != SOLVED or row["reward"] == 1.0
+    assert fmean(pair.rates[1].values()) - fmean(pair.rates[0].values()) == pytest.approx(pair.delta)
+
+
+@every_pair
+def test_the_cause_is_as_large_as_was_asked_for(written: Any, cause: str, seed: int) -> None:
+    pair, *_ = written(cause, seed)
+    assert pair.mde == pytest.approx(2.8 * pair.se)
+    if cause == "nothing":
+        assert (pair.delta, pair.delta_common) == (0.0, 0.0)
+    else:
+        assert abs(pair.delta) >= 2 * pair.mde
+
+
+@every_pair
+def test_a_task_is_the_same_in_both_runs(written: Any, cause: str, seed: int) -> None:
+    _, a, b = written(cause, seed)
+
+    def asked(rows: Rows) -> dict[int, Any]:
+        fields = ("category", "difficulty", "task_id", "question_id", "expected_answer", "expected_actions")
+        return {
+            task: (row["responses_create_params"]["input"], *(row.get(name) for name in fields))
+            for (task, _), row in rows.items()
+        }
+
+    one, other = asked(a), asked(b)
+    assert [task for task in one.keys() & other.keys() if one[task] != other[task]] == []
+
+
+@every_pair
+def test_rollouts_of_the_two_runs_are_drawn_apart(written: Any, cause: str, seed: int) -> None:
+    _, a, b = written(cause, seed)
+    ids = [{item["id"] for row in rows.values() for item in output(row) if item["id"]} for rows in (a, b)]
+    assert not ids[0] & ids[1]
+
+
+@every_pair
+def test_runs_fail_in_several_ways_and_are_small(written: Any, cause: str, seed: int) -> None:
+    pair, a, b = written(cause, seed)
+    ways = {way for how in pair.how for way in how.values()} - {SOLVED, LOOSE, CUT, BROKEN}
+    assert len(ways) >= 3
+    size = sum(path.stat().st_size for path in (pair.baseline, pair.candidate))
+    assert size / (len(a) + len(b)) < 12_000
+
+
+def test_seeds_differ_in_design_and_one_seed_writes_the_same_bytes(tmp_path: Path) -> None:
+    pairs = [write_pair(tmp_path / str(seed), "infra outage", seed=seed) for seed in range(8)]
+    again = write_pair(tmp_path / "again", "infra outage", seed=3)
+    assert again.baseline.read_bytes() == pairs[3].baseline.read_bytes()
+    assert again.candidate.read_bytes() == pairs[3].candidate.read_bytes()
+    assert len({pair.n_tasks for pair in pairs}) > 4
+    assert len({pair.repeats for pair in pairs}) > 2
+    assert {pair.world for pair in pairs} == {"desk", "quiz"}
+    assert {pair.swapped for pair in pairs} == {True, False}
+    assert {pair.delta > 0 for pair in pairs} == {True, False}
+    assert all((pair.delta > 0) == pair.swapped for pair in pairs)
+
+
+def test_tasks_repeats_and_size_are_as_asked(tmp_path: Path) -> None:
+    pair = write_pair(tmp_path, "truncation limit lowered", seed=5, n_tasks=60, repeats=4, effect=2.5)
+    assert pair.n_tasks == (60, 60)
+    assert pair.repeats == (4, 4)
+    assert abs(pair.delta) >= 2.5 * pair.mde
+
+
+def test_what_a_design_cannot_show_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="30 tasks and 1 repeats shows 'one slice worse' at 9"):
+        write_pair(tmp_path, "one slice worse", seed=1, n_tasks=30, repeats=1, effect=9.0)
+
+
+# ---- The arithmetic --------------------------------------------------------------------------------
+
+
+def design_of(rates: list[float], rows: tuple[int, int] = (2, 4)) -> Design:
+    """Tasks whose rollouts are never long; every other one is of category x."""
+    tasks = tuple(
+        Drawn(at, "xy"[at % 2], "easy", rate, turn=(at + 0.5) / len(rates), length=0.0, habit=0.5)
+        for at, rate in enumerate(rates)
+    )
+    each = tuple((n,) * len(rates) for n in rows)
+    return Design(
+        seed="t", world="quiz", tasks=tasks, mix={"refusal": 0.5, "wrong content": 0.5}, rows=(each[0], each[1]),
+        repeats=rows, limit=8192, typical=1.0, broken=0.0, loose=0.25, loose_by_task=False, form="unit", extracts=False,
+    )  # fmt: skip
+
+
+def usual(design: Design) -> Conditions:
+    return Conditions(design.limit, (0.0,) * len(design.tasks))
+
+
+def test_the_standard_error_has_the_spread_of_changes_and_the_noise_of_both_runs() -> None:
+    design = design_of([0.8, 0.6, 0.4, 0.6])
+    a = usual(design)
+    told = change(design, a, replace(a, worse={"x": 0.5}))
+    # tasks 0 and 2 lose half: d = -.4, 0, -.2, 0
+    noise = fmean([0.16, 0.24, 0.24, 0.24]) / 2 + fmean([0.24, 0.24, 0.16, 0.24]) / 4
+    spread = sum((d + 0.15) ** 2 for d in (-0.4, 0.0, -0.2, 0.0)) / 3
+    assert told.delta == pytest.approx(-0.15)
+    assert told.delta_common == pytest.approx(-0.15)
+    assert told.se == pytest.approx(sqrt((spread + noise) / 4))
+    assert told.mde == pytest.approx(2.8 * told.se)
+
+
+def test_dropped_tasks_move_the_headline_and_nothing_else() -> None:
+    design = design_of([0.9, 0.9, 0.9, 0.1])
+    a = usual(design)
+    told = change(design, a, replace(a, dropped=frozenset({3})))
+    assert told.delta == pytest.approx(0.2)
+    assert told.delta_common == 0.0
+    assert told.n_common == 3
+    assert told.se == pytest.approx(sqrt((0.09 / 2 + 0.09 / 4) / 3))
+
+
+def test_pass_rates_follow_from_what_a_run_is_played_under() -> None:
+    design = design_of([0.8, 0.6])
+    a = usual(design)
+    assert passing(design, a) == pytest.approx((0.8, 0.6))
+    assert passing(design, replace(a, outage=(0.5, 0.0))) == pytest.approx((0.4, 0.6))
+    assert passing(design, replace(a, strict=True)) == pytest.approx((0.6, 0.45))
+    # the first task's own way to fail is a refusal: .6 + .4 / 2 of its failures, and .4 / 2 of the second's
+    assert passing(design, replace(a, fixed="refusal")) == pytest.approx((0.8 + 0.2 * 0.8, 0.6 + 0.4 * 0.2))
+    long = replace(design, typical=8192.0)  # half of the rollouts are longer than the limit
+    assert passing(long, a) == pytest.approx((0.4, 0.3))
+
+
+# ---- Each cause: what differs, and what does not ---------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_is_two_draws_from_the_same_rates(written: Any, seed: int) -> None:
+    pair, a, b = written("nothing", seed)
+    assert pair.rates[0] == pair.rates[1]
+    assert (pair.sides, pair.terms) == ((), ())
+    limits = {row["responses_create_params"]["max_output_tokens"] for row in (*a.values(), *b.values())}
+    assert len(limits) == 1
+
+
+def test_nothing_may_come_with_a_setting_that_does_nothing() -> None:
+    found = {name for seed in range(20) for name in differing(plan_of("nothing", seed))}
+    assert {"model", "temperature", "verifier_version"} <= found
+    assert "max_output_tokens" not in found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_dropped_tasks_are_harder_or_easier_and_the_others_are_as_before(written: Any, seed: int) -> None:
+    pair, a, b = written("tasks dropped", seed)
+    fewer, more = touched_first(pair, a, b)
+    kept, every = ({str(task) for task, _ in rows} for rows in (fewer, more))
+    assert kept < every
+    assert 2 * len(kept) >= len(every) - 1
+    rates = pair.rates[0] if pair.swapped is False else pair.rates[1]
+    gap = fmean(rates[task] for task in kept) - fmean(rates[task] for task in every - kept)
+    assert abs(gap) > 0.3
+    assert all(pair.rates[0][task] == pair.rates[1][task] for task in kept)
+    assert pair.delta_common == 0.0
+    assert pair.sides == ("composition",)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_outage_leaves_errors_and_no_output(written: Any, seed: int) -> None:
+    pair, a, b = written("infra outage", seed)
+    how = dict(zip((id(a), id(b)), pair.how, strict=True))
+    shares = []
+    for rows in touched_first(pair, a, b):
+        broken = {key for key, way in how[id(rows)].items() if way == BROKEN}
+        assert {key for key, row in rows.items() if row.get("error")} == broken
+        assert all(output(rows[key]) == [] and rows[key]["reward"] == 0.0 for key in broken)
+        shares.append(len(broken) / len(rows))
+    assert shares[0] > 0.1
+    assert shares[1] < 0.06
+    assert pair.sides == ("infrastructure",)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_outage_takes_rollouts_away_and_changes_no_other(seed: int) -> None:
+    _, whole, struck, before, after = twins("infra outage", seed)
+    gone = {key for key, way in after.items() if way == BROKEN}
+    assert all(way == BROKEN for key, way in before.items() if key not in gone and way != after[key])
+    same = [key for key in whole if key not in gone and before[key] != BROKEN]
+    assert len(same) > 0.1 * len(whole)
+    assert all(undated(whole[key]) == undated(struck[key]) for key in same)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_lowered_limit_cuts_what_is_longer(written: Any, seed: int) -> None:
+    pair, a, b = written("truncation limit lowered", seed)
+    assert "max_output_tokens" in pair.settings
+    limits, shares = [], []
+    for rows in touched_first(pair, a, b):
+        (limit,) = {row["responses_create_params"]["max_output_tokens"] for row in rows.values()}
+        cut = [row for row in rows.values() if row["response"]["status"] == "incomplete"]
+        for row in cut:
+            assert row["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
+            assert row["response"]["usage"]["output_tokens"] == limit
+            assert row["reward"] == 0.0
+        limits.append(limit)
+        shares.append(len(cut) / len(rows))
+        rest = [row["response"]["usage"] for row in rows.values() if row["response"]["status"] == "completed"]
+        assert all(used["output_tokens"] < 0.97 * limit for used in rest if used)
+    low, high = limits
+    assert low * 4 <= high
+    assert shares[0] > shares[1] + 0.1
+    _, more = touched_first(pair, a, b)
+    assert any(
+        row["reward"] == 1.0 and row["response"]["usage"]["output_tokens"] > low for row in more.values()
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_lowered_limit_leaves_short_rollouts_as_they_are(seed: int) -> None:
+    _, long, short, before, after = twins("truncation limit lowered", seed)
+    cut = {key for key, way in after.items() if way == CUT}
+    assert cut > {key for key, way in before.items() if way == CUT}
+    assert all(
+        before[key] == after[key] and output(long[key]) == output(short[key]) for key in set(long) - cut
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_category_is_worse_and_no_other(written: Any, seed: int) -> None:
+    pair, a, _ = written("one slice worse", seed)
+    (term,) = pair.terms
+    category = {str(task): row["category"] for (task, _), row in a.items()}
+    ratios = {
+        task: rate / pair.rates[pair.swapped][task]
+        for task, rate in pair.rates[not pair.swapped].items()
+        if rate
+    }
+    inside = {round(ratio, 9) for task, ratio in ratios.items() if f"category={category[task]}" == term}
+    outside = {ratio for task, ratio in ratios.items() if f"category={category[task]}" != term}
+    assert outside == {1.0}
+    assert len(inside) == 1
+    assert inside.pop() <= 0.8
+    assert pair.sides == ("slice",)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_twin_of_a_worse_slice_is_the_same_run_outside_it(seed: int) -> None:
+    plan, before, after, how_before, how_after = twins("one slice worse", seed)
+    (name,) = plan.b.worse
+    moved = [key for key in before if how_before[key] != how_after[key]]
+    assert {before[key]["category"] for key in moved} == {name}
+    assert all(how_before[key] in (SOLVED, LOOSE) for key in moved)
+    assert len({how_after[key] for key in moved}) >= 3  # what fails fails in several ways
+    others = [key for key in before if before[key]["category"] != name]
+    assert others
+    for key in others:
+        assert output(before[key]) == output(after[key])
+        assert before[key]["reward"] == after[key]["reward"]
+
+
+def test_the_worse_category_does_not_go_with_a_difficulty() -> None:
+    inside: Counter[str] = Counter()
+    outside: Counter[str] = Counter()
+    for seed in range(12):
+        plan = plan_of("one slice worse", seed)
+        for task in plan.design.tasks:
+            (inside if task.category in plan.b.worse else outside)[task.difficulty] += 1
+    for level in ("easy", "medium", "hard"):
+        assert abs(inside[level] / inside.total() - outside[level] / outside.total()) < 0.12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_fixed_mode_is_gone_and_its_rollouts_pass(seed: int) -> None:
+    plan, before, after, how_before, how_after = twins("one failure mode fixed", seed)
+    (way,) = plan.terms
+    assert way in how_before.values()
+    assert way not in how_after.values()
+    for key, played in how_before.items():
+        if played == way:
+            assert how_after[key] in (SOLVED, LOOSE)
+            assert (before[key]["reward"], after[key]["reward"]) == (0.0, 1.0)
+        else:
+            assert how_after[key] == played
+    others = set(how_after.values()) - {SOLVED, LOOSE, CUT, BROKEN}
+    assert len(others) >= 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_fixed_mode_helps_every_category(seed: int) -> None:
+    plan = plan_of("one failure mode fixed", seed)
+    gained: defaultdict[str, list[float]] = defaultdict(list)
+    for task, one, other in zip(
+        plan.design.tasks, passing(plan.design, plan.a), passing(plan.design, plan.b), strict=True
+    ):
+        assert other >= one
+        gained[task.category].append(other - one)
+    assert min(fmean(held) for held in gained.values()) > 0.05
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_changed_verifier_judges_the_same_outputs_otherwise(seed: int) -> None:
+    _, lenient, strict, how_before, how_after = twins("verifier changed", seed)
+    assert how_before == how_after
+    for key, row in lenient.items():
+        assert output(row) == output(strict[key])
+        changed = row["reward"] != strict[key]["reward"]
+        assert changed == (how_before[key] == LOOSE)
+        assert not changed or (row["reward"], strict[key]["reward"]) == (1.0, 0.0)
+    assert LOOSE in how_before.values()
+    assert SOLVED in how_before.values()
+
+
+def ending(row: Row) -> str:
+    """What a rollout ended with: the writes that took effect, and its last words or the answer in them."""
+    items = output(row)
+    worked = {item["call_id"] for item in items if str(item.get("output", "")).startswith('{"ok":true')}
+    made = [item for item in items if item.get("name") in ("update_order", "send_message")]
+    writes = [json.loads(item["arguments"]) for item in made if item["call_id"] in worked]
+    texts = [item["content"][0].get("text", "") for item in items if item["type"] == "message"]
+    said = re.findall(r"\\boxed\{.*?\}|\*\*.*?\*\*", texts[-1]) if texts else []
+    return f"{[{**write, 'text': ''} for write in writes]} {said or texts[-1:]}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_ending_passes_in_one_run_and_fails_in_the_other(written: Any, seed: int) -> None:
+    pair, a, b = written("verifier changed", seed)
+    strict, lenient = touched_first(pair, a, b)
+    passed = {(key[0], ending(row)) for key, row in lenient.items() if row["reward"]}
+    failed = {(key[0], ending(row)) for key, row in strict.items() if not row["reward"] and output(row)}
+    assert len(passed & failed) >= 8
+    backwards = {(key[0], ending(row)) for key, row in strict.items() if row["reward"]} & {
+        (key[0], ending(row)) for key, row in lenient.items() if not row["reward"] and output(row)
+    }
+    assert not backwards
+
+
+def test_a_loose_form_is_no_matter_where_the_verifier_is_the_same(written: Any) -> None:
+    for cause in ("nothing", "one slice worse", "one failure mode fixed"):
+        pair, *both = written(cause, 1)
+        for rows, how in zip(both, pair.how, strict=True):
+            loose = [key for key, way in how.items() if way == LOOSE]
+            assert loose
+            assert all(rows[key]["reward"] == 1.0 for key in loose)
+
+
+# ---- As the calibration judges claims ----------------------------------------------------------------
+
+
+def mover(side: str, term: str) -> Mover:
+    return Mover("bridge", term, side, -0.2, -0.3, -0.1, 0.001, 1.0, False, "")
+
+
+@pytest.mark.parametrize(
+    ("cause", "side", "term", "claimed"),
+    [
+        ("tasks dropped", "composition", "removed tasks", "tasks dropped"),
+        ("tasks dropped", "missing", "tasks the candidate lost", "something else"),
+        ("infra outage", "infrastructure", "the provider failed", "infra outage"),
+        ("truncation limit lowered", "infrastructure", "truncated", "truncation limit lowered"),
+        ("truncation limit lowered", "setting", "max_output_tokens", "truncation limit lowered"),
+        ("infra outage", "infrastructure", "truncated", "truncation limit lowered"),
+        ("verifier changed", "task or verifier", "gold_rejected", "verifier changed"),
+        ("nothing", "slice", "category=billing", "another slice"),
+        ("nothing", "model", "refusal", "another mode"),
+    ],
+)
+def test_a_claim_has_the_class_of_what_it_names(
+    written: Any, cause: str, side: str, term: str, claimed: str
+) -> None:
+    assert causes.claim(mover(side, term), written(cause, 1)[0]) == claimed
+
+
+def test_a_slice_or_mode_is_right_only_if_it_is_the_planted_one(written: Any) -> None:
+    pair, *_ = written("one slice worse", 1)
+    spelled = pair.terms[0].replace("=", " = ")
+    assert causes.claim(mover("slice", spelled), pair) == "one slice worse"
+    assert causes.claim(mover("slice", "difficulty=hard"), pair) == "another slice"
+    pair, *_ = written("one failure mode fixed", 1)
+    assert causes.claim(mover("model", pair.terms[0].replace("_", " ")), pair) == "one failure mode fixed"
+    assert causes.claim(mover("model", "no mode found"), pair) == "another mode"
+
+
+def test_shares_have_their_interval_and_the_limits_say_what_breaks_them() -> None:
+    lines = [
+        {"cause": cause, "claimed": claimed, "right": cause == claimed, "seed": 1, "world": "desk", "delta": 0.1,
+         "n_tasks": (30, 31), "repeats": (1, 2), "mde": 0.05, "terms": ("slice",), "movers": ["x [slice]"]}
+        for cause, claimed in [("nothing", "nothing")] * 19 + [("nothing", "another slice")]
+    ]  # fmt: skip
+    result = causes.result(lines, 1)
+    assert result["matrix"]["nothing"] == {"nothing": 19, "another slice": 1}
+    one = result["limits"]["nothing is claimed"]
+    assert (one["value"], one["n"]) == (0.95, 20)
+    assert one["low"] < 0.95 < one["high"]
+    assert result["holds"]
+    text = causes.told(result)
+    assert "95.0%" in text
+    assert "tasks 30/31, repeats 1/2" in text
+    assert not causes.result([*lines, *[{**lines[-1]} for _ in range(4)]], 1)["holds"]
+
+
+# ---- As the pipeline reads them --------------------------------------------------------------------
+
+
+def read(path: Path) -> tuple[Any, Any]:
+    one = pipeline.load([str(path)], Silent())[0]
+    scoring = measure.scoring.scoring(one.run.rollouts, None)
+    return one, reading.read_all([one], [scoring], Silent(), reading.Clock())[0]
+
+
+def fired(told: Any, how: dict[Any, str], way: str) -> tuple[int, int]:
+    """How many of the rollouts that go this way their detector finds, and how many there are."""
+    judged = told.judged
+    place = {
+        (int(judged.task_keys[int(task)]), int(repeat)): int(position)
+        for task, repeat, position in zip(judged.task, judged.repeat, judged.rows, strict=True)
+    }
+    found = {one.position for one in told.found if one.finding.detector == way}
+    held = [key for key, played in how.items() if played == way]
+    return sum(place[key] in found for key in held), len(held)
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_detector_of_a_fixed_mode_finds_it(written: Any, seed: int) -> None:
+    pair, *_ = written("one failure mode fixed", seed)
+    bad = pair.candidate if pair.swapped else pair.baseline
+    _, told = read(bad)
+    (way,) = pair.terms
+    hits, n = fired(told, pair.how[pair.swapped], way)
+    assert n >= 20
+    assert hits >= 0.9 * n
+
+
+@pytest.mark.usefixtures("cache")
+def test_cut_and_broken_rollouts_are_seen_as_such(written: Any) -> None:
+    for cause, way in (("truncation limit lowered", CUT), ("infra outage", BROKEN)):
+        pair, *_ = written(cause, 2)
+        one, told = read(pair.baseline if pair.swapped else pair.candidate)
+        how = pair.how[not pair.swapped]
+        hits, n = fired(told, how, way)
+        assert hits == n > 10
+        column = one.run.rollouts.truncated if way == CUT else one.run.rollouts.errored
+        assert int(column.sum()) == n
+
+
+@pytest.mark.usefixtures("cache")
+def test_both_fields_of_a_task_are_read_as_slices(written: Any) -> None:
+    pair, *_ = written("one slice worse", 1)
+    for path in (pair.baseline, pair.candidate):
+        one, _ = read(path)
+        scoring = measure.scoring.scoring(one.run.rollouts, None)
+        fields = measure.slices.by_row(one.run.rollouts, scoring, one.benchmark)
+        assert {"category", "difficulty"} <= set(fields)
