@@ -5,11 +5,11 @@ WORKERS ?= 2
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check golden map bench accuracy clean
+.PHONY: help demo test test-fast check golden map bench accuracy calibration clean
 .NOTPARALLEL:
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 demo: .venv/.base ## Diagnose a simulated run with planted faults: the first thing to try
 	@$(BIN)/blade demo
@@ -36,6 +36,9 @@ bench: .venv/.dev ## Measure speed and memory against the budgets
 
 accuracy: .venv/.dev ## Measure causes and steps where the truth is known
 	@$(BIN)/python -m accuracy
+
+calibration: .venv/.dev ## Measure whether verdicts, intervals and causes of comparisons are right
+	@$(BIN)/python -m calibration
 
 clean: ## Remove caches, build output and .venv
 	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,7 +17,7 @@ SRC = ROOT / "src" / "blade"
 NOUNS = {"hostile", "model", "errors", "stats", "events", "answers"}
 STAGES = {
     "ingest", "store", "measure", "signatures", "detect", "discover", "contrast", "locate", "attribute",
-    "recommend", "report",
+    "recommend", "compare", "report",
 }  # fmt: skip
 
 # Room -> the other rooms it may import. A room is a module or a folder directly under src/blade.
@@ -44,8 +44,8 @@ RULES: dict[str, set[str]] = {
 TABLES = {"ingest": "FORMATS", "measure": "MEASURES", "report": "RENDERERS", "detect": "DETECTORS"}
 SUPPORT: dict[str, set[str]] = {
     "ingest": {
-        "assemble", "careful", "columns", "expected", "fields", "find", "inflate", "items", "keys", "lines", "names", "opened", "rows",
-        "shape", "sidecars", "trace", "values",
+        "assemble", "careful", "columns", "expected", "fields", "find", "fingerprints", "inflate", "items", "keys", "lines", "names", "opened", "rows",
+        "shape", "sidecars", "split", "trace", "values",
     },
     "measure": set(),
     "detect": {
@@ -53,7 +53,8 @@ SUPPORT: dict[str, set[str]] = {
         "touched", "weigh", "wording",
     },
     "report": {
-        "accuracy", "advice", "cases", "causes", "chapters", "conclusions_v1", "deepdives", "facts", "failures",
+        "accuracy", "advice", "cases", "causes",
+        "chapters", "comparisons_v1", "conclusions_v1", "deepdives", "facts", "failures",
         "figures", "health_text", "inventory", "order", "patterns", "places", "quantities", "reasons", "results", "sections",
         "sides", "summary", "words",
     },

@@ -1,0 +1,164 @@
+"""Turn pairs of runs with one planted cause into how often the strongest claim names that cause."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from blade import pipeline, stats
+from blade.model import Mover
+from blade.pipeline import comparing
+from blade.planted.paired import CAUSES
+from blade.planted.pairs import PlantedPair, write_pair
+from blade.store.index import Silent
+
+LEAST = 0.95  # of the planted causes must be the strongest claim, and of the unchanged pairs claim nothing
+NOTHING = "nothing"
+# What a claim is of, in the order of the columns; the last ones are never right.
+CLASSES = {
+    "tasks dropped": "tasks",
+    "infra outage": "infra",
+    "truncation limit lowered": "cut",
+    "one slice worse": "slice",
+    "one failure mode fixed": "mode",
+    "verifier changed": "verifier",
+    NOTHING: "none",
+    "another slice": "slice?",
+    "another mode": "mode?",
+    "something else": "else",
+}
+
+
+def run(pairs: int = 203, seed: int = 11, workers: int = 2) -> dict[str, Any]:
+    """Compare `pairs` planted pairs, the causes by turns; what was claimed first, and whether it is right."""
+    names = list(CAUSES)
+    jobs = [(names[at % len(names)], 1000 * seed + at // len(names)) for at in range(pairs)]
+    with (
+        TemporaryDirectory() as cache,
+        ProcessPoolExecutor(workers, initializer=_cached, initargs=(cache,)) as pool,
+    ):
+        lines = list(pool.map(compared, jobs, chunksize=7))
+    return result(lines, seed)
+
+
+def result(lines: Sequence[dict[str, Any]], seed: int) -> dict[str, Any]:
+    """The claims of all pairs as a matrix, shares, and limits that hold or do not."""
+    by_cause = {cause: [line for line in lines if line["cause"] == cause] for cause in CAUSES}
+    limits = {
+        "a planted cause is the first claim": share(
+            [line["right"] for line in lines if line["cause"] != NOTHING]
+        ),
+        "nothing is claimed": share([line["right"] for line in by_cause[NOTHING]]),
+    }
+    return {
+        "pairs": len(lines),
+        "seed": seed,
+        "matrix": {
+            cause: dict(Counter(line["claimed"] for line in held)) for cause, held in by_cause.items()
+        },
+        "shares": {cause: share([line["right"] for line in held]) for cause, held in by_cause.items()},
+        "limits": limits,
+        "holds": all(one["value"] is None or one["value"] >= LEAST - one["slack"] for one in limits.values()),
+        "lines": list(lines),
+    }
+
+
+def _cached(folder: str) -> None:
+    os.environ["BLADE_CACHE_DIR"] = folder
+
+
+def share(right: Sequence[bool]) -> dict[str, Any]:
+    """A share with its Wilson interval, and two Monte-Carlo standard errors at the limit."""
+    n, hits = len(right), sum(right)
+    if not n:
+        return {"value": None, "low": None, "high": None, "n": 0, "slack": 0.0}
+    low, high, *_ = stats.wilson(hits, n)
+    slack = 2 * math.sqrt(LEAST * (1 - LEAST) / n)
+    return {"value": hits / n, "low": low, "high": high, "n": n, "slack": slack}
+
+
+def compared(job: tuple[str, int]) -> dict[str, Any]:
+    """One pair through the whole pipeline."""
+    cause, seed = job
+    with TemporaryDirectory() as folder:
+        pair = write_pair(Path(folder), cause, seed=seed)
+        loaded = pipeline.load([str(pair.baseline), str(pair.candidate)], Silent())
+        report = comparing.compare(loaded, "calibration")
+    movers = report.comparisons[0].movers
+    claimed = claim(movers[0], pair) if movers else NOTHING
+    return {
+        "cause": cause,
+        "seed": seed,
+        "world": f"{pair.world}, {pair.form}",
+        "n_tasks": pair.n_tasks,
+        "repeats": pair.repeats,
+        "delta": pair.delta,
+        "mde": pair.mde,
+        "swapped": pair.swapped,
+        "terms": (*pair.sides, *pair.terms),
+        "claimed": claimed,
+        "right": claimed == cause,
+        "movers": [f"{one.term} [{one.side}] {one.value:+.3f} p {one.p_adjusted:.2g}" for one in movers],
+    }
+
+
+def claim(mover: Mover, pair: PlantedPair) -> str:
+    """The class of a claim: the cause it names, and whether it is the very slice or mode that was planted."""
+    term = plain(mover.term)
+    if mover.side in ("composition", "missing"):
+        return "tasks dropped" if mover.side == "composition" else "something else"
+    if "truncated" in term or "max output tokens" in term:
+        return "truncation limit lowered"
+    if mover.side == "infrastructure":
+        return "infra outage"
+    if mover.side == "task or verifier" or "verifier" in term:
+        return "verifier changed"
+    if mover.side == "slice":
+        return "one slice worse" if term in map(plain, pair.terms) else "another slice"
+    if mover.side == "model":
+        return "one failure mode fixed" if term in map(plain, pair.terms) else "another mode"
+    return "something else"
+
+
+def plain(term: str) -> str:
+    """A term such that spelling makes no difference: `category = x` and `category=x`, `a_b` and `a b`."""
+    return re.sub(r"[\s_:=]+", " ", term).strip().lower()
+
+
+def told(result: dict[str, Any]) -> str:
+    """The confusion matrix, the limits, and every pair whose strongest claim is wrong."""
+    columns = [name for name in CLASSES if any(name in row for row in result["matrix"].values())]
+    head = " ".join(f"{CLASSES[name]:>8}" for name in columns)
+    about = f"{result['pairs']} pairs, seed {result['seed']}; rows are planted, columns claimed first"
+    lines = [f"Planted causes: {about}", "", f"{'':<26}{head}   right"]
+    for cause, row in result["matrix"].items():
+        cells = " ".join(f"{row.get(name, 0) or '·':>8}" for name in columns)
+        lines.append(f"{cause:<26}{cells}   {said(result['shares'][cause])}")
+    lines.append("")
+    for name, one in result["limits"].items():
+        lines.append(f"{name}: {said(one)}, at least {LEAST:.0%} ± {one['slack']:.1%}")
+    wrong = [line for line in result["lines"] if not line["right"]]
+    lines += ["", f"Wrong ({len(wrong)}):"] if wrong else []
+    return "\n".join([*lines, *map(failed, wrong)])
+
+
+def failed(line: dict[str, Any]) -> str:
+    """A pair whose strongest claim is wrong."""
+    tasks, repeats = ("/".join(map(str, line[name])) for name in ("n_tasks", "repeats"))
+    about = f"seed {line['seed']}, {line['world']}, tasks {tasks}, repeats {repeats}"
+    size = f"true {line['delta']:+.2f}, MDE {line['mde']:.2f}"
+    claimed = "; ".join(line["movers"][:3]) or "nothing"
+    return f"  {line['cause']} ({about}, {size}): {' '.join(line['terms']) or 'no claim'} / {claimed}"
+
+
+def said(one: dict[str, Any]) -> str:
+    if one["value"] is None:
+        return "- (n = 0)"
+    return f"{one['value']:.1%} [{one['low']:.1%}, {one['high']:.1%}] (n = {one['n']})"
