@@ -13,7 +13,7 @@ from bench.files import Files, use_cache
 from bench.table import Line, against, below, told
 from blade import ingest, measure, pipeline
 from blade.ingest import opened
-from blade.pipeline import gather
+from blade.pipeline import comparing, gather
 from blade.report import write
 from blade.store import index
 from blade.store.index import Silent
@@ -165,6 +165,22 @@ def _diagnosed(path: Path, folder: Path, clock: gather.Clock) -> None:
     clock.timed("write the report", lambda: write(report, folder))
 
 
+def comparison(files: Files, runs: int) -> list[Line]:
+    """Two runs of the same tasks against each other, from their indexes."""
+    pair, cache = [str(path) for path in files.light_pair()], files.cache()
+    command = ["-m", "blade", "compare", "--quick", *pair]
+    timing.fresh(command, cache)
+    took = timing.medians([lambda: timing.fresh(command, cache)], runs)[0]
+    use_cache(cache)
+    clock = gather.Clock()
+    loaded = clock.timed("open the columns", lambda: pipeline.load(pair, Silent()))
+    clock.timed("compare", lambda: comparing.compare(loaded, "bench", quick=True))
+    n_tasks = len(loaded[0].run.rollouts.task_keys)
+    note = ", ".join(f"{name} {value:.2f} s" for name, value in clock.seconds.items())
+    what = f"compare {n_tasks:,} tasks x 8 x 2 runs, fresh process"
+    return [below(what, took, "s", 3, note)]
+
+
 def show(files: Files, runs: int) -> list[Line]:
     """One rollout of the large file on the terminal."""
     path, cache = files.large(), files.cache()
@@ -198,6 +214,7 @@ BUDGETS: dict[str, Callable[[Files, int], list[Line]]] = {
     "memory": memory,
     "measures": measures,
     "diagnosis": diagnosis,
+    "compare": comparison,
     "show": show,
     "help": usage,
 }

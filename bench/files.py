@@ -37,6 +37,14 @@ class Files:
             planted.write_light(path, self.size // 1000)
         return path
 
+    def light_pair(self) -> tuple[Path, Path]:
+        """Two runs of the same tasks, a hundred tasks with eight light rows each for each megabyte."""
+        paths = self.folder / "before.jsonl", self.folder / "after.jsonl"
+        for seed, path in enumerate(paths):
+            if not path.exists():
+                planted.write_light(path, 8 * self.size // 10_000, seed=seed)
+        return paths
+
     def growing(self, n_batches: int) -> tuple[Path, list[bytes]]:
         """A file of the usual size, and batches of rows that a run would append to it."""
         path, batch = self.folder / "growing.jsonl", self.size // BATCH
@@ -76,8 +84,8 @@ def room_mb() -> tuple[Path, int]:
 
 
 def needed_mb(size_mb: int) -> int:
-    """Four kinds, one large file, light rows, one that grows, the indexes, and a margin."""
-    return (len(planted.KINDS) + LARGE + 2) * size_mb + size_mb // 2
+    """Four kinds, one large file, light rows, one that grows, a pair, the indexes, and a margin."""
+    return (len(planted.KINDS) + LARGE + 3) * size_mb + size_mb // 2
 
 
 def use_cache(folder: Path) -> None:

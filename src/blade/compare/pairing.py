@@ -51,6 +51,8 @@ def paired(a: Side, b: Side, alignment: Alignment) -> Paired:
 
 def counts(side: Side) -> Ints:
     """Counted rows, by task code."""
+    if side.n is not None:
+        return side.n
     return np.bincount(side.judged.task, minlength=len(side.judged.task_keys))
 
 
@@ -60,9 +62,11 @@ def means(side: Side, values: NDArray[Any]) -> Floats:
     Rewards are added exactly where they are 0 and 1; otherwise in the order of the rows, which is fixed.
     """
     n = counts(side)
-    sums = np.bincount(side.judged.task, weights=values, minlength=len(side.judged.task_keys))
-    with np.errstate(invalid="ignore"):
-        found: Floats = sums / n
+    found = np.full(n.size, np.nan)
+    held = np.flatnonzero(n)
+    if held.size:  # the rows of a task stand together
+        starts = np.cumsum(n[held]) - n[held]
+        found[held] = np.add.reduceat(values.astype(np.float64, copy=False), starts) / n[held]
     return found
 
 

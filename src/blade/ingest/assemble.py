@@ -148,14 +148,17 @@ def _keys(rows: Rows, agent: str | None, benchmark: Benchmark, each: bool) -> di
 
 def _all_tasks(tasks: TaskKeys, settled: Kept, others: set[Key]) -> tuple[tuple[str, ...], NDArray[Any]]:
     """Every task of the run, those without a row too, and the task of each kept row under the new codes."""
-    used = np.unique(tasks.code[settled.order])
-    ordered = tuple(tasks.keys[code] for code in used.tolist())  # which are in order
+    code = tasks.code[settled.order]
+    used = np.flatnonzero(np.bincount(code, minlength=len(tasks.keys)))
+    ordered = tuple(tasks.keys[number] for number in used.tolist())  # which are in order
     further = {task for task, _ in others}.difference(ordered)
     if further:
         ordered = tuple(sorted((*ordered, *further), key=key_order))
+    elif used.size == len(tasks.keys):
+        return ordered, code
     place = {key: number for number, key in enumerate(ordered)}
     table = np.array([place.get(key, -1) for key in tasks.keys], np.int32)
-    return ordered, table[tasks.code[settled.order]]
+    return ordered, table[code]
 
 
 def _rollouts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ def coverage(
 ) -> Coverage:
     """Count the keys of a run and name those that are not scored."""
     n_tasks = len(rollouts.task_keys)
-    place = {key: number for number, key in enumerate(rollouts.task_keys)}
     first = np.ones(len(rollouts.task), bool)
     first[1:] = (rollouts.task[1:] != rollouts.task[:-1]) | (rollouts.repeat[1:] != rollouts.repeat[:-1])
     group = np.cumsum(first) - 1
@@ -32,23 +32,17 @@ def coverage(
     key_task, key_repeat = rollouts.task[first], rollouts.repeat[first]
     per_task = np.bincount(key_task, minlength=n_tasks)
     seen_failed = _only_failed(rollouts, key_task, key_repeat, failed)
-    failed_per_task = np.bincount([place[task] for task, _ in seen_failed], minlength=n_tasks).astype(
-        np.int64
-    )
+    failed_per_task = _per_task(rollouts, seen_failed)
     modal = _modal(per_task + failed_per_task)
     lost = _lost(rollouts, key_task, key_repeat, expected, seen_failed, modal)
-    lost_per_task = np.bincount([place[task] for task, _ in lost], minlength=n_tasks).astype(np.int64)
+    lost_per_task = _per_task(rollouts, lost)
     masked_per_task = np.bincount(key_task[all_masked], minlength=n_tasks).astype(np.int64)
     masked = int(all_masked.sum())
     unexpected = 0
     if expected is not None:
         seen = zip((rollouts.task_keys[t] for t in key_task.tolist()), key_repeat.tolist(), strict=True)
         unexpected = sum(key not in expected for key in seen)
-        modal = (
-            _modal(np.bincount([place[task] for task, _ in expected], minlength=n_tasks))
-            if expected
-            else modal
-        )
+        modal = _modal(_per_task(rollouts, expected)) if expected else modal
     return Coverage(
         expected_from="materialized inputs" if expected is not None else "inferred: tasks x modal repeats",
         expected=n_keys + len(seen_failed) + len(lost),
@@ -99,6 +93,14 @@ def _modal(counts: NDArray[Any]) -> int:
     return int(len(shares) - 1 - np.argmax(shares[::-1]))
 
 
+def _per_task(rollouts: Rollouts, keys: Collection[Key]) -> NDArray[np.int64]:
+    """How many of the keys each task has."""
+    if not keys:
+        return np.zeros(len(rollouts.task_keys), np.int64)
+    place = {key: number for number, key in enumerate(rollouts.task_keys)}
+    return np.bincount([place[task] for task, _ in keys], minlength=len(place)).astype(np.int64)
+
+
 def _lost(
     rollouts: Rollouts,
     key_task: NDArray[Any],
@@ -111,10 +113,7 @@ def _lost(
     if expected is not None:
         missing = expected - set(_named(rollouts, key_task, key_repeat)) - set(failed)
         return sorted(missing, key=lambda key: (key_order(key[0]), key[1]))
-    counts = np.bincount(key_task, minlength=len(rollouts.task_keys))
-    place = {key: number for number, key in enumerate(rollouts.task_keys)}
-    for task, _ in failed:
-        counts[place[task]] += 1
+    counts = np.bincount(key_task, minlength=len(rollouts.task_keys)) + _per_task(rollouts, failed)
     short = np.flatnonzero(counts < modal)
     if not len(short):
         return []
@@ -123,8 +122,10 @@ def _lost(
     is_short = np.isin(key_task, short)
     for task, repeat in zip(key_task[is_short].tolist(), key_repeat[is_short].tolist(), strict=True):
         have[task].add(repeat)
+    place = {rollouts.task_keys[task]: task for task in have}
     for name, repeat in failed:
-        have.get(place[name], set()).add(repeat)
+        if name in place:
+            have[place[name]].add(repeat)
     found = []
     for code in short.tolist():
         free = [repeat for repeat in usual if repeat not in have[code]]

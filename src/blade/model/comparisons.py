@@ -38,6 +38,7 @@ class Side(msgspec.Struct, frozen=True):
     signatures: Mapping[str, Ints]  # error template -> rows that show it
     content: Hashes | None = None  # by row: what it ended with, so that equal results are known; 0: nothing
     coverage: tuple[int, int] = (0, 0)  # keys scored, keys expected
+    n: Ints | None = None  # counted rows by task code, if they were counted already
 
 
 # The sides of a loss, in the order in which the bridge tells them.

@@ -113,6 +113,7 @@ def _side(
         behaviours={},
         signatures={},
         coverage=(coverage.scored, coverage.expected),
+        n=np.bincount(judged.task, minlength=len(rollouts.task_keys)),
     )
 
 
@@ -150,8 +151,13 @@ def _with_reading(side: Side, judged: Judged, reading: Reading, contents: Hashes
 # ---- Columns -------------------------------------------------------------------------------------
 
 
+def _counted(one: Loaded, scoring: measure.Scoring) -> Any:
+    """The rows that count, to index columns by: all of them without a copy where none is masked."""
+    return slice(None) if scoring.rows.size == one.run.rollouts.task.size else scoring.rows
+
+
 def _flags(one: Loaded, scoring: measure.Scoring) -> dict[str, Bools]:
-    rollouts, rows = one.run.rollouts, scoring.rows
+    rollouts, rows = one.run.rollouts, _counted(one, scoring)
     return {
         "errored": rollouts.errored[rows],
         "timed out": rollouts.timed_out[rows],
@@ -164,7 +170,7 @@ def _flags(one: Loaded, scoring: measure.Scoring) -> dict[str, Bools]:
 def _effort(one: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
     import numpy as np
 
-    rollouts, rows = one.run.rollouts, scoring.rows
+    rollouts, rows = one.run.rollouts, _counted(one, scoring)
     columns = {
         "output_tokens": rollouts.output_tokens,
         "reasoning_tokens": rollouts.reasoning_tokens,
@@ -174,7 +180,11 @@ def _effort(one: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
         "seconds": rollouts.wall_s,
         "cost_usd": rollouts.cost_usd,
     }
-    return {name: column[rows] for name, column in columns.items() if not np.isnan(column[rows]).all()}
+
+    def is_told(column: Floats) -> bool:
+        return not (np.isnan(column[:1000]).all() and np.isnan(column).all())
+
+    return {name: column[rows] for name, column in columns.items() if is_told(column)}
 
 
 def _row_hashes(one: Loaded, scoring: measure.Scoring) -> Hashes:
