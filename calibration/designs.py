@@ -17,6 +17,7 @@ LAWS: dict[str, Callable[[Rng, int], Array]] = {
     "spread": lambda rng, n: rng.beta(0.5, 0.5, n),
     "middle": lambda rng, n: rng.beta(3, 3, n),
     "ceiling": lambda rng, n: rng.beta(2, 0.3, n),
+    "near ceiling": lambda rng, n: np.full(n, 0.97),
     "floor": lambda rng, n: rng.beta(0.3, 2, n),
     "mostly solved": lambda rng, n: np.where(rng.random(n) < 0.85, 1.0, rng.beta(1, 1, n)),
     "half solved": lambda rng, n: np.where(rng.random(n) < 0.5, 1.0, rng.beta(1, 1, n)),
@@ -30,7 +31,8 @@ class Cell:
     n: int  # tasks
     k: int  # repeats
     law: str
-    rows: str = "balanced"  # balanced; unbalanced: the candidate has twice as many; missing: a tenth is lost
+    # balanced; unbalanced: the candidate has twice as many; lopsided: it has one; missing: a tenth is lost
+    rows: str = "balanced"
 
     @property
     def name(self) -> str:
@@ -73,7 +75,7 @@ def draw(cell: Cell, rng: Rng, shift: float = 0.0, churn: float = 0.0) -> Drawn:
     """Two runs of the cell's design."""
     p_a, p_b = rates(cell, rng, shift, churn)
     n_a = np.full(cell.n, cell.k)
-    n_b = np.full(cell.n, 2 * cell.k if cell.rows == "unbalanced" else cell.k)
+    n_b = np.full(cell.n, {"unbalanced": 2 * cell.k, "lopsided": 1}.get(cell.rows, cell.k))
     if cell.rows == "missing":
         n_a, n_b = (rng.binomial(n, 0.9) for n in (n_a, n_b))
         kept = (n_a > 0) & (n_b > 0)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats as second_opinion
 
 from blade import stats
-from blade.compare.verdict import EQUIVALENT, IMPROVED, REGRESSED, verdict
+from blade.compare.verdict import EQUIVALENT, IMPROVED, REGRESSED, answers, verdict
 from calibration.designs import Cell, Drawn, draw, rates
 
 MARGIN = 0.03
@@ -21,7 +21,13 @@ ENOUGH_SE = 3.1  # standard errors in the margin from which equivalence must be 
 SEEN = 25  # tasks that differ, from which a cell must not be conservative either
 SHIFT, CHURN = 0.6, 1.0  # logits
 # What is simulated: shift and churn of the candidate's rates.
-WORLDS = {"unchanged": (0.0, 0.0), "churn": (0.0, CHURN), "shift": (SHIFT, 0.0), "both": (SHIFT, CHURN)}
+WORLDS = {
+    "unchanged": (0.0, 0.0),
+    "churn": (0.0, CHURN),
+    "shift": (SHIFT, 0.0),
+    "both": (SHIFT, CHURN),
+    "large shift": (5 * SHIFT, 0.0),
+}
 AT_MARGIN = "at the margin"  # a shift by which the mean changes by exactly the margin: not equivalent
 QUESTIONS = ("these tasks", "new tasks")
 
@@ -52,6 +58,9 @@ def cells() -> Iterator[Cell]:
         for law in ("spread", "ceiling", "half solved"):
             for n in (10, 50, 300):
                 yield from (Cell(n, k, law, rows) for k in (1, 4, 16))
+    for law in ("near ceiling", "ceiling", "spread"):
+        for n in (20, 50, 100, 300):
+            yield from (Cell(n, k, law, "lopsided") for k in (8, 64))
 
 
 def simulate(cell: Cell, world: str, pairs: int, seed: int) -> Tally:
@@ -90,9 +99,8 @@ def shift_to(law: str, change: float) -> float:
 def judged(drawn: Drawn) -> dict[str, stats.Change]:
     """Both questions put to one pair, as `blade compare` puts them."""
     c_a, c_b = drawn.c_a.astype(float), drawn.c_b.astype(float)
-    step = float((1 / drawn.n_a + 1 / drawn.n_b).mean() / 2)
     rows = stats.Rows(drawn.n_a, drawn.n_b, c_a, c_b, c_a, c_b, True)
-    these, new = stats.within_change(rows, step), stats.mean_change(c_b / drawn.n_b - c_a / drawn.n_a, step)
+    these, new = answers(rows, c_b / drawn.n_b - c_a / drawn.n_a)
     assert these is not None
     assert new is not None
     return dict(zip(QUESTIONS, (these, new), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -295,9 +296,122 @@ def test_a_check_that_was_not_met_names_the_failure_without_claiming_a_cause() -
 def test_to_change_nothing_is_a_result_where_the_task_is_to_change_something() -> None:
     idle = rollout(did("Good bye"), expected_actions=[{"name": "pay", "kwargs": {}}])
     other = rollout(did("See you"), expected_actions=[{"name": "pay", "kwargs": {}}])
-    first, second = (content for _, content in attribute.observe(make_task(idle, other)))
+    first, second = (one.content for one in attribute.observe(make_task(idle, other)))
     assert first == second != ""
-    said = [
-        content for _, content in attribute.observe(make_task(rollout(did("four")), rollout(did("five"))))
-    ]
+    said = [one.content for one in attribute.observe(make_task(rollout(did("four")), rollout(did("five"))))]
     assert said[0] != said[1]
+
+
+# ---- Results of one run beside those of another ----------------------------------------------------
+
+
+def ends(*items: Any, **fields: Any) -> attribute.contents.Ended:
+    """What a rollout of a task that is to change something ended with."""
+    fields = {"expected_actions": [{"name": "set_order", "kwargs": {}}], **fields}
+    return attribute.observe(make_task(rollout(did(*items), **fields)))[0]
+
+
+def sent(text: str, **arguments: Any) -> tuple[str, str, str]:
+    return "send_message", json.dumps({"customer": "C-7", "text": text, **arguments}), '{"ok": true}'
+
+
+NOTE = "Hello, your order O-1187 now goes out by express. Kind regards, the desk."
+
+
+def test_a_message_in_other_words_is_the_same_result_and_another_content() -> None:
+    one, other = ends(sent(NOTE), "Done."), ends(sent("We have changed order O-1187 as you asked."), "Done.")
+    assert one.result == other.result != 0
+    assert one.words != other.words
+    assert one.content != other.content  # repeats of one run are held together by every argument
+    assert ends(sent("We have changed order O-1188 as you asked."), "Done.").result != one.result
+    assert ends(sent(NOTE, customer="C-8"), "Done.").result != one.result
+
+
+@pytest.mark.parametrize(
+    ("value", "is_it"),
+    [
+        (NOTE, True),
+        ("Order O-1187 was updated as you asked (speed: express).", True),
+        ("Dear Ann,\n\nwe have looked into it, and it's a well-known fault.\nAll is fine now!", True),
+        ("express", False),
+        ("no longer needed", False),
+        ("Ordered by mistake.", False),
+        ("14 Mill Lane, Apartment 2, Upper Heyford, Oxford", False),
+        ("The Old Man and the Sea and the Boy", False),  # no sentence: it does not end as one
+        ("Ann B. Lee, John C. Fox, Mary D. Poe Jr.", False),
+        ("2024-05-21 2024-05-22 2024-05-23 2024-05-24 2024-05-25.", False),
+        ("for x in range(10): print(x) or fail.", False),
+        ("total = the sum of all prices there are.", False),
+        ("rm -r all of the old files here.", False),
+        ("select name from users where id is <missing>.", False),
+        ("этот заказ был изменён сегодня утром.", True),
+        ("我们已经 更改了 您的 订单 并且 通知 了 您。", False),  # no small letters
+        ("word " * 150 + "end.", False),  # a work of its own
+    ],
+)
+def test_prose_is_what_reads_as_sentences(value: str, is_it: bool) -> None:
+    assert attribute.contents.is_prose(value) is is_it
+
+
+def test_values_that_are_no_prose_tell_results_apart() -> None:
+    made = {json.dumps(value): ends(("set_order", json.dumps({"value": value}), "ok"), "Done.").result
+            for value in ("express", "Express", 12.5, "12.50", ["a", "b"], {"city": "Ely"}, None)}  # fmt: skip
+    assert len(set(made.values())) == len(made)
+    nested = [
+        ends(("set_order", json.dumps({"notes": [{"text": text}]}), "ok")) for text in (NOTE, f"Well: {NOTE}")
+    ]
+    assert nested[0].result == nested[1].result != 0
+
+
+def test_the_last_words_count_to_the_word_and_not_for_what_was_meant() -> None:
+    change = ("set_order", '{"value": "express"}', "ok")
+    one, other, silent = ends(change, "Done: it is set."), ends(change, "All set."), ends(change)
+    assert one.result == other.result
+    assert one.words != other.words
+    assert silent.result != one.result  # it broke off
+    order = [("set_order", '{"value": 1}', "ok"), ("set_order", '{"value": 2}', "ok")]
+    forth, back = ends(*order, "Done."), ends(*order[::-1], "Done.")
+    assert forth.result == back.result
+    assert forth.words != back.words
+
+
+def test_who_changed_nothing_is_judged_by_what_was_said() -> None:
+    idle, other = ends("It cannot be done."), ends("You may take 4 bags.")
+    assert idle.content == other.content
+    assert idle.result == other.result == 0
+    assert len({idle.words, other.words, 0}) == 3
+    failed = ends(("set_order", '{"value": 1}', "Error: no such order"), "It cannot be done.")
+    assert failed.result == 0
+
+
+def test_an_answer_is_what_was_meant_what_was_read_and_what_was_said() -> None:
+    told = {"expected_actions": None, "expected_answer": "12"}
+    plain, boxed = ends("The answer is 12.", **told), ends("So it is \\boxed{12.0}.", **told)
+    assert plain.result == boxed.result != 0
+    assert plain.words != boxed.words
+    assert plain.read == boxed.read == 0
+    one, other = (ends("See above", extracted_answer=value, **told) for value in ("12", "12.0"))
+    assert one.result == other.result == plain.result
+    assert len({one.read, other.read, 0}) == 3
+
+
+def test_in_a_conversation_all_that_was_said_counts_to_the_word() -> None:
+    def talked(reply: str) -> attribute.contents.Ended:
+        heard = {"type": "message", "role": "user", "content": reply}
+        return ends("Shall I?", heard, ("set_order", '{"value": 1}', "ok"), "Done.")
+
+    assert talked("Yes.") == talked("Yes.")
+    assert talked("Yes.").result == talked("Yes, and I reset it.").result
+    assert talked("Yes.").words != talked("Yes, and I reset it.").words
+
+
+def test_what_nobody_knows_to_be_harmless_counts_as_a_change() -> None:
+    run = [ends(("bash", json.dumps({"command": f"python fix.py {n}"}), "ok"), "Done.") for n in (1, 2)]
+    assert run[0].result != run[1].result
+    told = {"expected_actions": None}
+    click = [ends(("click", json.dumps({"x": n}), "ok"), "Done.", **told) for n in (1, 2)]
+    assert click[0].result != click[1].result
+    assert click[0].words != click[1].words
+    asked = {**told, "expected_answer": "4"}
+    look = [ends(("search", json.dumps({"query": n}), "found"), "4", **asked) for n in ("one", "two")]
+    assert look[0] == look[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -9,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from blade import pipeline
-from blade.model import Cause, Mechanism, Report
+from blade.model import OTHER, Cause, Comparison, Mechanism, Report
+from blade.pipeline import comparing
 from blade.store.index import Silent
 from tests.quotations import (
     Rows,
@@ -169,3 +172,104 @@ def test_few_rows_give_leads_and_not_mechanisms() -> None:
         assert one.p_adjusted is not None
         assert one.p <= one.p_adjusted
         assert (one.standing == "lead") == (one.p_adjusted > 0.05)
+
+
+# -- why a score changed --------------------------------------------------------------------------
+
+CHANGED = {"improved", "regressed"}
+
+
+@cache
+def compared(baseline: Path, candidate: Path) -> Comparison:
+    loaded = pipeline.load([str(baseline), str(candidate)], Silent())
+    (found,) = comparing.compare(loaded, "test").comparisons
+    return found
+
+
+def wiki() -> Comparison:
+    folder = DATA / "vf_wiki_search"
+    return compared(folder / "qwen3-4b-instruct.jsonl.gz", folder / "qwen3-4b-wiki-search-RL.jsonl.gz")
+
+
+def verdicts(found: Comparison) -> set[str | None]:
+    return {found.verdict, found.verdict_new_tasks}
+
+
+def assert_adds_up(found: Comparison) -> None:
+    for terms in (found.bridge, *(view.terms for view in found.views)):
+        assert sum(term.value for term in terms) == pytest.approx(found.delta, abs=1e-9)
+
+
+def test_training_that_helped_is_an_improvement_and_says_where() -> None:
+    found = wiki()
+    assert (found.score_baseline, found.score_candidate) == pytest.approx((0.55, 0.89))
+    assert verdicts(found) == {"improved"}
+    first = found.movers[0]
+    assert (first.view, first.side) == ("bridge", "model")
+    assert first.term != OTHER
+    assert first.value > 0
+    assert first.low is not None
+    assert first.low > 0
+    assert_adds_up(found)
+
+
+def test_training_that_helped_on_half_of_the_tasks_is_an_improvement() -> None:
+    folder = DATA / "tau2_sft_telecom"
+    found = compared(folder / "gpt-4.1.jsonl.gz", folder / "ft-gpt-4.1.jsonl.gz")
+    assert found.delta == pytest.approx(0.30)
+    assert verdicts(found) == {"improved"}
+    assert_adds_up(found)
+
+
+def test_training_that_left_the_score_as_it_was_is_not_called_a_change() -> None:
+    folder = DATA / "tau2_sft_retail"
+    found = compared(folder / "gpt-4.1.jsonl.gz", folder / "ft-gpt-4.1.jsonl.gz")
+    assert found.delta == pytest.approx(0.0)
+    assert not verdicts(found) & CHANGED
+    assert found.movers == ()
+    assert_adds_up(found)
+
+
+def test_repeats_of_one_model_are_not_called_a_change(tmp_path: Path) -> None:
+    with gzip.open(DATA / "tau_airline" / "gpt-4o.jsonl.gz", "rb") as file:
+        rows = file.read().splitlines(keepends=True)
+    paths = []
+    for name, trials in (("early", (0, 1)), ("late", (2, 3))):
+        paths.append(tmp_path / f"{name}.jsonl")
+        kept = [row for row in rows if json.loads(row)["_ng_rollout_index"] in trials]
+        assert len(kept) == 100
+        paths[-1].write_bytes(b"".join(kept))
+    for found in (compared(*paths), compared(*paths[::-1])):
+        assert not verdicts(found) & CHANGED
+        assert found.movers == ()
+        assert found.churn is not None
+        swing = found.churn.gains - found.churn.losses
+        assert found.churn.null_low - 1e-9 <= swing <= found.churn.null_high + 1e-9
+        assert found.churn.p is not None
+        assert found.churn.p > 0.05
+
+
+def test_provider_errors_are_among_the_first_movers() -> None:
+    found = compared(THREE_RUNS, DATA / "tau_retail" / "gpt-4.1_tool-calling.jsonl.gz")
+    assert verdicts(found) == {"improved"}
+    first = found.movers[:2]
+    (outage,) = [mover for mover in first if mover.side == "infrastructure"]
+    assert outage.mechanical
+    assert outage.value > 0
+    (term,) = [term for term in found.bridge if term.term == outage.term]
+    # what the run would score without the 49 rows, less what it scores
+    assert term.value == pytest.approx(0.373913 - 0.310145, abs=1e-6)
+    errored = [shift for shift in found.shifts if (shift.kind, shift.name) == ("outcome", "errored")]
+    assert [shift.status for shift in errored] == ["disappeared"]
+    assert_adds_up(found)
+
+
+def test_exchanging_real_runs_turns_the_signs() -> None:
+    found = wiki()
+    folder = DATA / "vf_wiki_search"
+    other = compared(folder / "qwen3-4b-wiki-search-RL.jsonl.gz", folder / "qwen3-4b-instruct.jsonl.gz")
+    assert verdicts(other) == {"regressed"}
+    assert {term.term: -term.value for term in other.bridge} == pytest.approx(
+        {term.term: term.value for term in found.bridge}
+    )
+    assert [mover.term for mover in other.movers] == [mover.term for mover in found.movers]

@@ -15,9 +15,10 @@ from click.testing import CliRunner
 
 from blade import __version__, planted
 from blade.cli.main import cli
+from blade.planted.pairs import write_pair
 
 GOLDEN = Path(__file__).parent / "golden"
-COMMANDS = ("", "diagnose", "show", "init", "demo", "doctor", "completion")
+COMMANDS = ("", "diagnose", "compare", "show", "init", "demo", "doctor", "completion")
 
 
 def scrubbed(text: str) -> str:
@@ -85,6 +86,27 @@ def test_readme_excerpt(demo: tuple[Path, str]) -> None:
         readme.write_text(fresh, encoding="utf-8")
     else:
         assert text == fresh
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Two runs, the second without one way to fail, compared once; the folder and what the terminal showed."""
+    folder, here = tmp_path_factory.mktemp("pair"), Path.cwd()
+    os.chdir(folder)
+    try:
+        write_pair(Path("runs"), "one failure mode fixed", seed=5, n_tasks=26, repeats=4, effect=1.0)
+        return folder, blade("compare", "runs/baseline.jsonl", "runs/candidate.jsonl", "-o", "compare")
+    finally:
+        os.chdir(here)
+
+
+def test_comparison_page(pair: tuple[Path, str]) -> None:
+    folder, _ = pair
+    matches_golden("compare.md", scrubbed((folder / "compare" / "compare.md").read_text(encoding="utf-8")))
+
+
+def test_comparison_screen(pair: tuple[Path, str]) -> None:
+    matches_golden("compare.txt", pair[1])
 
 
 def test_help() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blade.compare import compare
 from blade.compare.bridge import bridge
 from blade.compare.pairing import Paired, paired
 from blade.model import OTHER, Alignment, Side, Term
@@ -309,3 +310,32 @@ def test_a_run_against_itself_has_zero_in_every_term(first: dict[str, str]) -> N
     terms, _ = bridge(pair_of(run, run))
     assert terms
     assert all(term.value == 0 and term.p in (1.0, None) for term in terms)
+
+
+# ---- Rows that were spoiled from outside --------------------------------------------------------------
+
+
+def test_a_spoiled_row_counts_for_what_its_task_would_score_without_it() -> None:
+    """Half of the rows of a task that passes half the time are spoiled: a quarter is lost, not a half."""
+    modes = {("x", 2): ("infrastructure", "outage"), ("x", 3): ("infrastructure", "outage")}
+    a, b = side("a", {"x": "1100", "y": "11"}), side("b", {"x": "1000", "y": "11"}, modes=modes)
+    found = {term.term: term.value for term in bridge(pair_of(a, b))[0]}
+    assert found["outage"] == pytest.approx(-0.25 / 2)
+    assert math.fsum(found.values()) == pytest.approx(-0.25 / 2)
+
+
+def test_equal_rows_beside_spoiled_ones_show_no_change_of_the_model() -> None:
+    """Near-miss: the clean rows of both runs are alike, so no mode of the model has a term but 0."""
+    modes = {("x", 4): ("data", "no usable reward"), ("x", 5): ("data", "no usable reward")}
+    a, b = side("a", {"x": "1100"}), side("b", {"x": "110000"}, modes=modes)
+    found = {term.side: term.value for term in bridge(pair_of(a, b))[0]}
+    assert found["data"] == pytest.approx(1 / 3 - 1 / 2)
+    assert found.get("model", 0.0) == pytest.approx(0.0)
+
+
+def test_a_task_without_a_clean_row_compares_nothing() -> None:
+    modes = {("x", 0): ("infrastructure", "outage"), ("x", 1): ("infrastructure", "outage")}
+    a, b = side("a", {"x": "10", "y": "10"}), side("b", {"x": "00", "y": "10"}, modes=modes)
+    found = {term.term: term.value for term in compare(a, b).bridge}
+    assert found["outage"] == pytest.approx(-0.25)  # what the baseline lost there is no gain of the candidate
+    assert found[OTHER] == pytest.approx(0.0)

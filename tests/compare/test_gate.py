@@ -348,9 +348,11 @@ def test_tasks_the_candidate_has_beside_do_no_harm() -> None:
 
 def test_too_few_tasks_decide_nothing() -> None:
     a, b = side("a", {str(i): "1" * 8 for i in range(10)}), side("b", {str(i): "1" * 8 for i in range(10)})
-    gate = judged(a, b, asks({"name": "score", "max_drop": 0.2}))
+    gate = judged(a, b, asks({"name": "score", "max_drop": 0.4}))
     assert (gate.verdict, verdict(gate), verdict(gate, "common tasks")) == ("INCONCLUSIVE", "PASS", "INCONCLUSIVE")
-    assert judged(a, b, asks({"name": "score", "max_drop": 0.2}, min_tasks=10)).verdict == "PASS"
+    assert judged(a, b, asks({"name": "score", "max_drop": 0.4}, min_tasks=10)).verdict == "PASS"
+    # ten tasks that happen not to change do not rule out that one in five would
+    assert judged(a, b, asks({"name": "score", "max_drop": 0.2}, min_tasks=10)).verdict == "INCONCLUSIVE"
 
 
 def test_a_refused_comparison_fails_and_no_waiver_helps() -> None:

@@ -110,8 +110,8 @@ def test_an_outage_is_told_first_and_alone(baseline: Side) -> None:
         True,
     )
     assert mover.value < 0
-    assert mover.text.startswith("infra_error (infrastructure) took ")
-    assert mover.text.endswith(f"of {N} tasks are concerned")
+    assert mover.text.startswith("infra error (infrastructure) accounts for -")
+    assert mover.text.endswith(f"of {N} tasks concerned)")
 
 
 def test_a_mode_that_was_fixed_is_claimed_and_the_others_are_not(baseline: Side) -> None:
@@ -119,8 +119,8 @@ def test_a_mode_that_was_fixed_is_claimed_and_the_others_are_not(baseline: Side)
     assert (mover.term, mover.side, mover.mechanical) == ("gave_up", "model", False)
     assert mover.share is not None
     assert mover.share > 0.6
-    assert "gave_up (model) gave " in mover.text
-    assert "where its share of the change would be +" in mover.text
+    assert "gave up (model) accounts for +" in mover.text
+    assert "in proportion to the losses of both runs it would be +" in mover.text
 
 
 def test_a_slice_that_got_worse_is_claimed_once_under_its_first_name(baseline: Side) -> None:
@@ -155,7 +155,7 @@ def test_hard_tasks_that_were_dropped_are_claimed_and_as_many_others_are_not(bas
     b = generated("b", {}, {})
     (mover,) = claimed(baseline, without(b, set(order[:40])))
     assert (mover.term, mover.side, mover.mechanical) == ("removed tasks", "composition", True)
-    assert mover.text.endswith(f"40 of {N} tasks are concerned")
+    assert mover.text.endswith(f"(40 of {N} tasks concerned)")
     assert claimed(baseline, without(b, set(order[::3]))) == ()
 
 

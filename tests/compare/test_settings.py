@@ -163,6 +163,32 @@ def test_a_template_that_changed_in_every_task_is_a_setting() -> None:
     assert keys(config_diff(a, b, align(a, b))) == ["prompt_version"]  # which says the same
 
 
+@pytest.mark.parametrize(("field", "counts"), [("task_id", False), ("instance_id", False), ("reference_answer", True)])
+def test_new_names_of_all_tasks_cannot_move_the_score(field: str, counts: bool) -> None:
+    tasks = {str(number): "10" for number in range(8)}
+
+    def told(name: str, model: str) -> Side:
+        values = {field: {key: f"{name} {key}" for key in tasks}, "question": {key: key for key in tasks}}
+        return side(name, tasks, fingerprints=values, model=model)
+
+    a, b = told("a", "m"), told("b", "n")
+    diff = config_diff(a, b, align(a, b))
+    assert [(one.key, one.counts, one.mechanical) for one in diff] == [("model", True, False), (field, counts, counts)]
+    assert separation(diff, a, b)[0] is (not counts)  # the model alone, or two changes
+
+
+def test_new_names_do_not_hide_new_answers() -> None:
+    tasks = {str(number): "10" for number in range(8)}
+
+    def told(name: str) -> Side:
+        values = {field: {key: f"{name} {key}" for key in tasks} for field in ("instance_id", "reference_answer")}
+        return side(name, tasks, fingerprints={**values, "question": {key: key for key in tasks}})
+
+    a, b = told("a"), told("b")
+    diff = config_diff(a, b, align(a, b))
+    assert [(one.key, one.counts) for one in diff] == [("reference_answer", True), ("instance_id", False)]
+
+
 # -- whether it can be told -----------------------------------------------------------------------
 
 

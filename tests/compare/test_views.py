@@ -230,9 +230,11 @@ def test_the_whole_change_is_laid_to_the_one_setting_that_differs(
     diff: tuple[Setting, ...], separable: bool | None, name: str
 ) -> None:
     a, b = side("a", {"1": "11", "2": "10"}), side("b", {"1": "00", "2": "10", "3": "11"})
-    (term,) = seen(a, b, diff, separable)["settings"].terms
-    assert (term.term, term.side, term.n) == (name, "setting", 3)
-    assert term.value == pytest.approx(score(b) - score(a))
+    added, term = seen(a, b, diff, separable)["settings"].terms
+    assert (term.term, term.side, term.n) == (name, "setting", 2)
+    assert term.value == pytest.approx(-0.5)  # of the tasks that both have: what others add is no setting
+    assert added.side == "composition"
+    assert added.value + term.value == pytest.approx(score(b) - score(a))
 
 
 def test_a_row_with_several_marks_counts_for_the_first() -> None:

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from blade.compare.aligned import align
 from blade.errors import UsageError
+from blade.ingest.assemble import Assembled
 from blade.ingest.fingerprints import fingerprints
+from blade.ingest.rows import Rows
 from blade.ingest.split import split
-from blade.model import PROMPT
+from blade.model import PROMPT, Rollouts
 from tests.builders import DROP, Row, make_response, make_row, make_run
 from tests.compare.builders import side
-from tests.measure.builders import make_rollouts
+from tests.measure.builders import make_coverage, make_rollouts
 
 Load = Callable[..., Any]
 
@@ -195,8 +197,12 @@ def test_a_field_with_one_value_or_too_many(parted: Any) -> None:
 REWARDS = {str(task): [1.0, 0.0] for task in range(40)}
 
 
+def prints_of(rollouts: Rollouts) -> dict[str, Any]:
+    return fingerprints(Assembled(rollouts, make_coverage(rollouts), Rows([]), None, None, {}))
+
+
 def prints(fields: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return fingerprints(make_rollouts(REWARDS, fields=fields, input_fields=list(fields), **more))
+    return prints_of(make_rollouts(REWARDS, fields=fields, input_fields=list(fields), **more))
 
 
 def by_row(value: Callable[[int, int], Any]) -> list[Any]:
@@ -220,7 +226,7 @@ def test_fields_that_are_no_identity_are_left_out() -> None:
     assert prints({"gold": by_row(lambda task, repeat: "same")}) == {}
     assert prints({"gold": by_row(lambda task, repeat: f"{task % 9} {repeat}")}) == {}
     rollouts = make_rollouts(REWARDS, fields={"verdict": by_row(lambda task, repeat: f"v{task}")})
-    assert fingerprints(rollouts) == {}
+    assert prints_of(rollouts) == {}
 
 
 @pytest.mark.parametrize(("n_varying", "is_kept"), [(2, True), (3, False)])
@@ -237,7 +243,7 @@ def test_ids_come_first_and_few_fields_are_read() -> None:
 
 
 def test_a_run_without_rows_has_no_fingerprints() -> None:
-    assert fingerprints(make_rollouts({}, tasks=["1"])) == {}
+    assert prints_of(make_rollouts({}, tasks=["1"])) == {}
 
 
 def test_two_readings_of_the_same_tasks_know_each_other(tmp_path: Path, loaded: Load) -> None:
@@ -246,8 +252,8 @@ def test_two_readings_of_the_same_tasks_know_each_other(tmp_path: Path, loaded: 
             make_row(place, 0, 1.0, question=f"q{task}", responses_create_params={"input": f"q{task}"}, expected_answer=gold.get(task, f"a{task}"))
             for place, task in enumerate(order)
         ]
-        rollouts = loaded(f"{name}={make_run(tmp_path / name, rows)}")[0].run.rollouts
-        return replace(side(name, dict.fromkeys(rollouts.task_keys, "1")), fingerprints=fingerprints(rollouts))
+        run = loaded(f"{name}={make_run(tmp_path / name, rows)}")[0].run
+        return replace(side(name, dict.fromkeys(run.rollouts.task_keys, "1")), fingerprints=fingerprints(run))
 
     order = list(range(12))
     a = told("a", order, {})

@@ -106,6 +106,11 @@ def _tests(change: float, half: float, word: Word) -> tuple[Tested, ...]:
     )
 
 
+def small() -> tuple[Tested, ...]:
+    """A change for the worse that is beyond noise and surely smaller than 3 points."""
+    return (Tested("these tasks", "paired t", 0.01, -0.012, -0.02, -0.004, -0.019, -0.005),)
+
+
 def _bridge(delta: float, common: float, half: float, n: int, others: int, word: Word) -> tuple[Term, ...]:
     """Composition takes what the common tasks leave; four modes share the rest."""
     parts = [("request timed out", "infrastructure", 0.4), ("wrong_arg_field", "model", 0.5), ("never_calls(get_order)", "model", 0.3),
@@ -138,7 +143,19 @@ def _movers(
         said = word(f"`{term.term}` gave {100 * term.value:.1f} points: {term.n} tasks are concerned")
         share = term.value / delta if abs(delta) > 1e-9 else None
         found.append(
-            Mover("bridge", term.term, term.side, term.value, *between, 0.004, share, mechanical, said)
+            Mover(
+                "bridge",
+                term.term,
+                term.side,
+                term.value,
+                *between,
+                0.004,
+                share,
+                mechanical,
+                said,
+                (("cand", "5", 0), ("base", "4", 1), ("cand", "3", 2)) if mechanical else (),
+                (word("of the 7 failing rollouts of base 5 also time out"),) if mechanical else (),
+            )
         )
     return tuple(found)
 
@@ -265,7 +282,7 @@ def make_series(names: list[str], word: Word) -> Series:
         for at, name in enumerate(names)
     )  # fmt: skip
     return Series(tuple(names), 8, 0.05, 0.01, 0.09, 0.02, points, names[-1], ((word("5"), 0.98), (word("4"), 0.96)), (),
-                  2, 0, (word("Of 2 tasks about 0.1 may be neither."),))  # fmt: skip
+                  2, 0, notes=(word("Of 2 tasks about 0.1 may be neither."),))  # fmt: skip
 
 
 def make_gate(word: Word) -> Gate:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from blade.model import Alignment, Churn, Comparison, Power, Report, Setting, SureFlips, Term
+from blade.model import Alignment, Churn, Comparison, Derived, Power, Report, Setting, SureFlips, Term
 from blade.report import markdown
 from blade.report.change import pages as change
+from blade.report.change import series as change_series
 from blade.report.change import terms as change_terms
 from blade.report.change import verdict as change_verdict
 from blade.report.change.words import scale
@@ -183,7 +184,7 @@ def test_folding_loses_no_term(values: list[float], most: int) -> None:
         ({"config_diff": (), "separable": None}, "No setting that the files state differs"),
         ({"config_diff": (Setting("model", "a", "b", "model", False),), "separable": True}, "**Separable:** `model`"),
         (
-            {"config_diff": (Setting("repeats", "4", "8", "repeats", False), Setting("model", "a", "b", "model", False)), "separable": True},
+            {"config_diff": (Setting("repeats", "4", "8", "repeats", False, counts=False), Setting("model", "a", "b", "model", False)), "separable": True},
             "**Separable:** `model`",
         ),
         ({"config_diff": (Setting("seed", None, "1", "sampling", False, False),), "separable": None}, "Stated by one run only, so that nobody can tell: `seed`"),
@@ -196,7 +197,7 @@ def test_settings_are_held_against_each_other(changes: dict[str, object], said: 
 @pytest.mark.parametrize(
     ("p", "said", "not_said"),
     [
-        (0.02, "**More tasks moved than noise would move** (p = 0.02)", "leads"),
+        (0.02, "In points, **tasks moved by more than noise would move them** (p = 0.02)", "leads"),
         (0.4, "**The churn is not beyond noise** (p = 0.40)", "are real"),
         (None, "Nothing here tells how much of this is noise", "Two runs of one and the same model"),
     ],
@@ -204,6 +205,7 @@ def test_settings_are_held_against_each_other(changes: dict[str, object], said: 
 def test_churn_stands_beside_noise(p: float | None, said: str, not_said: str) -> None:
     churn = Churn(0.3125, -0.09375, 4, 1, 0.15, 0.08, 0.24, 3.2, p)
     text = told("Tasks That Moved", churn=churn).partition("###")[0]
+    assert p is None or "By count, such runs would move 3.2 tasks; here 5 moved." in text
     assert "4 tasks rose (+31.2 points) and 1 fell (−9.4 points), of 8: a churn of 40.6 points." in text
     assert said in text
     assert not_said not in text
@@ -258,7 +260,9 @@ def test_several_candidates_start_with_an_overview() -> None:
     assert titles(said)[4:] == ["Many Runs", "Gate", "Reproducibility Notes"]
     overview = section(said, "Verdict")
     assert "3 candidates against `base` (50.0% pass@1)." in overview
-    assert "0.29, 0.40" in overview
+    assert (
+        "| `step-1` | 71.9% | +21.9 [−16.4, +60.2] | 0.29, 0.40 | improved | inconclusive | 8 |" in overview
+    )
     assert "not compared: the runs have no task in common" in overview
     assert "- `step-1`: mechanical: request timed out, +8.8 points, and 1 further claim." in overview
 
@@ -277,10 +281,10 @@ def test_many_runs_hold_pairs_fronts_solvers_and_checkpoints() -> None:
     assert "| only `step-1` | 1 | 0.700 | `0` 4/4 |" in said
     assert "| no run | 1 | – | `7` |" in said
     assert (
-        "**The score rises**: +5.0 points [+1.0, +9.0 points] a checkpoint, over tasks (p = 0.02, n = 8 tasks, 4 checkpoints)"
+        "**The score rises**: +5.0 points [+1.0, +9.0 points] a checkpoint, for new tasks like these (p = 0.02, n = 8 tasks, 4 checkpoints)"
         in said
     )
-    assert "The earliest that differs from the first is `step-3`." in said
+    assert "The earliest that differs from the first for new tasks like these is `step-3`." in said
     assert (
         "**Learned:** the last checkpoint is better at 2 tasks (posterior probability of each): `5` (0.98), `4` (0.96)."
         in said
@@ -364,7 +368,8 @@ def test_single_rollouts_do_not_tell_what_repeats_would_do() -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0.4, "40.0% of the change"), (1.0, "100% of the change"), (3.7, "more than the whole change"), (-3.7, "against the change")],
+    [(0.4, "40.0% of the change"), (1.0, "100% of the change"), (1.0000000000000002, "100% of the change"), (1.001, "more than the whole change"),
+     (3.7, "more than the whole change"), (-3.7, "against the change")],
 )  # fmt: skip
 def test_a_share_of_the_change_is_said_without_absurd_percentages(value: float, said: str) -> None:
     assert change_terms.share(value) == said
@@ -406,3 +411,94 @@ def test_what_is_mechanical_is_taken_off_in_the_verdict() -> None:
     assert "The other terms add up to +13.1 points" in said
     only_model = tuple(one for one in changed.pair_report().comparisons[0].movers if not one.mechanical)
     assert "Not all of it is the model" not in told("Verdict", movers=only_model)
+
+
+def test_a_change_below_the_margin_is_called_so_beside_its_verdict() -> None:
+    one = changed.pair_report(tests=changed.small(), verdicts=("regressed", "inconclusive")).comparisons[0]
+    assert change_verdict.headline(one).startswith("Regressed, by less than the margin, on these tasks; ")
+    said = change_verdict.question_told(one, "these tasks")
+    assert "the candidate is worse, by less than the margin of ±3.0 points: −1.2 points [" in said
+    assert "regressed (by less than the margin) on these tasks" in change_verdict.in_short(one)
+    wide = replace(one, tests=(replace(one.tests[0], low90=-0.031),))
+    assert "less than" not in change_verdict.headline(wide)
+    assert "less than" not in change_verdict.question_told(wide, "these tasks")
+
+
+@pytest.mark.parametrize(
+    ("p", "low", "high", "said"),
+    [
+        (0.05, -0.031, -0.001, "The score falls"),
+        (0.05, -0.031, 0.011, "No trend is established"),
+        (0.06, -0.031, -0.001, "No trend is established"),
+        (0.01, None, None, "No trend is established"),
+    ],
+)
+def test_a_trend_takes_the_test_and_the_interval(
+    p: float, low: float | None, high: float | None, said: str
+) -> None:
+    found = replace(
+        changed.make_series(["a", "b", "c"], str), slope=-0.011, low=low, high=high, p=p, first_different=None
+    )
+    line = change_series.trend(found, scale("pass_at_1"))
+    assert line[0] == change_series.Strong(said)
+    assert line[-1] == " For new tasks like these, no checkpoint differs from the first beyond noise."
+
+
+def test_single_rollouts_do_not_tell_what_was_learned() -> None:
+    def said(signs: tuple[str, str], **changes: object) -> str:
+        report = changed.pair_report(*signs)
+        found = replace(changed.make_series(["base", "cand"], str), learned=(), n_learned=0, **changes)
+        return change_series.single_rollouts(found, replace(report, series=found))
+
+    single = said(("1 1 0 0", "1 0 1 1"))
+    assert "single rollouts cannot tell which tasks were learned or forgotten" in single
+    assert "3 tasks flipped" in single
+    assert said(("11 10 00 00", "11 00 11 10")) == ""
+    assert said(("1 1 0 0", "1 0 1 1"), forgotten=(("1", 0.97),)) == ""
+
+
+def test_under_a_claim_stand_what_its_rollouts_show_and_how_to_read_them() -> None:
+    said = told("What Moved It")
+    first, _, second = said.partition("- `wrong_arg_field`")
+    assert "Of the 7 failing rollouts of base 5 also time out." in first
+    assert "blade show runs/airline.jsonl 5/0  # candidate, request timed out\n" in first
+    assert "blade show runs/airline.jsonl 4/1  # baseline, request timed out\n" in first
+    assert "3/2" not in said
+    assert "blade show" not in second
+
+
+def test_a_ratio_is_told_as_one_not_as_logarithms() -> None:
+    ratio = Derived(
+        "log_output_tokens", None, 7.178, 6.805, -0.373, -0.5, -0.25, 8, "task bootstrap", "log ratio"
+    )
+    said = told("What Else Changed", derived=(ratio,))
+    assert "| output tokens, ratio | – | – | ×0.689 [0.607, 0.779] | 8 | task bootstrap |" in said
+    assert "log" not in said
+
+
+def test_the_last_columns_of_terms_are_named_in_plain_words() -> None:
+    said = told("Further Views")
+    assert "| Expected | p beyond share |" in said
+    assert "small where it moved by more than its share" in said
+    assert "excess" not in said
+
+
+def test_the_rule_of_verdicts_names_test_and_interval() -> None:
+    said = told("Reproducibility Notes")
+    assert "Holm's correction over all candidates, and the 95% interval excludes 0" in said
+    assert "two pseudo-tasks are added, one better and one worse" in said
+    whole = page(changed.pair_report())
+    assert (
+        "The margin of equivalence, ±3.0 points, is a setting (--margin) and does not depend on the rows."
+        in whole
+    )
+    assert "fixed" not in whole
+
+
+def test_tests_are_called_as_they_are_named() -> None:
+    tests = tuple(
+        replace(one, name="stratified exchange") for one in changed.pair_report().comparisons[0].tests
+    )
+    said = page(changed.pair_report(tests=tests, score_name="mean_reward"))
+    assert "stratified exchange" in said
+    assert "Mantel" not in said

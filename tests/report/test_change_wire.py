@@ -112,3 +112,11 @@ def test_the_same_report_is_the_same_bytes_whatever_the_order_of_mappings() -> N
     assert report.matrix is not None
     turned = replace(report.matrix, only_one=dict(reversed(list(report.matrix.only_one.items()))))
     assert json_v1.render(replace(report, matrix=turned)) == json_v1.render(report)
+
+
+def test_a_claim_holds_its_rollouts_and_what_they_show_as_well() -> None:
+    (found,) = parsed(changed.pair_report())["comparisons"]
+    plain, mechanical = found["movers"]
+    assert (plain["rollouts"], plain["beside"]) == ([], [])
+    assert mechanical["rollouts"][0] == {"run": "cand", "task": "5", "repeat": 0}
+    assert mechanical["beside"] == ["of the 7 failing rollouts of base 5 also time out"]

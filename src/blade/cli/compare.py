@@ -60,8 +60,14 @@ def compare(
     """
     refuse_nothing(runs)
     refuse_threshold(pass_threshold)
-    if not 0 < margin < 1:
+    if not 0 < margin < float("inf"):
         raise UsageError(f"--margin {margin:g} is no margin", "give a fraction such as 0.03", "bad-margin")
+    if ordered and baseline:
+        raise UsageError(
+            "--series takes the runs in the order given, and --baseline changes it",
+            "name the first checkpoint first, and leave --baseline out",
+            "usage",
+        )
     from blade import pipeline
     from blade.cli.output import refuse_foreign
     from blade.cli.watch import Progress

@@ -42,9 +42,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # we multiply no matrices: idle threads of the linear algebra library only slow the start
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        cli.main(given, prog_name="blade", standalone_mode=False)
+        code = cli.main(given, prog_name="blade", standalone_mode=False)
         sys.stdout.flush()
-        sys.exit(errors.EXIT_OK)
+        # click hands back the code of a command that ends early, such as a gate that fails
+        sys.exit(code if isinstance(code, int) else errors.EXIT_OK)
     except errors.BladeError as error:
         _tell(error, as_json)
         sys.exit(error.exit_code)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from blade.compare.aligned import align
 from blade.compare.bridge import bridge
 from blade.compare.derived import derived
 from blade.compare.flips import churn, flips, sure_flips, transitions
+from blade.compare.losses import with_clean
 from blade.compare.many import adjusted, matrix
 from blade.compare.movers import movers
 from blade.compare.pairing import Paired, means, paired
@@ -23,8 +25,12 @@ from blade.compare.verdict import EQUIVALENT, judgement
 from blade.compare.views import views
 from blade.model import Alignment, Comparison, Setting, Side
 
+if TYPE_CHECKING:
+    from blade.model import Floats, Ints
+
 __all__ = ["MARGIN", "adjusted", "brief", "compare", "effects", "matrix", "series"]
 
+LARGEST = 1e12  # of a reward, beyond which sums of squares lose the differences
 MARGIN = 0.03  # points of score within which two runs count as equivalent; fixed before the data are seen
 
 
@@ -35,8 +41,8 @@ def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
     if told.comparison.refused is not None or told.pair is None:
         return told.comparison
     pair = told.pair
-    sides = rejudged(pair)
-    pair = Paired(*sides, alignment, pair.code_a, pair.code_b, pair.n_a, pair.n_b, pair.mean_a, pair.mean_b)
+    a, b = rejudged(pair)
+    pair = with_clean(dataclasses.replace(pair, a=a, b=b))
     terms, note = bridge(pair)
     diff, separable = told.comparison.config_diff, told.comparison.separable
     further = views(pair, terms, diff, separable)
@@ -114,6 +120,11 @@ def _refusal(a: Side, b: Side, alignment: Alignment) -> str | None:
     if not a.judged.rows.size or not b.judged.rows.size:
         empty = a.run if not a.judged.rows.size else b.run
         return f"{empty} has no scored rollout"
+    for side in (a, b):
+        if "no usable reward" in side.flags and side.flags["no usable reward"].all():
+            return f"{side.run} has no usable reward in any row"
+        if float(np.abs(side.judged.score).max()) > LARGEST:
+            return f"rewards of {side.run} are beyond {LARGEST:g}: no difference of them can be told"
     if a.score_name != b.score_name:
         return (
             f"the scores are of different kinds: {a.run} has {a.score_name}, {b.run} has {b.score_name}; "
@@ -172,6 +183,7 @@ def _notes(a: Side, b: Side, alignment: Alignment, pair: Paired, identical: bool
             f"repeats differ: {pair.n_a.mean():.3g} a task in {a.run}, {pair.n_b.mean():.3g} in {b.run}; "
             "every task weighs the same whatever its repeats"
         )
+    told += _missing(pair)
     shown = abs(float(pair.d.mean()))
     if not identical and 0 < shown < verdicts.SMALL:
         told.append(
@@ -179,3 +191,26 @@ def _notes(a: Side, b: Side, alignment: Alignment, pair: Paired, identical: bool
             "can move a score by as much, so it needs settings that match"
         )
     return tuple(told)
+
+
+def _missing(pair: Paired) -> list[str]:
+    """What rollouts without a score could do to the change, if common tasks lack some."""
+    lost_a = np.maximum(pair.a.expected[pair.code_a] - pair.n_a, 0)
+    lost_b = np.maximum(pair.b.expected[pair.code_b] - pair.n_b, 0)
+    n_lost = int(lost_a.sum() + lost_b.sum())
+    if not n_lost or not (pair.a.is_bounded and pair.b.is_bounded):
+        return []
+    worst_a, best_a = _bounds(pair.mean_a, pair.n_a, lost_a)
+    worst_b, best_b = _bounds(pair.mean_b, pair.n_b, lost_b)
+    low, high = 100 * (worst_b - best_a), 100 * (best_b - worst_a)
+    return [
+        f"{n_lost:,} expected rollouts of the common tasks have no score ({int(lost_a.sum()):,} in "
+        f"{pair.a.run}, {int(lost_b.sum()):,} in {pair.b.run}) and are in no mean: whatever they would have "
+        f"scored, the change lies between {low:+.1f} and {high:+.1f} points"
+    ]
+
+
+def _bounds(mean: Floats, n: Ints, lost: Ints) -> tuple[float, float]:
+    """The score if all that is missing had failed, and if all had passed."""
+    whole = n + lost
+    return float((mean * n / whole).mean()), float(((mean * n + lost) / whole).mean())

@@ -25,8 +25,10 @@ MAX_MODES = 12  # of the model's; the others are one term
 COMPOSITION = ("composition", "missing")  # sides of the terms that are not about the common tasks
 
 _NOTE = (
-    "This is accounting, not causation: each row that loses points counts for one mode, "
-    "and a mode that goes away lets rows fail in other ways."
+    "This is accounting, not causation: each row that loses points counts for one mode, and a mode that goes "
+    "away lets rows fail in other ways. Rows that were spoiled from outside count for what their task would "
+    "score without them. Modes follow rules that all runs compared share, so they may differ from what a run "
+    "is told by itself."
 )
 _UNBOUNDED = "There are no failure modes: scores leave 0 to 1, so that no full score says what a row lost."
 
@@ -194,8 +196,9 @@ def _modes(pair: Paired) -> tuple[Term, ...]:
     )
     terms = []
     for (side, name), (a, b) in zip(slots, by_slot, strict=True):
-        concerned = int(np.count_nonzero((a > 0) | (b > 0)))
-        terms.append(_term(name, mean(a - b), stats.mean_change(a - b, pair.step), 1.0, side, concerned))
+        concerned = int(np.count_nonzero((a != 0) | (b != 0)))
+        found = _agreed(pair, a, b, stats.mean_change(a - b, pair.step))
+        terms.append(_term(name, mean(a - b), found, 1.0, side, concerned))
     models = [place for place, term in enumerate(terms) if term.side == MODEL]
     told = _with_excess([terms[place] for place in models], [by_slot[place] for place in models], pair.step)
     for place, term in zip(models, told, strict=True):
@@ -203,10 +206,26 @@ def _modes(pair: Paired) -> tuple[Term, ...]:
     return tuple(terms)
 
 
+def _agreed(pair: Paired, a: Floats, b: Floats, found: stats.Change | None) -> stats.Change | None:
+    """A change of losses with a p that an exchange of rows within tasks agrees to.
+
+    With different numbers of rows in the runs, rare losses make differences of tasks that are skewed.
+    """
+    if found is None or found.p is None or (pair.n_a == pair.n_b).all():
+        return found
+    lost_a: Floats = np.abs(a) * pair.n_a
+    lost_b: Floats = np.abs(b) * pair.n_b
+    is_binary = pair.a.is_binary and pair.b.is_binary
+    these = stats.within_change(
+        stats.Rows(pair.n_a, pair.n_b, lost_a, lost_b, lost_a, lost_b, is_binary), pair.step
+    )
+    return found if these is None or these.p is None else found._replace(p=max(found.p, these.p))
+
+
 def _slots(sizes: dict[tuple[str, str], tuple[float, float]]) -> tuple[list[tuple[str, str]], Ints]:
     """The terms in their order, and for each mode of the table the term that it belongs to."""
     sides = {side: place for place, side in enumerate(SIDES)}
-    seen = [mode for mode, (a, b) in sizes.items() if a > 0 or b > 0]
+    seen = [mode for mode, (a, b) in sizes.items() if a or b]
     seen.sort(
         key=lambda mode: (
             sides.get(mode[0], len(sides)),

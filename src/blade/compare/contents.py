@@ -134,7 +134,9 @@ def changed_tasks(
     told = _unlike_altogether(fields, certain, _share_no_field(a, b)) or [
         name
         for name, one in fields.items()
-        if one.differs.any() and not one.is_everywhere and (name in certain or _has_company(fields, name))
+        if one.differs.any()
+        and not one.is_everywhere
+        and (name in certain or _has_company(fields, name))
     ]
     for name in told:
         changed |= fields[name].differs
@@ -168,9 +170,16 @@ def _unlike_altogether(
 
 
 def _has_company(fields: Mapping[str, Related], name: str) -> bool:
-    """Does a second field, which is no part of this one, differ in the same tasks."""
+    """Does a second field, which is no part of this one, differ in the same tasks.
+
+    Two fields that may both be the model's own, such as its answer and a label of it, speak only where
+    nothing confirms the tasks: they differ wherever the model does.
+    """
     mine = fields[name].differs
+    confirmed = bool(supporters(fields))
     for other, one in fields.items():
+        if confirmed and not group_of(name) and not group_of(other):
+            continue
         if other.partition(".")[0] == name.partition(".")[0] or one.is_everywhere:
             continue
         either = int((mine | one.differs).sum())

@@ -70,6 +70,8 @@ def _of_passes(pair: Paired) -> Iterator[Derived]:
         for k in _ks(fewer):
             at = fewer >= k
             yield _mean(pair, name, formula(n_a[at], c_a[at], k), formula(n_b[at], c_b[at], k), k)
+    if not (fewer > 1).any():  # with one row a task these are the pass rate
+        return
     # With more repeats more tasks are solved once, and fewer always: both runs are asked for the same number.
     method = BOOTSTRAP if (n_a == n_b).all() else FEWER
     for name, formula in (("solved", stats.pass_at_k), ("consistency", stats.pass_hat_k)):

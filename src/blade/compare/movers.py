@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from blade import stats
 from blade.compare.bridge import COMPOSITION, MODEL, is_named, model_modes
 from blade.compare.pairing import Paired
+from blade.compare.shown import shown
 from blade.compare.slice_view import NAME, labelled
 from blade.compare.task_sets import TaskSets, task_sets
+from blade.compare.verdict import rows_of
 from blade.model import Mover, Setting, Term, View
 
 LEVEL = 0.05  # of comparisons in which nothing changed, at most this share claims anything
@@ -17,6 +20,7 @@ MIN_TASKS = 5  # fewer cannot be told from chance, and would only make the other
 NEARLY_ALL = 0.8  # of the change of the common tasks: such a mode need not exceed its share
 BRIDGE = "bridge"
 _MECHANICAL = (*COMPOSITION, "infrastructure", "task or verifier")
+_SLUG = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")  # a rule of ours, told with spaces
 _LIMITED = ("truncat", "turn_limit", "timeout", "timed out", "context", "limit", "budget")
 
 
@@ -87,12 +91,33 @@ def _of_slices(pair: Paired, sets: TaskSets, views: Sequence[View]) -> Iterator[
             if term.n < MIN_TASKS or not told.is_named[i] or marked in seen:
                 continue
             seen.add(marked)
-            p = max(term.p, term.p_excess)
+            p = max(term.p, term.p_excess, _exchanged(pair, field, told.labels[i]))
             yield _Candidate(view.name, term, p, p, False)
+
+
+def _exchanged(pair: Paired, field: str, label: str) -> float:
+    """p of an exchange of rows within the tasks of a slice, where the runs have different numbers of rows."""
+    if (pair.n_a == pair.n_b).all() or field not in pair.a.slices:
+        return 0.0
+    codes, labels = pair.a.slices[field]
+    inside = codes[pair.code_a] == (labels.index(label) if label in labels else -2)
+    rows = rows_of(pair)
+    chosen = stats.Rows(
+        rows.n_a[inside],
+        rows.n_b[inside],
+        rows.sum_a[inside],
+        rows.sum_b[inside],
+        rows.squares_a[inside],
+        rows.squares_b[inside],
+        rows.is_binary,
+    )
+    found = stats.within_change(chosen, pair.step) if inside.any() else None
+    return 0.0 if found is None or found.p is None else found.p
 
 
 def _mover(pair: Paired, sets: TaskSets, candidate: _Candidate, p: float) -> Mover:
     term = candidate.term
+    rollouts, beside = shown(pair, term) if candidate.view == BRIDGE else ((), ())
     return Mover(
         view=candidate.view,
         term=term.term,
@@ -104,22 +129,26 @@ def _mover(pair: Paired, sets: TaskSets, candidate: _Candidate, p: float) -> Mov
         share=term.value / sets.delta if abs(sets.delta) > 1e-9 else None,
         mechanical=candidate.is_mechanical,
         text=_text(pair, sets, term),
+        rollouts=rollouts,
+        beside=beside,
     )
 
 
 def _text(pair: Paired, sets: TaskSets, term: Term) -> str:
     """One sentence: what, how much, beside what its share would be, and on how many tasks it rests."""
     is_bounded = pair.a.is_bounded and pair.b.is_bounded
-    name = term.term if term.side in ("slice", *COMPOSITION) else f"{term.term} ({term.side})"
-    moved = f"{name} {'gave' if term.value > 0 else 'took'} {_amount(abs(term.value), is_bounded)}"
+    mode = term.term.replace("_", " ") if _SLUG.fullmatch(term.term) else term.term
+    name = term.term if term.side in ("slice", *COMPOSITION) else f"{mode} ({term.side})"
+    moved = f"{name} accounts for {_amount(term.value, is_bounded)}"
     if term.expected is not None:
-        moved += f", where its share of the change would be {_signed(term.expected, is_bounded)}"
+        even = _signed(term.expected, is_bounded)
+        moved += f"; in proportion to the losses of both runs it would be {even}"
     n_all = sets.n_all if term.side in ("slice", *COMPOSITION) else sets.n_common
-    return f"{moved}: {term.n} of {n_all} tasks {'is' if term.n == 1 else 'are'} concerned"
+    return f"{moved} ({term.n} of {n_all} tasks concerned)"
 
 
 def _amount(value: float, is_bounded: bool) -> str:
-    return f"{100 * value:.1f} points" if is_bounded else f"{value:.3g} of the mean reward"
+    return f"{100 * value:+.1f} points" if is_bounded else f"{value:+.3g} of the mean reward"
 
 
 def _signed(value: float, is_bounded: bool) -> str:

@@ -28,9 +28,7 @@ def series(sides: Sequence[Side], comparisons: Mapping[tuple[str, str], Comparis
     runs = shared(sides, comparisons)
     trend = stats.mean_change(_slopes(runs.mean), _slope_step(runs.n)) if len(sides) > 1 else None
     checkpoints = _checkpoints(runs)
-    different = (
-        point.run for point in checkpoints if point.p_adjusted is not None and point.p_adjusted <= ALPHA
-    )
+    different = (point.run for point in checkpoints if _is_different(point))
     moved = _moved(runs)
     return Series(
         runs=tuple(side.run for side in sides),
@@ -49,6 +47,13 @@ def series(sides: Sequence[Side], comparisons: Mapping[tuple[str, str], Comparis
         null_forgotten=moved.null_forgotten,
         notes=tuple(_notes(runs, moved)),
     )
+
+
+def _is_different(point: Checkpoint) -> bool:
+    """A change is claimed only where the test and the interval agree on it."""
+    if point.p_adjusted is None or point.low is None or point.high is None:
+        return False
+    return point.p_adjusted <= ALPHA and not point.low <= 0 <= point.high
 
 
 def _weights(n_runs: int) -> Floats:

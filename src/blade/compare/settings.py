@@ -36,14 +36,16 @@ def config_diff(a: Side, b: Side, alignment: Alignment | None = None) -> tuple[S
 
     A setting that one run does not state is listed as unknown: what nobody wrote down may well be the same.
     Only skills are different, which are stamped on every row that had any. With an alignment a template or
-    a format that changed in all tasks is a setting too.
+    a format that changed in all tasks is a setting too; other names of the same tasks are listed alone.
     """
     found = _differences(_stated(a), _stated(b))
     for field in alignment.changed_everywhere if alignment is not None else ():
         kind = "prompt" if group_of(field) == "text" else "data"
-        if not any(one.kind == kind and one.known for one in found):
+        counts = group_of(field) != "id"  # no model is asked for the name of a task
+        if not any(one.kind == kind and one.known and (one.counts or not counts) for one in found):
             values = (_digest(a, field), _digest(b, field))
-            found.append(Setting(field, *values, kind, kind in MECHANICAL))
+            mechanical = counts and kind in MECHANICAL
+            found.append(Setting(field, *values, kind, mechanical, counts=counts))
     return tuple(sorted(found, key=_rank))
 
 

@@ -30,13 +30,30 @@ class Judgement(NamedTuple):
 
 def judgement(pair: Paired, margin: float) -> Judgement:
     """Is the change real: for exactly these tasks, and for tasks like them."""
-    these, new = stats.within_change(rows_of(pair), pair.step), stats.mean_change(pair.d, pair.step)
+    these, new = answers(rows_of(pair), pair.d)
     told = [_tested(THESE, these, margin), _tested(NEW, new, margin)]
     tests = [one for pairs in told for one in pairs]
     if pair.a.is_binary and pair.b.is_binary and (pair.n_a == 1).all() and (pair.n_b == 1).all():
         tests.append(_mcnemar(pair))
     verdicts = [verdict(these, margin), verdict(new, margin)]
     return Judgement(tuple(tests), verdicts[0], verdicts[1], power(pair, these, new, margin))
+
+
+def answers(rows: stats.Rows, d: Floats) -> tuple[stats.Change | None, stats.Change | None]:
+    """The change on these tasks, and as a guess on new ones.
+
+    What repeats alone could do to these tasks is no change on others either. Where the runs have different
+    numbers of rows the differences of tasks are skewed and can look surer than that, so the exchange of rows
+    has to agree.
+    """
+    step = float((1 / rows.n_a + 1 / rows.n_b).mean() / 2) if d.size else 1.0
+    these, new = stats.within_change(rows, step), stats.mean_change(d, step)
+    if new is None or new.p is None or these is None or these.p is None or (rows.n_a == rows.n_b).all():
+        return these, new
+    se = max(new.se, stats.exchange_se(rows))
+    half = stats.t_quantile(0.975, new.df) * se
+    centre = (new.low + new.high) / 2
+    return these, new._replace(se=se, low=centre - half, high=centre + half, p=max(new.p, these.p))
 
 
 def verdict(change: stats.Change | None, margin: float) -> str:
@@ -95,16 +112,18 @@ def power(pair: Paired, these: stats.Change | None, new: stats.Change | None, ma
     target = max(margin, abs(new.estimate)) if new is not None else None
     repeats = tasks = None
     if design is not None and target:
-        # what the change differs by between tasks counts only where it clearly does
-        plan = design if p is not None and p <= ALPHA else design._replace(omega2=0.0)
-        k = stats.repeats_needed(plan, n, target)
-        repeats = math.ceil(k) if k is not None and k <= MAX_REPEATS else None
+        k = stats.repeats_needed(design, n, target)
+        now = max(float(pair.n_a.mean()), float(pair.n_b.mean()))
+        repeats = math.ceil(k) if k is not None and now < k <= MAX_REPEATS else None
     if new is not None and target and new.se > 0:
         spread = new.se**2 * n
-        tasks = max(0, math.ceil(stats.tasks_needed(stats.Design(spread, 0.0, 0.0), 1, 1, target)) - n)
+        wanted = math.ceil(stats.tasks_needed(stats.Design(spread, 0.0, 0.0), 1, 1, target)) - n
+        tasks = wanted if wanted > 0 else None
+    # five tasks that differ cannot reject anything, however much they do
+    can_tell = new is not None and int(np.count_nonzero(pair.d)) >= stats.changes.LEAST
     return Power(
         se=new.se if new is not None else None,
-        mde=stats.detectable(new.se) if new is not None else None,
+        mde=stats.detectable(new.se) if new is not None and can_tell else None,
         mde_these=stats.detectable(these.se) if these is not None else None,
         omega2=design.omega2 if design is not None else None,
         sigma2_a=design.sigma2_a if design is not None else None,

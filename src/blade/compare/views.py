@@ -13,7 +13,7 @@ from blade.compare.losses import lost
 from blade.compare.pairing import Paired
 from blade.compare.settings import changed
 from blade.compare.slice_view import fields, slice_view
-from blade.compare.task_sets import TaskSets, mean, reach, task_sets, whole
+from blade.compare.task_sets import mean, reach, task_sets
 from blade.compare.task_view import NOTE, task_terms
 from blade.model import Setting, Side, Term, View
 
@@ -35,7 +35,7 @@ def views(
     outside = tuple(term for term in delta_terms if term.side in COMPOSITION)
     found = [slice_view(pair, sets, field) for field in fields(pair, sets)]
     found.append(View("tasks", (*outside, *task_terms(pair)), NOTE))
-    found.append(_settings(pair, sets, config_diff, separable))
+    found.append(_settings(pair, outside, config_diff, separable))
     marked = any(held.any() for side in (pair.a, pair.b) for held in side.flags.values())
     if marked and pair.a.is_bounded and pair.b.is_bounded:
         found.append(_outcomes(pair, outside))
@@ -45,8 +45,10 @@ def views(
 # ---- Settings --------------------------------------------------------------------------------------
 
 
-def _settings(pair: Paired, sets: TaskSets, config_diff: Sequence[Setting], separable: bool | None) -> View:
-    """The whole change, on the one setting that differs if there is one."""
+def _settings(
+    pair: Paired, outside: tuple[Term, ...], config_diff: Sequence[Setting], separable: bool | None
+) -> View:
+    """The change of the common tasks, on the one setting that differs if there is one; the tasks apart."""
     keys = changed(config_diff)
     if not keys:
         name, note = (
@@ -61,10 +63,10 @@ def _settings(pair: Paired, sets: TaskSets, config_diff: Sequence[Setting], sepa
     else:
         name = "not separable: " + ", ".join(sorted(setting.key for setting in keys))
         note = "Several settings changed at once: two runs cannot say which of them moved the score."
-    change, value = whole(sets, pair.step), sets.delta
+    change, value = stats.mean_change(pair.d, pair.step), mean(pair.d)
     widest = max(abs(value), reach(pair))
     low, high, p = (-widest, widest, None) if change is None else (change.low, change.high, change.p)
-    return View("settings", (Term(name, value, low, high, p, "setting", sets.n_all),), note)
+    return View("settings", (*outside, Term(name, value, low, high, p, "setting", pair.d.size)), note)
 
 
 def _stated(value: str | None) -> str:

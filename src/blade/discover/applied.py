@@ -13,7 +13,7 @@ from blade.discover.gather import Gathered, Rows
 from blade.model import Column, Judged, Mechanism
 
 if TYPE_CHECKING:
-    from blade.model import Bools
+    from blade.model import Bools, Ints
 
 
 def applied(
@@ -24,6 +24,21 @@ def applied(
     observed: Gathered,
 ) -> tuple[tuple[str, int], ...] | None:
     """Task and repeat of the failing rollouts that show it; None where it cannot be told in this run."""
+    shown = showing(mechanism, judged, fields, task_fields, observed)
+    if shown is None:
+        return None
+    failing = shown[~judged.passed[shown]]
+    return tuple((judged.task_keys[int(judged.task[at])], int(judged.repeat[at])) for at in failing)
+
+
+def showing(
+    mechanism: Mechanism,
+    judged: Judged,
+    fields: Mapping[str, Column],
+    task_fields: frozenset[str],
+    observed: Gathered,
+) -> Ints | None:
+    """The rollouts that show it, as places in the arrays of `Judged`; None: cannot be told."""
     rows = gather.rows(judged, observed)
     if not rows.n:
         return None
@@ -32,8 +47,8 @@ def applied(
     held = _held(feature, condition, rows, fields, task_fields)
     if shown is None or held is None:
         return None
-    failing = np.flatnonzero(held & (shown != absent) & ~rows.passed)
-    return tuple((judged.task_keys[int(rows.task[at])], int(rows.repeat[at])) for at in failing)
+    places: Ints = rows.at[held & (shown != absent)]
+    return places
 
 
 def parts(predicate: str) -> tuple[str, str, bool]:

@@ -34,21 +34,20 @@ _MAX_CONFIG = 4 << 20
 _MAX_SCALARS = 100_000  # looked at in a config; aliases of YAML can make a small file endlessly wide
 _MAX_NOTES = 20_000  # characters
 _SHOWN = 200  # characters of a setting
-_SETTINGS = (
-    "temperature",
-    "top_p",
-    "max_output_tokens",
-    "num_repeats",
-    "policy_model_name",
-    "model",
-    "agent_name",
-    "benchmark",
-    "split",
-    "limit",
-    "seed",
-    "reasoning_effort",
-    "skills.path",
+# Words of a key that bear on a score, and words that keep a key out: secrets, places, names of servers.
+_BEARING = frozenset(
+    "temperature top p max min limit timeout timeouts deadline budget repeats repeat model benchmark split "
+    "seed effort reasoning thinking verifier judge grader scorer rubric reward threshold version revision "
+    "commit image prompt "
+    "instructions system tools tool harness scaffold agent retries concurrency context steps turns sampling "
+    "checkpoint quantization dtype backend engine skills dataset num".split()
 )
+_KEPT_OUT = frozenset(
+    "key token secret password passwd auth credential credentials url uri endpoint host hostname port "
+    "address cache log logs logging wandb mlflow user email".split()
+)
+_KEY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_MAX_SETTINGS = 60
 
 
 _BY_A_TAG = (TypeError, LookupError, AttributeError)  # what !!int and the like meet before another value
@@ -216,12 +215,27 @@ def settings(found: list[Artifact], notice: Callable[[str], None]) -> dict[str, 
     kept: dict[str, str] = {}
     for path in of_kind(found, "config"):
         for key, value in islice(_scalars(_config(path, notice)), _MAX_SCALARS):
-            tail = key.rsplit(".", 1)[-1]
-            if tail in _SETTINGS or key in _SETTINGS:
-                kept.setdefault(f"{path.name}: {key}"[:_SHOWN], str(value)[:_SHOWN])
-            if len(kept) >= 40:
+            if _bears_on_score(key):
+                kept.setdefault(f"{path.name}: {key}"[:_SHOWN], _shortened(str(value))[:_SHOWN])
+            if len(kept) >= _MAX_SETTINGS:
                 return kept
     return kept
+
+
+def _shortened(value: str) -> str:
+    """A path without the folders above: they tell of a machine and its user, not of the run."""
+    parts = re.split(r"[/\\\\]", value)
+    is_path = len(parts) > 3 and (value[:1] in "/~" or value[1:3] in (":\\", ":/"))
+    return "…/" + "/".join(parts[-2:]) if is_path else value
+
+
+def _bears_on_score(key: str) -> bool:
+    """Does the name of a setting say that it may: its last part, or the one before."""
+    *_, above, tail = ["", *key.split(".")]
+    words = {word.lower() for word in _KEY_WORDS.findall(tail)}
+    if words & _KEPT_OUT:
+        return False
+    return bool(words & _BEARING) or (above, tail) == ("skills", "path")
 
 
 def _config(path: Path, notice: Callable[[str], None]) -> Any:

@@ -36,7 +36,9 @@ class Side(msgspec.Struct, frozen=True):
     effort: Mapping[str, Floats]  # by row: tokens, turns, calls, seconds, cost; nan: not reported
     behaviours: Mapping[str, Ints]  # detector -> rows it fires on; empty where no trace was read
     signatures: Mapping[str, Ints]  # error template -> rows that show it
-    content: Hashes | None = None  # by row: what it ended with, so that equal results are known; 0: nothing
+    # what rows ended with, so that equal results are known, by row; 0: nothing. In grains: "result" is what
+    # was meant, "read" what the verifier wrote down, "words" every word; what nobody looked at is not there
+    content: Mapping[str, Hashes] = msgspec.field(default_factory=dict)
     coverage: tuple[int, int] = (0, 0)  # keys scored, keys expected
     n: Ints | None = None  # counted rows by task code, if they were counted already
 
@@ -123,6 +125,8 @@ class Mover(msgspec.Struct, frozen=True):
     share: float | None  # of the change; None where the change is near 0
     mechanical: bool  # limit, timeout, verifier, composition or infrastructure: told first
     text: str
+    rollouts: tuple[tuple[str, str, int], ...] = ()  # run, task, repeat: some that show it
+    beside: tuple[str, ...] = ()  # what the same rollouts show as well, in words
 
 
 class Flip(msgspec.Struct, frozen=True):

@@ -11,21 +11,24 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from blade import compare as stage
+from blade.compare.contents import group_of
 from blade.compare.gate.judge import judge, markdown
 from blade.compare.gate.policy import Policy, read_policy
 from blade.errors import UsageError
 from blade.ingest import split
-from blade.model import Comparison, Gap, Report, Side
+from blade.model import Comparison, Gap, Outcome, Report, Side
 from blade.pipeline import pages
 from blade.pipeline.load import Loaded
 from blade.pipeline.sides import column_sides
 
 if TYPE_CHECKING:
+    from blade.ingest.assemble import Assembled
     from blade.pipeline.reading import Clock
     from blade.store.index import Watcher
 
 MARGIN = stage.MARGIN
-MAX_PAIRWISE = 12  # runs up to which every pair is compared
+MAX_PAIRWISE = 40  # runs up to which every pair is compared
+_NAMING = ("id", "text")  # fields that tell one task from all others; answers are often the same
 
 
 def compare(
@@ -44,6 +47,9 @@ def compare(
     """Every run against the baseline, all against one another, and in order where they are checkpoints."""
     loaded = baseline_first(loaded, baseline)
     scored = [pages.scoring_of(one, threshold) for one in loaded]
+    if len({one.score_name for one in scored}) > 1 and threshold is None:
+        # whether a run is told by its pass rate hangs on how many rows reach 1: all alike, at 1
+        scored = [pages.scoring_of(one, 1.0) for one in loaded]
     if quick:
         report = pages.listed(loaded, scored, command)
         sides = column_sides(loaded, scored)
@@ -53,6 +59,10 @@ def compare(
         report = replace(report, gaps=(unread, *report.gaps))
     else:
         report, sides = pages.diagnosed(loaded, scored, command, watcher, clock)
+    if margin >= 1 and all(side.is_bounded for side in sides):
+        raise UsageError(
+            f"--margin {margin:g} is as wide as the score", "give a fraction such as 0.03", "bad-margin"
+        )
     report = told(report, sides, margin, ordered)
     return report if policy is None else _gated(report, policy, sides)
 
@@ -65,7 +75,11 @@ def told(report: Report, sides: Sequence[Side], margin: float = MARGIN, ordered:
     comparisons = stage.adjusted([stage.compare(first, other, margin) for other in others])
     matrix = None
     pairs = {(one.baseline, one.candidate): one for one in comparisons}
-    if 2 < len(sides) <= MAX_PAIRWISE:
+    gaps = report.gaps
+    if len(sides) > MAX_PAIRWISE:
+        why = f"{len(sides)} runs make too many pairs; each is compared with the baseline"
+        gaps = (*gaps, Gap("every run against every other", why))
+    elif len(sides) > 2:
         for a, b in combinations(others, 2):
             pairs[a.run, b.run] = stage.brief(a, b, margin)
         matrix = stage.matrix(sides, pairs)
@@ -74,6 +88,7 @@ def told(report: Report, sides: Sequence[Side], margin: float = MARGIN, ordered:
         report,
         comparisons=tuple(comparisons),
         matrix=matrix,
+        gaps=gaps,
         series=stage.series(sides, pairs) if ordered else None,
     )
 
@@ -94,6 +109,13 @@ def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
     if unplaced:
         why = f"{unplaced:,} expected rollouts left no row, so nothing says which part they belong to"
         gaps = (*gaps, Gap(f"coverage of the parts of {one.name}", why))
+    parts = split.split(one.run, field)
+    if not _share_tasks(parts):
+        raise UsageError(
+            f"{field} does not vary within the tasks of {one.name}: the parts would have no task in common",
+            "--by needs a field that varies within tasks, such as skills_ref.hash",
+            "cannot-split",
+        )
     return [
         replace(
             one,
@@ -103,8 +125,24 @@ def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
             gaps=gaps,
             reported=(),
         )
-        for part in split.split(one.run, field)
+        for part in parts
     ]
+
+
+def _share_tasks(parts: Sequence[Assembled]) -> bool:
+    """Is any task in two parts, by its key, or by its id or question under a key of its own."""
+    keys = [part.rollouts.task_keys for part in parts]
+    if len(set().union(*keys)) < sum(map(len, keys)):
+        return True
+    seen: set[tuple[str, int]] = set()
+    for part in parts:
+        told = split.fingerprints(part).items()
+        named = {(name, one) for name, values in told if group_of(name) in _NAMING for one in values.tolist()}
+        here = {(name, one) for name, one in named if one}
+        if seen & here:
+            return True
+        seen |= here
+    return False
 
 
 def baseline_first(loaded: Sequence[Loaded], baseline: str | None) -> list[Loaded]:
@@ -146,7 +184,10 @@ def policy(path: Path) -> Policy:
 
 def _gated(report: Report, policy: Policy, sides: Sequence[Side]) -> Report:
     """The report with every comparison judged by a policy, as of today: waivers expire."""
-    coverages = {run.name: (run.coverage.scored, run.coverage.expected) for run in report.runs}
+    coverages = {
+        run.name: (run.coverage.scored - run.outcomes.get(Outcome.MALFORMED, 0), run.coverage.expected)
+        for run in report.runs
+    }
     by_name = {side.run: side for side in sides}
     return replace(report, gate=judge(policy, report.comparisons, coverages, date.today(), by_name))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blade import attribute, contrast, detect, discover, locate, signatures
+from blade.attribute.contents import Ended
 from blade.detect.rule import NEEDS
 from blade.detect.run import Detected, detected
 from blade.measure import soundness
@@ -42,7 +44,7 @@ class Seen(msgspec.Struct):
     tokens: Any
     lines: Any
     sounding: Any
-    contents: Sequence[tuple[int, str]]
+    contents: Sequence[Ended]
     failed: Mapping[str, str]  # stage -> what it failed with
     seconds: Mapping[str, float]
 
@@ -94,6 +96,7 @@ class Gathered:
         self.lines: list[Any] = []
         self.soundings: list[Any] = []
         self.contents: dict[int, str] = {}
+        self.grains = array("Q")  # four numbers a row: its position, then what it ended with in each grain
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.lacking: Counter[tuple[str, str]] = Counter()
         self.broken: Counter[tuple[str, str]] = Counter()
@@ -104,7 +107,10 @@ class Gathered:
         self.found += told.detected.found
         self.located |= {one.position: one for one in told.located}
         self.features.add(told.features)
-        self.contents |= {position: content for position, content in told.contents if content}
+        for position, content, *grains in told.contents:
+            if content:
+                self.contents[position] = content
+            self.grains.extend((position, *grains))
         if told.lines:
             self.lines.append(told.lines)
         if told.tokens is not None:

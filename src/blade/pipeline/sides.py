@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from blade import measure
+from blade.attribute.contents import Ended
 from blade.ingest import opened, split
 from blade.measure import slices
 from blade.model import OTHER, Judged, Side
 from blade.pipeline import vocabulary
+from blade.pipeline.identical import with_hashes
 from blade.pipeline.load import Loaded
 from blade.pipeline.reading import judged_of
 
 if TYPE_CHECKING:
+    from array import array
+
     from blade.model import Bools, Floats, Hashes, Ints
     from blade.pipeline.reading import Read, Reading
 
 SAMPLED = 12  # rows opened to see the tools and the instructions of a run
 _ANSWERS = ("extracted_answer", "predicted_answer", "parsed_option", "predicted_value", "model_patch_sha256")
+_GRAINS = Ended._fields[2:]  # of what a row ended with
+MAX_CONSTANTS = 24  # fields of rows that are looked at for settings
+_SETTING = re.compile(
+    r"(^|[._])(version|revision|commit|checkpoint|image|harness|scaffold|backend|engine|provider|quantization"
+    r"|(judge|verifier|grader|scorer)(_model|_name)?|reasoning_effort|temperature|top_p|config_hash"
+    r"|max_(output_tokens|tokens|turns|steps|context)|(time_?limit|timeout)(_s|_seconds)?)$"
+)
 _LOST = 1e-9  # a row that scores less than 1 by more than this loses points
 
 # What the columns of a row say of its end, the first that applies: no trace is needed for it.
@@ -40,11 +53,11 @@ def read_sides(
     booked = vocabulary.modes(read, told)
     table = _table(mode for one in booked for mode in one.values())
     found = []
-    for one, reading, scoring, modes in zip(read, told, scored, booked, strict=True):
-        side = _side(one.loaded, scoring, one.judged, table, _coded(one.judged, modes, table))
-        contents = _contents(one.judged, one.gathered.contents)
-        found.append(_with_reading(side, one.judged, reading, contents))
-    return found
+    for at, (one, scoring) in enumerate(zip(read, scored, strict=True)):
+        side = _side(one.loaded, scoring, one.judged, table, _coded(one.judged, booked[at], table))
+        conditions = vocabulary.conditions(at, read, told)
+        found.append(_with_reading(side, one, told[at], conditions))
+    return with_hashes(found, [one.loaded for one in read])
 
 
 def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) -> list[Side]:
@@ -61,7 +74,7 @@ def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) ->
             mode[flags[name] & (mode >= 0)] = table.index(told)
         side = _side(one, scoring, judged, table, mode)
         found.append(_replaced(side, content=_answers(one, scoring)))
-    return found
+    return with_hashes(found, loaded)
 
 
 def _table(modes: Any) -> tuple[tuple[str, str], ...]:
@@ -104,7 +117,7 @@ def _side(
         expected=coverage.expected_per_task,
         settings=_settings(one),
         row_hash=_row_hashes(one, scoring),
-        fingerprints=split.fingerprints(rollouts),
+        fingerprints=split.fingerprints(one.run),
         slices=_slices(one, scoring),
         mode=mode if scoring.is_bounded else np.full(score.size, -1, np.int64),
         modes=table,
@@ -123,9 +136,11 @@ def _replaced(side: Side, **changes: Any) -> Side:
     return replace(side, **changes)
 
 
-def _with_reading(side: Side, judged: Judged, reading: Reading, contents: Hashes) -> Side:
+def _with_reading(side: Side, read: Read, reading: Reading, conditions: Mapping[str, Ints]) -> Side:
+    """With what rollouts do, by our rules and by conditions found in the rows, and the errors they met."""
     import numpy as np
 
+    judged = read.judged
     fired: dict[str, list[int]] = {}
     for one in reading.found:
         fired.setdefault(one.finding.detector, []).append(one.position)
@@ -142,9 +157,10 @@ def _with_reading(side: Side, judged: Judged, reading: Reading, contents: Hashes
         behaviours={
             name: np.flatnonzero(np.isin(judged.rows, sorted(set(positions))))
             for name, positions in sorted(fired.items())
-        },
+        }
+        | dict(sorted(conditions.items())),
         signatures={name: np.array(sorted(rows), np.int64) for name, rows in sorted(signed.items()) if rows},
-        content=contents,
+        content=_contents(judged, read.gathered.grains),
     )
 
 
@@ -181,10 +197,14 @@ def _effort(one: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
         "cost_usd": rollouts.cost_usd,
     }
 
-    def is_told(column: Floats) -> bool:
-        return not (np.isnan(column[:1000]).all() and np.isnan(column).all())
-
-    return {name: column[rows] for name, column in columns.items() if is_told(column)}
+    # a column of zeros is a price or a count that nobody wrote down; rows without output did not run
+    idle = rollouts.n_items[rows] == 0
+    found = {}
+    for name, column in columns.items():
+        told = column[rows]
+        if np.nan_to_num(told[:1000]).any() or np.nan_to_num(told).any():
+            found[name] = np.where(idle, np.nan, told) if idle.any() else told
+    return found
 
 
 def _row_hashes(one: Loaded, scoring: measure.Scoring) -> Hashes:
@@ -206,30 +226,28 @@ def _slices(one: Loaded, scoring: measure.Scoring) -> dict[str, tuple[Ints, tupl
     return found
 
 
-def _contents(judged: Judged, contents: Mapping[int, str]) -> Hashes:
+def _contents(judged: Judged, told: array[int]) -> dict[str, Hashes]:
+    """What rows ended with, in each grain by row; 0 where a row was not read."""
     import numpy as np
 
-    told = (_hash(contents.get(position, "")) for position in judged.rows.tolist())
-    return np.fromiter(told, np.uint64, judged.rows.size)
+    grains = np.frombuffer(told, np.uint64).reshape(-1, 1 + len(_GRAINS))
+    size = 1 + int(max(judged.rows.max(initial=0), grains[:, 0].max(initial=0)))
+    by_position = np.zeros((size, len(_GRAINS)), np.uint64)
+    by_position[grains[:, 0].astype(np.int64)] = grains[:, 1:]
+    of_rows = by_position[judged.rows].T.copy()  # so that each is a column of its own
+    return dict(zip(_GRAINS, of_rows, strict=True))
 
 
-def _answers(one: Loaded, scoring: measure.Scoring) -> Hashes | None:
+def _answers(one: Loaded, scoring: measure.Scoring) -> dict[str, Hashes]:
     """The answer of every row, where a verifier wrote it down."""
     import numpy as np
 
     fields = one.run.rollouts.fields
     name = next((name for name in (one.benchmark.answer, *_ANSWERS) if name in fields), None)
     if name is None:
-        return None
+        return {}
     column = fields[name]
-    return np.where(column.kind[scoring.rows] > 1, column.hash[scoring.rows], np.uint64(0))
-
-
-def _hash(text: str) -> int:
-    if not text:
-        return 0
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") or 1
+    return {"read": np.where(column.kind[scoring.rows] > 1, column.hash[scoring.rows], np.uint64(0))}
 
 
 # ---- Settings -------------------------------------------------------------------------------------
@@ -238,7 +256,24 @@ def _hash(text: str) -> int:
 def _settings(one: Loaded) -> dict[str, str]:
     """Settings by key, whatever the name of the file they stand in, and what the requests show."""
     found = {key.split(": ", 1)[-1]: value for key, value in one.settings.items()}
-    return {**found, **_requested(one)}
+    return {**_constant(one), **found, **_requested(one)}
+
+
+def _constant(one: Loaded) -> dict[str, str]:
+    """Fields named like a setting that hold one and the same value in every row of the run."""
+    rollouts = one.run.rollouts
+    told = {}
+    for name in islice(sorted(name for name in rollouts.fields if _is_setting(name)), MAX_CONSTANTS):
+        column = rollouts.fields[name]
+        kinds, values = set(column.kind.tolist()), set(column.hash.tolist())
+        if len(values) == 1 and kinds <= {2, 3, 4} and kinds:
+            text = column.texts[int(column.code[0])] if column.code[0] >= 0 else f"{column.number[0]:g}"
+            told[name] = text[:200]
+    return told
+
+
+def _is_setting(name: str) -> bool:
+    return _SETTING.search(name.lower()) is not None
 
 
 def _requested(one: Loaded) -> dict[str, str]:

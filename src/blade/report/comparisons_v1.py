@@ -41,7 +41,7 @@ def comparison(found: Comparison) -> dict[str, Any]:
         "delta": number(found.delta),  # score_candidate - score_baseline; null: refused
         "verdict": found.verdict,  # on these tasks; null: refused, or nothing to test
         "verdict_new_tasks": found.verdict_new_tasks,  # on new tasks like these
-        "margin": number(found.margin),  # of equivalence, in points of score, fixed in advance
+        "margin": number(found.margin),  # of equivalence, in points of score: a setting, whatever the rows
         "mde": number(power.mde) if power is not None else None,  # smallest detectable effect, on new tasks
         "tests": [_tested(one) for one in found.tests],
         "bridge": [_term(one) for one in found.bridge],  # the default view: its values add up to delta
@@ -131,6 +131,7 @@ def _setting(one: Setting) -> dict[str, Any]:
         "kind": one.kind,  # model, sampling, limit, tools, prompt, data, verifier, repeats, ...
         "mechanical": bool(one.mechanical),  # can change the score with the model unchanged
         "known": bool(one.known),  # false: one side does not state it
+        "counts": bool(one.counts),  # false: it cannot change what a rollout scores
     }
 
 
@@ -185,6 +186,8 @@ def _mover(one: Mover) -> dict[str, Any]:
         "share": number(one.share),  # of the change; null: the change is near 0
         "mechanical": bool(one.mechanical),  # can move the score with the model unchanged: told first
         "text": one.text,
+        "rollouts": [{"run": run, "task": task, "repeat": int(repeat)} for run, task, repeat in one.rollouts],
+        "beside": list(one.beside),  # what the same rollouts show as well, in words
     }
 
 
@@ -304,6 +307,8 @@ def series(found: Series) -> dict[str, Any]:
         "first_different": found.first_different,  # from the first; null: none is
         "learned": _ranked(found.learned, found.n_learned),
         "forgotten": _ranked(found.forgotten, found.n_forgotten),
+        "null_learned": number(found.null_learned),  # tasks that chance alone would show as such
+        "null_forgotten": number(found.null_forgotten),
         "notes": list(found.notes),
     }
 

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from blade.stats.agreement import brier, calibration_error, cohen_kappa, log_loss, macro_f1
-from blade.stats.changes import Change, Rows, mcnemar, mean_change, sign_flips, tost, two_means, within_change
+from blade.stats.changes import (
+    Change,
+    Rows,
+    exchange_se,
+    mcnemar,
+    mean_change,
+    sign_flips,
+    tost,
+    two_means,
+    within_change,
+)
 from blade.stats.decompose import kitagawa
 from blade.stats.extremes import best_of_k, best_of_k_by_task, worst_of_k, worst_of_k_by_task
 from blade.stats.intervals import (
@@ -64,6 +74,7 @@ __all__ = [
     "cohen_kappa",
     "detectable",
     "exact_stratified",
+    "exchange_se",
     "fit_beta_binomial",
     "flip_rate",
     "g_pass",

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
     from blade.model import Bools, Floats, Ints
 
+CMH, EXCHANGE = "Cochran-Mantel-Haenszel", "exchange of rows within tasks"
+LOPSIDED = 2  # times as many rows in one run, from which differences of tasks are skewed
+_EXACT_WAYS = 4000  # ways to deal the rows of all tasks, up to which an exact law is used for that
 ENOUGH = 25  # tasks that differ, from which a t or normal law holds; below, exact laws
-FEW_TASKS = 20
 # How far two tasks may differ that were not seen; `make calibration` measures what it is worth.
 TYPICAL = 1.25  # times the size of the differences that were seen
 UNSEEN = 6  # over the number of tasks
+LEAST = 6  # tasks that differ, below which no flipping of signs reaches 5 %
+MANY_TASKS = 50  # below, and where hardly a task differs, a task that was not seen may change altogether
 _ZERO = 1e-12
 
 
@@ -53,10 +57,12 @@ def mean_change(d: ArrayLike, step: float = 1.0, level: float = 0.95) -> Change 
     if x.size < 2 or not np.isfinite(x).all():
         return None
     estimate = _sum(x) / x.size
-    if int(np.count_nonzero(np.abs(x) > _ZERO)) >= ENOUGH and x.size >= FEW_TASKS:
+    if int(np.count_nonzero(np.abs(x) > _ZERO)) >= ENOUGH:
         se = float(x.std(ddof=1)) / math.sqrt(x.size)
         return _student(estimate, estimate, se, x.size - 1, level, "paired t")
-    far = max(step, TYPICAL * _size(x), min(1.0, UNSEEN / x.size))
+    n_differ = int(np.count_nonzero(np.abs(x) > _ZERO))
+    unseen = 1.0 if n_differ < LEAST and x.size < MANY_TASKS else min(1.0, UNSEEN / x.size)
+    far = max(step, TYPICAL * _size(x), unseen)
     n = x.size + 2
     centre = estimate * x.size / n
     spread = _sum(x * x) + 2 * far * far - n * centre * centre
@@ -156,16 +162,37 @@ def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change 
     telling = exchange > _ZERO
     m = int(np.count_nonzero(telling))
     variance = _within_variance(rows, n_a, n_b, d, exchange)
+    z = _sum(d) / math.sqrt(_sum(exchange)) if m else 0.0
+    p = math.erfc(abs(z) / math.sqrt(2))
     if m >= ENOUGH:
         se = math.sqrt(variance) / d.size
-        found = _student(estimate, estimate, se, max(m - 1, 1), level, "Cochran-Mantel-Haenszel")
-        z = _sum(d) / math.sqrt(_sum(exchange))
-        return found._replace(p=math.erfc(abs(z) / math.sqrt(2)))
-    p = _exact_exchange(rows, telling) if rows.is_binary else sign_flips(d)
-    se = math.sqrt(variance + 2 * step * step) / (d.size + 2)
-    centre = _sum(d) / (d.size + 2)
-    name = "exact stratified" if rows.is_binary else "sign flips"
-    return _student(estimate, centre, se, d.size + 1, level, name)._replace(p=p)
+        found = _student(estimate, estimate, se, max(m - 1, 1), level, CMH if rows.is_binary else EXCHANGE)
+    else:
+        se = math.sqrt(variance + 2 * step * step) / d.size
+        found = _student(estimate, estimate, se, d.size + 1, level, EXCHANGE)
+    if rows.is_binary and (m < ENOUGH or _is_lopsided(rows, telling)):
+        return found._replace(p=_exact_exchange(rows, telling), method="exact stratified")
+    if m < ENOUGH and not _has_many_rows(rows, telling):
+        return found._replace(p=sign_flips(d), method="sign flips")
+    return found._replace(p=p)
+
+
+def _is_lopsided(rows: Rows, telling: Bools) -> bool:
+    """Have the runs so different numbers of rows that sums are skewed; where an exact law is still cheap."""
+    few, many = np.minimum(rows.n_a, rows.n_b)[telling], np.maximum(rows.n_a, rows.n_b)[telling]
+    return bool((many >= LOPSIDED * few).any()) and int((few + 1).sum()) <= _EXACT_WAYS
+
+
+def _has_many_rows(rows: Rows, telling: Bools) -> bool:
+    """Are there enough rows in every task that can tell for sums of exchanges to be normal."""
+    n = (rows.n_a + rows.n_b)[telling]
+    return bool(n.size and n.min() >= 8 and n.sum() >= 40)
+
+
+def exchange_se(rows: Rows) -> float:
+    """Standard error of the mean change if the rows of each task were dealt to the runs anew."""
+    variance = _exchange_variance(rows, rows.n_a.astype(np.float64), rows.n_b.astype(np.float64))
+    return math.sqrt(_sum(variance)) / variance.size if variance.size else 0.0
 
 
 def _exchange_variance(rows: Rows, n_a: Floats, n_b: Floats) -> Floats:
@@ -204,7 +231,8 @@ def _within_variance(rows: Rows, n_a: Floats, n_b: Floats, d: Floats, exchange: 
     apart = d[single] - d[single].mean()
     around = _sum(apart * apart) * apart.size / max(apart.size - 1, 1)
     dealt = _sum(exchange[single])
-    return known + (min(dealt, around) if apart.size > 1 else dealt)
+    is_single = bool((n_a[single] == n_b[single]).all()) and apart.size > 1
+    return known + (min(dealt, around) if is_single else dealt)
 
 
 def _exact_exchange(rows: Rows, telling: Bools) -> float:

@@ -92,6 +92,10 @@ def _of_derived(limit: Limit, one: Derived) -> Measured:
     if low is None or high is None:  # all tasks change alike
         alike = stats.mean_change(np.full(one.n, one.change))
         low, high = (None, None) if alike is None else (alike.low, alike.high)
+    still = stats.mean_change(np.zeros(one.n)) if one.unit == RATE else None
+    if still is not None and low is not None and high is not None:
+        # a bootstrap trusts tasks that happen not to differ; so few of them leave at least this open
+        low, high = min(low, one.change + still.low), max(high, one.change + still.high)
     return Measured(
         baseline=one.baseline,
         candidate=one.candidate,

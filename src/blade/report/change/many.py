@@ -8,10 +8,12 @@ from blade import hostile
 from blade.model import Comparison, Matrix, Placed, Report
 from blade.report import places, words
 from blade.report.change import words as say
+from blade.report.change.names import apart
+from blade.report.change.sentences import note_told, plain, sentence
 from blade.report.change.series import series
 from blade.report.change.terms import ranked
-from blade.report.change.verdict import note_told, sentence
-from blade.report.change.words import NEW, Scale
+from blade.report.change.verdict import pair
+from blade.report.change.words import NEW, THESE, Scale
 from blade.report.sections import (
     Badge,
     Block,
@@ -29,28 +31,23 @@ from blade.report.sections import (
 
 MAX_PAIRS = 12  # runs of a matrix that is printed
 MAX_ROWS = 30
+NAME = 32  # characters of a candidate in the overview; the list under it has more
 
 
 def overview(comparisons: Sequence[Comparison]) -> list[Block]:
     """One row per candidate: both verdicts and the change on new tasks; then what is claimed of each."""
-    rows = tuple(_candidate(one) for one in comparisons)
-    header = (
-        "Candidate",
-        "Score",
-        "On these tasks",
-        "On new tasks",
-        "Change on new tasks, 95% interval",
-        "p, adjusted",
-        "Tasks",
-    )
+    # Numbers first and names short: a column that has to be scrolled to is not read.
+    names = apart([one.candidate for one in comparisons], NAME)
+    rows = tuple(_candidate(one, name) for one, name in zip(comparisons, names, strict=True))
+    header = ("Candidate", "Score", "Change, 95%", "p, adjusted", "These tasks", "New tasks", "Tasks")
     baseline = comparisons[0].baseline
     n = words.count(len(comparisons), "candidate")
     return [
         para(f"{n} against ", say.run(baseline), f" ({_baseline_score(comparisons[0])})."),
-        Table(header, rows, "lrllrrr"),
+        Table(header, rows, "lrrrllr"),
         para(
-            "Adjusted p: Holm's correction over all candidates held against this baseline, on new tasks. "
-            "Intervals are for each candidate alone."
+            "Change, in points of score, and p are for new tasks like these. Adjusted p: Holm's correction "
+            "over all candidates held against this baseline. Intervals are for each candidate alone."
         ),
         Bullets(tuple((say.run(one.candidate), ": ", first_claim(one), ".") for one in comparisons)),
     ]
@@ -61,18 +58,18 @@ def _baseline_score(one: Comparison) -> str:
     return f"{scale.level(one.score_baseline)} {say.score_label(one.score_name)}"
 
 
-def _candidate(one: Comparison) -> tuple[Line, ...]:
+def _candidate(one: Comparison, name: str) -> tuple[Line, ...]:
     scale, found = say.scale(one.score_name), say.test_of(one, NEW)
     if one.refused is not None:
-        return cells(say.run(one.candidate), words.NONE, "not compared", *[words.NONE] * 3, "0")
+        return cells(Code(name), *[words.NONE] * 3, "not compared", words.NONE, "0")
     change = scale.with_interval(found.estimate, found.low, found.high) if found else words.NONE
     return cells(
-        say.run(one.candidate),
+        Code(name),
         scale.level(one.score_candidate),
-        say.verdict(one.verdict),
-        say.verdict(one.verdict_new_tasks),
-        change,
+        change.replace(" points", ""),
         f"{words.p_number(found.p if found else None)}, {words.p_number(one.p_adjusted_new)}",
+        say.verdict_told(one, THESE),
+        say.verdict_told(one, NEW),
         words.whole(say.n_common(one)),
     )
 
@@ -80,7 +77,7 @@ def _candidate(one: Comparison) -> tuple[Line, ...]:
 def first_claim(one: Comparison) -> str:
     """The first mover in a few words, and how many there are."""
     if one.refused is not None:
-        return f"not compared: {hostile.line(one.refused, 200)}"
+        return f"not compared: {plain(sentence(one.refused, 200, pair(one))).removesuffix('.')}"
     if one.identical:
         return "the same rows"
     mover = next(iter(ranked(one.movers)), None)
@@ -100,7 +97,7 @@ def many_runs(report: Report, figures: tuple[Figure, ...], file: str) -> list[Bl
     if report.matrix is not None:
         blocks += _matrix(report.matrix, scale, figures, file)
     if report.series is not None:
-        blocks += series(report.series, scale, figures, file)
+        blocks += series(report.series, report, scale, figures, file)
     return blocks
 
 
@@ -208,7 +205,7 @@ def _solved(found: Matrix) -> list[Block]:
             f"Of {say.tasks(found.n_tasks)}. By chance: tasks that only this run would solve if the passes "
             "of each task fell to the runs at random."
         ),
-        *([Bullets(tuple(note_told(note) for note in found.notes))] if found.notes else []),
+        *([Bullets(tuple(note_told(note, found.runs) for note in found.notes))] if found.notes else []),
     ]
 
 
@@ -232,5 +229,7 @@ def _settings(found: Matrix) -> list[Block]:
     if not found.settings:
         return []
     shown = found.settings[:MAX_ROWS]
-    items = tuple((Code(hostile.line(key, 80)), ": ", *sentence(text)) for key, text in shown)
+    items = tuple(
+        (Code(hostile.line(key, 80)), ": ", *sentence(text, names=found.runs)) for key, text in shown
+    )
     return [Heading(("What the runs together say of the settings",)), Bullets(items)]

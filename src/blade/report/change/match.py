@@ -6,7 +6,8 @@ from blade import hostile
 from blade.model import Comparison, Setting
 from blade.report import places, words
 from blade.report.change import words as say
-from blade.report.change.verdict import sentence
+from blade.report.change.sentences import sentence
+from blade.report.change.verdict import pair
 from blade.report.sections import Badge, Block, Code, Line, Para, Span, Strong, Table, cells, para
 
 MAX_SETTINGS = 40
@@ -22,12 +23,12 @@ KINDS = (
 
 def comparability(comparison: Comparison, file: str) -> list[Block]:
     """The tasks that can be compared, then the settings that changed with the model."""
-    blocks: list[Block] = [] if comparison.refused is None else [Para(_refused(comparison.refused))]
+    blocks: list[Block] = [] if comparison.refused is None else [Para(_refused(comparison))]
     return [*blocks, *_tasks(comparison), *_settings(comparison, file)]
 
 
-def _refused(reason: str) -> Line:
-    return (Strong("Refused: "), *sentence(reason))
+def _refused(comparison: Comparison) -> Line:
+    return (Strong("Refused: "), *sentence(comparison.refused or "", names=pair(comparison)))
 
 
 def _tasks(comparison: Comparison) -> list[Block]:
@@ -96,7 +97,7 @@ def _value(value: str | None) -> Span:
 
 def separability(comparison: Comparison) -> Line:
     """Whether the change can be laid to one setting, and the run that would tell."""
-    known = [one for one in comparison.config_diff if one.known]
+    known = [one for one in comparison.config_diff if one.known and one.counts]
     unknown = [one.key for one in comparison.config_diff if not one.known]
     if not comparison.config_diff:
         return (
@@ -105,7 +106,7 @@ def separability(comparison: Comparison) -> Line:
         )
     if comparison.separable is False:
         keys = places.names([one.key for one in known] or unknown)
-        run = sentence(comparison.missing_run)
+        run = sentence(comparison.missing_run, names=pair(comparison))
         ask: Line = (" The run that would separate them: ", *run) if run else ()
         return (
             Strong("Not separable: "),
@@ -113,18 +114,17 @@ def separability(comparison: Comparison) -> Line:
             " changed together, so these runs cannot say which of them moved the score.",
             *ask,
         )
-    said: Line = ("No setting that both runs state differs.",)
+    said: Line = ("No setting that both runs state and that can move a score differs.",)
     if known and comparison.separable:
-        # More repeats make a score surer, not higher, so they do not stand in the way.
-        lone = next((one for one in known if one.kind != "repeats"), known[0])
         said = (
             Strong("Separable: "),
-            Code(hostile.line(lone.key, 80)),
+            Code(hostile.line(known[0].key, 80)),
             " is the only stated setting that changed and can move the score. What no file states may still "
             "differ.",
         )
     elif known:
-        said = (f"{words.count(len(known), 'stated setting')} of the table differ between the runs.",)
+        verb = "differs" if len(known) == 1 else "differ"
+        said = (f"{words.count(len(known), 'stated setting')} of the table {verb} between the runs.",)
     if unknown:
         said += (" Stated by one run only, so that nobody can tell: ", *places.names(unknown), ".")
     return said

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from blade import hostile
 from blade.model import Comparison, Report
 from blade.report import words
 from blade.report.change import words as say
 from blade.report.change.gate import gate
 from blade.report.change.many import many_runs, overview
 from blade.report.change.match import comparability
+from blade.report.change.names import apart, middle
 from blade.report.change.shifts import what_else_changed
 from blade.report.change.tasks import tasks_that_moved
 from blade.report.change.terms import further_views, what_moved_it
@@ -29,8 +29,12 @@ METHODS: tuple[str, ...] = (
     "On new tasks: the spread of the change over tasks is the noise, so the answer holds for tasks drawn "
     "like these.",
     "Improved or regressed: the test of the question rejects that nothing changed at 5%, two-sided, after "
-    "Holm's correction over all candidates. Equivalent: the 90% interval lies inside the margin. Anything "
-    "else is inconclusive, never unchanged.",
+    "Holm's correction over all candidates, and the 95% interval excludes 0. Equivalent: no change is "
+    "claimed and the 90% interval lies inside the margin, which is a setting (--margin) and does not depend "
+    "on the rows. Anything else is inconclusive, never unchanged.",
+    "Intervals of a change: Student's t, from the spread over tasks (new tasks) or between repeats (these "
+    "tasks); beside an exact test, where few tasks differ, two pseudo-tasks are added, one better and one "
+    "worse.",
     "Smallest detectable effect: the true change that such a comparison would find in 80 of 100 cases.",
     "The bridge: every row that loses points has one mode, so that the terms add up to the change exactly. "
     "First come tasks that only one run has or has scored, then losses by who answers for them.",
@@ -38,7 +42,8 @@ METHODS: tuple[str, ...] = (
     "every term that was looked at.",
     "The noise of flips: the rollouts of each task are dealt anew to the two runs; churn is held against "
     "that.",
-    "Posterior probabilities: the rate of a task is drawn towards the rates of its run (beta-binomial).",
+    "Posterior probabilities: the rate of a task is drawn towards those of both runs (beta-binomial, one "
+    "prior for both).",
 )
 
 
@@ -47,9 +52,9 @@ def title(report: Report) -> str:
     found = report.comparisons
     if not found:
         return "BLADE Comparison Report"
-    names = [hostile.line(one.candidate, 60) for one in found]
+    baseline, *names = apart([found[0].baseline, *(one.candidate for one in found)], 60)
     told = words.listing(names) if len(names) <= 3 else words.count(len(names), "candidate")
-    return f"{hostile.line(found[0].baseline, 60)} → {told} BLADE Comparison Report"
+    return f"{baseline} → {told} BLADE Comparison Report"
 
 
 def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section, ...]:
@@ -65,7 +70,7 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
         sections.append(Section("Verdict", (*overview(_worded(report)), *_left_out(found, FILE))))
         for at, one in enumerate(found[:MAX_TOLD], 1):
             blocks = comparison_blocks(one, report, figures, FILE)
-            sections.append(Section(f"Candidate {at}: {hostile.line(one.candidate, 60)}", tuple(blocks)))
+            sections.append(Section(f"Candidate {at}: {middle(one.candidate, 60)}", tuple(blocks)))
     if many := many_runs(report, figures, FILE):
         sections.append(Section("Many Runs", tuple(many)))
     if report.gate is not None:
@@ -84,7 +89,7 @@ def parts(
         return {**found, "Comparability": comparability(comparison, file)}
     return {
         **found,
-        "What Moved It": what_moved_it(comparison, figures, file),
+        "What Moved It": what_moved_it(comparison, report, figures, file),
         "Comparability": comparability(comparison, file),
         "Further Views": further_views(comparison, file),
         "Tasks That Moved": tasks_that_moved(comparison, report, figures, file),

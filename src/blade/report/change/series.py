@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blade import hostile
-from blade.model import Series
+from blade.model import Report, Series
 from blade.report import places, words
 from blade.report.change import words as say
-from blade.report.change.verdict import note_told
+from blade.report.change.sentences import note_told
 from blade.report.change.words import ALPHA, Scale
 from blade.report.sections import (
     Block,
@@ -29,7 +29,9 @@ from blade.report.sections import (
 MAX_ROWS = 60
 
 
-def series(found: Series, scale: Scale, figures: tuple[Figure, ...], file: str) -> list[Block]:
+def series(
+    found: Series, report: Report, scale: Scale, figures: tuple[Figure, ...], file: str
+) -> list[Block]:
     """The trend in a sentence, every checkpoint in a table, then the tasks that moved for good."""
     rows = tuple(
         cells(
@@ -48,12 +50,15 @@ def series(found: Series, scale: Scale, figures: tuple[Figure, ...], file: str) 
     ]
     if len(found.checkpoints) > MAX_ROWS:
         blocks.append(para(f"{len(found.checkpoints) - MAX_ROWS:,} more checkpoints in {file}."))
-    blocks += [
-        Para(_moved("Learned", "better", found.learned, found.n_learned)),
-        Para(_moved("Forgotten", "worse", found.forgotten, found.n_forgotten)),
-    ]
+    if untold := single_rollouts(found, report):
+        blocks.append(para(Strong("Learned and forgotten: "), untold))
+    else:
+        blocks += [
+            Para(_moved("Learned", "better", found.learned, found.n_learned)),
+            Para(_moved("Forgotten", "worse", found.forgotten, found.n_forgotten)),
+        ]
     if found.notes:
-        blocks.append(Bullets(tuple(note_told(note) for note in found.notes)))
+        blocks.append(Bullets(tuple(note_told(note, found.runs) for note in found.notes)))
     return blocks
 
 
@@ -64,13 +69,36 @@ def trend(found: Series, scale: Scale) -> Line:
         said: Line = (f"No trend could be fitted ({n}).",)
     else:
         slope = scale.with_interval(found.slope, found.low, found.high)
-        is_clear = found.p is not None and found.p <= ALPHA
+        is_clear = found.p is not None and found.p <= ALPHA and _excludes_zero(found.low, found.high)
         rises = "The score rises" if found.slope > 0 else "The score falls"
         word = rises if is_clear else "No trend is established"
-        said = (Strong(word), f": {slope} a checkpoint, over tasks ({words.p_value(found.p)}, {n}).")
+        said = (
+            Strong(word),
+            f": {slope} a checkpoint, for new tasks like these ({words.p_value(found.p)}, {n}).",
+        )
     if found.first_different is None:
-        return (*said, " No checkpoint differs from the first beyond noise.")
-    return (*said, " The earliest that differs from the first is ", say.run(found.first_different), ".")
+        return (*said, " For new tasks like these, no checkpoint differs from the first beyond noise.")
+    earliest = " The earliest that differs from the first for new tasks like these is "
+    return (*said, earliest, say.run(found.first_different), ".")
+
+
+def _excludes_zero(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and not low <= 0 <= high
+
+
+def single_rollouts(found: Series, report: Report) -> str:
+    """That nobody can tell which tasks were learned from one rollout of each; else nothing."""
+    ends = found.runs[:1] + found.runs[-1:]
+    repeats = [run.coverage.repeats for run in report.runs if run.name in ends]
+    if found.learned or found.forgotten or not repeats or max(repeats) > 1:
+        return ""
+    said = "single rollouts cannot tell which tasks were learned or forgotten"
+    pairs = {(one.baseline, one.candidate): one.churn for one in report.comparisons}
+    churn = pairs.get((ends[0], ends[-1])) or pairs.get((ends[-1], ends[0]))
+    if churn is None:
+        return f"{said}."
+    n = churn.n_up + churn.n_down
+    return f"{said}; from the first checkpoint to the last {say.tasks(n)} flipped, some of them by luck."
 
 
 def _moved(title: str, word: str, found: Sequence[tuple[str, float]], n: int) -> Line:

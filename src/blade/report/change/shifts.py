@@ -94,12 +94,16 @@ def _derived(found: list[Derived]) -> list[Block]:
     rows = []
     for one in found:
         form = Scale(one.unit == "rate")
+        before, after = form.level(one.baseline), form.level(one.candidate)
+        change = form.with_interval(one.change, one.low, one.high)
+        if one.unit == say.LOG_RATIO:  # the means themselves stand in a row of their own
+            before, after, change = words.NONE, words.NONE, say.ratio(one.change, one.low, one.high)
         rows.append(
             cells(
                 derived_name(one),
-                form.level(one.baseline),
-                form.level(one.candidate),
-                form.with_interval(one.change, one.low, one.high),
+                before,
+                after,
+                change,
                 words.whole(one.n),
                 hostile.line(one.method, 80),
             )
@@ -109,7 +113,10 @@ def _derived(found: list[Derived]) -> list[Block]:
 
 
 def derived_name(one: Derived) -> str:
-    """`pass@4`; what is counted where it is no rate."""
+    """`pass@4`; what is counted where it is no rate; `output tokens, ratio` of logarithms."""
+    if one.unit == say.LOG_RATIO:
+        name = one.name.removeprefix("log_")
+        return f"{quantities.EFFORTS.get(name) or say.term(name, 80)}, ratio"
     label = quantities.EFFORTS.get(one.name) or quantities.label(Measure("", one.name, None, 0, k=one.k))
     unit = "" if one.unit in ("rate", "") else hostile.line(one.unit, 20)
     return f"{label} ({unit})" if unit and unit not in label else label

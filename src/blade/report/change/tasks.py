@@ -47,11 +47,11 @@ def churned(churn: Churn, n: int, scale: Scale) -> Line:
     if churn.p is None:
         return (said, "Nothing here tells how much of this is noise: more repeats of each task would.")
     null = f"{scale.size(churn.null_churn)} [{_bare(churn.null_low, scale)}, {_bare(churn.null_high, scale)}]"
-    said += (
-        f"Two runs of one and the same model with these repeats would churn {null} and move "
-        f"{words.number(churn.null_changed)} tasks; here {moved:,} moved. "
+    said += f"Two runs of one and the same model with these repeats would churn {null}. "
+    counts = (
+        f" By count, such runs would move {words.number(churn.null_changed)} tasks; here {moved:,} moved."
     )
-    return (said, *_against_noise(churn))
+    return (said, *_against_noise(churn), counts)
 
 
 def _bare(value: float, scale: Scale) -> str:
@@ -61,7 +61,8 @@ def _bare(value: float, scale: Scale) -> str:
 def _against_noise(churn: Churn) -> Line:
     p = words.p_value(churn.p)
     if churn.p is not None and churn.p <= ALPHA:
-        return (Strong("More tasks moved than noise would move"), f" ({p}): some of these flips are real.")
+        moved = Strong("tasks moved by more than noise would move them")
+        return ("In points, ", moved, f" ({p}): some of these moves are real.")
     return (
         Strong("The churn is not beyond noise"),
         f" ({p}): a list of flips would be a list of luck, so read the tasks below as leads.",
@@ -128,8 +129,8 @@ def _flips(comparison: Comparison, scale: Scale, file: str) -> list[Block]:
     left = total - len(shown)
     said = f" {words.count(left, 'more task')} moved; the surest are in {file}." if left > 0 else ""
     lead = (
-        "Ranked by posterior probability, shrunk towards the run: a large swing on few repeats may rank "
-        "below a smaller one on many."
+        "Ranked by posterior probability, drawn towards the rates of both runs: a large swing on few "
+        "repeats may rank below a smaller one on many."
         if judged
         else "Ranked by the size of the change: without a pass rate no posterior can be given."
     )

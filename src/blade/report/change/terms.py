@@ -6,15 +6,17 @@ import math
 from collections.abc import Sequence
 
 from blade import hostile
-from blade.model import Comparison, Mover, Term, View
-from blade.report import words
+from blade.model import Comparison, Mover, Report, Term, View
+from blade.report import places, words
 from blade.report.change import words as say
-from blade.report.change.verdict import BRIDGE, sentence
+from blade.report.change.sentences import note_told, sentence
+from blade.report.change.verdict import BRIDGE, pair
 from blade.report.change.words import Scale
 from blade.report.sections import (
     Badge,
     Block,
     Bullets,
+    Commands,
     Figure,
     Heading,
     Line,
@@ -28,15 +30,18 @@ from blade.report.sections import (
 
 MAX_ROWS = 25  # terms of a table; the smaller ones share its last row
 SAME = 1e-9  # terms add up to this
+TO_READ = 2  # rollouts of a claim whose commands are written out
 ACCOUNTING = "This is accounting, not causation: a mode that is gone may make room for another."
 
 
-def what_moved_it(comparison: Comparison, figures: tuple[Figure, ...], file: str) -> list[Block]:
+def what_moved_it(
+    comparison: Comparison, report: Report, figures: tuple[Figure, ...], file: str
+) -> list[Block]:
     """The claims, mechanical causes first, then the bridge with its sum and its figure."""
     if comparison.refused is not None:
         return [para("Without a comparison there is nothing to explain.")]
     scale = say.scale(comparison.score_name)
-    blocks: list[Block] = [*_claims(comparison, scale)]
+    blocks: list[Block] = [*_claims(comparison, report, scale)]
     if not comparison.bridge:
         return [*blocks, para("No bridge could be built: ", *_note(comparison.bridge_note))]
     blocks += [
@@ -46,7 +51,7 @@ def what_moved_it(comparison: Comparison, figures: tuple[Figure, ...], file: str
         *expectation(comparison.bridge),
         *named(figures, "bridge", key(comparison)),
     ]
-    return [*blocks, Para(sentence(comparison.bridge_note or ACCOUNTING))]
+    return [*blocks, Para(sentence(comparison.bridge_note or ACCOUNTING, names=pair(comparison)))]
 
 
 def key(comparison: Comparison) -> str:
@@ -63,7 +68,7 @@ def ranked(movers: Sequence[Mover]) -> list[Mover]:
     return sorted(movers, key=lambda one: not one.mechanical)
 
 
-def _claims(comparison: Comparison, scale: Scale) -> list[Block]:
+def _claims(comparison: Comparison, report: Report, scale: Scale) -> list[Block]:
     movers = ranked(comparison.movers)
     if not movers:
         return [
@@ -75,10 +80,6 @@ def _claims(comparison: Comparison, scale: Scale) -> list[Block]:
                 else "the rows are the same, so no term differs from 0.",
             )
         ]
-    items: list[Line] = []
-    for one in movers:
-        mark: Line = (Badge("mechanical", "warning"), " ") if one.mechanical else ()
-        items.append((*mark, *sentence(one.text), f" ({mover_numbers(one, scale)})"))
     blocks: list[Block] = []
     if any(one.mechanical for one in movers):
         blocks.append(
@@ -87,7 +88,42 @@ def _claims(comparison: Comparison, scale: Scale) -> list[Block]:
                 "verifier, infrastructure, or which tasks were run. Rule it out before the model is credited."
             )
         )
-    return [*blocks, Bullets(tuple(items))]
+    items: list[Line] = []
+    for one in movers:
+        mark: Line = (Badge("mechanical", "warning"), " ") if one.mechanical else ()
+        items.append((*mark, *mover_told(one), f" ({mover_numbers(one, scale)})"))
+        if below := _beside(one, comparison, report):
+            blocks += [Bullets(tuple(items)), *below]
+            items = []
+    return [*blocks, Bullets(tuple(items))] if items else blocks
+
+
+def mover_told(one: Mover) -> Line:
+    """The claim as a sentence; the name of its term stays as it is."""
+    return sentence(one.text, names=(one.term, say.term(one.term)))
+
+
+def beside(one: Mover, comparison: Comparison) -> list[Line]:
+    """What the rollouts of a claim show as well, a sentence each."""
+    return [note_told(text, pair(comparison)) for text in one.beside if text.strip()]
+
+
+def to_read(one: Mover, comparison: Comparison, report: Report) -> list[tuple[str, str]]:
+    """`blade show` lines for the first rollouts that show it."""
+    runs = {run.name: run for run in report.runs}
+    found: list[tuple[str, str]] = []
+    for name, task, repeat in one.rollouts[:TO_READ]:
+        if name in runs:
+            role = "baseline" if name == comparison.baseline else "candidate"
+            found += places.show(runs[name], task, repeat, f"{role}, {say.term(one.term, 60)}")
+    return found
+
+
+def _beside(one: Mover, comparison: Comparison, report: Report) -> list[Block]:
+    """What stands under a claim: its other readings, then rollouts to check it with."""
+    lines = to_read(one, comparison, report)
+    said: list[Block] = [Para(line) for line in beside(one, comparison)]
+    return [*said, Commands(tuple(lines))] if lines else said
 
 
 def mover_numbers(one: Mover, scale: Scale) -> str:
@@ -104,9 +140,12 @@ def mover_numbers(one: Mover, scale: Scale) -> str:
 
 def share(value: float) -> str:
     """A part of the change; it may be larger than the whole, or against it."""
-    if value < 0:
+    if value < -SAME:
         return "against the change"
-    return f"{words.percent(value)} of the change" if value <= 1 else "more than the whole change"
+    whole = value <= 1 + SAME
+    return (
+        f"{words.percent(min(max(value, 0.0), 1.0))} of the change" if whole else "more than the whole change"
+    )
 
 
 def folded(terms: Sequence[Term], most: int) -> tuple[list[Term], list[Term]]:
@@ -123,7 +162,7 @@ def terms_table(terms: Sequence[Term], scale: Scale, file: str) -> Table:
     """One row per term; the smaller ones of many share a row, so that the column still adds up."""
     shown, left = folded(terms, MAX_ROWS)
     beyond = any(one.expected is not None or one.p_excess is not None for one in terms)
-    more = ("Expected", "p of excess") if beyond else ()
+    more = ("Expected", "p beyond share") if beyond else ()
     header = ("Term", "Side", "Change, 95% interval", "p", "Tasks", *more)
     rows = [_row(one, scale, beyond) for one in shown]
     if left:
@@ -151,8 +190,9 @@ def expectation(terms: Sequence[Term]) -> list[Block]:
         return []
     return [
         para(
-            "Expected: the term if it took its share of the change and no more; p of excess: that it takes "
-            "no more."
+            "Expected: what the term would be if it took just its share of the change. p beyond share: how "
+            "often luck alone would take a term at least as far from its share; small where it moved by more "
+            "than its share."
         )
     ]
 

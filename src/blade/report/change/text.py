@@ -6,8 +6,9 @@ import math
 from textwrap import wrap
 
 from blade import hostile
-from blade.model import Churn, Comparison, Gate, Report, Term
+from blade.model import Checked, Churn, Comparison, Report, Term
 from blade.report import words
+from blade.report.change import gate as change_gate
 from blade.report.change import match as change_match
 from blade.report.change import series as change_series
 from blade.report.change import tasks as change_tasks
@@ -15,8 +16,10 @@ from blade.report.change import terms as change_terms
 from blade.report.change import verdict as change_verdict
 from blade.report.change import words as say
 from blade.report.change.many import first_claim, score_name
+from blade.report.change.names import apart, cell_width, middle
+from blade.report.change.sentences import note_told, plain, sentence
+from blade.report.change.verdict import pair
 from blade.report.change.words import NEW, THESE, Scale
-from blade.report.sections import Line, prose
 from blade.report.text import fitted, padded
 
 COLUMNS = 100
@@ -24,6 +27,8 @@ LINES = 40
 INDENT = 13
 TOLD = 3  # claims
 SHOWN = 6  # terms of the bridge
+LEAST_GATE = 3  # lines of a gate, however little room there is
+LEAST_ROWS = 10  # candidates that a long gate leaves room for
 LABELS = {THESE: "These tasks", NEW: "New tasks"}
 
 
@@ -42,26 +47,56 @@ def compare_text(report: Report) -> str:
 def _one(report: Report, comparison: Comparison) -> list[str]:
     comparison = say.worded(comparison, report)
     scale = say.scale(comparison.score_name)
-    names = [hostile.line(name, 40) for name in change_verdict.pair(comparison)]
-    head = [f"BLADE  {names[0]} → {names[1]}", ""]
+    baseline, candidate = apart(pair(comparison), 44)
+    top = [f"BLADE  {baseline} → {candidate}", ""]
+    ending = [*_series(report, scale), *_ending(report)]
     if comparison.refused is not None:
-        return [*head, *_told("Refused", hostile.line(comparison.refused, 400), 4), *_aligned(comparison)]
-    found = [*head, *_change(comparison, scale)]
+        said = plain(sentence(comparison.refused, names=pair(comparison)))
+        top += [*_told("Refused", said, 6), *_aligned(comparison)]
+        return [*top, *_gate(report, LINES - len(top) - len(ending)), *ending]
+    top += _change(comparison, scale)
     if comparison.identical:
-        return [*found, *_told("Verdict", "equivalent: both runs hold the same rows", 1), *_ending(report)]
-    found += _verdicts(comparison, scale)
-    found += _told("Resolve", _plain(change_verdict.resolve(comparison, report)), 3)
-    rest = ["", *_aligned(comparison)]
-    if comparison.churn is not None:
-        rest += _told("Churn", _churn(comparison.churn, say.n_common(comparison), scale), 2)
-    ending = [*_many(report, scale), *_ending(report), *_read(report, comparison)]
-    for told in (TOLD, TOLD - 1, 1):
-        why = ["", *_movers(comparison, scale, told), *_bridge(comparison, scale)]
-        room = LINES - len(found) - len(why) - len(rest) - len(ending)
-        if room >= 0:
+        top += _told("Verdict", "equivalent: both runs hold the same rows", 1)
+        return [*top, *_gate(report, LINES - len(top) - len(ending)), *ending]
+    least = len(_why(comparison, report, 1, False)) + len(ending)
+    for dropped in range(4):  # a gate is told in full before what can be read in the report
+        head, rest = _facts(comparison, report, dropped)
+        gate = _gate(report, LINES - len(top) - len(head) - len(rest) - least)
+        if len(gate) >= len(_gate(report, LINES)):
             break
-    found += [*why, *rest, *_notes(comparison, room)]
-    return [*found[: LINES - len(ending)], *ending]
+    top, ending = [*top, *head], [*gate, *ending]
+    notes = [plain(note_told(note, pair(comparison))) for note in comparison.notes]
+    # What is left out first if the screen is too small: what to read, further claims, what is beside them.
+    for claims, shows, reads in (
+        (TOLD, True, 2),
+        (TOLD, True, 0),
+        (TOLD - 1, True, 0),
+        (1, True, 0),
+        (1, False, 0),
+    ):
+        read = _read(report, comparison)[:reads]
+        why = _why(comparison, report, claims, shows)
+        room = LINES - sum(map(len, (top, why, rest, ending, read)))
+        if room >= len(_notes(notes, LINES)):
+            break
+    ending = [*_notes(notes, room), *ending, *read]
+    return [*[*top, *why, *rest][: LINES - len(ending)], *ending]
+
+
+def _facts(comparison: Comparison, report: Report, dropped: int) -> tuple[list[str], list[str]]:
+    """What stands before the claims and after them, less so many parts: churn, settings, what resolves it."""
+    scale = say.scale(comparison.score_name)
+    before, after = _verdicts(comparison, scale), ["", *_aligned(comparison, dropped < 2)]
+    if dropped < 3:
+        before += _told("Resolve", plain(change_verdict.resolve(comparison, report)), 3)
+    if comparison.churn is not None and dropped < 1:
+        after += _told("Churn", _churn(comparison.churn, say.n_common(comparison), scale), 2)
+    return before, after
+
+
+def _why(comparison: Comparison, report: Report, claims: int, shows: bool) -> list[str]:
+    scale = say.scale(comparison.score_name)
+    return ["", *_movers(comparison, report, claims, shows), *_bridge(comparison, scale)]
 
 
 def _churn(churn: Churn, n: int, scale: Scale) -> str:
@@ -75,20 +110,21 @@ def _churn(churn: Churn, n: int, scale: Scale) -> str:
     return said + f"one model against itself {null}, so {word} noise ({words.p_value(churn.p)})"
 
 
-def _notes(comparison: Comparison, room: int) -> list[str]:
-    """The notes that there is room for, two lines of each."""
-    found: list[str] = []
-    for note in comparison.notes:
-        lines = _told("Notes" if not found else "", _plain(change_verdict.note_told(note)), 2)
-        if len(found) + len(lines) > room:
-            break
-        found += lines
-    return found
-
-
-def _plain(line: Line) -> str:
-    """A line of blocks as plain text."""
-    return "".join(span if isinstance(span, str) else span.text for span in line)
+def _notes(notes: list[str], room: int) -> list[str]:
+    """The notes that there is room for, each in full, and how many more there are."""
+    told = [_told("" if at else "Notes", note, LINES) for at, note in enumerate(notes)]
+    for shown in range(len(told), -1, -1):
+        left = len(told) - shown
+        label = "" if shown else "Notes"
+        more = (
+            _told(label, f"{words.count(left, 'more note' if shown else 'note')} in the report", 1)
+            if left
+            else []
+        )
+        found = [line for lines in told[:shown] for line in lines] + more
+        if len(found) <= max(room, 0):
+            return found
+    return []
 
 
 def _told(label: str, text: str, most: int) -> list[str]:
@@ -108,35 +144,46 @@ def _change(comparison: Comparison, scale: Scale) -> list[str]:
         of_common = f"{scale.level(comparison.common_baseline)} → {scale.level(comparison.common_candidate)}"
         said = f"over the common tasks {scale.change(comparison.delta_common)}: {of_common}; the rest is "
         found += _told("", said + "which tasks each run has", 1)
-    said = _plain(change_verdict.mechanical(comparison)).partition("; their")[0]
+    said = plain(change_verdict.mechanical(comparison)).partition("; their")[0]
     return found + _told("", said, 3)
 
 
 def _verdicts(comparison: Comparison, scale: Scale) -> list[str]:
     found: list[str] = []
     for question, label in LABELS.items():
-        word = change_verdict.verdict_on(comparison, question) or "no verdict"
+        word = say.verdict_on(comparison, question) or "no verdict"
         tested = say.test_of(comparison, question)
         change = scale.with_interval(tested.estimate, tested.low, tested.high) if tested else words.NONE
         rests = change_verdict.rests_on(comparison, question)
+        if say.is_small(comparison, question):
+            change = f"{say.SMALL}: {change}"
         if word == "inconclusive" and (mde := change_verdict.smallest(comparison, question)) is not None:
             rests += f"; smallest detectable effect {scale.size(mde)}"
         lines = wrap(f"{change}; {rests}", COLUMNS - INDENT - 14)[:3]
         found.append(f"{label:<{INDENT}}{word.upper():<13} {lines[0]}")
         found += [" " * (INDENT + 14) + line for line in lines[1:]]
-    return [*found, *_told("Margin", f"±{scale.size(comparison.margin)}, fixed in advance", 1)]
+    margin = f"±{scale.size(comparison.margin)}, a setting (--margin) that does not depend on the rows"
+    return [*found, *_told("Margin", margin, 1)]
 
 
-def _movers(comparison: Comparison, scale: Scale, told: int) -> list[str]:
+def _movers(comparison: Comparison, report: Report, told: int, shows: bool) -> list[str]:
+    """The first claims; under the first what its rollouts show as well, and how to read some of them."""
     movers = change_terms.ranked(comparison.movers)
     if not movers:
         return _told("Moved by", "no term is beyond noise, so no cause is claimed", 1)
+    scale = say.scale(comparison.score_name)
     found: list[str] = []
     for at, one in enumerate(movers[:told]):
         mark = "[mechanical] " if one.mechanical else ""
-        said = f"{at + 1}. {mark}{_plain(prose(hostile.line(one.text, 300)))}"
+        said = f"{at + 1}. {mark}{plain(change_terms.mover_told(one))}"
         found += _told("Moved by" if at == 0 else "", said, 3)
-        found += _told("", f"   {change_terms.mover_numbers(one, scale)}", 1)
+        found += _told("", f"   {change_terms.mover_numbers(one, scale)}", 2)
+        if at == 0 and shows:
+            for line in change_terms.beside(one, comparison)[:2]:
+                found += _told("", f"   {plain(line)}", 3)
+            found += [
+                f"{'':<{INDENT}}   {line}" for line in _typed(change_terms.to_read(one, comparison, report))
+            ]
     left = len(movers) - told
     return found + (_told("", f"{words.count(left, 'more claim')} in the report", 1) if left > 0 else [])
 
@@ -165,7 +212,7 @@ def _bare(value: float, scale: Scale) -> str:
     return scale.change(value).removesuffix(" points")
 
 
-def _aligned(comparison: Comparison) -> list[str]:
+def _aligned(comparison: Comparison, settings: bool = True) -> list[str]:
     """What stands in the way of a plain comparison."""
     found = comparison.alignment
     counts = [
@@ -177,31 +224,52 @@ def _aligned(comparison: Comparison) -> list[str]:
     ]
     parts = [f"{len(found.common):,} common", *(f"{n:,} {what}" for n, what in counts if n)]
     lines = _told("Tasks", ", ".join(parts), 2)
-    if comparison.refused is None:
-        lines += _told("Settings", _plain(change_match.separability(comparison)), 3)
+    if comparison.refused is None and settings:
+        lines += _told("Settings", plain(change_match.separability(comparison)), 3)
     return lines
 
 
-def _many(report: Report, scale: Scale) -> list[str]:
-    found: list[str] = []
-    if report.series is not None:
-        found += _told("Series", _plain(change_series.trend(report.series, scale)), 3)
-        moved = f"{report.series.n_learned or len(report.series.learned):,} tasks learned, "
-        moved += f"{report.series.n_forgotten or len(report.series.forgotten):,} forgotten"
-        found += _told("", moved, 1)
-    return found + (_gate(report.gate) if report.gate is not None else [])
+def _series(report: Report, scale: Scale) -> list[str]:
+    found = report.series
+    if found is None:
+        return []
+    untold = change_series.single_rollouts(found, report)
+    learned, forgotten = found.n_learned or len(found.learned), found.n_forgotten or len(found.forgotten)
+    moved = untold[:1].upper() + untold[1:] or f"{say.tasks(learned)} learned, {forgotten:,} forgotten"
+    return [*_told("Series", plain(change_series.trend(found, scale)), 4), *_told("", moved, 2)]
 
 
-def _gate(gate: Gate) -> list[str]:
-    """The verdict of the policy, and what stands in its way."""
+def _gate(report: Report, room: int) -> list[str]:
+    """The verdict of the policy and every check that stands in its way, failures first."""
+    gate = report.gate
+    if gate is None:
+        return []
     open_ = [one for one in gate.checks if one.verdict != "PASS" and not one.waived]
+    open_.sort(key=lambda one: change_gate.place(one.verdict))
     waived = sum(bool(one.waived) for one in gate.checks)
     said = f"{gate.verdict}: {words.count(len(gate.checks), 'check')}, {len(open_):,} not passed"
-    found = _told("Gate", said + (f", {waived:,} waived" if waived else ""), 1)
-    for one in open_[:3]:
-        what = f"{hostile.line(one.metric, 40)} of {hostile.line(one.candidate, 30)}"
-        found += _told("", f"{hostile.line(one.verdict, 20)} {what}: {hostile.line(one.text, 200)}", 1)
-    return found
+    head = _told("Gate", said + (f", {waived:,} waived" if waived else ""), 1)
+    checks = _checks(open_, gate.baseline)
+    room = max(room, LEAST_GATE)
+    for most in (6, 3, 2, 1):
+        found = [line for check in checks for line in _told("", check, most)]
+        if len(head) + len(found) <= room:
+            return [*head, *found]
+    shown = room - len(head) - 1
+    more = _told("", f"{words.count(len(checks) - shown, 'more check')} not passed, in the report", 1)
+    return [*head, *found[:shown], *more]
+
+
+def _checks(found: list[Checked], baseline: str) -> list[str]:
+    """What each check says; the candidate is named where there are several."""
+    runs = list(dict.fromkeys(one.candidate for one in found))
+    short = dict(zip(runs, apart(runs, 30), strict=True))
+    said = []
+    for one in found:
+        of = f" of {short[one.candidate]}" if len(runs) > 1 else ""
+        why = plain(sentence(one.text, 400, (baseline, *runs)))
+        said.append(f"{hostile.line(one.verdict, 20)} {hostile.line(one.metric, 60)}{of}: {why}")
+    return said
 
 
 def _ending(report: Report) -> list[str]:
@@ -213,52 +281,70 @@ def _ending(report: Report) -> list[str]:
 
 
 def _read(report: Report, comparison: Comparison) -> list[str]:
-    # A command that would be cut is no command.
-    told = dict.fromkeys(line for line, _ in change_tasks.to_read(comparison, report))
-    lines = [line for line in told if len(line) <= COLUMNS - INDENT]
-    return [f"{'Read next' if at == 0 else '':<{INDENT}}{line}" for at, line in enumerate(lines[:2])]
+    lines = _typed(change_tasks.to_read(comparison, report))
+    return [f"{'Read next' if at == 0 else '':<{INDENT}}{line}" for at, line in enumerate(lines)]
+
+
+def _typed(found: list[tuple[str, str]]) -> list[str]:
+    """Commands that fit a line: one that would be cut is no command."""
+    return [line for line in dict.fromkeys(line for line, _ in found) if len(line) <= COLUMNS - INDENT - 3]
 
 
 def _several(report: Report) -> list[str]:
     """A table with a line for each candidate, then what the runs together say."""
     found = tuple(say.worded(one, report) for one in report.comparisons)
-    first = found[0]
-    scale = say.scale(score_name(report))
-    head = ["Candidate", "Score", "Change on new tasks", "These tasks", "New tasks", "p adj", "n"]
-    rows = [_candidate(one) for one in found]
-    ending = [*_many(report, scale), *_ending(report)]
-    claims = _claims(found)
+    first, scale = found[0], say.scale(score_name(report))
+    ending = [*_series(report, scale), *_ending(report)]
+    ending = [*_gate(report, LINES - 7 - len(ending) - min(len(found), LEAST_ROWS)), *ending]
     room = LINES - 7 - len(ending)
-    room -= len(rows) > room
-    widths = [max(len(row[at]) for row in [head, *rows[:room]]) for at in range(len(head))]
-    widths[0] = max(10, min(widths[0], COLUMNS - sum(widths[1:]) - 2 * (len(head) - 1)))
-    base = f"{hostile.line(first.baseline, 40)} ({scale.level(first.score_baseline)} "
+    room -= len(found) > room
+    base = f"{middle(first.baseline, 40)} ({scale.level(first.score_baseline)} "
     lines = [
         f"BLADE  {words.count(len(found), 'candidate')} against {base}{say.score_label(first.score_name)})",
         "",
+        *_table(found, room),
     ]
-    for row in [head, *rows[:room]]:
-        cells = [padded(cell, widths[at], right=at in (1, 2, 5, 6)) for at, cell in enumerate(row)]
-        lines.append("  ".join(cells))
-    if len(rows) > room:
-        lines.append(f"… {words.count(len(rows) - room, 'more candidate')} in the report")
-    lines += ["", f"Intervals are 95%; p is Holm's over all candidates; margin ±{scale.size(first.margin)}."]
+    if len(found) > room:
+        lines.append(f"… {words.count(len(found) - room, 'more candidate')} in the report")
+    legend = f"Intervals are 95%; p is Holm's over all candidates; margin ±{scale.size(first.margin)}"
+    is_small = any(say.is_small(one, question) for one in found for question in LABELS)
+    lines += ["", legend + (f"; * {say.SMALL}." if is_small else ".")]
     left = LINES - len(lines) - len(ending) - 1
-    return [*lines, *claims[: max(0, left)], "", *ending] if ending else [*lines, *claims[: max(0, left)]]
+    claims = _claims(found)[: max(0, left)]
+    return [*lines, *claims, "", *ending] if ending else [*lines, *claims]
+
+
+def _table(found: tuple[Comparison, ...], room: int) -> list[str]:
+    """A line for each candidate, under the names of the columns; numbers are never cut, names are."""
+    head = ["Candidate", "Score", "Change on new tasks", "These tasks", "New tasks", "p adj", "n"]
+    rows = [head, *(_candidate(one) for one in found[:room])]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
+    most = max(10, COLUMNS - sum(widths[1:]) - 2 * (len(head) - 1))
+    names = apart([one.candidate for one in found], most)
+    widths[0] = min(most, max(map(cell_width, [head[0], *names[:room]])))
+    lines = []
+    for name, row in zip([head[0], *names], rows, strict=False):
+        cells = [
+            padded(cell, widths[at], right=at in (1, 2, 5, 6)) for at, cell in enumerate([name, *row[1:]])
+        ]
+        lines.append("  ".join(cells))
+    return lines
 
 
 def _candidate(one: Comparison) -> list[str]:
     scale, tested = say.scale(one.score_name), say.test_of(one, NEW)
-    name = hostile.line(one.candidate, 60)
     if one.refused is not None:
-        return [name, words.NONE, words.NONE, "not compared", words.NONE, words.NONE, "0"]
+        return ["", words.NONE, words.NONE, "not compared", words.NONE, words.NONE, "0"]
     change = scale.with_interval(tested.estimate, tested.low, tested.high) if tested else words.NONE
+    verdicts = [
+        (say.verdict_on(one, question) or words.NONE) + "*" * say.is_small(one, question)
+        for question in LABELS
+    ]
     return [
-        name,
+        "",
         scale.level(one.score_candidate),
         change.replace(" points", ""),
-        one.verdict or words.NONE,
-        one.verdict_new_tasks or words.NONE,
+        *verdicts,
         words.p_number(
             one.p_adjusted_new if one.p_adjusted_new is not None else tested.p if tested else None
         ),
@@ -268,4 +354,5 @@ def _candidate(one: Comparison) -> list[str]:
 
 def _claims(found: tuple[Comparison, ...]) -> list[str]:
     """What is claimed to have moved each candidate, a line each."""
-    return [fitted(f"{hostile.line(one.candidate, 30)}: {first_claim(one)}", COLUMNS) for one in found]
+    names = apart([one.candidate for one in found], 30)
+    return [f"{name}: {first_claim(one)}" for name, one in zip(names, found, strict=True)]

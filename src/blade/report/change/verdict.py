@@ -8,8 +8,10 @@ from blade import hostile
 from blade.model import Comparison, Report, Tested
 from blade.report import words
 from blade.report.change import words as say
+from blade.report.change.names import apart
+from blade.report.change.sentences import note_told, plain, sentence
 from blade.report.change.words import ALPHA, NEW, THESE
-from blade.report.sections import Block, Bullets, Line, Para, Span, Strong, Table, cells, para, prose
+from blade.report.sections import Block, Bullets, Line, Para, Span, Strong, Table, cells, para
 
 BRIDGE = "bridge"  # the view that claims of the bridge are made in
 ON = {THESE: "on these tasks", NEW: "for new tasks like these"}
@@ -19,26 +21,14 @@ WORTH = {THESE: "where only the luck of repeats is noise", NEW: "where the choic
 def verdict(comparison: Comparison, report: Report) -> list[Block]:
     """The answer in one paragraph, what would sharpen it, then every test."""
     if comparison.refused is not None:
-        return [Para((Strong("Not compared: "), *sentence(comparison.refused)))]
+        return [Para((Strong("Not compared: "), *sentence(comparison.refused, names=pair(comparison))))]
     blocks: list[Block] = [Para(opening(comparison))]
     if not comparison.identical:
         for found in (mechanical(comparison), resolve(comparison, report), _differs(comparison)):
             blocks += [Para(found)] if found else []
     if comparison.notes:
-        blocks.append(Bullets(tuple(note_told(note) for note in comparison.notes)))
+        blocks.append(Bullets(tuple(note_told(note, pair(comparison)) for note in comparison.notes)))
     return blocks + _tests(comparison)
-
-
-def sentence(text: str, limit: int = 600) -> Line:
-    """What a stage says, cleaned, with its full stop."""
-    said = hostile.line(text, limit)
-    return prose(said if said.endswith((".", "!", "?", "…", ".)")) else f"{said}.") if said else ()
-
-
-def note_told(text: str) -> Line:
-    """A note as a sentence of its own."""
-    said = hostile.line(text, 600)
-    return sentence(said[:1].upper() + said[1:])
 
 
 def opening(comparison: Comparison) -> Line:
@@ -61,18 +51,20 @@ def headline(comparison: Comparison) -> str:
     scale = say.scale(comparison.score_name)
     these, new = comparison.verdict, comparison.verdict_new_tasks
     within = f"equivalent within ±{scale.size(comparison.margin)}"
-    said = {"equivalent": within, None: "no verdict"}
-    first = said.get(these, these or "")
-    if these == new:
-        both = f"{ON[THESE]} and {ON[NEW]}"
-        return f"{first[:1].upper()}{first[1:]} {both}."
+
+    def said(word: str | None, question: str) -> str:
+        told = {"equivalent": within, None: "no verdict"}.get(word, word or "")
+        return f"{told}, {say.SMALL}," if say.is_small(comparison, question) else told
+
+    first, second = said(these, THESE), said(new, NEW)
+    start = f"{first[:1].upper()}{first[1:]} {ON[THESE]}"
+    if first == second:
+        return f"{start} and {ON[NEW]}."
     if new == "inconclusive":
         second = "not established"
-    elif these == "inconclusive":
-        second = said.get(new, new or "")
-    else:
-        second = f"but {said.get(new, new or '')}"
-    return f"{first[:1].upper()}{first[1:]} {ON[THESE]}; {second} {ON[NEW]}."
+    elif these not in (new, "inconclusive"):
+        second = f"but {second}"
+    return f"{start}; {second} {ON[NEW]}."
 
 
 def _scores(comparison: Comparison) -> Line:
@@ -122,7 +114,7 @@ def is_other_on_common(comparison: Comparison) -> bool:
 def question_told(comparison: Comparison, question: str) -> str:
     """One question, its answer and what it rests on; nothing is called unchanged for a large p."""
     scale, found = say.scale(comparison.score_name), say.test_of(comparison, question)
-    word = verdict_on(comparison, question)
+    word = say.verdict_on(comparison, question)
     start = f"{ON[question][:1].upper()}{ON[question][1:]}, {WORTH[question]}, "
     if found is None or word is None:
         return f"{start}nothing could be tested (n = {say.tasks(say.n_common(comparison))})."
@@ -130,6 +122,8 @@ def question_told(comparison: Comparison, question: str) -> str:
     margin = f"±{scale.size(comparison.margin)}"
     if word in ("improved", "regressed"):
         better = "better" if word == "improved" else "worse"
+        if say.is_small(comparison, question):
+            better += f", {say.SMALL} of {margin}"
         return f"{start}the candidate is {better}: {change} ({rests_on(comparison, question)})."
     if word == "equivalent":
         return f"{start}the change is {change}, inside {margin} ({rests_on(comparison, question)})."
@@ -143,7 +137,7 @@ def question_told(comparison: Comparison, question: str) -> str:
 
 def rests_on(comparison: Comparison, question: str) -> str:
     """`paired t, p = 0.29; n = 8 tasks`; of an open question the equivalence too, of equivalence it alone."""
-    found, word = say.answers(comparison, question), verdict_on(comparison, question)
+    found, word = say.answers(comparison, question), say.verdict_on(comparison, question)
     found = found[:2] if word == "inconclusive" else found[1:2] if word == "equivalent" else found[:1]
     said = [f"{hostile.line(one.name, 80)}, {words.p_value(one.p)}" for one in found]
     if word == "inconclusive" and len(found) == 2:  # the margin stands beside it
@@ -156,10 +150,6 @@ def rests_on(comparison: Comparison, question: str) -> str:
 
 def is_other(adjusted: float, p: float | None) -> bool:
     return p is not None and abs(adjusted - p) > 1e-12
-
-
-def verdict_on(comparison: Comparison, question: str) -> str | None:
-    return comparison.verdict if question == THESE else comparison.verdict_new_tasks
 
 
 def smallest(comparison: Comparison, question: str) -> float | None:
@@ -202,7 +192,12 @@ def resolve(comparison: Comparison, report: Report) -> Line:
     if power.repeats_needed is None and power.omega2 is None:
         said += " How many repeats would do, single rollouts do not tell."
     elif power.repeats_needed is None:
-        said += " More repeats alone would not do: the change varies from task to task."
+        p = power.p_heterogeneity
+        said += (
+            " More repeats alone would not do: the change varies from task to task."
+            if p is not None and p <= 0.05
+            else " Whether more repeats alone would do, these rows do not tell."
+        )
     return (Strong("What would resolve it: "), said)
 
 
@@ -239,7 +234,8 @@ def _tests(comparison: Comparison) -> list[Block]:
         Table(("Question", "Test", "Estimate, 95% interval (of equivalence 90%)", "p"), rows, "llrr"),
         para(
             f"Every test is over the {say.tasks(say.n_common(comparison))} that both runs have, each task "
-            f"against itself. The margin of equivalence, ±{margin}, was fixed before the rows were read.",
+            f"against itself. The margin of equivalence, ±{margin}, is a setting (--margin) and does not "
+            "depend on the rows.",
         ),
     ]
 
@@ -253,19 +249,23 @@ def _estimate(comparison: Comparison, one: Tested) -> str:
     if one.question in (THESE, NEW):
         return say.scale(comparison.score_name).with_interval(one.estimate, one.low, one.high)
     units = {found.name: found.unit for found in comparison.derived}
+    if units.get(one.question) == say.LOG_RATIO:
+        return say.ratio(one.estimate, one.low, one.high)
     form = say.Scale(units.get(one.question) == "rate")
     return form.with_interval(one.estimate, one.low, one.high)
 
 
 def in_short(comparison: Comparison) -> str:
     """One line: who against whom, both verdicts, the change for new tasks with its interval and n."""
-    who = f"{hostile.line(comparison.candidate, 30)} against {hostile.line(comparison.baseline, 30)}"
+    baseline, candidate = apart(pair(comparison), 30)
+    who = f"{candidate} against {baseline}"
     if comparison.refused is not None:
-        return f"{who}: not compared, {hostile.line(comparison.refused, 160)}"
+        why = plain(sentence(comparison.refused, 160, pair(comparison)))
+        return f"{who}: not compared, {why.removesuffix('.')}"
     if comparison.identical:
         return f"{who}: the same rows (n = {say.tasks(say.n_common(comparison))})"
     scale, found = say.scale(comparison.score_name), say.test_of(comparison, NEW)
     change = scale.with_interval(found.estimate, found.low, found.high) if found else "nothing to test"
-    these, new = comparison.verdict or "no verdict", comparison.verdict_new_tasks or "no verdict"
+    these, new = (say.small_too(comparison, question, "no verdict") for question in (THESE, NEW))
     n = say.tasks(say.n_common(comparison))
     return f"{who}: {these} on these tasks, {new} for new ones; {change}, n = {n}"

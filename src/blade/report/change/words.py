@@ -10,11 +10,14 @@ from msgspec.structs import replace
 from blade import hostile
 from blade.model import Comparison, Mover, Report, Term, Tested
 from blade.report import causes, quantities, words
+from blade.report.change.names import middle
 from blade.report.sections import Badge, Code, Line
 
 THESE, NEW = "these tasks", "new tasks"  # the two questions every verdict answers
 TONES = {"improved": "good", "regressed": "bad", "equivalent": "quiet", "inconclusive": "warning"}
 ALPHA = 0.05
+SMALL = "by less than the margin"
+LOG_RATIO = "log ratio"  # the unit of a measure that is told as a ratio
 
 
 class Scale(NamedTuple):
@@ -61,12 +64,52 @@ def score_label(score_name: str) -> str:
     return known.label if known is not None else hostile.line(score_name, 40)
 
 
+def ratio(change: float | None, low: float | None, high: float | None) -> str:
+    """`×0.69 [0.60, 0.79]` of a change of logarithms."""
+    if change is None or not math.isfinite(change):
+        return words.NONE
+    said = f"×{_exp(change)}"
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return said
+    return f"{said} [{_exp(low)}, {_exp(high)}]"
+
+
+def _exp(value: float) -> str:
+    return words.number(math.exp(min(value, 700.0)))
+
+
 def run(name: str, limit: int = 80) -> Code:
-    return Code(hostile.line(name, limit))
+    return Code(middle(name, limit))
 
 
 def verdict(word: str | None) -> Badge:
     return Badge(word, TONES.get(word, "quiet")) if word else Badge("no verdict", "quiet")
+
+
+def verdict_on(comparison: Comparison, question: str) -> str | None:
+    return comparison.verdict if question == THESE else comparison.verdict_new_tasks
+
+
+def is_small(comparison: Comparison, question: str) -> bool:
+    """Whether a change is claimed that is surely smaller than the margin."""
+    found = test_of(comparison, question)
+    if verdict_on(comparison, question) not in ("improved", "regressed") or found is None:
+        return False
+    if found.low90 is None or found.high90 is None:
+        return False
+    return -comparison.margin < found.low90 and found.high90 < comparison.margin
+
+
+def small_too(comparison: Comparison, question: str, none: str) -> str:
+    """The verdict in a word, and that the change is smaller than the margin where it is."""
+    word = verdict_on(comparison, question) or none
+    return f"{word} ({SMALL})" if is_small(comparison, question) else word
+
+
+def verdict_told(comparison: Comparison, question: str) -> Line:
+    """The same with the verdict as a badge."""
+    badge = verdict(verdict_on(comparison, question))
+    return (badge, f" {SMALL}") if is_small(comparison, question) else (badge,)
 
 
 def term(name: str, limit: int = 120) -> str:

@@ -1,0 +1,49 @@
+"""Turn a term of the bridge into rollouts that show it, and into what these rollouts show as well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from blade.compare.pairing import Paired
+from blade.model import OTHER, Side, Term
+
+if TYPE_CHECKING:
+    from blade.model import Ints
+
+MANY = 5  # rollouts from which it is told what they have in common
+MOST = 0.6  # of them must show another thing for it to be told
+LISTED = 5
+
+
+def shown(pair: Paired, term: Term) -> tuple[tuple[tuple[str, str, int], ...], tuple[str, ...]]:
+    """Run, task and repeat of some rollouts booked under the term, of the run that has more of them; and what
+    most of these show as well, in words."""
+    rows_a, rows_b = _rows(pair.a, pair.code_a, term), _rows(pair.b, pair.code_b, term)
+    more_in_a = (rows_a.size, pair.a.run) > (rows_b.size, pair.b.run)
+    side, rows = (pair.a, rows_a) if more_in_a else (pair.b, rows_b)
+    judged = side.judged
+    listed = tuple(
+        (side.run, judged.task_keys[int(judged.task[row])], int(judged.repeat[row])) for row in rows[:LISTED]
+    )
+    return listed, _beside(side, rows, term)
+
+
+def _rows(side: Side, common: Ints, term: Term) -> Ints:
+    codes = [code for code, mode in enumerate(side.modes) if mode == (term.side, term.term)]
+    return np.flatnonzero(np.isin(side.mode, codes) & np.isin(side.judged.task, common))
+
+
+def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
+    if rows.size < MANY or term.term == OTHER:
+        return ()
+    found = []
+    for name, others in side.behaviours.items():
+        n = int(np.isin(rows, others).sum())
+        if name != term.term and n >= MOST * rows.size:
+            found.append((-n, name))
+    return tuple(
+        f"of its {rows.size} failing rollouts in {side.run}, {-n} also show `{name}`"
+        for n, name in sorted(found)[:2]
+    )

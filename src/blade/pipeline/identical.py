@@ -1,0 +1,54 @@
+"""Give rows a hash where runs look alike, so that runs of the same rows are known again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from blade.model import Side
+from blade.pipeline.load import Loaded
+
+if TYPE_CHECKING:
+    from blade.model import Hashes
+
+FIRST = 50  # rows that must agree before all are read
+
+
+def with_hashes(sides: Sequence[Side], loaded: Sequence[Loaded]) -> list[Side]:
+    """The sides; those that agree in tasks, repeats, scores and the length of every row with their hashes.
+
+    An index keeps no hash of rows that are numbered: it would cost a pass over every byte, and only runs
+    that look the same need it.
+    """
+    alike: defaultdict[bytes, list[int]] = defaultdict(list)
+    for at, (side, one) in enumerate(zip(sides, loaded, strict=True)):
+        alike[_look(side, one)].append(at)
+    found = list(sides)
+    for group in alike.values():
+        if len(group) > 1 and len({_hashes(loaded[at], sides[at], FIRST).tobytes() for at in group}) == 1:
+            for at in group:
+                found[at] = replace(sides[at], row_hash=_hashes(loaded[at], sides[at], None))
+    return found
+
+
+def _look(side: Side, one: Loaded) -> bytes:
+    """What identical runs have in common, from the columns alone."""
+    from hashlib import blake2b
+
+    judged, rollouts = side.judged, one.run.rollouts
+    lengths = one.run.rows.numbers("length")[rollouts.row_id[judged.rows]]
+    digest = blake2b(digest_size=16)
+    for column in (judged.task, judged.repeat, judged.score, lengths):
+        digest.update(column.tobytes())
+    digest.update("\0".join(judged.task_keys).encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+def _hashes(one: Loaded, side: Side, most: int | None) -> Hashes:
+    import numpy as np
+
+    rows = one.run.rollouts.row_id[side.judged.rows[:most]].tolist()
+    return np.fromiter((one.run.rows.row_hash(row) for row in rows), np.uint64, len(rows))

@@ -1,0 +1,58 @@
+"""Turn what a stage says into lines of a page: cleaned, with signs, a capital and a full stop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from blade import hostile
+from blade.report import words
+from blade.report.sections import Line, prose
+
+# What is taken from elsewhere keeps its letters: code spans and quotations.
+_FOREIGN = r"`[^`]*`|“[^”]*”|\"[^\"]*\""
+_SIGNS = r"(?P<minus>(?<![^\s(\[{])-(?=\d))|(?P<arrow>->)"
+_ENDS = (".", "!", "?", "…", ".)", ".”")
+
+
+def sentence(text: str, limit: int = 600, names: Collection[str] = ()) -> Line:
+    """What a stage says, with its full stop; `names` stand in it as they are, whatever they hold."""
+    said = hostile.line(text, limit)
+    if not said:
+        return ()
+    said = _signed(said, names)
+    return prose(said if said.endswith(_ENDS) else f"{said}.")
+
+
+def note_told(text: str, names: Collection[str] = ()) -> Line:
+    """A note as a sentence of its own; the name of a run that it starts with keeps its letters."""
+    said = hostile.line(text, 600)
+    if not any(_starts_with(said, name) for name in _cleaned(names)):
+        said = said[:1].upper() + said[1:]
+    return sentence(said, names=names)
+
+
+def plain(line: Line) -> str:
+    """A line as plain text."""
+    return "".join(span if isinstance(span, str) else span.text for span in line)
+
+
+def _starts_with(said: str, name: str) -> bool:
+    after = said[len(name) : len(name) + 1]
+    return said.startswith(name) and not after.isalnum()
+
+
+def _cleaned(names: Collection[str]) -> list[str]:
+    """Longest first, so that a name is not taken for one that it begins with."""
+    found = {hostile.line(name, 600) for name in names} - {""}
+    return sorted(found, key=lambda name: (-len(name), name))
+
+
+def _signed(said: str, names: Collection[str]) -> str:
+    """With − for the hyphen before a number and → for its drawing, outside of names and quotations."""
+    kept = "|".join([_FOREIGN, *(rf"(?<!\w){re.escape(name)}(?!\w)" for name in _cleaned(names))])
+
+    def sign(hit: re.Match[str]) -> str:
+        return words.MINUS if hit["minus"] else "→" if hit["arrow"] else hit[0]
+
+    return re.sub(f"{kept}|{_SIGNS}", sign, said)

@@ -1,0 +1,281 @@
+"""Are verdicts and claimed causes as right as they say: a small form of `make calibration`, and that it can fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blade import stats
+from blade.compare.verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
+from blade.model import Mover
+from blade.planted.paired import CAUSES
+from blade.planted.pairs import write_pair
+from calibration import __main__ as command
+from calibration import causes, verdicts
+from calibration.designs import LAWS, Cell, Drawn, draw
+from calibration.verdicts import AT_MARGIN, QUESTIONS, WORLDS, Line, lines, measure, simulate
+
+SEED, PAIRS = 11, 300
+CELLS = [
+    Cell(10, 1, "spread"),
+    Cell(20, 8, "ceiling"),
+    Cell(50, 4, "spread"),
+    Cell(50, 16, "floor"),
+    Cell(50, 1, "half solved", "unbalanced"),
+    Cell(100, 4, "middle"),
+    Cell(300, 4, "half solved", "missing"),
+    Cell(300, 16, "half solved"),
+]
+LARGE = Cell(300, 16, "half solved")  # every limit is asked of it
+
+
+def broken(found: list[Line]) -> set[tuple[str, str, str]]:
+    return {(line.what, line.world, line.question) for line in found if not line.holds}
+
+
+# ---- Verdicts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_the_limits_of_a_cell_hold(cell: Cell) -> None:
+    found = measure((cell, PAIRS, SEED))
+    assert broken(found) == set()
+    asked = {line.what for line in found}
+    assert asked >= {"type I", "coverage", "false equivalence"}
+    assert "power" in asked or cell.n < 100
+    for line in found:
+        assert 0 < line.slack < 0.06
+        assert 0 <= line.value <= 1
+
+
+def test_every_limit_is_asked_of_a_large_cell_and_the_upper_ones_of_no_small_one() -> None:
+    small, large = (
+        lines(cell, {w: simulate(cell, w, 40, SEED) for w in (*WORLDS, AT_MARGIN)})
+        for cell in (CELLS[0], LARGE)
+    )
+    assert {line.what for line in large} == {"type I", "coverage", "false equivalence", "power", "equivalent"}
+    asked = {(line.what, line.least is not None, line.most is not None) for line in large}
+    assert asked >= {
+        ("type I", True, True),
+        ("coverage", True, True),
+        ("power", True, True),
+        ("equivalent", True, False),
+    }
+    for line in small:
+        assert line.what in ("type I", "coverage", "false equivalence")
+        assert line.least is None or line.what == "coverage"
+        assert line.most is None or line.what != "coverage"
+    assert {line.question for line in large} == set(QUESTIONS)
+
+
+def changed(by: Callable[[stats.Change], stats.Change]) -> Callable[[Drawn], dict[str, stats.Change]]:
+    """The verdicts of a comparison that is wrong in one way."""
+    honest = verdicts.judged
+    return lambda drawn: {question: by(change) for question, change in honest(drawn).items()}
+
+
+def scaled(change: stats.Change, factor: float) -> stats.Change:
+    """As if the standard error were so many times what it is."""
+    se = change.se * factor
+    low, high = (change.estimate + factor * (end - change.estimate) for end in (change.low, change.high))
+    p = math.erfc(abs(change.estimate) / se / math.sqrt(2)) if se else 1.0
+    return change._replace(se=se, low=low, high=high, p=p)
+
+
+def test_intervals_that_are_too_narrow_break_type_1_and_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "judged", changed(lambda change: scaled(change, 0.6)))
+    found = broken(measure((Cell(100, 4, "middle"), 200, SEED)))
+    for question in QUESTIONS:
+        assert ("type I", "unchanged", question) in found
+        assert ("coverage", "unchanged", question) in found
+
+
+def test_intervals_that_are_too_wide_break_coverage_type_1_and_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "judged", changed(lambda change: scaled(change, 2.2)))
+    found = broken(measure((Cell(100, 4, "middle"), 400, SEED)))
+    for question in QUESTIONS:
+        assert ("type I", "unchanged", question) in found
+        assert ("coverage", "unchanged", question) in found
+        assert ("power", "shift", question) in found
+
+
+def test_an_estimate_that_leans_one_way_breaks_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaning(change: stats.Change) -> stats.Change:
+        by = 1.0 * change.se
+        return change._replace(estimate=change.estimate + by, low=change.low + by, high=change.high + by)
+
+    monkeypatch.setattr(verdicts, "judged", changed(leaning))
+    found = broken(measure((Cell(50, 4, "spread"), 200, SEED)))
+    assert {("coverage", "unchanged", question) for question in QUESTIONS} <= found
+
+
+SAYS: dict[str, tuple[str, set[tuple[str, str]]]] = {
+    IMPROVED: ("always a change", {("type I", "unchanged"), ("equivalent", "unchanged")}),
+    INCONCLUSIVE: (
+        "never an answer",
+        {("type I", "unchanged"), ("power", "shift"), ("equivalent", "unchanged")},
+    ),
+    EQUIVALENT: (
+        "always the same",
+        {("type I", "unchanged"), ("power", "shift"), ("false equivalence", AT_MARGIN)},
+    ),
+}
+
+
+@pytest.mark.parametrize("word", SAYS, ids=lambda word: SAYS[word][0])
+def test_one_word_for_everything_breaks_a_limit(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setattr(verdicts, "verdict", lambda change, margin: word)
+    found = {(what, world) for what, world, _ in broken(measure((LARGE, 300, SEED)))}
+    assert found >= SAYS[word][1]
+
+
+def test_pairs_are_drawn_from_the_seed_alone() -> None:
+    cell = Cell(20, 2, "spread", "missing")
+    one, again, other = (simulate(cell, "both", 30, seed) for seed in (1, 1, 2))
+    assert one == again
+    assert one.estimates != other.estimates
+    found = [measure((each, 20, SEED)) for each in CELLS[:2]]
+    assert verdicts.run(20, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_what_is_called_true_is_what_is_drawn(law: str) -> None:
+    rng = stats.seeded_rng("test", law)
+    for world, (shift, churn) in WORLDS.items():
+        big = draw(Cell(40_000, 4, law), rng, shift, churn)
+        change = big.c_b / big.n_b - big.c_a / big.n_a
+        se = float(change.std() / math.sqrt(change.size)) + 1e-9
+        true = simulate(Cell(10, 1, law), world, 1, SEED).true_new
+        assert abs(float(change.mean()) - true) < 4 * se
+        assert abs(float((big.p_b - big.p_a).mean()) - true) < 4 * se
+        assert big.se_these == pytest.approx(
+            math.sqrt(float((big.p_a * (1 - big.p_a) / 4 + big.p_b * (1 - big.p_b) / 4).sum())) / 40_000
+        )
+    at_margin = draw(Cell(200_000, 1, law), rng, verdicts.shift_to(law, 0.03))
+    assert float((at_margin.p_b - at_margin.p_a).mean()) == pytest.approx(0.03, abs=5e-4)
+
+
+def test_the_designs_are_as_named() -> None:
+    rng = stats.seeded_rng("designs")
+    unbalanced, missing = (draw(Cell(400, 4, "spread", rows), rng) for rows in ("unbalanced", "missing"))
+    assert (unbalanced.n_a == 4).all()
+    assert (unbalanced.n_b == 8).all()
+    kept = np.r_[missing.n_a, missing.n_b]
+    assert kept.min() >= 1
+    assert 0.87 < kept.mean() / 4 < 0.93
+    grid = list(verdicts.cells())
+    assert len({cell.name for cell in grid}) == len(grid)
+    assert {cell.n for cell in grid} >= {10, 50, 300, 2000}
+    assert {cell.k for cell in grid} == {1, 2, 4, 8, 16}
+    assert {cell.law for cell in grid} == set(LAWS)
+    assert {cell.rows for cell in grid} == {"balanced", "unbalanced", "missing"}
+
+
+def line(value: float, least: float | None, most: float | None, slack: float = 0.01) -> Line:
+    return Line("n=9 k=9 spread, balanced", "unchanged", "new tasks", "type I", value, least, most, slack)
+
+
+def test_a_limit_holds_up_to_its_slack_and_no_further() -> None:
+    assert line(0.07, None, 0.06).holds
+    assert not line(0.0701, None, 0.06).holds
+    assert line(0.92, 0.93, None).holds
+    assert not line(0.9199, 0.93, None).holds
+    assert not line(0.99, 0.93, 0.975).holds
+    assert line(0.5, None, None).holds
+
+
+def test_a_broken_limit_is_told() -> None:
+    told = verdicts.told([line(0.05, 0.035, 0.06), line(0.2, 0.035, 0.06)], 100, 1)
+    assert "| new tasks | type I | 2 | 0.035 to 0.060 | 0.050," in told
+    assert told.count("BROKEN") == 1
+    assert "type I 0.2000, limits 0.035 to 0.060 ± 0.0100" in told
+    assert "BROKEN" not in verdicts.told([line(0.05, 0.035, 0.06)], 100, 1)
+
+
+# ---- Causes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_planted_causes_are_the_first_claim() -> None:
+    found = causes.run(14, SEED)
+    assert found["pairs"] == 14
+    assert {cause: sum(row.values()) for cause, row in found["matrix"].items()} == dict.fromkeys(CAUSES, 2)
+    assert found["holds"], causes.told(found)
+    assert [line for line in found["lines"] if not line["right"]] == []
+    for told in found["lines"]:
+        assert told["cause"] == "nothing" or abs(told["delta"]) >= 2 * told["mde"]
+
+
+def claimed(cause: str, claim: str) -> dict[str, Any]:
+    return {
+        "cause": cause, "seed": 1, "world": "desk, closing", "n_tasks": (9, 9), "repeats": (2, 2), "delta": 0.2, "mde": 0.1,
+        "swapped": False, "terms": ("x",), "claimed": claim, "right": claim == cause, "movers": [],
+    }  # fmt: skip
+
+
+def test_wrong_claims_break_the_limits() -> None:
+    right = [claimed(cause, cause) for cause in CAUSES for _ in range(30)]
+    assert causes.result(right, 1)["holds"]
+    moving = [cause for cause in CAUSES if cause != "nothing"]
+    silent = [claimed(cause, "nothing") for cause in CAUSES for _ in range(30)]
+    assert causes.result(silent, 1)["shares"]["nothing"]["value"] == 1
+    assert not causes.result(silent, 1)["holds"]
+    eager = [
+        *(claimed(cause, cause) for cause in moving for _ in range(30)),
+        *(claimed("nothing", "infra outage") for _ in range(30)),
+    ]
+    assert not causes.result(eager, 1)["holds"]
+    near = [
+        claimed(cause, "another mode" if cause == "one failure mode fixed" else cause)
+        for cause in CAUSES
+        for _ in range(30)
+    ]
+    found = causes.result(near, 1)
+    assert not found["holds"]
+    assert found["matrix"]["one failure mode fixed"] == {"another mode": 30}
+    told = causes.told(found)
+    assert "Wrong (30):" in told
+    assert "mode?" in told
+    assert "Wrong" not in causes.told(causes.result(right, 1))
+
+
+def mover(term: str, side: str) -> Mover:
+    return Mover("bridge", term, side, 0.2, 0.1, 0.3, 0.01, 1.0, False, "")
+
+
+def test_only_the_very_slice_and_the_very_mode_count(tmp_path: Path) -> None:
+    slice_pair = write_pair(tmp_path / "slice", "one slice worse", seed=1, effect=1.0)
+    (term,) = slice_pair.terms
+    other = next(name for name in ("billing", "delivery", "returns", "accounts") if name not in term)
+    assert causes.claim(mover(term, "slice"), slice_pair) == "one slice worse"
+    assert causes.claim(mover(term.replace("=", " = "), "slice"), slice_pair) == "one slice worse"
+    assert causes.claim(mover(f"category={other}", "slice"), slice_pair) == "another slice"
+    assert causes.claim(mover("difficulty=hard", "slice"), slice_pair) == "another slice"
+    mode_pair = write_pair(tmp_path / "mode", "one failure mode fixed", seed=1, effect=1.0)
+    (way,) = mode_pair.terms
+    assert causes.claim(mover(way, "model"), mode_pair) == "one failure mode fixed"
+    assert causes.claim(mover(way.replace("_", " "), "model"), mode_pair) == "one failure mode fixed"
+    assert causes.claim(mover("empty_output", "model"), mode_pair) == "another mode"
+    assert causes.claim(mover("added tasks", "composition"), mode_pair) == "tasks dropped"
+    assert causes.claim(mover("tasks the candidate lost", "missing"), mode_pair) == "something else"
+    assert causes.claim(mover("truncated", "model"), mode_pair) == "truncation limit lowered"
+    assert causes.claim(mover("request timed out", "infrastructure"), mode_pair) == "infra outage"
+    assert causes.claim(mover("gold_rejected", "task or verifier"), mode_pair) == "verifier changed"
+
+
+@pytest.mark.parametrize(("value", "code"), [(0.05, 0), (0.5, 1)])
+def test_the_command_fails_if_a_limit_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: float, code: int
+) -> None:
+    one = replace(line(0.05, None, 0.06), value=value)
+    monkeypatch.setattr(verdicts, "run", lambda pairs, seed, workers: [one])
+    monkeypatch.setattr("sys.argv", ["calibration", "--only", "verdicts", "--pairs", "10"])
+    assert command.main() == code
+    assert f"limits broken: {code}" in capsys.readouterr().out

@@ -1,0 +1,482 @@
+"""`blade compare`: from files to the screen, the pages and the exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from blade.ingest import opened
+from blade.planted import write_run
+from blade.planted.paired import CAUSES
+from tests.builders import (
+    make_row,
+    make_run,
+)
+from tests.compared import (
+    Compared,
+    Pairs,
+    assert_adds_up,
+    by_json,
+    drawn,
+    only,
+    screen,
+    two_runs,
+    written,
+)
+from tests.conftest import Blade
+from tests.report.test_json_v1 import VALIDATOR
+
+CHANGED = ("improved", "regressed")
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
+    return written(tmp_path_factory)
+
+
+@pytest.fixture
+def compared(blade: Blade) -> Compared:
+    return by_json(blade)
+
+
+# -- files, screen, exit codes --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_pair_on_screen_and_as_json(blade: Blade, pairs: Pairs, cause: str) -> None:
+    pair = pairs(cause)
+    said = blade("compare", pair.baseline, pair.candidate)
+    assert said.code == 0, said.err
+    lines = screen(said.out)
+    assert lines[0] == "BLADE  baseline → candidate"
+    labels = [line[:13].strip() for line in lines if line[:1].strip()]
+    for label in ("Change", "These tasks", "New tasks", "Margin", "Moved by", "Bridge", "Tasks", "Settings"):
+        assert label in labels
+    told = blade("compare", "--json", pair.baseline, pair.candidate)
+    document = json.loads(told.out)
+    VALIDATOR.validate(document)
+    one = only(document)
+    assert (one["baseline"], one["candidate"]) == ("baseline", "candidate")
+    assert_adds_up(one)
+    assert (document["matrix"], document["series"], document["gate"]) == (None, None, None)
+    n = {kind: len(one["alignment"][kind]["tasks"]) for kind in ("common", "added", "removed")}
+    assert n["common"] == pair.n_common
+    assert n["common"] + n["removed"] == pair.n_tasks[0]
+    assert n["common"] + n["added"] == pair.n_tasks[1]
+
+
+def test_the_files_of_a_comparison(blade: Blade, pairs: Pairs, tmp_path: Path) -> None:
+    pair = pairs("one slice worse")
+    out = tmp_path / "out"
+    said = blade("compare", pair.baseline, pair.candidate, "-o", out)
+    assert said.code == 0, said.err
+    names = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+    assert [name for name in names if "/" not in name] == ["compare.html", "compare.json", "compare.md"]
+    figures = [name for name in names if "/" in name]
+    assert {"figures/compare-bridge.svg", "figures/compare-scatter.svg"} <= set(figures)
+    text = (out / "compare.md").read_text(encoding="utf-8")
+    for figure in figures:
+        assert figure in text
+    assert [line for line in said.out.splitlines() if line.startswith("Wrote ")] == [
+        f"Wrote {out}/figures/ ({len(figures)} figures)",
+        *(f"Wrote {out / name}" for name in ("compare.md", "compare.html", "compare.json")),
+    ]
+    assert not re.search(r"\b(nan|None|inf)\b", text)
+    again = blade("compare", "--json", pair.baseline, pair.candidate, "-o", out)
+    assert again.code == 0
+    assert again.out == (out / "compare.json").read_text(encoding="utf-8")
+    VALIDATOR.validate(json.loads(again.out))
+
+
+def test_a_comparison_leaves_a_report_in_the_same_folder_alone(
+    blade: Blade, pairs: Pairs, tmp_path: Path
+) -> None:
+    pair = pairs("nothing")
+    out = tmp_path / "out"
+    assert blade("diagnose", pair.baseline, "-o", out).code == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert blade("compare", pair.baseline, pair.candidate, "-o", out).code == 0
+    assert {path: path.read_bytes() for path in before} == before
+    (out / "mine.txt").write_text("x")
+    refused = blade("compare", pair.baseline, pair.candidate, "-o", out)
+    assert (refused.code, refused.out) == (2, "")
+    assert blade("compare", pair.baseline, pair.candidate, "-o", out, "--force").code == 0
+
+
+def test_the_command_of_the_report_says_what_was_asked(compared: Compared, pairs: Pairs) -> None:
+    pair = pairs("nothing")
+    document = compared("--margin", "0.05", "--quick", pair.baseline, pair.candidate)
+    assert shlex.split(document["made_by"]["command"]) == [
+        "blade",
+        "compare",
+        str(pair.baseline),
+        str(pair.candidate),
+        "--margin",
+        "0.05",
+        "--quick",
+    ]
+    assert only(document)["margin"] == 0.05
+
+
+USAGE = {
+    "nothing given": ([], "usage"),
+    "one run": (["A"], "one-run"),
+    "margin of nothing": (["A", "B", "--margin", "0"], "bad-margin"),
+    "margin of everything": (["A", "B", "--margin", "inf"], "bad-margin"),
+    "series that is turned": (["A", "B", "--series", "--baseline", "B"], "usage"),
+    "margin that is no number": (["A", "B", "--margin", "nan"], "bad-margin"),
+    "threshold without end": (["A", "B", "--pass-threshold", "inf"], "bad-threshold"),
+    "two runs to split": (["A", "B", "--by", "category"], "compare-by"),
+    "no such field": (["A", "--by", "flavour"], "no-such-field"),
+    "a field of one value": (["A", "--by", "agent"], "cannot-split"),
+    "a field of many values": (["A", "--by", "question"], "cannot-split"),
+    "no such baseline": (["A", "B", "--baseline", "gpt"], "no-such-run"),
+    "unknown option": (["A", "B", "--by-the-way"], "usage"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_a_wrong_use_is_refused(blade: Blade, tmp_path: Path, case: str) -> None:
+    given, slug = USAGE[case]
+    known = {name: make_run(tmp_path / name, drawn(1, 60, 2), name=name) for name in "AB"}
+    arguments = [known.get(word, word) for word in given]
+    said = blade("compare", "--json", *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert (said.error["slug"], said.error["exit"]) == (slug, 2)
+    assert said.error["hint"]
+    people = blade("compare", *arguments)
+    assert (people.code, people.out) == (2, "")
+    assert "error:" in people.err
+
+
+def test_nothing_to_read(blade: Blade, tmp_path: Path) -> None:
+    there = make_run(tmp_path, drawn(1, 4, 2))
+    (tmp_path / "empty.jsonl").write_text("")
+    for second in ("none.jsonl", "empty.jsonl"):
+        assert blade("compare", there, tmp_path / second).code == 3
+    assert blade("compare", there, there, "--gate", tmp_path / "no.toml").code == 3
+
+
+BAD_POLICIES = {
+    "no TOML": "[[metric",
+    "an unknown key": 'required = 1\n[[metric]]\nname = "score"\nmax_drop = 0.1\n',
+    "no metric": "min_tasks = 3\n",
+    "an unknown tier": '[[metric]]\nname = "score"\ntier = "vital"\nmax_drop = 0.1\n',
+    "a metric without a limit": '[[metric]]\nname = "score"\n',
+    "a waiver without an end": '[[metric]]\nname = "score"\nmax_drop = 0.1\n[[waiver]]\nmetric = "score"\nreason = "x"\n',
+}
+
+
+@pytest.mark.parametrize("case", BAD_POLICIES)
+def test_a_bad_policy_is_refused_before_anything_is_written(blade: Blade, tmp_path: Path, case: str) -> None:
+    runs = two_runs(tmp_path, drawn(1, 30, 2), drawn(2, 30, 2))
+    policy = tmp_path / "policy.toml"
+    policy.write_text(BAD_POLICIES[case])
+    said = blade("compare", "--json", *runs, "--gate", policy, "-o", tmp_path / "out")
+    assert (said.code, said.out) == (4, "")
+    assert said.error["slug"] == "bad-policy"
+    assert not (tmp_path / "out").exists()
+
+
+# -- the gate -------------------------------------------------------------------------------------
+
+
+def policy_of(folder: Path, text: str) -> Path:
+    path = folder / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+SCORE = '[[metric]]\nname = "score"\nmax_drop = 0.02\n'
+
+
+@pytest.mark.parametrize(("rate", "verdict", "code"), [(0.1, "FAIL", 1), (1.0, "PASS", 0)])
+def test_the_gate_judges_a_fall_and_a_rise(
+    blade: Blade, tmp_path: Path, rate: float, verdict: str, code: int
+) -> None:
+    runs = two_runs(tmp_path, drawn(1, 60, 4, 0.7), drawn(2, 60, 4, rate))
+    policy, out = policy_of(tmp_path, SCORE), tmp_path / "out"
+    said = blade("compare", *runs, "--gate", policy, "-o", out)
+    assert said.code == code, said.err
+    assert any(
+        line.startswith(f"Gate         {verdict}: ") for line in screen(said.out.partition("Wrote ")[0])
+    )
+    assert f"## Gate: {verdict}" in (out / "gate.md").read_text(encoding="utf-8")
+    told = json.loads((out / "compare.json").read_text(encoding="utf-8"))
+    VALIDATOR.validate(told)
+    assert told["gate"]["verdict"] == verdict
+    assert [check["verdict"] for check in told["gate"]["checks"] if check["metric"] == "score"] == [verdict]
+
+
+def test_an_unchanged_model_passes_and_a_waived_fall_does_not_fail(blade: Blade, tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, '[[metric]]\nname = "score"\nmax_drop = 0.05\n')
+    same = two_runs(tmp_path / "same", drawn(1, 300, 8), drawn(2, 300, 8))
+    said = blade("compare", "--json", *same, "--gate", policy)
+    assert (said.code, json.loads(said.out)["gate"]["verdict"]) == (0, "PASS")
+    until = date.today() + timedelta(days=20)
+    waived = policy_of(
+        tmp_path, f'{SCORE}[[waiver]]\nmetric = "score"\nreason = "known"\nexpires = {until}\n'
+    )
+    worse = two_runs(tmp_path / "worse", drawn(1, 60, 4, 0.9), drawn(2, 60, 4, 0.3))
+    said = blade("compare", "--json", *worse, "--gate", waived)
+    assert said.code == 0
+    assert json.loads(said.out)["gate"]["verdict"] != "FAIL"
+    expired = policy_of(tmp_path, waived.read_text().replace(str(until), "2020-01-01"))
+    assert blade("compare", *worse, "--gate", expired).code == 1
+
+
+def test_a_fall_without_a_gate_exits_0(blade: Blade, tmp_path: Path) -> None:
+    said = blade("compare", *two_runs(tmp_path, drawn(1, 60, 4, 1.0), drawn(2, 60, 4, 0.2)))
+    assert said.code == 0
+    assert "REGRESSED" in said.out
+
+
+def test_runs_without_a_common_task_do_not_pass_a_gate(blade: Blade, tmp_path: Path) -> None:
+    other = [make_row(task, 0, 1.0) for task in range(100, 130)]
+    runs = two_runs(tmp_path, drawn(1, 30, 1), other)
+    said = blade("compare", "--json", *runs, "--gate", policy_of(tmp_path, SCORE))
+    document = json.loads(said.out)
+    assert only(document)["refused"]
+    assert document["gate"]["verdict"] == "FAIL"
+    assert said.code == 1
+
+
+# -- which runs -----------------------------------------------------------------------------------
+
+
+def test_by_a_field_of_the_rows(compared: Compared, blade: Blade, tmp_path: Path) -> None:
+    rows = [
+        {**row, "prompt_style": "terse" if row["_ng_rollout_index"] < 2 else "wordy"}
+        for row in drawn(1, 30, 4)
+    ]
+    for row in rows:
+        row["reward"] = 1.0 if row["prompt_style"] == "wordy" else row["reward"]
+    path = make_run(tmp_path, rows, name="run")
+    one = only(compared(path, "--by", "prompt_style"))
+    assert (one["baseline"], one["candidate"]) == ("run[prompt_style=terse]", "run[prompt_style=wordy]")
+    terse = [row["reward"] for row in rows if row["prompt_style"] == "terse"]
+    assert one["delta"] == pytest.approx(1 - sum(terse) / len(terse))
+    assert (one["verdict"], one["verdict_new_tasks"]) == ("improved", "improved")
+    assert one["alignment"]["common"]["n"] == 30
+    for name in ("wordy", "run[prompt_style=wordy]"):
+        other = only(compared(path, "--by", "prompt_style", "--baseline", name))
+        assert (other["baseline"], other["candidate"]) == (
+            "run[prompt_style=wordy]",
+            "run[prompt_style=terse]",
+        )
+        assert other["delta"] == pytest.approx(-one["delta"])
+    assert (
+        "run[prompt_style=terse] → run[prompt_style=wordy]"
+        in blade("compare", path, "--by", "prompt_style").out
+    )
+
+
+def test_by_the_skills_of_a_row(compared: Compared, tmp_path: Path) -> None:
+    rows = [
+        {
+            **row,
+            "skills_ref": {"path": "s", "hash": ("aa11", "bb22")[row["_ng_rollout_index"] % 2], "skills": []},
+        }
+        for row in drawn(1, 24, 4)
+    ]
+    one = only(compared(make_run(tmp_path, rows, name="run"), "--by", "skills_ref.hash"))
+    assert (one["baseline"], one["candidate"]) == ("run[skills_ref.hash=aa11]", "run[skills_ref.hash=bb22]")
+    assert [
+        (diff["key"], diff["kind"], diff["baseline"], diff["candidate"]) for diff in one["config_diff"]
+    ] == [("skills_ref.hash", "skills", "aa11", "bb22")]
+    assert one["separable"] is True
+
+
+def test_by_repeat_gives_as_many_runs_as_repeats(compared: Compared, tmp_path: Path) -> None:
+    path = make_run(tmp_path, drawn(1, 24, 3), name="run")
+    document = compared(path, "--by", "repeat")
+    assert [run["name"] for run in document["runs"]] == [f"run[repeat={at}]" for at in range(3)]
+    assert document["matrix"]["runs"] == [f"run[repeat={at}]" for at in range(3)]
+    for one in document["comparisons"]:
+        assert one["verdict"] not in CHANGED
+        assert one["verdict_new_tasks"] not in CHANGED
+
+
+def test_agents_of_one_file_are_runs_of_their_own(compared: Compared, tmp_path: Path) -> None:
+    planted = write_run(tmp_path, faults=["two_agents"])
+    (other,) = planted.others
+    document = compared(planted.path)
+    one = only(document)
+    scores = {run: one[f"score_{role}"] for role in ("baseline", "candidate") for run in [one[role]]}
+    assert len(scores) == 2
+    for truth in (planted, other):
+        (name,) = [run["name"] for run in document["runs"] if run["agent"] == truth.agent]
+        assert scores[name] == pytest.approx(truth.pass_rate)
+    assert one["alignment"]["common"]["n"] == planted.n_tasks
+
+
+def test_the_baseline_may_be_named(compared: Compared, pairs: Pairs) -> None:
+    pair = pairs("one slice worse")
+    first = only(compared(pair.candidate, pair.baseline))
+    named = only(compared(pair.baseline, pair.candidate, "--baseline", "candidate"))
+    assert (named["baseline"], named["candidate"]) == ("candidate", "baseline")
+    assert named == first
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Three runs, each of which passes more often."""
+    folder = tmp_path_factory.mktemp("steps")
+    return [f"step-{at}={make_run(folder / str(at), drawn(at, 40, 4, 0.2 + 0.35 * at))}" for at in range(3)]
+
+
+def test_three_runs_give_a_matrix(compared: Compared, blade: Blade, checkpoints: list[str]) -> None:
+    document = compared(*checkpoints)
+    VALIDATOR.validate(document)
+    matrix = document["matrix"]
+    assert matrix["runs"] == ["step-0", "step-1", "step-2"]
+    assert (matrix["n_tasks"], document["series"]) == (40, None)
+    assert matrix["verdicts"] == [
+        ["", "regressed", "regressed"],
+        ["improved", "", "regressed"],
+        ["improved", "improved", ""],
+    ]
+    scores = {run["name"]: run["score"] for run in document["runs"]}
+    for at, one in enumerate(matrix["runs"]):
+        for other_at, other in enumerate(matrix["runs"]):
+            if at != other_at:
+                assert matrix["deltas"][at][other_at] == pytest.approx(scores[one] - scores[other])
+    assert [(one["baseline"], one["candidate"]) for one in document["comparisons"]] == [
+        ("step-0", "step-1"),
+        ("step-0", "step-2"),
+    ]
+    for one in document["comparisons"]:
+        assert one["p_adjusted"] >= one["tests"][0]["p"]
+        assert_adds_up(one)
+    said = blade("compare", *checkpoints).out
+    lines = screen(said)
+    assert lines[0].startswith("BLADE  2 candidates against step-0")
+
+
+def test_checkpoints_in_order_have_a_trend(compared: Compared, blade: Blade, checkpoints: list[str]) -> None:
+    document = compared(*checkpoints, "--series")
+    VALIDATOR.validate(document)
+    series = document["series"]
+    assert series["runs"] == ["step-0", "step-1", "step-2"]
+    assert series["slope"] == pytest.approx(
+        (series["checkpoints"][2]["score"] - series["checkpoints"][0]["score"]) / 2
+    )
+    assert series["low"] < series["slope"] < series["high"]
+    assert series["first_different"] == "step-1"
+    assert series["learned"]["n"] > series["forgotten"]["n"]
+    lines = screen(blade("compare", *checkpoints, "--series").out)
+    assert any(line.startswith("Series") for line in lines)
+    back = compared(*checkpoints[::-1], "--series")["series"]
+    assert back["slope"] == pytest.approx(-series["slope"])
+    assert (back["low"], back["high"]) == pytest.approx((-series["high"], -series["low"]))
+
+
+def test_two_checkpoints_are_a_series_too(compared: Compared, checkpoints: list[str]) -> None:
+    series = compared(*checkpoints[:2], "--series")["series"]
+    assert len(series["checkpoints"]) == 2
+    assert any("three checkpoints" in note for note in series["notes"])
+
+
+# -- quick, and the same by `diagnose` ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cause", ["infra outage", "truncation limit lowered", "one slice worse", "nothing"])
+def test_quick_reads_no_trace_and_agrees_on_what_it_says(
+    compared: Compared, blade: Blade, pairs: Pairs, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = pairs(cause)
+    full = only(compared(pair.baseline, pair.candidate))
+
+    def refused(*_: object) -> None:
+        raise AssertionError("a trace was opened")
+
+    monkeypatch.setattr(opened, "traced", refused)
+    document = compared("--quick", pair.baseline, pair.candidate)
+    VALIDATOR.validate(document)
+    quick = only(document)
+    for key in (
+        "delta",
+        "delta_common",
+        "verdict",
+        "verdict_new_tasks",
+        "tests",
+        "power",
+        "alignment",
+        "flips",
+        "churn",
+        "derived",
+        "config_diff",
+    ):
+        assert quick[key] == full[key], key
+    assert_adds_up(quick)
+    assert [shift for shift in quick["shifts"] if shift["kind"] in ("behaviour", "signature")] == []
+    assert any("no trajectory was read" in gap["why"] for gap in document["gaps"])
+    screen(blade("compare", "--quick", pair.baseline, pair.candidate).out)
+
+
+@pytest.mark.parametrize("cause", ["infra outage", "truncation limit lowered"])
+def test_quick_claims_outages_and_limits_as_the_full_reading_does(
+    compared: Compared, pairs: Pairs, cause: str
+) -> None:
+    pair = pairs(cause)
+    full, quick = (
+        only(compared(*options, pair.baseline, pair.candidate))["movers"][0] for options in ((), ("--quick",))
+    )
+    assert quick["mechanical"] is True
+    assert (quick["side"], quick["mechanical"]) == (full["side"], full["mechanical"])
+
+
+@pytest.mark.parametrize("cause", ["verifier changed", "tasks dropped", "one failure mode fixed"])
+def test_diagnose_carries_the_same_comparison(
+    compared: Compared, blade: Blade, pairs: Pairs, cause: str
+) -> None:
+    pair = pairs(cause)
+    told = json.loads(blade("diagnose", "--json", pair.baseline, pair.candidate).out)
+    assert told["comparisons"] == compared(pair.baseline, pair.candidate)["comparisons"]
+    turned_round = json.loads(
+        blade("diagnose", "--json", pair.baseline, pair.candidate, "--baseline", "candidate").out
+    )
+    assert turned_round["comparisons"] == compared(pair.candidate, pair.baseline)["comparisons"]
+
+
+def test_diagnose_carries_the_same_matrix(compared: Compared, blade: Blade, checkpoints: list[str]) -> None:
+    told, found = json.loads(blade("diagnose", "--json", *checkpoints).out), compared(*checkpoints)
+    assert told["comparisons"] == found["comparisons"]
+    assert told["matrix"] == found["matrix"]
+
+
+@pytest.mark.parametrize("n_values", [2, 30])
+def test_by_a_field_of_the_tasks_is_refused(blade: Blade, tmp_path: Path, n_values: int) -> None:
+    rows = [
+        make_row(task, repeat, 1.0, topic=f"t{task % n_values}") for task in range(30) for repeat in (0, 1)
+    ]
+    said = blade("compare", "--json", f"x={make_run(tmp_path, rows)}", "--by", "topic")
+    assert (said.code, said.out, said.error["slug"]) == (2, "", "cannot-split")
+    assert said.error["error"].endswith("the parts would have no task in common")
+
+
+def test_by_a_field_that_varies_within_one_task_is_compared(blade: Blade, tmp_path: Path) -> None:
+    rows = [
+        make_row(task, repeat, float(repeat), topic=f"t{(task + repeat * (task == 0)) % 2}")
+        for task in range(30)
+        for repeat in (0, 1)
+    ]
+    assert blade("compare", "--json", "--quick", f"x={make_run(tmp_path, rows)}", "--by", "topic").code == 0
+
+
+def test_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(
+    blade: Blade, tmp_path: Path
+) -> None:
+    rows = [
+        make_row(12 * arm + task, repeat, float(repeat), question=f"q{task}", arm="ab"[arm])
+        for arm in (0, 1)
+        for task in range(12)
+        for repeat in (0, 1)
+    ]
+    said = blade("compare", "--json", "--quick", f"x={make_run(tmp_path, rows)}", "--by", "arm")
+    assert len(said.report["comparisons"][0]["alignment"]["common"]["tasks"]) == 12
