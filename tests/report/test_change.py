@@ -383,7 +383,10 @@ def test_predicates_are_told_as_what_their_mechanism_says(explained: Report) -> 
     )  # fmt: skip
     term = replace(report.comparisons[0].bridge[1], term="final_has(abstention)")
     mover = replace(
-        report.comparisons[0].movers[0], term=term.term, text="final_has(abstention) (model) gave 10.9 points"
+        report.comparisons[0].movers[0],
+        term=term.term,
+        text="final_has(abstention) (model) gave 10.9 points",
+        beside=("of its 9 failing rollouts, 4 also show final_has(abstention)",),
     )
     comparison = replace(
         report.comparisons[0], bridge=(term, *report.comparisons[0].bridge[2:]), movers=(mover,)
@@ -391,6 +394,7 @@ def test_predicates_are_told_as_what_their_mechanism_says(explained: Report) -> 
     said = section(page(replace(report, comparisons=(comparison,), mechanisms=(mechanism,))), "What Moved It")
     assert "| say that they cannot answer | model |" in said
     assert "- “say that they cannot answer” (model) gave 10.9 points." in said
+    assert "Of its 9 failing rollouts, 4 also show “say that they cannot answer”." in said
     assert "final" not in said.partition("| Term")[2].partition("Sum of")[0]
 
 
@@ -486,7 +490,7 @@ def test_the_last_columns_of_terms_are_named_in_plain_words() -> None:
 def test_the_rule_of_verdicts_names_test_and_interval() -> None:
     said = told("Reproducibility Notes")
     assert "Holm's correction over all candidates, and the 95% interval excludes 0" in said
-    assert "two pseudo-tasks are added, one better and one worse" in said
+    assert "two added pseudo-tasks, one better and one worse" in said
     whole = page(changed.pair_report())
     assert (
         "The margin of equivalence, ±3.0 points, is a setting (--margin) and does not depend on the rows."

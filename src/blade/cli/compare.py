@@ -81,7 +81,7 @@ def compare(
     told = _options(by, baseline, margin, ordered, gate, pass_threshold, quick)
     command, clock = shlex.join(["blade", "compare", *runs, *told]), Clock()
     with Progress() as progress:
-        loaded = pipeline.load(runs, progress)
+        loaded = pipeline.load(_apart(runs), progress)
         parts = comparing.split_runs(loaded, by) if by else loaded
         _refuse_one(parts)
         report = comparing.compare(
@@ -111,6 +111,15 @@ def _print(report: Report, as_json: bool, folder: Path | None) -> None:
         wrote(write_comparison(report, folder, further), quiet=as_json)
     except OSError as error:
         raise cannot_write(folder, error) from error
+
+
+def _apart(runs: tuple[str, ...]) -> tuple[str, ...]:
+    """The runs as they were given; one that is given twice is held against itself under a second name."""
+    found: list[str] = []
+    for run in runs:
+        again = run in found and "=" not in run
+        found.append(f"{Path(run).name.split('.')[0]} again={run}" if again else run)
+    return tuple(found)
 
 
 def _refuse_one(loaded: list[Loaded]) -> None:

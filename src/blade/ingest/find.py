@@ -42,24 +42,28 @@ class Found:
 
 def runs(specs: Sequence[str], notice: Callable[[str], None]) -> list[Found]:
     """The runs that `specs` name: files, folders, globs of shards, `NAME=PATH`, or `-`."""
-    found: list[Found] = []
-    loose: list[Path] = []  # files given one by one: shards of one run belong together
-    for spec in specs:
+    found: list[tuple[int, Found]] = []  # with the place of what named it
+    loose: dict[Path, int] = {}  # files given one by one: shards of one run belong together
+    given: list[Path] = []
+    for place, spec in enumerate(specs):
         name, path = _split(spec)
+        paths: list[Path] = []
         if path == "-":
-            found.append(Found(name or "stdin", (Path("-"),), name is not None))
+            found.append((place, Found(name or "stdin", (Path("-"),), name is not None)))
         elif name is not None:
-            found.extend(_named(name, path, notice))
-        elif _is_glob(path):
-            paths = _files(path, notice)
-            if len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
-                found.append(Found(_name_of_all(paths), tuple(paths)))
-            else:  # names that differ in more than numbers are no shards of one run
-                loose.extend(paths)
+            found.extend((place, run) for run in _named(name, path, notice))
         else:
-            loose.extend(_files(path, notice))
-    found.extend(_grouped(_once(loose, notice)))
-    return _with_unique_names([run for run in found if run.paths])
+            paths = _files(path, notice)
+            # names that differ in more than numbers are no shards of one run
+            if _is_glob(path) and len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
+                found.append((place, Found(_name_of_all(paths), tuple(paths))))
+                paths = []
+        given += paths
+        loose |= {path: place for path in paths if path not in loose}
+    for run in _grouped(_once(given, notice)):
+        found.append((min(loose[path] for path in run.paths), run))
+    found.sort(key=lambda told: told[0])  # in the order in which they were given: the first is a baseline
+    return _with_unique_names([run for _, run in found if run.paths])
 
 
 def _named(name: str, path: str, notice: Callable[[str], None]) -> list[Found]:

@@ -33,8 +33,8 @@ METHODS: tuple[str, ...] = (
     "claimed and the 90% interval lies inside the margin, which is a setting (--margin) and does not depend "
     "on the rows. Anything else is inconclusive, never unchanged.",
     "Intervals of a change: Student's t, from the spread over tasks (new tasks) or between repeats (these "
-    "tasks); beside an exact test, where few tasks differ, two pseudo-tasks are added, one better and one "
-    "worse.",
+    "tasks); where few tasks differ, as beside the exact tests, widened by two added pseudo-tasks, one "
+    "better and one worse.",
     "Smallest detectable effect: the true change that such a comparison would find in 80 of 100 cases.",
     "The bridge: every row that loses points has one mode, so that the terms add up to the change exactly. "
     "First come tasks that only one run has or has scored, then losses by who answers for them.",

@@ -129,9 +129,14 @@ def _notes(notes: list[str], room: int) -> list[str]:
 
 def _told(label: str, text: str, most: int) -> list[str]:
     """`text` under its label, in at most so many lines; nothing where there is no text."""
-    lines = wrap(text.removeprefix("What would resolve it: "), COLUMNS - INDENT) if text else []
+    hang = " " * (len(text) - len(text.lstrip()))
+    text = text.removeprefix("What would resolve it: ")
+    lines = wrap(text, COLUMNS - INDENT, subsequent_indent=hang) if text else []
     if len(lines) > most:
-        lines = [*lines[: most - 1], fitted(" ".join(lines[most - 1 :]), COLUMNS - INDENT)]
+        lines = [
+            *lines[: most - 1],
+            fitted(" ".join([lines[most - 1], *(line.strip() for line in lines[most:])]), COLUMNS - INDENT),
+        ]
     return [f"{label if at == 0 else '':<{INDENT}}{line}" for at, line in enumerate(lines)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -129,7 +130,13 @@ def worded(comparison: Comparison, report: Report) -> Comparison:
     def of(term: Term) -> Term:
         return replace(term, term=said.get(term.term, term.term))
 
+    known = sorted(said, key=lambda name: (-len(name), name))
+    found = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in known)) if known else None
+
     def moved(mover: Mover) -> Mover:
+        if found is not None:
+            beside = tuple(found.sub(lambda hit: f"“{said[hit[0]]}”", text) for text in mover.beside)
+            mover = replace(mover, beside=beside)
         new = said.get(mover.term)
         if new is None:
             return mover
