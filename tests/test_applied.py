@@ -12,9 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade.discover import Gathered, applied, conclude
-from blade.discover.applied import parts
-from blade.discover.choose import SOMETIMES, Predicate
-from blade.discover.phrase import predicate
+from blade.discover.choose import SOMETIMES
 from blade.model import Column, Episode, Mechanism
 from tests.test_discover import LOOK, OTHER, WRITE, Bench, bench, column, skips_the_lookup
 
@@ -67,8 +65,16 @@ TASK_FIELDS = frozenset({"category"})
 
 def looked_up(one: Mechanism | str, scene: Bench, fields: Fields | None = None) -> Keys | None:
     """The rollouts of a run that show a mechanism, or a predicate."""
-    mechanism = replace(SAMPLE, predicate=one) if isinstance(one, str) else one
+    mechanism = written(one) if isinstance(one, str) else one
     return applied(mechanism, scene.judged, fields or {}, TASK_FIELDS, Gathered(scene.observed()))
+
+
+def written(predicate: str) -> Mechanism:
+    """A mechanism with this predicate: `[never_|not ]FEATURE[ within CONDITION]`."""
+    told, _, condition = predicate.partition(" within ")
+    absent = told.startswith(("never_", "not "))
+    feature = told.removeprefix("never_").removeprefix("not ")
+    return replace(SAMPLE, predicate=predicate, feature=feature, condition=condition, absent=absent)
 
 
 SAMPLE = bench(skips_the_lookup).found()[0]
@@ -88,36 +94,6 @@ def calls(episode: Episode, tool: str) -> bool:
 
 def number(episode: Episode) -> int:
     return int(episode.trace.rollout.task)
-
-
-# ---- What a predicate says -----------------------------------------------------------------------
-
-FORMS = [
-    ("calls(look)", "", False),
-    ("calls(look)", "", True),
-    ("calls(look)", "gold_has(write)", True),
-    ("calls(look)", "gold_has(write|cancel)", True),
-    ("first_call(look)", "", True),
-    ("arg(pay.how=cash)", "calls(pay)", False),
-    ("arg(pay.how=cash)", "calls(pay)", True),
-    ("#n_calls>=3", "", False),
-    ("#n_calls>=3", "", True),
-    ("#length(pay.ids)>=2", "calls(pay)", False),
-    ("field(style=wordy)", "", True),
-    ("field(hint is given)", "", False),
-    ("calls(look)", "category=kind 1", False),
-    ("calls(look)", SOMETIMES, True),
-    ("arg(ship.mode=air within state)", "calls(ship)", False),
-    ("arg(ship.mode=air within state)", "calls(ship)", True),
-    ("field(note=not within reach)", "", False),
-    ("calls(look)", "category=a within b", True),
-]
-
-
-@pytest.mark.parametrize(("feature", "condition", "absent"), FORMS)
-def test_a_predicate_is_read_back_as_it_was_written(feature: str, condition: str, absent: bool) -> None:
-    one = Predicate(feature, condition, absent, 0, NONE, NONE, 1, 0, 1, 1, 0.5, 3.0, 0.01, 0.01, 1.0, False)
-    assert parts(predicate(one)) == (feature, condition, absent)
 
 
 # ---- In its own run ------------------------------------------------------------------------------

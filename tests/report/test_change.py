@@ -82,7 +82,7 @@ def test_every_pair_of_verdicts_reads_and_none_says_unchanged(these: str, new: s
 @pytest.mark.parametrize(
     ("repeats", "tasks", "said"),
     [
-        (None, 140, "More repeats alone would not do: the change varies from task to task."),
+        (None, 140, "Whether more repeats alone would do, these rows do not tell."),
         (16, None, "16 repeats per task in each run (now 4), to see"),
         (None, None, "cannot be estimated"),
         (16, 140, "16 repeats per task in each run (now 4), or 140 more tasks"),
@@ -92,6 +92,13 @@ def test_every_pair_of_verdicts_reads_and_none_says_unchanged(these: str, new: s
 def test_what_would_resolve_it(repeats: int | None, tasks: int | None, said: str) -> None:
     power = Power(0.1, 0.3, 0.2, 0.2, 0.1, 0.1, None, 0.21875, repeats, tasks)
     assert said in told("Verdict", power=power)
+
+
+def test_repeats_are_ruled_out_only_where_the_change_is_shown_to_vary() -> None:
+    power = Power(0.1, 0.3, 0.2, 0.2, 0.1, 0.1, 0.01, 0.21875, None, 140)
+    said = "More repeats alone would not do: the change varies from task to task."
+    assert said in told("Verdict", power=power)
+    assert said not in told("Verdict", power=replace(power, p_heterogeneity=0.2))
 
 
 def test_heterogeneity_is_said_only_where_it_is_shown() -> None:

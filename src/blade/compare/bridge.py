@@ -211,14 +211,15 @@ def _agreed(pair: Paired, a: Floats, b: Floats, found: stats.Change | None) -> s
 
     With different numbers of rows in the runs, rare losses make differences of tasks that are skewed.
     """
-    if found is None or found.p is None or (pair.n_a == pair.n_b).all():
+    if found is None or found.p is None:
         return found
     lost_a: Floats = np.abs(a) * pair.n_a
     lost_b: Floats = np.abs(b) * pair.n_b
     is_binary = pair.a.is_binary and pair.b.is_binary
-    these = stats.within_change(
-        stats.Rows(pair.n_a, pair.n_b, lost_a, lost_b, lost_a, lost_b, is_binary), pair.step
-    )
+    rows = stats.Rows(pair.n_a, pair.n_b, lost_a, lost_b, lost_a, lost_b, is_binary)
+    if not stats.is_lopsided(rows):
+        return found
+    these = stats.within_change(rows, pair.step)
     return found if these is None or these.p is None else found._replace(p=max(found.p, these.p))
 
 

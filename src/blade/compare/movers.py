@@ -97,11 +97,11 @@ def _of_slices(pair: Paired, sets: TaskSets, views: Sequence[View]) -> Iterator[
 
 def _exchanged(pair: Paired, field: str, label: str) -> float:
     """p of an exchange of rows within the tasks of a slice, where the runs have different numbers of rows."""
-    if (pair.n_a == pair.n_b).all() or field not in pair.a.slices:
+    rows = rows_of(pair)
+    if field not in pair.a.slices or not stats.is_lopsided(rows):
         return 0.0
     codes, labels = pair.a.slices[field]
     inside = codes[pair.code_a] == (labels.index(label) if label in labels else -2)
-    rows = rows_of(pair)
     chosen = stats.Rows(
         rows.n_a[inside],
         rows.n_b[inside],

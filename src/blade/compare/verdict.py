@@ -48,7 +48,7 @@ def answers(rows: stats.Rows, d: Floats) -> tuple[stats.Change | None, stats.Cha
     """
     step = float((1 / rows.n_a + 1 / rows.n_b).mean() / 2) if d.size else 1.0
     these, new = stats.within_change(rows, step), stats.mean_change(d, step)
-    if new is None or new.p is None or these is None or these.p is None or (rows.n_a == rows.n_b).all():
+    if new is None or new.p is None or these is None or these.p is None or not stats.is_lopsided(rows):
         return these, new
     se = max(new.se, stats.exchange_se(rows))
     half = stats.t_quantile(0.975, new.df) * se

@@ -9,6 +9,7 @@ import numpy as np
 
 from blade.discover import gather, kinds
 from blade.discover.candidates import ABSENT, BOOL, NULL, NUMBER, TEXT, within
+from blade.discover.choose import SOMETIMES
 from blade.discover.gather import Gathered, Rows
 from blade.model import Column, Judged, Mechanism
 
@@ -42,22 +43,13 @@ def showing(
     rows = gather.rows(judged, observed)
     if not rows.n:
         return None
-    feature, condition, absent = parts(mechanism.predicate)
+    feature, condition = mechanism.feature, mechanism.condition
     shown = _shown(feature, rows, fields, observed)
-    held = _held(feature, condition, rows, fields, task_fields)
+    held = _held(feature, condition, rows, fields, task_fields, observed)
     if shown is None or held is None:
         return None
-    places: Ints = rows.at[held & (shown != absent)]
+    places: Ints = rows.at[held & (shown != mechanism.absent)]
     return places
-
-
-def parts(predicate: str) -> tuple[str, str, bool]:
-    """Feature, condition, and whether it is the absence that counts."""
-    told, _, condition = predicate.partition(" within ")
-    if told.startswith("never_calls("):
-        return told.removeprefix("never_"), condition, True
-    absent = told.startswith("not ")
-    return told.removeprefix("not "), condition, absent
 
 
 def _held(
@@ -66,14 +58,27 @@ def _held(
     rows: Rows,
     fields: Mapping[str, Column],
     task_fields: frozenset[str],
+    observed: Gathered,
 ) -> Bools | None:
+    """The rows that meet the condition, however many or few they are."""
     if not condition:
         return np.ones(rows.n, bool)
-    about = kinds.conditions(rows, fields, task_fields)
+    if condition.endswith(SOMETIMES):
+        sizes = gather.sizes(rows)
+        passes = np.add.reduceat(rows.passed.astype(np.int64), rows.starts)
+        mixed: Bools = np.repeat((passes > 0) & (passes < sizes), sizes)
+        rest = condition.removesuffix(SOMETIMES).removesuffix(" & ")
+        held = _held(feature, rest, rows, fields, task_fields, observed)
+        return None if held is None else held & mixed
+    if condition.startswith("calls("):
+        return _shown(condition, rows, fields, observed)
+    about = kinds.conditions(rows, fields, task_fields, least=1)
+    if condition in about:
+        return about[condition]
     for told, held in within(feature, rows, about):
         if told == condition:
             return held
-    return None
+    return np.zeros(rows.n, bool) if condition.startswith("gold_has(") else None
 
 
 def _shown(feature: str, rows: Rows, fields: Mapping[str, Column], observed: Gathered) -> Bools | None:

@@ -219,7 +219,7 @@ def _cuts(key: str, values: Floats) -> Iterator[tuple[str, NDArray[np.uint8]]]:
     for cut in cuts.tolist():
         if grammar.split(key)[0] == "calls" and cut == 1:
             continue  # that is `calls`
-        yield f"{key}>={cut:.4g}", (values >= cut).astype(np.uint8)
+        yield f"{key}>={cut:.10g}", (values >= cut).astype(np.uint8)
 
 
 def _quartiles(values: Floats) -> Floats:

@@ -25,8 +25,13 @@ TEXT = 4
 CHANGES = "gold_writes"  # the task expects a call that changes something
 
 
-def conditions(rows: Rows, fields: Mapping[str, Column], task_fields: frozenset[str]) -> dict[str, Bools]:
-    """Conditions on tasks by name: the tools a task expects, words these share, categories."""
+def conditions(
+    rows: Rows, fields: Mapping[str, Column], task_fields: frozenset[str], least: int | None = None
+) -> dict[str, Bools]:
+    """Conditions on tasks by name: the tools a task expects, words these share, categories.
+
+    Those that `least` tasks meet; without it, those that can part the tasks.
+    """
     told = dict(sorted(gather.of_tasks(rows)))
     found = {name: held for name, held in told.items() if name.startswith("gold_has(")}
     writing = [held for name, held in told.items() if _writes(name)]
@@ -39,6 +44,8 @@ def conditions(rows: Rows, fields: Mapping[str, Column], task_fields: frozenset[
     if writing:
         found[CHANGES] = np.any(writing, axis=0)
     first = rows.starts
+    if least is not None:
+        return {name: held for name, held in found.items() if held[first].sum() >= least}
     return {name: held for name, held in found.items() if held[first].sum() >= MIN_TASKS and not held.all()}
 
 

@@ -138,6 +138,9 @@ class Mechanism(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...]
     explains: bool = False  # something the rollout did or left undone, rather than how it reads
     near_reward: bool = False  # comes close to restating the reward
+    feature: str = ""  # the parts of `predicate`, to look it up elsewhere
+    condition: str = ""
+    absent: bool = False  # it is the absence of the feature that goes with failing
 
 
 class Contrast(msgspec.Struct, frozen=True):

@@ -34,6 +34,8 @@ _SETTING = re.compile(
     r"|(judge|verifier|grader|scorer)(_model|_name)?|reasoning_effort|temperature|top_p|config_hash"
     r"|max_(output_tokens|tokens|turns|steps|context)|(time_?limit|timeout)(_s|_seconds)?)$"
 )
+_ERRORS = ("tool", "error")  # sorts of lines that tell of an error, rather than of a verdict
+LIMITED = 0.1  # of the rows of a run that are cut, from which the limit is to blame rather than the model
 _LOST = 1e-9  # a row that scores less than 1 by more than this loses points
 
 # What the columns of a row say of its end, the first that applies: no trace is needed for it.
@@ -64,13 +66,25 @@ def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) ->
     """Runs as their columns tell them: no trace is opened but a few for the settings."""
     import numpy as np
 
-    table = _table(mode for _, mode in COLUMN_MODES)
+    cut = max(
+        (
+            one.run.rollouts.truncated[s.rows].mean()
+            for one, s in zip(loaded, scored, strict=True)
+            if s.rows.size
+        ),
+        default=0,
+    )
+    column_modes = [
+        (name, ("infrastructure", mode) if name == "truncated" and cut > LIMITED else (side, mode))
+        for name, (side, mode) in COLUMN_MODES
+    ]
+    table = _table(mode for _, mode in column_modes)
     found = []
     for one, scoring in zip(loaded, scored, strict=True):
         judged = judged_of(one, scoring)
         flags = _flags(one, scoring)
         mode = np.where(judged.score < 1 - _LOST, table.index(("model", OTHER)), -1)
-        for name, told in reversed(COLUMN_MODES):
+        for name, told in reversed(column_modes):
             mode[flags[name] & (mode >= 0)] = table.index(told)
         side = _side(one, scoring, judged, table, mode)
         found.append(_replaced(side, content=_answers(one, scoring)))
@@ -144,14 +158,12 @@ def _with_reading(side: Side, read: Read, reading: Reading, conditions: Mapping[
     fired: dict[str, list[int]] = {}
     for one in reading.found:
         fired.setdefault(one.finding.detector, []).append(one.position)
-    place = {
-        (judged.task_keys[task], repeat): at
-        for at, (task, repeat) in enumerate(zip(judged.task.tolist(), judged.repeat.tolist(), strict=True))
-    }
+    place = {position: at for at, position in enumerate(judged.rows.tolist())}
+    # by the masked line itself: templates are named after what is common in their own run
     signed: dict[str, set[int]] = {}
-    for signature in reading.signatures:
-        rows = {place[key] for key in signature.rollouts if key in place}
-        signed.setdefault(f"{signature.kind}: {signature.template}", set()).update(rows)
+    for line in (line for lines in read.gathered.lines for line in lines):
+        if line.sort in _ERRORS and line.position in place:
+            signed.setdefault(f"{line.kind}: {line.masked}", set()).add(place[line.position])
     return _replaced(
         side,
         behaviours={

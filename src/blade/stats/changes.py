@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from blade.model import Bools, Floats, Ints
 
 CMH, EXCHANGE = "Cochran-Mantel-Haenszel", "exchange of rows within tasks"
-LOPSIDED = 2  # times as many rows in one run, from which differences of tasks are skewed
+LOPSIDED, OFTEN = 4, 0.1  # times as many rows in one run, on so many tasks: then differences are skewed
 _EXACT_WAYS = 4000  # ways to deal the rows of all tasks, up to which an exact law is used for that
 ENOUGH = 25  # tasks that differ, from which a t or normal law holds; below, exact laws
 # How far two tasks may differ that were not seen; `make calibration` measures what it is worth.
@@ -118,7 +118,10 @@ def sign_flips(d: ArrayLike) -> float:
     size, is_exact = cell_size(x, _measures(x))
     cells = np.rint(x / size).astype(np.int64)
     half = np.full(2, 0.5)
-    law = law_of_sum([(np.array([-c, c]), half) for c in np.abs(cells).tolist()], 0 if is_exact else x.size)
+    law = law_of_sum(
+        [(np.array([-c, c]), half) for c in np.abs(cells).tolist()],
+        0 if is_exact else math.isqrt(x.size) + 1,
+    )
     seen = abs(int(cells.sum()))
     return min(1.0, 2 * law.at_least(seen)) if seen else 1.0
 
@@ -170,17 +173,24 @@ def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change 
     else:
         se = math.sqrt(variance + 2 * step * step) / d.size
         found = _student(estimate, estimate, se, d.size + 1, level, EXCHANGE)
-    if rows.is_binary and (m < ENOUGH or _is_lopsided(rows, telling)):
-        return found._replace(p=_exact_exchange(rows, telling), method="exact stratified")
+    if rows.is_binary and (m < ENOUGH or (is_lopsided(rows) and _ways(rows, telling) <= _EXACT_WAYS)):
+        # with many tasks the exact law is nearly smooth, and half of the point that was seen lies beyond it
+        exact = _exact_exchange(rows, telling, halved=m >= ENOUGH)
+        return found._replace(p=exact, method="exact stratified")
     if m < ENOUGH and not _has_many_rows(rows, telling):
         return found._replace(p=sign_flips(d), method="sign flips")
     return found._replace(p=p)
 
 
-def _is_lopsided(rows: Rows, telling: Bools) -> bool:
-    """Have the runs so different numbers of rows that sums are skewed; where an exact law is still cheap."""
-    few, many = np.minimum(rows.n_a, rows.n_b)[telling], np.maximum(rows.n_a, rows.n_b)[telling]
-    return bool((many >= LOPSIDED * few).any()) and int((few + 1).sum()) <= _EXACT_WAYS
+def is_lopsided(rows: Rows) -> bool:
+    """Have the runs so different numbers of rows, on more than a few tasks, that differences are skewed."""
+    few, many = np.minimum(rows.n_a, rows.n_b), np.maximum(rows.n_a, rows.n_b)
+    return bool(few.size and (many >= LOPSIDED * few).mean() >= OFTEN)
+
+
+def _ways(rows: Rows, telling: Bools) -> int:
+    """How many ways there are to deal the rows of each task, over all tasks."""
+    return int((np.minimum(rows.n_a, rows.n_b)[telling] + 1).sum())
 
 
 def _has_many_rows(rows: Rows, telling: Bools) -> bool:
@@ -235,8 +245,8 @@ def _within_variance(rows: Rows, n_a: Floats, n_b: Floats, d: Floats, exchange: 
     return known + (min(dealt, around) if is_single else dealt)
 
 
-def _exact_exchange(rows: Rows, telling: Bools) -> float:
-    """Two-sided exact p: the smaller tail of the sum of differences, doubled."""
+def _exact_exchange(rows: Rows, telling: Bools, halved: bool = False) -> float:
+    """Two-sided exact p: the smaller tail of the sum of differences, doubled; mid-p if `halved`."""
     if not telling.any():
         return 1.0
     n_a, n_b = rows.n_a[telling], rows.n_b[telling]
@@ -250,8 +260,10 @@ def _exact_exchange(rows: Rows, telling: Bools) -> float:
         drawn, chances = _hypergeometric(int(a), int(b), int(total))
         terms.append((np.rint((drawn / b - (total - drawn) / a) / size).astype(np.int64), chances))
         seen += round(change / size)
-    law = law_of_sum(terms, 0 if is_exact else n_a.size)
-    return min(1.0, 2 * min(law.at_least(seen), law.at_most(seen)))
+    law = law_of_sum(terms, 0 if is_exact else math.isqrt(n_a.size) + 1)
+    above, below = law.at_least(seen), law.at_most(seen)
+    point = max(0.0, above + below - 1.0) if halved else 0.0  # which both tails hold
+    return min(1.0, 2 * (min(above, below) - point / 2))
 
 
 def _hypergeometric(a: int, b: int, total: int) -> tuple[Ints, Floats]:

@@ -11,6 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from blade.model import Floats, Ints
 
+_EXACT_CELLS = 1 << 17  # up to which a common measure is kept
 _CELLS = 1 << 14  # of the grid on which sums are kept where their values have no common measure
 
 
@@ -36,7 +37,7 @@ def cell_size(values: Floats, measures: Sequence[int]) -> tuple[float, bool]:
     """The grid for sums of `values`, multiples of 1/m for m in `measures`; whether it is exact."""
     reach = float(np.abs(values).sum())
     whole = math.lcm(*measures) if measures else 0
-    if whole > 0 and reach * whole <= _CELLS:
+    if whole > 0 and reach * whole <= _EXACT_CELLS:
         return 1.0 / whole, True
     return max(reach, 1e-300) / _CELLS, False
 
