@@ -36,7 +36,7 @@ def _rows(side: Side, common: Ints, term: Term) -> Ints:
 
 
 def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
-    if rows.size < MANY or term.term == OTHER:
+    if rows.size < MANY or term.side != "model" or term.term == OTHER:
         return ()
     found = []
     for name, others in side.behaviours.items():
