@@ -51,10 +51,21 @@ class Drawn:
     p_b: Array
 
     @property
+    def noise(self) -> Array:
+        """True variance of the difference of each task over its repeats."""
+        found: Array = self.p_a * (1 - self.p_a) / self.n_a + self.p_b * (1 - self.p_b) / self.n_b
+        return found
+
+    @property
     def se_these(self) -> float:
         """True standard error of the mean change over repeats of these tasks."""
-        noise = self.p_a * (1 - self.p_a) / self.n_a + self.p_b * (1 - self.p_b) / self.n_b
-        return float(np.sqrt(noise.sum()) / self.n_a.size)
+        return float(np.sqrt(self.noise.sum()) / self.n_a.size)
+
+    @property
+    def se_new(self) -> float:
+        """And over tasks drawn anew as well, as far as these tasks tell."""
+        spread = float(np.var(self.p_b - self.p_a, ddof=1)) if self.n_a.size > 1 else 0.0
+        return float(np.sqrt((self.noise.mean() + spread) / self.n_a.size))
 
 
 def rates(cell: Cell, rng: Rng, shift: float, churn: float) -> tuple[Array, Array]:

@@ -41,8 +41,8 @@ class Tally:
     covered: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUESTIONS, 0))
     equivalent: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUESTIONS, 0))
     se_these: list[float] = field(default_factory=list)
+    se_new: list[float] = field(default_factory=list)
     true_these: list[float] = field(default_factory=list)
-    estimates: list[float] = field(default_factory=list)
     differ: list[int] = field(default_factory=list)
     true_new: float = 0.0
 
@@ -115,8 +115,8 @@ def _judge(found: Tally, drawn: Drawn) -> None:
         found.equivalent[question] += said == EQUIVALENT
     found.pairs += 1
     found.se_these.append(drawn.se_these)
+    found.se_new.append(drawn.se_new)
     found.true_these.append(true["these tasks"])
-    found.estimates.append(change.estimate)
     found.differ.append(int(np.count_nonzero(drawn.c_b * drawn.n_a != drawn.c_a * drawn.n_b)))
 
 
@@ -174,9 +174,9 @@ def lines(cell: Cell, tallies: dict[str, Tally]) -> list[Line]:
 
 
 def _true_se(tally: Tally, question: str) -> float:
-    if question == "new tasks":
-        return float(np.std(tally.estimates, ddof=1))
-    return float(np.sqrt(np.mean(np.square(tally.se_these))))
+    """From the true rates, not from the estimates: their spread would bring its own error."""
+    values = tally.se_new if question == "new tasks" else tally.se_these
+    return float(np.sqrt(np.mean(np.square(values))))
 
 
 def _t_power(cell: Cell, tally: Tally, question: str) -> float:

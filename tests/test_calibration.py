@@ -140,7 +140,7 @@ def test_pairs_are_drawn_from_the_seed_alone() -> None:
     cell = Cell(20, 2, "spread", "missing")
     one, again, other = (simulate(cell, "both", 30, seed) for seed in (1, 1, 2))
     assert one == again
-    assert one.estimates != other.estimates
+    assert one.true_these != other.true_these
     found = [measure((each, 20, SEED)) for each in CELLS[:2]]
     assert verdicts.run(20, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
 
