@@ -96,11 +96,13 @@ def _merged(
         for wider in sorted(set(name_of.values()) - {mode}, key=lambda x: (-len(shown[x]), x)):
             if len(own & shown[wider]) < WITHIN * len(own) or len(shown[wider]) > most:
                 continue
-            is_rule = mode not in conditions and wider in conditions  # which says more than a condition found
-            if is_rule and len(own) >= HALF * len(shown[wider]):
+            if mode in conditions:
+                name_of[mode] = wider
+            elif wider in conditions and len(own) >= HALF * len(shown[wider]):
+                # a rule says more than a condition found in the rows; two rules stay two
                 name_of = {one: mode if name == wider else name for one, name in name_of.items()}
             else:
-                name_of[mode] = wider
+                continue
             break
     return [{at: (side, name_of.get(mode, mode)) for at, (side, mode) in one.items()} for one in found]
 
