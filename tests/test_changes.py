@@ -142,6 +142,10 @@ def test_bootstrap_of_the_reference_and_of_many_distinct_tasks():
     )
 
 
+def test_a_bootstrap_without_a_number_in_any_draw_is_no_interval():
+    assert stats.task_bootstrap(D[:, None], lambda means: np.full(len(means), np.nan)) is None
+
+
 def test_probability_of_being_better_matches_draws():
     prior_a, prior_b = stats.BetaPrior(0.7, 0.9, 0, "mle"), stats.BetaPrior(1.2, 0.5, 0, "mle")
     found = stats.p_better([4], [1], prior_a, [8], [6], prior_b)[0]

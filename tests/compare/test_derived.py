@@ -126,6 +126,19 @@ def test_effort_is_a_mean_of_tasks_and_output_tokens_have_a_ratio() -> None:
     assert ("turns", None) not in found  # the candidate does not report them
 
 
+@pytest.mark.parametrize("odd", [[-50.0, 20.0, 10.0], [0.0, 0.0, 0.0], [-5.0, 5.0, 0.0]])
+def test_tokens_that_are_no_amount_have_no_ratio(odd: list[float]) -> None:
+    """Rows may report fewer tokens than none; near-miss: a task without any is an amount."""
+    a, b = (["10"] * 3,) * 2
+    found = told(pair_of(a, b, {"output_tokens": effort([3.0, 4.0, 5.0])}, {"output_tokens": effort(odd)}))
+    assert ("log_output_tokens", None) not in found
+    assert found["output_tokens", None].candidate == pytest.approx(np.mean(odd))
+    some = told(
+        pair_of(a, b, {"output_tokens": effort([3.0, 4.0, 5.0])}, {"output_tokens": effort([0.0, 8.0, 4.0])})
+    )
+    assert some["log_output_tokens", None].change == pytest.approx(0.0)
+
+
 def test_many_tasks_take_an_interval_without_draws_that_is_the_same() -> None:
     rng = np.random.default_rng(2)
     n = 400

@@ -104,8 +104,13 @@ def _of_effort(pair: Paired) -> Iterator[Derived]:
     for name in sorted(found, key=lambda name: (_ORDER.get(name, len(_ORDER)), name)):
         before, after = found[name]
         yield _mean(pair, name, before, after, unit=UNITS.get(name, name))
-        if name == RATIO_OF and before.any() and after.any():
+        # rows are hostile, and may report fewer tokens than none
+        if name == RATIO_OF and _is_amount(before) and _is_amount(after):
             yield _ratio(pair, name, before, after)
+
+
+def _is_amount(values: Floats) -> bool:
+    return bool(values.min() >= 0 and values.any())
 
 
 def _ratio(pair: Paired, name: str, before: Floats, after: Floats) -> Derived:

@@ -23,7 +23,8 @@ def task_bootstrap(
     seed: tuple[str, ...] = (),
     level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Percentile interval of `statistic` over tasks drawn anew; None below two tasks.
+    """Percentile interval of `statistic` over tasks drawn anew; None below two tasks, or
+    where no draw gives a number.
 
     `columns` is tasks x values; `statistic` takes draws x means and gives one number a draw. Tasks with the
     same values are one cell of a multinomial, so that a hundred thousand tasks cost what their values cost.
@@ -40,7 +41,10 @@ def task_bootstrap(
         _normal_means(table, draws, rng) if len(cells) > _MANY else _drawn_means(cells, counts, draws, rng)
     )
     found = statistic(means)
-    low, high = np.quantile(found[np.isfinite(found)], [0.5 - level / 2, 0.5 + level / 2])
+    found = found[np.isfinite(found)]
+    if not found.size:
+        return None
+    low, high = np.quantile(found, [0.5 - level / 2, 0.5 + level / 2])
     return float(low), float(high)
 
 
