@@ -9,7 +9,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 
 from blade import hostile
 from tests.builders import (
@@ -24,6 +23,7 @@ from tests.builders import (
 )
 from tests.compared import drawn, only, screen
 from tests.conftest import Blade
+from tests.inert import assert_inert_markdown
 from tests.report.test_hostile import DECEIVING, HOSTILE
 from tests.report.test_html import Page
 from tests.report.test_json_v1 import VALIDATOR
@@ -72,7 +72,7 @@ def test_hostile_text_does_nothing_anywhere(blade: Blade, tmp_path: Path, which:
     VALIDATOR.validate(document)
     assert only(document)["refused"] is None
     assert only(document)["alignment"]["common"]["n"] == 12
-    assert_inert_markdown(texts["compare.md"])
+    assert_inert(texts["compare.md"])
     for seen in re.findall(r"[A-Za-z]{4,12}", hostile.line(bad))[:1]:  # it is told, not left out
         assert seen in texts["compare.md"]
         assert seen in texts["compare.html"]
@@ -85,25 +85,8 @@ def test_hostile_text_does_nothing_anywhere(blade: Blade, tmp_path: Path, which:
         assert (attributes.get("src") or "data:image/svg+xml").startswith("data:image/svg+xml")
 
 
-def assert_inert_markdown(said: str) -> None:
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").parse(said)
-    inner = [child for token in tokens for child in token.children or ()]
-    kinds = {token.type for token in (*tokens, *inner)}
-    assert not kinds & {
-        "html_block",
-        "html_inline",
-        "link_open",
-        "s_open",
-        "em_open",
-        "hr",
-        "code_block",
-        "ordered_list_open",
-        "blockquote_open",
-    }
-    assert sum(token.type == "heading_open" and token.tag == "h1" for token in tokens) == 1
-    for child in inner:
-        if child.type == "image":
-            assert re.fullmatch(r"figures/compare-[a-z0-9-]+\.svg", str(child.attrs["src"]))
+def assert_inert(said: str) -> None:
+    assert_inert_markdown(said, image=r"figures/compare-[a-z0-9-]+\.svg")
     for line in re.findall(r"^blade show .*$", said, re.MULTILINE):
         parts = shlex.split(line, comments=True)
         assert len(parts) == 4
@@ -126,7 +109,7 @@ def test_hostile_names_of_runs_and_hostile_field_values(blade: Blade, tmp_path: 
         ):
             assert not DECEIVING.search(text)
         screen(said.out.partition("Wrote ")[0])
-        assert_inert_markdown((out / "compare.md").read_text(encoding="utf-8"))
+        assert_inert((out / "compare.md").read_text(encoding="utf-8"))
         wrong = blade("compare", f"x={path}", "--by", bad)
         assert wrong.code == 2
         assert not DECEIVING.search(wrong.err)

@@ -95,8 +95,10 @@ def test_the_matrix_reads_row_against_column() -> None:
     assert found.verdicts[1][2] not in ("improved", "regressed")
     assert [found.verdicts[i][i] for i in range(3)] == ["", "", ""]
     scores = {placed.run: placed.score for placed in found.placed}
-    assert found.deltas[1][0] == pytest.approx(scores["middle"] - scores["low"])  # type: ignore[operator]
-    assert found.deltas[0][1] == -found.deltas[1][0]  # type: ignore[operator]
+    assert scores["low"] is not None
+    assert scores["middle"] is not None
+    gain = scores["middle"] - scores["low"]
+    assert (found.deltas[1][0], found.deltas[0][1]) == (pytest.approx(gain), pytest.approx(-gain))
 
 
 def test_either_direction_of_a_pair_gives_the_same_matrix() -> None:

@@ -109,7 +109,8 @@ def test_two_checkpoints_are_a_change() -> None:
 def test_the_reverse_order_turns_every_sign(runs: list[list[str]]) -> None:
     sides = [side(f"r{i}", {str(task): row for task, row in enumerate(rows)}) for i, rows in enumerate(runs)]
     forward, backward = series(sides), series(sides[::-1])
-    assert forward.slope == pytest.approx(-backward.slope)  # type: ignore[operator]
+    assert forward.slope is not None
+    assert backward.slope == pytest.approx(-forward.slope)
     assert forward.p == pytest.approx(backward.p)
     assert [task for task, _ in forward.learned] == [task for task, _ in backward.forgotten]
 

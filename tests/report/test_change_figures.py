@@ -153,7 +153,9 @@ def test_many_different_rewards_are_gathered_on_a_grid() -> None:
     assert sum(spot.n for spot in found.spots) == 997
     assert len(found.spots) <= 3 * (change_points.GRID + 1) ** 2
     assert found.band[0][1] < found.band[0][0] < found.band[0][2]
-    assert "gathered on a grid" in change_figures.scatter_spec(report, comparison)[1]  # type: ignore[index]
+    drawn = change_figures.scatter_spec(report, comparison)
+    assert drawn is not None
+    assert "gathered on a grid" in drawn[1]
 
 
 def test_without_the_noise_of_repeats_there_is_no_band_and_the_caption_says_so() -> None:

@@ -1,0 +1,45 @@
+"""What a page may never do with foreign text: style, link, quote or run it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync".split()
+FOREIGN = set(
+    "html_block html_inline link_open s_open em_open hr code_block softbreak ordered_list_open blockquote_open".split()
+)
+
+
+def assert_inert_markdown(said: str, image: str = r"(?!)") -> list[Token]:
+    """The tokens of Markdown with no markup but ours; its pictures are those whose address `image` matches."""
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").parse(said)
+    inner = [child for token in tokens for child in token.children or ()]
+    assert not {token.type for token in (*tokens, *inner)} & FOREIGN
+    assert len(headings(tokens, "h1")) == 1
+    for child in inner:
+        assert child.type != "image" or re.fullmatch(image, str(child.attrs["src"]))
+    return tokens
+
+
+def headings(tokens: list[Token], tag: str) -> list[str]:
+    """What stands in the headings of one depth."""
+    return [
+        tokens[at + 1].content
+        for at, token in enumerate(tokens)
+        if token.type == "heading_open" and token.tag == tag
+    ]
+
+
+def dumped(page: Path, profile: Path) -> str:
+    """The page as a real browser holds it, once its scripts, if any, have run."""
+    command = [
+        str(BROWSER), "--headless", *QUIET, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
