@@ -98,19 +98,15 @@ def compare(
 
 
 def _print(report: Report, as_json: bool, folder: Path | None) -> None:
-    from blade.cli.output import cannot_write, wrote
+    from blade.cli.output import put, wrote
     from blade.pipeline import comparing
     from blade.report import json_v1, write_comparison
     from blade.report.change.text import compare_text
 
-    click.echo(json_v1.render(report) if as_json else compare_text(report), nl=False)
-    if folder is None:
-        return
     further = {"gate.md": comparing.gate_markdown(report)} if report.gate is not None else {}
-    try:
-        wrote(write_comparison(report, folder, further), quiet=as_json)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
+    written = put(lambda: write_comparison(report, folder, further), folder) if folder else []
+    click.echo(json_v1.render(report) if as_json else compare_text(report), nl=False)
+    wrote(written, quiet=as_json)
 
 
 def _apart(runs: tuple[str, ...]) -> tuple[str, ...]:

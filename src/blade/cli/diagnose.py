@@ -12,6 +12,7 @@ import click
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
+    from blade.model import Report
     from blade.pipeline import Loaded
     from blade.pipeline.gather import Clock
 
@@ -64,9 +65,9 @@ def print_report(
     timings: bool = False,
     baseline: str | None = None,
 ) -> None:
-    """The whole job: load, diagnose, print, write."""
+    """The whole job: load, diagnose, write, print."""
     from blade import pipeline
-    from blade.cli.output import cannot_write, refuse_foreign, wrote
+    from blade.cli.output import refuse_foreign, wrote
     from blade.cli.watch import Progress
     from blade.pipeline.gather import Clock
     from blade.report import text
@@ -90,6 +91,7 @@ def print_report(
         report = pipeline.diagnose(loaded, command, threshold, progress, clock, baseline)
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
+    written = _write(report, folder) if folder else []
     if as_json:
         from blade.report import json_v1
 
@@ -101,13 +103,14 @@ def print_report(
             memo.keep(Path(loaded[0].sources[0].path), key, said)
     if timings:
         tell_times(clock)
-    if folder is not None:
-        from blade.report import write
+    wrote(written, quiet=as_json)
 
-        try:
-            wrote(write(report, folder), quiet=as_json)
-        except OSError as error:
-            raise cannot_write(folder, error) from error
+
+def _write(report: Report, folder: Path) -> list[Path]:
+    from blade.cli.output import put
+    from blade.report import write
+
+    return put(lambda: write(report, folder), folder)
 
 
 def _key(loaded: Sequence[Loaded], command: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from blade.errors import Unreadable, UsageError
@@ -36,6 +37,14 @@ def cannot_write(path: Path, error: OSError) -> Unreadable:
     return Unreadable(
         f"cannot write {path}: {error.strerror or error}", "choose another folder with -o", "cannot-write"
     )
+
+
+def put(write: Callable[[], list[Path]], folder: Path) -> list[Path]:
+    """Write a folder, before anything is printed: a reader who closes the pipe early loses no file."""
+    try:
+        return write()
+    except OSError as error:
+        raise cannot_write(folder, error) from error
 
 
 def wrote(paths: list[Path], quiet: bool) -> None:
