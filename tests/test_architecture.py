@@ -37,7 +37,13 @@ RULES: dict[str, set[str]] = {
     "locate": NOUNS | {"align"},
     "planted": {"model", "stats"},
     "pipeline": NOUNS | STAGES | {"align"},
-    "cli": NOUNS | STAGES | {"pipeline", "planted"},
+    "prose": set(),
+    "facts": {"model"},
+    "report": NOUNS | {"prose", "facts"},
+    "check": NOUNS | {"ingest", "store", "report", "sanitize", "pipeline", "prose", "facts"},
+    "package": NOUNS | STAGES | {"pipeline", "prose", "facts", "check", "sanitize"},
+    "sanitize": NOUNS,
+    "cli": NOUNS | STAGES | {"pipeline", "planted", "prose", "check", "package", "sanitize"},
 }
 
 # Family -> the name of its literal table, and the modules of its folder that are no members of it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion, Claim, Fact
 from blade.model.comparisons import (
     OTHER,
     SIDES,
@@ -107,14 +108,18 @@ if TYPE_CHECKING:
     from blade.model.rows import Bools, Floats, Hashes, Ints
 
 __all__ = [
+    "CONTRADICTED",
     "ID_FIELDS",
     "LAST_KINDS",
     "OTHER",
     "PROMPT",
     "SIDES",
+    "SUPPORTED",
+    "UNVERIFIABLE",
     "Alignment",
     "Alone",
     "Artifact",
+    "Assertion",
     "Attribution",
     "Behaviour",
     "Benchmark",
@@ -126,6 +131,7 @@ __all__ = [
     "Checked",
     "Checkpoint",
     "Churn",
+    "Claim",
     "Code",
     "Column",
     "Compared",
@@ -138,6 +144,7 @@ __all__ = [
     "Divergence",
     "Episode",
     "Evidence",
+    "Fact",
     "Finding",
     "Flip",
     "Floats",

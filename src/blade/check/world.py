@@ -1,0 +1,69 @@
+"""Turn runs into what a report of them is held against: what they say, page by page, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from blade.facts import facts
+from blade.ingest import opened
+from blade.model import Fact, Report, Trace
+from blade.pipeline.load import Loaded
+from blade.prose.document import Document, document
+
+
+class Rows:
+    """The rows of loaded runs, opened as they are asked for and kept while they are few."""
+
+    MOST = 2_000
+
+    def __init__(self, loaded: Sequence[Loaded]) -> None:
+        self._runs = {one.name: one.run for one in loaded}
+        self._traces: dict[tuple[str, int], Trace] = {}
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return tuple(self._runs)
+
+    def keys(self, run: str) -> tuple[str, ...]:
+        """The keys of the tasks of a run."""
+        return tuple(self._runs[run].rollouts.task_keys)
+
+    def at(self, run: str, task: str, repeat: int | None = None) -> list[Trace]:
+        """The rollouts of a task, or of one of its repeats; a task goes by its key or its name."""
+        return [self._trace(run, place) for place in opened.positions(self._runs[run], task, repeat)]
+
+    def row(self, run: str, trace_position: int) -> dict[str, object]:
+        """A row as it was left, parsed."""
+        return opened.row(self._runs[run], trace_position)
+
+    def positions(self, run: str, task: str, repeat: int | None = None) -> list[int]:
+        return opened.positions(self._runs[run], task, repeat)
+
+    def _trace(self, run: str, place: int) -> Trace:
+        if len(self._traces) > self.MOST:
+            self._traces.clear()
+        if (run, place) not in self._traces:
+            self._traces[run, place] = opened.traced(self._runs[run], place)
+        return self._traces[run, place]
+
+
+class World(msgspec.Struct, frozen=True):
+    """What the runs say: the report of them, its facts, its pages as documents, and their rows."""
+
+    report: Report
+    facts: tuple[Fact, ...]
+    pages: tuple[Document, ...]
+    rows: Rows
+
+
+def world(report: Report, loaded: Sequence[Loaded], is_comparison: bool = False) -> World:
+    """The world of runs that were diagnosed or compared."""
+    from blade.report import markdown
+    from blade.report.change import pages as change
+
+    texts = [markdown.page(change.title(report), change.chapters(report))] if report.comparisons else []
+    if not is_comparison:
+        texts.insert(0, markdown.render(report))
+    return World(report, facts(report), tuple(document(text) for text in texts), Rows(loaded))
