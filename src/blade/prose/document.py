@@ -154,7 +154,9 @@ class _Reader:
 
     def _paragraph(self) -> None:
         """A paragraph or one list item: lines up to a blank one or the start of something else."""
-        parts, places, length = [], [], 0
+        parts: list[str] = []
+        places: list[tuple[int, int]] = []
+        length = 0
         while self.at < len(self.lines):
             line = self.lines[self.at]
             if parts and (not line.strip() or self._ends_paragraph(line)):
