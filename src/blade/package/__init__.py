@@ -1,0 +1,1 @@
+"""Turn runs into a package that others can check: skill, rollouts, golden reports, and the judge."""
