@@ -1,1 +1,25 @@
 """Turn any report into assertions: supported, contradicted or unverifiable by what the rows say."""
+
+from __future__ import annotations
+
+from blade.check.joined import joined
+from blade.check.world import World
+from blade.model import Assertion
+from blade.prose.document import document
+
+
+def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
+    """Every claim of a Markdown report; without a world only what it says against itself."""
+    from blade.check.within import within
+
+    told = document(text)
+    inside = within(told)
+    if world is None:
+        return joined([], [], inside)
+    from blade.check.aligned import aligned
+    from blade.check.quoted import quoted
+    from blade.check.reader import read
+    from blade.check.tabled import tabled
+
+    again = [*aligned(told, world.reference), *tabled(told, world.tables), *quoted(told, world)]
+    return joined(again, read(told, world), inside)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from blade.check.aligned import Reference
+from blade.check.tabled import Tables
 from blade.facts import facts
 from blade.ingest import opened
 from blade.model import Fact, Report, Trace
@@ -34,13 +36,6 @@ class Rows:
         """The rollouts of a task, or of one of its repeats; a task goes by its key or its name."""
         return [self._trace(run, place) for place in opened.positions(self._runs[run], task, repeat)]
 
-    def row(self, run: str, trace_position: int) -> dict[str, object]:
-        """A row as it was left, parsed."""
-        return opened.row(self._runs[run], trace_position)
-
-    def positions(self, run: str, task: str, repeat: int | None = None) -> list[int]:
-        return opened.positions(self._runs[run], task, repeat)
-
     def _trace(self, run: str, place: int) -> Trace:
         if len(self._traces) > self.MOST:
             self._traces.clear()
@@ -56,6 +51,8 @@ class World(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...]
     pages: tuple[Document, ...]
     rows: Rows
+    reference: Reference  # the sentences of the pages
+    tables: Tables  # the tables of the pages
 
 
 def world(report: Report, loaded: Sequence[Loaded], is_comparison: bool = False) -> World:
@@ -66,4 +63,5 @@ def world(report: Report, loaded: Sequence[Loaded], is_comparison: bool = False)
     texts = [markdown.page(change.title(report), change.chapters(report))] if report.comparisons else []
     if not is_comparison:
         texts.insert(0, markdown.render(report))
-    return World(report, facts(report), tuple(document(text) for text in texts), Rows(loaded))
+    pages = tuple(document(text) for text in texts)
+    return World(report, facts(report), pages, Rows(loaded), Reference(pages), Tables(pages))

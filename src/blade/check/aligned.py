@@ -1,0 +1,167 @@
+"""Hold the sentences of a report beside those that its rows give again: the same sentence, another number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from blade.check.likeness import Difference, slot_differences, tokens, word_differences
+from blade.model import CONTRADICTED, SUPPORTED, Assertion
+from blade.prose.document import Document, Statement
+from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, skeleton, slots
+
+KINDS = {NUMBER: "number", RATIO: "share", CODE: "name", QUOTED: "quote"}
+_LIKELY = 12  # references whose words are compared with a statement in full
+_TELLING = 3  # words from which a sentence is known again under another heading
+
+
+class Reference:
+    """The sentences of the recomputed pages, by skeleton and by words."""
+
+    def __init__(self, pages: Iterable[Document]) -> None:
+        self.statements = [statement for page in pages for statement in page.statements]
+        self._by_skeleton: dict[str, list[Statement]] = {}
+        self._by_text: dict[str, list[Statement]] = {}
+        self._by_word: dict[str, list[int]] = {}
+        self.words = [frozenset(word for word, _ in tokens(one.text)) for one in self.statements]
+        for at, statement in enumerate(self.statements):
+            self._by_skeleton.setdefault(skeleton(statement.text), []).append(statement)
+            self._by_text.setdefault(statement.text, []).append(statement)
+            for word in self.words[at]:
+                self._by_word.setdefault(word, []).append(at)
+
+    def same_text(self, statement: Statement) -> list[Statement]:
+        return self._by_text.get(statement.text, [])
+
+    def same_skeleton(self, statement: Statement) -> list[Statement]:
+        return self._by_skeleton.get(skeleton(statement.text), [])
+
+    def alike(self, statement: Statement) -> list[Statement]:
+        """The references that share most of their words with a statement, most alike first."""
+        words = frozenset(word for word, _ in tokens(statement.text)) - set("#$&")
+        seen: Counter[int] = Counter()
+        for word in words:
+            places = self._by_word.get(word, ())
+            if len(places) <= 400:
+                seen.update(places)
+        ranked = [(n / len(words | self.words[at]), at) for at, n in seen.most_common(4 * _LIKELY)]
+        near = [
+            (share + _nearness(statement, self.statements[at]), at) for share, at in ranked if share > 0.35
+        ]
+        return [self.statements[at] for _, at in sorted(near, reverse=True)[:_LIKELY]]
+
+
+def _nearness(one: Statement, other: Statement) -> float:
+    """How much the headings above two statements agree."""
+    if one.headings == other.headings:
+        return 0.3
+    return 0.1 if one.headings[:1] == other.headings[:1] else 0.0
+
+
+def aligned(document: Document, reference: Reference) -> list[Assertion]:
+    """What the recomputed pages say of each statement; nothing of those they have no like of."""
+    found: list[Assertion] = []
+    for statement in document.statements:
+        found += _read(statement, reference)
+    return found
+
+
+def _read(statement: Statement, reference: Reference) -> list[Assertion]:
+    same = reference.same_skeleton(statement)
+    here = [one for one in same if one.headings == statement.headings]
+    best = _closest(statement, here) if here else None
+    if best is not None and not best[1]:
+        return _supported(statement)
+    if not here and (twins := [one for one in same if slot_differences(statement.text, one.text) == []]):
+        return _supported(statement) if twins else []
+    if best is not None:
+        return _judged(statement, *best)
+    if same and len(skeleton(statement.text).replace("#", "").split()) >= _TELLING:
+        elsewhere = _closest(statement, same)
+        if elsewhere is not None and _is_known_again(statement, elsewhere[1]):
+            return _judged(statement, *elsewhere)
+    return _reworded(statement, reference)
+
+
+def _closest(statement: Statement, among: Sequence[Statement]) -> tuple[Statement, list[Difference]] | None:
+    """The reference with the fewest other slots; of equal ones the one after the same words."""
+    ranked = []
+    for at, one in enumerate(among):
+        differences = slot_differences(statement.text, one.text)
+        if differences is not None:
+            ranked.append((len(differences), one.before != statement.before, at, one, differences))
+    if not ranked:
+        return None
+    _, _, _, one, differences = min(ranked, key=lambda rank: rank[:3])
+    return one, differences
+
+
+def _is_known_again(statement: Statement, differences: list[Difference]) -> bool:
+    """Under another heading a sentence is the same only if most of what it names and numbers is."""
+    n = len(slots(statement.text))
+    return n >= 2 and len(differences) * 2 <= n
+
+
+def _reworded(statement: Statement, reference: Reference) -> list[Assertion]:
+    """The like of a statement in other words: rival words and other numbers contradict it."""
+    if statement.kind == "heading" or len(statement.text) > 3_000:
+        return []
+    ranked = []
+    for at, one in enumerate(reference.alike(statement)):
+        differences = word_differences(statement.text, one.text)
+        if differences is None:
+            continue
+        if not differences and _same_slots(statement, one):
+            return _supported(statement)
+        ranked.append((len(differences), one.headings != statement.headings, at, one, differences))
+    if not ranked:
+        return []
+    n, elsewhere, _, one, differences = min(ranked, key=lambda rank: rank[:3])
+    if elsewhere or n > 2:
+        return []
+    return _judged(statement, one, differences)
+
+
+def _same_slots(statement: Statement, other: Statement) -> bool:
+    """Whether two statements name and number the same things, in whatever order."""
+    ours, theirs = (sorted(_key(slot) for slot in slots(one.text)) for one in (statement, other))
+    return ours == theirs
+
+
+def _key(slot: Slot) -> tuple[str, str]:
+    return slot.kind, f"{slot.value:g}/{slot.of}" if slot.value is not None else slot.text
+
+
+def _supported(statement: Statement) -> list[Assertion]:
+    return [
+        _assertion(statement, SUPPORTED, KINDS[slot.kind], statement.text[slot.start : slot.end], slot.start)
+        for slot in slots(statement.text)
+    ]
+
+
+def _judged(statement: Statement, one: Statement, differences: list[Difference]) -> list[Assertion]:
+    """Every slot of a statement, with those that differ contradicted."""
+    wrong = {difference.start: difference for difference in differences}
+    found = [
+        _assertion(statement, SUPPORTED, KINDS[slot.kind], statement.text[slot.start : slot.end], slot.start)
+        for slot in slots(statement.text)
+        if slot.start not in wrong
+    ]
+    for difference in wrong.values():
+        kind = KINDS.get(difference.kind, "direction" if difference.kind == "negation" else "word")
+        why = f"the rows give: {one.text}"
+        found.append(
+            _assertion(
+                statement, CONTRADICTED, kind, difference.found, difference.start, difference.expected, why
+            )
+        )
+    return found
+
+
+def _assertion(
+    statement: Statement, verdict: str, kind: str, found: str, start: int,
+    expected: str | None = None, why: str = "the rows give the same sentence",
+) -> Assertion:  # fmt: skip
+    return Assertion(
+        verdict, kind, statement.line, statement.last_line, statement.text, found, expected, why, start=start
+    )

@@ -1,0 +1,210 @@
+"""Turn two statements into how they differ: in a slot, in a telling word, or in wording alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+import msgspec
+
+from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, rounded, slots
+
+# Words of one group exclude one another: a statement that has one where the rows say another is wrong.
+RIVALS = """
+always sometimes never
+every some no
+all some none
+all most few
+passed failed
+passes fails
+pass fail
+passing failing
+success failure
+improved regressed equivalent inconclusive
+better worse
+higher lower
+more fewer
+more less
+most fewest
+most least
+largest smallest
+highest lowest
+best worst
+first last
+above below
+increase decrease
+increased decreased
+rose fell
+rises falls
+gained lost
+gains loses
+with without
+before after
+within between
+present absent
+agrees differs
+problem warning info
+cause unproven style
+kg uk bi ti ir da undetermined
+baseline candidate
+earlier later
+faster slower
+longer shorter
+easy hard
+added removed
+appeared disappeared
+learned forgotten
+significant insignificant
+systemic flaky idiosyncratic
+binary ordinal continuous unbounded constant
+harness prompt training data verifier infrastructure
+minimum maximum
+over under
+up down
+""".strip().splitlines()
+_GROUPS: dict[str, set[int]] = {}
+for _at, _group in enumerate(RIVALS):
+    for _word in _group.split():
+        _GROUPS.setdefault(_word, set()).add(_at)
+
+NEGATIONS = frozenset(
+    "not no never none nothing nobody without neither nor cannot hardly false untrue".split()
+)
+_TOKEN = re.compile(r"[^\W_]+(?:['’_-][^\W_]+)*|[#$&]")
+_LIKE = 0.6  # share of words in common from which two statements may say the same
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One place where a statement departs from its reference."""
+
+    kind: str  # the kind of the slot, word, or negation
+    found: str
+    expected: str
+    start: int
+
+
+def tokens(text: str) -> list[tuple[str, int]]:
+    """The words of a statement outside its slots, each with its place; a slot is one mark."""
+    found, at = [], 0
+    marks = {NUMBER: "#", RATIO: "#", CODE: "$", QUOTED: "&"}
+    for slot in slots(text):
+        found += [(hit[0].lower(), at + hit.start()) for hit in _TOKEN.finditer(text[at : slot.start])]
+        found.append((marks[slot.kind], slot.start))
+        at = slot.end
+    return found + [(hit[0].lower(), at + hit.start()) for hit in _TOKEN.finditer(text[at:])]
+
+
+def same_slot(one: Slot, other: Slot) -> bool:
+    """Whether two slots can stand for the same thing."""
+    if one.kind != other.kind:
+        return False
+    if one.kind == NUMBER:
+        return _same_number(one, other)
+    if one.kind == RATIO:
+        return (one.value, one.of) == (other.value, other.of)
+    return same_text(one.text, other.text)
+
+
+def _same_number(one: Slot, other: Slot) -> bool:
+    if one.value is None or other.value is None or (one.unit == "%") != (other.unit == "%"):
+        return False
+    if one.bound != other.bound and (one.bound in "<>" or other.bound in "<>"):
+        return one.bound == "" == other.bound
+    if not {one.text[0], other.text[0]} & {"+", "-", "−"}:
+        if (one.unit == "points") != (other.unit == "points"):  # `29.5 to the model` among points
+            return abs(one.value - other.value) < 1e-9
+    return abs(one.value - other.value) <= max(rounded(one), rounded(other)) * 0.999 + 1e-12
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two names or quotations are the same, as far as both go; of paths the last part counts."""
+    one, other = (" ".join(text.split()) for text in (one, other))
+    if one == other:
+        return True
+    if is_path(one) and is_path(other):
+        return re.split(r"[/\\]", one)[-1] == re.split(r"[/\\]", other)[-1]
+    for cut, whole in ((one, other), (other, one)):
+        if cut.endswith("…") and len(cut) > 8 and whole.startswith(cut[:-1].rstrip()):
+            return True
+    return False
+
+
+def is_path(text: str) -> bool:
+    return bool(re.fullmatch(r"(?:[A-Za-z]:)?[\w.~ -]*(?:[/\\][\w.~=+ -]+){2,}|[/\\~].*[/\\].*", text))
+
+
+def slot_differences(text: str, reference: str) -> list[Difference] | None:
+    """Where the slots of two statements of one skeleton differ; None when they do not pair up."""
+    ours, theirs = slots(text), slots(reference)
+    if len(ours) != len(theirs):
+        return None
+    return [
+        Difference(one.kind, text[one.start : one.end], reference[other.start : other.end], one.start)
+        for one, other in zip(ours, theirs, strict=True)
+        if not same_slot(one, other)
+    ]
+
+
+def word_differences(text: str, reference: str) -> list[Difference] | None:
+    """Where meaning differs between two statements alike in their words; None when they are not alike.
+
+    A rival word, a negation more or less, or another value in a slot that stands in the same place.
+    """
+    ours, theirs = tokens(text), tokens(reference)
+    matcher = SequenceMatcher(None, [word for word, _ in theirs], [word for word, _ in ours], autojunk=False)
+    if matcher.quick_ratio() < _LIKE or matcher.ratio() < _LIKE:
+        return None
+    found: list[Difference] = []
+    for how, low, high, start, end in matcher.get_opcodes():
+        if how == "equal":
+            continue
+        gone, come = theirs[low:high], ours[start:end]
+        found += _rivals(gone, come)
+        found += _negated(gone, come, reference, text, ours, start)
+    return found + _paired(text, reference, matcher.get_opcodes(), ours, theirs)
+
+
+def _rivals(gone: list[tuple[str, int]], come: list[tuple[str, int]]) -> list[Difference]:
+    """Words of one group that took each other's place."""
+    found = []
+    for word, place in come:
+        for other, _ in gone:
+            if word != other and _GROUPS.get(word, set()) & _GROUPS.get(other, set()):
+                found.append(Difference("word", word, other, place))
+    return found
+
+
+def _negated(
+    gone: list[tuple[str, int]], come: list[tuple[str, int]], reference: str, text: str,
+    ours: list[tuple[str, int]], start: int,
+) -> list[Difference]:  # fmt: skip
+    before, after = (sum(is_negation(word) for word, _ in part) for part in (gone, come))
+    if (before - after) % 2 == 0 or len(gone) + len(come) > 6:
+        return []
+    place = next((place for word, place in come if is_negation(word)), ours[min(start, len(ours) - 1)][1])
+    said = " ".join(word for word, _ in come) or "(nothing)"
+    meant = " ".join(word for word, _ in gone) or "(nothing)"
+    return [Difference("negation", said, meant, place)]
+
+
+def is_negation(word: str) -> bool:
+    return word in NEGATIONS or word.endswith(("n't", "n’t"))
+
+
+def _paired(
+    text: str, reference: str, codes: Sequence[tuple[str, int, int, int, int]],
+    ours: list[tuple[str, int]], theirs: list[tuple[str, int]],
+) -> list[Difference]:  # fmt: skip
+    """Slots that stand in the same place of both statements and differ."""
+    mine = {slot.start: slot for slot in slots(text)}
+    others = {slot.start: slot for slot in slots(reference)}
+    found = []
+    for how, low, high, start, _ in codes:
+        if how != "equal":
+            continue
+        for at in range(high - low):
+            slot, other = mine.get(ours[start + at][1]), others.get(theirs[low + at][1])
+            if slot is not None and other is not None and not same_slot(slot, other):
+                found.append(Difference(slot.kind, text[slot.start : slot.end], other.text, slot.start))
+    return found

@@ -1,0 +1,123 @@
+"""Hold the tables of a report beside those that its rows give again, cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from blade.check.likeness import same_slot, same_text
+from blade.model import CONTRADICTED, SUPPORTED, Assertion
+from blade.prose.document import Document, Row, Table
+from blade.prose.slots import slots
+
+
+class Tables:
+    """The tables of the recomputed pages, by what stands in their headers."""
+
+    def __init__(self, pages: Iterable[Document]) -> None:
+        self.tables = [table for page in pages for table in page.tables]
+        self._rows: dict[int, dict[str, list[Row]]] = {}
+
+    def like(self, table: Table) -> list[Table]:
+        """The tables with the same columns, those under the same headings first."""
+        same = [one for one in self.tables if set(table.header) <= set(one.header) and len(table.header) > 1]
+        here = [one for one in same if one.headings == table.headings]
+        return here or same
+
+    def rows_with(self, table: Table, column: int, text: str) -> list[Row]:
+        """The rows of a table that have this text in a column."""
+        by_text = self._rows.get(id(table) * 1_000 + column)
+        if by_text is None:
+            by_text = {}
+            for row in table.rows:
+                if column < len(row.cells):
+                    by_text.setdefault(row.cells[column], []).append(row)
+            self._rows[id(table) * 1_000 + column] = by_text
+        return by_text.get(text, [])
+
+
+def tabled(document: Document, tables: Tables) -> list[Assertion]:
+    """What the recomputed tables say of each cell; nothing of tables they have no like of."""
+    found: list[Assertion] = []
+    for table in document.tables:
+        likely = tables.like(table)
+        if not likely:
+            continue
+        # A person may have two tables with one header: the one whose rows are known again is meant.
+        read = [_table(table, one, tables) for one in likely[:20]]
+        best: list[Assertion] = min(read, key=_wrong)
+        found += best
+    return found
+
+
+def _wrong(found: list[Assertion]) -> tuple[float, int]:
+    """The share of cells that differ, then how many are read: the table that fits best comes first."""
+    n = len(found)
+    return (sum(one.verdict == CONTRADICTED for one in found) / n if n else 1.0), -n
+
+
+def _table(table: Table, reference: Table, tables: Tables) -> list[Assertion]:
+    places = [reference.header.index(name) for name in table.header]
+    found: list[Assertion] = []
+    taken: set[int] = set()
+    for row in table.rows:
+        if len(row.cells) != len(places):
+            continue
+        best = _row_like(row, reference, places, tables, taken)
+        if best is not None:
+            taken.add(best.line)
+            found += _cells(table, row, best, places)
+    return found
+
+
+def _row_like(row: Row, reference: Table, places: list[int], tables: Tables, taken: set[int]) -> Row | None:
+    """The row that a row is about: it shares most cells with it, the label or half of them at least."""
+    candidates: dict[int, Row] = {}
+    for at, place in enumerate(places):
+        near = tables.rows_with(reference, place, row.cells[at])
+        if len(near) <= 60:
+            candidates |= {one.line: one for one in near}
+    ranked = []
+    for one in candidates.values():
+        equal = [_same_cell(cell, one.cells[places[at]]) for at, cell in enumerate(row.cells)]
+        ranked.append((one.line not in taken, sum(equal) + equal[0], -one.line, one, equal))
+    if not ranked:
+        return None
+    _, _, _, best, equal = max(ranked, key=lambda rank: rank[:3])
+    enough = equal[0] or sum(equal) * 2 >= len(equal)
+    return best if enough else None
+
+
+def _same_cell(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    ours, theirs = slots(one), slots(other)
+    if not ours or len(ours) != len(theirs):
+        return same_text(one.strip("`"), other.strip("`"))
+    if not all(same_slot(a, b) for a, b in zip(ours, theirs, strict=True)):
+        return False
+    return _words(one) == _words(other)
+
+
+def _words(cell: str) -> str:
+    found, at = [], 0
+    for slot in slots(cell):
+        found.append(cell[at : slot.start])
+        at = slot.end
+    return " ".join("".join([*found, cell[at:]]).lower().split())
+
+
+def _cells(table: Table, row: Row, reference: Row, places: list[int]) -> list[Assertion]:
+    text = " | ".join(row.cells)
+    found, start = [], 0
+    for at, cell in enumerate(row.cells):
+        expected = reference.cells[places[at]] if places[at] < len(reference.cells) else ""
+        is_same = _same_cell(cell, expected)
+        if cell or expected:
+            why = f"the rows give {expected or 'nothing'} under {table.header[at] or 'the first column'}"
+            told = (
+                (SUPPORTED, None, "the rows give the same cell") if is_same else (CONTRADICTED, expected, why)
+            )
+            verdict, meant, why = told
+            found.append(Assertion(verdict, "cell", row.line, row.line, text, cell, meant, why, start=start))
+        start += len(cell) + 3
+    return found
