@@ -111,9 +111,6 @@ def _same_number(one: Slot, other: Slot) -> bool:
         return False
     if one.bound != other.bound and (one.bound in "<>" or other.bound in "<>"):
         return one.bound == "" == other.bound
-    if not {one.text[0], other.text[0]} & {"+", "-", "−"}:
-        if (one.unit == "points") != (other.unit == "points"):  # `29.5 to the model` among points
-            return abs(one.value - other.value) < 1e-9
     return abs(one.value - other.value) <= max(rounded(one), rounded(other)) * 0.999 + 1e-12
 
 
@@ -131,7 +128,9 @@ def same_text(one: str, other: str) -> bool:
 
 
 def is_path(text: str) -> bool:
-    return bool(re.fullmatch(r"(?:[A-Za-z]:)?[\w.~ -]*(?:[/\\][\w.~=+ -]+){2,}|[/\\~].*[/\\].*", text))
+    return bool(
+        re.fullmatch(r"(?:[A-Za-z]:)?[^\s/\\]*(?:[/\\][^/\\]+)+", text) and re.search("[A-Za-z]", text)
+    )
 
 
 def slot_differences(text: str, reference: str) -> list[Difference] | None:

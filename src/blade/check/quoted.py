@@ -18,6 +18,7 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _CUT = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?(?:\s*\([\d,]+ characters more\))?)\s*")
+Known = dict[tuple[tuple[str, ...], str], list[str]]  # headings and label -> what stands there
 SHELLS = frozenset("sh bash shell console".split())
 
 
@@ -45,7 +46,10 @@ def _address(hit: re.Match[str]) -> Address:
 
 def quoted(document: Document, world: World) -> list[Assertion]:
     """Every quotation with an address, opened there; others where the recomputed pages quote the same."""
-    known = {(one.headings, one.label): one for page in world.pages for one in page.quotations}
+    known: Known = {}
+    for page in world.pages:
+        for one in page.quotations:
+            known.setdefault((one.headings, one.label), []).append(one.text)
     texts = {_normal(one.text) for page in world.pages for one in page.quotations}
     found = []
     for one in document.quotations:
@@ -55,23 +59,20 @@ def quoted(document: Document, world: World) -> list[Assertion]:
     return found
 
 
-def _quotation(
-    one: Quotation, world: World, known: dict[tuple[tuple[str, ...], str], Quotation], texts: set[str]
-) -> Assertion:
+def _quotation(one: Quotation, world: World, known: Known, texts: set[str]) -> Assertion:
     where = address(one.label)
     if _normal(one.text) in texts and (where is None or _same_label(one, known)):
         return _told(one, SUPPORTED, "the rows give the same quotation")
     meant = known.get((one.headings, one.label))
-    if meant is not None:
-        return _told(one, CONTRADICTED, "the rows give another text here", hostile.line(meant.text, 200))
+    if meant:
+        return _told(one, CONTRADICTED, "the rows give another text here", hostile.line(meant[0], 200))
     if where is not None:
         return _opened(one, where, world)
     return _told(one, UNVERIFIABLE, "the text does not say which rollout it is from")
 
 
-def _same_label(one: Quotation, known: dict[tuple[tuple[str, ...], str], Quotation]) -> bool:
-    meant = known.get((one.headings, one.label))
-    return meant is not None and _normal(meant.text) == _normal(one.text)
+def _same_label(one: Quotation, known: Known) -> bool:
+    return _normal(one.text) in map(_normal, known.get((one.headings, one.label), ()))
 
 
 def _opened(one: Quotation, where: Address, world: World) -> Assertion:

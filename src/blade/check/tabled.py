@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from blade.check.likeness import same_slot, same_text
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import Document, Row, Table
-from blade.prose.slots import slots
+from blade.prose.slots import skeleton, slots
 
 
 class Tables:
-    """The tables of the recomputed pages, by what stands in their headers."""
+    """The tables of the recomputed pages, by the words of their headers."""
 
     def __init__(self, pages: Iterable[Document]) -> None:
         self.tables = [table for page in pages for table in page.tables]
@@ -19,7 +19,8 @@ class Tables:
 
     def like(self, table: Table) -> list[Table]:
         """The tables with the same columns, those under the same headings first."""
-        same = [one for one in self.tables if set(table.header) <= set(one.header) and len(table.header) > 1]
+        names = set(_names(table))
+        same = [one for one in self.tables if len(names) > 1 and names <= set(_names(one))]
         here = [one for one in same if one.headings == table.headings]
         return here or same
 
@@ -33,6 +34,11 @@ class Tables:
                     by_text.setdefault(row.cells[column], []).append(row)
             self._rows[id(table) * 1_000 + column] = by_text
         return by_text.get(text, [])
+
+
+def _names(table: Table) -> list[str]:
+    """The columns by their words, whatever the numbers in them."""
+    return [skeleton(name) for name in table.header]
 
 
 def tabled(document: Document, tables: Tables) -> list[Assertion]:
@@ -49,15 +55,14 @@ def tabled(document: Document, tables: Tables) -> list[Assertion]:
     return found
 
 
-def _wrong(found: list[Assertion]) -> tuple[float, int]:
-    """The share of cells that differ, then how many are read: the table that fits best comes first."""
-    n = len(found)
-    return (sum(one.verdict == CONTRADICTED for one in found) / n if n else 1.0), -n
+def _wrong(found: list[Assertion]) -> int:
+    """How badly a table fits: cells that differ less those that agree."""
+    return sum(1 if one.verdict == CONTRADICTED else -1 for one in found)
 
 
 def _table(table: Table, reference: Table, tables: Tables) -> list[Assertion]:
-    places = [reference.header.index(name) for name in table.header]
-    found: list[Assertion] = []
+    places = _places(table, reference)
+    found = _cells(table, Row(table.line, table.header), Row(0, reference.header), places)
     taken: set[int] = set()
     for row in table.rows:
         if len(row.cells) != len(places):
@@ -67,6 +72,17 @@ def _table(table: Table, reference: Table, tables: Tables) -> list[Assertion]:
             taken.add(best.line)
             found += _cells(table, row, best, places)
     return found
+
+
+def _places(table: Table, reference: Table) -> list[int]:
+    """The column of the reference that each column is: by its very name, else by its words."""
+    exact = {name: at for at, name in enumerate(reference.header)}
+    by_words = {
+        name: at for at, name in enumerate(_names(reference)) if reference.header[at] not in table.header
+    }
+    alike = {name: at for at, name in enumerate(_names(reference))} | by_words
+    pairs = zip(table.header, _names(table), strict=True)
+    return [exact[name] if name in exact else alike[words] for name, words in pairs]
 
 
 def _row_like(row: Row, reference: Table, places: list[int], tables: Tables, taken: set[int]) -> Row | None:
@@ -113,7 +129,7 @@ def _cells(table: Table, row: Row, reference: Row, places: list[int]) -> list[As
         expected = reference.cells[places[at]] if places[at] < len(reference.cells) else ""
         is_same = _same_cell(cell, expected)
         if cell or expected:
-            why = f"the rows give {expected or 'nothing'} under {table.header[at] or 'the first column'}"
+            why = f"the rows give {expected or 'nothing'} in column {table.header[at] or at + 1}"
             told = (
                 (SUPPORTED, None, "the rows give the same cell") if is_same else (CONTRADICTED, expected, why)
             )
