@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from blade.facts.causes import of_causes
+from blade.facts.changes import of_changes
+from blade.facts.runs import of_runs
+from blade.facts.tasks import of_failure, of_task
 from blade.model import Fact, Report
 
 
 def facts(report: Report) -> tuple[Fact, ...]:
-    """Every fact that the report states of its runs."""
-    return ()
+    """What the report states of its runs, apart from its single tasks: `Known` makes those when asked."""
+    return _unambiguous([*of_runs(report), *of_causes(report), *of_changes(report)])
+
+
+def task_facts(report: Report, run: str, task: str) -> tuple[Fact, ...]:
+    """What the report states of one task of one run; many tasks go through `Known`."""
+    found = [fact for one in report.tasks if (one.run, one.task) == (run, task) for fact in of_task(one)]
+    for failure in report.attributions:
+        if (failure.run, failure.task) == (run, task):
+            found += of_failure(failure)
+    return _unambiguous(found)
+
+
+def _unambiguous(found: Iterable[Fact]) -> tuple[Fact, ...]:
+    """The facts whose query finds one thing: what two nouns share a query for is no fact of either."""
+    by_query: dict[str, Fact | None] = {}
+    for fact in found:
+        held = by_query.setdefault(fact.query, fact)
+        if held is not None and held.value != fact.value:
+            by_query[fact.query] = None
+    return tuple(fact for fact in by_query.values() if fact is not None)
