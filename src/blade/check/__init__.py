@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from blade.check.joined import joined
+from blade.check.made import SCHEMA, parsed
 from blade.check.world import World
 from blade.model import Assertion
 from blade.prose.document import document
 
 
 def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
-    """Every claim of a Markdown report; without a world only what it says against itself."""
+    """Every claim of a Markdown or JSON report; without a world only what it says against itself."""
+    data = parsed(text)
+    if data is not None:
+        return _of_json(text, data, world)
     from blade.check.within import within
 
     told = document(text)
@@ -23,3 +27,15 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
 
     again = [*aligned(told, world.reference), *tabled(told, world.tables), *quoted(told, world)]
     return joined(again, read(told, world), inside)
+
+
+def _of_json(text: str, data: object, world: World | None) -> tuple[Assertion, ...]:
+    if world is None:
+        return ()
+    if isinstance(data, dict) and data.get("schema") == SCHEMA:
+        from blade.check.wired import wired
+
+        return joined(wired(text, data, world), [], [])
+    from blade.check.reader import read_json
+
+    return joined([], read_json(data, world), [])

@@ -115,22 +115,26 @@ def _same_number(one: Slot, other: Slot) -> bool:
 
 
 def same_text(one: str, other: str) -> bool:
-    """Whether two names or quotations are the same, as far as both go; of paths the last part counts."""
+    """Whether two names or quotations are the same, as far as both go.
+
+    Where a file lies is no claim about what it holds: any path stands for any other.
+    """
     one, other = (" ".join(text.split()) for text in (one, other))
-    if one == other:
+    if one == other or (is_path(one) and is_path(other)):
         return True
-    if is_path(one) and is_path(other):
-        return re.split(r"[/\\]", one)[-1] == re.split(r"[/\\]", other)[-1]
     for cut, whole in ((one, other), (other, one)):
         if cut.endswith("…") and len(cut) > 8 and whole.startswith(cut[:-1].rstrip()):
             return True
     return False
 
 
+_PATH = re.compile(
+    r"(?:[~.]{0,2}/|[A-Za-z]:\\)\S.*|[^\s/]+(?:/[^/]+)*/[^/]+\.(?:jsonl?|toml|ya?ml|md|html|gz|zst|csv|txt)"
+)
+
+
 def is_path(text: str) -> bool:
-    return bool(
-        re.fullmatch(r"(?:[A-Za-z]:)?[^\s/\\]*(?:[/\\][^/\\]+)+", text) and re.search("[A-Za-z]", text)
-    )
+    return bool(_PATH.fullmatch(text))
 
 
 def slot_differences(text: str, reference: str) -> list[Difference] | None:

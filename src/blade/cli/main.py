@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from blade import __version__, errors
-from blade.cli import compare, completion, demo, detectors, diagnose, doctor, health, init, show
+from blade.cli import check, compare, completion, demo, detectors, diagnose, doctor, health, init, show
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -23,6 +23,7 @@ def cli() -> None:
 COMMANDS = {
     "diagnose": diagnose.diagnose,
     "compare": compare.compare,
+    "check": check.check,
     "show": show.show,
     "health": health.health,
     "init": init.init,

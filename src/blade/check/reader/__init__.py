@@ -1,4 +1,4 @@
-"""Hold any person's prose and tables against the facts of the runs."""
+"""Turn any person's prose and tables into assertions, held against what the runs say."""
 
 from __future__ import annotations
 
@@ -13,4 +13,9 @@ if TYPE_CHECKING:
 
 def read(document: Document, world: World) -> list[Assertion]:
     """Every claim that can be read from the words of a document."""
+    return []
+
+
+def read_json(value: object, world: World) -> list[Assertion]:
+    """Every claim that can be read from the keys of a JSON value."""
     return []

@@ -1,0 +1,312 @@
+"""Find what a sentence mentions: runs, tasks, slices, measures, states, causes, units and amounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from blade.check.reader import lexicon
+from blade.check.reader.ground import Ground
+from blade.check.reader.quantities import Quantity, quantities
+
+RUN, TASK, ADDRESS, SLICE, MODE, METRIC, STATE, CAUSE, UNIT, AMOUNT, OPAQUE = "RTALDMSCNQX"
+_MARK = {letter: chr(0xE000 + ord(letter)) for letter in "RTALDMSCNQX"}
+_LETTER = {mark: letter for letter, mark in _MARK.items()}
+
+
+class Mention(msgspec.Struct, frozen=True):
+    """Something a sentence names: its kind, what it is, and where it stands."""
+
+    kind: str
+    names: tuple[str, ...]  # run names; task ids; field and value; measure and k; state; cause; unit
+    start: int
+    end: int
+    amount: Quantity | None = None
+    text: str = ""
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """A text, its mentions in order, and its shape: the text with one mark in place of each mention."""
+
+    text: str
+    mentions: tuple[Mention, ...]
+    shape: str
+    places: tuple[int, ...]  # position in the shape -> position in the text
+    at: dict[int, Mention]  # position in the shape -> mention
+
+    def of(self, kind: str) -> list[Mention]:
+        return [one for one in self.mentions if one.kind == kind]
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """A pattern over shapes: <Q> is the mark of an amount, <SCD> that of a state, a cause or a mode."""
+    told = re.sub(r"<([A-Z]+)>", lambda hit: "[" + "".join(_MARK[one] for one in hit[1]) + "]", text)
+    return re.compile(told, re.IGNORECASE)
+
+
+def letters(shape: str) -> str:
+    """The kinds of the mentions of a shape, in order."""
+    return "".join(_LETTER.get(one, "") for one in shape)
+
+
+_TOKEN = re.compile(r"[^\W_](?:[\w.:#+-]*\w)?(?:[/=][\w.:#+-]*\w)*", re.UNICODE)
+_CODE = re.compile(r"(?<!`)(`{1,9})(?!`)(.{1,500}?)(?<!`)\1(?!`)")
+_QUOTE = re.compile(r"“[^“”]{0,2000}”|(?<!\w)\"[^\"\n]{1,2000}\"(?!\w)|(?<!\w)'[^'\n]{1,80}'(?!\w)")
+_INTERVAL = re.compile(
+    r"[\[(](?:\d+% ?(?:CI|interval|confidence interval)[:,]? ?)?[-+−]?\d[\d.]*\s?%?\s?(?:,|to|–|-|;)\s?[-+−]?\d[\d.]*\s?(?:%|points?|pp)?\s?[\])]"
+    r"|\b\d+% ?(?:CI|confidence)\b[^,;)]*|±\s?\d[\d.]*\s?(?:%|pp|points?)?|\bp\s?[<=>]\s?0?\.\d+|\bn\s?=\s?\d+",
+    re.IGNORECASE,
+)
+_ID = r"(?:`[^`]{1,120}`|#?\w(?:[\w.:/-]{0,118}\w)?)"
+_TASKS = re.compile(
+    rf"\b(?P<word>tasks?(?: ids?)?|problems?|questions?|instances?|rollouts?|attempts?)[ #:]+(?P<ids>(?:no\.? )?{_ID}(?:(?:,| and|, and| or|, or|/| &)\s+{_ID})*)",
+    re.IGNORECASE,
+)
+_SPLIT = re.compile(r",? (?:and|or|&) |, ?")
+_ADDRESS = re.compile(r"(?P<task>.+)/(?P<repeat>\d{1,6})")
+_METRICS = lexicon.compiled(lexicon.METRICS)
+_STATES = lexicon.compiled(lexicon.STATES)
+_UNITS = lexicon.compiled(lexicon.UNITS)
+_CAUSES = lexicon.compiled(lexicon.CAUSES)
+_CODES = re.compile(r"\b(?:KG|UK|BI|TI|IR|DA)\b")
+
+
+class Reader:
+    """The names of the runs and their parts, once, and sentences read by them."""
+
+    MOST_WORDS = 6
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self.tasks: dict[str, str] = {}
+        for run in ground.runs.values():
+            for key, task in run.tasks.items():
+                self.tasks.setdefault(key, key)
+                self.tasks.setdefault(task.task_name, key)
+        self.entities: dict[tuple[str, ...], tuple[str, tuple[str, ...]]] = {}
+        self._name_runs()
+        self._name_parts()
+        self.longest = min(self.MOST_WORDS, max((len(words) for words in self.entities), default=0))
+        self.has_numbers = any(key.isdigit() for key in self.tasks)
+
+    def _name_runs(self) -> None:
+        called: dict[str, list[str]] = {}
+        for run in self.ground.report.runs:
+            for name in {run.name, run.model, run.agent} - {None}:
+                assert name is not None
+                for form in {name, name.rpartition("/")[2]}:
+                    called.setdefault(form.lower(), []).append(run.name)
+        for name, runs in called.items():
+            words = _words(name)
+            if words and not (len(words) == 1 and words[0] in lexicon.HARMLESS):
+                self.entities[words] = (RUN, tuple(dict.fromkeys(runs)))
+
+    def _name_parts(self) -> None:
+        values: dict[tuple[str, ...], set[tuple[str, str]]] = {}
+        for one in self.ground.report.slices:
+            told = (one.field, one.value)
+            self.entities.setdefault(_words(f"{one.field}={one.value}"), (SLICE, told))
+            values.setdefault(_words(one.value), set()).add(told)
+            field = one.field.rpartition(".")[2]
+            self.entities.setdefault(_words(f"{field} {one.value}"), (SLICE, told))
+            self.entities.setdefault(_words(f"{field}={one.value}"), (SLICE, told))
+            self.entities.setdefault(_words(f"{one.value} {field}"), (SLICE, told))
+        for words, told_of in values.items():
+            plain = words and len(words[0]) > 2 and not words[0].isdigit() and not (set(words) & _COMMON)
+            if plain and len(told_of) == 1:
+                self.entities.setdefault(words, (SLICE, next(iter(told_of))))
+        modes = {one.detector for one in self.ground.report.behaviours}
+        modes |= {one.mode for one in self.ground.report.attributions}
+        for mode in sorted(modes):
+            for form in (mode, mode.replace("_", " ")):
+                words = _words(form)
+                if words and not (len(words) == 1 and words[0] in _COMMON):
+                    self.entities.setdefault(words, (MODE, (mode,)))
+        for name, key in self.tasks.items():
+            words = _words(name)
+            if re.search(r"\d", name) and re.search(r"[^\W\d]", name) and len(name) >= 4:
+                self.entities.setdefault(words, (TASK, (key,)))
+
+    # --- one sentence --------------------------------------------------------------------------------
+
+    def sentence(self, text: str) -> Sentence:
+        """A sentence with everything in it that has a name."""
+        free = _Free(text)
+        for one in self._found(free):
+            free.take(one)
+        return _shaped(text, free.taken)
+
+    def _found(self, free: _Free) -> Iterator[Mention]:
+        for hit in _TASKS.finditer(free.text):
+            yield from self._listed(hit)
+        yield from self._spans(free)
+        yield from self._entities(free)
+        yield from (_blank(hit) for hit in _INTERVAL.finditer(free.left()))
+        for hit in lexicon.BASELINE.finditer(free.left()):
+            yield from self._role(hit, 0)
+        for hit in lexicon.CANDIDATE.finditer(free.left()):
+            yield from self._role(hit, 1)
+        for hit in _METRICS.finditer(free.left()):
+            yield _measured(hit)
+        for hit in _CODES.finditer(free.left()):
+            yield Mention(CAUSE, (hit[0],), hit.start(), hit.end(), text=hit[0])
+        for kind, found, table in ((CAUSE, _CAUSES, lexicon.CAUSES), (STATE, _STATES, lexicon.STATES),
+                                   (UNIT, _UNITS, lexicon.UNITS)):  # fmt: skip
+            for hit in found.finditer(free.left()):
+                yield Mention(kind, (lexicon.which(hit, table),), hit.start(), hit.end(), text=hit[0])
+        for amount in quantities(free.left()):
+            yield Mention(AMOUNT, (), amount.start, amount.end, amount, amount.text)
+
+    def _role(self, hit: re.Match[str], at: int) -> Iterator[Mention]:
+        runs = self.roles()
+        if runs is not None:
+            yield Mention(RUN, (runs[at],), hit.start(), hit.end(), text=hit[0])
+
+    def roles(self) -> tuple[str, str] | None:
+        """Baseline and candidate, where there are exactly two runs."""
+        told = self.ground.report.comparisons
+        if len(told) == 1:
+            return told[0].baseline, told[0].candidate
+        runs = tuple(self.ground.runs)
+        return (runs[0], runs[1]) if len(runs) == 2 and not told else None
+
+    def _listed(self, hit: re.Match[str]) -> Iterator[Mention]:
+        """`tasks 3, 5 and 9`: what is no task ends the list."""
+        word, ids = hit["word"].lower(), hit["ids"]
+        at, found, end = 0, [], hit.start("ids")
+        for part in [*_SPLIT.finditer(ids), None]:
+            piece = ids[at : part.start() if part else len(ids)].removeprefix("no. ").removeprefix("no ")
+            name = piece.strip().strip("`").lstrip("#").rstrip(".:")
+            known = self._id(name, word)
+            if known is None:
+                break
+            found.append(known)
+            end = hit.start("ids") + at + len(piece.rstrip(".:"))
+            if part is None:
+                break
+            at = part.end()
+        if not found:
+            return
+        kind = ADDRESS if any("/" in one and one not in self.tasks for one in found) else TASK
+        start = hit.start("ids") if word.startswith(("rollout", "attempt")) else hit.start()
+        yield Mention(kind, tuple(found), start, end, text=hit.string[hit.start() : end])
+
+    def _id(self, name: str, word: str) -> str | None:
+        """A task or an address as it is known; a number after `task` even if no task has it."""
+        if name in self.tasks:
+            return None if word.startswith(("rollout", "attempt")) else self.tasks[name]
+        address = _ADDRESS.fullmatch(name)
+        if address and address["task"] in self.tasks:
+            return f"{self.tasks[address['task']]}/{int(address['repeat'])}"
+        if address and self.has_numbers and address["task"].isdigit():
+            return f"{address['task']}/{int(address['repeat'])}"
+        is_number = self.has_numbers and name.isdigit() and not word.startswith(("rollout", "attempt"))
+        return name if is_number else None
+
+    def _spans(self, free: _Free) -> Iterator[Mention]:
+        for hit in _CODE.finditer(free.left()):
+            yield self._named(hit, hit[2].strip())
+        for hit in _QUOTE.finditer(free.left()):
+            yield self._named(hit, hit[0][1:-1].strip())
+        for hit in re.finditer(r"(?<![\w./-])(\d+)/(\d+)(?![\w/]|\.\d)", free.left()):
+            # more passes than tries there cannot be: an address
+            known = self._id(hit[0], "task")
+            if known and int(hit[2]) < int(hit[1]) and self._exists(known):
+                yield Mention(ADDRESS, (known,), hit.start(), hit.end(), text=hit[0])
+
+    def _exists(self, address: str) -> bool:
+        task, _, repeat = address.rpartition("/")
+        return any(
+            task in run.tasks and any(one.repeat == int(repeat) for one in run.tasks[task].repeats)
+            for run in self.ground.runs.values()
+        )
+
+    def _named(self, hit: re.Match[str], inside: str) -> Mention:
+        told = self.entities.get(_words(inside))
+        if told is not None:
+            return Mention(told[0], told[1], hit.start(), hit.end(), text=hit[0])
+        if inside in lexicon.CAUSE_CODES:
+            return Mention(CAUSE, (inside,), hit.start(), hit.end(), text=hit[0])
+        address = _ADDRESS.fullmatch(inside)
+        if inside in self.tasks and re.search(r"\W", inside):
+            return Mention(TASK, (self.tasks[inside],), hit.start(), hit.end(), text=hit[0])
+        if address and address["task"] in self.tasks:
+            name = f"{self.tasks[address['task']]}/{int(address['repeat'])}"
+            return Mention(ADDRESS, (name,), hit.start(), hit.end(), text=hit[0])
+        return Mention(OPAQUE, (inside,), hit.start(), hit.end(), text=hit[0])
+
+    def _entities(self, free: _Free) -> Iterator[Mention]:
+        tokens = list(_TOKEN.finditer(free.left()))
+        words = [hit[0].lower() for hit in tokens]
+        at = 0
+        while at < len(words):
+            for length in range(min(self.longest, len(words) - at), 0, -1):
+                told = self.entities.get(tuple(words[at : at + length]))
+                if told is not None:
+                    first, last = tokens[at].start(), tokens[at + length - 1].end()
+                    yield Mention(told[0], told[1], first, last, text=free.text[first:last])
+                    at += length - 1
+                    break
+            at += 1
+
+
+_COMMON = lexicon.HARMLESS | frozenset(
+    "other others none unknown default true false yes test tests easy hard simple medium error errors failure "
+    "timeout pass fail passed failed answer question output input tool tools call calls user data text code".split()
+)
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(hit[0].lower() for hit in _TOKEN.finditer(name))
+
+
+def _measured(hit: re.Match[str]) -> Mention:
+    name, k = lexicon.which(hit, lexicon.METRICS), hit["at"] or hit["hat"] or ""
+    if (name, k) == ("pass_at_k", "1"):
+        name, k = "pass_at_1", ""
+    return Mention(METRIC, (name, k), hit.start(), hit.end(), text=hit[0])
+
+
+def _blank(hit: re.Match[str]) -> Mention:
+    return Mention(OPAQUE, ("interval",), hit.start(), hit.end(), text=hit[0])
+
+
+class _Free:
+    """A text and what of it nobody has named yet."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.taken: list[Mention] = []
+        self._left = text
+
+    def left(self) -> str:
+        return self._left
+
+    def take(self, one: Mention) -> None:
+        if "\0" in self._left[one.start : one.end] or one.end <= one.start:
+            return
+        self.taken.append(one)
+        self._left = self._left[: one.start] + "\0" * (one.end - one.start) + self._left[one.end :]
+
+
+def _shaped(text: str, taken: list[Mention]) -> Sentence:
+    mentions = sorted(taken, key=lambda one: one.start)
+    shape: list[str] = []
+    places: list[int] = []
+    at: dict[int, Mention] = {}
+    position = 0
+    for one in mentions:
+        shape.append(text[position : one.start])
+        places.extend(range(position, one.start))
+        if one.kind == OPAQUE and one.names == ("interval",):
+            shape.append(" ")
+        else:
+            at[len(places)] = one
+            shape.append(_MARK[one.kind])
+        places.append(one.start)
+        position = one.end
+    shape.append(text[position:])
+    places.extend(range(position, len(text) + 1))
+    return Sentence(text, tuple(mentions), "".join(shape), tuple(places), at)

@@ -1,0 +1,73 @@
+"""Turn a report and the runs it is about into the world it is held against, made as the report was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from blade import pipeline
+from blade.check.made import Made, options
+from blade.check.world import World, world
+from blade.pipeline import comparing
+
+if TYPE_CHECKING:
+    from blade.model import Report
+    from blade.pipeline.load import Loaded
+    from blade.store.index import Watcher
+
+
+def recomputed(
+    told: Made,
+    specs: Sequence[str],
+    watcher: Watcher,
+    threshold: float | None = None,
+    baseline: str | None = None,
+) -> World:
+    """The runs diagnosed or compared anew; what the caller gives goes before what the report says."""
+    loaded = pipeline.load(_named(specs, told.runs), watcher)
+    given = options(told.command)
+    if threshold is None:
+        threshold = _number(given.get("--pass-threshold"))
+    baseline = baseline or given.get("--baseline")
+    if baseline is not None and baseline not in [one.name for one in loaded]:
+        baseline = None
+    report, loaded = _report(told, given, loaded, threshold, baseline, watcher)
+    if told.version:  # a report says who made it, which no row can tell
+        report = replace(report, made_by={**report.made_by, "blade": told.version})
+    return world(pipeline.with_digests(report), loaded, told.is_comparison)
+
+
+def _named(specs: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Paths under the names that the report gives its runs, where each path has one."""
+    if len(specs) != len(names) or any("=" in spec for spec in specs) or "-" in specs:
+        return list(specs)
+    return [f"{name}={spec}" if ":" not in name else spec for name, spec in zip(names, specs, strict=True)]
+
+
+def _report(
+    told: Made,
+    given: dict[str, str],
+    loaded: list[Loaded],
+    threshold: float | None,
+    baseline: str | None,
+    watcher: Watcher,
+) -> tuple[Report, list[Loaded]]:
+    if not told.is_comparison:
+        return pipeline.diagnose(loaded, told.command, threshold, watcher, None, baseline), loaded
+    if field := given.get("--by"):
+        loaded = comparing.split_runs(loaded, field)
+    margin = _number(given.get("--margin"))
+    report = comparing.compare(
+        loaded, told.command, threshold=threshold, margin=comparing.MARGIN if margin is None else margin,
+        baseline=baseline, ordered="--series" in given, quick="--quick" in given, watcher=watcher,
+    )  # fmt: skip
+    return report, loaded
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None

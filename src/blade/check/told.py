@@ -1,0 +1,118 @@
+"""Put the outcome of a check into words, into JSON, and into a copy of the report with remarks."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from blade import hostile
+from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
+from blade.prose.document import document
+
+SCHEMA = "blade.check/1"
+MOST = 40  # problems told on the screen
+VERDICTS = (SUPPORTED, CONTRADICTED, UNVERIFIABLE)
+
+
+def counts(found: Sequence[Assertion]) -> dict[str, int]:
+    seen = Counter(one.verdict for one in found)
+    return {verdict: seen[verdict] for verdict in VERDICTS}
+
+
+def problems(found: Sequence[Assertion]) -> list[Assertion]:
+    """All that is not supported, contradictions first, each kind in the order of the report."""
+    return sorted(
+        (one for one in found if one.verdict != SUPPORTED), key=lambda one: one.verdict != CONTRADICTED
+    )
+
+
+def as_json(found: Sequence[Assertion]) -> str:
+    """The wire format of a check."""
+    from blade.report.json_v1 import escaped
+
+    wire: dict[str, Any] = {
+        "schema": SCHEMA,
+        "counts": counts(found),
+        "problems": [_problem(one) for one in problems(found)],
+    }
+    return escaped(json.dumps(wire, ensure_ascii=False, indent=2)) + "\n"
+
+
+def _problem(one: Assertion) -> dict[str, Any]:
+    return {
+        "verdict": one.verdict,
+        "kind": one.kind,
+        "line": one.line,
+        "lines": [one.line, one.last_line],
+        "text": one.text,
+        "found": one.found,
+        "expected": one.expected,
+        "why": one.why,
+    }
+
+
+def as_text(found: Sequence[Assertion], name: str, runs: Sequence[str]) -> str:
+    """The counts and the problems, for a terminal."""
+    seen = counts(found)
+    against = f"against {', '.join(hostile.line(run, 40) for run in runs[:4])}" if runs else "against itself"
+    lines = [
+        f"BLADE check  {hostile.line(name, 60)} {against}",
+        f"{len(found):,} claims read: {seen[SUPPORTED]:,} supported, {seen[CONTRADICTED]:,} contradicted, "
+        f"{seen[UNVERIFIABLE]:,} unverifiable",
+    ]
+    for one in problems(found)[:MOST]:
+        lines += ["", *_lines(one)]
+    left = len(problems(found)) - MOST
+    if left > 0:
+        lines += ["", f"{left:,} more with --json"]
+    if not found:
+        lines.append("Nothing in it could be read as a claim.")
+    return "\n".join(lines) + "\n"
+
+
+def _lines(one: Assertion) -> list[str]:
+    place = f"line {one.line}" if one.line == one.last_line else f"lines {one.line}-{one.last_line}"
+    lines = [f"{one.verdict}  {place}  {one.kind}: {hostile.line(one.found, 90)}"]
+    if one.expected is not None:
+        lines.append(f"  data says  {hostile.line(one.expected, 100)}")
+    if one.why:
+        lines.append(f"  because    {hostile.line(one.why, 160)}")
+    if one.text and one.text != one.found:
+        lines.append(f"  in         {hostile.line(one.text, 120)}")
+    return lines
+
+
+def annotated(text: str, found: Sequence[Assertion]) -> str:
+    """The report with a quoted remark after each paragraph, table or quotation that has a problem."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    ends = _ends(text, len(lines))
+    remarks: dict[int, list[str]] = {}
+    for one in problems(found):
+        remarks.setdefault(ends.get(one.last_line, one.last_line), []).append(_remark(one))
+    made = []
+    for at, line in enumerate(lines, 1):
+        made.append(line)
+        if at in remarks:
+            made += ["", *dict.fromkeys(remarks[at]), ""]
+    return "\n".join(made)
+
+
+def _ends(text: str, n: int) -> dict[int, int]:
+    """For each line of a table the last one of it: a remark inside would tear it apart."""
+    found: dict[int, int] = {}
+    for table in document(text).tables:
+        last = max([table.line, *(row.line for row in table.rows)])
+        found |= dict.fromkeys(range(table.line, min(last, n) + 1), last)
+    return found
+
+
+def _remark(one: Assertion) -> str:
+    said = f"> **{one.verdict}**, line {one.line}: {hostile.markdown_inline(hostile.line(one.found, 200))}"
+    meant = (
+        f"; the data says {hostile.markdown_inline(hostile.line(one.expected, 200))}" if one.expected else ""
+    )
+    why = f" ({hostile.markdown_inline(hostile.line(one.why, 300))})" if one.why else ""
+    return f"{said}{meant}{why}\n>"

@@ -1,0 +1,133 @@
+"""Hold a report in the wire format against the one that its rows give again, entry by entry."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from blade.check.world import World
+from blade.model import CONTRADICTED, SUPPORTED, Assertion
+
+# Where files lay and what was typed are no claims about the rows.
+_UNTOLD = frozenset({"path", "file", "made_by", "line"})
+_SHOWN = 160  # characters of a value in a message
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
+
+
+def wired(text: str, data: dict[str, Any], world: World) -> list[Assertion]:
+    """Every entry of a report.json: supported, or contradicted value by value."""
+    from blade.report import json_v1
+
+    again = json.loads(json_v1.render(world.report))
+    lines = _Lines(text)
+    found: list[Assertion] = []
+    for key in data:
+        if key in again:
+            found += _part(key, data[key], again[key], lines)
+    return found
+
+
+def _part(key: str, told: Any, again: Any, lines: _Lines) -> Iterator[Assertion]:
+    if not isinstance(told, list) or not isinstance(again, list):
+        yield from _entry(key, told, again, lines)
+        return
+    if len(told) != len(again):
+        why = f"the rows give {len(again)} entries of {key}"
+        yield _assertion(key, CONTRADICTED, f"{len(told)} entries", f"{len(again)} entries", why, lines)
+    for at, (one, other) in enumerate(zip(told, again, strict=False)):
+        yield from _entry(f"{key}[{at}]", one, other, lines)
+
+
+def _entry(path: str, told: Any, again: Any, lines: _Lines) -> Iterator[Assertion]:
+    """One assertion for an entry that agrees, one for each value that does not."""
+    wrong = list(_differences(path, told, again))
+    if not wrong:
+        yield Assertion(SUPPORTED, "entry", 0, 0, path, path, why="the rows give the same entry")
+    for place, found, expected in wrong:
+        yield _assertion(place, CONTRADICTED, found, expected, f"the rows give {expected} for {place}", lines)
+
+
+def _differences(path: str, told: Any, again: Any) -> Iterator[tuple[str, str, str]]:
+    if isinstance(told, dict) and isinstance(again, dict):
+        for key in {**told, **again}:
+            if key not in _UNTOLD and path not in _UNTOLD:
+                yield from _differences(f"{path}.{key}", told.get(key), again.get(key))
+    elif isinstance(told, list) and isinstance(again, list) and len(told) == len(again):
+        for at, (one, other) in enumerate(zip(told, again, strict=True)):
+            yield from _differences(f"{path}[{at}]", one, other)
+    elif not _same(told, again):
+        yield path, _shown(told), _shown(again)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool) or not isinstance(one, int | float):
+        return bool(one == other and type(one) is type(other))
+    return isinstance(other, int | float) and abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other))
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _assertion(
+    place: str, verdict: str, found: str, expected: str | None, why: str, lines: _Lines
+) -> Assertion:
+    line = lines.of(place)
+    return Assertion(verdict, "entry", line, line, place, found, expected, why)
+
+
+class _Lines:
+    """The line on which each value of a JSON text begins, found when it is first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._places: dict[str, int] | None = None
+
+    def of(self, path: str) -> int:
+        if self._places is None:
+            self._places = dict(_places(self._text))
+        while path and path not in self._places:  # a value that is not there stands where it should
+            path = path[: max(path.rfind("."), path.rfind("["))] if re.search(r"[.\[]", path) else ""
+        return self._places.get(path, 1)
+
+
+def _places(text: str) -> Iterator[tuple[str, int]]:
+    line, path, key = 1, "", ""
+    stack: list[tuple[str, int]] = []  # the container, and the next index or -1 for an object
+    is_key = False
+    for hit in _TOKEN.finditer(text):
+        token = hit[0]
+        if token == "\n":
+            line += 1
+        elif token in "{[":
+            at = _at(stack, key)
+            yield at, line
+            stack.append((at, -1 if token == "{" else 0))
+            is_key = token == "{"
+        elif token in "}]":
+            if stack:
+                stack.pop()
+            is_key = False
+        elif token == ",":
+            if stack and stack[-1][1] >= 0:
+                stack[-1] = (stack[-1][0], stack[-1][1] + 1)
+            is_key = bool(stack) and stack[-1][1] < 0
+        elif token == ":":
+            is_key = False
+        elif is_key:
+            key = json.loads(token) if token.startswith('"') else token
+        else:
+            path = _at(stack, key)
+            yield path, line
+
+
+def _at(stack: list[tuple[str, int]], key: str) -> str:
+    if not stack:
+        return ""
+    container, index = stack[-1]
+    if index >= 0:
+        return f"{container}[{index}]"
+    return f"{container}.{key}" if container else key
