@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from blade.facts.causes import of_causes
 from blade.facts.changes import of_changes
 from blade.facts.runs import of_runs
@@ -25,11 +23,12 @@ def task_facts(report: Report, run: str, task: str) -> tuple[Fact, ...]:
     return _unambiguous(found)
 
 
-def _unambiguous(found: Iterable[Fact]) -> tuple[Fact, ...]:
+def _unambiguous(found: list[Fact]) -> tuple[Fact, ...]:
     """The facts whose query finds one thing: what two nouns share a query for is no fact of either."""
     by_query: dict[str, Fact | None] = {}
     for fact in found:
         held = by_query.setdefault(fact.query, fact)
         if held is not None and held.value != fact.value:
             by_query[fact.query] = None
-    return tuple(fact for fact in by_query.values() if fact is not None)
+    kept = {(fact.query, fact.subject): fact for fact in found if by_query[fact.query] is not None}
+    return tuple(kept.values())

@@ -139,7 +139,7 @@ def of_causes(report: Report) -> Iterator[Fact]:
     for one in report.signatures:
         scope = (("signature", one.id),)
         stem = path("signatures", run=one.run, id=one.id)
-        yield from said(one, stem, SIGNATURE, one.run, scope, (one.id,))
+        yield from said(one, stem, SIGNATURE, one.run, scope, (one.id.lower(),))
         if one.n_rollouts:
             yield _share(
                 f"{stem}.n_failed",
@@ -278,7 +278,7 @@ def _by_cause(report: Report) -> Iterator[Fact]:
 def _behaviour(one: Behaviour) -> Iterator[Fact]:
     stem = path("behaviours", run=one.run, detector=one.detector)
     scope = (("behaviour", one.detector),)
-    called = (one.detector, one.detector.replace("_", " "))
+    called = (one.detector.lower(), one.detector.lower().replace("_", " "))
     yield from said(one, stem, BEHAVIOUR, one.run, scope, called)
     if one.of_fail:
         yield _share(

@@ -237,8 +237,14 @@ def _moved(one: Comparison, stem: str, pair: Scope) -> Iterator[Fact]:
         inner = f"{stem}.{path('transitions', before=move.before, after=move.after)}"
         scope = (*pair, ("before", move.before), ("after", move.after))
         fields = (
-            Says("n", "count", ("tasks", move.before, move.after), "transition", "tasks"),
-            Says("sure", "count", ("sure", move.before, move.after), "transition_sure", "tasks"),
+            Says("n", "count", ("tasks", f"{move.before} to {move.after}".lower()), "transition", "tasks"),
+            Says(
+                "sure",
+                "count",
+                ("sure", f"{move.before} to {move.after}".lower()),
+                "transition_sure",
+                "tasks",
+            ),
         )
         yield from said(move, inner, fields, None, scope)
     for flip in one.flips:

@@ -301,7 +301,7 @@ def _flag(flag: Health, is_twice: bool) -> Iterator[Fact]:
     scope: tuple[tuple[str, str], ...] = (("flag", flag.flag),)
     if flag.task is not None:
         scope += (("task", flag.task),)
-    called = (flag.flag.replace("_", " "), flag.flag)
+    called = (flag.flag.lower().replace("_", " "), flag.flag.lower())
     fields = (
         Says("value", "number", called, f"flag_{flag.flag}", "", "n"),
         Says("n", "count", ("n", "rows"), f"flag_{flag.flag}_n"),
