@@ -5,7 +5,7 @@ from __future__ import annotations
 from blade.check.joined import joined
 from blade.check.made import SCHEMA, parsed
 from blade.check.world import World
-from blade.model import Assertion
+from blade.model import SUPPORTED, Assertion
 from blade.prose.document import document
 
 
@@ -25,8 +25,12 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     from blade.check.reader import read
     from blade.check.tabled import tabled
 
-    again = [*aligned(told, world.reference), *tabled(told, world.tables), *quoted(told, world)]
-    return joined(again, read(told, world), inside)
+    quotes = quoted(told, world)
+    # A label is right if its quotation stands where it says, whatever rollout our own page would quote there.
+    right = {one.text for one in quotes if one.verdict == SUPPORTED and one.cites}
+    again = aligned(told, world.reference)
+    beside = [one for one in again if one.verdict == SUPPORTED or one.text not in right]
+    return joined([*beside, *tabled(told, world.tables), *quotes], read(told, world), inside)
 
 
 def _of_json(text: str, data: object, world: World | None) -> tuple[Assertion, ...]:

@@ -12,6 +12,7 @@ from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, skeleton, slots
 
 KINDS = {NUMBER: "number", RATIO: "share", CODE: "name", QUOTED: "quote"}
 _LIKELY = 12  # references whose words are compared with a statement in full
+_FEW = 2  # differences up to which a sentence in other words is the same sentence
 _TELLING = 3  # words from which a sentence is known again under another heading
 
 
@@ -106,20 +107,31 @@ def _reworded(statement: Statement, reference: Reference) -> list[Assertion]:
     """The like of a statement in other words: rival words and other numbers contradict it."""
     if statement.kind == "heading" or len(statement.text) > 3_000:
         return []
+    alike = reference.alike(statement)
+    here = [one for one in alike if one.headings == statement.headings]
+    read = _least_different(statement, here)
+    if read is None:
+        read = _least_different(statement, [one for one in alike if one.headings != statement.headings])
+        return _supported(statement) if read is not None and _says_the_same(statement, *read) else []
+    if _says_the_same(statement, *read):
+        return _supported(statement)
+    one, differences = read
+    return _judged(statement, one, differences) if 0 < len(differences) <= _FEW else []
+
+
+def _least_different(
+    statement: Statement, among: Sequence[Statement]
+) -> tuple[Statement, list[Difference]] | None:
     ranked = []
-    for at, one in enumerate(reference.alike(statement)):
+    for at, one in enumerate(among):
         differences = word_differences(statement.text, one.text)
-        if differences is None:
-            continue
-        if not differences and _same_slots(statement, one):
-            return _supported(statement)
-        ranked.append((len(differences), one.headings != statement.headings, at, one, differences))
-    if not ranked:
-        return []
-    n, elsewhere, _, one, differences = min(ranked, key=lambda rank: rank[:3])
-    if elsewhere or n > 2:
-        return []
-    return _judged(statement, one, differences)
+        if differences is not None:
+            ranked.append((len(differences), at, one, differences))
+    return min(ranked, key=lambda rank: rank[:2])[2:] if ranked else None
+
+
+def _says_the_same(statement: Statement, one: Statement, differences: list[Difference]) -> bool:
+    return not differences and _same_slots(statement, one)
 
 
 def _same_slots(statement: Statement, other: Statement) -> bool:

@@ -15,7 +15,7 @@ def joined(
     """The claims in the order of their lines, each once.
 
     Where the rows give the very sentence or table row again, that settles what stands in it: a reader that
-    knows its words alone is not asked.
+    knows its words alone is not asked, and of two lines that disagree the one that the rows give is right.
     """
     kept = list(again)
     settled = {(one.line, one.text) for one in kept}
@@ -23,7 +23,7 @@ def joined(
     right = {(one.line, one.text) for one in kept if one.verdict == SUPPORTED} - {
         (one.line, one.text) for one in kept if one.verdict == CONTRADICTED
     }
-    kept += [one for one in inside if one.verdict == CONTRADICTED or (one.line, one.text) not in right]
+    kept += [one for one in inside if (one.line, one.text) not in right]
     best: dict[tuple[int, str, int, str], Assertion] = {}
     for one in kept:
         key = (one.line, one.text, one.start, one.found)

@@ -47,6 +47,7 @@ agrees differs
 problem warning info
 cause unproven style
 kg uk bi ti ir da undetermined
+behavioural gap unreliable verifier infrastructure artifact
 baseline candidate
 earlier later
 faster slower
@@ -73,6 +74,7 @@ NEGATIONS = frozenset(
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['’_-][^\W_]+)*|[#$&]")
 _LIKE = 0.6  # share of words in common from which two statements may say the same
+_CLOSE = 0.75  # the share from which another number in the same place is another value
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -156,7 +158,8 @@ def word_differences(text: str, reference: str) -> list[Difference] | None:
     """
     ours, theirs = tokens(text), tokens(reference)
     matcher = SequenceMatcher(None, [word for word, _ in theirs], [word for word, _ in ours], autojunk=False)
-    if matcher.quick_ratio() < _LIKE or matcher.ratio() < _LIKE:
+    likeness = matcher.ratio() if matcher.quick_ratio() >= _LIKE else 0.0
+    if likeness < _LIKE:
         return None
     found: list[Difference] = []
     for how, low, high, start, end in matcher.get_opcodes():
@@ -165,7 +168,16 @@ def word_differences(text: str, reference: str) -> list[Difference] | None:
         gone, come = theirs[low:high], ours[start:end]
         found += _rivals(gone, come)
         found += _negated(gone, come, reference, text, ours, start)
+    if likeness < _CLOSE and not found:
+        return [] if _same_numbers(text, reference) else None
     return found + _paired(text, reference, matcher.get_opcodes(), ours, theirs)
+
+
+def _same_numbers(text: str, reference: str) -> bool:
+    ours, theirs = (
+        sorted(slot.text for slot in slots(each) if slot.kind != CODE) for each in (text, reference)
+    )
+    return ours == theirs
 
 
 def _rivals(gone: list[tuple[str, int]], come: list[tuple[str, int]]) -> list[Difference]:
