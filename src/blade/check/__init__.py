@@ -20,7 +20,7 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     inside = within(told)
     if world is None:
         return joined([], [], inside)
-    from blade.check.aligned import aligned
+    from blade.check.aligned import aligned, given_again
     from blade.check.quoted import quoted
     from blade.check.reader import read
     from blade.check.tabled import tabled
@@ -30,7 +30,8 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     right = {one.text for one in quotes if one.verdict == SUPPORTED and one.cites}
     again = aligned(told, world.reference)
     beside = [one for one in again if one.verdict == SUPPORTED or one.text not in right]
-    return joined([*beside, *tabled(told, world.tables), *quotes], read(told, world), inside)
+    settled = given_again(told, world.reference)
+    return joined([*beside, *tabled(told, world.tables), *quotes], read(told, world), inside, settled)
 
 
 def _of_json(text: str, data: object, world: World | None) -> tuple[Assertion, ...]:

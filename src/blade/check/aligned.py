@@ -59,6 +59,15 @@ def _nearness(one: Statement, other: Statement) -> float:
     return 0.1 if one.headings[:1] == other.headings[:1] else 0.0
 
 
+def given_again(document: Document, reference: Reference) -> set[tuple[int, str]]:
+    """The statements that the rows give word for word under the same headings, by line and text."""
+    return {
+        (one.line, one.text)
+        for one in document.statements
+        if any(other.headings == one.headings for other in reference.same_text(one))
+    }
+
+
 def aligned(document: Document, reference: Reference) -> list[Assertion]:
     """What the recomputed pages say of each statement; nothing of those they have no like of."""
     found: list[Assertion] = []
