@@ -26,7 +26,7 @@ def recomputed(
     baseline: str | None = None,
 ) -> World:
     """The runs diagnosed or compared anew; what the caller gives goes before what the report says."""
-    loaded = pipeline.load(_named(specs, told.runs), watcher)
+    loaded = _loaded(specs, told.runs, watcher)
     given = options(told.command)
     if threshold is None:
         threshold = _number(given.get("--pass-threshold"))
@@ -39,11 +39,15 @@ def recomputed(
     return world(pipeline.with_digests(report), loaded, told.is_comparison)
 
 
-def _named(specs: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Paths under the names that the report gives its runs, where each path has one."""
-    if len(specs) != len(names) or any("=" in spec for spec in specs) or "-" in specs:
-        return list(specs)
-    return [f"{name}={spec}" if ":" not in name else spec for name, spec in zip(names, specs, strict=True)]
+def _loaded(specs: Sequence[str], names: Sequence[str], watcher: Watcher) -> list[Loaded]:
+    """The runs, under the names that the report gives them where it names as many and others."""
+    loaded = pipeline.load(specs, watcher)
+    others = set(names) != {one.name for one in loaded} and len(specs) == len(names) == len(loaded)
+    if not others or any("=" in spec or spec == "-" for spec in specs):
+        return loaded
+    if any(set("/=:") & set(name) for name in names):
+        return loaded
+    return pipeline.load([f"{name}={spec}" for name, spec in zip(names, specs, strict=True)], watcher)
 
 
 def _report(

@@ -1,0 +1,98 @@
+"""`blade check` as a person uses it: any report, with its run or without."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.conftest import Blade
+
+SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.json").read_text())
+
+
+@pytest.fixture
+def made(blade: Blade, tmp_path: Path) -> Path:
+    """A folder with a run and its report."""
+    assert blade("demo", "-o", tmp_path / "demo").code == 0
+    return tmp_path / "demo"
+
+
+@pytest.mark.parametrize("name", ["report.md", "report.json"])
+def test_our_own_report_holds(blade: Blade, made: Path, name: str) -> None:
+    said = blade("check", made / "report" / name, "--run", made / "run")
+    assert said.code == 0, said.err
+    assert "0 contradicted, 0 unverifiable" in said.out
+
+
+def test_a_false_number_is_told_marked_and_ends_with_1(blade: Blade, made: Path, tmp_path: Path) -> None:
+    path = made / "report" / "report.md"
+    text = path.read_text().replace("Of 24 tasks, 9 passed", "Of 24 tasks, 10 passed")
+    path.write_text(text)
+    said = blade("check", path, "--run", made / "run", "-o", tmp_path / "marked.md")
+    assert said.code == 1
+    assert "data says  9" in said.out
+    assert said.out.endswith(f"Wrote {tmp_path / 'marked.md'}\n")
+    marked = (tmp_path / "marked.md").read_text()
+    assert "> **contradicted**" in marked
+    assert [line for line in marked.split("\n") if line in set(text.split("\n"))] != []
+    assert blade("check", path, "--run", made / "run", "-o", tmp_path / "marked.md").code == 2
+
+
+def test_json_follows_its_schema(blade: Blade, made: Path) -> None:
+    path = made / "report" / "report.md"
+    path.write_text(path.read_text().replace("67.0%", "67.5%"))
+    said = blade("check", "--json", path, "--run", made / "run")
+    assert said.code == 1
+    found = json.loads(said.out)
+    jsonschema.Draft202012Validator(SCHEMA).validate(found)
+    assert found["counts"]["contradicted"] == len(found["problems"]) > 3
+    assert found["problems"][0]["expected"] == "67.0%"
+
+
+def test_without_a_run_the_report_is_held_against_itself(blade: Blade, tmp_path: Path) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text("We solved 12 of 40 tasks (30%).\n")
+    assert blade("check", path).code == 0
+    path.write_text("We solved 12 of 40 tasks (45%).\n")
+    said = blade("check", path)
+    assert said.code == 1
+    assert "against itself" in said.out
+
+
+def test_a_comparison_is_made_again_as_it_was_made(blade: Blade, made: Path, tmp_path: Path) -> None:
+    from blade.planted import write_run
+
+    one, two = (write_run(tmp_path / f"r{seed}", n_tasks=12, repeats=3, seed=seed).path for seed in (1, 2))
+    out = tmp_path / "out"
+    assert blade("compare", one, two, "--margin", "0.07", "-o", out).code == 0
+    for name in ("compare.md", "compare.json"):
+        said = blade("check", out / name, "--run", one, "--run", two)
+        assert said.code == 0, said.out
+        assert "0 contradicted" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["check"], 2),
+        (["check", "absent.md"], 3),
+        (["check", "."], 3),
+        (["check", "empty.md"], 3),
+        (["check", "mine.md", "--run", "absent.jsonl"], 3),
+        (["check", "mine.md", "stray.jsonl"], 2),
+    ],
+)
+def test_wrong_words_are_told(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.md").write_text("")
+    (tmp_path / "mine.md").write_text("Text.")
+    said = blade(*words)
+    assert said.code == code
+    assert "Traceback" not in said.err
+    assert "hint:" in said.err or "Usage" in said.err
