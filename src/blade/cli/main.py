@@ -11,7 +11,19 @@ from typing import NoReturn
 import click
 
 from blade import __version__, errors
-from blade.cli import check, compare, completion, demo, detectors, diagnose, doctor, health, init, show
+from blade.cli import (
+    check,
+    compare,
+    completion,
+    demo,
+    detectors,
+    diagnose,
+    doctor,
+    health,
+    init,
+    package,
+    show,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -26,6 +38,7 @@ COMMANDS = {
     "check": check.check,
     "show": show.show,
     "health": health.health,
+    "package": package.package,
     "init": init.init,
     "detectors": detectors.detectors,
     "demo": demo.demo,

@@ -1,0 +1,55 @@
+"""Run the toolkit commands that need nothing but the standard library, and leave the others alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from blade.package import files
+from blade.package.shallow import make_shallow
+from blade.package.validate import validate_skill
+
+
+def main(arguments: list[str]) -> int | None:
+    """The exit code of `make-shallow` or `validate --phase skill`; None: this takes the whole program."""
+    command, *rest = arguments or [""]
+    if command == "make-shallow":
+        return _make_shallow(rest)
+    if command == "validate":
+        parser = argparse.ArgumentParser(prog="validate", add_help=False, exit_on_error=False)
+        parser.add_argument("--benchmark-dir")
+        parser.add_argument("--phase", default="all")
+        parser.add_argument("--min-anchor-facts")
+        parser.add_argument("--json", action="store_true")
+        try:
+            told, unknown = parser.parse_known_args(rest)
+        except argparse.ArgumentError:
+            return None
+        if told.phase == "skill" and told.benchmark_dir and not unknown:
+            return _validate_skill(told.benchmark_dir, told.json)
+    return None
+
+
+def _make_shallow(rest: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="make-shallow", description="Keep the headings and aggregate tables of a report."
+    )
+    parser.add_argument("--input", required=True, metavar="FILE", help="the golden report")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where the shallow baseline goes")
+    told = parser.parse_args(rest)
+    try:
+        make_shallow(Path(told.input), Path(told.output))
+    except (files.Broken, OSError) as error:
+        print(f"error: {told.input}: {error}", file=sys.stderr)
+        print("hint:  give a Markdown report in UTF-8, and a place that can be written", file=sys.stderr)
+        return 1
+    print(f"Wrote {told.output}")
+    return 0
+
+
+def _validate_skill(folder: str, as_json: bool) -> int:
+    found = validate_skill(Path(folder))
+    print(json.dumps(found.as_json(), indent=2) if as_json else "\n".join(found.lines()))
+    return 0 if found.passed else 1

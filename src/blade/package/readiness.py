@@ -1,0 +1,35 @@
+"""Turn the checks of a package into the readiness checklist, one line for each thing it must have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blade.package.layout import Layout
+from blade.package.phases import ANCHORS, EVIDENCE, METRICS, RUNS, SANITISED, SHALLOW, SKILL, Check, plural
+
+LINES = {
+    SKILL: "D1 skill has overview, schema, taxonomy, workflow and report template, filled",
+    RUNS: "D2 rollouts hold at least two scored, comparable runs",
+    EVIDENCE: "D3 golden reports cite task-level evidence, not only aggregates",
+    METRICS: "Metrics sidecars parse and match the report",
+    ANCHORS: "Concrete anchor facts exist for each golden report",
+    SHALLOW: "A shallow baseline exists for each golden report",
+    SANITISED: "Sanitised: no private source, endpoints, credentials, user names, unreleased names, "
+    "uncleared raw data",
+}
+
+
+def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
+    """The checklist; a line holds when something was looked at for it and nothing failed."""
+    reports = [one for one in package.goldens if not one.is_comparison]
+    needed = {SHALLOW: max(1, len(reports))}
+    found = []
+    for about, line in LINES.items():
+        looked = [check for check in checks if check.counts_for == about]
+        failed = sum(not check.passed for check in looked)
+        lacking = needed.get(about, 1) - sum(check.passed for check in looked)
+        why = f" ({plural(failed, 'check')} above failed)" if failed else ""
+        if not failed and lacking > 0:
+            why = f" ({plural(lacking, 'baseline')} missing)" if about == SHALLOW else " (nothing to look at)"
+        found.append(Check(not failed and lacking <= 0, line + why, about))
+    return found

@@ -1,0 +1,102 @@
+"""Turn a golden report into its shallow baseline: headings and tables of aggregate numbers alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from blade.package import files
+
+NOTE = (
+    "This is a negative control, made from the headings and aggregate tables of a golden report.",
+    "It names no task, quotes no rollout, gives no cause and recommends nothing.",
+    "A judge that scores it close to the golden report does not look for a diagnosis.",
+    "Do not use it as a report.",
+)
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
+_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_AGGREGATE = re.compile(
+    r"aggregate.*(result|metric)|workflow.*(funnel|phase)|headline|overall", re.IGNORECASE
+)
+# Headings under which a table is a diagnosis or no result, whatever its columns are called.
+_DIAGNOSIS = re.compile(
+    r"failure|cause|deep.?dive|recommend|action|never|sometimes|example|case|evidence|trajector|why|fix"
+    r"|reproducib|appendix|setting",
+    re.IGNORECASE,
+)
+# Columns that name single tasks or say what went wrong.
+_DETAIL = re.compile(
+    r"^(task|rollout|trajectory|instance|problem)([ _-]?(id|name|key))?$|evidence|quote|example"
+    r"|cause|\bmodes?\b|failure|mechanism|behaviou?r|signature|template|error|diagnos|explanation|why|fix|action"
+    r"|recommend|step|tool\b|what was seen|for instance|sha-?256|path|file",
+    re.IGNORECASE,
+)
+_MEASURE = re.compile(
+    r"pass(ed)?\b|pass[@^_ -]|score|accuracy|reward|coverage|consistency|success|solved|rate\b|tokens|turns"
+    r"|\btasks\b|\brollouts\b|\brows\b|repeats|stage|phase|reached|bucket|metric|measure|mean|median|total"
+    r"|count|share|latency|cost|\bn\b",
+    re.IGNORECASE,
+)
+_LONG = 160  # characters of a cell that tells a story rather than a number
+
+
+def make_shallow(source: Path, output: Path) -> str:
+    """Write the shallow baseline of a report; returns its text."""
+    made = shallow(files.text(source), source.stem)
+    files.write(output, made)
+    return made
+
+
+def shallow(text: str, name: str) -> str:
+    """The headings of the first two levels, and under them every table of aggregate numbers."""
+    kept = [f"# Shallow Baseline: {name}", "", *NOTE, ""]
+    headings = {2: "", 3: ""}
+    lines = text.splitlines()
+    at, fence = 0, ""
+    while at < len(lines):
+        line = lines[at]
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif not fence and (heading := _HEADING.match(line)):
+            depth = len(heading[1])
+            headings = {2: heading[2] if depth < 3 else headings[2], 3: heading[2] if depth > 2 else ""}
+            kept += [f"{heading[1]} {heading[2]}", ""] if depth < 3 else []
+        elif not fence and _starts_table(lines, at):
+            end = at + 2
+            while end < len(lines) and "|" in lines[end] and lines[end].strip():
+                end += 1
+            if _is_aggregate(lines[at:end], headings[2], headings[3]):
+                kept += [*(row.strip() for row in lines[at:end]), ""]
+            at = end - 1
+        at += 1
+    return "\n".join(kept).rstrip() + "\n"
+
+
+def _starts_table(lines: list[str], at: int) -> bool:
+    rule = lines[at + 1] if at + 1 < len(lines) else ""
+    return "|" in lines[at] and "|" in rule and bool(_RULE.match(rule))
+
+
+def _is_aggregate(table: list[str], heading: str, below: str) -> bool:
+    """Whether a table holds headline numbers: by its columns and first cells, not by its heading alone."""
+    header, rows = _cells(table[0]), [_cells(line) for line in table[2:]]
+    if any(_DETAIL.search(cell) for cell in header) or _DIAGNOSIS.search(below):
+        return False
+    if any(len(cell) > _LONG for row in rows for cell in row):
+        return False
+    if _AGGREGATE.search(heading) and not below:
+        return True
+    if _DIAGNOSIS.search(heading):
+        return False
+    has_numbers = any(re.search(r"\d", cell) for row in rows for cell in row[1:])
+    first = [row[0] for row in rows if row]
+    named = any(_MEASURE.search(cell) for cell in [*header, *first])
+    return has_numbers and named
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a table row, without code marks and emphasis."""
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip().strip("`*_ ") for cell in re.split(r"(?<!\\)\|", inner)]
