@@ -1,0 +1,285 @@
+"""Turn what the rollouts show, or a golden report, into anchor facts: prose, and a predicate to meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from blade.check import checked
+from blade.check.world import World
+from blade.model import CONTRADICTED, SUPPORTED, Attribution, Cause, Divergence, Evidence, Report
+from blade.package.matching import matched
+from blade.package.predicates import STEP, Predicate, met, normal, predicate_of, said
+from blade.package.units import MIN_QUOTE, Names, Unit, names_in, units
+
+VITAL, OKAY, TRIVIAL = "vital", "okay", "trivial"
+WEIGHTS = {VITAL: 1.0, OKAY: 0.5, TRIVIAL: 0.0}
+UNCHECKED = "sentences of the report that name a task; no rollouts were at hand to check them"
+METHOD = "drafted from claims that the rollouts bear out"
+MAX_CITES = 12  # tasks from which on a sentence is about no single one
+MAX_QUOTE = 160  # characters of a quotation that an anchor asks for
+_DIFFICULTY = {"high": VITAL, "medium": OKAY, "low": OKAY}
+_CAUSES = {
+    Cause.KNOWLEDGE_GAP: "a knowledge gap",
+    Cause.UNRELIABLE_KNOWLEDGE: "unreliable knowledge",
+    Cause.BEHAVIOUR: "a behavioural issue",
+    Cause.TASK_OR_VERIFIER: "a task or verifier issue",
+    Cause.INFRASTRUCTURE: "infrastructure reliability",
+    Cause.DATA_ARTIFACT: "a data artifact",
+}
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """A fact that a report should have found, and what a claim must say to have found it."""
+
+    id: str
+    fact: str
+    difficulty: str = "high"
+    mean_score: float = 3.5
+    weight: str = VITAL
+    predicate: Predicate | None = None
+    problem: str = ""  # why it cannot be used
+
+    @property
+    def weighs(self) -> float:
+        return WEIGHTS[self.weight]
+
+
+def as_file(anchors: Sequence[Anchor], benchmark: str, model: str, method: str = METHOD) -> dict[str, Any]:
+    """The anchors in the shape of the file."""
+    told = []
+    for one in anchors:
+        entry = {
+            "id": one.id, "fact": one.fact, "difficulty": one.difficulty, "mean_score": one.mean_score,
+            "weight": one.weight,
+        }  # fmt: skip
+        if one.predicate is not None:
+            entry["predicate"] = msgspec.to_builtins(one.predicate)
+        told.append(entry)
+    return {
+        "benchmark": benchmark,
+        "model": model,
+        "extraction_method": method,
+        "review_required": True,
+        "anchor_facts": told,
+    }
+
+
+def of_file(data: Any) -> list[Anchor]:
+    """The anchors of a file: an object or a bare list, of objects or of sentences."""
+    listed = data.get("anchor_facts", []) if isinstance(data, Mapping) else data
+    if not isinstance(listed, list):
+        return []
+    return [_anchor(entry, at) for at, entry in enumerate(listed, 1)]
+
+
+def _anchor(entry: Any, at: int) -> Anchor:
+    given = entry if isinstance(entry, Mapping) else {"fact": entry if isinstance(entry, str) else ""}
+    fact = given.get("fact")
+    fact = fact if isinstance(fact, str) else ""
+    difficulty = given.get("difficulty") if given.get("difficulty") in _DIFFICULTY else "high"
+    weight = given.get("weight") if given.get("weight") in WEIGHTS else _DIFFICULTY[str(difficulty)]
+    score = given.get("mean_score")
+    return Anchor(
+        str(given.get("id") or f"B{at}"), fact, str(difficulty),
+        float(score) if isinstance(score, int | float) else 3.5, str(weight),
+        predicate_of(given.get("predicate")),
+        "" if len(fact.strip()) >= 20 else "the fact has fewer than 20 characters",
+    )  # fmt: skip
+
+
+def settled(
+    anchors: Iterable[Anchor], world: World, known: Names, shallow: Sequence[Unit] = ()
+) -> list[Anchor]:
+    """Every anchor with its predicate, what a shallow report has weighing nothing, or why it is unusable."""
+    return [_settled(one, world, known, shallow) for one in anchors]
+
+
+def _settled(one: Anchor, world: World, known: Names, shallow: Sequence[Unit]) -> Anchor:
+    if one.problem:
+        return one
+    predicate, problem = one.predicate, ""
+    if predicate is None:
+        predicate, problem = parsed(one.fact, world, known)
+    if predicate is None:
+        return msgspec.structs.replace(one, problem=problem)
+    trivial = predicate.type == "metric" or any(any(True for _ in said(unit, predicate)) for unit in shallow)
+    return msgspec.structs.replace(one, predicate=predicate, weight=TRIVIAL if trivial else one.weight)
+
+
+def parsed(fact: str, world: World, known: Names) -> tuple[Predicate | None, str]:
+    """The predicate that a sentence states, or why it states none that can be checked."""
+    read = units(fact, checked(fact, world), known)
+    if any(unit.verdict == CONTRADICTED for unit in read):
+        return None, "the rollouts contradict it"
+    for unit in read:
+        for predicate in _stated(unit, world):
+            return predicate, ""
+    if not any(unit.tasks for unit in read):
+        return None, "it names no task or rollout"
+    return None, "it states no cause, step, quotation or share that can be checked"
+
+
+def _stated(unit: Unit, world: World) -> Iterator[Predicate]:
+    yield from _of_unit(unit)
+    for share in _shares(world.report):
+        if any(True for _ in said(_citing(unit, share), share)):
+            yield share
+
+
+def _of_unit(unit: Unit) -> Iterator[Predicate]:
+    """The predicates of a sentence that names its tasks: a quotation, one cause, one step."""
+    cites = tuple(sorted(unit.tasks))
+    if not cites or len(cites) > MAX_CITES:
+        return
+    if unit.quotes:
+        yield Predicate("quote", object=normal(unit.quotes[0])[:MAX_QUOTE], must_cite=cites)
+    elif len(unit.causes) == 1:
+        yield Predicate("cause", value=next(iter(unit.causes)), must_cite=cites)
+    elif len(unit.steps) == 1 and unit.kind == "sentence":
+        yield Predicate("existence", STEP, value=float(next(iter(unit.steps))), must_cite=cites)
+
+
+def _citing(unit: Unit, predicate: Predicate) -> Unit:
+    """A unit that names no task, as if it named those of the predicate: its number decides."""
+    if unit.tasks:
+        return unit
+    return msgspec.structs.replace(
+        unit, tasks=frozenset(cite.rpartition("/")[0] or cite for cite in predicate.must_cite)
+    )
+
+
+def drafted(world: World, golden: Sequence[Unit], most: int = 12) -> list[Anchor]:
+    """Anchors from what the rollouts show of single tasks, as far as the golden report says it too.
+
+    Kinds take turns, so that no one kind of fact is the whole test, and each anchor has a claim of its own.
+    """
+    groups = [list(group) for group in (*_candidates(world.report), _told(golden, world))]
+    chosen: list[Anchor] = []
+    while any(groups) and len(chosen) < most:
+        for group in groups:
+            while group and len(chosen) < most:
+                one = group.pop(0)
+                if _adds(one, chosen, golden):
+                    chosen.append(one)
+                    break
+    return [msgspec.structs.replace(one, id=f"B{at}") for at, one in enumerate(chosen, 1)]
+
+
+def _adds(one: Anchor, chosen: Sequence[Anchor], golden: Sequence[Unit]) -> bool:
+    if any(one.predicate == other.predicate for other in chosen):
+        return False
+    wanted = [anchor.predicate for anchor in (*chosen, one) if anchor.predicate is not None]
+    return len(matched(golden, wanted, met)) == len(wanted)
+
+
+def _candidates(report: Report) -> Iterator[Iterator[Anchor]]:
+    told = sorted(report.attributions, key=lambda one: (-one.lost, one.run, one.task))
+    told = [one for one in told if one.cause in _CAUSES]
+    yield (_cause(one) for one in told)
+    yield (anchor for one in told for anchor in _quotes(one))
+    yield _counted(report)
+    yield (_step(one) for one in told if one.step is not None and one.repeat is not None)
+    yield (anchor for one in report.divergences for anchor in _missing(one))
+
+
+def _told(golden: Sequence[Unit], world: World | None) -> Iterator[Anchor]:
+    """What the golden report itself says of single tasks, as far as the rows bear it out."""
+    for unit in golden:
+        if world is not None and (unit.verdict != SUPPORTED or unit.denied or unit.foreign):
+            continue
+        for predicate in _of_unit(unit):
+            fact = unit.text if unit.own else f"Task {', '.join(sorted(unit.tasks))}: {unit.text}"
+            fact = f"Task {', '.join(sorted(unit.tasks))} says: “{fact}”" if unit.kind == "quote" else fact
+            yield Anchor("", " ".join(fact.split())[:400], predicate=predicate)
+
+
+def undrafted(text: str, most: int = 12) -> list[Anchor]:
+    """Anchors from a report alone, where there are no rollouts to hold it against."""
+    found: list[Anchor] = []
+    for one in _told(units(text, (), names_in(text)), None):
+        if len(found) < most and all(one.predicate != other.predicate for other in found):
+            found.append(one)
+    return [msgspec.structs.replace(one, id=f"B{at}") for at, one in enumerate(found, 1)]
+
+
+def _cause(one: Attribution) -> Anchor:
+    cites = (one.task, *_cites(one.evidence))
+    fact = f"Task {one.task} fails for {_CAUSES[one.cause]} ({one.cause.value}): {one.mode}."
+    return Anchor(
+        "", fact, predicate=_of_task(one, "cause", one.mode, value=one.cause.value, must_cite=cites)
+    )
+
+
+def _quotes(one: Attribution) -> Iterator[Anchor]:
+    for told in one.evidence[:1]:
+        quote = normal(told.quote or "")[:MAX_QUOTE]
+        if len(quote) < MIN_QUOTE or told.repeat is None:
+            continue
+        place = f"step {told.step}" if told.step is not None else f"field {told.field}"
+        cite = f"{told.task}/{told.repeat}"
+        fact = f"Rollout {cite}, {place}, shows it: “{quote}”."
+        yield Anchor("", fact, predicate=_of_task(one, "quote", one.mode, object=quote, must_cite=(cite,)))
+
+
+def _step(one: Attribution) -> Anchor:
+    cite = f"{one.task}/{one.repeat}"
+    fact = f"Rollout {cite} goes wrong at step {one.step} ({one.mode})."
+    step = float(one.step or 0)
+    predicate = _of_task(one, "existence", STEP, value=step, tolerance=0.0, must_cite=(cite,))
+    return Anchor("", fact, "high", 3.5, OKAY, predicate)
+
+
+def _missing(one: Divergence) -> Iterator[Anchor]:
+    cite = f"{one.task}/{one.repeat}"
+    for tool in one.missing[:1]:
+        told = f"In task {one.task} nearly all passing rollouts call {tool}"
+        fact = f"{told}; the failing rollout {cite} does not."
+        yield Anchor("", fact, "high", 3.5, OKAY, _of_task(one, "existence", tool, must_cite=(cite,)))
+
+
+def _of_task(one: Attribution | Divergence, kind: str, subject: str, **rest: Any) -> Predicate:
+    return Predicate(kind, subject, run=one.run, scope=(("task", one.task),), **rest)
+
+
+def _counted(report: Report) -> Iterator[Anchor]:
+    for predicate in _shares(report):
+        cites = ", ".join(predicate.must_cite[:3])
+        value, other = (float(number or 0) for number in (predicate.value, predicate.other))
+        if predicate.type == "contrast":
+            told = f"{value:.1%} of the rollouts with it pass, against {other:.1%} of the others"
+            fact = f"{told}: {predicate.object} For instance rollouts {cites}."
+        else:
+            told = f"{predicate.subject} occurs in {value:.1%} of the failing rollouts"
+            fact = f"{told}, for instance in rollouts {cites}."
+        yield Anchor("", fact, "medium", 3.25, OKAY, predicate)
+
+
+def _shares(report: Report) -> Iterator[Predicate]:
+    """What goes with failing, counted: mechanisms by their two pass rates, behaviours by their share."""
+    for one in report.mechanisms:
+        if one.standing == "mechanism" and one.rollouts:
+            cites = tuple(f"{task}/{repeat}" for task, repeat in one.rollouts[:12])
+            yield Predicate(
+                "contrast", one.actionable, one.text, "<",
+                one.pass_with, one.pass_without, 0.006, one.run, (), cites,
+            )  # fmt: skip
+    for behaviour in report.behaviours:
+        cites = tuple(
+            f"{found.task}/{found.repeat}"
+            for found in report.findings
+            if found.run == behaviour.run
+            and found.detector == behaviour.detector
+            and found.repeat is not None
+        )[:12]
+        if behaviour.standing == "cause" and behaviour.of_fail and cites:
+            share = behaviour.in_fail / behaviour.of_fail
+            yield Predicate(
+                "share", behaviour.detector, "", "=", share, None, 0.006, behaviour.run, (), cites
+            )
+
+
+def _cites(evidence: Iterable[Evidence]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{one.task}/{one.repeat}" for one in evidence if one.repeat is not None))

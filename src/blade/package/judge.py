@@ -1,0 +1,387 @@
+"""Turn a report, its anchors and the rollouts into a score: recall, precision and evidence, times gates."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from blade.check import checked
+from blade.check.world import World
+from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE
+from blade.package.anchors import TRIVIAL, Anchor, settled
+from blade.package.matching import matched
+from blade.package.predicates import Predicate, gainsaid, met, said
+from blade.package.units import CAUSES, Names, Unit, is_note, names, units
+from blade.prose.slots import agrees
+
+NUMBERS_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.7, 0.2, 0.8
+LONGEST = 3.0  # times the golden report's claims, beyond which length costs
+MIN_ANCHORS = 8
+NOTE = (
+    "Claims are checked against the rollouts. final_score = recall x sqrt(precision x evidence) x gates; "
+    "structure: share of the golden report's sections that hold a supported claim; quantitative: whether "
+    "the required numbers are right; golden_overlap: share of the golden report's supported claims that are "
+    "made; table_score: share of checked table rows that are not contradicted."
+)
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What a report is worth, and all that this rests on."""
+
+    score: float
+    recall: float
+    precision: float
+    evidence: float
+    gates: Mapping[str, float]
+    counts: Mapping[str, int]
+    hits: tuple[tuple[Anchor, bool, str], ...]  # anchor, whether it is met, by which words
+    problems: tuple[str, ...]
+    units: tuple[Unit, ...] = ()
+
+    @property
+    def gate(self) -> float:
+        return math.prod(self.gates.values())
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What reports on a run are judged by: the rollouts, the golden report's claims, the anchors."""
+
+    world: World
+    known: Names
+    golden: tuple[Unit, ...]
+    anchors: tuple[Anchor, ...]
+    canaries: tuple[Predicate, ...]
+
+    @property
+    def usable(self) -> tuple[Anchor, ...]:
+        return tuple(one for one in self.anchors if one.predicate is not None and not one.problem)
+
+
+def bench(
+    world: World,
+    golden: str,
+    anchors: Sequence[Anchor],
+    shallow: str = "",
+    ours: Sequence[str] = (),
+    others: Sequence[str] = (),
+) -> Bench:
+    """Read the golden report and the anchors once, to judge many reports by them."""
+    known = names(world.report, ours, others)
+    told = units(golden, checked(golden, world), known)
+    thin = units(shallow, checked(shallow, world), known) if shallow else ()
+    ready = settled(anchors, world, known, thin)
+    return Bench(world, known, told, tuple(ready), tuple(canaries(ready, world)))
+
+
+def canaries(anchors: Sequence[Anchor], world: World, seed: int = 0) -> Iterator[Predicate]:
+    """False twins of the anchors that name a cause: another cause for the same task."""
+    random = Random(f"canaries/{seed}")
+    true = {(one.task, one.cause.value) for one in world.report.attributions}
+    for anchor in anchors:
+        told = anchor.predicate
+        if told is None or told.type != "cause":
+            continue
+        task = dict(told.scope).get("task", told.must_cite[0])
+        wrong = [code for code in CAUSES if code != told.value and (task, code) not in true]
+        yield replace(told, value=random.choice(wrong))
+
+
+def judged(text: str, bench: Bench, opinions: Mapping[int, str] | None = None) -> Judged:
+    """The score of a report; `opinions` settle claims that the rows cannot (see `consulted`)."""
+    read = units(text, checked(text, bench.world), bench.known)
+    return score(_with(read, opinions or {}), bench)
+
+
+def score(read: Sequence[Unit], bench: Bench) -> Judged:
+    """The score of a report that was read."""
+    usable = bench.usable
+    hits = _hits(read, usable)
+    weight = sum(one.weighs for one in usable)
+    recall = sum(one.weighs for one, is_met, _ in hits if is_met) / weight if weight else 0.0
+    counts = _counts(read)
+    precision = _precision(counts)
+    majors = [unit for unit in read if is_major(unit)]
+    shown = _evident(read, majors)
+    evidence = shown / len(majors) if majors else 0.0
+    gates, problems = _gates(read, bench, counts)
+    counts |= {"major": len(majors), "major_with_evidence": shown, "anchors": len(usable)}
+    counts["anchors_met"] = sum(is_met for _, is_met, _ in hits)
+    counts["anchors_unusable"] = len(bench.anchors) - len(usable)
+    final = recall * math.sqrt(precision * evidence) * math.prod(gates.values())
+    return Judged(final, recall, precision, evidence, gates, counts, hits, tuple(problems), tuple(read))
+
+
+def _hits(read: Sequence[Unit], usable: Sequence[Anchor]) -> tuple[tuple[Anchor, bool, str], ...]:
+    wanted = [one.predicate for one in usable if one.predicate is not None]
+    order = sorted(range(len(usable)), key=lambda at: -usable[at].weighs)
+    found = matched(sound(read), wanted, met, order)
+    # A report that says a thing and its opposite has not found it.
+    denied = {at for at in found if any(gainsaid(unit, wanted[at]) for unit in read)}
+    return tuple(
+        (one, at in found and at not in denied, found[at].text if at in found else "")
+        for at, one in enumerate(usable)
+    )
+
+
+def sound(read: Sequence[Unit]) -> list[Unit]:
+    """The units of sections that the rows bear out more than twice as often as they contradict them."""
+    balance: dict[tuple[str, ...], int] = {}
+    for unit in read:
+        if unit.verdict in (SUPPORTED, CONTRADICTED):
+            worth = 1 if unit.verdict == SUPPORTED else -2
+            balance[unit.section] = balance.get(unit.section, 0) + worth
+    return [unit for unit in read if balance.get(unit.section, 0) > 0]
+
+
+def _counts(read: Sequence[Unit]) -> dict[str, int]:
+    """Claims by verdict, each once; supported ones that any table of totals has are not counted."""
+    seen: set[tuple[str, str]] = set()
+    found = {SUPPORTED: 0, CONTRADICTED: 0, UNVERIFIABLE: 0, "aggregate": 0, "duplicate": 0, "foreign": 0}
+    for unit in read:
+        if unit.verdict is None or (is_note(unit) and unit.verdict != CONTRADICTED):
+            continue
+        key = (unit.verdict, " ".join(unit.text.lower().split()))
+        if key in seen:
+            found["duplicate"] += 1
+        elif unit.foreign:
+            found["foreign"] += 1
+        elif unit.verdict == SUPPORTED and not is_telling(unit):
+            found["aggregate"] += 1
+        else:
+            found[unit.verdict] += 1
+        seen.add(key)
+    return found
+
+
+def is_telling(unit: Unit) -> bool:
+    """Whether a unit says more than totals do: it names a task, a cause or a step, quotes, or advises."""
+    return bool(unit.tasks or unit.near or unit.causes or unit.steps or unit.quotes or unit.advice)
+
+
+def _precision(counts: Mapping[str, int]) -> float:
+    against = 2 * (counts[CONTRADICTED] + counts["foreign"]) + 0.5 * counts[UNVERIFIABLE]
+    return counts[SUPPORTED] / (counts[SUPPORTED] + against) if counts[SUPPORTED] else 0.0
+
+
+def is_major(unit: Unit) -> bool:
+    """Whether a unit names the cause of a failure or the step that decided it, or says what to change."""
+    if unit.verdict is None or is_note(unit) or unit.kind in ("heading", "quote"):
+        return False
+    if unit.advice:
+        return unit.kind == "row" or bool(unit.numbers or unit.tasks or unit.causes)
+    return bool(unit.tasks or unit.kind == "sentence") and bool(unit.causes or (unit.steps and unit.tasks))
+
+
+def _evident(read: Sequence[Unit], majors: Sequence[Unit]) -> int:
+    """How many major claims name a task of the rollouts, or stand in a section with a quotation from them."""
+    borne = [unit for unit in sound(read) if unit.verdict == SUPPORTED and not unit.foreign]
+    sections = {unit.section for unit in borne if unit.kind == "quote" or unit.own}
+    places = {(unit.line, unit.text) for unit in borne if unit.tasks or unit.section in sections}
+    return sum((unit.line, unit.text) in places for unit in majors)
+
+
+def _gates(
+    read: Sequence[Unit], bench: Bench, counts: Mapping[str, int]
+) -> tuple[dict[str, float], list[str]]:
+    problems = _numbers(read, bench.world)
+    gates = {"required_numbers": NUMBERS_WRONG if problems else 1.0}
+    false = sorted({found for unit in read for found in unit.fabricated})
+    gates["fabricated"] = max(FLOOR, FABRICATED ** len(false))
+    problems += [f"no rollout has: {found}" for found in false[:20]]
+    backwards = [unit for unit in read if is_backwards(unit.text)]
+    gates["chronology"] = BACKWARDS ** bool(backwards)
+    problems += [f"line {unit.line}: a later step cannot cause an earlier one" for unit in backwards[:5]]
+    limit = LONGEST * max(1, _claims(_counts(bench.golden)))
+    made = _claims(counts) + counts["duplicate"]
+    gates["length"] = min(1.0, limit / made) if made else 1.0
+    agreed = sum(any(_agrees(unit, canary) for unit in read) for canary in bench.canaries)
+    gates["canaries"] = max(FLOOR, 1 - agreed / len(bench.canaries)) if bench.canaries else 1.0
+    if agreed:
+        problems.append(f"{agreed} false facts are stated as true")
+    return gates, problems
+
+
+def _claims(counts: Mapping[str, int]) -> int:
+    return sum(counts[name] for name in (SUPPORTED, CONTRADICTED, UNVERIFIABLE, "aggregate"))
+
+
+def _agrees(unit: Unit, canary: Predicate) -> bool:
+    """Whether a unit states a false fact; one that the rows bear out cannot."""
+    return unit.verdict != SUPPORTED and not unit.denied and any(True for _ in said(unit, canary))
+
+
+_LATER = re.compile(
+    r"\bstep\s+(?P<cause>\d{1,6})\b[^.;]{0,120}?"
+    r"\b(?:caus(?:es|ed)|led to|leads to|explains|produced|triggered)\b[^.;]{0,120}?"
+    r"\bstep\s+(?P<effect>\d{1,6})\b"
+    r"|\bstep\s+(?P<effect2>\d{1,6})\b[^.;]{0,120}?\b(?:because of|due to|caused by|follows from)\b"
+    r"[^.;]{0,120}?\bstep\s+(?P<cause2>\d{1,6})\b",
+    re.IGNORECASE,
+)
+
+
+def is_backwards(text: str) -> bool:
+    """Whether a step is blamed for one that came before it."""
+    return any(
+        int(hit["cause"] or hit["cause2"]) > int(hit["effect"] or hit["effect2"])
+        for hit in _LATER.finditer(text)
+    )
+
+
+CHECKED = ("pass_at_1", "n_tasks", "n_rollouts", "repeats", "coverage", "score")
+_SCORE = re.compile(
+    r"pass@1\b|pass_at_1|\bscore[ds]?\b|pass rate|success rate|accuracy|mean reward", re.IGNORECASE
+)
+
+
+def _numbers(read: Sequence[Unit], world: World) -> list[str]:
+    """What is wrong with the numbers that every report must have right: pass@1 and n, and k and coverage."""
+    told: dict[tuple[str, str | None], list[tuple[str, Unit]]] = {}
+    for unit in read:
+        for one in unit.assertions:
+            if one.subject in CHECKED and not one.scope and one.verdict in (SUPPORTED, CONTRADICTED):
+                told.setdefault((str(one.subject), one.run), []).append((one.verdict, unit))
+    problems = []
+    for stated in told.values():
+        wrong = [unit for verdict, unit in stated if verdict == CONTRADICTED]
+        # A number that is stated many times and slips once is a contradiction, not a report on other rows.
+        if 2 * len(wrong) >= len(stated):
+            problems.append(f"line {wrong[0].line}: a required number is wrong: {wrong[0].text[:120]}")
+    runs = world.report.runs
+    ours = [unit for unit in read if unit.verdict == SUPPORTED and not unit.foreign]
+    for run in runs:
+        if run.score is None:
+            continue
+        score_told = [unit for unit in ours if _SCORE.search(_whole(unit))]
+        if not any(_states(unit, run.score) for unit in score_told):
+            problems.append(f"pass@1 of {run.name} is not stated, or not as the rollouts have it")
+        if not any(_states(unit, run.n_tasks) for unit in ours if "task" in _whole(unit).lower()):
+            problems.append(
+                f"the number of tasks of {run.name} is not stated, or not as the rollouts have it"
+            )
+    return list(dict.fromkeys(problems))
+
+
+def _whole(unit: Unit) -> str:
+    return f"{' '.join(unit.section[-1:])} {unit.text}"
+
+
+def _states(unit: Unit, value: float) -> bool:
+    return any(slot.of is None and agrees(slot, value) for slot in unit.numbers)
+
+
+def consulted(
+    judged: Judged, bench: Bench, ask: Callable[[list[dict[str, Any]]], Mapping[int, str]]
+) -> Judged:
+    """The score with the opinion of a language model on what the rows cannot settle.
+
+    `ask` sees the table of claims with their verdicts, never the report, and answers with verdicts by id.
+    What it says of a claim that the rows support or contradict is not heard, so it cannot overrule them; and
+    nothing that it alone calls supported can meet an anchor.
+    """
+    table = claim_table(judged.units)
+    return score(_with(judged.units, ask(table)), bench)
+
+
+def claim_table(read: Iterable[Unit]) -> list[dict[str, Any]]:
+    """The claims of a report with what the rows say of them."""
+    return [
+        {
+            "id": at,
+            "verdict": unit.verdict,
+            "kinds": sorted({one.kind for one in unit.assertions}),
+            "found": [one.found for one in unit.assertions],
+            "expected": [one.expected for one in unit.assertions if one.expected is not None],
+            "cites": sorted(unit.tasks),
+        }
+        for at, unit in enumerate(read)
+        if unit.verdict is not None
+    ]
+
+
+def _with(read: Sequence[Unit], opinions: Mapping[int, str]) -> list[Unit]:
+    told = list(read)
+    for at, verdict in opinions.items():
+        if 0 <= at < len(told) and told[at].verdict == UNVERIFIABLE and verdict in (SUPPORTED, CONTRADICTED):
+            # Stripped of what it names, a claim that only an opinion supports cannot meet an anchor.
+            bare = replace(told[at], tasks=frozenset(), own=frozenset(), near=frozenset(), quotes=())
+            told[at] = replace(bare if verdict == SUPPORTED else told[at], verdict=verdict)
+    return told
+
+
+def as_json(judged: Judged, bench: Bench) -> dict[str, Any]:
+    """The result under the names that others know, and under ours."""
+    quantitative = 1.0 if judged.gates["required_numbers"] == 1 else 0.0
+    structure, overlap, tables = _structure(judged, bench), _overlap(judged, bench), _tables(judged)
+    parts = (structure, quantitative, judged.evidence, judged.recall)
+    told = {
+        "final_score": judged.score,
+        "checklist": {
+            "score": sum(share * part for share, part in zip((0.2, 0.2, 0.2, 0.4), parts, strict=True)),
+            "structure": structure,
+            "quantitative": quantitative,
+            "evidence": judged.evidence,
+            "anchor_coverage": judged.recall,
+        },
+        "holistic": {"normalized_score": judged.score, "golden_overlap": overlap, "table_score": tables},
+        "anchor_hits": [
+            {"id": one.id, "score": one.weighs * is_met, "met": is_met, "fact": one.fact,
+             "weight": one.weight, "claim": by}
+            for one, is_met, by in judged.hits
+        ],
+        "note": NOTE,
+        "recall": judged.recall,
+        "precision": judged.precision,
+        "evidence": judged.evidence,
+        "gates": dict(judged.gates),
+        "counts": dict(judged.counts),
+        "unusable_anchors": [
+            {"id": one.id, "fact": one.fact, "why": one.problem} for one in bench.anchors if one.problem
+        ],
+        "trivial_anchors": [one.id for one in bench.usable if one.weight == TRIVIAL],
+        "problems": list(judged.problems),
+    }  # fmt: skip
+    rounded: dict[str, Any] = _rounded(told)
+    return rounded
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 4)
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list) else value
+
+
+def _structure(judged: Judged, bench: Bench) -> float:
+    wanted, have = (
+        {unit.section[0].lower() for unit in read if unit.section and unit.verdict == SUPPORTED}
+        for read in (bench.golden, judged.units)
+    )
+    return len(wanted & have) / len(wanted) if wanted else 0.0
+
+
+def _overlap(judged: Judged, bench: Bench) -> float:
+    wanted, have = (
+        {part for unit in read if unit.verdict == SUPPORTED and not unit.foreign for part in _parts(unit)}
+        for read in (bench.golden, judged.units)
+    )
+    return len(wanted & have) / len(wanted) if wanted else 0.0
+
+
+def _parts(unit: Unit) -> Iterator[tuple[str, ...]]:
+    for task in unit.tasks:
+        yield from ((task, "cause", cause) for cause in unit.causes)
+        yield from ((task, "step", str(step)) for step in unit.steps)
+        yield from ((task, "quote", " ".join(quote.split())[:80]) for quote in unit.quotes)
+
+
+def _tables(judged: Judged) -> float:
+    rows = [unit for unit in judged.units if unit.kind == "row" and unit.verdict is not None]
+    return sum(unit.verdict != CONTRADICTED for unit in rows) / len(rows) if rows else 0.0

@@ -1,0 +1,205 @@
+"""Turn an anchor into a predicate that a claim meets or does not: type, subject, value, ids to cite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from blade.model import CONTRADICTED, SUPPORTED
+from blade.package.units import MIN_QUOTE, Unit
+from blade.prose.slots import RATIO, Slot, agrees
+
+TYPES = ("concentration", "contrast", "ordering", "share", "existence", "cause", "metric", "quote")
+_COUNTED = ("concentration", "contrast", "ordering", "share", "metric")
+STEP = "step"  # the subject of an existence that names the step that decided a rollout
+_STOP = frozenset(
+    "the a an of in on at to and or for with by from is are was were be it its this that no not never could "
+    "would task tasks rollout rollouts failing passing which what when".split()
+)
+
+
+class Predicate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a claim must say to meet an anchor."""
+
+    type: str
+    subject: str = ""  # a behaviour, tool, mode or measure
+    object: str = ""  # the text of a quotation, or what the subject is held against
+    comparator: str = "="  # =, <, >
+    value: float | str | None = None
+    other: float | None = None  # the second number of a contrast
+    tolerance: float = 0.005
+    run: str | None = None
+    scope: tuple[tuple[str, str], ...] = ()
+    must_cite: tuple[str, ...] = ()  # TASK or TASK/REPEAT
+
+
+def predicate_of(given: Any) -> Predicate | None:
+    """A predicate as a file holds it; None where it is none."""
+    if not isinstance(given, Mapping):
+        return None
+    try:
+        told = msgspec.convert(given, Predicate, strict=False)
+    except (msgspec.ValidationError, TypeError, ValueError):
+        return None
+    return told if told.type in TYPES and told.must_cite else None
+
+
+def tasks_of(predicate: Predicate) -> frozenset[str]:
+    """The tasks of a predicate's evidence, without their repeats."""
+    return frozenset(_task(cite) for cite in predicate.must_cite)
+
+
+def _task(cite: str) -> str:
+    head, slash, tail = cite.rpartition("/")
+    return head if slash and tail.isdigit() else cite
+
+
+def met(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    """What in a supported unit meets the predicate; each such part can meet one anchor."""
+    if unit.verdict == SUPPORTED and not unit.denied and not unit.foreign:
+        yield from said(unit, predicate)
+
+
+def said(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    """What in a unit says what the predicate says, right or wrong."""
+    # A count over many rollouts may name its evidence in the passage; a claim of one task names it itself.
+    cites = unit.tasks or (unit.near if predicate.type in _COUNTED else frozenset())
+    for task in sorted(cites & tasks_of(predicate))[: 1 if predicate.type in _COUNTED else None]:
+        for part in _SAID[predicate.type](unit, predicate):
+            yield (predicate.type, "" if predicate.type in _COUNTED else task, part)
+
+
+def gainsaid(unit: Unit, predicate: Predicate) -> bool:
+    """Whether a unit that the rows contradict speaks of the very thing, so that a report says both."""
+    cites = unit.tasks | unit.near if predicate.type in _COUNTED else unit.tasks
+    if unit.verdict != CONTRADICTED or unit.foreign or not cites & tasks_of(predicate):
+        return False
+    if any(True for _ in said(unit, predicate)):
+        return True
+    if predicate.type == "cause":
+        return bool(unit.causes)
+    if predicate.type == "quote":
+        return unit.kind == "quote" and bool(unit.fabricated) and not unit.own - tasks_of(predicate)
+    if predicate.subject == STEP:
+        return bool(unit.steps)
+    return names(unit, predicate.subject)
+
+
+def _cause(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    if unit.causes == {str(predicate.value)}:
+        yield str(predicate.value)
+
+
+def _quote(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    for quote in unit.quotes:
+        if overlap(quote, predicate.object):
+            yield normal(predicate.object)
+
+
+def _existence(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    if predicate.subject == STEP:
+        if (
+            isinstance(predicate.value, int | float)
+            and int(predicate.value) in unit.steps
+            and unit.kind != "quote"
+        ):
+            yield int(predicate.value)
+    elif unit.kind != "quote" and all(
+        names(unit, one) for one in (predicate.subject, predicate.object) if one
+    ):
+        yield predicate.subject
+
+
+def _share(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    if names(unit, predicate.subject) and _has(unit, predicate.value, predicate.tolerance):
+        yield (predicate.subject, predicate.value)
+
+
+def _contrast(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    values = [value for value in (predicate.value, predicate.other) if value is not None]
+    both = all(_has(unit, value, predicate.tolerance) for value in values)
+    if both and names(unit, predicate.subject):
+        yield (predicate.subject, predicate.value, predicate.other)
+
+
+def _ordering(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    text = unit.text.lower()
+    first, second = (_place(text, name) for name in (predicate.subject, predicate.object))
+    rises = re.search(r"\b(?:more|most|higher|larger|leads?|ahead|exceeds?|above|over|before)\b|>", text)
+    if first is not None and second is not None and first < second and rises:
+        yield (predicate.subject, predicate.object)
+
+
+_SAID = {
+    "cause": _cause,
+    "quote": _quote,
+    "existence": _existence,
+    "share": _share,
+    "concentration": _share,
+    "metric": _share,
+    "contrast": _contrast,
+    "ordering": _ordering,
+}
+
+
+_PARTS = re.compile(r"(\d[\d,]*)\s+(?:out\s+)?of\s+(?:the\s+|its\s+)?(\d[\d,]*)")
+
+
+def _has(unit: Unit, value: float | str | None, tolerance: float) -> bool:
+    """Whether a unit states a number, as it is, as a ratio, or as so many of so many."""
+    if not isinstance(value, int | float):
+        return False
+    parts = [(float(a.replace(",", "")), float(b.replace(",", ""))) for a, b in _PARTS.findall(unit.text)]
+    if any(below and abs(top / below - value) <= tolerance for top, below in parts):
+        return True
+    return any(_is(slot, value, tolerance) for slot in unit.numbers)
+
+
+def _is(slot: Slot, value: float, tolerance: float) -> bool:
+    if slot.value is None:
+        return False
+    rate = slot.value / slot.of if slot.kind == RATIO and slot.of else None
+    if rate is not None and abs(rate - value) <= tolerance:
+        return True
+    return agrees(slot, value) or abs(slot.value - value) <= tolerance
+
+
+def names(unit: Unit, subject: str) -> bool:
+    """Whether a unit names a behaviour, tool or mode: the word itself, or nearly all that it is made of."""
+    return _place(unit.text.lower(), subject) is not None
+
+
+def _place(text: str, subject: str) -> int | None:
+    if not subject:
+        return 0
+    wanted = subject.lower()
+    for form in (wanted, wanted.replace("_", " "), wanted.replace(" ", "_")):
+        hit = re.search(rf"(?<![\w]){re.escape(form)}(?!\w)", text)
+        if hit:
+            return hit.start()
+    words = [word for word in re.findall(r"[a-z0-9]+", wanted) if word not in _STOP]
+    places = [text.find(word[: max(4, len(word) - 2)]) for word in words]
+    # A phrase said in other words keeps its telling ones; a single word must stand as it is.
+    found = [place for place in places if place >= 0]
+    if len(words) >= 2 and len(found) >= max(2, round(0.75 * len(words))):
+        return min(found)
+    return None
+
+
+def normal(text: str) -> str:
+    return " ".join(text.split())
+
+
+def overlap(quote: str, meant: str) -> bool:
+    """Whether two quotations share a piece that is long enough to tell where it is from."""
+    first, second = normal(quote), normal(meant)
+    short, long = sorted((first, second), key=len)
+    if len(short) < MIN_QUOTE:
+        return False
+    if short in long:
+        return True
+    size = max(MIN_QUOTE, len(short) // 2)
+    return any(short[at : at + size] in long for at in range(0, len(short) - size + 1, 5))
