@@ -9,9 +9,13 @@ from functools import lru_cache
 from blade.check.within.numbers import AFTER, BEFORE, DIGITS, UNIT, Printed, of_parts, written
 from blade.check.within.passage import Finding
 
-_RISE = r"rose|rises|risen|rising|increased|increases|increasing|grew|grows|climbed|climbs|jumped|went up|goes up|up"
+_RISE = (
+    r"rose|rises|risen|rising|increased|increases|increasing|grew|grows|climbed|climbs|jumped"
+    r"|went up|goes up|up"
+)
 _FALL = (
-    r"fell|falls|fallen|falling|decreased|decreases|decreasing|dropped|drops|dropping|declined|declines|shrank|shrinks"
+    r"fell|falls|fallen|falling|decreased|decreases|decreasing|dropped|drops|dropping|declined|declines"
+    r"|shrank|shrinks"
     r"|went down|goes down|sank|down"
 )
 _DOUBLED = {"doubled": 2.0, "doubles": 2.0, "tripled": 3.0, "triples": 3.0, "halved": 0.5, "halves": 0.5}
@@ -25,15 +29,20 @@ def _number(name: str) -> str:
 
 
 _FROM_TO = re.compile(
-    rf"(?:\b(?P<verb>{_RISE}|{_FALL}|{'|'.join(_DOUBLED)})\b(?:\s(?:only|slightly|sharply|steadily|markedly|significantly))?"
+    rf"(?:\b(?P<verb>{_RISE}|{_FALL}|{'|'.join(_DOUBLED)})\b(?:\s(?:only|slightly|sharply|steadily"
+    rf"|markedly|significantly))?"
     rf"(?:\sby\s{_number('by')},?)?\s)?"
     rf"from\s{_number('a')}(?:\s[a-z]+)?\sto\s{_number('b')}"
-    rf"(?:\s[a-z]+)?(?:(?:,|:)?\s(?:a|an|which is an?)\s(?:[a-z]+\s)?(?P<noun>change|rise|fall|drop|increase|decrease|gain"
+    rf"(?:\s[a-z]+)?(?:(?:,|:)?\s(?:a|an|which is an?)\s(?:[a-z]+\s)?(?P<noun>change|rise|fall|drop"
+    rf"|increase|decrease|gain"
     rf"|loss|improvement|decline|difference|reduction|jump)\sof\s{_number('c')}"
     rf"|\s\((?P<bracket>{_number('d')})\))?",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(r"\b(?:not|never|no longer|without|nor|neither|hardly|would|could|should|if)\b|n['’]t\b", re.I)
+_NEGATED = re.compile(
+    r"\b(?:not|never|no longer|without|nor|neither|hardly|would|could|should|if)\b|n['’]t\b", re.I
+)
+_NEARLY = re.compile(r"\b(?:nearly|almost|about|roughly|more than|less than|over|up to)\s?$", re.I)
 _DOWN_NOUNS = ("fall", "drop", "decrease", "decline", "reduction")
 _UP_NOUNS = ("rise", "increase", "jump")  # a gain or an improvement may be a lower number
 
@@ -46,8 +55,28 @@ def changes(text: str) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for hit in _FROM_TO.finditer(text):
         clause = re.split(r"[.;:,]\s", text[: hit.start()])[-1]
-        if not _NEGATED.search(clause):
+        if not _NEGATED.search(clause) and not _NEARLY.search(clause):
             found += _judged(hit)
+    return tuple(found)
+
+
+_SIGNED = re.compile(
+    rf"\b(?:rose|rises|increased|increases|grew|grows|gained|gains|an? (?:[a-z]+ )?(?:increase|rise|gain"
+    rf"|improvement))"
+    rf"\s(?:by|of)\s(?P<sign>[-−])(?P<digits>{DIGITS})(?P<unit>{UNIT})",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=20_000)
+def signs(text: str) -> tuple[Finding, ...]:
+    """`an increase of −3 points`: a word for more before a number below zero."""
+    found = []
+    for hit in _SIGNED.finditer(text):
+        clause = re.split(r"[.;:,]\s", text[: hit.start()])[-1]
+        if not _NEGATED.search(clause) and float(hit["digits"].replace(",", "")):
+            why = "a number below zero is no increase"
+            found.append(Finding(False, "direction", hit[0], hit.start(), "a decrease", why, -1.0))
     return tuple(found)
 
 
@@ -77,23 +106,29 @@ def _judged(hit: re.Match[str]) -> Iterator[Finding]:
             yield from _size(hit, size, start, end, (low, high))
 
 
-def _direction(hit: re.Match[str], start: Printed, end: Printed, low: float, high: float) -> Iterator[Finding]:
+def _direction(
+    hit: re.Match[str], start: Printed, end: Printed, low: float, high: float
+) -> Iterator[Finding]:
     verb = (hit["verb"] or hit["noun"]).lower()
     if verb in _DOUBLED:
         if start.value > 0 and end.value > 0:
             ratio, factor = end.value / start.value, _DOUBLED[verb]
             holds = 0.8 <= ratio / factor <= 1.25
-            loose = 0.6 <= ratio / factor <= 1.67
+            loose = 0.75 <= ratio / factor <= 1.33
             if holds or not loose:
                 why = f"{end.text} is {ratio:.2g} times {start.text}"
-                yield Finding(holds, "direction", hit[0], hit.start(), None if holds else f"{ratio:.2g} times", why)
+                yield Finding(
+                    holds, "direction", hit[0], hit.start(), None if holds else f"{ratio:.2g} times", why
+                )
         return
     up = verb in _UP_NOUNS or re.fullmatch(_RISE, verb) is not None
     if low <= 0 <= high:
         return
     holds = (low > 0) == up
     why = f"{end.text} is {'more' if low > 0 else 'less'} than {start.text}"
-    yield Finding(holds, "direction", hit[0], hit.start(), None if holds else "the other direction", why, verb)
+    yield Finding(
+        holds, "direction", hit[0], hit.start(), None if holds else "the other direction", why, verb
+    )
 
 
 def _size(
@@ -123,3 +158,32 @@ def _relative(start: Printed, end: Printed) -> tuple[float, float] | None:
         return None
     return 100 * (end.low / start.high - 1), 100 * (end.high / start.low - 1)
 
+
+_TWO = re.compile(
+    rf"(?P<before>.*?)(?:a difference of (?P<digits>{DIGITS}) points?"
+    rf"|:\s(?P<sign>[-+−])(?P<signed>{DIGITS}) points?)(?![\w.]\d)"
+)
+_PERCENT = re.compile(rf"{BEFORE}(?P<digits>{DIGITS})\s?%")
+_UNREAL = re.compile(r"\b(?:not|never|would|could|if)\b|n['’]t\b", re.I)
+_BRACKETS = re.compile(r"\[[^\[\]]*\]")
+
+
+@lru_cache(maxsize=20_000)
+def differences(text: str) -> tuple[Finding, ...]:
+    """`0% with it, 78.2% without: a difference of 78.2 points`, after just two percentages."""
+    hit = _TWO.match(text) if "points" in text else None
+    if not hit or len(re.findall(r"points?\b", hit["before"])):
+        return ()
+    shares = [of_parts("", one["digits"], "%") for one in _PERCENT.finditer(_BRACKETS.sub("", hit["before"]))]
+    if len(shares) != 2 or "¤" in hit["before"][-3:] or _UNREAL.search(hit["before"]):
+        return ()
+    first, second = shares
+    size = of_parts("", hit["digits"] or hit["signed"], " points")
+    slack = first.half + second.half + size.half + 1e-9
+    holds = abs(abs(first.value - second.value) - size.value) <= slack
+    # Two coarse percentages may be of other things than the difference; finer ones are to be taken apart.
+    if not holds and not (first.digits or second.digits):
+        return ()
+    change = written(abs(first.value - second.value), size)
+    why = f"{first.text} and {second.text} are {change} apart"
+    return (Finding(holds, "difference", hit[0], 0, None if holds else change, why, size.value / 100),)

@@ -8,11 +8,13 @@ from functools import lru_cache
 from blade.check.within.numbers import AFTER, BEFORE, DIGITS, UNIT, Printed, of_parts, written
 from blade.check.within.passage import Finding
 
-_LABEL = r"(?:\s[A-Za-z][\w'’-]{0,30}){0,4}?"
+_LABEL = r"(?:\s[A-Za-z][\w'’-]{0,30}){0,4}"
 _TERM = rf"{BEFORE}[-+−]?{DIGITS}{UNIT}?{AFTER}{_LABEL}"
 _SIDE = rf"{_TERM}(?:\s[-+−–]\s{_TERM}){{0,20}}"
 _EQUATION = re.compile(rf"(?P<left>{_SIDE})\s=\s(?P<right>{_SIDE})(?=\s?[.,;:()\]]|\s[a-z]|$)")
-_PART = re.compile(rf"(?:(?P<operator>(?<=\s)[-+−–])\s)?{BEFORE}(?P<sign>[-+−]?)(?P<digits>{DIGITS})(?P<unit>{UNIT})?{AFTER}")
+_PART = re.compile(
+    rf"(?:(?P<operator>(?<=\s)[-+−–])\s)?{BEFORE}(?P<sign>[-+−]?)(?P<digits>{DIGITS})(?P<unit>{UNIT})?{AFTER}"
+)
 # Beside these an equation goes on, or stands inside a larger one.
 _GOES_ON = re.compile(r"^\s?(?:[-+−–×*/·^=]|\*\*|x\s\d|times\b|divided\b|of\b|per\b)")
 _WENT_BEFORE = re.compile(r"(?:[-+−–×*/·^=(|]|\bx|\btimes|\bover|\bper)\s?$")
@@ -29,6 +31,9 @@ def equations(text: str) -> tuple[Finding, ...]:
         if not re.search(r"\s[-+−–]\s", whole):
             continue
         before, after = text[: hit.start()], text[hit.end() :]
+        rest = re.split(r"[.;,)](?:\s|$)", after, maxsplit=1)[0]
+        if re.search(r"\s[-+−–×*/·]\s", rest):
+            continue
         if _GOES_ON.match(after) or (_WENT_BEFORE.search(before) and not before.endswith("(")):
             continue
         finding = _judged(whole, hit)

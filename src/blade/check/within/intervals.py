@@ -20,8 +20,16 @@ _MARK = r"(?:\s?(?:\(?95\s?%\s?(?:CI|interval|confidence interval)[:\s]\s?|CI[:\
 _SPAN = re.compile(
     rf"{BEFORE}(?P<sign>{_SIGN})(?P<digits>{DIGITS})(?P<unit>{UNIT})?(?:,|;)?\s?{_MARK}{_BRACKETS}"
 )
+_UNBRACKETED = re.compile(
+    rf"{BEFORE}(?P<sign>{_SIGN})(?P<digits>{DIGITS})(?P<unit>{UNIT})?,?\s[(\[]?(?:9[059]\s?%\s)?"
+    rf"(?:CI|confidence interval):?\s"
+    rf"(?P<sign1>{_SIGN})(?P<low>{DIGITS})(?P<unit1>{UNIT})?(?:\s?[–—-]\s?|\sto\s|,\s)"
+    rf"(?P<sign2>{_SIGN})(?P<high>{DIGITS})(?P<unit2>{UNIT})?(?![\w.]\d)"
+)
 _ALONE = re.compile(_BRACKETS)
-_P = re.compile(rf"(?<![\w/-])p(?:[ -]values?)?\s?(?P<sign>[=≤<]|\bof|\bis)\s?(?P<digits>-?{DIGITS}){AFTER}", re.I)
+_P = re.compile(
+    rf"(?<![\w/-])p(?:[ -]values?)?\s?(?P<sign>[=≤<]|\bof|\bis)\s?(?P<digits>-?{DIGITS}){AFTER}", re.I
+)
 
 
 @lru_cache(maxsize=20_000)
@@ -30,7 +38,8 @@ def spans(text: str) -> tuple[Finding, ...]:
     if "[" not in text and "(" not in text:
         return ()
     found = []
-    for hit in _SPAN.finditer(text):
+    told = _UNBRACKETED.finditer(text) if "CI" in text or "confidence" in text else ()
+    for hit in (*_SPAN.finditer(text), *told):
         value = of_parts(hit["sign"], hit["digits"], hit["unit"])
         low, high = _bounds(hit)
         if hit[0].endswith(")") and "CI" not in hit[0] and "interval" not in hit[0]:
@@ -53,9 +62,13 @@ def _inside(value: Printed, low: Printed, high: Printed, found: str, start: int)
         slack = value.half + max(low.half, high.half) * scale + 1e-9
         ordered = low.value <= high.value
         if ordered and low.value * scale - slack <= value.value <= high.value * scale + slack:
-            return Finding(True, "interval", found, start, None, "the value lies in its interval", value.value)
-    if bool(low.unit) != bool(value.unit):
+            return Finding(
+                True, "interval", found, start, None, "the value lies in its interval", value.value
+            )
+    if low.unit != value.unit:
         return None  # a share beside points, or the like: two scales
+    if not value.value and not value.unit:
+        return None  # the interval of a ratio of 0 allows for what was not seen
     if low.value > high.value:
         why = "the lower end of the interval lies above its upper end"
     else:
@@ -98,12 +111,15 @@ def chance_columns(table: Table) -> Iterator[Assertion]:
                 )  # fmt: skip
 
 
+_OWN = re.compile(r"\b(?:difference|change|gain|effect|odds|ratio|delta)\b", re.I)
+
+
 def interval_columns(table: Table) -> Iterator[Assertion]:
     """Intervals in a column of their own, against the value left of them that the others hold."""
     for at in range(1, len(table.header)):
         seen = [(row, _ALONE.match(row.cells[at])) for row in table.rows if at < len(row.cells)]
         pairs = [(row, hit) for row, hit in seen if hit and hit[0].startswith("[")]
-        if len(pairs) < 3:
+        if len(pairs) < 3 or _OWN.search(table.header[at]):
             continue
         judged = []
         for row, hit in pairs:

@@ -77,8 +77,9 @@ def of_parts(
     """A number of its parts, as a pattern found them."""
     unit = (unit or "").strip().lower()
     unit = "%" if unit in ("%", "percent") else "points" if unit else ""
+    text = text or f"{sign or ''}{bound or ''}{digits}" + {"%": "%", "points": " points"}.get(unit, "")
     value = float(digits.replace(",", "")) * (-1 if sign and sign in "-−" else 1)
-    return Printed(text or f"{sign or ''}{digits}", value, len(digits.partition(".")[2]), unit, bound or "")
+    return Printed(text, value, len(digits.partition(".")[2]), unit, bound or "")
 
 
 def thousands_in_doubt(numbers: list[Printed]) -> bool:

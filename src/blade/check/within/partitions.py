@@ -10,7 +10,8 @@ from blade.check.within.passage import Finding
 from blade.check.within.ratios import COUNT
 
 _WHOLE = re.compile(
-    rf"(?:\bof (?:the |all )?(?P<of>{COUNT}) (?:\w+ ){{0,2}}?(?:tasks|problems|questions|samples|cases|examples),?:?\s"
+    rf"(?:\bof (?:the |all )?(?P<of>{COUNT}) (?:\w+ ){{0,2}}?(?:tasks|problems|questions|samples|cases"
+    rf"|examples),?:?\s"
     rf"|{BEFORE}(?P<colon>{COUNT}) (?:tasks|problems|questions|samples|cases|examples)[:,]\s)",
     re.IGNORECASE,
 )
@@ -55,7 +56,9 @@ def _judged(whole: Printed, total: float, found: str, start: int, kind: str) -> 
 
 
 _LOST = re.compile(
-    rf"{BEFORE}(?P<digits>{DIGITS})\spoints?\s(?:(?:are|were|is)\s)?lost[,:]\s(?P<list>[^.;]*(?:\.\d[^.;]*)*)", re.I
+    rf"{BEFORE}(?P<digits>{DIGITS})\spoints?\s(?:(?:are|were"
+    rf"|is)\s)?lost[,:]\s(?P<list>[^.;]*(?:\.\d[^.;]*)*)",
+    re.I,
 )
 _TO = re.compile(rf"{BEFORE}(?P<digits>{DIGITS})(?:\spoints?)?\s(?:to\s|undetermined|unexplained|other)")
 
@@ -87,7 +90,9 @@ def losses(text: str) -> tuple[Finding, ...]:
 _LIST = rf"(?P<list>{COUNT} [^.:;()\d]+(?:, (?:and )?{COUNT} [^.:;()\d]+)*,? and {COUNT} [^.,:;()\d]+)"
 _TOTALS = (
     re.compile(rf"a total of (?P<whole>{COUNT})(?: [a-z]+){{0,3}}?(?:: | \(){_LIST}(?=[.;)]|$)", re.I),
-    re.compile(rf"{_LIST},? (?:for |making |giving )?(?:a|in) total (?:of )?(?P<whole>{COUNT})(?![\w.,]\d|%)", re.I),
+    re.compile(
+        rf"{_LIST},? (?:for |making |giving )?(?:a|in) total (?:of )?(?P<whole>{COUNT})(?![\w.,]\d|%)", re.I
+    ),
 )
 
 
@@ -99,6 +104,8 @@ def totals(text: str) -> tuple[Finding, ...]:
     for pattern in _TOTALS:
         hit = pattern.search(text)
         if hit:
-            parts = [float(one.replace(",", "")) for one in re.findall(rf"(?<![\w.]){COUNT}(?= )", hit["list"])]
+            parts = [
+                float(one.replace(",", "")) for one in re.findall(rf"(?<![\w.]){COUNT}(?= )", hit["list"])
+            ]
             return (_judged(of_parts("", hit["whole"], ""), sum(parts), hit[0], hit.start(), "sum"),)
     return ()

@@ -17,8 +17,10 @@ _NOUNS = (
     r"|answers?|conversations?|trajector(?:y|ies)|successes|records?|files?|users?|turns?|steps?|tries)"
 )
 _WORDS = (
-    r"(?:the|these|those|all|them|its|were|was|are|is|have|had|unique|distinct|scored|expected|completed|failing"
-    r"|passing|failed|passed|pass|fail|fails|solved|correct|incorrect|wrong|right|valid|total|succeed|succeeded"
+    r"(?:the|these|those|all|them|its|were|was|are|is|have|had|unique|distinct|scored|expected|completed"
+    r"|failing"
+    r"|passing|failed|passed|pass|fail|fails|solved|correct|incorrect|wrong|right|valid|total|succeed"
+    r"|succeeded"
     r"|successful|unsuccessful|errored|missing|remaining|lost)"
 )
 _BETWEEN = rf"(?:\s(?:{_NOUNS}|{_WORDS})){{0,4}}"
@@ -31,7 +33,9 @@ _PERCENT_FIRST = re.compile(
     rf"{BEFORE}{_PERCENT}(?:\s(?:{_WORDS}|of)){{0,2}}{_BETWEEN}\s?\((?P<part>{COUNT}){_OF}(?P<whole>{COUNT})"
     rf"{_BETWEEN}\s?(?=[);,])"
 )
-_PERCENT_OF = re.compile(rf"(?P<digits>\d+(?:\.\d+)?)\s?% of (?P<whole>{COUNT}) {_NOUNS} \((?P<part>{COUNT})\)")
+_PERCENT_OF = re.compile(
+    rf"(?P<digits>\d+(?:\.\d+)?)\s?% of (?P<whole>{COUNT}) {_NOUNS} \((?P<part>{COUNT})\)"
+)
 _PLAIN = re.compile(rf"{BEFORE}(?P<part>{COUNT})\s(?:out\s)?of\s(?:the\s)?(?P<whole>{COUNT})\s{_NOUNS}\b")
 
 
@@ -43,7 +47,9 @@ def ratios(text: str) -> tuple[Finding, ...]:
         part, whole = _counts(hit)
         if part.value > whole.value:
             why = "a part cannot be larger than its whole"
-            found.append(Finding(False, "count", hit[0], hit.start(), f"at most {hit['whole']}", why, part.value))
+            found.append(
+                Finding(False, "count", hit[0], hit.start(), f"at most {hit['whole']}", why, part.value)
+            )
     return tuple(found)
 
 
@@ -57,21 +63,20 @@ def _percentages(text: str) -> Iterator[Finding]:
             if not whole.value or about.strip() not in ("", "<", ">"):
                 continue
             stated = of_parts("", hit["digits"], "%", about)
-            yield _judged(part, whole, stated, hit)
+            closing = text[hit.end() : hit.end() + 1]
+            yield _judged(part, whole, stated, hit, hit[0] + (closing if closing in tuple(")]") else ""))
 
 
 def _counts(hit: re.Match[str]) -> tuple[Printed, Printed]:
     return of_parts("", hit["part"], ""), of_parts("", hit["whole"], "")
 
 
-def _judged(part: Printed, whole: Printed, stated: Printed, hit: re.Match[str]) -> Finding:
+def _judged(part: Printed, whole: Printed, stated: Printed, hit: re.Match[str], found: str) -> Finding:
     exact = 100 * part.value / whole.value
     counts = f"{hit['part']} of {hit['whole']}"
     if meets(stated, exact, exact):
-        return Finding(True, "percentage", hit[0], hit.start(), None, f"{counts} is so", stated.value / 100)
+        return Finding(True, "percentage", found, hit.start(), None, f"{counts} is so", stated.value / 100)
     why = f"{counts} is {written(exact, stated)}"
     if part.value > whole.value:
         why += "; a part cannot be larger than its whole"
-    return Finding(False, "percentage", hit[0], hit.start(), written(exact, stated), why, stated.value / 100)
-
-
+    return Finding(False, "percentage", found, hit.start(), written(exact, stated), why, stated.value / 100)

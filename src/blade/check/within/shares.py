@@ -64,7 +64,9 @@ def _judge(table: Table, at: int, triples: Sequence[Pair], least: int) -> list[A
         exact = part.value / whole.value / stated.fraction if whole.value else 0.0
         why = f"{part.text.strip()} of {whole.text.strip()} is {written(exact, stated)}"
         expected = None if holds else written(exact, stated)
-        finding = Finding(holds, "percentage", row.cells[at], 0, expected, why, stated.value * stated.fraction)
+        finding = Finding(
+            holds, "percentage", row.cells[at], 0, expected, why, stated.value * stated.fraction
+        )
         found.append(of_row(table, row, at, finding))
     return found
 
@@ -119,6 +121,7 @@ def _of_columns(table: Table, at: int) -> list[Assertion] | None:
         for left in range(max(0, at - 6), at)
         if (counts := _numbers(table, left)) and all(one.is_whole for one in counts.values())
     }
+    best: tuple[int, list[Pair]] = (1, [])
     for whole_at in columns:
         for part_at in columns:
             if part_at == whole_at:
@@ -126,9 +129,12 @@ def _of_columns(table: Table, at: int) -> list[Assertion] | None:
             part, whole = columns[part_at], columns[whole_at]
             rows = [index for index in shares if index in part and index in whole and whole[index].value]
             triples = [(table.rows[index], part[index], whole[index], shares[index]) for index in rows]
-            if len(triples) >= 2 and _judge(table, at, triples[:_SAMPLE], 2) is not None:
-                return _judge(table, at, triples, 2)
-    return None
+            # A part as large as its whole fits either way round, so it shows nothing.
+            told = [one for one in triples[:_SAMPLE] if one[1].value < one[2].value]
+            held = sum(_fits(*one[1:]) for one in told)
+            if held > best[0] and held * 3 >= len(triples[:_SAMPLE]) * 1:
+                best = held, triples
+    return _judge(table, at, best[1], 2) if best[1] else None
 
 
 def _of_sum(table: Table, at: int) -> list[Assertion] | None:
@@ -157,7 +163,7 @@ def _of_sum(table: Table, at: int) -> list[Assertion] | None:
 
 
 def change_columns(table: Table) -> Iterator[Assertion]:
-    """A column of changes against the two columns before it, where most rows show that it is their difference."""
+    """A column of changes against the two columns before it, where most rows show their difference."""
     if table.ragged:
         return
     for at, header in enumerate(table.header):
@@ -167,7 +173,9 @@ def change_columns(table: Table) -> Iterator[Assertion]:
         rows = [
             (row, a, b, c)
             for row in table.rows
-            if (a := _rate(row.cells[first])) and (b := _rate(row.cells[second])) and (c := lead(row.cells[at]))
+            if (a := _rate(row.cells[first]))
+            and (b := _rate(row.cells[second]))
+            and (c := lead(row.cells[at]))
         ]
         for way in (_minus, _plus):
             held = sum(way(a, b, c) for _, a, b, c in rows)
@@ -196,10 +204,8 @@ def _plus(a: Printed, b: Printed, c: Printed) -> bool:
 
 
 def _apart(a: Printed, b: Printed, c: Printed, sign: int) -> bool:
-    exact = a.is_whole and b.is_whole and c.is_whole
+    # Whole numbers too: means of large quantities are printed without decimals.
     low, high = b.low - a.high, b.high - a.low
-    if exact:
-        low = high = b.value - a.value
     low, high = (low, high) if sign > 0 else (-high, -low)
     scale = 100.0 if c.unit and not a.unit else 1.0
     return meets(c, low * scale, high * scale)

@@ -11,18 +11,26 @@ from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import Document, Row, Statement, Table
 
 _SUM = re.compile(r"(?:grand |column |row )?(?:sum|total|totals)(?: \([^()]*\))?:?", re.I)
-_ALL = re.compile(r"(?:overall|all|together|combined|all (?:tasks|rows|rollouts|runs))(?: \([^()]*\))?:?", re.I)
-_OTHER_KIND = re.compile(r"\b(?:mean|average|avg|median|max(?:imum)?|min(?:imum)?|best|std|sd|sub-?totals?)\b", re.I)
+_ALL = re.compile(
+    r"(?:overall|all|together|combined|all (?:tasks|rows|rollouts|runs))(?: \([^()]*\))?:?", re.I
+)
+_OTHER_KIND = re.compile(
+    r"\b(?:mean|average|avg|median|max(?:imum)?|min(?:imum)?|best|std|sd|sub-?totals?)\b", re.I
+)
 _CUT = re.compile(r"(?:…|\.\.\.|⋮|\betc\b|\bmore\b|\bnot shown\b|\bomitted\b)", re.I)
 # A total of these is no sum.
 _RATE = re.compile(
-    r"\b(?:rate|score|accuracy|pass|mean|average|avg|median|p|ratio|per|max|min|precision|recall|f1|probability|"
+    r"\b(?:rate|score|accuracy|pass|mean|average|avg|median|p|ratio|per|max|min|precision|recall|f1"
+    r"|probability|"
     r"confidence|interval|ci|rank|id|index|year|step|k|odds|std|sd|latency|pass@\d+)\b|p\(",
     re.I,
 )
-_ADDITIVE = re.compile(r"\b(?:share|lost|loss|points|contribution|portion|part|weight|cost|change|effect)\b|% of|Δ", re.I)
+_ADDITIVE = re.compile(
+    r"\b(?:share|lost|loss|points|contribution|portion|part|weight|cost|change|effect)\b|% of|Δ", re.I
+)
 _SELECTED = re.compile(
-    r"\b(?:top|first|largest|selected|sample of|examples?|excerpt|only the|among others|overlap\w*|several|multiple"
+    r"\b(?:top|first|largest|selected|sample of|examples?|excerpt|only the|among others|overlap\w*"
+    r"|several|multiple"
     r"|more than one|not exclusive|distinct|unique|at least one|may (?:be|lie|fall|count|appear))\b",
     re.I,
 )
@@ -165,7 +173,8 @@ def _counts(table: Table, at: int) -> bool:
 
 
 _BELOW = re.compile(
-    r"\bSum(?: of (?P<terms>[\d,]+) terms?)?:\s(?P<exact>[-+−]?[\d.,]*\d)\b(?:,? that is (?P<total>[-+−]?[\d.,]*\d(?:%| points?)))?"
+    r"\bSum(?: of (?P<terms>[\d,]+) terms?)?:\s(?P<exact>[-+−]?[\d.,]*\d)\b"
+    r"(?:,? that is (?P<total>[-+−]?[\d.,]*\d(?:%| points?)))?"
 )
 
 
@@ -179,7 +188,11 @@ def sums_below(document: Document) -> Iterator[Assertion]:
             continue
         total = lead((hit["total"] or "").strip())
         for at, header in enumerate(table.header):
-            if total and _ADDITIVE.search(header) and re.search(r"change|effect|lost|contribution", header, re.I):
+            if (
+                total
+                and _ADDITIVE.search(header)
+                and re.search(r"change|effect|lost|contribution", header, re.I)
+            ):
                 yield from _below(table, at, total, hit, said)
                 break
 
