@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @click.option("--series", "ordered", is_flag=True, help="The runs are checkpoints in order: tell the trend.")
 @click.option("--gate", metavar="POLICY.toml", help="Judge the change by a policy; exit 1 if it fails.")
 @click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--redact", is_flag=True, help="Replace what must not be shared by placeholders.")
 @click.option("--json", "as_json", is_flag=True, help="Print compare.json instead of the summary.")
 @click.option("--quick", is_flag=True, help="From the columns alone: no trace is read, so no behaviours.")
 @click.option("--timings", is_flag=True, help="Tell on stderr how long each stage took.")
@@ -48,6 +49,7 @@ def compare(
     ordered: bool,
     gate: str | None,
     pass_threshold: float | None,
+    redact: bool,
     as_json: bool,
     quick: bool,
     timings: bool,
@@ -70,6 +72,7 @@ def compare(
         )
     from blade import pipeline
     from blade.cli.output import refuse_foreign
+    from blade.cli.redaction import guarded
     from blade.cli.watch import Progress
     from blade.pipeline import comparing
     from blade.pipeline.gather import Clock
@@ -90,6 +93,7 @@ def compare(
         )  # fmt: skip
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
+        report = guarded(report, loaded, redact, folder is not None or as_json)
     _print(report, as_json, folder)
     if timings:
         tell_times(clock)
@@ -100,12 +104,12 @@ def compare(
 def _print(report: Report, as_json: bool, folder: Path | None) -> None:
     from blade.cli.output import put, wrote
     from blade.pipeline import comparing
-    from blade.report import json_v1, write_comparison
+    from blade.report import printed_comparison, write_comparison
     from blade.report.change.text import compare_text
 
     further = {"gate.md": comparing.gate_markdown(report)} if report.gate is not None else {}
     written = put(lambda: write_comparison(report, folder, further), folder) if folder else []
-    click.echo(json_v1.render(report) if as_json else compare_text(report), nl=False)
+    click.echo(printed_comparison(report) if as_json else compare_text(report), nl=False)
     wrote(written, quiet=as_json)
 
 

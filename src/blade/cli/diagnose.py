@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--baseline", metavar="NAME", help="The run to compare the others with (default: first).")
 @click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
 @click.option("--notes", metavar="FILE", help="Notes for the inventory (default: notes.md beside the run).")
+@click.option("--redact", is_flag=True, help="Replace what must not be shared by placeholders.")
 @click.option("--json", "as_json", is_flag=True, help="Print report.json instead of the summary.")
 @click.option("--quick", is_flag=True, help="Count and rate only: no trace is read, nothing is written.")
 @click.option("--timings", is_flag=True, help="Tell on stderr how long each stage took.")
@@ -35,6 +36,7 @@ def diagnose(
     baseline: str | None,
     pass_threshold: float | None,
     notes: str | None,
+    redact: bool,
     as_json: bool,
     quick: bool,
     timings: bool,
@@ -50,7 +52,9 @@ def diagnose(
     if quick and (output or as_json):
         raise UsageError("--quick only prints the counts", "leave out -o and --json, or --quick", "usage")
     command = shlex.join(["blade", "diagnose", *runs, *_options(pass_threshold, baseline)])
-    print_report(runs, command, output, pass_threshold, notes, as_json, force, quick, timings, baseline)
+    print_report(
+        runs, command, output, pass_threshold, notes, as_json, force, quick, timings, baseline, redact
+    )
 
 
 def print_report(
@@ -64,10 +68,12 @@ def print_report(
     quick: bool = False,
     timings: bool = False,
     baseline: str | None = None,
+    redact: bool = False,
 ) -> None:
     """The whole job: load, diagnose, write, print."""
     from blade import pipeline
     from blade.cli.output import refuse_foreign, wrote
+    from blade.cli.redaction import guarded
     from blade.cli.watch import Progress
     from blade.pipeline.gather import Clock
     from blade.report import text
@@ -82,7 +88,7 @@ def print_report(
             click.echo(text.render(pipeline.summarise(loaded, command, threshold)), nl=False)
             click.echo("Not read  the trajectories: leave --quick out to learn why tasks fail")
             return
-        key = None if folder or as_json or timings else _key(loaded, command)
+        key = None if folder or as_json or timings or redact else _key(loaded, command)
         told = memo.kept(Path(loaded[0].sources[0].path), key) if key else None
         if told is not None:
             click.echo(told, nl=False)
@@ -91,11 +97,12 @@ def print_report(
         report = pipeline.diagnose(loaded, command, threshold, progress, clock, baseline)
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
+        report = guarded(report, loaded, redact, folder is not None or as_json)
     written = _write(report, folder) if folder else []
     if as_json:
-        from blade.report import json_v1
+        from blade.report import printed
 
-        click.echo(json_v1.render(report), nl=False)
+        click.echo(printed(report), nl=False)
     else:
         said = text.render(report)
         click.echo(said, nl=False)

@@ -22,6 +22,7 @@ from blade.cli import (
     health,
     init,
     package,
+    sanitize,
     show,
 )
 
@@ -39,6 +40,7 @@ COMMANDS = {
     "show": show.show,
     "health": health.health,
     "package": package.package,
+    "sanitize": sanitize.sanitize,
     "init": init.init,
     "detectors": detectors.detectors,
     "demo": demo.demo,

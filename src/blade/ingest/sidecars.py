@@ -52,7 +52,7 @@ _MAX_SETTINGS = 60
 
 _BY_A_TAG = (TypeError, LookupError, AttributeError)  # what !!int and the like meet before another value
 _KINDS = {str: "a text", list: "a list", bool: "true or false", dict: "a table"}
-_KEYS = frozenset("name pass_threshold task_id answer stages slices tools codes".split())
+_KEYS = frozenset("name pass_threshold task_id answer stages slices tools codes sharing".split())
 _DOES = ("read", "write", "check")  # what a tool may be said to do
 _CAUSES = (*(str(cause) for cause in Cause), "passed")  # what a code may be said to mean
 
@@ -305,6 +305,7 @@ def benchmark(found: list[Artifact]) -> Benchmark:
         unknown = sorted(data.keys() - _KEYS)
         if unknown:
             raise KeyError(f"there is no key {unknown[0]}")
+        _typed(data, "sharing", dict)  # what it says is read where something leaves the house
         return Benchmark(
             name=_typed(data, "name", str),
             pass_threshold=_number(data, "pass_threshold"),

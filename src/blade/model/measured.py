@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
 
 from blade.model.rows import Artifact, Coverage, Source
 from blade.model.words import Cause, Level, Outcome, RewardKind
+
+
+# What stands for a value that may not be shared: its kind, a keyed code and, of a dropped text, its length.
+# Markdown may escape the brackets.
+PLACEHOLDER = re.compile(r"\\?\[([A-Z]{2,12}):([0-9a-f]{8})(?::(\d{1,18}))?\\?\]")
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -28,6 +34,11 @@ class Evidence(msgspec.Struct, frozen=True):
         places = (self.step is not None) + (self.field is not None)
         if places > 1 or (places == 0) != (self.quote is None):
             raise ValueError("evidence names a step or a field with its quote, or an absent row")
+
+    @property
+    def is_redacted(self) -> bool:
+        """Does a placeholder stand in the quote for something that may not be shared."""
+        return self.quote is not None and PLACEHOLDER.search(self.quote) is not None
 
 
 class Measure(msgspec.Struct, frozen=True):

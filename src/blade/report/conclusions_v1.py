@@ -35,6 +35,7 @@ def evidence(found: Evidence) -> dict[str, Any]:
         "step": int(found.step) if found.step is not None else None,  # index into the output items
         "field": found.field,  # JSON path into the row; at most one of step and field is set
         "quote": found.quote,  # a substring of that place; null: the row is absent
+        **({"redacted": True} if found.is_redacted else {}),  # a substring outside its placeholders
     }
 
 

@@ -1,0 +1,55 @@
+"""`make canaries`: what the sanitiser catches and what it changes; exit 1 if a limit breaks."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+from collections import Counter
+from pathlib import Path
+
+from canaries import measured
+from canaries.kinds import KINDS
+from canaries.planting import PLACES
+
+EACH, SEED = 20, 7
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m canaries", description=__doc__)
+    parser.add_argument("--each", type=int, default=EACH, help="canaries of each kind in each place")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--data", help="a folder of clean rollouts (*.jsonl.gz) to measure as well")
+    asked = parser.parse_args()
+    planted, caught, moved = measured.recall(asked.each, asked.seed)
+    share = sum(caught.values()) / sum(planted.values())
+    print(table(planted, caught))
+    print(
+        f"\n{len(KINDS)} kinds in {len(PLACES)} places: "
+        f"{sum(caught.values())} of {sum(planted.values())} caught"
+    )
+    print(f"recall {share:.4f} (at least {measured.RECALL}); rows whose ids or reward moved: {moved}")
+    broken = (share < measured.RECALL) + bool(moved)
+    clean = {"simulated run": measured.simulated_lines()}
+    for path in sorted(Path(asked.data).rglob("*.jsonl.gz")) if asked.data else ():
+        clean[f"{path.parent.name}/{path.name}"] = gzip.decompress(path.read_bytes()).decode().splitlines()
+    for name, lines in clean.items():
+        tokens, lost, kinds = measured.changed(lines)
+        broken += lost > measured.CHANGED * tokens
+        told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "nothing"
+        print(f"{name:<60} {tokens:>9,} tokens  {lost / max(tokens, 1):.4%} changed: {told}")
+    print(f"limits broken: {broken} (changed at most {measured.CHANGED:.1%} of the tokens of clean data)")
+    return 1 if broken else 0
+
+
+def table(planted: Counter[tuple[str, str]], caught: Counter[tuple[str, str]]) -> str:
+    """Caught of planted, by kind and place."""
+    lines = [f"{'kind':<22}" + "".join(f"{place:>13}" for place in PLACES)]
+    for kind in KINDS:
+        cells = (f"{caught[kind, place]}/{planted[kind, place]}" for place in PLACES)
+        lines.append(f"{kind:<22}" + "".join(f"{cell:>13}" for cell in cells))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Hold what a command is about to write against the leak test: warn, or redact it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from blade.model import Report
+    from blade.pipeline import Loaded
+    from blade.sanitize import Policy, Removed
+
+
+def guarded(report: Report, loaded: Sequence[Loaded], redact: bool, is_written: bool) -> Report:
+    """The report as it may be shown: redacted if asked; else a warning if what is written looks private."""
+    from blade import sanitize
+
+    if redact:
+        new, _ = sanitize.redacted(report, sanitize.own_key(), _policy(loaded))
+        return new
+    if is_written:
+        _warn(sanitize.leaks_of(report, _policy(loaded)))
+    return report
+
+
+def _policy(loaded: Sequence[Loaded]) -> Policy:
+    """What the blade.toml files beside the runs say, taken together."""
+    from blade import sanitize
+
+    files = {
+        artifact.path
+        for one in loaded
+        for artifact in one.artifacts
+        if artifact.kind == "benchmark" and artifact.present
+    }
+    return sanitize.joined([sanitize.read_policy(Path(path)) for path in sorted(files)])
+
+
+def _warn(found: Removed) -> None:
+    from blade.hostile import line
+
+    if not found.total:
+        return
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
+    fields = list(dict.fromkeys(place.field for place in found.places))
+    where = ", ".join(line(field, 60) for field in fields[:3]) + (", …" if len(fields) > 3 else "")
+    values = "value that looks" if found.total == 1 else "values that look"
+    told = f"the report holds {found.total} {values} private ({kinds}) in {where}"
+    print(f"warning: {told}; --redact replaces them", file=sys.stderr)

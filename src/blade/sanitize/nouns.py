@@ -1,0 +1,95 @@
+"""Turn a report into one that may leave: every text in it, wherever it stands, cleaned the same way."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from blade.model import Evidence, Report
+from blade.sanitize.cleaner import Cleaner
+from blade.sanitize.keys import Key
+from blade.sanitize.policy import Policy
+from blade.sanitize.removed import Removed, Tally
+
+
+def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Report, Removed]:
+    """A report in which placeholders stand for what is private, and what they stand for, by kind.
+
+    The report says so itself, where it says how it was made.
+    """
+    tally = Tally()
+    tally.file = "report"
+    cleaner = Cleaner(key, policy, tally.seen)
+    # a value that one text tells whole, or by what stands beside it, another may cut short or tell alone
+    scout = Cleaner(key, policy)
+    _mapped(report, scout.text, None)
+    cleaner.known = scout.known
+    scout.known.seen = lambda kind, value: tally.seen(cleaner.field, kind, value)
+    new = _mapped(report, lambda text: cleaner.text(scout.echoes(text)), cleaner)
+    removed = tally.told()
+    said = {**new.made_by, "redacted": _said(new, removed)}
+    return msgspec.structs.replace(new, made_by=said), removed
+
+
+def leaks_of(report: Report, policy: Policy | None = None) -> Removed:
+    """What of a report looks private, by kind and place; nothing is changed."""
+    tally = Tally()
+    tally.file = "report"
+    cleaner = Cleaner(Key(b"to count, nothing is kept"), policy, tally.seen)
+    _mapped(report, cleaner.text, cleaner)
+    return tally.told()
+
+
+def _said(report: Report, removed: Removed) -> str:
+    if not removed.total:
+        return "nothing: no text of this report looks private"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in removed.kinds.items())
+    return (
+        f"{removed.total} values ({kinds}): a placeholder such as [KIND:code] stands for each, the same "
+        f"code for the "
+        f"same value; {_count(report)} quotations are marked as redacted and equal the rows outside "
+        f"their placeholders"
+    )
+
+
+def _count(value: Any) -> int:
+    """Quotations of evidence that hold a placeholder."""
+    if isinstance(value, Evidence):
+        return value.is_redacted
+    if isinstance(value, msgspec.Struct):
+        return sum(_count(getattr(value, name)) for name in value.__struct_fields__)
+    if isinstance(value, tuple | list):
+        return sum(map(_count, value))
+    return sum(map(_count, value.values())) if isinstance(value, Mapping) else 0
+
+
+def _mapped(value: Any, change: Callable[[str], str], cleaner: Cleaner | None, field: str = "") -> Any:
+    """A noun with every text in it changed; what does not change is the same object."""
+    if isinstance(value, str):
+        if isinstance(value, enum.Enum) or len(value) < 4:
+            return value
+        if cleaner is not None:
+            cleaner.field = field
+        return change(value)
+    if isinstance(value, msgspec.Struct):
+        changed = {}
+        for name in value.__struct_fields__:
+            old = getattr(value, name)
+            new = _mapped(old, change, cleaner, f"{field}.{name}" if field else name)
+            if new is not old:
+                changed[name] = new
+        return msgspec.structs.replace(value, **changed) if changed else value
+    if isinstance(value, tuple | list):
+        items = [_mapped(item, change, cleaner, field) for item in value]
+        same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if same else type(value)(items)
+    if isinstance(value, Mapping):
+        pairs = {
+            _mapped(key, change, cleaner, field): _mapped(item, change, cleaner, f"{field}.{key}")
+            for key, item in value.items()
+        }
+        return value if pairs == value else pairs
+    return value

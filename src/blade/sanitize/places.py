@@ -1,0 +1,317 @@
+"""Find who and where: e-mail addresses, people, users, hosts, private addresses, homes on a disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+Hit = tuple[int, int, str]  # from, to, kind
+
+_LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
+_DOMAIN = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9\-])"
+)
+_CUT_DOMAIN = re.compile(r"[A-Za-z0-9.\-]{0,60}…")
+_AT_HOST = re.compile(r"[A-Za-z][A-Za-z0-9\-]{1,62}(?=[:]\s?[~/]|[\s&;,)\"'\\]|$)")
+_PROMPT = re.compile(r"[:]\s?[~/]")
+_REMOTE = re.compile(r"(?:ssh|scp|sftp|rsync|mosh)(?:\s+-\S+(?:\s+\S+)?){0,4}\s+\S{0,80}$")
+_PERSON = re.compile(r"(?:[A-Z][\w'’.\-]{0,30}[ ]){1,3}[A-Z][\w'’.\-]{1,30}[ ]?(?:\\?<|&lt;)$")
+_SIGNED = re.compile(
+    r"(?m)^[ \t>+\-]{0,4}(?:Author|Committer|Signed-off-by|Co-authored-by|Reviewed-by|Reported-by|Acked-by|"
+    r"From|Assignee|Reviewer):[ \t]+(?P<name>[A-Z][\w'’.\-]{1,30}(?: [A-Z][\w'’.\-]{0,30}){1,3})(?=[ ]?"
+    r"(?:\\?<|&lt;|$|\r|\n))"
+)
+# Accounts that any machine has: they tell of nobody.
+GENERIC = frozenset(
+    "root user users ubuntu admin administrator runner app node vscode agent sandbox docker test tester "
+    "guest "
+    "nobody public shared default git www www-data daemon bin sys sync mail ec2-user centos debian fedora pi "
+    "jovyan codespace circleci jenkins gitpod workspace model assistant system you me name username "
+    "home dev staff wheel sudo users devuser appuser nonroot coder openhands swe-agent oracle postgres mysql "
+    "redis nginx hadoop spark airflow linuxbrew".split()
+)
+_HOME = re.compile(
+    r"(?:(?<![\w.])|(?<=[a-z]))(?:/+home/+|/+Users/+|/+export/+home/+)(?P<name>[A-Za-z0-9_][\w.\-]{0,63})"
+    r"|(?i:\b[a-z]:|\\\\wsl\$)(?:\\{1,8}|/)(?i:users|documents and settings)(?:\\{1,8}|/)"
+    r"(?P<win>[A-Za-z0-9_][\w.\- ]{0,40}?)(?=\\|/|[\"'\s<>|:*?]|$)"
+)
+_ROOT = re.compile(r"(?<![\w/:.])/(?!home/|Users/)[\w./\-]{1,160}$")
+_SHARED = re.compile(r"/users?/(?P<name>[a-z][\w.\-]{1,31})(?=/)")
+_HOST_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
+_TILDE = re.compile(r"(?<![\w/~])~(?P<name>[a-z][a-z0-9_\-]{2,31})/")
+_V4 = re.compile(
+    r"(?<![\w.\-])(?:10(?:\.\d{1,3}){3}|192\.168(?:\.\d{1,3}){2}|172\.(?:1[6-9]|2\d|3[01])(?:\.\d{1,3}){2}"
+    r"|169\.254(?:\.\d{1,3}){2}|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])(?:\.\d{1,3}){2})(?!\.?[\w])"
+)
+_DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
+_V6 = re.compile(r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7}(?:%\w{1,10})?(?![\w:])")
+_MAC = re.compile(r"\b[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}\b")
+_PRIVATE_ENDS = (
+    ".internal", ".corp", ".local", ".lan", ".intra", ".intranet", ".localdomain", ".home.arpa", ".private",
+)  # fmt: skip
+_PRIVATE_HOST = re.compile(
+    r"(?i)(?<![\w.@/\-])(?:[a-z0-9](?:[a-z0-9\-]{0,61}[a-z0-9])?\.){1,8}"
+    r"(?:internal|corp|local|lan|intra|intranet|localdomain|home\.arpa|private)(?![\w\-(\[])(?!\.\w)(?!\s?=)"
+)
+_MIDDLE = re.compile(
+    r"(?i)(?:^|\.)(?:corp|internal|intra|intranet|lan|priv|private)\.|^(?:intranet|internal)[.\-]"
+)
+_CODE_HOST = re.compile(
+    r"(?i)^(?:threading|thread|self|this|os|np|np\.ma|env|config|settings|gevent|werkzeug|asgiref|"
+    r"docker-compose|application|\w+\.env)\.(?:local|internal|private)$"
+)
+_URL = re.compile(
+    r"(?P<user>[^\s\"'<>`\\/@?#\[\]{}]{1,256}@)?(?P<host>\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9]"
+    r"(?:[A-Za-z0-9.\-]{0,250}"
+    r"[A-Za-z0-9])?)?(?P<port>:\d{1,5})?(?P<rest>[/?#][^\s\"'<>`\\]{0,2000})?"
+)
+_SCHEME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
+_OPEN_HOSTS = frozenset(
+    "localhost 127.0.0.1 0.0.0.0 host example test www api server hostname website url".split()
+)
+_NO_PORT = frozenset("file data javascript vscode chrome about blob package".split())
+_LISTED = re.compile(
+    r"[-dlbcps][-rwxsStT]{9}[.+@]?[ \t]+\d+[ \t]+(?P<owner>[A-Za-z_][\w.\-]{1,31})[ \t]+"
+    r"(?P<group>[A-Za-z_][\w.\-]{1,31})[ \t]"
+)
+_UID = re.compile(r"\b(?:uid|gid|groups)=\d+\((?P<name>[A-Za-z_][\w.\-]{1,31})\)")
+_USER_NAME = re.compile(
+    r"(?:(?i:\b(?:user_?name|log_?name|login_?name|login_?user|unix_?user|remote_user|sudo_user|run_as"
+    r"|submitted_by|"
+    r"created_by|started_by|uploaded_by))|\bUSER|\bLOGNAME)\\{0,3}[\"'`]?\]?(?P<by>\s{0,2}(?:=(?!=)|:"
+    r"(?!:))\s{0,2})"
+    r"(?P<quote>\\{0,3}[\"'`])?(?P<name>[A-Za-z_][\w.\-]{1,40})(?P<after>.?)"
+)
+_HOST_NAME = re.compile(
+    r"(?:(?i:\b(?:host_?name|node_?name|slurmd_nodename|slurm_job_nodelist|slurm_nodelist|nodelist"
+    r"|computer_?name|"
+    r"machine_?name|fqdn|server_?name|db_?host|redis_?host|ssh_?host|master_addr))|\bHOST)\\{0,3}[\"'`]?\]?"
+    r"(?P<by>\s{0,2}(?:=(?!=)|:(?!:))\s{0,2})(?P<quote>\\{0,3}[\"'`])?"
+    r"(?P<name>[A-Za-z][A-Za-z0-9.\-\[\],]{1,100})(?P<after>.?)"
+)
+_GIVEN = re.compile(r"\w{0,24}\\{0,3}[\"'`]?\]?\s{0,2}[=:]")
+USER_KEYS = frozenset(
+    "username user_name logname log_name login login_name unix_user remote_user submitted_by created_by "
+    "started_by "
+    "uploaded_by run_by owner_name user.name userName".split()
+)
+HOST_KEYS = frozenset(
+    "hostname host_name node_name nodename nodelist computername machine_name fqdn server_name host db_host "
+    "redis_host ssh_host master_addr hostName nodeName".split()
+)
+_NO_NAME = frozenset(
+    "str string int none null true false self os request args config the a an of is in and or not "
+    "undefined any "
+    "field value text input data required optional varchar char unknown bool".split()
+)
+
+
+def is_private_host(host: str) -> bool:
+    """Does a host belong to a network that is not everybody's."""
+    host = host.strip("[]").lower()
+    if host in _OPEN_HOSTS:
+        return False
+    if _V4.fullmatch(host) or _V6.fullmatch(host) or _DASHED.match(host):
+        return True
+    if "." not in host:
+        return bool(host) and not host.isdigit() and ":" not in host
+    return host.endswith(_PRIVATE_ENDS) or bool(_MIDDLE.search(host))
+
+
+def mail_at(text: str, at: int) -> Iterator[Hit]:
+    """An e-mail address, the person named before it, or a user at a host."""
+    window = text[max(0, at - 64) : at]
+    word = len(window.rstrip(_LOCAL))
+    local = window[word:].lstrip("+-.%")
+    if local:
+        yield from _mail(text, at, local)
+
+
+def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
+    start = at - len(local)
+    domain = _DOMAIN.match(text, at + 1)
+    if domain is not None:
+        if local.lower() == "git" and not is_private_host(domain[0]):
+            return
+        if domain[0].rpartition(".")[2].lower() in (
+            "py",
+            "js",
+            "ts",
+            "md",
+            "json",
+            "txt",
+            "png",
+            "jpg",
+            "tgz",
+        ):
+            return
+        yield start, domain.end(), "EMAIL"
+        person = _PERSON.search(text, max(0, start - 110), start)
+        if person is not None:
+            name = person[0].rstrip("\\<&lt; ").strip()
+            yield person.start(), person.start() + len(name), "PERSON"
+        return
+    cut = _CUT_DOMAIN.match(text, at + 1)
+    if cut is not None:
+        yield start, cut.end() - 1, "EMAIL"
+        return
+    host = _AT_HOST.match(text, at + 1)
+    if (
+        host is None
+        or local.isdigit()
+        or local.lower() in ("pass", "majority", "recall", "precision", "hit", "top")
+    ):
+        return
+    line = text[max(text.rfind("\n", 0, start) + 1, start - 120) : start]
+    if _PROMPT.match(text, host.end()) or _REMOTE.search(line):
+        if local.lower() not in GENERIC:
+            yield start, at, "USER"
+        if host[0].lower() not in _OPEN_HOSTS:
+            yield host.start(), host.end(), "HOST"
+
+
+def person_at(text: str, at: int) -> Iterator[Hit]:
+    """The name of a person where tools write it: the author of a commit."""
+    hit = _SIGNED.match(text, text.rfind("\n", max(0, at - 40), at) + 1 if at else 0)
+    if hit is not None:
+        yield *hit.span("name"), "PERSON"
+
+
+def home_at(text: str, at: int) -> Iterator[Hit]:
+    """The user in the path of a home."""
+    for hit in _HOME.finditer(text, max(0, at - 24), at + 110):
+        group = hit.lastgroup or "name"
+        name = hit[group].rstrip(".-")
+        if name and name.lower() not in GENERIC and not _is_route(text, hit, group):
+            yield hit.start(group), hit.start(group) + len(name), "USER"
+
+
+def shared_at(text: str, at: int) -> Iterator[Hit]:
+    """The user in a path of a shared disk, such as /lustre/users/NAME/."""
+    before = text[max(0, at - 200) : at]
+    root = _ROOT.search(before)
+    hit = _SHARED.match(text, at)
+    if root is None or hit is None or hit["name"].lower() in GENERIC or hit["name"].isdigit():
+        return
+    if not root[0].startswith(("/api", "/v1", "/v2", "/rest", "//")):
+        yield *hit.span("name"), "USER"
+
+
+def tilde_at(text: str, at: int) -> Iterator[Hit]:
+    """The user whose home ~NAME is."""
+    hit = _TILDE.match(text, at)
+    if hit is not None and hit["name"] not in GENERIC:
+        yield *hit.span("name"), "USER"
+
+
+def _is_route(text: str, hit: re.Match[str], group: str) -> bool:
+    """Is it the path of an address rather than of a disk, as in https://example.org/home/news."""
+    before = text[max(0, hit.start() - 120) : hit.start()]
+    word = before.split()[-1] if group == "name" and before and not before[-1].isspace() else ""
+    return "://" in word and "file://" not in word
+
+
+def v4_at(text: str, at: int) -> Iterator[Hit]:
+    """A private address of version 4."""
+    hit = _V4.match(text, at)
+    if hit is not None and all(int(part) < 256 for part in hit[0].split(".")):
+        yield *hit.span(), "IP"
+
+
+def v6_at(text: str, at: int) -> Iterator[Hit]:
+    """A private address of version 6."""
+    hit = _V6.match(text, at)
+    if hit is not None:
+        yield *hit.span(), "IP"
+
+
+def dashed_at(text: str, at: int) -> Iterator[Hit]:
+    """A host named by its private address."""
+    hit = _DASHED.match(text, at)
+    if hit is not None:
+        yield *hit.span(), "HOST"
+
+
+def cards_in(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Addresses of network cards."""
+    for hit in _MAC.finditer(text, start, end):
+        if len(set(hit[0].split(":"))) > 2:
+            yield *hit.span(), "MAC"
+
+
+def host_at(text: str, at: int) -> Iterator[Hit]:
+    """A host that no public name server knows, by how its name ends."""
+    window = text[max(0, at - 250) : at]
+    start = max(0, at - 250) + len(window.rstrip(_HOST_CHARS))
+    hit = _PRIVATE_HOST.match(text, start) or _PRIVATE_HOST.search(text, start, at + 16)
+    if hit is not None and not _CODE_HOST.match(hit[0]):
+        yield *hit.span(), "HOST"
+
+
+def url_at(text: str, at: int) -> Iterator[Hit]:
+    """An internal address whole; of another one the user and the password before the host."""
+    window = text[max(0, at - 24) : at]
+    scheme = window[len(window.rstrip(_SCHEME_CHARS)) :]
+    if scheme and scheme.lower() not in _NO_PORT:
+        yield from _url(text, at, at - len(scheme))
+
+
+def _url(text: str, at: int, start: int) -> Iterator[Hit]:
+    hit = _URL.match(text, at + 3)
+    if hit is None or not hit["host"]:
+        return
+    whole = text[start : hit.end()].rstrip(".,;:!?)]}'*_|")
+    if is_private_host(hit["host"]) and not hit["host"].isupper():
+        yield start, start + len(whole), "URL"
+    elif hit["user"] and not hit["user"].startswith("["):
+        user, _, password = hit["user"][:-1].partition(":")
+        if password:
+            yield hit.start("user") + len(user) + 1, hit.end("user") - 1, "SECRET"
+        if user.lower() not in GENERIC:
+            yield hit.start("user"), hit.start("user") + len(user), "USER" if password else "SECRET"
+
+
+def listed_at(text: str, at: int) -> Iterator[Hit]:
+    """The owners of a file in a listing."""
+    hit = _LISTED.match(text, at)
+    for group in ("owner", "group"):
+        if hit is not None and hit[group] not in GENERIC:
+            yield *hit.span(group), "USER"
+
+
+def uid_at(text: str, at: int) -> Iterator[Hit]:
+    """The account behind a number, as `id` prints it."""
+    hit = _UID.match(text, at)
+    if hit is not None and hit["name"] not in GENERIC:
+        yield *hit.span("name"), "USER"
+
+
+def named_at(text: str, at: int) -> Iterator[Hit]:
+    """A user or a host where an environment or settings name it."""
+    if not _GIVEN.match(text, at):
+        return
+    window = text[max(0, at - 12) : at]
+    start = at - len(window) + len(window.rstrip(_SCHEME_CHARS + "_"))
+    for pattern, kind in ((_USER_NAME, "USER"), (_HOST_NAME, "HOST")):
+        hit = pattern.search(text, start, at + 140)
+        if hit is None or hit.start() > at or not _is_named(hit):
+            continue
+        name = hit["name"].rstrip(".-,")
+        if kind == "USER" or name.lower() not in _OPEN_HOSTS:
+            yield hit.start("name"), hit.start("name") + len(name), kind
+
+
+def _is_named(hit: re.Match[str]) -> bool:
+    """Is what follows `username =` or `hostname:` a name, rather than code or prose."""
+    name = hit["name"].rstrip(".-").lower()
+    if name in GENERIC or name in _NO_NAME or len(name) < 3:
+        return False
+    if hit["quote"]:
+        return True
+    if hit["after"] in ("(", "[") or (
+        "." in name.strip(".") and hit["by"].strip() == "=" and " " in hit["by"]
+    ):
+        return False
+    # unquoted: as in an environment (USER=x) or, with a sign of being no plain word, in settings
+    tight = hit["by"].strip() == "=" and " " not in hit["by"]
+    return tight or any(char.isdigit() or char in "-." for char in name)

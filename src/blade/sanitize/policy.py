@@ -1,0 +1,114 @@
+"""Turn `[sharing]` of blade.toml into what may leave the house: names, fields, source code."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from blade.errors import Unreadable
+
+KEYS = ("names", "hosts", "users", "drop_fields", "source_code", "cleared", "allow")
+SOURCE_CODE = ("keep", "hash")
+# What every count rests on: without these fields the rows would say something else.
+_NEEDED = frozenset("reward _ng_task_index _ng_rollout_index agent_ref response".split())
+_FILE = "blade.toml"
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """What must not leave beside what is private by its form."""
+
+    names: tuple[str, ...] = ()  # unreleased benchmarks, projects, people
+    hosts: tuple[str, ...] = ()  # host names, or endings such as .example.net
+    users: tuple[str, ...] = ()
+    drop_fields: tuple[str, ...] = ()  # `patch` at any depth, or `verifier.patch`
+    source_code: str = "keep"  # or hash: fenced blocks, diffs and files leave hash and length
+    cleared: tuple[str, ...] = ()  # fields whose source code may stay
+    allow: tuple[str, ...] = ()  # values that look private and are not
+
+    def drops(self, path: tuple[str, ...]) -> bool:
+        """Is the field at this path to be dropped."""
+        return any(_ends(path, told) for told in self.drop_fields)
+
+    def clears(self, path: tuple[str, ...]) -> bool:
+        """May the source code below this path stay."""
+        return any(_ends(path[: at + 1], told) for told in self.cleared for at in range(len(path)))
+
+
+def _ends(path: tuple[str, ...], told: str) -> bool:
+    parts = tuple(told.split("."))
+    return path[-len(parts) :] == parts
+
+
+def read_policy(path: Path) -> Policy:
+    """The `[sharing]` table of a blade.toml; an empty policy if it has none."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return policy_of(data.get("sharing", {}))
+    except (OSError, ValueError, TypeError) as error:
+        raise Unreadable(
+            f"{path} does not say what may be shared: {error}",
+            "docs/sanitize.md lists the keys of [sharing]",
+            "bad-config",
+        ) from error
+
+
+def policy_of(table: Any) -> Policy:
+    """A `[sharing]` table, checked key by key; TypeError or ValueError say what is wrong with it."""
+    if not isinstance(table, Mapping):
+        raise TypeError("sharing must be a table")
+    unknown = sorted(table.keys() - set(KEYS))
+    if unknown:
+        raise ValueError(f"[sharing] has no key {unknown[0]}")
+    code = table.get("source_code", "keep")
+    if code not in SOURCE_CODE:
+        raise ValueError(f"source_code must be one of {', '.join(SOURCE_CODE)}")
+    lists = {key: _texts(table, key) for key in KEYS if key != "source_code"}
+    for told in lists["drop_fields"]:
+        if told.rpartition(".")[2] in _NEEDED:
+            raise ValueError(f"drop_fields may not name {told}: nothing can be counted without it")
+    return Policy(source_code=code, **lists)
+
+
+def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = table.get(key, [])
+    if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):
+        raise TypeError(f"{key} must be a list of texts")
+    return tuple(value.strip() for value in values)
+
+
+def policy_near(paths: list[Path]) -> Policy:
+    """What the blade.toml beside these files, or above in their package, says; nothing if there is none."""
+    for path in paths:
+        folder = path if path.is_dir() else path.parent
+        for place in (folder, folder.parent):
+            if (place / _FILE).is_file():
+                return read_policy(place / _FILE)
+    return Policy()
+
+
+def joined(policies: list[Policy]) -> Policy:
+    """What several policies ask for together: the stricter word counts."""
+    if len(policies) == 1:
+        return policies[0]
+    lists = {
+        key: tuple(dict.fromkeys(told for policy in policies for told in getattr(policy, key)))
+        for key in KEYS
+        if key != "source_code"
+    }
+    strict = any(policy.source_code == "hash" for policy in policies)
+    return Policy(source_code="hash" if strict else "keep", **lists)
+
+
+def name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Any of the names, in any case, however its words are joined."""
+    if not names:
+        return None
+    told = sorted(set(names), key=lambda name: (-len(name), name))
+    each = [r"[\s_.\-]{0,3}".join(map(re.escape, re.split(r"[\s_\-]+", name))) for name in told]
+    # a digit may follow, as in NAME2; a letter would make it another word
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(each)})(?![^\W\d_])", re.IGNORECASE)

@@ -1,0 +1,100 @@
+"""Turn a text into the marks that make a closer look worth while: most texts have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from blade.sanitize import formats, named, places
+
+Detector = Callable[[str, int], Iterator[tuple[int, int, str]]]
+
+# What begins or betrays a private thing, in lower case and within one word -> who looks there.
+_PLACES: dict[str, Detector] = {
+    "@": places.mail_at,
+    "://": places.url_at,
+    "~": places.tilde_at,
+    "fe80:": places.v6_at,
+    "fd": places.v6_at,
+    "fc": places.v6_at,
+    "ip-1": places.dashed_at,
+    **dict.fromkeys(("/home/", "/users/", "users\\", ":/users"), places.home_at),
+    "settings\\": places.home_at,
+    **dict.fromkeys(("10.", "192.168.", "172.", "169.254.", "100."), places.v4_at),
+    **dict.fromkeys(
+        (".internal", ".corp", ".local", ".lan", ".intra", ".home.arpa", ".private"), places.host_at
+    ),
+    **dict.fromkeys(("drwx", "-rw", "lrwx", "-r-", "dr-", "srw"), places.listed_at),
+    **dict.fromkeys(("uid=", "gid=", "groups="), places.uid_at),
+    **dict.fromkeys(("author:", "committer:", "-by:", "from:", "assignee:", "reviewer:"), places.person_at),
+    **dict.fromkeys(
+        ("user", "name", "login", "run_as", "_by", "nodelist", "fqdn", "host", "_addr"), places.named_at
+    ),
+}
+_SECRETS: dict[str, tuple[Detector, ...]] = {
+    "passw": (named.assigned_at, named.query_at),
+    "pwd": (named.assigned_at, named.query_at),
+    "secret": (named.assigned_at, named.query_at),
+    "token": (named.assigned_at, named.query_at, named.header_at),
+    "key": (named.assigned_at, named.query_at, named.header_at),
+    "auth": (named.assigned_at, named.query_at, named.header_at),
+    "credential": (named.assigned_at, named.query_at),
+    "cookie": (named.assigned_at, named.cookie_at),
+    "session": (named.assigned_at, named.query_at),
+    "sign": (named.assigned_at, named.query_at),
+    "bearer": (named.header_at,),
+    "basic": (named.header_at,),
+    "passphrase": (named.assigned_at,),
+    "passcode": (named.assigned_at,),
+    **dict.fromkeys(("sig=", "code=", "sid=", "jwt=", "ticket=", "sas=", "state="), (named.query_at,)),
+    **dict.fromkeys(("--pass", "--token", "--secret", "--api"), (named.flag_at,)),
+    **dict.fromkeys(("accountkey=", "sharedaccesskey=", "sharedsecretvalue="), (formats.account_at,)),
+    "-----begin": (formats.private_key_at,),
+    "putty-user": (formats.putty_at,),
+    "webhook": (formats.webhook_at,),
+    "hooks.slack": (formats.webhook_at,),
+}
+_EXTRA: dict[str, tuple[Detector, ...]] = {
+    "/users/": (places.home_at, places.shared_at),
+    "/user/": (places.shared_at,),
+}
+MARKS: dict[str, tuple[Detector, ...]] = {
+    **{mark: (detect,) for mark, detect in _PLACES.items()},
+    **_SECRETS,
+    **_EXTRA,
+}
+# What is private beyond doubt, and so replaced even in the name of a task.
+SURE = frozenset(
+    {places.mail_at, formats.private_key_at, formats.putty_at, formats.webhook_at, formats.account_at}
+)
+_LETTERS = tuple(mark for mark in MARKS if mark.isalpha())
+_LONG = 17  # letters from which on a word may be a secret by itself
+_KEPT_LETTERS, _KEPT_WORDS = 48, 200_000
+
+
+class Sieve:
+    """Words seen before, and the marks in them: rollouts say the same words over and over."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, tuple[str, ...]] = {}
+
+    def marks(self, text: str) -> tuple[Mapping[str, tuple[Detector, ...]], list[str]]:
+        """The marks of a text with who looks there, and its long words."""
+        known = self._words
+        found: set[str] = set()
+        long_words: list[str] = []
+        for word in set(text.split()):
+            held = known.get(word)
+            if held is None:
+                held = self._held(word)
+            if held:
+                found.update(held)
+            if len(word) >= _LONG:
+                long_words.append(word)
+        return {mark: MARKS[mark] for mark in sorted(found)}, sorted(long_words)
+
+    def _held(self, word: str) -> tuple[str, ...]:
+        lowered = word.lower()
+        held = tuple([mark for mark in (_LETTERS if lowered.isalpha() else MARKS) if mark in lowered])
+        if len(word) <= _KEPT_LETTERS and len(self._words) < _KEPT_WORDS:
+            self._words[word] = held
+        return held
