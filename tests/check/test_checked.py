@@ -106,7 +106,7 @@ def test_a_quotation_is_opened_where_it_is_said_to_stand(told: Told) -> None:
     assert wrong(told, text.format("4/1", 4, quote)) == {}
     assert list(wrong(told, text.format("4/1", 5, quote))) == [3]
     assert list(wrong(told, text.format("4/0", 4, quote))) == [3]
-    assert list(wrong(told, text.format("99/0", 4, quote))) == [3]
+    assert 3 in wrong(told, text.format("99/0", 4, quote))
     assert wrong(told, text.format("4/1", 4, '{"order_id":"O-20048",…"value":"44.40"}')) == {}
     assert list(wrong(told, text.format("4/1", 4, quote.replace("44", "45")))) == [3]
 

@@ -21,15 +21,17 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     if world is None:
         return joined([], [], inside)
     from blade.check.aligned import aligned, given_again
-    from blade.check.quoted import quoted
+    from blade.check.quoted import address_at, quoted
     from blade.check.reader import read
     from blade.check.tabled import tabled
 
     quotes = quoted(told, world)
     # A label is right if its quotation stands where it says, whatever rollout our own page would quote there.
-    right = {one.text for one in quotes if one.verdict == SUPPORTED and one.cites}
+    right = {one.text: address_at(one.text) for one in quotes if one.verdict == SUPPORTED and one.cites}
     again = aligned(told, world.reference)
-    beside = [one for one in again if one.verdict == SUPPORTED or one.text not in right]
+    beside = [
+        one for one in again if one.verdict == SUPPORTED or one.start < right.get(one.text, one.start + 1)
+    ]
     settled = given_again(told, world.reference)
     return joined([*beside, *tabled(told, world.tables), *quotes], read(told, world), inside, settled)
 

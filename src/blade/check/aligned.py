@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from blade.check.likeness import Difference, slot_differences, tokens, word_differences
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import Document, Statement
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, skeleton, slots
 
 KINDS = {NUMBER: "number", RATIO: "share", CODE: "name", QUOTED: "quote"}
+CLAUSE = "clause"  # part of a sentence of the reference
 _LIKELY = 12  # references whose words are compared with a statement in full
+_COMMON = 400  # places from which a word is too common to find a statement by
 _FEW = 2  # differences up to which a sentence in other words is the same sentence
 _TELLING = 3  # words from which a sentence is known again under another heading
 
@@ -20,14 +24,16 @@ class Reference:
     """The sentences of the recomputed pages, by skeleton and by words."""
 
     def __init__(self, pages: Iterable[Document]) -> None:
-        self.statements = [statement for page in pages for statement in page.statements]
+        self.statements = [piece for page in pages for one in page.statements for piece in _pieces(one)]
         self._by_skeleton: dict[str, list[Statement]] = {}
         self._by_text: dict[str, list[Statement]] = {}
         self._by_word: dict[str, list[int]] = {}
+        self._under: dict[tuple[str, ...], list[int]] = {}
         self.words = [frozenset(word for word, _ in tokens(one.text)) for one in self.statements]
         for at, statement in enumerate(self.statements):
             self._by_skeleton.setdefault(skeleton(statement.text), []).append(statement)
             self._by_text.setdefault(statement.text, []).append(statement)
+            self._under.setdefault(statement.headings, []).append(at)
             for word in self.words[at]:
                 self._by_word.setdefault(word, []).append(at)
 
@@ -35,7 +41,7 @@ class Reference:
         return self._by_text.get(statement.text, [])
 
     def same_skeleton(self, statement: Statement) -> list[Statement]:
-        return self._by_skeleton.get(skeleton(statement.text), [])
+        return _fit(statement, self._by_skeleton.get(skeleton(statement.text), []))
 
     def alike(self, statement: Statement) -> list[Statement]:
         """The references that share most of their words with a statement, most alike first."""
@@ -43,13 +49,28 @@ class Reference:
         seen: Counter[int] = Counter()
         for word in words:
             places = self._by_word.get(word, ())
-            if len(places) <= 400:
+            if len(places) <= _COMMON:
                 seen.update(places)
+        for at in self._under.get(statement.headings, ())[:_COMMON]:
+            seen[at] = len(words & self.words[at])
         ranked = [(n / len(words | self.words[at]), at) for at, n in seen.most_common(4 * _LIKELY)]
         near = [
             (share + _nearness(statement, self.statements[at]), at) for share, at in ranked if share > 0.35
         ]
-        return [self.statements[at] for _, at in sorted(near, reverse=True)[:_LIKELY]]
+        return _fit(statement, [self.statements[at] for _, at in sorted(near, reverse=True)])[:_LIKELY]
+
+
+def _fit(statement: Statement, among: list[Statement]) -> list[Statement]:
+    """Without single clauses, if the statement has several: one of them would not speak for the others."""
+    return [one for one in among if one.kind != CLAUSE] if "; " in statement.text else among
+
+
+def _pieces(statement: Statement) -> list[Statement]:
+    """A sentence, and each of its clauses: a report may say them one by one."""
+    clauses = statement.text.split("; ")
+    if len(clauses) == 1 or statement.kind != "sentence":
+        return [statement]
+    return [statement, *(replace(statement, text=clause, kind=CLAUSE) for clause in clauses)]
 
 
 def _nearness(one: Statement, other: Statement) -> float:
@@ -78,7 +99,7 @@ def aligned(document: Document, reference: Reference) -> list[Assertion]:
 
 def _read(statement: Statement, reference: Reference) -> list[Assertion]:
     same = reference.same_skeleton(statement)
-    here = [one for one in same if one.headings == statement.headings]
+    here = _of_same_lead(statement, [one for one in same if one.headings == statement.headings])
     best = _closest(statement, here) if here else None
     if best is not None and not best[1]:
         return _supported(statement)
@@ -91,6 +112,12 @@ def _read(statement: Statement, reference: Reference) -> list[Assertion]:
         if elsewhere is not None and _is_known_again(statement, elsewhere[1]):
             return _judged(statement, *elsewhere)
     return _reworded(statement, reference)
+
+
+def _of_same_lead(statement: Statement, among: list[Statement]) -> list[Statement]:
+    """Of a list with one item for each run, those of the same item."""
+    same = [one for one in among if one.lead == statement.lead]
+    return same or among
 
 
 def _closest(statement: Statement, among: Sequence[Statement]) -> tuple[Statement, list[Difference]] | None:
@@ -114,10 +141,11 @@ def _is_known_again(statement: Statement, differences: list[Difference]) -> bool
 
 def _reworded(statement: Statement, reference: Reference) -> list[Assertion]:
     """The like of a statement in other words: rival words and other numbers contradict it."""
-    if statement.kind == "heading" or len(statement.text) > 3_000:
+    if len(statement.text) > 3_000:
         return []
     alike = reference.alike(statement)
-    here = [one for one in alike if one.headings == statement.headings]
+    here = _of_same_lead(statement, [one for one in alike if one.headings == statement.headings])
+    here = [one for one in here if (one.kind == "heading") == (statement.kind == "heading")]
     read = _least_different(statement, here)
     if read is None:
         read = _least_different(statement, [one for one in alike if one.headings != statement.headings])

@@ -63,6 +63,8 @@ harness prompt training data verifier infrastructure
 minimum maximum
 over under
 up down
+equal unequal
+one two three four five six seven eight nine ten
 """.strip().splitlines()
 _GROUPS: dict[str, set[int]] = {}
 for _at, _group in enumerate(RIVALS):
@@ -72,6 +74,7 @@ for _at, _group in enumerate(RIVALS):
 NEGATIONS = frozenset(
     "not no never none nothing nobody without neither nor cannot hardly false untrue".split()
 )
+_NAME = re.compile(r"(?=.*\d)(?=.*[a-z])[\w.-]+")  # a name with a number in it, such as desk-0014
 _TOKEN = re.compile(r"[^\W_]+(?:['’_-][^\W_]+)*|[#$&]")
 _LIKE = 0.6  # share of words in common from which two statements may say the same
 _CLOSE = 0.75  # the share from which another number in the same place is another value
@@ -167,7 +170,7 @@ def word_differences(text: str, reference: str) -> list[Difference] | None:
             continue
         gone, come = theirs[low:high], ours[start:end]
         found += _rivals(gone, come)
-        found += _negated(gone, come, reference, text, ours, start)
+        found += _negated(gone, come, ours, start)
     if likeness < _CLOSE and not found:
         return [] if _same_numbers(text, reference) else None
     return found + _paired(text, reference, matcher.get_opcodes(), ours, theirs)
@@ -185,18 +188,34 @@ def _rivals(gone: list[tuple[str, int]], come: list[tuple[str, int]]) -> list[Di
     found = []
     for word, place in come:
         for other, _ in gone:
-            if word != other and _GROUPS.get(word, set()) & _GROUPS.get(other, set()):
+            if word != other and _excludes(word, other):
                 found.append(Difference("word", word, other, place))
     return found
 
 
+def _excludes(one: str, other: str) -> bool:
+    """Whether two words cannot both be right: rivals, one the other denied, or two names."""
+    if _GROUPS.get(one, set()) & _GROUPS.get(other, set()):
+        return True
+    short, long = sorted((one, other), key=len)
+    if len(short) > 3 and long in (
+        f"un{short}",
+        f"in{short}",
+        f"im{short}",
+        f"dis{short}",
+        f"non{short}",
+        f"non-{short}",
+    ):
+        return True
+    return bool(_NAME.fullmatch(one) and _NAME.fullmatch(other))
+
+
 def _negated(
-    gone: list[tuple[str, int]], come: list[tuple[str, int]], reference: str, text: str,
-    ours: list[tuple[str, int]], start: int,
+    gone: list[tuple[str, int]], come: list[tuple[str, int]], ours: list[tuple[str, int]], start: int
 ) -> list[Difference]:  # fmt: skip
     before, after = (sum(is_negation(word) for word, _ in part) for part in (gone, come))
-    if (before - after) % 2 == 0 or len(gone) + len(come) > 6:
-        return []
+    if (before - after) % 2 == 0 or len(gone) + len(come) > 6 or len(gone) > 2 + len(come):
+        return []  # a clause that is left out denies nothing
     place = next((place for word, place in come if is_negation(word)), ours[min(start, len(ours) - 1)][1])
     said = " ".join(word for word, _ in come) or "(nothing)"
     meant = " ".join(word for word, _ in gone) or "(nothing)"

@@ -36,6 +36,11 @@ def address(label: str) -> Address | None:
     return told[-1] if told else None
 
 
+def address_at(label: str) -> int:
+    """Where in a label its address begins; its length if it has none."""
+    return max((hit.start() for hit in _ADDRESS.finditer(label)), default=len(label))
+
+
 def _address(hit: re.Match[str]) -> Address:
     task, slash, repeat = (hit["code"] or hit["bare"]).strip().rpartition("/")
     step = int(hit["step"]) if hit["step"] else None

@@ -35,6 +35,15 @@ class Tables:
             self._rows[id(table) * 1_000 + column] = by_text
         return by_text.get(text, [])
 
+    def home_of(self, row: Row, reference: Table) -> Table | None:
+        """The table of the same first column, under another heading, that has a row of this label."""
+        label = row.cells[0]
+        if self.rows_with(reference, 0, label) or not slots(label):
+            return None
+        others = (one for one in self.tables if one.header[:2] == reference.header[:2])
+        elsewhere = (one for one in others if one.headings != reference.headings)
+        return next((one for one in elsewhere if self.rows_with(one, 0, label)), None)
+
 
 def _names(table: Table) -> list[str]:
     """The columns by their words, whatever the numbers in them."""
@@ -71,7 +80,17 @@ def _table(table: Table, reference: Table, tables: Tables) -> list[Assertion]:
         if best is not None:
             taken.add(best.line)
             found += _cells(table, row, best, places)
+        elif reference.headings == table.headings and (home := tables.home_of(row, reference)):
+            found.append(_misplaced(table, row, home))
     return found
+
+
+def _misplaced(table: Table, row: Row, home: Table) -> Assertion:
+    """A row that the rows give under another heading, such as a task in another bucket."""
+    where = home.headings[-1] if home.headings else "another heading"
+    why = f"the rows give this row under: {where}"
+    text = " | ".join(row.cells)
+    return Assertion(CONTRADICTED, "bucket", row.line, row.line, text, row.cells[0], where, why, start=0)
 
 
 def _places(table: Table, reference: Table) -> list[int]:

@@ -18,6 +18,7 @@ class Statement(msgspec.Struct, frozen=True):
     last_line: int
     headings: tuple[str, ...]  # the headings above it, outermost first
     before: str = ""  # what stands before it in its paragraph or list item
+    lead: str = ""  # the name its paragraph or list item begins with, if it begins with one
     kind: str = "sentence"  # sentence, heading, caption
 
 
@@ -60,6 +61,7 @@ _ITEM = re.compile(r"^(?P<indent>\s*)(?:[-*+•]|\d{1,9}[.)])\s+(?P<text>\S.*)$"
 _RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
 _DELIMITER = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_LEAD = re.compile(r"(?:\*\*)?`[^`]{1,200}`")
 _BORDER = re.compile(r"(?<!\\)\|")
 
 
@@ -180,13 +182,16 @@ class _Reader:
     def _sentences(self, raw: str, places: list[tuple[int, int]]) -> None:
         starts = [start for start, _ in places]
         before: list[str] = []
+        named = _LEAD.match(raw)
+        lead = plain(named[0]) if named else ""
         for start, end in _sentence_spans(raw):
             text = plain(raw[start:end])
             if not text:
                 continue
             first, last = (places[bisect_right(starts, at) - 1][1] for at in (start, end - 1))
             kind = "caption" if raw[start:end].lstrip().startswith("![") else "sentence"
-            self.statements.append(Statement(text, first, last, self.headings, " ".join(before), kind))
+            said = Statement(text, first, last, self.headings, " ".join(before), lead, kind)
+            self.statements.append(said)
             before = [*before, text][-3:]
 
 
@@ -198,7 +203,7 @@ def _cells(line: str) -> tuple[str, ...]:
 
 
 # A full stop ends a sentence before a space and something that can begin one; those of abbreviations do not.
-_STOP = re.compile(r"[.!?][\"”’)\]*_]*\s+(?=[\"“‘(\[*_`]*[A-Z0-9ÄÖÜÀ-ÝА-Я])|[。！？]")
+_STOP = re.compile(r"[.!?][\"”’)\]*_]*\s+(?=[\"“‘(\[*_]*[A-Z0-9`ÄÖÜÀ-ÝА-Я])|[。！？]")
 _SHORT = re.compile(
     r"\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|nos?|figs?|eq|sec|ca|incl|dr|mr|ms|st)\.$", re.IGNORECASE
 )
