@@ -127,7 +127,7 @@ def _same_cell(one: str, other: str) -> bool:
         return True
     ours, theirs = slots(one), slots(other)
     if not ours or len(ours) != len(theirs):
-        return same_text(one.strip("`"), other.strip("`"))
+        return same_text(one.strip("`").lower(), other.strip("`").lower())
     if not all(same_slot(a, b) for a, b in zip(ours, theirs, strict=True)):
         return False
     return _words(one) == _words(other)
