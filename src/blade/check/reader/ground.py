@@ -13,8 +13,10 @@ from blade.facts.query import path
 from blade.model import Cause, Fact, Outcome, Report, TaskResult
 
 TASKS, ROLLOUTS = "tasks", "rollouts"
+PROPOSALS = "causes and modes are told by judgement: ours are proposals, and the report may see it otherwise"
 _LOST = (Outcome.MALFORMED, Outcome.MASKED, Outcome.MISSING)
 _BAD = (Outcome.FAILED, Outcome.ERRORED, Outcome.TIMED_OUT)
+_TOLD_BY = {"timed_out": "timeout", "errored": "infra_error"}
 Keys = frozenset[object]
 
 
@@ -47,6 +49,26 @@ class RunGround:
         self.behaviours = {one.detector: one for one in report.behaviours if one.run == name}
         self._findings = [one for one in report.findings if one.run == name]
         self._states: dict[tuple[str, str], tuple[Keys, ...]] = {}
+        # tasks that it shares with the run it is compared with, where these are not all
+        self.common = [
+            frozenset(one.alignment.common if name == one.baseline else one.alignment.common_candidate or one.alignment.common)
+            for one in report.comparisons
+            if name in (one.baseline, one.candidate)
+        ]
+        self.derived = {
+            (each.name, each.k): each.baseline if name == one.baseline else each.candidate
+            for one in report.comparisons
+            if name in (one.baseline, one.candidate)
+            for each in one.derived
+        }
+        self.scores = [
+            score
+            for one in report.comparisons
+            if name in (one.baseline, one.candidate)
+            for score in ([one.score_baseline, one.common_baseline] if name == one.baseline
+                          else [one.score_candidate, one.common_candidate])
+            if score is not None
+        ]  # fmt: skip
 
     def key(self, task: str) -> str | None:
         """The key of a task that goes by its key or its name."""
@@ -68,11 +90,12 @@ class RunGround:
     def universe(self, unit: str) -> tuple[Keys, ...]:
         if unit == TASKS:
             seen = frozenset(key for key, task in self.tasks.items() if task.bucket != "missing")
-            return _distinct([frozenset(self.tasks), seen])
+            shared = [frozenset(key for key in each if key in self.tasks) for each in self.common]
+            return _distinct([frozenset(self.tasks), seen, *shared])
         rows = self.rows
-        return _distinct(
-            [frozenset(rows), frozenset(key for key, outcome in rows.items() if outcome not in _LOST)]
-        )
+        scored = frozenset(key for key, outcome in rows.items() if outcome not in _LOST)
+        shared = [frozenset(key for key in rows if key[0] in each) for each in self.common]
+        return _distinct([frozenset(rows), scored, *shared])
 
     def states(self, state: str, unit: str) -> tuple[Keys, ...]:
         """The sets that a word such as `failed` may mean, of tasks or of rollouts."""
@@ -154,7 +177,11 @@ class RunGround:
             "errored": [(Outcome.ERRORED,), (Outcome.ERRORED, Outcome.TIMED_OUT), (Outcome.ERRORED, *_LOST)],
             "malformed": [(Outcome.MALFORMED,)], "masked": [(Outcome.MASKED,)], "missing": [(Outcome.MISSING,)],
         }  # fmt: skip
-        return [frozenset(key for key, one in rows.items() if one in each) for each in kinds.get(state, [])]
+        found = [frozenset(key for key, one in rows.items() if one in each) for each in kinds.get(state, [])]
+        if state in _TOLD_BY:
+            # what a report calls a timeout may stand in the trace, not in the outcome of the row
+            found += [found[0] | each for each in self._row_sets(f"mode:{_TOLD_BY[state]}")]
+        return found
 
 
 class Ground:
@@ -165,6 +192,16 @@ class Ground:
         self.facts: tuple[Fact, ...] = world.facts
         self.runs = {run.name: RunGround(run.name, world.report) for run in world.report.runs}
         self.world = world
+
+    def unsettled(self, runs: Iterable[str], states: Iterable[str]) -> str:
+        """Why rows do not settle how many are what `states` says; empty where they do."""
+        for state in states:
+            if state.startswith(("cause:", "mode:")):
+                return PROPOSALS
+            seen = [self.runs[run].behaviours.get(_TOLD_BY.get(state, "")) for run in runs]
+            if any(one is not None and one.n_rollouts for one in seen):
+                return "some of them show in traces alone"
+        return ""
 
     # --- counts and shares ---------------------------------------------------------------------------
 
@@ -250,10 +287,14 @@ class Ground:
             for one in ground.measures.values()
             if one.name == name and one.value is not None and at in (one.k, ANY)
         ]  # fmt: skip
+        for (name, at), value in ground.derived.items():
+            if (name, at) == (metric, k) or ((name, at) in wanted and at == k):
+                found.append(Reading(value, f"{_title(name, at)} of {run} over the tasks both have is {_shown(value)}"))
         if metric in ("score", "pass_at_1", "pass_rate") and ground.run.score is not None and (
             metric == "score" or ground.run.score_name == "pass_at_1"
         ):
             score = float(ground.run.score)
+            found += [Reading(one, f"the score of {run} over the tasks both have is {_shown(one)}") for one in ground.scores]
             found.append(Reading(score, f"the score of {run} is {_shown(score)}", f"{path('runs', name=run)}.score"))
         if metric in ("pass_at_1", "pass_rate", "score") and ground.is_judged:
             found += self._pass_rates(ground)

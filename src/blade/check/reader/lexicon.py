@@ -84,7 +84,7 @@ HARMLESS = frozenset(
     stand stands stood sit sits come comes came make makes made up account accounts accounted represent
     represents amount amounts equal equals land lands landed end ends ended finish finishes finished
     solve solves solved complete completes completed contain contains contained include includes included
-    cover covers covered comprise comprises comprised consist consists hold holds held use uses used remain
+    comprise comprises comprised consist consists hold holds held use uses used remain
     remains remained leave leaves left produce produces produced
     number count share fraction percentage percent proportion rate value figure metric metrics
     task tasks rollout rollouts repeat repeats attempt attempts per out there here which who while whereas
@@ -93,8 +93,10 @@ HARMLESS = frozenset(
     note that key finding findings fact currently now today main mean average averaged whole entire full
     no not never none yes nothing right single same
     baseline candidate it's that's there's good bad poor strong weak low high higher lower small large big
-    better worse strongest weakest best worst again data rows report numbers up down
+    better worse again data rows report numbers up down
     resolution resolved resolves successfully passing failing graded measured observed evaluated tested ran run
+    rose rises risen fell falls fallen improved improves increased increases dropped drops climbed climbs went jumped
+    jumps declined declines decreased decreases grew regressed
     performance capability ability reliability""".split()
 )
 
@@ -109,7 +111,7 @@ NARROWING = re.compile(
     r"gap|difference|delta|increase|decrease|drop|improvement|regression|change|points? (?:higher|lower|more|less)|"
     r"times|twice|double|triple|faster|slower|seconds?|minutes?|hours?|tokens?|dollars?|turns?|steps?|calls?|"
     r"per|each|top|first|last|next|hardest|easiest|random\w*|simulated|oracle|majority|best[- ]of|typical|usually|"
-    r"remov\w+|fix\w*|repair\w*|recover\w*|additional|another|further|extra|new|old|old[- ]|v\d)\b",
+    r"best|worst|every|repeats? of|remov\w+|fix\w*|repair\w*|recover\w*|additional|another|further|extra|new|old|old[- ]|v\d)\b",
     re.IGNORECASE,
 )
 

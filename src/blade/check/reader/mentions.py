@@ -80,11 +80,12 @@ class Reader:
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        self.tasks: dict[str, str] = {}
+        self.tasks: dict[str, str] = {key: key for run in ground.runs.values() for key in run.tasks}
+        self.named: dict[str, str] = {}  # names that are the key of another task: either may be meant
         for run in ground.runs.values():
             for key, task in run.tasks.items():
-                self.tasks.setdefault(key, key)
-                self.tasks.setdefault(task.task_name, key)
+                if self.tasks.setdefault(task.task_name, key) != key:
+                    self.named.setdefault(task.task_name, key)
         self.entities: dict[tuple[str, ...], tuple[str, tuple[str, ...]]] = {}
         self._name_runs()
         self._name_parts()
@@ -128,6 +129,10 @@ class Reader:
             words = _words(name)
             if re.search(r"\d", name) and re.search(r"[^\W\d]", name) and len(name) >= 4:
                 self.entities.setdefault(words, (TASK, (key,)))
+
+    def either(self, key: str) -> tuple[str, ...]:
+        """The tasks that may be meant: the one with this key, and one with this name."""
+        return (key, self.named[key]) if key in self.named else (key,)
 
     # --- one sentence --------------------------------------------------------------------------------
 
@@ -187,7 +192,8 @@ class Reader:
             if part is None:
                 break
             at = part.end()
-        if not found:
+        rest = hit.string[end:]
+        if not found or re.match(r"\s*(?:%|(?:out )?of\b|tasks?\b|rollouts?\b|rows\b|\.\d)", rest):
             return
         kind = ADDRESS if any("/" in one and one not in self.tasks for one in found) else TASK
         start = hit.start("ids") if word.startswith(("rollout", "attempt")) else hit.start()
@@ -202,7 +208,7 @@ class Reader:
             return f"{self.tasks[address['task']]}/{int(address['repeat'])}"
         if address and self.has_numbers and address["task"].isdigit():
             return f"{address['task']}/{int(address['repeat'])}"
-        is_number = self.has_numbers and name.isdigit() and not word.startswith(("rollout", "attempt"))
+        is_number = self.has_numbers and name.isdigit() and word.startswith("task")
         return name if is_number else None
 
     def _spans(self, free: _Free) -> Iterator[Mention]:
@@ -213,7 +219,7 @@ class Reader:
         for hit in re.finditer(r"(?<![\w./-])(\d+)/(\d+)(?![\w/]|\.\d)", free.left()):
             # more passes than tries there cannot be: an address
             known = self._id(hit[0], "task")
-            if known and int(hit[2]) < int(hit[1]) and self._exists(known):
+            if known and (int(hit[2]) < int(hit[1]) or int(hit[2]) == 0) and self._exists(known):
                 yield Mention(ADDRESS, (known,), hit.start(), hit.end(), text=hit[0])
 
     def _exists(self, address: str) -> bool:

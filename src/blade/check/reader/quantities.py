@@ -74,7 +74,7 @@ _PATTERN = re.compile(
     rf"(?P<part>(?:(?:one|a|an|two|three|four)[ -])?(?P<piece>half|thirds?|quarters?|fifths?|sixths?|eighths?|tenths?)\b"
     r"(?=\s+(?:of|the)\b|\s+all\b))"
     rf"|(?P<top>{_ONE})(?:\s?/\s?|\s+(?:out\s+)?of\s+(?:(?:the|all|its|our|these|a total of)\s+)*)(?P<below>{_ONE})(?!\s?%)"
-    rf"|(?:between\s+)?(?P<low>{_FIGURE})(?P<unit1>{_UNIT})?(?:\s?[–—]\s?|\s+to\s+|\s?-\s?|(?<=\d)\s+and\s+)(?P<high>{_FIGURE})(?P<unit2>{_UNIT})"
+    rf"|(?<!from )(?:between\s+)?(?P<low>{_FIGURE})(?P<unit1>{_UNIT})?(?:\s?[–—]\s?|\s+to\s+|\s?-\s?|(?<=\d)\s+and\s+)(?P<high>{_FIGURE})(?P<unit2>{_UNIT})"
     rf"|(?P<number>{_ONE})(?P<unit>{_UNIT})?)(?![\w@^]|[./:]\d|-\d|/\w|[-–](?:turn|step|shot|way|bit)\b|\()",
     re.IGNORECASE,
 )

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from blade.check.reader import lexicon
-from blade.check.reader.mentions import RUN, Mention, Reader, Sentence
+from blade.check.reader.mentions import ADDRESS, RUN, SLICE, TASK, Mention, Reader, Sentence
 
 _BREAK = re.compile(
     r"[,;:()\[\]—–|]|\s-\s|\b(?:because|since|while|whereas|but|although|though|so that|and so|which|due to|owing to|thanks to|"
@@ -55,6 +55,24 @@ def run_of(reader: Reader, sentence: Sentence, around: Around, near: int | None 
         if runs:
             break
     return Scope(tuple(reader.ground.runs), "two runs could be meant")
+
+
+def task_of(reader: Reader, sentence: Sentence, around: Around) -> tuple[str | None, str]:
+    """The one task a claim is about, or why it may be about a part of the run."""
+    if sentence.of(SLICE) or sentence.of(ADDRESS):
+        return None, "it is said of a part of the run"
+    tasks = sentence.of(TASK)
+    if tasks:
+        keys = {key for one in tasks for key in one.names}
+        return (next(iter(keys)), "") if len(keys) == 1 else (None, "several tasks could be meant")
+    for text in (*reversed(around.headings), around.before):
+        above = reader.sentence(text[-2000:]) if text else None
+        if above is not None and (above.of(SLICE) or above.of(ADDRESS) or above.of(TASK) or _SECTION.search(text)):
+            return None, "the part of the report is about a part of the run"
+    return None, ""
+
+
+_SECTION = re.compile(r"\b(?:task|slice|category|mode|cluster|group|stage|example|case)s? ?:? ?[#`“\"\d]", re.IGNORECASE)
 
 
 def segments(shape: str) -> list[tuple[int, int]]:

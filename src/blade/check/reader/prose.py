@@ -1,0 +1,353 @@
+"""Turn sentences into claims of measures, counts and shares, each held against its readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blade.check.reader import scope as around_it
+from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
+from blade.check.reader.lexicon import NOUN_STATES
+from blade.check.reader.mentions import AMOUNT, CAUSE, METRIC, MODE, SLICE, STATE, TASK, UNIT, Mention, Reader, Sentence
+from blade.check.reader.mentions import pattern as shaped
+from blade.check.reader.quantities import COUNT, POINTS, RATE, RATIO
+from blade.check.reader.verdicts import Place, judged, said
+from blade.model import Assertion
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
+
+_LINK = (
+    r"\s*(?:\(\s*)?(?:(?:of|for|in|by|on)\s+(?:the\s+)?<RLT>(?:['’]s)?\s*)?(?:\(<R>\)\s*)?(?:(?:rates?|value|of|is|was|are|were|at|=|:|only|just|stands|"
+    r"stood|sits|reached|reaches|equals|comes|came|in|to|a|an|the|overall|remains|remained|lands|landed|"
+    r"here|→|->|a total of)\s*)*\s*"
+)
+_NOT_MORE = r"(?!\s*(?:of\b|<N>|<S>|higher|lower|better|worse|above|below|more|less|points|times|gain|gap|drop|improvement))"
+_MEASURED = shaped(rf"(?P<m><M>){_LINK}(?P<q><Q>){_NOT_MORE}")
+_BEFORE = shaped(r"(?P<q><Q>)\s+(?:overall\s+|mean\s+|average\s+)?(?P<m><M>)(?!\s*(?:of|is|was|at|=|:)\s*<Q>)")
+_GOES_ON = shaped(
+    r"(?:\s|,|;|/|\(|\)|<R>|['’]s|\b(?:and|vs\.?|versus|against|compared|to|with|while|but|whereas|for|on|is|was|has|had|gets|"
+    r"reaches|scores|only|at|the|in|of|by|it)\b|=|:)*(?P<q><Q>)" + _NOT_MORE
+)
+
+_VERBS = (
+    r"(?:\s+(?:are|is|were|was|have|had|has|been|get|got|being|that|which|ended|end|as|in|labelled|labeled|"
+    r"attributed|assigned|to|due|caused|by|classified|marked|be|only|a|an|of|type|the)\b)*"
+)
+_DONE = shaped(r"(?P<s><S>)\s+(?:only\s+|just\s+|on\s+|in\s+)*(?P<q><Q>)\s+(?:of\s+)?(?:(?:the|its|all)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)")
+_SET = shaped(
+    r"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|these)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
+    rf"(?:{_VERBS}\s+(?P<post><SCD>))?"
+)
+_STATE = shaped(
+    rf"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|these)\s+)*(?P<pre><S>)(?:{_VERBS}\s+(?P<post><SCD>))?"
+)
+_LISTED = shaped(r"(?:^|[,;(]\s*|\band\s+)(?:the\s+)?(?:number of\s+)?(?P<pre><S>)?[\s-]*(?P<n><N>)?\s*(?:[:=]|\bis\b|\bwas\b)\s*(?P<q><Q>)(?=\s*(?:$|[,;.()]|<Q>))")
+_HAS = shaped(
+    r"(?:\b(?:has|have|contains?|covers?|comprises?|consists? of|a total of|evaluated on|ran on|run on|there (?:are|were))|^)"
+    r"\s*(?:all\s+)?(?P<q><Q>)\s+(?P<n><N>)(?!\s*(?:<SCD>|that|which|whose|with|where|when|are|were|is|was|in which|each))"
+)  # fmt: skip
+_HAS_MORE = shaped(r"(?:,|,?\s+and|\s*[×x])\s+(?P<q><Q>)\s+(?P<n><N>)(?=\s*(?:$|[.,;:)(]|in total\b|overall\b))")
+_ALONE_BEFORE = shaped(
+    r"(?:^|[,;:(]\s*|\b(?:and|has|have|had|there (?:are|were|is|was)|with|recorded|produced|total of|saw)\s+)"
+    r"(?:a total of\s+|only\s+|just\s+|the\s+)?$"
+)
+_ALONE_AFTER = shaped(r"\s*(?:$|[.,;:)(]|and\b|in total\b|overall\b|(?:in|for) <R>)")
+_IN_BRACKETS = shaped(r"\s*\(\s*(?:i\.e\.,?\s*|or\s+|=\s*)?(?P<q><Q>)\s*[),]")
+
+
+class Prose:
+    """One sentence at a time; every amount is claimed once, by the most telling pattern."""
+
+    def __init__(
+        self, reader: Reader, sentence: Sentence, place: Place, around: around_it.Around, used: set[int] | None = None
+    ) -> None:
+        self.reader, self.ground = reader, reader.ground
+        self.sentence, self.place, self.around = sentence, place, around
+        self.used: set[int] = set(used or ())
+        self.amounts = sentence.of(AMOUNT)
+
+    def read(self) -> list[Assertion]:
+        if not self.amounts:
+            return []
+        return [*self._measures(), *self._sets()]
+
+    # --- measures ------------------------------------------------------------------------------------
+
+    def _measures(self) -> Iterator[Assertion]:
+        chains: list[tuple[Mention, list[tuple[Mention, int, int]]]] = []
+        shape = self.sentence.shape
+        for pattern in (_MEASURED, _BEFORE):
+            for hit in pattern.finditer(shape):
+                amount, metric = self._at(hit, "q"), self._at(hit, "m")
+                if amount.start in self.used or not _can_measure(amount, metric):
+                    continue
+                self.used.add(amount.start)
+                chain = [(amount, hit.start(), hit.end())]
+                end = hit.end()
+                while more := _GOES_ON.match(shape, end):
+                    amount = self._at(more, "q")
+                    if amount.start in self.used or not _can_measure(amount, metric) or not _names_other(more[0]):
+                        break
+                    self.used.add(amount.start)
+                    chain.append((amount, hit.start(), more.end()))
+                    end = more.end()
+                chains.append((metric, chain))
+        for metric, chain in chains:
+            yield from self._chain(metric, chain)
+
+    def _chain(self, metric: Mention, chain: list[tuple[Mention, int, int]]) -> Iterator[Assertion]:
+        amounts = [amount for amount, _, _ in chain]
+        whose = around_it.aligned(self.sentence, amounts) if len(self.ground.runs) > 1 else None
+        for amount, start, end in chain:
+            if whose is not None:
+                runs, doubt = (whose[amount.start],), ""
+            else:
+                told = around_it.run_of(self.reader, self.sentence, self.around)
+                runs, doubt = told.runs, told.doubt
+                if len(chain) > 1 and len(self.ground.runs) == 1:
+                    doubt = "several values are given for one measure"
+            doubt = doubt or around_it.doubt_of(self.sentence, start, end)
+            yield self._measure(metric, amount, runs, doubt, (start, end))
+
+    def _measure(
+        self, metric: Mention, amount: Mention, runs: tuple[str, ...], doubt: str, span: tuple[int, int]
+    ) -> Assertion:
+        name, k = metric.names[0], int(metric.names[1]) if metric.names[1] else None
+        tasks, pieces = self.sentence.of(TASK), self.sentence.of(SLICE)
+        if not tasks and not pieces:
+            doubt = doubt or around_it.task_of(self.reader, self.sentence, self.around)[1]
+        scope: tuple[tuple[str, str], ...] = ()
+        readings: list[Reading] = []
+        if tasks or pieces:
+            readings, scope, more = self._narrowed(name, tasks, pieces, runs)
+            doubt = doubt or more
+        else:
+            readings = [one for run in runs for one in self.ground.rates(run, name, k)]
+        if not readings and name in ("pass_at_k", "pass_hat_k"):
+            doubt = doubt or f"no {metric.text} was measured"
+        subject = name if k is None else f"{name}:{k}"
+        return judged(
+            self.place, amount, "metric", readings, subject=subject, run=runs[0] if len(runs) == 1 else None,
+            scope=scope, as_rate=name not in _NUMBERS, doubt=doubt,
+        )  # fmt: skip
+
+    def _narrowed(
+        self, name: str, tasks: list[Mention], pieces: list[Mention], runs: tuple[str, ...]
+    ) -> tuple[list[Reading], tuple[tuple[str, str], ...], str]:
+        """The readings of a measure of one task or one slice."""
+        if name not in ("pass_at_1", "pass_rate", "score", "mean_reward"):
+            return [], (), "nothing here measures it of a part"
+        if tasks and not pieces and len(tasks) == 1 and len(tasks[0].names) == 1:
+            key = tasks[0].names[0]
+            found = [one for run in runs if key in self.ground.runs[run].tasks for one in self.ground.of_task(run, key)]
+            return found, (("task", key),), ""
+        if pieces and not tasks and len(pieces) == 1:
+            field, value = pieces[0].names
+            found = [one for run in runs for one in self.ground.of_slice(run, field, value)]
+            return found, (("slice", f"{field}={value}"),), ""
+        return [], (), "several parts could be meant"
+
+    # --- counts and shares ---------------------------------------------------------------------------
+
+    def _sets(self) -> Iterator[Assertion]:
+        shape = self.sentence.shape
+        for hit in _DONE.finditer(shape):
+            yield from self._claim(hit, done=self._at(hit, "s"))
+        for hit in _SET.finditer(shape):
+            if hit["post"] or hit["pre"]:
+                yield from self._claim(hit)
+        for hit in _STATE.finditer(shape):
+            pre = self._at(hit, "pre")
+            if hit["post"] and not NOUN_STATES.search(pre.text.lower()):
+                continue
+            yield from self._claim(hit)
+        for pattern in (_LISTED, _HAS):
+            for hit in pattern.finditer(shape):
+                if hit["n"] or hit.groupdict().get("pre"):
+                    yield from self._claim(hit)
+                more = _HAS_MORE.match(shape, hit.end()) if pattern is _HAS else None
+                if more:
+                    yield from self._claim(more)
+
+    def _claim(self, hit: object, done: Mention | None = None) -> Iterator[Assertion]:
+        amount = self._at(hit, "q")
+        quantity = amount.amount
+        assert quantity is not None
+        if amount.start in self.used or quantity.kind == POINTS:
+            return
+        if quantity.kind == COUNT and quantity.value != int(quantity.value):
+            return
+        pre, post, noun = (self._maybe(hit, name) for name in ("pre", "post", "n"))
+        whole, part = _parts(pre, post, done, quantity.kind)
+        if quantity.kind == RATE and not part and noun is None and pre is not None and not hit.groupdict().get("of"):  # type: ignore[attr-defined]
+            whole, part = (), _state(pre)
+        if quantity.kind in (RATE, RATIO) and not part:
+            return
+        self.used.add(amount.start)
+        start, end = hit.span()  # type: ignore[attr-defined]
+        told = around_it.run_of(self.reader, self.sentence, self.around)
+        doubt = told.doubt or around_it.doubt_of(self.sentence, start, end)
+        runs = told.runs
+        doubt = doubt or self.ground.unsettled(runs, (*whole, *part))
+        if done is not None and len(self.ground.runs) > 1:
+            runs, doubt = self._doer(done, runs, doubt, start, end)
+        task, more = around_it.task_of(self.reader, self.sentence, self.around)
+        if task is None and (_of_one_task(noun) or _of_one_task(next(iter(self.sentence.of(UNIT)), None))):
+            more = more or "repeats are counted task by task"
+        doubt = doubt or more
+        if not part and whole and not self._is_total(start, end):
+            doubt = doubt or "it may be a part of them"
+        units = (noun.names[0],) if noun is not None else (TASKS, ROLLOUTS)
+        yield self._counted(amount, units, whole, part, runs, task, doubt)
+        if bracket := _IN_BRACKETS.match(self.sentence.shape, end):
+            yield from self._bracket(bracket, units, whole, part, runs, task, doubt)
+
+    def _is_total(self, start: int, end: int) -> bool:
+        """`116 failed rollouts` by itself, not as what something covers or shows."""
+        shape = self.sentence.shape
+        return bool(_ALONE_BEFORE.search(shape[:start]) and _ALONE_AFTER.match(shape, end))
+
+    def _doer(
+        self, done: Mention, runs: tuple[str, ...], doubt: str, start: int, end: int
+    ) -> tuple[tuple[str, ...], str]:
+        """`A solved 52 tasks and B 61`: the run right before the verb did it."""
+        before = [one for one in self.sentence.of("R") if one.end <= done.start and len(one.names) == 1]
+        between = self.sentence.text[before[-1].end : done.start] if before else "x"
+        if before and not between.strip(" ,()`*_") and len(self.sentence.of("R")) > 1:
+            states = tuple(one for one in done.names)
+            doubt = around_it.doubt_of(self.sentence, start, end)
+            return before[-1].names, doubt or self.ground.unsettled(before[-1].names, states)
+        return runs, doubt
+
+    def _bracket(
+        self, bracket: object, units: tuple[str, ...], whole: tuple[str, ...], part: tuple[str, ...],
+        runs: tuple[str, ...], task: str | None, doubt: str,
+    ) -> Iterator[Assertion]:  # fmt: skip
+        """`52 of 164 tasks (31.7%)`: what stands in brackets says the same as a share."""
+        amount = self._at(bracket, "q")
+        if amount.start in self.used or amount.amount is None or amount.amount.kind != RATE or not (part or whole):
+            return
+        self.used.add(amount.start)
+        of, some = (whole, part) if part else ((), whole)
+        yield self._counted(amount, units, of, some, runs, task, doubt)
+
+    def _counted(
+        self, amount: Mention, units: tuple[str, ...], whole: tuple[str, ...], part: tuple[str, ...],
+        runs: tuple[str, ...], task: str | None, doubt: str,
+    ) -> Assertion:  # fmt: skip
+        quantity = amount.amount
+        assert quantity is not None
+        run = runs[0] if len(runs) == 1 else None
+        scope = (("task", task),) if task is not None else ()
+        known = [one for one in runs if task is None or task in self.ground.runs[one].tasks]
+        subject = "_".join((*(part or ()), *whole)) or f"n_{units[0]}"
+        if quantity.kind == COUNT:
+            states = (*whole, *part)
+            readings = [
+                one for name in known for unit in units for one in self.ground.counts(name, unit, states, task)
+            ]
+            return judged(self.place, amount, "count", readings, subject=subject, run=run, scope=scope, doubt=doubt)
+        if quantity.kind == RATE:
+            readings = [
+                one for name in known for unit in units for one in self.ground.shares(name, unit, whole, part, task)
+            ]
+            readings += [one for name in known for one in self._lost(name, whole, part)]
+            return judged(
+                self.place, amount, "share", readings, subject=subject, run=run, scope=scope, as_rate=True, doubt=doubt
+            )
+        return self._ratio(amount, units, whole, part, known, task, doubt, subject)
+
+    def _lost(self, run: str, whole: tuple[str, ...], part: tuple[str, ...]) -> list[Reading]:
+        """Failures by cause or mode may be meant by the score they cost."""
+        causes = [one.partition(":")[2] for one in part if one.startswith("cause:")]
+        modes = [one.partition(":")[2] for one in part if one.startswith("mode:")]
+        total = self.ground.lost(run)
+        if total <= 0 or not (causes or modes) or (set(whole) - {"failed"}):
+            return []
+        lost = self.ground.lost(run, causes, modes[0] if modes else None)
+        what = (causes or modes)[0]
+        return [Reading(lost / total, f"{what} takes {lost / total:.1%} of the score that {run} lost")]
+
+    def _ratio(
+        self, amount: Mention, units: tuple[str, ...], whole: tuple[str, ...], part: tuple[str, ...],
+        runs: list[str], task: str | None, doubt: str, subject: str,
+    ) -> Assertion:  # fmt: skip
+        quantity = amount.amount
+        assert quantity is not None
+        told = dict(subject=subject, run=runs[0] if len(runs) == 1 else None, value=quantity.value)
+        wanted: list[str] = []
+        for run in runs:
+            for unit in units:
+                tops = self.ground.counts(run, unit, (*whole, *part), task)
+                wholes = self.ground.wholes(run, unit, whole, task)
+                if tops and wholes:
+                    wanted.append(f"{tops[0].value:.0f} of {wholes[0]:.0f} {unit} ({subject}) in {run}")
+                if any(quantity.fits(one.value) for one in tops) and quantity.of in wholes:
+                    return said(
+                        self.place, SUPPORTED, "count", amount.text, amount.start, expected=wanted[-1], **told  # type: ignore[arg-type]
+                    )
+        if doubt or not wanted:
+            why = doubt or "nothing here counts it"
+            return said(self.place, UNVERIFIABLE, "count", amount.text, amount.start, why=why, **told)  # type: ignore[arg-type]
+        return said(
+            self.place, CONTRADICTED, "count", amount.text, amount.start, expected=wanted[0],
+            why="the rows say otherwise", **told,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    # --- marks ---------------------------------------------------------------------------------------
+
+    def _at(self, hit: object, name: str) -> Mention:
+        found = self._maybe(hit, name)
+        assert found is not None
+        return found
+
+    def _maybe(self, hit: object, name: str) -> Mention | None:
+        groups = hit.groupdict()  # type: ignore[attr-defined]
+        return self.sentence.at[hit.start(name)] if groups.get(name) else None  # type: ignore[attr-defined]
+
+
+_NUMBERS = {"icc", "design_effect", "mean_reward"}
+
+
+def _can_measure(amount: Mention, metric: Mention) -> bool:
+    quantity = amount.amount
+    if quantity is None or quantity.kind == POINTS:
+        return False
+    if metric.names[0] in _NUMBERS:
+        return quantity.kind == COUNT
+    # a whole number beside a measure is hardly its value: a step, a list number, a count
+    return quantity.kind != COUNT or (0 <= quantity.value <= 1 and ("." in quantity.text or quantity.value in (0, 1)))
+
+
+def _names_other(between: str) -> bool:
+    return any(mark in between for mark in _RUNS) or any(
+        word in between.lower() for word in ("vs", "versus", "against", "compared")
+    )
+
+
+_RUNS = (shaped("<R>").pattern.strip("[]"),)
+
+
+def _of_one_task(noun: Mention | None) -> bool:
+    return noun is not None and noun.text.lower().startswith(("repeat", "tries"))
+
+
+def _state(one: Mention | None) -> tuple[str, ...]:
+    if one is None:
+        return ()
+    prefix = {CAUSE: "cause:", MODE: "mode:", STATE: ""}[one.kind]
+    return (prefix + one.names[0],)
+
+
+def _parts(
+    pre: Mention | None, post: Mention | None, done: Mention | None, kind: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of what, and what of it."""
+    if done is not None:
+        return _state(pre), _state(done)
+    if post is not None:
+        return _state(pre), _state(post)
+    if kind == COUNT:
+        return _state(pre), ()
+    return (), ()
+
+
+__all__ = ["UNIT", "Prose"]
