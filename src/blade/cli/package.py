@@ -133,3 +133,57 @@ def make_shallow(source: str, output: str) -> None:
     except OSError as error:
         raise cannot_write(Path(output), error) from error
     click.echo(f"Wrote {output}")
+
+
+@package.command(short_help="Write a package without what must not leave the house.")
+@click.option("--benchmark-dir", required=True, metavar="DIR", help="The folder of the package.")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Where the clean package goes.")
+@click.option("--key", "key_path", metavar="FILE", help="The key of the placeholders (default: your own).")
+@click.option(
+    "--policy", "policy_path", metavar="FILE", help="A blade.toml with [sharing] (default: the package's)."
+)
+@click.option("--report", "report_path", metavar="FILE", help="Write what was removed, and where, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was removed as JSON.")
+@click.option("--force", is_flag=True, help="Write into a folder that holds files.")
+def sanitize(
+    benchmark_dir: str,
+    output: str,
+    key_path: str | None,
+    policy_path: str | None,
+    report_path: str | None,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Take secrets, people, hosts, homes and names out of rollouts, reports and anchors alike.
+
+    Placeholders are the same everywhere, so that the clean package still validates. The exit code is 1 if
+    anything private is left.
+    """
+    from blade.cli.output import cannot_write
+    from blade.cli.watch import Progress
+    from blade.package.sanitised import sanitise
+    from blade.sanitize import as_json as told_as_json
+    from blade.sanitize import read_key, read_policy
+
+    target = Path(output)
+    if target.is_dir() and any(target.iterdir()) and not force:
+        raise UsageError(
+            f"{output} holds files already", "name another folder, or add --force", "output-not-empty"
+        )
+    policy = read_policy(Path(policy_path)) if policy_path else None
+    key = read_key(Path(key_path)) if key_path else None
+    try:
+        with Progress() as progress:
+            removed = sanitise(Path(benchmark_dir), target, policy, key, progress)
+        if report_path:
+            Path(report_path).write_text(told_as_json(removed), encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(target, error) from error
+    if as_json:
+        click.echo(told_as_json(removed), nl=False)
+    else:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in removed.kinds.items())
+        click.echo(f"Removed {removed.total:,} values{f': {kinds}' if kinds else ''}")
+        click.echo(f"Wrote {output}/; keep the key with the raw rows, not with these")
+    if removed.leaks:
+        raise click.exceptions.Exit(EXIT_FAILED_GATE)

@@ -20,11 +20,14 @@ _PLAIN = ("aggregate_metrics", "agent_metrics", "repeat_level_metrics")
 
 
 def copied(one: Loaded, is_shared: bool, path: Path) -> list[Path]:
-    """Write the rows of a run to `path`, its sidecars beside it; `is_shared`: its file holds other runs too."""
+    """Write the rows of a run to `path`, its sidecars beside it; `is_shared`: its file holds other runs."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    sources = [Path(source.path) for source in one.sources]
+    if path.exists() and any(path.samefile(source) for source in sources):
+        return [path]  # drafted anew from its own rollouts, which stay as they are
     agent = one.run.agent if is_shared else None
     with path.open("wb") as out:
-        out.writelines(_rows([Path(source.path) for source in one.sources], agent))
+        out.writelines(_rows(sources, agent))
     written = [path]
     base = path.name.removesuffix(".jsonl")
     for kind in (*_PACKED, *_PLAIN):

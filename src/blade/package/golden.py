@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blade.package import files, metrics, proof
+from blade.package.anchored import anchor_checks
 from blade.package.cited import cited
+from blade.package.drafts import MARK
 from blade.package.layout import Golden, Layout, rollouts_of
-from blade.package.phases import ANCHORS, EVIDENCE, METRICS, SHALLOW, Check, plural, words
+from blade.package.phases import EVIDENCE, METRICS, SHALLOW, Check, plural, words
 
 if TYPE_CHECKING:
     from blade.check.world import World
@@ -19,10 +21,6 @@ if TYPE_CHECKING:
 MIN_LINES = 40
 MIN_WORDS = 100  # distinct ones
 MIN_CITED = 3  # tasks that a report must name, if there are as many
-MIN_FACT = 20  # characters
-DIFFICULTIES = ("high", "medium", "low")
-DRAFT = "<!-- draft:"
-_CONCRETE = re.compile(r"\d|`[^`]+`|[“\"][^”\"]{3,}[”\"]|\b\w+_\w+|\b[a-z]+[A-Z]\w+")
 
 
 def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Check]:
@@ -40,7 +38,7 @@ def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Che
             expected = metrics.expected(metrics.facts_of(world.report))
             found += metrics.match_checks(one.metrics.name, told, expected)
             found += metrics.in_report(one.metrics.name, told, text)
-        found += _of_anchors(one, min_facts)
+        found += anchor_checks(one, min_facts, world)
         found += _of_shallow(one)
     return found
 
@@ -72,7 +70,7 @@ def _substance(name: str, text: str) -> Iterator[Check]:
     known = len(words(text))
     says = "says something" if known >= MIN_WORDS else "says hardly anything"
     yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
-    if DRAFT in text:
+    if MARK in text:
         yield Check(True, f"{name}: still marked as a draft; a person has yet to review it")
 
 
@@ -118,57 +116,6 @@ def _of_metrics(one: Golden, told: Any, broken: str) -> Iterator[Check]:
         yield Check(True, f"{one.report.name}: comparison report metrics sidecar missing; optional")
     else:
         yield Check(False, f"{one.report.name}: missing metrics sidecar {one.metrics.name}", METRICS)
-
-
-def _of_anchors(one: Golden, least: int) -> Iterator[Check]:
-    name = one.anchors.name
-    if not one.anchors.is_file():
-        if one.is_comparison:
-            yield Check(True, f"{one.report.name}: comparison report anchor facts missing; optional")
-        else:
-            yield Check(False, f"{one.report.name}: missing anchor facts {name}", ANCHORS)
-        return
-    told, broken = _parsed(one.anchors)
-    if broken:
-        yield Check(False, f"{name}: anchor facts JSON failed to parse ({broken})", ANCHORS)
-        return
-    facts = told.get("anchor_facts") if isinstance(told, dict) else told
-    facts = facts if isinstance(facts, list) else []
-    yield Check(len(facts) >= least, f"{name}: {len(facts)} anchor facts", ANCHORS)
-    malformed = [fact for fact in facts if not _is_formed(fact)]
-    yield Check(not malformed, f"{name}: {len(malformed)} malformed anchor facts", ANCHORS)
-    yield from _concrete(name, [fact for fact in facts if _is_formed(fact)])
-
-
-def _concrete(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
-    """Whether facts differ and name something that can be looked up."""
-    texts = [" ".join(fact["fact"].lower().split()) for fact in facts]
-    again = len(texts) - len(set(texts))
-    if again:
-        yield Check(False, f"{name}: {again} of {len(texts)} anchor facts repeat another one", ANCHORS)
-    vague = [_id(fact, at) for at, fact in enumerate(facts) if not _is_concrete(fact)]
-    if vague:
-        shown = ", ".join(vague[:8]) + (" and more" if len(vague) > 8 else "")
-        told = f"{len(vague)} of {len(texts)} anchor facts name nothing that could be looked up: {shown}"
-        yield Check(False, f"{name}: {told}", ANCHORS)
-    if not again and not vague and texts:
-        yield Check(True, f"{name}: anchor facts are concrete, and each is another", ANCHORS)
-
-
-def _is_concrete(fact: dict[str, Any]) -> bool:
-    """A predicate, or a sentence of several words with a number, a name or a quotation."""
-    return len(words(fact["fact"])) >= 4 and bool(fact.get("predicate") or _CONCRETE.search(fact["fact"]))
-
-
-def _is_formed(fact: Any) -> bool:
-    if not isinstance(fact, dict) or not isinstance(fact.get("fact"), str):
-        return False
-    return len(fact["fact"].strip()) >= MIN_FACT and fact.get("difficulty", "low") in DIFFICULTIES
-
-
-def _id(fact: dict[str, Any], at: int) -> str:
-    told = fact.get("id")
-    return told[:20] if isinstance(told, str) and told else f"#{at + 1}"
 
 
 def _of_shallow(one: Golden) -> Iterator[Check]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
+from blade.package.layout import prefix_of
 from blade.package.phases import EVIDENCE, Check, plural
 
 if TYPE_CHECKING:
@@ -26,8 +27,11 @@ def world_of(text: str, rollouts: Sequence[Path], watcher: Watcher) -> World:
     from blade.check.made import made
     from blade.check.recomputed import recomputed
 
+    told = made(text)
+    named = len(told.runs) == len(rollouts)
+    specs = [str(path) if named else f"{prefix_of(path)}={path}" for path in rollouts]
     try:
-        return recomputed(made(text), [str(path) for path in rollouts], watcher)
+        return recomputed(told, specs, watcher)
     except BladeError as error:
         raise NotProved(error.message) from error
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blade.errors import UsageError
-from blade.package import files
+from blade.package import drafts, files
 from blade.package.copied import copied, shared_files
 from blade.package.layout import slug
-from blade.package.metrics import facts_of, sidecar
-from blade.package.portable import portable
-from blade.package.shallow import shallow
 from blade.package.skill_draft import skill
 
 if TYPE_CHECKING:
-    from blade.model import Report
     from blade.pipeline.load import Loaded
     from blade.store.index import Watcher
 
-DRAFT = "<!-- draft: written from {path} by `blade package init`; review it, then delete this line -->"
 _OURS = ("skill", "rollouts", "golden_reports")
 
 
@@ -57,13 +51,15 @@ def scaffold(
         written += copied(one, one.name in shared, paths[prefix])
     again = [pipeline.load([f"{prefix}={path}"], watcher)[0] for prefix, path in paths.items()]
     reports = []
-    for one, (prefix, path) in zip(again, paths.items(), strict=True):
-        report = pipeline.diagnose([one], _command(path, threshold), threshold, watcher)
-        reports.append(portable(pipeline.with_digests(report), folder))
-        written += _golden(folder / "golden_reports", prefix, benchmark, reports[-1], one, path)
+    for one in again:
+        report, files_of_it = drafts.golden(folder, one, benchmark, threshold, watcher)
+        reports.append(report)
+        written += files_of_it
+    written += [drafts.compared(folder, [again[0], one], threshold, watcher) for one in again[1:]]
     told = {prefix: str(path.relative_to(folder)) for prefix, path in paths.items()}
-    draft = skill(benchmark, again, reports, told)
-    return [_put(folder / "skill" / "SKILL.md", draft), *written]
+    path = folder / "skill" / "SKILL.md"
+    files.write(path, skill(benchmark, again, reports, told))
+    return [path, *written]
 
 
 def prefixes(loaded: Sequence[Loaded]) -> list[str]:
@@ -90,51 +86,6 @@ def _facts(folder: Path, loaded: Sequence[Loaded], watcher: Watcher) -> list[Pat
         watcher.notice(f"the runs have different blade.toml; the package takes {found[0]}")
     to = folder / "rollouts" / "blade.toml"
     to.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(found[0], to)
+    if not (to.exists() and to.samefile(found[0])):
+        shutil.copyfile(found[0], to)
     return [to]
-
-
-def _golden(
-    folder: Path, prefix: str, benchmark: str, report: Report, one: Loaded, rollouts: Path
-) -> list[Path]:
-    """The draft of a golden report, with its metrics, anchors and shallow baseline."""
-    from blade.report import markdown
-
-    text = markdown.render(report)
-    title, _, body = text.partition("\n")
-    text = f"{title}\n\n{DRAFT.format(path=f'rollouts/{rollouts.name}')}\n{body}"
-    model = report.runs[0].model or prefix
-    told = sidecar(facts_of(report), model, benchmark)
-    base = folder / f"{prefix}_golden_report.md"
-    return [
-        _put(base, text),
-        _put(folder / f"{prefix}_golden_report_metrics.json", _json(told)),
-        _put(folder / f"{prefix}_anchor_facts.json", _json(_anchors(text, report, one, benchmark, model))),
-        _put(folder / f"{prefix}_shallow.md", shallow(text, base.stem)),
-    ]
-
-
-def _anchors(text: str, report: Report, one: Loaded, benchmark: str, model: str) -> dict[str, Any]:
-    """Facts of the rollouts that the draft states, each with its predicate."""
-    from blade.check import checked
-    from blade.check.world import world
-    from blade.package.anchors import as_file, drafted
-    from blade.package.units import names, units
-
-    known = names(report)
-    told = world(report, [one])
-    return as_file(drafted(told, units(text, checked(text, told), known)), benchmark, model)
-
-
-def _command(path: Path, threshold: float | None) -> str:
-    given = f" --pass-threshold {threshold!r}" if threshold is not None else ""
-    return f"blade diagnose {path}{given}"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-
-
-def _put(path: Path, content: str) -> Path:
-    files.write(path, content)
-    return path

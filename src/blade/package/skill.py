@@ -126,7 +126,7 @@ def _body(body: str, headings: list[tuple[int, str, str]]) -> Iterable[Check]:
     sections: dict[str, str | None] = dict.fromkeys(SECTIONS)
     for name, pattern in SECTIONS.items():
         titled = [
-            text for depth, title, text in headings if depth in (2, 3) and _is_titled(title, name, pattern)
+            text for depth, title, text in headings if depth == 2 and _is_titled(title, name, pattern)
         ]
         sections[name] = max(titled, key=len, default=None)
     missing = [name for name, text in sections.items() if text is None]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blade.package.layout import Layout, layout
-from blade.package.phases import PHASES, SANITISED, Check
+from blade.package.phases import PHASES, Check
 from blade.package.readiness import readiness
 from blade.package.skill import skill_checks
 
@@ -84,7 +84,9 @@ def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Vali
         found += [(name, check) for check in _phase(name, package, scans, min_facts, watcher)]
     if phase != ALL:
         return Validation(str(folder), phase, tuple(found))
-    found += [("golden", check) for check in sanitised_checks(package)]
+    from blade.package.sanitised import sanitised_checks
+
+    found += [("sharing", check) for check in sanitised_checks(package)]
     ready = readiness(package, [check for _, check in found])
     return Validation(str(folder), phase, tuple(found), tuple(ready))
 
@@ -152,8 +154,3 @@ def _shared(watcher: Watcher) -> Shared:
         return len(told.common), of, why
 
     return shared
-
-
-def sanitised_checks(package: Layout) -> list[Check]:
-    """Whether anything in the package looks private."""
-    return [Check(False, "sanitised: not looked at", SANITISED)]

@@ -1,0 +1,90 @@
+"""Find what looks private in a package, and write a package without it that still proves itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blade.errors import BladeError
+from blade.package import files
+from blade.package.drafts import redraft
+from blade.package.layout import Layout, layout
+from blade.package.phases import SANITISED, Check, plural
+
+if TYPE_CHECKING:
+    from blade.sanitize import Key, Policy, Removed
+    from blade.store.index import Watcher
+
+SHOWN = 10  # files told one by one
+
+
+def sanitised_checks(package: Layout) -> list[Check]:
+    """Whether anything in the package looks private, with a line for each file that holds such things."""
+    from blade.sanitize.files import inside, looked
+
+    if not package.folder.is_dir():
+        return []
+    try:
+        found = looked([path for path, _ in inside(package.folder, None)], _policy(package))
+    except BladeError as error:
+        return [Check(False, f"not looked through for private values: {error.message}", SANITISED)]
+    if not found.total:
+        return [Check(True, f"nothing in {plural(len(found.files), 'file')} looks private", SANITISED)]
+    return list(_told(package.folder, found))
+
+
+def _told(folder: Path, found: Removed) -> Iterator[Check]:
+    private = {file: n for file, n in found.files.items() if n}
+    for file, n in list(private.items())[:SHOWN]:
+        kinds: Counter[str] = Counter()
+        for place in found.places:
+            kinds[place.kind] += place.count if place.file == file else 0
+        told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()) if count)
+        name = Path(file).relative_to(folder)
+        yield Check(False, f"{name}: {plural(n, 'value')} that look private: {told}", SANITISED)
+    if len(private) > SHOWN:
+        yield Check(False, f"{len(private) - SHOWN} further files hold values that look private", SANITISED)
+
+
+def _policy(package: Layout) -> Policy:
+    """What the benchmark's own facts say of sharing, in the package or beside its rollouts."""
+    from blade.sanitize import policy_near
+
+    return policy_near([package.folder, *package.rollouts])
+
+
+def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None, watcher: Watcher) -> Removed:
+    """Clean a package into `target`; drafts are written anew there, from the clean rollouts."""
+    from blade.sanitize import folder
+
+    before = layout(source)
+    removed = folder(source, target, policy if policy is not None else _policy(before), key)
+    after = layout(target)
+    if len(before.rollouts) == len(after.rollouts):
+        for one in after.goldens:
+            if not redraft(after, one, watcher):
+                _rehash(one.report, before, after)
+    return removed
+
+
+def _rehash(report: Path, before: Layout, after: Layout) -> None:
+    """Give a report the hash and the size of the rollouts that it now lies beside."""
+    from blade.report.words import sized
+
+    try:
+        lines = files.text(report).split("\n")
+    except files.Broken:
+        return
+    for raw, clean in zip(before.rollouts, after.rollouts, strict=True):
+        old, new = _sha256(raw), _sha256(clean)
+        sizes = sized(raw.stat().st_size), sized(clean.stat().st_size)
+        lines = [line.replace(*sizes).replace(old, new) if old in line else line for line in lines]
+    files.write(report, "\n".join(lines))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
