@@ -16,13 +16,15 @@ from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 from blade.package.anchors import TRIVIAL, Anchor, settled
 from blade.package.matching import matched
-from blade.package.predicates import Predicate, gainsaid, met, said
+from blade.package.predicates import STEP, Predicate, gainsaid, met, said, tasks_of
+from blade.package.quotes import with_quotes
 from blade.package.units import CAUSES, Names, Unit, is_note, names, units
 from blade.prose.slots import agrees
 
 NUMBERS_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.7, 0.2, 0.8
 LONGEST = 3.0  # times the golden report's claims, beyond which length costs
 MIN_ANCHORS = 8
+JUMBLED = 0.15  # of the sentences; in prose that people write it is well below 0.01
 NOTE = (
     "Claims are checked against the rollouts. final_score = recall x sqrt(precision x evidence) x gates; "
     "structure: share of the golden report's sections that hold a supported claim; quantitative: whether "
@@ -63,6 +65,11 @@ class Bench(msgspec.Struct, frozen=True):
         return tuple(one for one in self.anchors if one.predicate is not None and not one.problem)
 
 
+def claims(text: str, world: World, known: Names) -> tuple[Unit, ...]:
+    """What a report claims, with what the rows say of it."""
+    return with_quotes(units(text, checked(text, world), known), world)
+
+
 def bench(
     world: World,
     golden: str,
@@ -73,10 +80,24 @@ def bench(
 ) -> Bench:
     """Read the golden report and the anchors once, to judge many reports by them."""
     known = names(world.report, ours, others)
-    told = units(golden, checked(golden, world), known)
-    thin = units(shallow, checked(shallow, world), known) if shallow else ()
+    thin = claims(shallow, world, known) if shallow else ()
     ready = settled(anchors, world, known, thin)
+    known = accepting(known, ready)
+    told = claims(golden, world, known)
     return Bench(world, known, told, tuple(ready), tuple(canaries(ready, world)))
+
+
+def accepting(known: Names, anchors: Sequence[Anchor]) -> Names:
+    """Names with the causes and steps that a person who reviewed the anchors let stand."""
+    causes, steps = dict(known.causes), dict(known.steps)
+    for one in anchors:
+        told = one.predicate
+        for task in tasks_of(told) if told is not None else ():
+            if told is not None and told.type == "cause":
+                causes[task] = causes.get(task, frozenset()) | {str(told.value)}
+            elif told is not None and told.subject == STEP and isinstance(told.value, int | float):
+                steps[task] = steps.get(task, frozenset()) | {int(told.value)}
+    return replace(known, causes=causes, steps=steps)
 
 
 def canaries(anchors: Sequence[Anchor], world: World, seed: int = 0) -> Iterator[Predicate]:
@@ -94,7 +115,7 @@ def canaries(anchors: Sequence[Anchor], world: World, seed: int = 0) -> Iterator
 
 def judged(text: str, bench: Bench, opinions: Mapping[int, str] | None = None) -> Judged:
     """The score of a report; `opinions` settle claims that the rows cannot (see `consulted`)."""
-    read = units(text, checked(text, bench.world), bench.known)
+    read = claims(text, bench.world, bench.known)
     return score(_with(read, opinions or {}), bench)
 
 
@@ -197,6 +218,12 @@ def _gates(
     backwards = [unit for unit in read if is_backwards(unit.text)]
     gates["chronology"] = BACKWARDS ** bool(backwards)
     problems += [f"line {unit.line}: a later step cannot cause an earlier one" for unit in backwards[:5]]
+    jumbled, sentences = _jumbled(read)
+    gates["prose"] = 0.0 if jumbled >= 3 and jumbled > JUMBLED * sentences else 1.0
+    if gates["prose"] == 0:
+        problems.append(
+            f"{jumbled} of {sentences} sentences have their words in no order that English allows"
+        )
     limit = LONGEST * max(1, _claims(_counts(bench.golden)))
     made = _claims(counts) + counts["duplicate"]
     gates["length"] = min(1.0, limit / made) if made else 1.0
@@ -207,13 +234,20 @@ def _gates(
     return gates, problems
 
 
+def _jumbled(read: Sequence[Unit]) -> tuple[int, int]:
+    told = [unit for unit in read if unit.kind == "sentence" and len(unit.text.split()) > 4]
+    return sum(unit.jumbled for unit in told), len(told)
+
+
 def _claims(counts: Mapping[str, int]) -> int:
     return sum(counts[name] for name in (SUPPORTED, CONTRADICTED, UNVERIFIABLE, "aggregate"))
 
 
 def _agrees(unit: Unit, canary: Predicate) -> bool:
     """Whether a unit states a false fact; one that the rows bear out cannot."""
-    return unit.verdict != SUPPORTED and not unit.denied and any(True for _ in said(unit, canary))
+    if unit.verdict == SUPPORTED or unit.denied or not unit.tasks <= tasks_of(canary):
+        return False
+    return any(True for _ in said(unit, canary))
 
 
 _LATER = re.compile(

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from blade.check import checked
 from blade.package import files
 from blade.package.anchors import Anchor, of_file
 from blade.package.anchors import drafted as anchors_of
-from blade.package.judge import MIN_ANCHORS, Bench, bench
+from blade.package.judge import MIN_ANCHORS, Bench, bench, claims
 from blade.package.layout import Golden, golden, layout, prefix_of, rollouts_of
 from blade.package.proof import NotProved, world_of
-from blade.package.units import names, units
+from blade.package.units import names
 
 if TYPE_CHECKING:
     from blade.check.world import World
@@ -160,4 +159,4 @@ def drafted(report: Path, rollouts: Sequence[Path], model: str, most: int, watch
     found = case(report, None, None, rollouts, model)
     world = world_for(found, found.rollouts, watcher)
     known = names(world.report, (*found.ours, *_run_names(world)), found.others)
-    return anchors_of(world, units(found.golden, checked(found.golden, world), known), most)
+    return anchors_of(world, claims(found.golden, world, known), most)

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion, Report
+from blade.package.coherence import is_sentence
 from blade.prose.document import Document, Quotation, Statement, Table, document
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, slots
 
@@ -39,6 +40,7 @@ _DENIAL = re.compile(
     r"|\bnot (?:true|the case) that\b|\bno truth\b|\bin no way\b",
     re.IGNORECASE,
 )
+SAME = "the rows give the same sentence"
 MIN_QUOTE = 20  # characters from which a quotation says where it is from
 
 
@@ -62,6 +64,7 @@ class Unit(msgspec.Struct, frozen=True):
     advice: bool = False  # an item of the recommendations
     foreign: bool = False  # it is about another model
     near: frozenset[str] = frozenset()  # tasks named in the passage it opens
+    jumbled: bool = False  # its words stand in an order that makes no sentence
 
     @property
     def fabricated(self) -> tuple[str, ...]:
@@ -81,6 +84,8 @@ class Names(msgspec.Struct, frozen=True):
     named: re.Pattern[str] | None  # names that cannot be taken for a number
     ours: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    causes: Mapping[str, frozenset[str]] = {}  # by task: what the rules find, and what the anchors say
+    steps: Mapping[str, frozenset[int]] = {}
 
 
 def names(report: Report, ours: Sequence[str] = (), others: Sequence[str] = ()) -> Names:
@@ -90,7 +95,24 @@ def names(report: Report, ours: Sequence[str] = (), others: Sequence[str] = ()) 
         tasks[one.task] = one.task
         tasks.setdefault(one.task_name, one.task)
     tasks.pop("", None)
-    return _names(tasks, ours, others)
+    return replace(_names(tasks, ours, others), causes=_labels(report), steps=_blamed(report))
+
+
+def _labels(report: Report) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for one in report.attributions:
+        found[one.task] = found.get(one.task, frozenset()) | {one.cause.value}
+    return found
+
+
+def _blamed(report: Report) -> dict[str, frozenset[int]]:
+    found: dict[str, frozenset[int]] = {}
+    for one in report.attributions:
+        told = {blame.step for blame in one.steps} | ({one.step} if one.step is not None else set())
+        found[one.task] = found.get(one.task, frozenset()) | told
+    for parting in report.divergences:
+        found[parting.task] = found.get(parting.task, frozenset()) | {parting.step, parting.first_step}
+    return found
 
 
 def names_in(text: str) -> Names:
@@ -200,6 +222,8 @@ def _verdict(assertions: Sequence[Assertion], denied: bool) -> str | None:
     verdicts = {one.verdict for one in assertions if not _FILES.search(one.text)}
     if CONTRADICTED in verdicts:
         return CONTRADICTED
+    if any(one.verdict == UNVERIFIABLE and one.kind in ("label", "blame") for one in assertions):
+        return UNVERIFIABLE  # that the task exists does not bear out what is said of it
     if SUPPORTED in verdicts:
         return CONTRADICTED if denied else SUPPORTED
     return UNVERIFIABLE if verdicts else None
@@ -207,18 +231,64 @@ def _verdict(assertions: Sequence[Assertion], denied: bool) -> str | None:
 
 def _sentence(one: Statement, told: _Told, known: Names, about: bool) -> Unit:
     parts = tuple(told.of(one.line, one.text))
-    denied = bool(_DENIAL.search(one.text))
+    denied = bool(_DENIAL.search(one.text) or _NO_CAUSE.search(one.text) or _NO_STEP.search(one.text))
     own = _cited(one.text, known) | _claimed(parts, known)
     above = _cited(" ; ".join(one.headings), known)
+    if not own and not above and _LEANS.match(one.text):
+        before = reversed(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", one.before))
+        above = next((cites for part in before if (cites := _cited(part, known))), above)
+    parts += _labelled(one, own or above, parts, known)
     found = slots(one.text)
     section = " ".join(one.headings)
+    again = any(part.why == SAME for part in parts)
+    jumbled = one.kind == "sentence" and not again and not is_sentence(one.text)
+    verdict = _verdict(parts, denied)
     return Unit(
         one.line, one.last_line, "heading" if one.kind == "heading" else "sentence", one.text, one.headings,
-        _verdict(parts, denied), parts, own or above, own, _causes(one.text), _steps(one.text),
+        UNVERIFIABLE if jumbled and verdict == SUPPORTED else verdict, parts, own or above, own,
+        _causes(one.text), _steps(one.text),
         tuple(slot.text for slot in found if slot.kind == QUOTED and len(slot.text) >= MIN_QUOTE),
         tuple(slot for slot in found if slot.kind in (NUMBER, RATIO)), denied,
         one.kind == "sentence" and bool(_ADVICE.search(section)), _foreign(one.text, known, about),
+        jumbled=jumbled,
     )  # fmt: skip
+
+
+_NO = r"(?:\b(?:not|nor|neither)\b|n['’]t\b|\b(?:rather than|instead of|rules? out)\b)"
+_NO_CAUSE = re.compile(rf"{_NO}(?:\s+[\w'’-]+){{0,5}}\s+\(?{_CAUSE.pattern}")
+_LINKED = re.compile(
+    r"(?i:\b(?:is|are|was|were|as|for|from|of|to|cause|by|label(?:led)?|reflects?|shows?|of type)|[:–—])"
+    rf"(?i:\s+(?:an?|the|due to))?\s+[*_(]*{_CAUSE.pattern}"
+)
+_NO_STEP = re.compile(rf"{_NO}(?:\s+[\w'’-]+){{0,4}}\s+wrong\b", re.IGNORECASE)
+_BLAMES = re.compile(r"\bwrong at\b|\bdecisive|\broot cause|\bblame|\bcritical step|\bderail", re.IGNORECASE)
+_LEANS = re.compile(r"^\W*(?:it|its|the cause|the root cause|this|there|here)\b", re.IGNORECASE)
+_FEW = 3  # tasks up to which a sentence can be said to label each
+
+
+def _labelled(
+    one: Statement, tasks: frozenset[str], parts: Sequence[Assertion], known: Names
+) -> tuple[Assertion, ...]:
+    """What rules and anchors say of a cause or a step, where the rows do not give the sentence again."""
+    if not 0 < len(tasks) <= _FEW or any(part.why == SAME or part.kind == "label" for part in parts):
+        return ()
+    found = []
+    causes, steps = _causes(one.text), _steps(one.text)
+    if len(causes) == 1 and _LINKED.search(one.text):
+        held = all(causes <= known.causes.get(task, frozenset()) for task in tasks)
+        found.append(_of_rules(one, "label", next(iter(causes)), held, tasks))
+    if steps and _BLAMES.search(one.text):
+        held = any(steps & known.steps.get(task, frozenset()) for task in tasks)
+        found.append(_of_rules(one, "blame", ", ".join(map(str, sorted(steps))), held, tasks))
+    return tuple(found)
+
+
+def _of_rules(one: Statement, kind: str, found: str, held: bool, tasks: frozenset[str]) -> Assertion:
+    why = "the rules or the anchors say the same" if held else "neither the rules nor the anchors say so"
+    verdict = SUPPORTED if held else UNVERIFIABLE
+    return Assertion(
+        verdict, kind, one.line, one.last_line, one.text, found, why=why, cites=tuple(sorted(tasks))
+    )
 
 
 def _row(table: Table, at: int, told: _Told, known: Names, about: bool) -> Unit:
