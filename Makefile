@@ -5,7 +5,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check golden map bench accuracy calibration clean
+.PHONY: help demo test test-fast check golden map bench accuracy calibration mutation clean
 .NOTPARALLEL:
 
 help: ## List these targets
@@ -39,6 +39,9 @@ accuracy: .venv/.dev ## Measure causes and steps where the truth is known
 
 calibration: .venv/.dev ## Measure whether verdicts, intervals and causes of comparisons are right
 	@$(BIN)/python -m calibration
+
+mutation: .venv/.dev ## Measure which planted faults of a report the checker catches
+	@$(BIN)/python -m mutation
 
 clean: ## Remove caches, build output and .venv
 	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
