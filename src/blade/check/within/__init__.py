@@ -11,7 +11,7 @@ from blade.check.within.order import ordered
 from blade.check.within.partitions import buckets, losses, totals
 from blade.check.within.passage import asserted, passages
 from blade.check.within.ratios import ratios
-from blade.check.within.repeated import bucket_counts, repeated
+from blade.check.within.repeated import repeated
 from blade.check.within.shares import change_columns, share_columns
 from blade.check.within.superlatives import bimodal, superlatives
 from blade.check.within.totals import sums_below, total_columns, total_rows
@@ -34,6 +34,7 @@ TEXTS = (
     quantities,
     comparisons,
 )
+CELLS = (ratios, spans)  # all that fits into a short one
 TABLES = (
     total_rows, total_columns, share_columns, change_columns, interval_columns, chance_columns, ordered,
 )  # fmt: skip
@@ -50,12 +51,11 @@ def within(document: Document) -> list[Assertion]:
 
 
 def _all(document: Document) -> Iterator[Assertion]:
-    tasks = bucket_counts(document)
     for passage in passages(document):
-        for rule in TEXTS:
+        for rule in TEXTS if len(passage.text) > 40 or passage.text == passage.whole else CELLS:
             for finding in rule(passage.text):
                 yield asserted(finding, passage)
-        yield from bimodal(passage, tasks)
+    yield from bimodal(document)
     for table in document.tables:
         for check in TABLES:
             yield from check(table)

@@ -186,4 +186,7 @@ def differences(text: str) -> tuple[Finding, ...]:
         return ()
     change = written(abs(first.value - second.value), size)
     why = f"{first.text} and {second.text} are {change} apart"
-    return (Finding(holds, "difference", hit[0], 0, None if holds else change, why, size.value / 100),)
+    at = hit.end("before")
+    found = text[at : hit.end()].lstrip(": ")
+    start = hit.end() - len(found)
+    return (Finding(holds, "difference", found, start, None if holds else change, why, size.value / 100),)

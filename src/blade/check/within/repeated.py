@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -26,6 +27,7 @@ class Told(msgspec.Struct, frozen=True):
     text: str
     found: str
     n: str = ""  # what it is over, where that is told beside it
+    is_tabled: bool = False
 
 
 # Sections about one task, one run or one part of the data speak of other quantities by the same names.
@@ -51,12 +53,22 @@ def repeated(document: Document) -> Iterator[Assertion]:
 
 def _is_of_several(document: Document) -> bool:
     """Whether a report is about more than one run, so that one name stands for several quantities."""
-    places = [document.title, *(said.text for said in document.statements if said.kind == "heading")]
+    # A section on other runs that has no table has none of their numbers.
+    full = {name for table in document.tables for name in table.headings}
+    places = [document.title, *full]
     headers = [name for table in document.tables for name in table.header]
     if any(_SEVERAL.search(text) for text in places) or any(_SEVERAL.search(name) for name in headers):
         return True
     firsts = {table.header[0].strip().lower() for table in document.tables if table.header}
     return bool(firsts & {"run", "model", "agent", "checkpoint", "system"})
+
+
+_LONG = 2_000
+
+
+@lru_cache(maxsize=2_000)
+def _is_apart(headings: tuple[str, ...]) -> bool:
+    return any(_APART.search(name) for name in headings)
 
 
 _MEASURE = r"(?P<measure>(?:clean )?(?:pass[@^]\d+|avg@\d+|best@\d+|majority@\d+|maj@\d+)|coverage)"
@@ -81,11 +93,11 @@ _LIMITED = re.compile(
 
 def _quantities(document: Document) -> Iterator[Told]:
     for said in document.statements:
-        if said.kind == "sentence" and not any(_APART.search(name) for name in said.headings):
+        if len(said.text) < _LONG and said.kind == "sentence" and not _is_apart(said.headings):
             yield from _measures_said(said)
             yield from _buckets_said(said)
     for table in document.tables:
-        if not any(_APART.search(name) for name in table.headings):
+        if not _is_apart(table.headings):
             yield from _tabled(table)
 
 
@@ -140,11 +152,10 @@ _SLASHED = re.compile(rf"(?P<always>{COUNT}) ?/ ?(?P<sometimes>{COUNT}) ?/ ?(?P<
 
 def _buckets_said(said: Statement) -> Iterator[Told]:
     hit = _WHOLE.search(said.text)
-    if hit:
-        for name in ("always", "sometimes", "never"):
-            yield Told(
-                f"{name} bucket", of_parts("", hit[name], ""), said.line, said.last_line, said.text, hit[name]
-            )
+    for name in ("always", "sometimes", "never") if hit else ():
+        if hit:
+            number, n = of_parts("", hit[name], ""), f"{hit['n']} tasks"
+            yield Told(f"{name} bucket", number, said.line, said.last_line, said.text, hit[name], n)
 
 
 _VALUE = re.compile(r"value|score|result|rate", re.I)
@@ -175,7 +186,7 @@ def _tabled(table: Table) -> Iterator[Told]:
             n = re.search(r"(?:n = )?(?P<n>\d[\d,]* \w+)$", row.cells[2]) if len(row.cells) > 2 else None
             if hit and number.unit:
                 over = n["n"] if n else ""
-                told = Told(_key(label), number, row.line, row.line, shown(row), row.cells[1], over)
+                told = Told(_key(label), number, row.line, row.line, shown(row), row.cells[1], over, True)
                 yield told
                 yield from _ends(told, " ".join(row.cells[1:3]))
 
@@ -188,20 +199,29 @@ def _agree(told: Iterator[Told]) -> Iterator[Assertion]:
         ns = {one.n for one in places if one.n and not re.search(r"rows|rollouts", one.n)}
         if len(places) < 2 or len(ns) > 1:
             continue
-        # The value most places agree on; the first of those that tell it, where none has more.
+        # What most places agree on; where another value has as many, neither is known to be right.
         votes = [sum(_alike(one, other) for other in places) for one in places]
         best = places[votes.index(max(votes))]
-        for one in places:
-            if one is best:
-                continue
-            holds = _alike(one, best)
-            why = f"{key} is {best.found.strip()} on line {best.line} and {one.found.strip()} here"
-            yield Assertion(
-                SUPPORTED if holds else CONTRADICTED,
-                "repeated", one.line, one.last_line, one.text, one.found,
-                None if holds else best.found, why if not holds else f"as on line {best.line}",
-                value=one.number.value, start=one.text.find(one.found),
-            )  # fmt: skip
+        others = [one for one in places if one is not best]
+        wrong = [one for one in others if not _alike(one, best)]
+        as_many = (one for one, vote in zip(places, votes, strict=True) if vote == max(votes))
+        tied = next((one for one in as_many if one in wrong), None)
+        for one in others:
+            # Two sentences without a word on what they are over may be about two things.
+            if one not in wrong or one.is_tabled or best.is_tabled or one.n or best.n:
+                yield _compared(one, best, key)
+        if tied is not None and (tied.is_tabled or best.is_tabled or tied.n or best.n):
+            yield _compared(best, tied, key)
+
+
+def _compared(one: Told, other: Told, key: str) -> Assertion:
+    holds = _alike(one, other)
+    why = f"{key} is {one.found.strip()} here and {other.found.strip()} on line {other.line}"
+    return Assertion(
+        SUPPORTED if holds else CONTRADICTED,
+        "repeated", one.line, one.last_line, one.text, one.found, None if holds else other.found,
+        f"as on line {other.line}" if holds else why, value=one.number.value, start=one.text.find(one.found),
+    )  # fmt: skip
 
 
 def _alike(one: Told, other: Told) -> bool:
@@ -237,7 +257,7 @@ def _sentences(document: Document) -> Iterator[Assertion]:
     """A sentence of the summary that stands in the body again, with the same words and names."""
     groups: dict[tuple[str, tuple[str, ...]], list[Statement]] = defaultdict(list)
     for said in document.statements:
-        if said.kind == "sentence" and not any(_APART.search(name) for name in said.headings):
+        if len(said.text) < _LONG and said.kind == "sentence" and not _is_apart(said.headings):
             parts = slots(said.text)
             names = tuple(slot.text for slot in parts if slot.kind in (CODE, QUOTED))
             words = skeleton(said.text)

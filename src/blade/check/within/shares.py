@@ -15,13 +15,14 @@ _SHARE = re.compile(r"\b(?:share|percent(?:age)?|fraction|proportion|rate|%)(?:\
 _STATED = re.compile(r"\b(?:share|percent(?:age)?|fraction|%) of (?:the |all )?(?P<of>\d[\d,]*)\b", re.I)
 _CHANGE = re.compile(r"\b(?:change|difference|diff|delta|gain)\b|Δ", re.I)
 _SAMPLE = 300
+_WIDE = 40  # in a table with more columns than this nobody reads one against another
 
 Pair = tuple[Row, Printed, Printed, Printed]
 
 
 def share_columns(table: Table) -> Iterator[Assertion]:
     """Shares against the counts left of them and a denominator: stated, in a column, or their sum."""
-    if table.ragged:
+    if table.ragged or len(table.header) > _WIDE:
         return
     for at, header in enumerate(table.header):
         if not _SHARE.search(header):
@@ -164,7 +165,7 @@ def _of_sum(table: Table, at: int) -> list[Assertion] | None:
 
 def change_columns(table: Table) -> Iterator[Assertion]:
     """A column of changes against the two columns before it, where most rows show their difference."""
-    if table.ragged:
+    if table.ragged or len(table.header) > _WIDE:
         return
     for at, header in enumerate(table.header):
         if at < 3 or not _CHANGE.search(header):

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from blade.check.within.numbers import DIGITS, UNIT, Printed, lead, of_parts
-from blade.check.within.passage import Passage, blanked
+from blade.check.within.passage import blanked
+from blade.check.within.repeated import bucket_counts
 from blade.check.within.totals import is_total, label
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import Document, Row, Statement, Table
@@ -136,26 +137,23 @@ def _compared(table: Table, row: Row, at: int, most: bool) -> Iterator[tuple[boo
 
 _BIMODAL = re.compile(r"\bbimodal(?:ity|ly)?\b", re.I)
 _ABOUT = re.compile(r"\b(?:tasks?|outcomes?|results?|distribution|pass rates?|scores?|performance)\b", re.I)
+_PART = re.compile(r"\b(?:slice|category|if|would|scores?)\b|`", re.I)
 
 
-def bimodal(passage: Passage, buckets: tuple[float, float, float] | None) -> Iterator[Assertion]:
+def bimodal(document: Document) -> Iterator[Assertion]:
     """`bimodal` against the tasks that always, sometimes and never pass."""
-    hit = _BIMODAL.search(passage.text)
-    if not hit or buckets is None or not _ABOUT.search(passage.text):
-        return
-    if _NOT.search(passage.text) or re.search(
-        r"\b(?:slice|category|if|would)\b|" + "¤", blanked(passage.text)
-    ):
-        return
-    always, sometimes, never = buckets
-    told = f"{always:.0f} always, {sometimes:.0f} sometimes, {never:.0f} never"
-    if sometimes > always + never or min(always, never) == 0:
-        verdict = CONTRADICTED
-    elif min(always, never) > sometimes:
-        verdict = SUPPORTED
-    else:
-        return
-    yield Assertion(
-        verdict, "word", passage.line, passage.last_line, passage.whole, hit[0],
-        None if verdict == SUPPORTED else told, f"of the tasks, {told} pass", value=hit[0], start=hit.start(),
-    )  # fmt: skip
+    said = [one for one in document.statements if _BIMODAL.search(one.text) and _ABOUT.search(one.text)]
+    counts = bucket_counts(document) if said else None
+    for one in said if counts else ():
+        hit = _BIMODAL.search(blanked(one.text))
+        if not hit or not counts or _NOT.search(one.text) or _PART.search(one.text):
+            continue
+        always, sometimes, never = counts
+        told = f"{always:.0f} always, {sometimes:.0f} sometimes, {never:.0f} never"
+        holds = min(always, never) > sometimes
+        if not holds and sometimes <= always + never and min(always, never):
+            continue
+        yield Assertion(
+            SUPPORTED if holds else CONTRADICTED, "word", one.line, one.last_line, one.text, hit[0],
+            None if holds else told, f"of the tasks, {told} pass", value=hit[0], start=hit.start(),
+        )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from blade.check.within.numbers import NONE, Printed, lead, thousands_in_doubt, written
 from blade.check.within.passage import Finding, of_row
@@ -38,12 +39,21 @@ _SELECTED = re.compile(
 
 def label(row: Row) -> str:
     """The first words of a row."""
+    if row.cells and row.cells[0]:
+        return row.cells[0]
     return next((cell for cell in row.cells if cell.strip()), "")
 
 
 def is_total(row: Row) -> bool:
     """Whether a row sums up others, or averages them: it is none of the things the table lists."""
-    return bool(_SUM.fullmatch(label(row)) or _ALL.fullmatch(label(row)) or _OTHER_KIND.match(label(row)))
+    return _sums_up(label(row))
+
+
+@lru_cache(maxsize=20_000)
+def _sums_up(name: str) -> bool:
+    if len(name) > 60:
+        return False
+    return bool(_SUM.fullmatch(name) or _ALL.fullmatch(name) or _OTHER_KIND.match(name))
 
 
 def total_rows(table: Table) -> Iterator[Assertion]:
@@ -187,6 +197,7 @@ def sums_below(document: Document) -> Iterator[Assertion]:
         if not hit or table is None or table.ragged:
             continue
         total = lead((hit["total"] or "").strip())
+        yield from _exactly(table, total, hit, said)
         for at, header in enumerate(table.header):
             if (
                 total
@@ -195,6 +206,23 @@ def sums_below(document: Document) -> Iterator[Assertion]:
             ):
                 yield from _below(table, at, total, hit, said)
                 break
+
+
+def _exactly(table: Table, total: Printed | None, hit: re.Match[str], said: Statement) -> Iterator[Assertion]:
+    """The exact sum, a share of 1, against the points beside it or in the last row of the table."""
+    exact = lead(hit["exact"])
+    if total is None and table.rows and is_total(table.rows[-1]):
+        points = [one for cell in table.rows[-1].cells if (one := lead(cell)) and one.unit == "points"]
+        total = points[0] if len(points) == 1 else None
+    if exact is None or total is None or not total.unit or exact.unit or exact.digits < 4:
+        return
+    holds = abs(abs(exact.value) * 100 - abs(total.value)) <= total.half + 100 * exact.half + 1e-9
+    expected = written(exact.value * 100, total)
+    yield Assertion(
+        SUPPORTED if holds else CONTRADICTED,
+        "sum", said.line, said.last_line, said.text, hit["exact"], None if holds else total.text,
+        f"{hit['exact']} is {expected}", value=exact.value, start=hit.start("exact"),
+    )  # fmt: skip
 
 
 def _below(table: Table, at: int, total: Printed, hit: re.Match[str], said: Statement) -> Iterator[Assertion]:
