@@ -15,7 +15,7 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"`(\d+)/\d+`")
-_COLUMN = re.compile(r"^(task|rollout|instance|problem)s?([ _-]?(id|key|index|name))?$", re.IGNORECASE)
+_COLUMN = re.compile(r"^(task|rollout|instance|problem)([ _-]?(id|key|index|name))?$", re.IGNORECASE)
 
 
 def cited(text: str, tasks: Collection[str]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 IDENTITY = ("model", "model_name", "benchmark", "pass_at_1", "num_tasks", "total_tasks")
 RATES = ("pass_at_1", "pass_at_k", "consistency", "coverage", "clean_pass_at_1", "mean_reward")
+_NAMED = {  # what a line says that states the number
+    "pass_at_1": re.compile(r"pass@1|pass_at_1|pass rate|success rate|accuracy|resolv", re.IGNORECASE),
+    "total_tasks": re.compile(r"task|problem|instance|question|item", re.IGNORECASE),
+}
 TOLERANCE = 0.005  # of a rate that somebody rounded
 _ALSO = {  # other keys that sidecars use for the same number
     "n_tasks": "total_tasks",
@@ -113,16 +118,18 @@ def in_report(name: str, told: Mapping[str, Any], text: str) -> Iterator[Check]:
     """Whether the headline numbers of a sidecar stand in its report."""
     from blade.prose.slots import agrees, slots
 
-    found = [slot for line in text.splitlines() for slot in slots(line[:20_000]) if slot.value is not None]
     absent, looked = [], 0
-    for key in ("pass_at_1", "total_tasks"):
+    for key, named in _NAMED.items():
         value: Any = told.get(key)
         if not _is_number(value) or (key in RATES and _no_fraction(value)):
             continue
         looked += 1
-        if not any(
-            agrees(slot, float(value)) or _agrees(slot.value or 0.0, float(value), key) for slot in found
-        ):
+        lines = [line[:20_000] for line in text.splitlines()]
+        lines = [line for line in lines if named.search(line)] or lines
+        found = [slot for line in lines for slot in slots(line) if slot.value is not None]
+        if key in RATES:
+            found = [slot for slot in found if slot.unit == "%" or slot.digits]  # `1` is a count
+        if not any(agrees(slot, float(value)) for slot in found):
             absent.append(f"{key} {_spelled(value)}")
     wrong = f"{' and '.join(absent)} {'do' if len(absent) > 1 else 'does'} not stand in the report"
     if looked:

@@ -1,0 +1,191 @@
+"""The draft of a package: every part is there, true of its own rollouts, and says where it comes from."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from blade.package import files
+from blade.package.cited import cited
+from blade.package.validate import validate
+from blade.planted import write_run
+from blade.store.index import Silent
+from tests.builders import make_rows, make_run
+from tests.conftest import Blade
+
+SECTIONS = [
+    "Executive Summary", "Artifact Inventory", "Aggregate Results", "Workflow Funnel", "Task Outcome Buckets",
+    "Dominant Failure Modes", "Sometimes-Pass Deep Dives", "Never-Pass Deep Dives", "Cross-Model Comparison",
+    "Recommendations", "Reproducibility Notes",
+]  # fmt: skip
+
+
+def test_every_part_is_there(made: Path) -> None:
+    names = sorted(str(path.relative_to(made)) for path in made.rglob("*") if path.is_file())
+    for model in ("sim_model_a", "sim_model_b"):
+        for name in ("golden_report.md", "golden_report_metrics.json", "anchor_facts.json", "shallow.md"):
+            assert f"golden_reports/{model}_{name}" in names
+        assert f"rollouts/{model}_rollouts.jsonl" in names
+    assert "golden_reports/sim_model_a_vs_sim_model_b_golden_report.md" in names
+    assert "skill/SKILL.md" in names
+    assert "rollouts/blade.toml" in names
+
+
+def test_only_runs_end_in_jsonl(made: Path) -> None:
+    names = {path.name for path in (made / "rollouts").glob("*.jsonl")}
+    assert names == {"sim_model_a_rollouts.jsonl", "sim_model_b_rollouts.jsonl"}
+    packed = made / "rollouts" / "sim_model_a_rollouts_materialized_inputs.jsonl.gz"
+    assert len(gzip.decompress(packed.read_bytes()).splitlines()) == 64
+
+
+def test_the_golden_draft_has_eleven_sections_and_its_mark(made: Path) -> None:
+    text = files.text(made / "golden_reports" / "sim_model_a_golden_report.md")
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == SECTIONS
+    assert "<!-- draft: written from rollouts/sim_model_a_rollouts.jsonl by" in text.splitlines()[2]
+
+
+def test_the_sidecar_holds_the_keys_that_tools_read(made: Path) -> None:
+    told = files.data(made / "golden_reports" / "sim_model_a_golden_report_metrics.json")
+    assert told["model_name"] == "sim-model-a"
+    assert told["benchmark"] == "sim-help-desk"
+    assert told["total_tasks"] == 16
+    assert told["total_rollouts"] == told["passed_rollouts"] + told["failed_rollouts"] == 64
+    assert 0 < told["pass_at_1"] < told["pass_at_k"] <= 1
+    assert told["always_pass_tasks"] + told["sometimes_pass_tasks"] + told["always_fail_tasks"] == 16
+
+
+def test_the_skill_is_filled_from_the_rows(made: Path) -> None:
+    text = files.text(made / "skill" / "SKILL.md")
+    for told in (
+        "name: sim-help-desk\n",
+        "| `reward` | reward | number | 128 of 128 |",
+        "| `_ng_task_index` | task id | whole number | 128 of 128 |",
+        "| `db_match` | verifier |",
+        "- Slice `category`: `address`, `exchange`, `refund`.",
+        "| looked up a record | `n_lookups` is at least 1 |",
+        "| `extracted_answer` | `null` | no answer could be extracted | BI |",
+        "`ignored_error`",
+        "### Worked example",
+        "blade show rollouts/sim_model_",
+    ):
+        assert told in text, told
+
+
+def test_nothing_says_where_the_package_lay(made: Path) -> None:
+    for path in made.rglob("*"):
+        if path.suffix in (".md", ".json"):
+            assert str(made.parent) not in files.text(path), path
+
+
+@pytest.mark.slow
+def test_the_same_runs_give_the_same_bytes(made: Path, tmp_path: Path, blade: Blade) -> None:
+    told = blade("package", "init", tmp_path / "again", "--run", made / "rollouts", "--name", "sim-help-desk")
+    assert told.code == 0
+    for path in sorted(made.rglob("*")):
+        if path.is_file() and not path.name.endswith(".gz"):
+            assert (tmp_path / "again" / path.relative_to(made)).read_bytes() == path.read_bytes(), path
+
+
+@pytest.mark.slow
+def test_a_package_is_not_written_over(package: Path, blade: Blade) -> None:
+    before = files.text(package / "skill" / "SKILL.md")
+    (package / "skill" / "SKILL.md").write_text("mine", encoding="utf-8")
+    refused = blade("package", "init", package, "--run", package / "rollouts")
+    assert refused.code == 2
+    assert "output-not-empty" in refused.err
+    assert files.text(package / "skill" / "SKILL.md") == "mine"
+    rows = (package / "rollouts" / "sim_model_a_rollouts.jsonl").read_bytes()
+    assert blade("package", "init", package, "--run", package / "rollouts", "--force").code == 0
+    assert files.text(package / "skill" / "SKILL.md") == before
+    assert (package / "rollouts" / "sim_model_a_rollouts.jsonl").read_bytes() == rows, "its own rollouts stay"
+
+
+def test_runs_of_one_model_get_names_of_their_own(tmp_path: Path, blade: Blade) -> None:
+    rewards = {task: [1.0, 0.0] for task in range(4)}
+    for name, agent in (("one", "agent_x"), ("two", "agent_y"), ("three", "agent_y")):
+        rows = make_rows(rewards, agent_ref={"type": "a", "name": agent}, note=name)
+        make_run(tmp_path / name, rows, name=name)
+    runs = [tmp_path / name for name in ("one", "two", "three")]
+    assert blade("package", "init", tmp_path / "p", "--run", *runs).code == 0
+    names = sorted(path.name for path in (tmp_path / "p" / "rollouts").glob("*.jsonl"))
+    assert names == [
+        "sim_model_agent_x_rollouts.jsonl",
+        "sim_model_agent_y_three_rollouts.jsonl",
+        "sim_model_agent_y_two_rollouts.jsonl",
+    ]
+
+
+def test_a_file_of_two_agents_becomes_two_runs(tmp_path: Path, blade: Blade) -> None:
+    rewards = {task: [1.0, 0.0] for task in range(4)}
+    rows = [
+        row
+        for agent in ("agent_x", "agent_y")
+        for row in make_rows(rewards, agent_ref={"type": "a", "name": agent})
+    ]
+    path = make_run(tmp_path, rows, compress="gz")
+    assert blade("package", "init", tmp_path / "p", "--run", path).code == 0
+    for agent in "xy":
+        lines = (
+            (tmp_path / "p" / "rollouts" / f"sim_model_agent_{agent}_rollouts.jsonl").read_text().splitlines()
+        )
+        assert len(lines) == 8
+        assert {json.loads(line)["agent_ref"]["name"] for line in lines} == {f"agent_{agent}"}
+
+
+def test_one_run_is_packaged_with_a_word_of_warning(tmp_path: Path, blade: Blade) -> None:
+    path = write_run(tmp_path / "run", n_tasks=4, repeats=2).path
+    told = blade("package", "init", tmp_path / "My Bench", "--run", path)
+    assert told.code == 0
+    assert "a package needs two scored, comparable runs" in told.err
+    assert "name: my-bench\n" in files.text(tmp_path / "My Bench" / "skill" / "SKILL.md")
+
+
+def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:
+    evil = "x\n## Injected\n`<img src=x>`|\x1b[31m"
+    rows = make_rows({task: [1.0, 0.0] for task in range(6)}, **{evil: "y", "category": evil})
+    make_run(tmp_path / "r", rows)
+    assert blade("package", "init", tmp_path / "p", "--run", tmp_path / "r", "--name", f"b {evil}").code == 0
+    text = files.text(tmp_path / "p" / "skill" / "SKILL.md")
+    assert "\n## Injected" not in text
+    assert "\x1b" not in text
+    assert [
+        check.text for _, check in validate(tmp_path / "p", "skill", 8, Silent()).checks if not check.passed
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks"),
+    [
+        ("Task 3 fails; rollouts `4/1` and `5/0` pass.", {"3", "4", "5"}),
+        ("tasks 3, 4 and 7", {"3", "4"}),
+        ("16 tasks were run 4 times; 3 of 5 passed", set()),
+        ("| Task | Why |\n|---|---|\n| `4` | x |\n", {"4"}),
+        ("| Bucket | Tasks |\n|---|---|\n| always | 4 |\n", set()),
+        ("refund-17 and refund-17/2 are worse than refund-18", {"refund-17"}),
+    ],
+)
+def test_tasks_are_cited_where_they_are_said_to_be_tasks(text: str, tasks: set[str]) -> None:
+    assert cited(text, {"3", "4", "5", "refund-17"}) == tasks
+
+
+@pytest.mark.slow
+def test_a_sanitised_draft_still_proves_itself(tmp_path: Path, blade: Blade) -> None:
+    for model in "ab":
+        path = write_run(
+            tmp_path / model, n_tasks=8, seed=ord(model), model=f"sim-{model}", sidecars=False
+        ).path
+        secret = "is locked by jo.doe@example-corp.com at /home/jdoe/desk"
+        path.write_text(path.read_text(encoding="utf-8").replace("is locked", secret), encoding="utf-8")
+    assert blade("package", "init", tmp_path / "desk", "--run", tmp_path / "a", tmp_path / "b").code == 0
+    told = blade("package", "validate", "--benchmark-dir", tmp_path / "desk", "--min-anchor-facts", "1")
+    assert "[FAIL] Sanitised" in told.out
+    clean = tmp_path / "clean" / "desk"
+    told = blade("package", "sanitize", "--benchmark-dir", tmp_path / "desk", "-o", clean)
+    assert told.code == 0, told.err
+    assert not [path for path in clean.rglob("*") if path.is_file() and b"jdoe" in path.read_bytes()]
+    told = blade("package", "validate", "--benchmark-dir", clean, "--min-anchor-facts", "1")
+    assert "[FAIL]" not in told.out
+    assert told.code == 0

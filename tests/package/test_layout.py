@@ -1,0 +1,82 @@
+"""Where the parts of a package lie, with the names that are accepted beside the usual ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blade.package.layout import golden, layout, prefix_of, rollouts_of
+
+
+def touched(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}", encoding="utf-8")
+    return folder
+
+
+def test_a_skill_in_its_folder_goes_before_one_at_the_root(tmp_path: Path) -> None:
+    assert layout(touched(tmp_path, "SKILL.md")).skill == tmp_path / "SKILL.md"
+    assert layout(touched(tmp_path, "skill/SKILL.md")).skill == tmp_path / "skill" / "SKILL.md"
+
+
+def test_rollouts_fall_back_to_data_unless_their_folder_is_there(tmp_path: Path) -> None:
+    touched(
+        tmp_path, "data/a_rollouts.jsonl", "data/a_rollouts_materialized_inputs.jsonl", "data/inputs.jsonl",
+        "data/a_rollouts_reward_profiling.jsonl", "data/b_rollouts_aggregate.jsonl",
+    )  # fmt: skip
+    assert [path.name for path in layout(tmp_path).rollouts] == ["a_rollouts.jsonl"]
+    (tmp_path / "rollouts").mkdir()
+    found = layout(tmp_path)
+    assert found.rollouts == ()
+    assert found.source == "rollouts/*.jsonl"
+
+
+def test_row_sidecars_are_no_runs(tmp_path: Path) -> None:
+    touched(tmp_path, "rollouts/a.jsonl", "rollouts/a_failures.jsonl", "rollouts/a_materialized_inputs.jsonl")
+    assert [path.name for path in layout(tmp_path).rollouts] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("report", "sidecar"),
+    [
+        ("m_golden_report.md", "m_golden_report_metrics.json"),
+        ("m-golden-report.md", "m-golden-report-metrics.json"),
+        ("big-m-golden-report.md", "big_m_golden_report_metrics.json"),
+        ("m_golden_report.md", "m_golden_report.metrics.json"),
+        ("m_golden_report.md", "m_golden_report.md.metrics.json"),
+    ],
+)
+def test_sidecars_by_their_other_names(tmp_path: Path, report: str, sidecar: str) -> None:
+    touched(tmp_path, f"golden_reports/{report}", f"golden_reports/{sidecar}")
+    (one,) = layout(tmp_path).goldens
+    assert one.metrics.name == sidecar
+
+
+def test_what_is_missing_is_named_as_it_should_be(tmp_path: Path) -> None:
+    one = golden(tmp_path / "m_golden_report.md")
+    assert [path.name for path in (one.metrics, one.anchors, one.shallow)] == [
+        "m_golden_report_metrics.json",
+        "m_anchor_facts.json",
+        "m_shallow.md",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_comparison"), [("a_vs_b", True), ("a-vs-b", True), ("avsb", False), ("vs_a", False)]
+)
+def test_reports_on_two_runs(tmp_path: Path, name: str, is_comparison: bool) -> None:
+    assert golden(tmp_path / f"{name}_golden_report.md").is_comparison is is_comparison
+
+
+def test_rollouts_are_matched_by_name_then_by_model(tmp_path: Path) -> None:
+    paths = [
+        tmp_path / name for name in ("model_a_rollouts.jsonl", "model_b_rollouts.jsonl", "model_b2.jsonl")
+    ]
+    assert [prefix_of(path) for path in paths] == ["model_a", "model_b", "model_b2"]
+    assert rollouts_of(golden(tmp_path / "model-b-golden-report.md"), paths) == paths[1]
+    assert rollouts_of(golden(tmp_path / "other_golden_report.md"), paths, ["Model A"]) == paths[0]
+    assert rollouts_of(golden(tmp_path / "other_golden_report.md"), paths) is None
+    assert rollouts_of(golden(tmp_path / "other_golden_report.md"), paths[:1]) == paths[0]
+    assert rollouts_of(golden(tmp_path / "model_golden_report.md"), paths) is None, "two begin with it"

@@ -1,0 +1,138 @@
+"""The skill of a package: frontmatter by the Agent Skills rules, sections that are there and filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from blade.package import frontmatter
+from blade.package.validate import validate_skill
+
+Failures = Callable[..., list[str]]
+
+
+def changed(package: Path, old: str, new: str) -> Path:
+    path = package / "skill" / "SKILL.md"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return package
+
+
+def test_the_draft_passes(package: Path, failures: Failures) -> None:
+    assert failures(package, "skill") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Sim-Help-Desk", "must be lower-case letters and digits"),
+        ("sim--help-desk", "must be lower-case letters and digits"),
+        ("sim_help_desk", "must be lower-case letters and digits"),
+        ("sim-help-desk" + "-x" * 30, "at most 64 are allowed"),
+        ("another-benchmark", "neither the folder of the skill nor the benchmark"),
+        ("sim-help-desk-claude", "reserved word"),
+    ],
+)
+def test_names_that_break_a_rule(package: Path, failures: Failures, name: str, reason: str) -> None:
+    (told,) = failures(changed(package, "name: sim-help-desk", f"name: {name}"), "skill")
+    assert reason in told
+
+
+@pytest.mark.parametrize(
+    "name", ["skill", "sim-help-desk-analysis", '"sim-help-desk"', "sim-help-desk  # the benchmark"]
+)
+def test_names_that_break_none(package: Path, failures: Failures, name: str) -> None:
+    assert failures(changed(package, "name: sim-help-desk", f"name: {name}"), "skill") == []
+
+
+@pytest.mark.parametrize(
+    ("description", "reason"),
+    [
+        ("Reads rollouts of <b>this</b> benchmark and says which tasks fail.", "XML tag"),
+        ("I can help you read rollouts of this benchmark.", "third person"),
+        ("You can use it to read rollouts of this benchmark.", "third person"),
+        ("Analysis skill.", "does not say what the skill does"),
+        ("Reads rollouts of this benchmark and says why. " * 30, "at most 1,024 are allowed"),
+    ],
+)
+def test_descriptions_that_break_a_rule(
+    package: Path, failures: Failures, description: str, reason: str
+) -> None:
+    path = package / "skill" / "SKILL.md"
+    head, body = frontmatter.split(path.read_text(encoding="utf-8"))
+    assert head is not None
+    path.write_text(f"---\nname: sim-help-desk\ndescription: {description}\n---\n{body}", encoding="utf-8")
+    (told,) = failures(package, "skill")
+    assert reason in told
+
+
+def test_a_block_description_over_several_lines_is_read() -> None:
+    head, body = frontmatter.split(
+        "---\nname: x\ndescription: >-\n  One\n  two.\nmetadata:\n  version: 1\n---\nbody"
+    )
+    assert body == "body"
+    assert frontmatter.keys(head or "")["description"] == "One two."
+    assert frontmatter.keys(head or "")["metadata"] == "version: 1"
+
+
+def test_a_byte_order_mark_before_the_frontmatter_is_no_fault(package: Path, failures: Failures) -> None:
+    path = package / "skill" / "SKILL.md"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert failures(package, "skill") == []
+
+
+def test_no_frontmatter(package: Path, failures: Failures) -> None:
+    path = package / "skill" / "SKILL.md"
+    path.write_text(frontmatter.split(path.read_text(encoding="utf-8"))[1], encoding="utf-8")
+    assert failures(package, "skill") == ["SKILL.md is missing YAML frontmatter"]
+
+
+@pytest.mark.parametrize(
+    "title", ["Overview", "Input schema", "Workflow funnel", "Failure taxonomy", "Report template"]
+)
+def test_a_section_that_is_not_there(package: Path, failures: Failures, title: str) -> None:
+    assert failures(changed(package, f"## {title}\n", "## Miscellany\n"), "skill") == [
+        f"SKILL.md lacks the section {title}"
+    ]
+
+
+def test_a_section_that_says_nothing(package: Path, failures: Failures) -> None:
+    assert failures(
+        changed(package, "## Overview\n", "## Overview\n\nSee below.\n\n## Background\n"), "skill"
+    ) == ["SKILL.md says nothing under Overview"]
+
+
+def test_a_placeholder(package: Path, failures: Failures) -> None:
+    (told,) = failures(
+        changed(package, "## Overview\n", "## Overview\n\nTODO: describe the tasks\n"), "skill"
+    )
+    assert told == 'SKILL.md still holds a placeholder: "TODO"'
+
+
+def test_a_skill_about_other_rows(package: Path, failures: Failures) -> None:
+    path = package / "skill" / "SKILL.md"
+    text = path.read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("| `")]
+    path.write_text("\n".join(line.replace("`", "") for line in lines), encoding="utf-8")
+    rows = package / "rollouts" / "sim_model_a_rollouts.jsonl"
+    rows.write_text('{"task_id": "t", "reward": 1, "zork": 1, "blorb": 2, "frotz": 3}\n', encoding="utf-8")
+    (package / "rollouts" / "sim_model_b_rollouts.jsonl").unlink()
+    assert "SKILL.md names 1 of 5 fields that the rollouts have" in failures(package)
+
+
+def test_a_folder_that_is_not_there_is_a_skill_that_is_missing(tmp_path: Path) -> None:
+    told = validate_skill(tmp_path / "nowhere")
+    assert list(told.lines()) == [
+        "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md",
+        "",
+        "Summary: 0/1 checks passed",
+    ]
+    assert not told.passed
+
+
+def test_a_skill_that_is_no_text(package: Path, failures: Failures) -> None:
+    (package / "skill" / "SKILL.md").write_bytes(b"---\nname: \xff\n")
+    assert failures(package, "skill") == ["SKILL.md is not UTF-8 (byte 10)"]

@@ -1,0 +1,196 @@
+"""The drop-in toolkit: every command of the package tutorial, as it is typed, and the two that need no packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blade.package import files
+from blade.package.frontmatter import split
+from tests.conftest import ROOT
+
+TOOLKIT = ".codex/skills/nemo-gym-blade-analysis/scripts/blade_toolkit.py"
+REPORT = """# Example BLADE Report
+
+## 1. Aggregate Metrics
+
+| Model | Pass@1 |
+|---|---:|
+| strong | 80.0% |
+
+### Task-Level Aggregate Detail
+
+| Task | Evidence |
+|---|---|
+| task_nested_leak | should not appear |
+
+## Workflow Funnel and Phase Distribution
+
+| Phase | Count |
+|---|---:|
+| scored | 10 |
+
+## Dominant Failure Modes
+
+| Failure | Count |
+|---|---:|
+| wrong_tool | 7 |
+"""
+
+
+def run(
+    *words: object, cwd: Path, path: str | None = None, bare: bool = False, tool: str | Path = ROOT / TOOLKIT
+) -> subprocess.CompletedProcess[str]:
+    """Run the toolkit; `bare`: without site packages."""
+    command = [sys.executable, *(["-S"] if bare else []), str(tool), *map(str, words)]
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    env["PATH"] = path if path is not None else env["PATH"]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.parametrize("name", [".claude", ".codex"])
+def test_the_skills_are_linked(name: str) -> None:
+    link = ROOT / name / "skills"
+    assert link.is_symlink()
+    assert os.readlink(link) == "../.agents/skills"
+
+
+def test_make_shallow_needs_nothing_but_python(tmp_path: Path) -> None:
+    (tmp_path / "golden_report.md").write_text(REPORT, encoding="utf-8")
+    done = run(
+        "make-shallow", "--input", "golden_report.md", "--output", "shallow.md", cwd=tmp_path, bare=True
+    )
+    assert done.returncode == 0, done.stderr
+    made = (tmp_path / "shallow.md").read_text(encoding="utf-8")
+    assert "| Model | Pass@1 |" in made
+    assert "| Phase | Count |" in made
+    assert "## Dominant Failure Modes" in made
+    assert "wrong_tool" not in made
+    assert "task_nested_leak" not in made
+
+
+def test_validate_skill_needs_nothing_but_python(package: Path) -> None:
+    words = ("validate", "--benchmark-dir", package.name, "--phase", "skill")
+    done = run(*words, cwd=package.parent, bare=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"[PASS] D1 skill found: {package / 'skill' / 'SKILL.md'}\n")
+    assert re.search(r"\n\nSummary: (\d+)/\1 checks passed\n$", done.stdout)
+    (package / "skill" / "SKILL.md").unlink()
+    done = run(*words, cwd=package.parent, bare=True)
+    assert done.returncode == 1
+    assert (
+        done.stdout
+        == "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md\n\nSummary: 0/1 checks passed\n"
+    )
+
+
+def test_without_blade_it_says_how_to_install_it(tmp_path: Path) -> None:
+    done = run("validate", "--benchmark-dir", "x", "--phase", "all", cwd=tmp_path, path="/nowhere", bare=True)
+    assert done.returncode == 1
+    assert "error: BLADE is not installed" in done.stderr
+    assert "pip install" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_outside_a_checkout_it_takes_the_blade_on_path(tmp_path: Path) -> None:
+    tool = tmp_path / "gym" / TOOLKIT
+    tool.parent.mkdir(parents=True)
+    shutil.copyfile(ROOT / TOOLKIT, tool)
+    program = tmp_path / "bin" / "blade"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "handed on: $*"\nexit 7\n', encoding="utf-8")
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    done = run("score", "--report", "a b.md", cwd=tmp_path, path=path, bare=True, tool=tool)
+    assert (done.returncode, done.stdout) == (7, "handed on: package score --report a b.md\n")
+
+
+@pytest.mark.parametrize(
+    "words", [("make-shallow",), ("validate",), ("validate", "--phase", "skill"), ("no-such",), ()]
+)
+def test_wrong_usage_is_told(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_report_that_is_not_there_is_told(tmp_path: Path) -> None:
+    done = run("make-shallow", "--input", "none.md", "--output", "out.md", cwd=tmp_path, bare=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: none.md: cannot be read")
+
+
+def test_the_toolkit_holds_no_logic() -> None:
+    text = (ROOT / TOOLKIT).read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 50
+    assert "re." not in text.replace("from blade.package", "")
+
+
+@pytest.mark.slow
+def test_the_tutorial_step_by_step(made: Path, tmp_path: Path, cache: Path) -> None:
+    """From an empty folder to a package that validates and calibrates, with the words of the tutorial."""
+    bench = tmp_path / "benchmarks" / "evalplus"
+    for name in ("skill", "rollouts", "golden_reports"):
+        (bench / name).mkdir(parents=True)
+    for letter in "ab":
+        raw = made / "rollouts" / f"sim_model_{letter}_rollouts.jsonl"
+        shutil.copyfile(raw, bench / "rollouts" / f"model_{letter}_rollouts.jsonl")
+
+    def tool(*words: str) -> subprocess.CompletedProcess[str]:
+        return run(*words, cwd=tmp_path)
+
+    validate = ("validate", "--benchmark-dir", "benchmarks/evalplus", "--phase", "all")
+    first = tool(*validate)
+    assert first.returncode == 1
+    assert "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md\n" in first.stdout
+    assert "[PASS] At least two scored rollout files: 2\n" in first.stdout
+    assert "[FAIL] D3 golden reports found: 0\n" in first.stdout
+
+    head, body = split(files.text(made / "skill" / "SKILL.md"))
+    assert head is not None
+    head = head.replace("name: sim-help-desk", "name: evalplus-analysis")
+    (bench / "skill" / "SKILL.md").write_text(f"---\n{head}\n---\n{body}", encoding="utf-8")
+    diagnosed = subprocess.run(
+        [sys.executable, "-m", "blade", "diagnose", "model_a=benchmarks/evalplus/rollouts/model_a_rollouts.jsonl", "-o", "out"],
+        cwd=tmp_path, capture_output=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert diagnosed.returncode == 0
+    golden = "benchmarks/evalplus/golden_reports/model_a"
+    shutil.copyfile(tmp_path / "out" / "report.md", tmp_path / f"{golden}_golden_report.md")
+    told = files.data(tmp_path / "out" / "metrics.json")
+    kept = {key: told[key] for key in ("pass_at_1", "pass_at_k", "total_tasks", "total_rollouts")}
+    sidecar = {"model_name": "model_a", "benchmark": "evalplus", **kept}
+    (tmp_path / f"{golden}_golden_report_metrics.json").write_text(json.dumps(sidecar), encoding="utf-8")
+
+    done = tool(
+        "extract-anchor-facts", "--golden", f"{golden}_golden_report.md", "--benchmark", "evalplus",
+        "--model-name", "model_a", "--output", f"{golden}_anchor_facts.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert files.data(tmp_path / f"{golden}_anchor_facts.json")["model"] == "model_a"
+    done = tool("make-shallow", "--input", f"{golden}_golden_report.md", "--output", f"{golden}_shallow.md")
+    assert done.returncode == 0
+    done = tool(*validate)
+    failed = [line for line in done.stdout.splitlines() if line.startswith("[FAIL]")]
+    assert not [line for line in failed if "look private" not in line and "Sanitised" not in line], (
+        done.stdout
+    )
+    done = tool(
+        "score", "--report", f"{golden}_golden_report.md", "--golden", f"{golden}_golden_report.md",
+        "--anchor-facts", f"{golden}_anchor_facts.json", "--output-dir", "judged",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert files.data(tmp_path / "judged" / "reward.json")["final_score"] >= 0.85
+    done = tool(
+        "calibrate", "--golden-report", f"{golden}_golden_report.md", "--anchor-facts", f"{golden}_anchor_facts.json",
+        "--shallow-report", f"{golden}_shallow.md", "--output-dir", "calibrated",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert files.data(tmp_path / "calibrated" / "calibration_summary.json")["spread"] >= 0.5

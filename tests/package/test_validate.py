@@ -1,0 +1,338 @@
+"""Validation: the nonsense package fails reason by reason, each planted fault has its line, nothing crashes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blade import pipeline
+from blade.package import metrics
+from blade.package.scan import scan
+from blade.package.validate import validate
+from blade.store.index import Silent
+from tests.conftest import Blade
+
+Failures = Callable[..., list[str]]
+
+
+def write_nonsense(folder: Path) -> Path:
+    """618 bytes that pass every check of form."""
+    parts = {
+        "skill/SKILL.md": "---\nname: x\ndescription: x\n---\n" + "## x\n" * 3 + "x\n" * 43,
+        "rollouts/a.jsonl": '{"reward":"banana","task_id":null}\n',
+        "rollouts/b.jsonl": '{"reward":"banana","task_id":null}\n',
+        "golden_reports/a_golden_report.md": "## x\n" + "x\n" * 39,
+        "golden_reports/a_golden_report_metrics.json": '{"model":0,"benchmark":0,"pass_at_1":-999}',
+        "golden_reports/a_anchor_facts.json": json.dumps([{"fact": "a" * 20}] * 8, separators=(",", ":")),
+    }
+    for name, text in parts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_nonsense_package_fails_with_a_line_for_each_reason(tmp_path: Path, failures: Failures) -> None:
+    found = failures(write_nonsense(tmp_path / "nonsense"))
+    reasons = [
+        'SKILL.md name "x" is neither the folder of the skill nor the benchmark (nonsense, skill)',
+        "SKILL.md description does not say what the skill does and when to use it",
+        "SKILL.md says hardly anything: 0 distinct words",
+        "SKILL.md lacks the sections Overview, Input schema, Workflow funnel, Failure taxonomy, Analysis workflow, "
+        "Report template",
+        'a.jsonl: 1 of 1 rewards are no number, such as "banana" in line 1',
+        "a.jsonl: 1 of 1 rows have a null or empty task id (first in line 1)",
+        'b.jsonl: 1 of 1 rewards are no number, such as "banana" in line 1',
+        "b.jsonl: 1 of 1 rows have a null or empty task id (first in line 1)",
+        "b.jsonl holds the same rows as a.jsonl",
+        "At least two scored rollout files: 0",
+        "a_golden_report.md: says hardly anything: 0 distinct words",
+        "a_golden_report.md: holds no claim that its rollouts support",
+        "a_golden_report.md: only aggregates: names 0 tasks of 1",
+        "a_golden_report_metrics.json: model is 0, not a name",
+        "a_golden_report_metrics.json: benchmark is 0, not a name",
+        "a_golden_report_metrics.json: pass_at_1 is -999, not a fraction between 0 and 1",
+        "a_anchor_facts.json: 7 of 8 anchor facts repeat another one",
+    ]
+    for reason in reasons:
+        assert found.count(reason) == 1, (reason, found)
+    assert any("8 of 8 anchor facts name nothing that could be looked up" in told for told in found)
+    assert len(found) == len(set(found)), "no reason twice"
+
+
+def test_the_nonsense_package_is_ready_in_nothing(tmp_path: Path, blade: Blade) -> None:
+    told = blade("package", "validate", "--benchmark-dir", write_nonsense(tmp_path / "nonsense"))
+    assert told.code == 1
+    checklist = told.out.split("Readiness checklist\n")[1].splitlines()
+    assert len(checklist) == 7
+    assert not [line for line in checklist if line.startswith("[PASS]") and "Sanitised" not in line]
+    assert "checks passed\n" in told.out
+
+
+def test_the_draft_passes_and_is_ready(package: Path, blade: Blade) -> None:
+    told = blade("package", "validate", "--benchmark-dir", package)
+    assert "[FAIL]" not in told.out
+    assert told.code == 0
+    assert told.out.splitlines()[-1].startswith("[PASS] Sanitised")
+
+
+def test_the_same_for_a_program(package: Path, blade: Blade) -> None:
+    told = blade("package", "validate", "--benchmark-dir", package, "--phase", "rollouts", "--json")
+    found = json.loads(told.out)
+    assert found["schema"] == "blade.validate/1"
+    assert found["passed"] is True
+    assert found["readiness"] == []
+    assert {check["phase"] for check in found["checks"]} == {"rollouts"}
+    assert told.code == 0
+
+
+def test_one_run_is_not_enough(package: Path, failures: Failures) -> None:
+    (package / "rollouts" / "sim_model_b_rollouts.jsonl").unlink()
+    assert failures(package, "rollouts") == ["At least two scored rollout files: 1"]
+
+
+def test_a_copy_in_another_order_is_a_copy(package: Path, failures: Failures) -> None:
+    first, second = (package / "rollouts" / f"sim_model_{name}_rollouts.jsonl" for name in "ab")
+    lines = first.read_bytes().splitlines(keepends=True)
+    second.write_bytes(b"".join(reversed(lines)))
+    assert failures(package, "rollouts") == [
+        "sim_model_b_rollouts.jsonl holds the same rows as sim_model_a_rollouts.jsonl",
+        "At least two scored rollout files: 1",
+    ]
+    second.write_bytes(b"".join(lines).replace(b'"reward":1.0', b'"reward":0.0', 1))
+    assert failures(package, "rollouts") == [], "one reward makes it another run"
+
+
+def test_runs_of_other_tasks_are_not_comparable(package: Path, failures: Failures) -> None:
+    path = package / "rollouts" / "sim_model_b_rollouts.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    path.write_text(
+        "".join(json.dumps({**row, "_ng_task_index": 1000 + row["_ng_task_index"], "task_id": f"other-{row['task_id']}",
+                            "instruction": f"else {row['_ng_task_index']}", "expected_answer": f"none {row['_ng_task_index']}",
+                            "responses_create_params": {"input": [{"role": "user", "content": f"else {row['_ng_task_index']}"}]}})
+                + "\n" for row in rows), encoding="utf-8",
+    )  # fmt: skip
+    for beside in path.parent.glob("sim_model_b_rollouts_*"):
+        beside.unlink()
+    (told,) = failures(package, "rollouts")
+    assert told.endswith("only share 0 of 16 tasks")
+
+
+@pytest.fixture(scope="module")
+def expected(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, ...]]:
+    """What the rollouts of the first run say under each key of a sidecar."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        loaded = pipeline.load([str(made / "rollouts" / "sim_model_a_rollouts.jsonl")], Silent())
+        return metrics.expected(metrics.facts_of(pipeline.diagnose(loaded, "")))
+
+
+def told_of(sidecar: dict[str, Any], expected: dict[str, tuple[float, ...]]) -> list[str]:
+    checks = [*metrics.identity_checks("m.json", sidecar), *metrics.match_checks("m.json", sidecar, expected)]
+    return [check.text for check in checks if not check.passed]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("pass_at_1", 0.99, "pass_at_1 is 0.99, the rollouts say "),
+        ("pass_at_1", 66.0, "pass_at_1 is 66.0, a percentage; sidecars hold fractions"),
+        ("pass_at_1", "0.66", 'pass_at_1 is "0.66", not a number'),
+        ("pass_at_k", 0.01, "pass_at_k is 0.01, the rollouts say "),
+        ("total_tasks", 164, "total_tasks is 164, the rollouts say 16"),
+        ("num_tasks", 17, "num_tasks is 17, the rollouts say 16"),
+        ("total_rollouts", 656, "total_rollouts is 656, the rollouts say 64"),
+        ("always_pass_tasks", 15, "always_pass_tasks is 15, the rollouts say "),
+        ("coverage", 0.5, "coverage is 0.5, the rollouts say 1"),
+        ("benchmark", "", 'benchmark is "", not a name'),
+        ("model_name", None, "model_name is null, not a name"),
+    ],
+)
+def test_metrics_that_the_rollouts_do_not_give(
+    made: Path, expected: dict[str, tuple[float, ...]], key: str, value: object, told: str
+) -> None:
+    path = made / "golden_reports" / "sim_model_a_golden_report_metrics.json"
+    sidecar = json.loads(path.read_text(encoding="utf-8"))
+    assert told_of(sidecar, expected) == []
+    (found,) = told_of(
+        {**sidecar, "model": None, key: value} if key == "model_name" else {**sidecar, key: value}, expected
+    )
+    assert told in found
+
+
+def test_rounding_of_a_rate_is_no_fault(made: Path, expected: dict[str, tuple[float, ...]]) -> None:
+    path = made / "golden_reports" / "sim_model_a_golden_report_metrics.json"
+    sidecar = json.loads(path.read_text(encoding="utf-8"))
+    assert told_of({**sidecar, "pass_at_1": round(sidecar["pass_at_1"], 2)}, expected) == []
+    assert told_of({**sidecar, "pass_at_1": sidecar["pass_at_1"] + 0.006}, expected) != []
+
+
+def test_a_sidecar_must_stand_in_its_report(made: Path) -> None:
+    text = (made / "golden_reports" / "sim_model_a_golden_report.md").read_text(encoding="utf-8")
+    wrong = [
+        check.text for check in metrics.in_report("m.json", {"pass_at_1": 0.987, "total_tasks": 16}, text)
+    ]
+    assert wrong == ["m.json: pass_at_1 0.987 does not stand in the report"]
+
+
+def test_a_report_that_its_rollouts_contradict(single: Path, failures: Failures) -> None:
+    path = single / "golden_reports" / "sim_model_a_golden_report.md"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("n = 16 tasks", "n = 61 tasks", 1), encoding="utf-8")
+    found = failures(single, "golden")
+    assert any(line.startswith("sim_model_a_golden_report.md: line ") and "61" in line for line in found), (
+        found
+    )
+
+
+def test_a_report_of_aggregates_alone(single: Path, failures: Failures) -> None:
+    folder = single / "golden_reports"
+    shallow = (folder / "sim_model_a_shallow.md").read_text(encoding="utf-8")
+    (folder / "sim_model_a_golden_report.md").write_text(shallow, encoding="utf-8")
+    assert "sim_model_a_golden_report.md: only aggregates: names 0 tasks of 16" in failures(single, "golden")
+
+
+def test_a_report_without_its_rollouts(single: Path, failures: Failures) -> None:
+    folder = single / "golden_reports"
+    (folder / "sim_model_a_golden_report.md").rename(folder / "stranger_golden_report.md")
+    found = failures(single, "golden")
+    assert "stranger_golden_report.md: no rollouts of it: expected rollouts/stranger_rollouts.jsonl" in found
+    assert "stranger_golden_report.md: missing metrics sidecar stranger_golden_report_metrics.json" in found
+    assert "stranger_golden_report.md: missing anchor facts stranger_anchor_facts.json" in found
+
+
+def test_a_baseline_without_numbers_controls_nothing(single: Path, failures: Failures) -> None:
+    (single / "golden_reports" / "sim_model_a_shallow.md").write_text("# x\n\n## Results\n", encoding="utf-8")
+    (told,) = failures(single, "golden")
+    assert told.startswith("sim_model_a_shallow.md: holds no table with a number")
+
+
+def test_a_missing_baseline_is_recommended_and_not_ready(single: Path, blade: Blade) -> None:
+    (single / "golden_reports" / "sim_model_a_shallow.md").unlink()
+    told = blade("package", "validate", "--benchmark-dir", single)
+    assert (
+        "[PASS] sim_model_a_golden_report.md: optional shallow baseline missing; recommended for calibration"
+        in told.out
+    )
+    assert "[FAIL] A shallow baseline exists for each golden report (1 baseline missing)" in told.out
+    assert told.code == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ([{"fact": "Failures involve errors that the model makes."}] , "0 anchor facts name"),
+        ([{"fact": "Task 3 fails at step 4", "difficulty": "extreme"}], "1 malformed anchor facts"),
+        ([{"fact": "short"}], "1 malformed anchor facts"),
+        (["a string of more than twenty characters"], "1 malformed anchor facts"),
+        ([None, 7, [], {"fact": 3}], "4 malformed anchor facts"),
+    ],
+)  # fmt: skip
+def test_anchors_that_are_none(single: Path, failures: Failures, facts: list[object], told: str) -> None:
+    path = single / "golden_reports" / "sim_model_a_anchor_facts.json"
+    path.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
+    found = failures(single, "golden", 0)
+    told = told.replace("0 anchor facts name", "1 of 1 anchor facts name nothing")
+    assert any(told in line for line in found), found
+
+
+def test_fewer_anchors_than_asked_for(single: Path, failures: Failures) -> None:
+    assert "sim_model_a_anchor_facts.json: 12 anchor facts" in failures(single, "golden", 13)
+
+
+# ---- Whatever lies in the folder ---------------------------------------------------------------
+
+ODD_LINES = [
+    b"7",
+    b"null",
+    b'"text"',
+    b"[]",
+    b"{",
+    b"\xff\xfe",
+    b'{"reward": NaN, "task_id": "t"}',
+    b"[" * 3000,
+]
+
+
+@pytest.mark.parametrize("line", ODD_LINES)
+def test_a_line_that_is_no_row_is_counted(package: Path, failures: Failures, line: bytes) -> None:
+    path = package / "rollouts" / "sim_model_a_rollouts.jsonl"
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    found = failures(package, "rollouts")
+    assert len(found) == 1
+    assert found[0].startswith("sim_model_a_rollouts.jsonl: 1 ")
+    assert "line 65" in found[0]
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b"", b"null", b"7", b"[]", b'"x"', b"{", b"[" * 5000, b'{"pass_at_1": 1e999}']
+)
+@pytest.mark.parametrize("name", ["golden_report_metrics.json", "anchor_facts.json"])
+def test_json_that_is_not_what_it_should_be(
+    tmp_path: Path, failures: Failures, name: str, content: bytes
+) -> None:
+    folder = write_nonsense(tmp_path / "p")
+    for path in (folder / "rollouts").iterdir():
+        path.unlink()
+    before = failures(folder, "golden")
+    (folder / "golden_reports" / f"a_{name}").write_bytes(content)
+    found = [line for line in failures(folder, "golden") if line not in before]
+    assert found
+    assert all(line.startswith(f"a_{name}: ") for line in found)
+
+
+def test_a_folder_where_a_file_should_be(tmp_path: Path, failures: Failures) -> None:
+    folder = write_nonsense(tmp_path / "p")
+    path = folder / "golden_reports" / "a_anchor_facts.json"
+    path.unlink()
+    path.mkdir()
+    assert "a_golden_report.md: missing anchor facts a_anchor_facts.json" in failures(folder, "golden")
+
+
+def test_a_report_that_is_no_text(single: Path, failures: Failures) -> None:
+    (single / "golden_reports" / "sim_model_a_golden_report.md").write_bytes(b"# x\n\xff")
+    assert failures(single, "golden") == ["sim_model_a_golden_report.md: is not UTF-8 (byte 4)"]
+
+
+def test_what_is_printed_cannot_steer_a_terminal(tmp_path: Path, cache: Path) -> None:
+    folder = write_nonsense(tmp_path / "p")
+    (folder / "rollouts" / "a.jsonl").write_text(
+        '{"reward":"\\u001b[2J\\u202e","task_id":1}\n', encoding="utf-8"
+    )
+    (folder / "rollouts" / "\x1b[31m.jsonl").write_text("7\n", encoding="utf-8")
+    text = "\n".join(validate(folder, "all", 8, Silent()).lines())
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, blade: Blade) -> None:
+    told = blade("package", "validate", "--benchmark-dir", tmp_path / "nowhere", "--phase", "all")
+    assert told.code == 1
+    assert "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md\n" in told.out
+    assert "[FAIL] D2 rollouts missing: expected rollouts/*.jsonl or data/*rollout*.jsonl\n" in told.out
+    assert "[FAIL] D3 golden reports missing: expected golden_reports/\n" in told.out
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["reward", "score", "task_id", "response", "x"]), inner, max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(rows=st.lists(JSON, max_size=6))
+@settings(max_examples=60)
+def test_the_lines_of_a_file_add_up(rows: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("scan") / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = scan(path)
+    assert found.records + found.unparsed + found.no_object == len(rows)
+    assert found.rewards + found.no_reward + found.odd_rewards == found.records
+    backwards = path.with_name("b.jsonl")
+    backwards.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)), encoding="utf-8")
+    assert scan(backwards).content == found.content
