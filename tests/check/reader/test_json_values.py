@@ -42,9 +42,9 @@ def test_one_false_value_is_the_one_that_is_told(alpha: World, key: str) -> None
 def test_models_side_by_side(both: World) -> None:
     told = {"models": {"alpha": {"pass_at_1": 0.4375}, "beta": {"pass_at_1": 0.4375}}}
     assert contradicted(told, both) == ["models.beta.pass_at_1"]
-    assert contradicted([{"model": "alpha", "pass_at_1": 79.2}, {"model": "beta", "pass_at_1": 79.2}], both) == [
-        "[0].pass_at_1"
-    ]
+    assert contradicted(
+        [{"model": "alpha", "pass_at_1": 79.2}, {"model": "beta", "pass_at_1": 79.2}], both
+    ) == ["[0].pass_at_1"]
 
 
 def test_a_model_that_no_run_is_of_is_not_judged(alpha: World) -> None:
@@ -66,4 +66,6 @@ def test_deep_and_strange_values_are_survived(alpha: World) -> None:
     deep: Any = 1
     for _ in range(500):
         deep = {"x": [deep]}
-    assert read_json([deep, None, "text", {"pass_at_1": None, "total_tasks": float("nan"), "": []}], alpha) == []
+    assert (
+        read_json([deep, None, "text", {"pass_at_1": None, "total_tasks": float("nan"), "": []}], alpha) == []
+    )

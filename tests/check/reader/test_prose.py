@@ -79,7 +79,13 @@ def test_a_heading_says_whose_the_numbers_are(both: World) -> None:
 
 def test_an_assertion_says_where_it_stands_and_what_the_rows_say(alpha: World) -> None:
     (one,) = said("Notes.\n\nOverall, pass@1 is 48.0% here.\n", alpha, "contradicted")
-    assert (one.kind, one.line, one.found, one.run, one.subject) == ("metric", 3, "48.0%", "alpha", "pass_at_1")
+    assert (one.kind, one.line, one.found, one.run, one.subject) == (
+        "metric",
+        3,
+        "48.0%",
+        "alpha",
+        "pass_at_1",
+    )
     assert one.text[one.start :].startswith(one.found)
     assert one.expected is not None and "43.8%" in one.expected
     assert one.query == "measures[run=alpha,name=pass_at_1,k=null,slice=null].value"

@@ -118,6 +118,7 @@ COMPARISON = """# alpha against beta
 We compared **beta** (candidate) with **alpha** (baseline) on the same 12 tasks.
 
 pass@1 rose from 43.8% to 79.2%. That is, beta beats alpha by 35.4 points.
+
 beta is significantly better than alpha.
 beta always passes 8 tasks, alpha only 3.
 

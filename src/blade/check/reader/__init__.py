@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
 from blade.check.reader.buckets import Parts
 from blade.check.reader.direction import Directions
 from blade.check.reader.ground import Ground
@@ -14,11 +19,14 @@ from blade.check.reader.tables import Tables
 from blade.check.reader.verdicts import Place, cited
 from blade.check.world import World
 from blade.model import Assertion
-from blade.prose.document import Document
+from blade.prose.document import Document, Statement
 
 __all__ = ["read", "read_json"]
 
 LONGEST = 3_000  # characters of a sentence that is read
+_SHORT = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|no|nos|fig|eq|sec|ca|incl|\w))\.$", re.IGNORECASE
+)
 
 
 def read(document: Document, world: World) -> list[Assertion]:
@@ -26,19 +34,38 @@ def read(document: Document, world: World) -> list[Assertion]:
     reader = Reader(Ground(world))
     found: list[Assertion] = []
     for one in document.statements:
-        if len(one.text) > LONGEST:
-            continue
-        sentence = reader.sentence(one.text)
-        if not sentence.mentions and len(reader.ground.runs) < 2:
-            continue
-        place = Place(one.text, one.line, one.last_line, cited(sentence))
-        around = Around(one.headings, one.before, document.title)
-        directions = Directions(reader, sentence, place, around)
-        found += directions.read()
-        found += Prose(reader, sentence, place, around, directions.used).read()
-        found += Orders(reader, sentence, place, around).read()
-        found += Parts(reader, sentence, place, around).read(one.kind == "heading")
+        if len(one.text) <= LONGEST:
+            for offset, piece in _pieces(one.text):
+                found += _shifted(_read(reader, one, piece, document.title), one.text, offset)
     tables = Tables(reader)
     for table in document.tables:
         found += tables.read(table, document.title)
     return found
+
+
+def _read(reader: Reader, one: Statement, text: str, title: str) -> Iterator[Assertion]:
+    sentence = reader.sentence(text)
+    if not sentence.mentions and len(reader.ground.runs) < 2:
+        return
+    place = Place(text, one.line, one.last_line, cited(sentence))
+    around = Around(one.headings, one.before, title)
+    directions = Directions(reader, sentence, place, around)
+    yield from directions.read()
+    yield from Prose(reader, sentence, place, around, directions.used).read()
+    yield from Orders(reader, sentence, place, around).read()
+    yield from Parts(reader, sentence, place, around).read(one.kind == "heading")
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Sentences that begin in lower case, as they do where a name does, and what stands before them."""
+    start = 0
+    for hit in re.finditer(r"(?<=[\w)%`])\.\s+(?=[a-z`])", text):
+        if not _SHORT.search(text[max(0, hit.start() - 8) : hit.start() + 1]):
+            yield start, text[start : hit.start() + 1]
+            start = hit.end()
+    yield start, text[start:]
+
+
+def _shifted(found: Iterable[Assertion], text: str, offset: int) -> Iterator[Assertion]:
+    for one in found:
+        yield replace(one, text=text, start=one.start + offset if one.start >= 0 else -1)

@@ -14,7 +14,10 @@ from blade.facts.query import path
 from blade.model import Assertion, Outcome
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 
-_NOT = re.compile(r"\b(?:not|n[o']t|never|hardly|rarely|isn['’]t|doesn['’]t|didn['’]t|wasn['’]t|aren['’]t|weren['’]t|don['’]t)\b", re.IGNORECASE)
+_NOT = re.compile(
+    r"\b(?:not|n[o']t|never|hardly|rarely|isn['’]t|doesn['’]t|didn['’]t|wasn['’]t|aren['’]t|weren['’]t|don['’]t)\b",
+    re.IGNORECASE,
+)
 _DENIED = re.compile(r"\b(?:not|no|isn['’]t|wasn['’]t|rather than|instead of|neither)\b", re.IGNORECASE)
 _BETWEEN = (
     r"(?:\s|,|`|\(|\)|<R>|<C>|\b(?:is|are|was|were|be|been|being|a|an|the|both|all|each|has|have|had|still|only|also|"
@@ -26,10 +29,22 @@ _SAID = shaped(rf"(?P<t><TA>)(?P<between>{_BETWEEN})(?P<s><S>)")
 _LISTED = shaped(r"(?P<s><S>)[\s-]*(?:\(<Q>\)\s*)?(?P<t><T>)")
 _COLON = re.compile(r"^(?P<head>[^:]{3,80}):\s*(?P<ids>[^:]+?)\.?$")
 _ONLY = re.compile(r"\bonly\b|\bexactly\b|\bthe sole\b|\bjust\b", re.IGNORECASE)
-_AFTER = re.compile(r"\s*(?:in|on|under|with|when|if|at|for|after|before|once|\d|until|unless|by)\b", re.IGNORECASE)
+_AFTER = re.compile(
+    r"\s*(?:in|on|under|with|when|if|at|for|after|before|once|\d|until|unless|by)\b", re.IGNORECASE
+)
 _THOUGHT = re.compile(r"\b(?:would|could|should|might|may|if|unless|had it)\b", re.IGNORECASE)
 _STEP = re.compile(r"\bstep\s+#?(?P<n>\d{1,6})\b", re.IGNORECASE)
-_ENGINE = re.compile(r"\b(?:blade|engine|tool|analy[sz]er|classifier|report)(?:['’]s)?\s+(?:labels?|labelled|assigns?|assigned|attributes?|says|calls|classif\w+|marks?|label)\b", re.IGNORECASE)
+_ENGINE = re.compile(
+    r"\b(?:blade|engine|tool|analy[sz]er|classifier|report)(?:['’]s)?\s+(?:labels?|labelled|assigns?|assigned|attributes?|says|calls|classif\w+|marks?|label)\b",
+    re.IGNORECASE,
+)
+BARE = {
+    "always": "always",
+    "sometimes": "sometimes",
+    "never": "never",
+    "flaky": "sometimes",
+    "mixed": "sometimes",
+}
 _BUCKETS = ("always", "sometimes", "never", "missing")
 
 
@@ -55,17 +70,36 @@ class Parts:
     def _ids(self, named: list[Mention], is_heading: bool) -> Iterator[Assertion]:
         for one in named:
             for name in one.names:
-                task, _, repeat = name.rpartition("/") if one.kind == ADDRESS and "/" in name else (name, "", "")
+                task, _, repeat = (
+                    name.rpartition("/") if one.kind == ADDRESS and "/" in name else (name, "", "")
+                )
                 runs = [run for run in self.ground.runs.values() if task in run.tasks]
                 exists = bool(runs) and (not repeat or any(
                     int(repeat) in {each.repeat for each in run.tasks[key].repeats}
                     for run in runs for key in self.reader.either(task) if key in run.tasks
                 ))  # fmt: skip
                 if exists:
-                    yield said(self.place, SUPPORTED, "id", one.text, one.start, value=name, query=path("tasks", task=task))
+                    yield said(
+                        self.place,
+                        SUPPORTED,
+                        "id",
+                        one.text,
+                        one.start,
+                        value=name,
+                        query=path("tasks", task=task),
+                    )
                 elif runs or not is_heading:
                     what = f"task {task} has no repeat {repeat}" if runs else f"no run has a task {task}"
-                    yield said(self.place, CONTRADICTED, "id", one.text, one.start, expected=what, why="no such id", value=name)
+                    yield said(
+                        self.place,
+                        CONTRADICTED,
+                        "id",
+                        one.text,
+                        one.start,
+                        expected=what,
+                        why="no such id",
+                        value=name,
+                    )
 
     def _steps(self, named: list[Mention], told: scope.Scope) -> Iterator[Assertion]:
         hits = list(_STEP.finditer(self.sentence.text))
@@ -76,7 +110,9 @@ class Parts:
         if task not in self.ground.runs[told.runs[0]].tasks:
             return
         traces = [
-            one for key in self.reader.either(task) for one in self.ground.world.rows.at(told.runs[0], key, int(repeat))
+            one
+            for key in self.reader.either(task)
+            for one in self.ground.world.rows.at(told.runs[0], key, int(repeat))
         ]
         most = max((len(trace.steps) for trace in traces), default=0)
         for hit in hits:
@@ -111,7 +147,11 @@ class Parts:
                     doubt = doubt or "more is said of it"
                 for name in named.names:
                     yield from self._state(name, named, state, is_not, told.runs, doubt)
-                if _ONLY.search(self.sentence.text[: named.start][-12:]) and named.kind == TASK and not is_not:
+                if (
+                    _ONLY.search(self.sentence.text[: named.start][-12:])
+                    and named.kind == TASK
+                    and not is_not
+                ):
                     yield from self._only(named, state, told)
 
     def _state(
@@ -169,7 +209,11 @@ class Parts:
             if task in self.ground.runs[run].tasks
         }
         outcomes = [one for each in found.values() for one in each]
-        if not outcomes or None in outcomes or state.names[0] not in ("passed", "failed", "solved", "timed_out", "missing"):
+        if (
+            not outcomes
+            or None in outcomes
+            or state.names[0] not in ("passed", "failed", "solved", "timed_out", "missing")
+        ):
             return
         wants = state.names[0] in ("passed", "solved")
         if state.names[0] in ("timed_out", "missing"):
@@ -177,7 +221,12 @@ class Parts:
             sure = state.names[0] == "missing" or Outcome.PASSED in outcomes
         else:
             fits, sure = [(one == Outcome.PASSED) == (wants != is_not) for one in outcomes], True
-        told = ", ".join(f"{name} {one.value.replace('_', ' ')} in {run}" for run, each in found.items() for one in each if one)
+        told = ", ".join(
+            f"{name} {one.value.replace('_', ' ')} in {run}"
+            for run, each in found.items()
+            for one in each
+            if one
+        )
         verdict = SUPPORTED if any(fits) else CONTRADICTED if sure and not doubt else UNVERIFIABLE
         first, span = self._span(named, state)
         yield said(
@@ -212,7 +261,14 @@ class Parts:
             return
         engine = bool(_ENGINE.search(self.sentence.text))
         yield from label_claim(
-            self.ground, causes[0].text, causes[0].start, next(iter(tasks)), told.runs, self.place, causes[0].names[0], engine
+            self.ground,
+            causes[0].text,
+            causes[0].start,
+            next(iter(tasks)),
+            told.runs,
+            self.place,
+            causes[0].names[0],
+            engine,
         )
 
     # --- lists ---------------------------------------------------------------------------------------
@@ -223,8 +279,15 @@ class Parts:
         if hit is None or self.sentence.of(TASK):
             return
         head = self.reader.sentence(hit["head"])
-        ids = [one.strip().strip("`") for one in re.split(r",\s*(?:and\s+)?|\s+and\s+", hit["ids"]) if one.strip()]
+        ids = [
+            one.strip().strip("`")
+            for one in re.split(r",\s*(?:and\s+)?|\s+and\s+", hit["ids"])
+            if one.strip()
+        ]
         states = head.of(STATE)
+        bare = BARE.get(hit["head"].strip("*_` ").lower())
+        if bare is not None:
+            states = [Mention(STATE, (bare,), 0, hit.end("head"), text=hit["head"])]
         if len(states) != 1 or not ids or head.of(TASK) or states[0].names[0] not in _BUCKETS:
             return
         if not all(one in self.reader.tasks for one in ids) or (len(ids) < 2 and not head.of("N")):
@@ -250,7 +313,13 @@ def bucket_claim(
         return
     buckets = [str(reader.ground.runs[run].tasks[key].bucket) for run in runs]
     holds = [_holds(state, bucket, False) for bucket in buckets]
-    verdict = SUPPORTED if any(holds) else CONTRADICTED if not doubt and all(one is False for one in holds) else UNVERIFIABLE
+    verdict = (
+        SUPPORTED
+        if any(holds)
+        else CONTRADICTED
+        if not doubt and all(one is False for one in holds)
+        else UNVERIFIABLE
+    )
     yield said(
         place, verdict, "bucket", cell, start, expected=f"task {key} is {buckets[0]} in {runs[0]}",
         why="" if verdict == SUPPORTED else doubt or "the rows say otherwise", subject=state,
@@ -274,7 +343,11 @@ def label_claim(
     if ours is not None and ours.cause.value == code:
         verdict, why = SUPPORTED, ""
     elif run.tasks[key].bucket == "always":
-        verdict, why, expected = CONTRADICTED, "a task that always passes has no cause of failure", f"task {key} always passes"
+        verdict, why, expected = (
+            CONTRADICTED,
+            "a task that always passes has no cause of failure",
+            f"task {key} always passes",
+        )
     elif engine:
         verdict, why = CONTRADICTED, "it is not what the labels here say"
     yield said(
@@ -290,7 +363,11 @@ def _holds(state: str, bucket: str, is_not: bool) -> bool | None:
         if state == "never" and bucket == "missing":
             return None
     elif state in ("passed", "solved", "solved_once"):
-        fits = {"always": True, "sometimes": None if is_not or state == "passed" else True, "never": False}.get(bucket)
+        fits = {
+            "always": True,
+            "sometimes": None if is_not or state == "passed" else True,
+            "never": False,
+        }.get(bucket)
         fits = True if bucket == "sometimes" and not is_not else fits
     elif state == "failed":
         fits = {"never": True, "sometimes": None if is_not else True, "always": False}.get(bucket)

@@ -27,14 +27,25 @@ _DOWN = (
 )
 _SAME = r"(?:no (?:clear |real |measurable |meaningful )?(?:difference|change)|unchanged|on par|tied|identical|equal(?:ly)?|the same (?:score|pass rate|pass@1)|equivalent|no (?:better|worse))"
 _WORD = re.compile(rf"\b(?:(?P<same>{_SAME})|(?P<up>{_UP})|(?P<down>{_DOWN}))\b", re.IGNORECASE)
-_NOT = re.compile(r"\b(?:not|no|never|neither|nor|cannot|fail(?:s|ed)? to|without|hardly|n['’]t)\b|n['’]t\b", re.IGNORECASE)
-_SURE = re.compile(r"\b(?:significant(?:ly)?|statistically|real|reliabl[ey]|genuine(?:ly)?|beyond (?:chance|noise)|clear(?:ly)?)\b", re.IGNORECASE)
-_FROM_TO = shaped(r"from\s+(?P<a><Q>)(?:\s+\(?(?:in|for|with|on|by)?\s*(?P<ra><R>)\)?)?\s*,?\s+to\s+(?P<b><Q>)(?:\s+\(?(?:in|for|with|on|by)?\s*(?P<rb><R>)\)?)?")
+_NOT = re.compile(
+    r"\b(?:not|no|never|neither|nor|cannot|fail(?:s|ed)? to|without|hardly|n['’]t)\b|n['’]t\b", re.IGNORECASE
+)
+_SURE = re.compile(
+    r"\b(?:significant(?:ly)?|statistically|real|reliabl[ey]|genuine(?:ly)?|beyond (?:chance|noise)|clear(?:ly)?)\b",
+    re.IGNORECASE,
+)
+_FROM_TO = shaped(
+    r"from\s+(?P<a><Q>)(?:\s+\(?(?:in|for|with|on|by)?\s*(?P<ra><R>)\)?)?\s*,?\s+to\s+(?P<b><Q>)(?:\s+\(?(?:in|for|with|on|by)?\s*(?P<rb><R>)\)?)?"
+)
 _ARROW = shaped(r"(?P<a><Q>)\s*(?:→|->|=>|⇒)\s*(?P<b><Q>)")
-_BY = shaped(r"\bby\s+(?:a\s+)?(?P<q><Q>)|(?P<q2><Q>)\s*(?:\w+\s+)?(?:higher|lower|better|worse|ahead|behind|gain|drop|improvement|regression)\b")
+_BY = shaped(
+    r"\bby\s+(?:a\s+)?(?P<q><Q>)|(?P<q2><Q>)\s*(?:\w+\s+)?(?:higher|lower|better|worse|ahead|behind|gain|drop|improvement|regression)\b"
+)
 
 
-_ONE = re.compile(r"\b(?:this|the|that|each|a|one) (?:task|rollout|slice|category|mode|repeat)\b", re.IGNORECASE)
+_ONE = re.compile(
+    r"\b(?:this|the|that|each|a|one) (?:task|rollout|slice|category|mode|repeat)\b", re.IGNORECASE
+)
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -55,7 +66,12 @@ class Directions:
     def read(self) -> list[Assertion]:
         if len(self.ground.runs) < 2:
             return []
-        if self.sentence.of(SLICE) or self.sentence.of(TASK) or self.sentence.of("A") or _ONE.search(self.sentence.text):
+        if (
+            self.sentence.of(SLICE)
+            or self.sentence.of(TASK)
+            or self.sentence.of("A")
+            or _ONE.search(self.sentence.text)
+        ):
             return []
         return [*self._from_to(), *self._words()]
 
@@ -69,9 +85,15 @@ class Directions:
                 continue
             self.used |= {first.start, second.start}
             pair = self._ends(hit)
-            for amount, run in ((first, pair.other), (second, pair.one)) if pair else ((first, None), (second, None)):
+            for amount, run in (
+                ((first, pair.other), (second, pair.one)) if pair else ((first, None), (second, None))
+            ):
                 readings = self._readings(metric, run) if run else []
-                doubt = "two runs could be meant" if run is None else scope.doubt_of(self.sentence, hit.start(), hit.end())
+                doubt = (
+                    "two runs could be meant"
+                    if run is None
+                    else scope.doubt_of(self.sentence, hit.start(), hit.end())
+                )
                 doubt = "" if doubt.endswith(_WORDS_OF_CHANGE) else doubt
                 yield self._valued(amount, readings, metric, run, doubt)
 
@@ -91,10 +113,17 @@ class Directions:
         return None
 
     def _valued(
-        self, amount: Mention, readings: list[Reading], metric: tuple[str, int | None], run: str | None, doubt: str
+        self,
+        amount: Mention,
+        readings: list[Reading],
+        metric: tuple[str, int | None],
+        run: str | None,
+        doubt: str,
     ) -> Assertion:
         subject = metric[0] if metric[1] is None else f"{metric[0]}:{metric[1]}"
-        return judged(self.place, amount, "metric", readings, subject=subject, run=run, as_rate=True, doubt=doubt)
+        return judged(
+            self.place, amount, "metric", readings, subject=subject, run=run, as_rate=True, doubt=doubt
+        )
 
     # --- words ---------------------------------------------------------------------------------------
 
@@ -144,7 +173,13 @@ class Directions:
         return Pair(roles[1], roles[0]) if compares else None
 
     def _way(
-        self, hit: re.Match[str], pair: Pair, metric: tuple[str, int | None], way: int, is_not: bool, sure: bool
+        self,
+        hit: re.Match[str],
+        pair: Pair,
+        metric: tuple[str, int | None],
+        way: int,
+        is_not: bool,
+        sure: bool,
     ) -> Assertion:
         signs, words = self._signs(pair, metric)
         verdicts = self._verdicts(pair)
@@ -168,7 +203,11 @@ class Directions:
         if told is not None and metric[0] in ("score", "pass_rate", "pass_at_1"):
             flip = 1 if told.candidate == pair.one else -1
             signs |= {_sign(flip * each) for each in (told.delta, told.delta_common) if each is not None}
-        words = f"{pair.one} {ones[0]:.1%} against {pair.other} {others[0]:.1%}" if ones and others else "not measured"
+        words = (
+            f"{pair.one} {ones[0]:.1%} against {pair.other} {others[0]:.1%}"
+            if ones and others
+            else "not measured"
+        )
         return signs, words
 
     def _main(self, metric: tuple[str, int | None], run: str) -> list[float]:
@@ -178,7 +217,9 @@ class Directions:
             keys: list[tuple[str, int | None]] = [("pass_at_1", None), ("pass_at_1_micro", None)]
             if name == "score" and ground.run.score is not None:
                 found = [float(ground.run.score)]
-                return found + [float(ground.measures[key].value or 0) for key in keys if key in ground.measures]
+                return found + [
+                    float(ground.measures[key].value or 0) for key in keys if key in ground.measures
+                ]
         else:
             keys = [(name, k)]
         return [float(ground.measures[key].value or 0) for key in keys if key in ground.measures]
@@ -197,7 +238,9 @@ class Directions:
         told = self._comparison(pair)
         if told is not None:
             gaps += [each for each in (told.delta, told.delta_common) if each is not None]
-        readings = [Reading(abs(gap), f"{gap * 100:+.1f} points between {pair.other} and {pair.one}") for gap in gaps]
+        readings = [
+            Reading(abs(gap), f"{gap * 100:+.1f} points between {pair.other} and {pair.one}") for gap in gaps
+        ]
         if quantity.kind == RATE:
             readings += [
                 Reading(abs(a - b) / b, f"{abs(a - b) / b:.1%} relative to {pair.other}")
@@ -224,7 +267,11 @@ class Directions:
 
     def _comparison(self, pair: Pair) -> Comparison | None:
         return next(
-            (one for one in self.ground.report.comparisons if {one.baseline, one.candidate} == {pair.one, pair.other}),
+            (
+                one
+                for one in self.ground.report.comparisons
+                if {one.baseline, one.candidate} == {pair.one, pair.other}
+            ),
             None,
         )
 
@@ -239,9 +286,15 @@ class Directions:
         return {turned.get(one, one) for one in found}
 
 
-_PLAIN_BETWEEN = re.compile(r"^(?:\s|\b(?:than|the|over|of|on|to|by|from|with|against|score|model|run|that|compared|versus|in|slightly|significantly)\b|[\ue04d\ue051,'’s])*$", re.IGNORECASE)
+_PLAIN_BETWEEN = re.compile(
+    r"^(?:\s|\b(?:than|the|over|of|on|to|by|from|with|against|score|model|run|that|compared|versus|in|slightly|significantly)\b|[\ue04d\ue051,'’s])*$",
+    re.IGNORECASE,
+)
 _WORDS_OF_CHANGE = ("increase", "decrease", "drop", "improvement", "regression", "change", "gain")
-_FORMS = re.compile(r"\b(?:would|could|should|might|may|if|expect(?:ed|s)?|target|whether|unless|hypothes\w*|hope\w*|aim\w*|likely|possibl[ey])\b|\?", re.IGNORECASE)
+_FORMS = re.compile(
+    r"\b(?:would|could|should|might|may|if|expect(?:ed|s)?|target|whether|unless|hypothes\w*|hope\w*|aim\w*|likely|possibl[ey])\b|\?",
+    re.IGNORECASE,
+)
 
 
 def lexicon_thought(text: str) -> bool:
@@ -254,7 +307,11 @@ def scope_is_narrow(sentence: Sentence, hit: re.Match[str]) -> bool:
     for first, last in scope.segments(sentence.shape):
         piece = sentence.shape[first:last]
         if not (first < hit.end() and last > hit.start()):
-            if re.match(r"^\W*(?:on|in|for|among|when|where|if|excluding|without|after|under|within)\b", piece, re.IGNORECASE):
+            if re.match(
+                r"^\W*(?:on|in|for|among|when|where|if|excluding|without|after|under|within)\b",
+                piece,
+                re.IGNORECASE,
+            ):
                 words = re.findall(r"[^\W\d_][\w'’-]*", piece)
                 if any(word.lower() not in lexicon.HARMLESS for word in words):
                     return True
@@ -272,7 +329,9 @@ _KNOWN = frozenset("points point difference change statistical slightly much far
 
 def _is_rate(amount: Mention) -> bool:
     quantity = amount.amount
-    return quantity is not None and (quantity.kind == RATE or (quantity.kind == COUNT and 0 <= quantity.value <= 1))
+    return quantity is not None and (
+        quantity.kind == RATE or (quantity.kind == COUNT and 0 <= quantity.value <= 1)
+    )
 
 
 def _sign(value: float) -> int:

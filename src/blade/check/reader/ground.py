@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 
 import msgspec
@@ -51,7 +51,11 @@ class RunGround:
         self._states: dict[tuple[str, str], tuple[Keys, ...]] = {}
         # tasks that it shares with the run it is compared with, where these are not all
         self.common = [
-            frozenset(one.alignment.common if name == one.baseline else one.alignment.common_candidate or one.alignment.common)
+            frozenset(
+                one.alignment.common
+                if name == one.baseline
+                else one.alignment.common_candidate or one.alignment.common
+            )
             for one in report.comparisons
             if name in (one.baseline, one.candidate)
         ]
@@ -88,6 +92,13 @@ class RunGround:
         }
 
     def universe(self, unit: str) -> tuple[Keys, ...]:
+        """All tasks or rollouts; those that were scored; those that both runs have."""
+        found = self._states.get(("", unit))
+        if found is None:
+            found = self._states["", unit] = self._universe(unit)
+        return found
+
+    def _universe(self, unit: str) -> tuple[Keys, ...]:
         if unit == TASKS:
             seen = frozenset(key for key, task in self.tasks.items() if task.bucket != "missing")
             shared = [frozenset(key for key in each if key in self.tasks) for each in self.common]
@@ -192,6 +203,11 @@ class Ground:
         self.facts: tuple[Fact, ...] = world.facts
         self.runs = {run.name: RunGround(run.name, world.report) for run in world.report.runs}
         self.world = world
+        # the same few things are asked of the whole run again and again, each task of its own once or twice
+        self.counts = lru_cache(maxsize=5_000)(self._counts)
+        self.shares = lru_cache(maxsize=5_000)(self._shares)
+        self.rates = lru_cache(maxsize=5_000)(self._rates)
+        self.wholes = lru_cache(maxsize=5_000)(self._wholes)
 
     def unsettled(self, runs: Iterable[str], states: Iterable[str]) -> str:
         """Why rows do not settle how many are what `states` says; empty where they do."""
@@ -205,7 +221,7 @@ class Ground:
 
     # --- counts and shares ---------------------------------------------------------------------------
 
-    def counts(self, run: str, unit: str, states: tuple[str, ...], task: str | None = None) -> list[Reading]:
+    def _counts(self, run: str, unit: str, states: tuple[str, ...], task: str | None = None) -> list[Reading]:
         """How many tasks or rollouts are all that `states` says."""
         ground = self.runs[run]
         found = [
@@ -214,7 +230,7 @@ class Ground:
         ]
         return _unlike([*found, *(self._noted(ground, unit, states) if task is None else ())])
 
-    def shares(
+    def _shares(
         self, run: str, unit: str, whole: tuple[str, ...], part: tuple[str, ...], task: str | None = None
     ) -> list[Reading]:
         """Which share of the tasks or rollouts that are `whole` is `part` too."""
@@ -228,24 +244,25 @@ class Ground:
                 found.append(Reading(n / of, words, None))
         return _unlike(found)
 
-    def wholes(self, run: str, unit: str, states: tuple[str, ...], task: str | None = None) -> list[float]:
+    def _wholes(self, run: str, unit: str, states: tuple[str, ...], task: str | None = None) -> list[float]:
         """What may stand behind `of` when rollouts or tasks are counted."""
         ground = self.runs[run]
         sets = self._sets(ground, unit, states, task)
         noted = self._noted(ground, unit, states) if task is None else ()
         return [*(float(len(each)) for each in sets), *(one.value for one in noted)]
 
-    def _sets(
-        self, ground: RunGround, unit: str, states: tuple[str, ...], task: str | None
-    ) -> list[Keys]:
+    def _sets(self, ground: RunGround, unit: str, states: tuple[str, ...], task: str | None) -> list[Keys]:
+        if task is not None:
+            return self._of_one(ground, unit, states, task)
         choices = [ground.universe(unit), *(ground.states(state, unit) for state in states)]
-        found = []
-        for chosen in product(*choices):
-            each = frozenset.intersection(*chosen)
-            if task is not None:
-                each = frozenset(key for key in each if (key if unit == TASKS else key[0]) == task)  # type: ignore[index]
-            found.append(each)
-        return list(_distinct(found))
+        return list(_distinct(frozenset.intersection(*chosen) for chosen in product(*choices)))
+
+    def _of_one(self, ground: RunGround, unit: str, states: tuple[str, ...], task: str) -> list[Keys]:
+        """The sets of one task: they are small, and those of the run are not gone through for them."""
+        every: Keys = frozenset([task] if unit == TASKS else ((task, at) for at in range(len(ground.tasks[task].repeats))))
+        choices = [[every & each for each in ground.states(state, unit)] for state in states]
+        wholes = _distinct(every & each for each in ground.universe(unit))
+        return list(_distinct(frozenset.intersection(*chosen) for chosen in product(wholes, *choices)))
 
     def _noted(self, ground: RunGround, unit: str, states: tuple[str, ...]) -> Iterator[Reading]:
         """Counts that the report notes of a run as a whole."""
@@ -276,7 +293,7 @@ class Ground:
 
     # --- rates ---------------------------------------------------------------------------------------
 
-    def rates(self, run: str, metric: str, k: int | None = None) -> list[Reading]:
+    def _rates(self, run: str, metric: str, k: int | None = None) -> list[Reading]:
         """What a measure of a run may be: over tasks or rows, with or without what is missing."""
         ground = self.runs[run]
         wanted = _SAME.get(metric, ((metric, k),))
@@ -289,13 +306,22 @@ class Ground:
         ]  # fmt: skip
         for (name, at), value in ground.derived.items():
             if (name, at) == (metric, k) or ((name, at) in wanted and at == k):
-                found.append(Reading(value, f"{_title(name, at)} of {run} over the tasks both have is {_shown(value)}"))
-        if metric in ("score", "pass_at_1", "pass_rate") and ground.run.score is not None and (
-            metric == "score" or ground.run.score_name == "pass_at_1"
+                found.append(
+                    Reading(value, f"{_title(name, at)} of {run} over the tasks both have is {_shown(value)}")
+                )
+        if (
+            metric in ("score", "pass_at_1", "pass_rate")
+            and ground.run.score is not None
+            and (metric == "score" or ground.run.score_name == "pass_at_1")
         ):
             score = float(ground.run.score)
-            found += [Reading(one, f"the score of {run} over the tasks both have is {_shown(one)}") for one in ground.scores]
-            found.append(Reading(score, f"the score of {run} is {_shown(score)}", f"{path('runs', name=run)}.score"))
+            found += [
+                Reading(one, f"the score of {run} over the tasks both have is {_shown(one)}")
+                for one in ground.scores
+            ]
+            found.append(
+                Reading(score, f"the score of {run} is {_shown(score)}", f"{path('runs', name=run)}.score")
+            )
         if metric in ("pass_at_1", "pass_rate", "score") and ground.is_judged:
             found += self._pass_rates(ground)
         if metric in ("pass_rate", "solved"):
@@ -332,7 +358,11 @@ class Ground:
         stem = path("tasks", run=run, task=key)
         given = {"rate": task.rate, "shrunk": task.shrunk, "mean_reward": task.mean_reward}
         return [
-            Reading(float(value), f"task {key} of {run}: {name} {_shown(float(value))} over {task.n}", f"{stem}.{name}")
+            Reading(
+                float(value),
+                f"task {key} of {run}: {name} {_shown(float(value))} over {task.n}",
+                f"{stem}.{name}",
+            )
             for name, value in given.items()
             if value is not None
         ]
@@ -391,7 +421,9 @@ _ADJECTIVES = {
 
 
 def _adjective(states: tuple[str, ...]) -> str:
-    return " and ".join(_ADJECTIVES.get(one, one.partition(":")[2] or one.replace("_", " ")) for one in states)
+    return " and ".join(
+        _ADJECTIVES.get(one, one.partition(":")[2] or one.replace("_", " ")) for one in states
+    )
 
 
 def _called(unit: str, states: tuple[str, ...]) -> str:

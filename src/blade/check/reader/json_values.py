@@ -27,7 +27,14 @@ _SIZES = {
     "rollouts": ROLLOUTS, "total_rollouts": ROLLOUTS, "num_rollouts": ROLLOUTS, "n_rollouts": ROLLOUTS,
     "rows": ROLLOUTS, "num_rows": ROLLOUTS, "expected_rollouts": ROLLOUTS, "attempts": ROLLOUTS,
 }  # fmt: skip
-_REPEATS = {"repeats", "num_repeats", "n_repeats", "repeats_per_task", "samples_per_task", "rollouts_per_task"}
+_REPEATS = {
+    "repeats",
+    "num_repeats",
+    "n_repeats",
+    "repeats_per_task",
+    "samples_per_task",
+    "rollouts_per_task",
+}
 _WORDS = {
     "always_pass": "always", "always_passing": "always", "always_passed": "always", "always": "always",
     "sometimes_pass": "sometimes", "sometimes_passing": "sometimes", "flaky": "sometimes", "sometimes": "sometimes",
@@ -36,9 +43,18 @@ _WORDS = {
     "failing": "failed", "solved": "solved", "timed_out": "timed_out", "errored": "errored", "masked": "masked",
     "malformed": "malformed",
 }  # fmt: skip
-_COUNTED = re.compile(r"(?:num_|n_|number_of_|total_)?(?P<state>[a-z_]+?)(?:_(?P<unit>tasks|rollouts|rows))?(?:_count|_ids)?")
+_COUNTED = re.compile(
+    r"(?:num_|n_|number_of_|total_)?(?P<state>[a-z_]+?)(?:_(?P<unit>tasks|rollouts|rows))?(?:_count|_ids)?"
+)
 _K = re.compile(r"pass(?:_at_|@)(?P<at>\d+)|pass(?:_hat_|\^)(?P<hat>\d+)")
-_NUMBERS = {"mean_reward", "icc", "design_effect", "effective_n", "between_task_variance", "within_task_variance"}
+_NUMBERS = {
+    "mean_reward",
+    "icc",
+    "design_effect",
+    "effective_n",
+    "between_task_variance",
+    "within_task_variance",
+}
 MOST = 200_000  # values that are looked at
 DEEPEST = 40
 
@@ -83,7 +99,9 @@ class _Json:
         elif isinstance(value, list):
             for at, inside in enumerate(value):
                 if isinstance(inside, Mapping | list):
-                    yield from self._walk(inside, key, msgspec.structs.replace(here, path=f"{here.path}[{at}]"), depth + 1)
+                    yield from self._walk(
+                        inside, key, msgspec.structs.replace(here, path=f"{here.path}[{at}]"), depth + 1
+                    )
 
     def _named(self, value: Mapping[Any, Any], here: Here) -> Here:
         """An object that says whose it is."""
@@ -93,7 +111,9 @@ class _Json:
                 continue
             told = self.reader.sentence(f"`{name.replace('`', '')}`").of(RUN)
             if not told:
-                return msgspec.structs.replace(here, doubt=f"no run named {name}") if key in _NAMES[:4] else here
+                return (
+                    msgspec.structs.replace(here, doubt=f"no run named {name}") if key in _NAMES[:4] else here
+                )
             if len(told[0].names) == 1:
                 return msgspec.structs.replace(here, runs=told[0].names, doubt="")
             return msgspec.structs.replace(here, runs=told[0].names, doubt="two runs could be meant")
@@ -142,7 +162,15 @@ class _Json:
             return
         run = here.runs[0] if len(here.runs) == 1 else None
         yield judged(
-            place, amount, kind, readings, subject=subject, run=run, scope=here.scope, as_rate=as_rate, doubt=doubt
+            place,
+            amount,
+            kind,
+            readings,
+            subject=subject,
+            run=run,
+            scope=here.scope,
+            as_rate=as_rate,
+            doubt=doubt,
         )
 
     def _readings(
@@ -154,20 +182,31 @@ class _Json:
         if hit := _K.fullmatch(key):
             name, k = ("pass_at_k", int(hit["at"])) if hit["at"] else ("pass_hat_k", int(hit["hat"]))
             name = "pass_at_1" if (name, k) == ("pass_at_k", 1) else name
-            found = [one for run in runs for one in self.ground.rates(run, name, None if name == "pass_at_1" else k)]
+            found = [
+                one
+                for run in runs
+                for one in self.ground.rates(run, name, None if name == "pass_at_1" else k)
+            ]
             return "metric", f"{name}:{k}", found, True
         name = _RATES.get(key, key)
         if key in _RATES or any((key, None) in self.ground.runs[run].measures for run in runs):
             k = beside.get("k") if isinstance(beside.get("k"), int) else None
             if name in ("pass_at_any", "pass_hat_any") and k is not None:
                 name = name.replace("any", "k")
-            found = [one for run in runs for one in self.ground.rates(run, name, k if name.endswith("_k") else None)]
+            found = [
+                one
+                for run in runs
+                for one in self.ground.rates(run, name, k if name.endswith("_k") else None)
+            ]
             return "metric", name, found, name not in _NUMBERS
         if key in _SIZES:
             found = [one for run in runs for one in self.ground.counts(run, _SIZES[key], ())]
             return "count", f"n_{_SIZES[key]}", found, False
         if key in _REPEATS:
-            found = [Reading(float(self.ground.runs[run].run.coverage.repeats), f"repeats per task in {run}") for run in runs]
+            found = [
+                Reading(float(self.ground.runs[run].run.coverage.repeats), f"repeats per task in {run}")
+                for run in runs
+            ]
             return "count", "repeats", found, False
         if key in ("dominant_failure_count", "dominant_failure_fraction"):
             return self._of_mode(key, str(beside.get("dominant_failure_type", "")), runs)
@@ -181,7 +220,9 @@ class _Json:
             return "", "", [], False
         unit = {"tasks": TASKS, "rollouts": ROLLOUTS, "rows": ROLLOUTS}.get(hit["unit"] or "", "")
         units = (unit,) if unit else (TASKS, ROLLOUTS)
-        found = [one for run in here.runs for each in units for one in self.ground.counts(run, each, (state,))]
+        found = [
+            one for run in here.runs for each in units for one in self.ground.counts(run, each, (state,))
+        ]
         return "count", state, found, False
 
     def _of_part(self, key: str, here: Here) -> tuple[str, str, list[Reading], bool]:
@@ -189,7 +230,12 @@ class _Json:
         if kind == "slice":
             field, _, value = name.partition("=")
             if key in ("pass_rate", "pass_at_1", "accuracy", "success_rate", "score", "pass@1"):
-                return "metric", "pass_rate", [one for run in here.runs for one in self.ground.of_slice(run, field, value)], True
+                return (
+                    "metric",
+                    "pass_rate",
+                    [one for run in here.runs for one in self.ground.of_slice(run, field, value)],
+                    True,
+                )
             if _SIZES.get(key) == TASKS or key in ("n", "count"):
                 found = [
                     Reading(float(one.n_tasks), f"{one.n_tasks} tasks have {name} in {run}")
@@ -254,7 +300,14 @@ class _Json:
             return
         counted = [each for each in tallies(self.ground, here.runs[0], "D") if each]
         if not counted or not any(value in each for each in counted):
-            yield said(place, UNVERIFIABLE, "ordering", value, why=f"nothing here counts {value}", subject="most common")
+            yield said(
+                place,
+                UNVERIFIABLE,
+                "ordering",
+                value,
+                why=f"nothing here counts {value}",
+                subject="most common",
+            )
             return
         fits = any(value in each and each[value] >= max(each.values()) - 1e-9 for each in counted)
         first = max(counted[0], key=lambda one: counted[0][one])
@@ -284,7 +337,11 @@ _GROUPS = frozenset(
 
 
 def _are_ids(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str | int) and not isinstance(one, bool) for one in value)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, str | int) and not isinstance(one, bool) for one in value)
+    )
 
 
 def _printed(value: float) -> Mention | None:
@@ -293,7 +350,13 @@ def _printed(value: float) -> Mention | None:
         return None
     digits = len(text.partition("e")[0].partition(".")[2])
     # a float that is printed in full is rounded by nobody
-    unit = 1e-6 if digits > 6 or "e" in text else 1.0 if isinstance(value, int) or value == int(value) else 10.0**-digits
+    unit = (
+        1e-6
+        if digits > 6 or "e" in text
+        else 1.0
+        if isinstance(value, int) or value == int(value)
+        else 10.0**-digits
+    )
     if isinstance(value, float) and value == int(value):
         unit = 0.1
     return Mention("Q", (), -1, -1, Quantity(text, -1, -1, COUNT, float(value), unit=unit), text)

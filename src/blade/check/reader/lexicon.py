@@ -12,7 +12,10 @@ METRICS: tuple[tuple[str, str], ...] = (
     (r"pass(?:@|_at_| at )k\b", "pass_at_any"),
     (r"pass(?:\^|_hat_| hat )k\b", "pass_hat_any"),
     (r"(?:mean|average|avg\.?) (?:task )?rewards?\b", "mean_reward"),
-    (r"(?:mean|average|avg\.?|overall|headline|final|total) (?:pass|success|solve|resolve|resolution)[ -]rate\b", "pass_rate"),
+    (
+        r"(?:mean|average|avg\.?|overall|headline|final|total) (?:pass|success|solve|resolve|resolution)[ -]rate\b",
+        "pass_rate",
+    ),
     (r"(?:pass|success|solve|resolve|resolution|completion)[ -]rates?\b", "pass_rate"),
     (r"(?:overall |headline |final )?accuracy\b", "pass_rate"),
     (r"(?:overall |headline |final |mean |average )?scor(?:e|es|ed|ing)\b", "score"),
@@ -26,17 +29,35 @@ METRICS: tuple[tuple[str, str], ...] = (
 )
 
 STATES: tuple[tuple[str, str], ...] = (
-    (r"(?:always|consistently|reliably)[- ](?:pass(?:es|ed|ing)?|solved?|solves|succeed(?:s|ed)?)\b", "always"),
-    (r"(?:pass(?:es|ed)?|solved?|solves|succeed(?:s|ed)?) (?:in |on |it in )?(?:every|all|each)(?: (?:of )?(?:its |the |\d+ |four |three |two )*)"
-     r"(?:single )?(?:repeats?|attempts?|rollouts?|trials?|time|runs?|try|tries|samples?)\b", "always"),
-    (r"(?:sometimes|occasionally|intermittently|inconsistently)[- ](?:pass(?:es|ed|ing)?|solved?|solves|succeed(?:s|ed)?)\b", "sometimes"),
-    (r"(?:pass(?:es|ed)?|solved?) (?:in |on )?(?:only )?some (?:repeats|attempts|rollouts|trials|runs|tries|samples)\b", "sometimes"),
+    (
+        r"(?:always|consistently|reliably)[- ](?:pass(?:es|ed|ing)?|solved?|solves|succeed(?:s|ed)?)\b",
+        "always",
+    ),
+    (
+        r"(?:pass(?:es|ed)?|solved?|solves|succeed(?:s|ed)?) (?:in |on |it in )?(?:every|all|each)(?: (?:of )?(?:its |the |\d+ |four |three |two )*)"
+        r"(?:single )?(?:repeats?|attempts?|rollouts?|trials?|time|runs?|try|tries|samples?)\b",
+        "always",
+    ),
+    (
+        r"(?:sometimes|occasionally|intermittently|inconsistently)[- ](?:pass(?:es|ed|ing)?|solved?|solves|succeed(?:s|ed)?)\b",
+        "sometimes",
+    ),
+    (
+        r"(?:pass(?:es|ed)?|solved?) (?:in |on )?(?:only )?some (?:repeats|attempts|rollouts|trials|runs|tries|samples)\b",
+        "sometimes",
+    ),
     (r"flaky\b|flakey\b|mixed outcomes?\b|mixed results?\b|sometimes passing\b", "sometimes"),
     (r"(?:never|not once|not ever)[- ](?:pass(?:es|ed|ing)?|solved?|solves|succeed(?:s|ed)?)\b", "never"),
     (r"(?:always|consistently)[- ]fail(?:s|ed|ing)?\b|fail(?:s|ed)? consistently\b", "never"),
-    (r"fail(?:s|ed)? (?:in |on )?(?:every|all|each)(?: (?:of )?(?:its |the |\d+ |four |three |two )*)(?:single )?"
-     r"(?:repeats?|attempts?|rollouts?|trials?|time|runs?|try|tries|samples?)\b", "never"),
-    (r"(?:pass(?:es|ed)?|solved?) (?:in )?no(?:ne)?(?: (?:of )?(?:its |the )*)?(?:repeats?|attempts?|rollouts?|trials?|runs?|tries|samples?)\b", "never"),
+    (
+        r"fail(?:s|ed)? (?:in |on )?(?:every|all|each)(?: (?:of )?(?:its |the |\d+ |four |three |two )*)(?:single )?"
+        r"(?:repeats?|attempts?|rollouts?|trials?|time|runs?|try|tries|samples?)\b",
+        "never",
+    ),
+    (
+        r"(?:pass(?:es|ed)?|solved?) (?:in )?no(?:ne)?(?: (?:of )?(?:its |the )*)?(?:repeats?|attempts?|rollouts?|trials?|runs?|tries|samples?)\b",
+        "never",
+    ),
     (r"unsolved\b|never-pass\b", "never"),
     (r"(?:pass(?:es|ed)?|solved?|solves|succeed(?:s|ed)?) at least (?:once|one time)\b", "solved_once"),
     (r"(?:with )?at least one (?:pass|passing (?:rollout|repeat|attempt))\b", "solved_once"),
@@ -50,14 +71,22 @@ STATES: tuple[tuple[str, str], ...] = (
     (r"missing\b", "missing"),
     (r"(?:solved|solves|solve|solving|resolved|resolves)\b", "solved"),
     (r"(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|success(?:es|ful(?:ly)?)?)\b(?![@^_]\d|[- ]rate)", "passed"),
-    (r"(?:fail(?:s|ed|ing|ures?)?|unsuccessful)\b(?![- ](?:rate|mode|reason|type|categor|pattern|cause))", "failed"),
+    (
+        r"(?:fail(?:s|ed|ing|ures?)?|unsuccessful)\b(?![- ](?:rate|mode|reason|type|categor|pattern|cause))",
+        "failed",
+    ),
 )
-NOUN_STATES = re.compile(r"(?:failures?|time[- ]?outs?|pass(?:es)|success(?:es)|(?:infrastructure|provider|api) errors?)$")
+NOUN_STATES = re.compile(
+    r"(?:failures?|time[- ]?outs?|pass(?:es)|success(?:es)|(?:infrastructure|provider|api) errors?)$"
+)
 
 UNITS: tuple[tuple[str, str], ...] = (
     (r"(?:tasks?|problems?|questions?|instances?|benchmark items)\b", "tasks"),
-    (r"(?:rollouts?|rows?|attempts?|trials?|trajectories|trajectory|episodes?|traces?|samples?|repeats?|tries)\b"
-     r"(?! per task| each)", "rollouts"),
+    (
+        r"(?:rollouts?|rows?|attempts?|trials?|trajectories|trajectory|episodes?|traces?|samples?|repeats?|tries)\b"
+        r"(?! per task| each)",
+        "rollouts",
+    ),
 )
 
 CAUSES: tuple[tuple[str, str], ...] = (
@@ -115,20 +144,32 @@ NARROWING = re.compile(
     re.IGNORECASE,
 )
 
-BOTH = re.compile(r"\b(?:both|each|either|neither)(?: (?:runs?|models?|agents?|systems?|of them))?\b", re.IGNORECASE)
+BOTH = re.compile(
+    r"\b(?:both|each|either|neither)(?: (?:runs?|models?|agents?|systems?|of them))?\b", re.IGNORECASE
+)
 BASELINE = re.compile(r"\b(?:the )?(?:baseline|control|reference run|base model)\b", re.IGNORECASE)
 CANDIDATE = re.compile(r"\b(?:the )?(?:candidate|treatment|challenger|new model)\b", re.IGNORECASE)
 
 
+_SMALL = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+def lowered(text: str) -> str:
+    """A text in lower case, letter for letter, so that places stay the same."""
+    return text.translate(_SMALL)
+
+
 def compiled(table: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
-    """One pattern for a table: group `g<i>` says which entry matched."""
-    parts = "|".join(f"(?P<g{at}>{pattern})" for at, (pattern, _) in enumerate(table))
-    return re.compile(rf"(?<![\w@^/.])(?:{parts})", re.IGNORECASE)
+    """One pattern for a table, over lower case; an empty group behind each entry says which one matched."""
+    # a group before an entry would keep the engine from skipping it by its first letter
+    parts = "|".join(f"{pattern}(?P<g{at}>)" for at, (pattern, _) in enumerate(_spread(table)))
+    return re.compile(rf"(?<![\w@^/.])(?:{parts})")
+
+
+def _spread(table: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    return [(f"(?:{pattern})" if "|" in pattern else pattern, name) for pattern, name in table]
 
 
 def which(hit: re.Match[str], table: tuple[tuple[str, str], ...]) -> str:
     """The entry of a table that a match of its pattern stands for."""
-    for at, (_, name) in enumerate(table):
-        if hit[f"g{at}"] is not None:
-            return name
-    return ""
+    return table[int((hit.lastgroup or "g0")[1:])][1]

@@ -153,14 +153,15 @@ class Reader:
             yield from self._role(hit, 0)
         for hit in lexicon.CANDIDATE.finditer(free.left()):
             yield from self._role(hit, 1)
-        for hit in _METRICS.finditer(free.left()):
-            yield _measured(hit)
+        for hit in _METRICS.finditer(free.low()):
+            yield _measured(hit, free.text)
         for hit in _CODES.finditer(free.left()):
             yield Mention(CAUSE, (hit[0],), hit.start(), hit.end(), text=hit[0])
         for kind, found, table in ((CAUSE, _CAUSES, lexicon.CAUSES), (STATE, _STATES, lexicon.STATES),
                                    (UNIT, _UNITS, lexicon.UNITS)):  # fmt: skip
-            for hit in found.finditer(free.left()):
-                yield Mention(kind, (lexicon.which(hit, table),), hit.start(), hit.end(), text=hit[0])
+            for hit in found.finditer(free.low()):
+                text = free.text[hit.start() : hit.end()]
+                yield Mention(kind, (lexicon.which(hit, table),), hit.start(), hit.end(), text=text)
         for amount in quantities(free.left()):
             yield Mention(AMOUNT, (), amount.start, amount.end, amount, amount.text)
 
@@ -268,11 +269,11 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(hit[0].lower() for hit in _TOKEN.finditer(name))
 
 
-def _measured(hit: re.Match[str]) -> Mention:
+def _measured(hit: re.Match[str], text: str) -> Mention:
     name, k = lexicon.which(hit, lexicon.METRICS), hit["at"] or hit["hat"] or ""
     if (name, k) == ("pass_at_k", "1"):
         name, k = "pass_at_1", ""
-    return Mention(METRIC, (name, k), hit.start(), hit.end(), text=hit[0])
+    return Mention(METRIC, (name, k), hit.start(), hit.end(), text=text[hit.start() : hit.end()])
 
 
 def _blank(hit: re.Match[str]) -> Mention:
@@ -289,6 +290,9 @@ class _Free:
 
     def left(self) -> str:
         return self._left
+
+    def low(self) -> str:
+        return lexicon.lowered(self._left)
 
     def take(self, one: Mention) -> None:
         if "\0" in self._left[one.start : one.end] or one.end <= one.start:

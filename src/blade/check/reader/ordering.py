@@ -8,7 +8,18 @@ from collections.abc import Iterator, Mapping
 from blade.check.reader import scope
 from blade.check.reader.ground import PROPOSALS, ROLLOUTS, TASKS, Ground
 from blade.check.reader.lexicon import NOUN_STATES
-from blade.check.reader.mentions import CAUSE, METRIC, MODE, RUN, SLICE, STATE, TASK, Mention, Reader, Sentence
+from blade.check.reader.mentions import (
+    CAUSE,
+    METRIC,
+    MODE,
+    RUN,
+    SLICE,
+    STATE,
+    TASK,
+    Mention,
+    Reader,
+    Sentence,
+)
 from blade.check.reader.mentions import pattern as shaped
 from blade.check.reader.verdicts import Place, said
 from blade.model import Assertion
@@ -40,7 +51,9 @@ class Orders:
         self.sentence, self.place, self.around = sentence, place, around
 
     def read(self) -> list[Assertion]:
-        if re.search(r"\b(?:would|could|should|might|may|if|whether)\b|\?", self.sentence.text, re.IGNORECASE):
+        if re.search(
+            r"\b(?:would|could|should|might|may|if|whether)\b|\?", self.sentence.text, re.IGNORECASE
+        ):
             return []
         return [*self._ranks(), *self._commonest(), *self._quantified()]
 
@@ -76,7 +89,9 @@ class Orders:
         )
         first = min(peers, key=lambda one: (sign * float(one.pass_rate or 0), -one.n_tasks))
         words = f"{field}={first.value} is ({float(first.pass_rate or 0):.1%}); {value} has {float(mine.pass_rate or 0):.1%}"
-        yield self._ranked(hit, is_first, is_not, words, told.runs[0], (("slice", f"{field}={value}"),), "slice")
+        yield self._ranked(
+            hit, is_first, is_not, words, told.runs[0], (("slice", f"{field}={value}"),), "slice"
+        )
 
     def _run(self, hit: re.Match[str], named: Mention, is_low: bool, is_not: bool) -> Iterator[Assertion]:
         metrics = self.sentence.of(METRIC)
@@ -84,7 +99,9 @@ class Orders:
             return
         name, k = (metrics[0].names[0], metrics[0].names[1]) if metrics else ("score", "")
         at = int(k) if k else None
-        values = {run: [one.value for one in self.ground.rates(run, name, at)][:1] for run in self.ground.runs}
+        values = {
+            run: [one.value for one in self.ground.rates(run, name, at)][:1] for run in self.ground.runs
+        }
         if any(not each for each in values.values()):
             return
         mine = values[named.names[0]][0]
@@ -131,10 +148,16 @@ class Orders:
         is_not = bool(_NOT.search(self.sentence.shape))
         counted = tallies(self.ground, run, one.kind)
         name = one.names[0]
-        is_first = any(name in tally and tally[name] >= max(tally.values()) - 1e-9 for tally in counted if tally)
+        is_first = any(
+            name in tally and tally[name] >= max(tally.values()) - 1e-9 for tally in counted if tally
+        )
         if not any(counted):
             return
-        doubt = PROPOSALS if one.kind == CAUSE or (one.kind == MODE and name not in self.ground.runs[run].behaviours) else ""
+        doubt = (
+            PROPOSALS
+            if one.kind == CAUSE or (one.kind == MODE and name not in self.ground.runs[run].behaviours)
+            else ""
+        )
         if one.kind == STATE and name not in ("always", "sometimes", "never"):
             return
         tally = next(each for each in counted if each)
@@ -147,7 +170,11 @@ class Orders:
     def _is_linked(self, hit: re.Match[str], one: Mention) -> bool:
         """`the most common mode is X`, or `X is the most common mode`."""
         at = next(place for place, mention in self.sentence.at.items() if mention is one)
-        between = self.sentence.shape[hit.end() : at] if at >= hit.end() else self.sentence.shape[at + 1 : hit.start()]
+        between = (
+            self.sentence.shape[hit.end() : at]
+            if at >= hit.end()
+            else self.sentence.shape[at + 1 : hit.start()]
+        )
         return bool(_PLAIN.fullmatch(between))
 
     # --- most, all, none -----------------------------------------------------------------------------
@@ -158,13 +185,23 @@ class Orders:
 
     def _share(self, hit: re.Match[str]) -> Iterator[Assertion]:
         told = scope.run_of(self.reader, self.sentence, self.around)
-        pre, alone, post = (self.sentence.at[hit.start(name)] if hit[name] else None for name in ("pre", "s", "post"))
+        pre, alone, post = (
+            self.sentence.at[hit.start(name)] if hit[name] else None for name in ("pre", "s", "post")
+        )
         pre = pre or alone
         noun = self.sentence.at[hit.start("n")] if hit["n"] else None
-        if len(told.runs) != 1 or post is None or (noun is None and (pre is None or not NOUN_STATES.search(pre.text.lower()))):
+        if (
+            len(told.runs) != 1
+            or post is None
+            or (noun is None and (pre is None or not NOUN_STATES.search(pre.text.lower())))
+        ):
             return
         part, more = scope.task_of(self.reader, self.sentence, self.around)
-        if part is not None or more or (noun is not None and noun.text.lower().startswith(("repeat", "tries"))):
+        if (
+            part is not None
+            or more
+            or (noun is not None and noun.text.lower().startswith(("repeat", "tries")))
+        ):
             return
         run, units = told.runs[0], (noun.names[0],) if noun is not None else (TASKS, ROLLOUTS)
         whole, some = _state(pre), _state(post)
@@ -183,7 +220,10 @@ class Orders:
         )  # fmt: skip
 
 
-_PLAIN = re.compile(r"(?:\s|[,:=()*]|\b(?:is|was|are|were|of|by|far|the|here|overall|remains|in|a|an|for|it|and|clearly|again|still|with|namely|this|run|failures?|tasks?)\b|[\ue052])*", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?:\s|[,:=()*]|\b(?:is|was|are|were|of|by|far|the|here|overall|remains|in|a|an|for|it|and|clearly|again|still|with|namely|this|run|failures?|tasks?)\b|[\ue052])*",
+    re.IGNORECASE,
+)
 _KNOWN = frozenset("slice slices category categories field domain group model run agent failure mode modes cause causes bucket type "
                    "difficult rank ranks place class level by far of behaviour behavior reason segment among ranking".split())  # fmt: skip
 

@@ -7,7 +7,19 @@ from collections.abc import Iterator
 from blade.check.reader import scope as around_it
 from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
 from blade.check.reader.lexicon import NOUN_STATES
-from blade.check.reader.mentions import AMOUNT, CAUSE, METRIC, MODE, SLICE, STATE, TASK, UNIT, Mention, Reader, Sentence
+from blade.check.reader.mentions import (
+    AMOUNT,
+    CAUSE,
+    METRIC,
+    MODE,
+    SLICE,
+    STATE,
+    TASK,
+    UNIT,
+    Mention,
+    Reader,
+    Sentence,
+)
 from blade.check.reader.mentions import pattern as shaped
 from blade.check.reader.quantities import COUNT, POINTS, RATE, RATIO
 from blade.check.reader.verdicts import Place, judged, said
@@ -21,7 +33,9 @@ _LINK = (
 )
 _NOT_MORE = r"(?!\s*(?:of\b|<N>|<S>|higher|lower|better|worse|above|below|more|less|points|times|gain|gap|drop|improvement))"
 _MEASURED = shaped(rf"(?P<m><M>){_LINK}(?P<q><Q>){_NOT_MORE}")
-_BEFORE = shaped(r"(?P<q><Q>)\s+(?:overall\s+|mean\s+|average\s+)?(?P<m><M>)(?!\s*(?:of|is|was|at|=|:)\s*<Q>)")
+_BEFORE = shaped(
+    r"(?P<q><Q>)\s+(?:overall\s+|mean\s+|average\s+)?(?P<m><M>)(?!\s*(?:of|is|was|at|=|:)\s*<Q>)"
+)
 _GOES_ON = shaped(
     r"(?:\s|,|;|/|\(|\)|<R>|['’]s|\b(?:and|vs\.?|versus|against|compared|to|with|while|but|whereas|for|on|is|was|has|had|gets|"
     r"reaches|scores|only|at|the|in|of|by|it)\b|=|:)*(?P<q><Q>)" + _NOT_MORE
@@ -31,20 +45,26 @@ _VERBS = (
     r"(?:\s+(?:are|is|were|was|have|had|has|been|get|got|being|that|which|ended|end|as|in|labelled|labeled|"
     r"attributed|assigned|to|due|caused|by|classified|marked|be|only|a|an|of|type|the)\b)*"
 )
-_DONE = shaped(r"(?P<s><S>)\s+(?:only\s+|just\s+|on\s+|in\s+)*(?P<q><Q>)\s+(?:of\s+)?(?:(?:the|its|all)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)")
+_DONE = shaped(
+    r"(?P<s><S>)\s+(?:only\s+|just\s+|on\s+|in\s+)*(?P<q><Q>)\s+(?:of\s+)?(?:(?:the|its|all)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
+)
 _SET = shaped(
     r"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|these)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
-    rf"(?:{_VERBS}\s+(?P<post><SCD>))?"
+    rf"(?:(?P<b>\s*\(<Q>\))?{_VERBS}\s+(?P<post><SCD>))?"
 )
 _STATE = shaped(
     rf"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|these)\s+)*(?P<pre><S>)(?:{_VERBS}\s+(?P<post><SCD>))?"
 )
-_LISTED = shaped(r"(?:^|[,;(]\s*|\band\s+)(?:the\s+)?(?:number of\s+)?(?P<pre><S>)?[\s-]*(?P<n><N>)?\s*(?:[:=]|\bis\b|\bwas\b)\s*(?P<q><Q>)(?=\s*(?:$|[,;.()]|<Q>))")
+_LISTED = shaped(
+    r"(?:^|[,;(]\s*|\band\s+)(?:the\s+)?(?:number of\s+)?(?P<pre><S>)?[\s-]*(?P<n><N>)?\s*(?:[:=]|\bis\b|\bwas\b)\s*(?P<q><Q>)(?=\s*(?:$|[,;.()]))(?!\s*,?\s*(?:and\s+)?<Q>)"
+)
 _HAS = shaped(
     r"(?:\b(?:has|have|contains?|covers?|comprises?|consists? of|a total of|evaluated on|ran on|run on|there (?:are|were))|^)"
     r"\s*(?:all\s+)?(?P<q><Q>)\s+(?P<n><N>)(?!\s*(?:<SCD>|that|which|whose|with|where|when|are|were|is|was|in which|each))"
 )  # fmt: skip
-_HAS_MORE = shaped(r"(?:,|,?\s+and|\s*[×x])\s+(?P<q><Q>)\s+(?P<n><N>)(?=\s*(?:$|[.,;:)(]|in total\b|overall\b))")
+_HAS_MORE = shaped(
+    r"(?:,|,?\s+and|\s*[×x])\s+(?P<q><Q>)\s+(?P<n><N>)(?=\s*(?:$|[.,;:)(]|in total\b|overall\b))"
+)
 _ALONE_BEFORE = shaped(
     r"(?:^|[,;:(]\s*|\b(?:and|has|have|had|there (?:are|were|is|was)|with|recorded|produced|total of|saw)\s+)"
     r"(?:a total of\s+|only\s+|just\s+|the\s+)?$"
@@ -57,7 +77,12 @@ class Prose:
     """One sentence at a time; every amount is claimed once, by the most telling pattern."""
 
     def __init__(
-        self, reader: Reader, sentence: Sentence, place: Place, around: around_it.Around, used: set[int] | None = None
+        self,
+        reader: Reader,
+        sentence: Sentence,
+        place: Place,
+        around: around_it.Around,
+        used: set[int] | None = None,
     ) -> None:
         self.reader, self.ground = reader, reader.ground
         self.sentence, self.place, self.around = sentence, place, around
@@ -84,7 +109,11 @@ class Prose:
                 end = hit.end()
                 while more := _GOES_ON.match(shape, end):
                     amount = self._at(more, "q")
-                    if amount.start in self.used or not _can_measure(amount, metric) or not _names_other(more[0]):
+                    if (
+                        amount.start in self.used
+                        or not _can_measure(amount, metric)
+                        or not _names_other(more[0])
+                    ):
                         break
                     self.used.add(amount.start)
                     chain.append((amount, hit.start(), more.end()))
@@ -137,7 +166,12 @@ class Prose:
             return [], (), "nothing here measures it of a part"
         if tasks and not pieces and len(tasks) == 1 and len(tasks[0].names) == 1:
             key = tasks[0].names[0]
-            found = [one for run in runs if key in self.ground.runs[run].tasks for one in self.ground.of_task(run, key)]
+            found = [
+                one
+                for run in runs
+                if key in self.ground.runs[run].tasks
+                for one in self.ground.of_task(run, key)
+            ]
             return found, (("task", key),), ""
         if pieces and not tasks and len(pieces) == 1:
             field, value = pieces[0].names
@@ -177,7 +211,13 @@ class Prose:
             return
         pre, post, noun = (self._maybe(hit, name) for name in ("pre", "post", "n"))
         whole, part = _parts(pre, post, done, quantity.kind)
-        if quantity.kind == RATE and not part and noun is None and pre is not None and not hit.groupdict().get("of"):  # type: ignore[attr-defined]
+        if (
+            quantity.kind == RATE
+            and not part
+            and noun is None
+            and pre is not None
+            and not hit.groupdict().get("of")
+        ):  # type: ignore[attr-defined]
             whole, part = (), _state(pre)
         if quantity.kind in (RATE, RATIO) and not part:
             return
@@ -197,7 +237,8 @@ class Prose:
             doubt = doubt or "it may be a part of them"
         units = (noun.names[0],) if noun is not None else (TASKS, ROLLOUTS)
         yield self._counted(amount, units, whole, part, runs, task, doubt)
-        if bracket := _IN_BRACKETS.match(self.sentence.shape, end):
+        inside = hit.start("b") if hit.groupdict().get("b") else end  # type: ignore[attr-defined]
+        if bracket := _IN_BRACKETS.match(self.sentence.shape, inside):
             yield from self._bracket(bracket, units, whole, part, runs, task, doubt)
 
     def _is_total(self, start: int, end: int) -> bool:
@@ -223,7 +264,12 @@ class Prose:
     ) -> Iterator[Assertion]:  # fmt: skip
         """`52 of 164 tasks (31.7%)`: what stands in brackets says the same as a share."""
         amount = self._at(bracket, "q")
-        if amount.start in self.used or amount.amount is None or amount.amount.kind != RATE or not (part or whole):
+        if (
+            amount.start in self.used
+            or amount.amount is None
+            or amount.amount.kind != RATE
+            or not (part or whole)
+        ):
             return
         self.used.add(amount.start)
         of, some = (whole, part) if part else ((), whole)
@@ -242,16 +288,32 @@ class Prose:
         if quantity.kind == COUNT:
             states = (*whole, *part)
             readings = [
-                one for name in known for unit in units for one in self.ground.counts(name, unit, states, task)
+                one
+                for name in known
+                for unit in units
+                for one in self.ground.counts(name, unit, states, task)
             ]
-            return judged(self.place, amount, "count", readings, subject=subject, run=run, scope=scope, doubt=doubt)
+            return judged(
+                self.place, amount, "count", readings, subject=subject, run=run, scope=scope, doubt=doubt
+            )
         if quantity.kind == RATE:
             readings = [
-                one for name in known for unit in units for one in self.ground.shares(name, unit, whole, part, task)
+                one
+                for name in known
+                for unit in units
+                for one in self.ground.shares(name, unit, whole, part, task)
             ]
             readings += [one for name in known for one in self._lost(name, whole, part)]
             return judged(
-                self.place, amount, "share", readings, subject=subject, run=run, scope=scope, as_rate=True, doubt=doubt
+                self.place,
+                amount,
+                "share",
+                readings,
+                subject=subject,
+                run=run,
+                scope=scope,
+                as_rate=True,
+                doubt=doubt,
             )
         return self._ratio(amount, units, whole, part, known, task, doubt, subject)
 
@@ -282,7 +344,13 @@ class Prose:
                     wanted.append(f"{tops[0].value:.0f} of {wholes[0]:.0f} {unit} ({subject}) in {run}")
                 if any(quantity.fits(one.value) for one in tops) and quantity.of in wholes:
                     return said(
-                        self.place, SUPPORTED, "count", amount.text, amount.start, expected=wanted[-1], **told  # type: ignore[arg-type]
+                        self.place,
+                        SUPPORTED,
+                        "count",
+                        amount.text,
+                        amount.start,
+                        expected=wanted[-1],
+                        **told,  # type: ignore[arg-type]
                     )
         if doubt or not wanted:
             why = doubt or "nothing here counts it"
@@ -314,7 +382,9 @@ def _can_measure(amount: Mention, metric: Mention) -> bool:
     if metric.names[0] in _NUMBERS:
         return quantity.kind == COUNT
     # a whole number beside a measure is hardly its value: a step, a list number, a count
-    return quantity.kind != COUNT or (0 <= quantity.value <= 1 and ("." in quantity.text or quantity.value in (0, 1)))
+    return quantity.kind != COUNT or (
+        0 <= quantity.value <= 1 and ("." in quantity.text or quantity.value in (0, 1))
+    )
 
 
 def _names_other(between: str) -> bool:

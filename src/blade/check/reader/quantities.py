@@ -6,6 +6,8 @@ import re
 
 import msgspec
 
+from blade.check.reader.lexicon import lowered
+
 COUNT, RATE, RATIO, POINTS = "count", "rate", "ratio", "points"
 
 
@@ -58,8 +60,9 @@ WORDS = {
 _PARTS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
 
 _FIGURE = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
-_SPELT = r"(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-(?:one|two|three|four|five|six|seven|eight|nine))?|" + (
-    "|".join(sorted(WORDS, key=len, reverse=True)) + ")"
+_SPELT = (
+    r"(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-(?:one|two|three|four|five|six|seven|eight|nine))?|"
+    + ("|".join(sorted(WORDS, key=len, reverse=True)) + ")")
 )
 _ONE = rf"(?:{_FIGURE}|{_SPELT})"
 _UNIT = r"(?:\s?%|\s?(?:percent|per cent)\b|\s?(?:percentage points?|points?|pts?|pp|ppt)\b)"
@@ -76,7 +79,6 @@ _PATTERN = re.compile(
     rf"|(?P<top>{_ONE})(?:\s?/\s?|\s+(?:out\s+)?of\s+(?:(?:the|all|its|our|these|a total of)\s+)*)(?P<below>{_ONE})(?!\s?%)"
     rf"|(?<!from )(?:between\s+)?(?P<low>{_FIGURE})(?P<unit1>{_UNIT})?(?:\s?[–—]\s?|\s+to\s+|\s?-\s?|(?<=\d)\s+and\s+)(?P<high>{_FIGURE})(?P<unit2>{_UNIT})"
     rf"|(?P<number>{_ONE})(?P<unit>{_UNIT})?)(?![\w@^]|[./:]\d|-\d|/\w|[-–](?:turn|step|shot|way|bit)\b|\()",
-    re.IGNORECASE,
 )
 _HEDGES = {
     "over": "over", "above": "over", "more than": "over", "greater than": "over", "higher than": "over",
@@ -90,7 +92,8 @@ _HEDGES = {
 
 def quantities(text: str) -> list[Quantity]:
     """The amounts in a text, in order."""
-    return [found for hit in _PATTERN.finditer(text) if (found := _quantity(hit)) is not None]
+    found = (_quantity(hit) for hit in _PATTERN.finditer(lowered(text)))
+    return [msgspec.structs.replace(one, text=text[one.start : one.end]) for one in found if one is not None]
 
 
 def _quantity(hit: re.Match[str]) -> Quantity | None:

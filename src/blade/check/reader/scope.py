@@ -47,7 +47,9 @@ def run_of(reader: Reader, sentence: Sentence, around: Around, near: int | None 
         runs = {one.names for one in named}
         if len(runs) == 1 and len(named[0].names) == 1:
             return Scope(named[0].names)
-        return Scope(tuple(dict.fromkeys(name for one in named for name in one.names)), "two runs could be meant")
+        return Scope(
+            tuple(dict.fromkeys(name for one in named for name in one.names)), "two runs could be meant"
+        )
     for text in (*reversed(around.headings), around.before, around.title):
         runs = {one.names for one in reader.sentence(text[-2000:]).of(RUN)} if text else set()
         if len(runs) == 1 and len(next(iter(runs))) == 1:
@@ -67,12 +69,16 @@ def task_of(reader: Reader, sentence: Sentence, around: Around) -> tuple[str | N
         return (next(iter(keys)), "") if len(keys) == 1 else (None, "several tasks could be meant")
     for text in (*reversed(around.headings), around.before):
         above = reader.sentence(text[-2000:]) if text else None
-        if above is not None and (above.of(SLICE) or above.of(ADDRESS) or above.of(TASK) or _SECTION.search(text)):
+        if above is not None and (
+            above.of(SLICE) or above.of(ADDRESS) or above.of(TASK) or _SECTION.search(text)
+        ):
             return None, "the part of the report is about a part of the run"
     return None, ""
 
 
-_SECTION = re.compile(r"\b(?:task|slice|category|mode|cluster|group|stage|example|case)s? ?:? ?[#`“\"\d]", re.IGNORECASE)
+_SECTION = re.compile(
+    r"\b(?:task|slice|category|mode|cluster|group|stage|example|case)s? ?:? ?[#`“\"\d]", re.IGNORECASE
+)
 
 
 def segments(shape: str) -> list[tuple[int, int]]:

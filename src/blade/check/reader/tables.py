@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from blade.check.reader import lexicon, scope
-from blade.check.reader.buckets import bucket_claim, label_claim
+from blade.check.reader.buckets import BARE, bucket_claim, label_claim
 from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
 from blade.check.reader.mentions import CAUSE, METRIC, MODE, RUN, SLICE, STATE, TASK, UNIT, Mention, Reader
 from blade.check.reader.quantities import COUNT, POINTS, RATE, RATIO, Quantity, quantities
@@ -33,13 +33,20 @@ _PLAIN = {
     "share": SHARE, "fraction": SHARE, "percent": SHARE, "%": SHARE, "share of tasks": SHARE, "% of tasks": SHARE,
     "reward": REWARD, "mean reward": REWARD, "total": TOTAL,
 }  # fmt: skip
-_BARE = {"always": "always", "sometimes": "sometimes", "never": "never", "flaky": "sometimes", "mixed": "sometimes"}
 _BESIDE_RUN = {"the", "run", "model", "agent", "baseline", "candidate", "system"}
 _OUTCOMES = ("timed_out", "errored", "malformed", "missing", "masked")
-_NEVER = re.compile(r"[Δ±]|\bdelta\b|\bdiff|\bchange\b|\bci\b|interval|\bp\b|p-value|\bstd|\bse\b|\bmethod\b|rank", re.IGNORECASE)
+_NEVER = re.compile(
+    r"[Δ±]|\bdelta\b|\bdiff|\bchange\b|\bci\b|interval|\bp\b|p-value|\bstd|\bse\b|\bmethod\b|rank",
+    re.IGNORECASE,
+)
 _TOTAL = re.compile(r"^\W*(?:total|all|overall|all tasks|whole run|grand total)\W*$", re.IGNORECASE)
-_SIGNS = re.compile(r"^[#№]\s*|\s*[#№]$|\s*\((?:%|n|#|count|↑|↓|in %|percent|rate)\)\s*$|[↑↓]|\s*%$", re.IGNORECASE)
-_CHOICE = re.compile(r"\b(?:among|excluding|without|except|only|subset|first|top|hardest|examples?|some of|selected|sampled?|failing|changed)\b", re.IGNORECASE)
+_SIGNS = re.compile(
+    r"^[#№]\s*|\s*[#№]$|\s*\((?:%|n|#|count|↑|↓|in %|percent|rate)\)\s*$|[↑↓]|\s*%$", re.IGNORECASE
+)
+_CHOICE = re.compile(
+    r"\b(?:among|excluding|without|except|only|subset|first|top|hardest|examples?|some of|selected|sampled?|failing|changed)\b",
+    re.IGNORECASE,
+)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -69,7 +76,9 @@ class Tables:
         empty = self.reader.sentence("")
         told = scope.run_of(self.reader, empty, around)
         part = scope.task_of(self.reader, empty, around)[1] or (
-            "the table may show a part" if _CHOICE.search(table.before[-200:]) else ""
+            "the table may show a part"
+            if table.before.endswith(":") and _CHOICE.search(table.before[-200:])
+            else ""
         )
         label_at = next((at for at, one in enumerate(columns) if one.role == TASK_ID), 0)
         rows = [row for row in table.rows if len(row.cells) == len(columns) and row.cells[label_at]]
@@ -114,8 +123,8 @@ class Tables:
             return Part("")
         if _TOTAL.match(cell):
             return Part(TOTAL)
-        if name.lower() in _BARE:
-            return Part(STATE, None, (_BARE[name.lower()],), TASKS)
+        if name.lower() in BARE:
+            return Part(STATE, None, (BARE[name.lower()],), TASKS)
         found = self._part(cell)
         if found.role == PASSES:
             return Part(STATE, None, ("passed",), "")
@@ -133,7 +142,9 @@ class Tables:
         kinds = [one for one in sentence.mentions if one.kind != "X"]
         if role is not None:
             states = _states(kinds)
-            return Part(role, None, states, TASKS if role == UNIT else ROLLOUTS if role == REPEATS else "", is_percent)
+            return Part(
+                role, None, states, TASKS if role == UNIT else ROLLOUTS if role == REPEATS else "", is_percent
+            )
         if not kinds or doubt:
             return Part("", doubt=doubt or plain)
         for kind in (RUN, METRIC, SLICE):
@@ -202,7 +213,9 @@ class Tables:
             readings = [one for each in runs for one in self.ground.rates(each, name, k)]
             subject = name if k is None else f"{name}:{k}"
             as_rate = name not in ("icc", "design_effect", "mean_reward") or what.is_percent
-            yield judged(place, amount, "metric", readings, subject=subject, run=run, as_rate=as_rate, doubt=doubt)
+            yield judged(
+                place, amount, "metric", readings, subject=subject, run=run, as_rate=as_rate, doubt=doubt
+            )
             return
         if what.role not in (STATE, UNIT):
             return
@@ -210,13 +223,22 @@ class Tables:
         doubt = doubt or self.ground.unsettled(runs, what.states)
         subject = "_".join(what.states) or f"n_{units[0]}"
         if quantity.kind == COUNT and not what.is_percent and quantity.value == int(quantity.value):
-            readings = [one for each in runs for unit in units for one in self.ground.counts(each, unit, what.states)]
+            readings = [
+                one for each in runs for unit in units for one in self.ground.counts(each, unit, what.states)
+            ]
             yield judged(place, amount, "count", readings, subject=subject, run=run, doubt=doubt)
         elif quantity.kind == RATIO and what.states:
             yield self._ratio(amount, units, what.states, runs, doubt, place, subject)
         elif what.states:
-            readings = [one for each in runs for unit in units for one in self.ground.shares(each, unit, (), what.states)]
-            yield judged(place, amount, "share", readings, subject=subject, run=run, as_rate=True, doubt=doubt)
+            readings = [
+                one
+                for each in runs
+                for unit in units
+                for one in self.ground.shares(each, unit, (), what.states)
+            ]
+            yield judged(
+                place, amount, "share", readings, subject=subject, run=run, as_rate=True, doubt=doubt
+            )
 
     def _ratio(
         self, amount: Mention, units: tuple[str, ...], states: tuple[str, ...], runs: tuple[str, ...], doubt: str,
@@ -238,9 +260,12 @@ class Tables:
 
     def _size(self, amount: Mention, runs: tuple[str, ...], doubt: str, place: Place) -> Iterator[Assertion]:
         """A column such as `n` or `rollouts` beside a run: rows, tasks or repeats."""
-        readings = [one for each in runs for unit in (ROLLOUTS, TASKS) for one in self.ground.counts(each, unit, ())]
+        readings = [
+            one for each in runs for unit in (ROLLOUTS, TASKS) for one in self.ground.counts(each, unit, ())
+        ]
         readings += [
-            Reading(float(self.ground.runs[each].run.coverage.repeats), f"repeats per task in {each}") for each in runs
+            Reading(float(self.ground.runs[each].run.coverage.repeats), f"repeats per task in {each}")
+            for each in runs
         ]
         run = runs[0] if len(runs) == 1 else None
         yield judged(place, amount, "count", readings, subject="n_rollouts", run=run, doubt=doubt)
@@ -256,12 +281,21 @@ class Tables:
             one
             for each in runs
             for unit in units
-            for whole in (((), ("failed",)) if ":" in label.states[0] or label.states[0] in _OUTCOMES else ((),))
+            for whole in (
+                ((), ("failed",)) if ":" in label.states[0] or label.states[0] in _OUTCOMES else ((),)
+            )
             for one in self.ground.shares(each, unit, whole, label.states)
         ]
         run = runs[0] if len(runs) == 1 else None
         yield judged(
-            place, amount, "share", readings, subject="_".join(label.states), run=run, as_rate=True, doubt=doubt
+            place,
+            amount,
+            "share",
+            readings,
+            subject="_".join(label.states),
+            run=run,
+            as_rate=True,
+            doubt=doubt,
         )
 
     def _slice_cell(
@@ -280,7 +314,15 @@ class Tables:
                 return
             readings = [one for each in runs for one in self.ground.of_slice(each, field, value)]
             yield judged(
-                place, amount, "metric", readings, subject="pass_rate", run=run, scope=given, as_rate=True, doubt=doubt
+                place,
+                amount,
+                "metric",
+                readings,
+                subject="pass_rate",
+                run=run,
+                scope=given,
+                as_rate=True,
+                doubt=doubt,
             )
         elif column.role == UNIT and not column.states and column.unit == TASKS and quantity.kind == COUNT:
             readings = [
@@ -289,7 +331,9 @@ class Tables:
                 for one in self.ground.runs[each].slices
                 if (one.field, one.value) == (field, value)
             ]
-            yield judged(place, amount, "count", readings, subject="n_tasks", run=run, scope=given, doubt=doubt)
+            yield judged(
+                place, amount, "count", readings, subject="n_tasks", run=run, scope=given, doubt=doubt
+            )
 
     # --- tasks ---------------------------------------------------------------------------------------
 
@@ -328,8 +372,12 @@ class Tables:
             if quantity.kind == RATIO:
                 yield self._task_ratio(amount, key, runs, doubt, place)
             elif quantity.kind == COUNT and quantity.value == int(quantity.value) and column.role != RUN:
-                readings = [one for each in runs for one in self.ground.counts(each, ROLLOUTS, ("passed",), key)]
-                yield judged(place, amount, "count", readings, subject="passed", run=run, scope=given, doubt=doubt)
+                readings = [
+                    one for each in runs for one in self.ground.counts(each, ROLLOUTS, ("passed",), key)
+                ]
+                yield judged(
+                    place, amount, "count", readings, subject="passed", run=run, scope=given, doubt=doubt
+                )
             elif quantity.kind == RATE:
                 is_rate = True
         if (is_rate or column.role == REWARD) and quantity.kind in (RATE, COUNT):
@@ -342,7 +390,9 @@ class Tables:
             readings = [one for each in runs for one in self.ground.counts(each, ROLLOUTS, (), key)]
             yield judged(place, amount, "count", readings, subject="n", run=run, scope=given, doubt=doubt)
 
-    def _task_ratio(self, amount: Mention, key: str, runs: tuple[str, ...], doubt: str, place: Place) -> Assertion:
+    def _task_ratio(
+        self, amount: Mention, key: str, runs: tuple[str, ...], doubt: str, place: Place
+    ) -> Assertion:
         quantity = amount.amount
         assert quantity is not None
         readings = [

@@ -55,7 +55,9 @@ def judged(
     told = dict(subject=subject, run=run, scope=scope, value=quantity.value)
     fit = held(quantity, readings, as_rate)
     if fit is not None:
-        return said(place, SUPPORTED, kind, amount.text, amount.start, expected=fit.words, query=fit.query, **told)  # type: ignore[arg-type]
+        return said(
+            place, SUPPORTED, kind, amount.text, amount.start, expected=fit.words, query=fit.query, **told
+        )  # type: ignore[arg-type]
     if not readings or doubt:
         why = doubt or "nothing here measures it"
         return said(place, UNVERIFIABLE, kind, amount.text, amount.start, why=why, **told)  # type: ignore[arg-type]
