@@ -5,7 +5,7 @@ from __future__ import annotations
 from blade.check.joined import joined
 from blade.check.made import SCHEMA, parsed
 from blade.check.world import World
-from blade.model import SUPPORTED, Assertion
+from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import document
 
 
@@ -20,6 +20,8 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     inside = within(told)
     if world is None:
         return joined([], [], inside)
+    # What agrees with itself may still be false of the rows.
+    inside = [one for one in inside if one.verdict == CONTRADICTED]
     from blade.check.aligned import aligned, given_again
     from blade.check.quoted import address_at, quoted
     from blade.check.reader import read

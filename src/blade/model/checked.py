@@ -41,7 +41,7 @@ class Assertion(msgspec.Struct, frozen=True):
     """One claim of a checked report, and whether the data bears it out."""
 
     verdict: str
-    kind: str  # as in Claim, or of the checks within: cell, total, percentage, repeated, word
+    kind: str  # as in Claim, or: cell, entry, interval, p, percentage, sum, total, partition, difference, repeated, word
     line: int  # the first line it stands on, from 1
     last_line: int
     text: str  # the sentence, or the table row

@@ -229,6 +229,7 @@ def _sentence_spans(raw: str) -> Iterator[tuple[int, int]]:
         yield start, len(raw)
 
 
+_MARKED = re.compile(r"[`*_~\\\[<&]")
 _CODE = re.compile(r"(?<!`)(?P<tick>`{1,9})(?!`)(?P<inside>.{1,2000}?)(?<!`)(?P=tick)(?!`)")
 _LINK = re.compile(
     r"!?\[(?P<text>[^\[\]]{0,2000})\]\((?:<[^<>]{0,2000}>|[^()\s]{0,2000})(?:\s+\"[^\"]{0,500}\")?\)"
@@ -240,6 +241,8 @@ _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~&$@:\"'^=])")
 
 def plain(text: str) -> str:
     """Inline Markdown as the reader sees it; code keeps its backticks, so that it stays apart from prose."""
+    if not _MARKED.search(text):
+        return " ".join(text.split())
     found, at = [], 0
     for hit in _CODE.finditer(text):
         if at <= hit.start() and text[hit.start() - 1 : hit.start()] != "\\":
