@@ -84,6 +84,10 @@ FALSE_AND_TRUE = [
         table("Mode | Lost", "a b | 4.2 points", "c d | 10.8 points", after="The largest failure mode is c d (BI): 10.8 points."),
     ),
     (
+        table("Mode | Lost", "A b | 4.2 points", "C d | 10.8 points", after="A b (BI) is the largest failure mode: 4.2 points."),
+        table("Mode | Lost", "A b | 4.2 points", "C d | 10.8 points", after="C d (BI) is the largest failure mode: 10.8 points."),
+    ),
+    (
         table("Model | Pass rate", "x-1.5 | 41%", "y-2 | 45%", after="The best model is x-1.5, with 41%."),
         table("Model | Pass rate", "x-1.5 | 41%", "y-2 | 45%", after="The best model is y-2, with 45%."),
     ),

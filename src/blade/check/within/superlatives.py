@@ -84,14 +84,16 @@ def _held(
     one: Statement, hit: re.Match[str], rows: dict[str, list[tuple[Table, Row]]]
 ) -> Iterator[Assertion]:
     number = of_parts(hit["sign"], hit["digits"], hit["unit"])
+    said = hit.groupdict()  # not every form of the sentence has a best and a worst
+    best, worst = said.get("best"), said.get("worst")
     verdicts: list[tuple[bool, str, str]] = []
     for table, row in rows.get(_plain(hit["name"]), ()):
         columns = [at for at, cell in enumerate(row.cells) if (seen := lead(cell)) and _same(seen, number)]
         if len(columns) == 1:
             # What is best depends on what is measured: for a score it is the highest.
-            if (hit["best"] or hit["worst"]) and not _GOOD.search(table.header[columns[0]]):
+            if (best or worst) and not _GOOD.search(table.header[columns[0]]):
                 continue
-            verdicts += _compared(table, row, columns[0], bool(hit["most"] or hit["best"]))
+            verdicts += _compared(table, row, columns[0], bool(hit["most"] or best))
     if not verdicts or len({holds for holds, _, _ in verdicts}) > 1:
         return
     holds, name, why = verdicts[0]
