@@ -16,6 +16,7 @@ from blade.report.change import series as change_series
 from blade.report.change import terms as change_terms
 from blade.report.change import verdict as change_verdict
 from blade.report.change.words import scale
+from tests.inert import unanchored
 
 from . import changed
 from .test_markdown import section
@@ -308,7 +309,7 @@ def test_the_gate_tells_failures_first() -> None:
 
 def test_a_diagnosis_tells_the_same_in_its_cross_model_section() -> None:
     report = changed.pair_report()
-    diagnosed = section(markdown.render(report), "Cross-Model Comparison")
+    diagnosed = section(unanchored(markdown.render(report)), "Cross-Model Comparison")
     compared = page(report)
     for topic in TOPICS:
         body = section(compared, topic).replace("compare.json", "report.json").strip()

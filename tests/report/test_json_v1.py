@@ -23,7 +23,7 @@ KEYS = (
 ).split()
 RUN_KEYS = (
     "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored failed masked "
-    "lost duplicates repeats expected_from superseded unexpected outcomes reward_kind pass_threshold score_name score oracle unexplained"
+    "lost duplicates repeats expected_from superseded unexpected identical_duplicates unnumbered_copies outcomes reward_kind pass_threshold score_name score oracle unexplained"
 ).split()
 
 

@@ -189,7 +189,7 @@ def _losses(report: Report) -> Iterator[Fact]:
             )
             query = f"sum({path('losses', 'lost', run=run, **keys)})"
             scope = tuple(keys.items())
-            yield Fact(query, "points", subject, (*called, "lost", "points"), lost, run, scope)
+            yield Fact(query, "points", subject, (*called, "lost"), lost, run, scope)
             if total > 0:
                 yield Fact(
                     f"share({query}, {whole})",
@@ -394,7 +394,7 @@ def _advice(report: Report) -> Iterator[Fact]:
             f"count({stem}.tasks)",
             len(one.tasks),
             "recommendation_tasks",
-            ("tasks",),
+            ("tasks", "task"),
             run=one.run,
             scope=scope,
             unit="tasks",
@@ -460,12 +460,11 @@ def _card(held: Any, query: str, called: tuple[str, ...]) -> Iterator[Fact]:
         if isinstance(value, dict | list | tuple):
             yield from _card(value, here, (*called, str(key).lower()))
         elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            kind = (
-                "count" if isinstance(value, int) else "rate" if key in ("value", "low", "high") else "number"
-            )
+            kind = "count" if isinstance(value, int) else "number"
             told = tuple(reversed((*called, str(key).lower())))
-            yield Fact(
-                here, kind, f"accuracy_{key}", told, float(value), scope=(("accuracy", " / ".join(called)),)
-            )
+            # A value with its interval is one measure; a number by itself is another.
+            about = called if "value" in held else (*called, str(key).lower())
+            scope = (("accuracy", " / ".join(about)),)
+            yield Fact(here, kind, f"accuracy_{key}", (*told, "value", "n"), float(value), scope=scope)
         elif isinstance(value, str):
             yield Fact(here, "text", f"accuracy_{key}", (str(key).lower(),), value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from blade.facts import names
-from blade.facts.making import Says, Scope, counted, number, said
+from blade.facts.making import Says, Scope, counted, number, said, told
 from blade.facts.query import path, step
 from blade.model import Comparison, Fact, Gate, Matrix, Report, Series, Term
 
@@ -14,7 +14,12 @@ COMPARISON = (
     Says("delta", "points", ("change", "delta", "difference", "score change"), "delta"),
     Says("verdict", "text", ("verdict", "on these tasks"), "verdict"),
     Says("verdict_new_tasks", "text", ("on new tasks", "verdict on new tasks"), "verdict_new_tasks"),
-    Says("margin", "points", ("margin", "equivalence margin"), "margin"),
+    Says(
+        "margin",
+        "points",
+        ("margin", "equivalence margin", "equivalence within", "margin of equivalence"),
+        "margin",
+    ),
     Says("score_baseline", "rate", ("baseline", "baseline score"), "score_baseline"),
     Says("score_candidate", "rate", ("candidate", "candidate score"), "score_candidate"),
     Says("delta_common", "points", ("change on common tasks", "change", "common tasks"), "delta_common"),
@@ -44,7 +49,7 @@ TESTED = (
     Says("name", "text", ("test",), "test_name"),
 )
 TERM = (
-    Says("value", "points", ("points", "term"), "term", "tasks", "n", "low", "high"),
+    Says("value", "points", ("change", "accounts for", "term"), "term", "tasks", "n", "low", "high"),
     Says("low", "points", ("lower end",), "term_low"),
     Says("high", "points", ("upper end",), "term_high"),
     Says("p", "p", ("p",), "term_p"),
@@ -63,10 +68,22 @@ POWER = (
     Says("tasks_needed", "count", ("further tasks", "more tasks", "needed"), "tasks_needed", "tasks"),
 )
 CHURN = (
-    Says("gains", "points", ("gains", "gained"), "churn_gains"),
-    Says("losses", "points", ("losses", "lost"), "churn_losses"),
-    Says("n_up", "count", ("tasks improved", "tasks up", "better", "gained"), "n_up", "tasks"),
-    Says("n_down", "count", ("tasks worsened", "tasks down", "worse", "lost"), "n_down", "tasks"),
+    Says("gains", "points", ("gains", "gained", "rose"), "churn_gains"),
+    Says("losses", "points", ("losses", "lost", "fell"), "churn_losses"),
+    Says(
+        "n_up",
+        "count",
+        ("tasks rose", "tasks improved", "tasks up", "better", "gained", "rose"),
+        "n_up",
+        "tasks",
+    ),
+    Says(
+        "n_down",
+        "count",
+        ("fell", "tasks fell", "tasks worsened", "tasks down", "worse", "lost"),
+        "n_down",
+        "tasks",
+    ),
     Says("null_churn", "points", ("by chance", "churn"), "null_churn"),
     Says("null_low", "points", ("by chance",), "null_churn_low"),
     Says("null_high", "points", ("by chance",), "null_churn_high"),
@@ -99,7 +116,7 @@ DERIVED = (
     Says("n", "count", ("tasks", "n"), "derived_n", "tasks"),
 )
 MOVER = (
-    Says("value", "points", ("moved", "points"), "mover", "", "", "low", "high"),
+    Says("value", "points", ("accounts for", "moved"), "mover", "", "", "low", "high"),
     Says("low", "points", ("lower end",), "mover_low"),
     Says("high", "points", ("upper end",), "mover_high"),
     Says("p_adjusted", "p", ("adjusted p", "p adjusted"), "mover_p_adjusted"),
@@ -108,8 +125,13 @@ MOVER = (
 )
 FLIP = (
     Says("change", "points", ("change",), "flip_change"),
-    Says("p_better", "p", ("p(better)", "better"), "flip_p_better"),
-    Says("p_class_change", "p", ("bucket truly changed", "class change"), "flip_p_class_change"),
+    Says("p_better", "p", ("p(candidate better)", "p(better)", "better"), "flip_p_better"),
+    Says(
+        "p_class_change",
+        "p",
+        ("p(bucket changed)", "bucket truly changed", "class change"),
+        "flip_p_class_change",
+    ),
 )
 PLACED = (
     Says("score", "rate", ("score",), "placed_score"),
@@ -162,13 +184,19 @@ def _comparison(one: Comparison) -> Iterator[Fact]:
         )
     if one.power is not None:
         yield from said(one.power, f"{stem}.power", POWER, None, pair)
+    yield from told(f"{stem}.notes", "comparison_notes", one.notes, None, pair)
     yield from _terms(one.bridge, f"{stem}.bridge", (*pair, ("view", "bridge")))
     for view in one.views:
         inner = f"{stem}.{path('views', name=view.name)}.terms"
-        yield from _terms(view.terms, inner, (*pair, ("view", view.name)))
+        scope = (*pair, ("view", view.name))
+        yield from _terms(view.terms, inner, scope)
+        if view.note:
+            query = f"{stem}.{path('views', 'note', name=view.name)}"
+            yield Fact(query, "text", "view_note", ("note",), view.note, None, scope)
     for mover in one.movers:
         inner = f"{stem}.{path('movers', view=mover.view, term=mover.term)}"
         yield from said(mover, inner, MOVER, None, (*pair, ("term", mover.term)), (mover.term.lower(),))
+        yield from told(f"{inner}.beside", "mover_beside", mover.beside, None, (*pair, ("term", mover.term)))
     yield from _moved(one, stem, pair)
     yield from _aligned(one, stem, pair)
     for shift in one.shifts:
@@ -227,7 +255,7 @@ def _moved(one: Comparison, stem: str, pair: Scope) -> Iterator[Fact]:
             f"plus({stem}.churn.n_up, {stem}.churn.n_down)",
             one.churn.n_up + one.churn.n_down,
             "n_changed",
-            ("tasks changed", "moved"),
+            ("tasks changed", "moved", "changed bucket"),
             scope=pair,
             unit="tasks",
         )
@@ -237,11 +265,17 @@ def _moved(one: Comparison, stem: str, pair: Scope) -> Iterator[Fact]:
         inner = f"{stem}.{path('transitions', before=move.before, after=move.after)}"
         scope = (*pair, ("before", move.before), ("after", move.after))
         fields = (
-            Says("n", "count", ("tasks", f"{move.before} to {move.after}".lower()), "transition", "tasks"),
+            Says(
+                "n",
+                "count",
+                (f"{move.after} in the candidate", "tasks", f"{move.before} to {move.after}"),
+                "transition",
+                "tasks",
+            ),
             Says(
                 "sure",
                 "count",
-                ("sure", f"{move.before} to {move.after}".lower()),
+                (f"{move.after} in the candidate", "sure", f"{move.before} to {move.after}"),
                 "transition_sure",
                 "tasks",
             ),
@@ -295,6 +329,10 @@ def _matrix(one: Matrix) -> Iterator[Fact]:
     yield counted(
         "matrix.n_tasks", one.n_tasks, "matrix_n_tasks", ("tasks that all runs have", "tasks"), unit="tasks"
     )
+    yield from told("matrix.notes", "matrix_notes", one.notes)
+    for setting, text in one.settings:
+        query = f"matrix.{path('settings', 'text', setting=setting)}"
+        yield Fact(query, "text", "setting_effect", (setting.lower(),), text, None, (("setting", setting),))
     for placed in one.placed:
         yield from said(placed, f"matrix.{path('placed', run=placed.run)}", PLACED, placed.run)
     for run, tasks in one.only_one.items():
@@ -341,6 +379,7 @@ def _series(one: Series) -> Iterator[Fact]:
         Says("null_forgotten", "count", ("by chance", "forgotten"), "null_forgotten"),
     )
     yield from said(one, "series", fields)
+    yield from told("series.notes", "series_notes", one.notes)
     for point in one.checkpoints:
         yield from said(point, f"series.{path('checkpoints', run=point.run)}", CHECKPOINT, point.run)
     for field, n in (
@@ -362,6 +401,7 @@ def _series(one: Series) -> Iterator[Fact]:
 
 def _gate(one: Gate) -> Iterator[Fact]:
     yield Fact("gate.verdict", "text", "gate_verdict", ("gate", "verdict"), one.verdict)
+    yield from told("gate.notes", "gate_notes", one.notes)
     for check in one.checks:
         stem = f"gate.{path('checks', candidate=check.candidate, metric=check.metric, tier=check.tier)}"
         scope = (("candidate", check.candidate), ("metric", check.metric))

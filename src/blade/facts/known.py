@@ -64,6 +64,10 @@ class Known:
             self._made[key] = _unambiguous(found)
         return self._made[key]
 
+    def result(self, run: str, task: str) -> TaskResult | None:
+        """The task itself, by its key."""
+        return self._tasks.get((run, task))
+
     def keys(self, name: str) -> tuple[tuple[str, str], ...]:
         """(run, task key) of the tasks that go by this key or name."""
         return self._named.get(name, ())

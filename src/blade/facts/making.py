@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from blade.model import Fact
@@ -79,3 +79,13 @@ def ends(subject: str) -> tuple[Says, Says]:
 def counted(query: str, value: int, subject: str, names: tuple[str, ...], **more: Any) -> Fact:
     """A count that the report does not state as such, but follows from it."""
     return Fact(query, "count", subject, names, float(value), **more)
+
+
+def told(
+    stem: str, subject: str, texts: Sequence[str], run: str | None = None, scope: Scope = ()
+) -> Iterator[Fact]:
+    """A list of texts as one, line by line; nothing where there are none."""
+    if texts:
+        yield Fact(
+            f"lines({stem})", "text", subject, (subject.replace("_", " "),), "\n".join(texts), run, scope
+        )

@@ -1,7 +1,7 @@
 """Turn a query over report.json into what it says: paths with selectors, counts, sums, shares."""
 
 # query    = call | path | number
-# call     = NAME "(" query { "," query } ")"     count sum mean most least share plus minus
+# call     = NAME "(" query { "," query } ")"     a name of FUNCTIONS, or says("<section>", statement, slot)
 # path     = step { "." step }                    losses[run=a,cause=IR].lost
 # step     = NAME [ "[" NAME ("=" | "!=") VALUE { "," … } "]" ]
 # NAME and VALUE are bare words, or JSON strings where they hold , = ! [ ] ( ) . quotes or spaces.
@@ -20,6 +20,13 @@ import msgspec
 
 class BadQuery(ValueError):
     """A text that is no query."""
+
+
+class NeedsPages(LookupError):
+    """A query that only the pages answer: `says("<section>", <statement>, <slot>)`, both from 1.
+
+    What no fact explains is bound to the statement itself; whoever checks it makes the pages again.
+    """
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -191,6 +198,42 @@ def _both(join: Callable[[float, float], float | None]) -> Callable[..., Any]:
     return joined
 
 
+_NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def running(text: Any) -> str:
+    """A text, or the lines of a list, as it runs on a page: one blank between words, no backticks."""
+    if isinstance(text, list):
+        text = "\n".join(one for one in text if isinstance(one, str))
+    return " ".join(text.replace("`", "").split()) if isinstance(text, str) else ""
+
+
+def numbers_in(text: str) -> list[tuple[int, float]]:
+    """The numbers of a running text, unsigned and as printed, with where each starts."""
+    return [(hit.start(), float(hit[0].replace(",", ""))) for hit in _NUMBERS.finditer(text)]
+
+
+def _number(text: Any, at: Any) -> Any:
+    found = numbers_in(running(text))
+    return found[int(at) - 1][1] if isinstance(at, float) and 1 <= at <= len(found) else None
+
+
+def _within(text: Any, part: Any) -> Any:
+    return part if isinstance(part, str) and part and running(part) in running(text) else None
+
+
+def _zero_bound(n: Any) -> Any:
+    return 1 - 0.05 ** (1 / n) if isinstance(n, int | float) and n > 0 else None
+
+
+def _lines(found: Any) -> Any:
+    return "\n".join(one for one in found if isinstance(one, str)) if isinstance(found, list) else None
+
+
+def _place(task: Any, repeat: Any) -> Any:
+    return f"{task}/{repeat}" if isinstance(task, str) and isinstance(repeat, int) else None
+
+
 # `sum` of nothing is 0, as of losses to a cause that nobody lost anything to; a mean of nothing is none.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "count": _count,
@@ -201,6 +244,23 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "share": _both(lambda part, whole: part / whole if whole else None),
     "plus": _both(lambda first, second: first + second),
     "minus": _both(lambda first, second: first - second),
+    "number": _number,  # number(text, i): the i-th number of a text, from 1
+    "within": _within,  # within(text, "part"): the part, if the text holds it
+    "zero_bound": _zero_bound,  # the upper 95% limit of a rate of which n tries show nothing
+    "lines": _lines,  # the texts of a list, one a line
+    "place": _place,  # place(task, repeat): TASK/REPEAT
+}
+ARITY = {
+    "count": 1,
+    "sum": 1,
+    "mean": 1,
+    "most": 1,
+    "least": 1,
+    "lines": 1,
+    "zero_bound": 1,
+    "number": 2,
+    "within": 2,
+    "place": 2,
 }
 
 
@@ -212,7 +272,10 @@ class Answers:
         self._indexes: dict[tuple[int, tuple[str, ...]], dict[tuple[str | None, ...], list[Any]]] = {}
 
     def answer(self, query: str) -> Any:
-        """What the query says; None where the document holds no such thing. BadQuery if it is no query."""
+        """What the query says; None where the document holds no such thing.
+
+        BadQuery if it is no query, NeedsPages if it is one that the document cannot answer.
+        """
         return self._value(parsed(query))
 
     def _value(self, found: Path | Called | float | str) -> Any:
@@ -220,11 +283,13 @@ class Answers:
             return found
         if isinstance(found, Path):
             return self._single(found)
+        if found.name == "says":
+            raise NeedsPages("only the pages answer `says`")
         if found.name not in FUNCTIONS:
             raise BadQuery(f"no function is called {found.name!r}")
+        if len(found.given) != ARITY.get(found.name, len(found.given)):
+            raise BadQuery(f"{found.name} takes {ARITY[found.name]} arguments")
         of_lists = found.name in ("count", "sum", "mean", "most", "least")
-        if of_lists and len(found.given) != 1:
-            raise BadQuery(f"{found.name} takes one query")
         given = [
             self._several(one) if of_lists and isinstance(one, Path) else self._value(one)
             for one in found.given

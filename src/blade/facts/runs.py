@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blade.facts import names
-from blade.facts.making import Says, counted, number, said
+from blade.facts.making import Says, counted, number, said, told
 from blade.facts.query import path, step
-from blade.model import Buckets, Fact, Funnel, Health, Measure, Report, Run, Slice
+from blade.model import Buckets, Fact, Funnel, Health, Level, Measure, Report, Run, Slice
 
 
 def of_runs(report: Report) -> Iterator[Fact]:
@@ -20,7 +20,7 @@ def of_runs(report: Report) -> Iterator[Fact]:
     totals = {run.name: run.n_tasks for run in report.runs}
     for buckets in report.buckets:
         yield from _buckets(buckets, totals.get(buckets.run, 0))
-        yield from _sureness(report, buckets.run)
+    yield from _sureness(report)
     for funnel in report.funnels:
         yield from _funnel(funnel)
     for piece in report.slices:
@@ -36,6 +36,8 @@ def _run(run: Run) -> Iterator[Fact]:
         "n_tasks": run.n_tasks,
         "n_rollouts": run.n_rollouts,
         "expected_rollouts": counts.expected,
+        "identical_duplicates": counts.identical_duplicates,
+        "unnumbered_copies": counts.unnumbered_copies,
         "scored": counts.scored,
         "failed": counts.failed,
         "masked": counts.masked,
@@ -62,14 +64,15 @@ def _run(run: Run) -> Iterator[Fact]:
             yield Fact(f"{stem}.{subject}", "text", subject, called, text, name)
     numbers = {
         "pass_threshold": (run.pass_threshold, ("pass threshold", "passes at a reward of")),
-        "oracle": (run.oracle, ("oracle", "score of the best repeat of every task")),
-        "unexplained": (run.unexplained, ("unexplained", "oracle gap")),
+        "oracle": (run.oracle, ("oracle", "best repeat of every task")),
+        "unexplained": (run.unexplained, ("unexplained gap to the oracle", "unexplained", "oracle gap")),
         "score": (run.score, names.HEADLINE),
     }
     for subject, (value, called) in numbers.items():
         if number(value) is not None:
-            kind = "rate" if subject == "score" and run.has_pass_rate else "number"
+            kind = "rate" if subject in ("score", "oracle") and run.has_pass_rate else "number"
             yield Fact(f"{stem}.{subject}", kind, subject, called, number(value), name)
+    yield from told(f"{stem}.notes", "notes", run.notes, name)
     yield from _read(run, stem)
     yield from _outcomes(run, stem)
     yield from _unscored(run, stem)
@@ -90,7 +93,7 @@ def _read(run: Run, stem: str) -> Iterator[Fact]:
                 f"{found}.{subject}",
                 "count",
                 f"source_{subject}",
-                (subject,),
+                ("size", subject) if subject == "bytes" else (subject,),
                 float(value),
                 run.name,
                 scope,
@@ -112,7 +115,7 @@ def _outcomes(run: Run, stem: str) -> Iterator[Fact]:
                 f"share({query}, {stem}.expected_rollouts)",
                 "rate",
                 f"share_{outcome.value}",
-                tuple(f"share {one}" for one in called),
+                (*(f"share {one}" for one in called), *called, "share"),
                 n / total,
                 run.name,
                 n=float(total),
@@ -161,7 +164,7 @@ def _measure(measure: Measure, score: str) -> Iterator[Fact]:
     if measure.name in names.OF_SCORE and score.startswith(("pass", "clean_pass")):
         kind = "rate"
     scope: tuple[tuple[str, str], ...] = ()
-    if measure.k is not None:
+    if measure.k is not None and measure.name.endswith("_k"):
         scope += (("k", str(measure.k)),)
     if measure.slice is not None:
         scope += (("outcome", measure.slice),)
@@ -170,7 +173,8 @@ def _measure(measure: Measure, score: str) -> Iterator[Fact]:
         Says("value", kind, called, measure.name, measure.unit, "n", "low", "high"),
         Says("low", kind, ("lower end",), f"{measure.name}_low"),
         Says("high", kind, ("upper end",), f"{measure.name}_high"),
-        Says("n", "count", (measure.unit, "n"), f"{measure.name}_n", measure.unit),
+        Says("n", "count", (measure.unit, "n", *called), f"{measure.name}_n", measure.unit),
+        Says("k", "count", ("repeats", "tries", "answers", *called), f"{measure.name}_k"),
     )
     yield from said(measure, stem, fields, measure.run, scope)
 
@@ -198,7 +202,7 @@ def _buckets(buckets: Buckets, total: int) -> Iterator[Fact]:
                 f"share(count({query}), {path('runs', 'n_tasks', name=buckets.run)})",
                 "rate",
                 f"{bucket}_share",
-                tuple(f"share of {one} tasks" for one in called),
+                ("share", *(f"share of {one} tasks" for one in called)),
                 len(tasks) / total,
                 buckets.run,
                 scope,
@@ -207,25 +211,18 @@ def _buckets(buckets: Buckets, total: int) -> Iterator[Fact]:
             )
 
 
-def _sureness(report: Report, run: str) -> Iterator[Fact]:
+def _sureness(report: Report) -> Iterator[Fact]:
     """How sure the bucket of a task is, on average over those in it."""
-    by_bucket: dict[str, list[float]] = {}
+    found: dict[tuple[str, str], list[float]] = {}
     for task in report.tasks:
-        if task.run == run and task.bucket is not None and task.p_bucket is not None:
-            by_bucket.setdefault(task.bucket, []).append(task.p_bucket)
-    for bucket, found in by_bucket.items():
+        if task.bucket is not None and task.p_bucket is not None:
+            found.setdefault((task.run, task.bucket), []).append(task.p_bucket)
+    for (run, bucket), sure in found.items():
         query = f"mean({path('tasks', 'p_bucket', run=run, bucket=bucket)})"
-        yield Fact(
-            query,
-            "p",
-            "mean_p_bucket",
-            ("mean p(bucket)", "p(bucket)"),
-            sum(found) / len(found),
-            run,
-            (("bucket", bucket),),
-            float(len(found)),
-            "tasks",
-        )
+        called = ("mean p(bucket)", "p(bucket)")
+        scope = (("bucket", bucket),)
+        mean = sum(sure) / len(sure)
+        yield Fact(query, "p", "mean_p_bucket", called, mean, run, scope, float(len(sure)), "tasks")
 
 
 def _funnel(funnel: Funnel) -> Iterator[Fact]:
@@ -242,7 +239,7 @@ def _funnel(funnel: Funnel) -> Iterator[Fact]:
                 f"share({stem}.reached, {stem}.of)",
                 "rate",
                 "reached_share",
-                ("share reached", *called),
+                ("share", "share reached", *called),
                 one.reached / one.of,
                 funnel.run,
                 scope,
@@ -280,7 +277,9 @@ def _flags(report: Report) -> Iterator[Fact]:
         seen[key] = seen.get(key, 0) + 1
     for flag in report.health:
         yield from _flag(flag, seen[flag.run, flag.flag, flag.task] > 1)
-    levels: dict[tuple[str, str], int] = {}
+    levels: dict[tuple[str, str], int] = {
+        (run.name, level.value): 0 for run in report.runs for level in Level
+    }
     for flag in report.health:
         at = (flag.run, flag.level.value)
         levels[at] = levels.get(at, 0) + 1
@@ -303,7 +302,7 @@ def _flag(flag: Health, is_twice: bool) -> Iterator[Fact]:
         scope += (("task", flag.task),)
     called = (flag.flag.lower().replace("_", " "), flag.flag.lower())
     fields = (
-        Says("value", "number", called, f"flag_{flag.flag}", "", "n"),
+        Says("value", "number", ("value", *called), f"flag_{flag.flag}", "", "n"),
         Says("n", "count", ("n", "rows"), f"flag_{flag.flag}_n"),
         Says("text", "text", called, f"flag_{flag.flag}_text"),
     )

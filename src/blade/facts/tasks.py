@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blade.facts.making import Says, said
+from blade.facts.making import Says, said, told
 from blade.facts.query import path
 from blade.model import Attribution, Fact, TaskResult
 
@@ -26,7 +26,7 @@ OF_CAUSE = (
     Says("mechanism", "text", ("mechanism", "what happened"), "task_mechanism"),
     Says("repeat", "number", ("repeat", "rollout"), "task_blamed_repeat"),
     Says("step", "number", ("step",), "task_step"),
-    Says("lost", "points", ("lost", "points lost", "points"), "task_lost"),
+    Says("lost", "points", ("loses", "lost", "points lost"), "task_lost"),
 )
 
 
@@ -49,6 +49,10 @@ def of_task(task: TaskResult) -> Iterator[Fact]:
             "rows",
             cites=cites,
         )
+    if task.passed == 0 and task.n:
+        called = ("upper 95% bound", "upper bound")
+        bound = 1 - 0.05 ** (1 / task.n)
+        yield Fact(f"zero_bound({stem}.n)", "rate", "task_upper", called, bound, task.run, scope, cites=cites)
     seen = [repeat.repeat for repeat in task.repeats]
     for repeat in task.repeats:
         if seen.count(repeat.repeat) > 1:
@@ -79,6 +83,8 @@ def of_failure(found: Attribution) -> Iterator[Fact]:
         cites=cites,
     )
     yield Fact(f"{stem}.id", "text", "attribution_id", ("id",), found.id, found.run, scope, cites=cites)
+    yield from told(f"{stem}.grounds", "task_grounds", found.grounds, found.run, scope)
+    yield from told(f"{stem}.against", "task_against", found.against, found.run, scope)
     steps = [blame.step for blame in found.steps]
     for blame in found.steps:
         if steps.count(blame.step) > 1:

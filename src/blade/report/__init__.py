@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from blade.facts.known import Known
 from blade.model import Report
 from blade.report import html, json_v1, markdown, metrics, text
+from blade.report.chapters import chapters, title
+from blade.report.ledger import ledger as claimed
 from blade.report.sections import Figure
 
 
@@ -41,7 +44,12 @@ def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
 
         drawn = (*draw(report), *change_figures.drawn(report))
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
-    texts |= {file: RENDERERS[name].render(report, drawn) for name, file in FILES.items()}
+    sections, version = chapters(report, drawn), report.made_by.get("blade", "")
+    claims, anchors = claimed(sections, Known(report))
+    texts[FILES["markdown"]] = markdown.page(title(report), sections, anchors)
+    texts[FILES["html"]] = html.page(title(report), sections, version, anchors)
+    texts[FILES["json_v1"]] = json_v1.render(report, drawn, claims)
+    texts[FILES["metrics"]] = metrics.render(report, drawn)
     folder.mkdir(parents=True, exist_ok=True)
     _remove_stale(folder / "figures", {figure.file for figure in drawn})
     return [_write(folder / name, content) for name, content in texts.items()]
@@ -63,15 +71,33 @@ def write_comparison(
         from blade.report.change import figures as change_figures
 
         drawn = change_figures.drawn(report, COMPARED_FIGURES)
-    title, sections = change.title(report), change.chapters(report, drawn)
+    named, sections = change.title(report), change.chapters(report, drawn)
+    claims, anchors = claimed(sections, Known(report))
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
-    texts[COMPARED["markdown"]] = markdown.page(title, sections)
-    texts[COMPARED["html"]] = html.page(title, sections, report.made_by.get("blade", ""))
-    texts[COMPARED["json_v1"]] = json_v1.render(report)
+    texts[COMPARED["markdown"]] = markdown.page(named, sections, anchors)
+    texts[COMPARED["html"]] = html.page(named, sections, report.made_by.get("blade", ""), anchors)
+    texts[COMPARED["json_v1"]] = json_v1.render(report, drawn, claims)
     texts |= extra or {}
     folder.mkdir(parents=True, exist_ok=True)
     _remove_stale(folder / "figures", {figure.file for figure in drawn}, COMPARED_FIGURES)
     return [_write(folder / name, content) for name, content in texts.items()]
+
+
+def printed(report: Report) -> str:
+    """report.json as `write` writes it, without drawing a figure."""
+    from blade.report.change import figures as change_figures
+    from blade.report.figures import drawn as draw
+
+    return json_v1.render(report, (*draw(report, draw=False), *change_figures.drawn(report, draw=False)))
+
+
+def printed_comparison(report: Report) -> str:
+    """compare.json as `write_comparison` writes it, without drawing a figure."""
+    from blade.report.change import figures as change_figures
+    from blade.report.change import pages as change
+
+    sections = change.chapters(report, change_figures.drawn(report, COMPARED_FIGURES, draw=False))
+    return json_v1.render(report, (), claimed(sections, Known(report))[0])
 
 
 def _remove_stale(folder: Path, drawn: set[str], prefix: str = "") -> None:

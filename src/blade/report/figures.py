@@ -61,22 +61,25 @@ ROWS: Spec = {
 }
 
 
-def drawn(report: Report) -> tuple[Figure, ...]:
-    """Every figure the report has the numbers for: one of all runs, then those of each run."""
+def drawn(report: Report, draw: bool = True) -> tuple[Figure, ...]:
+    """Every figure the report has the numbers for: one of all runs, then those of each run.
+
+    Without `draw` they have their captions and no drawing.
+    """
     runs = facts(report)
     made = buckets_spec(runs)
-    found = [_figure("buckets", None, "buckets.svg", *made)] if made else []
+    found = [_figure("buckets", None, "buckets.svg", *made, draw)] if made else []
     for at, run in enumerate(runs[:MAX_RUNS], 1):
         for name, spec in FIGURES.items():
             # Run names are foreign text, so files are numbered, not named.
             file = f"{name}.svg" if len(runs) == 1 else f"{name}-{at}.svg"
             if made := spec(run):
-                found.append(_figure(name, run.run.name, file, *made))
+                found.append(_figure(name, run.run.name, file, *made, draw))
     return tuple(found)
 
 
-def _figure(name: str, run: str | None, file: str, spec: Spec, caption: str) -> Figure:
-    return Figure(name, run, file, caption, svg(spec))
+def _figure(name: str, run: str | None, file: str, spec: Spec, caption: str, draw: bool) -> Figure:
+    return Figure(name, run, file, caption, svg(spec) if draw else "")
 
 
 def svg(spec: Spec) -> str:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from blade import hostile
+from blade.facts.known import Known
 from blade.model import Report
 from blade.report.chapters import chapters, title
+from blade.report.ledger import Anchors, ledger
 from blade.report.sections import Figure, Section
 
 SUFFIX = ".html"
@@ -17,11 +19,13 @@ TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     """The report as one page: figures embedded as images, nothing fetched, nothing run."""
-    return page(title(report), chapters(report, figures), report.made_by.get("blade", ""))
+    sections = chapters(report, figures)
+    anchors = ledger(sections, Known(report))[1]
+    return page(title(report), sections, report.made_by.get("blade", ""), anchors)
 
 
-def page(title: str, sections: tuple[Section, ...], version: str) -> str:
-    """Any title and sections as such a page."""
+def page(title: str, sections: tuple[Section, ...], version: str, anchors: Anchors = ()) -> str:
+    """Any title and sections as such a page; an attribute of each block names its claims."""
     import jinja2
 
     desk = jinja2.Environment(
@@ -33,7 +37,8 @@ def page(title: str, sections: tuple[Section, ...], version: str) -> str:
     )
     desk.filters["data_uri"] = _data_uri
     template = desk.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(title=title, sections=sections, version=version) + "\n"
+    anchors = anchors or tuple(("",) * len(section.blocks) for section in sections)
+    return template.render(title=title, sections=sections, version=version, anchors=anchors) + "\n"
 
 
 def _cleaned(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Write a report in the wire format `blade.report/1`, and nothing that is not promised by it."""
 
 # History of the format, one line per version:
-#   blade.report/1  first version; claims are empty until their stage exists
+#   blade.report/1  first version
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import json
 import re
 from typing import Any
 
+from blade.facts.known import Known
 from blade.model import (
     Buckets,
+    Claim,
     Compared,
     Funnel,
     Gap,
@@ -24,7 +26,9 @@ from blade.model import (
 )
 from blade.report import comparisons_v1 as compared_v1
 from blade.report import conclusions_v1 as concluded
+from blade.report.chapters import chapters
 from blade.report.conclusions_v1 import evidence, number
+from blade.report.ledger import ledger
 from blade.report.order import ordered
 from blade.report.sections import Figure
 
@@ -40,9 +44,15 @@ _DECEIVING = re.compile(
 )
 
 
-def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
-    """The report as JSON text; figures are no part of the wire."""
-    return escaped(json.dumps(document(report), ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
+def render(report: Report, figures: tuple[Figure, ...] = (), claims: tuple[Claim, ...] | None = None) -> str:
+    """The report as JSON text; of figures only what their captions claim is part of the wire.
+
+    `claims` are those of the pages; unless told, those of the report's own.
+    """
+    if claims is None:
+        claims = ledger(chapters(report, figures), Known(report))[0]
+    told = document(report, claims)
+    return escaped(json.dumps(told, ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -50,7 +60,7 @@ def escaped(text: str) -> str:
     return _DECEIVING.sub(lambda hit: json.dumps(hit[0])[1:-1], text)
 
 
-def document(report: Report) -> dict[str, Any]:
+def document(report: Report, claims: tuple[Claim, ...] = ()) -> dict[str, Any]:
     """The report as JSON values, keys in the order of the format's description."""
     report = ordered(report)
     return {
@@ -72,7 +82,7 @@ def document(report: Report) -> dict[str, Any]:
         "run_causes": [concluded.run_cause(one) for one in report.run_causes],
         "comparisons": [compared_v1.comparison(one) for one in report.comparisons],
         "recommendations": [concluded.recommendation(one) for one in report.recommendations],
-        "claims": [],  # sentences with the query behind them; not computed yet
+        "claims": [_claim(claim) for claim in claims],  # what the pages state, in the order of print
         "skipped": [_skipped(skipped) for skipped in report.skipped[:MAX_SKIPPED]],
         "skipped_total": max(report.skipped_total, len(report.skipped)),  # all of them, shown or not
         "gaps": [_gap(gap) for gap in report.gaps],
@@ -125,6 +135,8 @@ def _run(run: Run) -> dict[str, Any]:
         "expected_from": counts.expected_from,  # materialized inputs, or inferred
         "superseded": int(counts.superseded),  # rows replaced by a later attempt
         "unexpected": int(counts.unexpected),  # keys that the materialised inputs do not name
+        "identical_duplicates": int(counts.identical_duplicates),  # of the duplicates, kept once
+        "unnumbered_copies": int(counts.unnumbered_copies),  # identical rows without a number: repeats
         "outcomes": {outcome.value: int(n) for outcome, n in run.outcomes.items()},  # rollouts by outcome
         "reward_kind": run.reward_kind.value,  # binary, ordinal, continuous, unbounded, constant
         "pass_threshold": number(run.pass_threshold),  # a row passes at this reward
@@ -225,6 +237,17 @@ def _slice(piece: Slice) -> dict[str, Any]:
         "low": number(piece.low),
         "high": number(piece.high),
         "p_adjusted": number(piece.p_adjusted),  # against the rest, BH within the field; null: not testable
+    }
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    return {
+        "id": claim.id,  # c1, c2, … as the pages name it
+        "text": claim.text,  # the sentence, or row and column of the cell
+        "kind": claim.kind,  # number, share, count, id, quote, bucket, label, direction, ordering, name
+        "value": number(claim.value) if isinstance(claim.value, float) else claim.value,
+        "query": claim.query,  # over this file: what finds the value again
+        "cites": list(claim.cites),  # RUN/TASK or RUN/TASK/REPEAT
     }
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from blade import hostile
+from blade.facts.known import Known
 from blade.model import Report
 from blade.report.chapters import chapters, title
+from blade.report.ledger import Anchors, ledger
 from blade.report.sections import (
     Badge,
     Block,
@@ -27,15 +29,19 @@ SUFFIX = ".md"
 
 def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     """The report as Markdown; figures are linked by their place in the folder `figures`."""
-    return page(title(report), chapters(report, figures))
+    sections = chapters(report, figures)
+    return page(title(report), sections, ledger(sections, Known(report))[1])
 
 
-def page(title: str, sections: tuple[Section, ...]) -> str:
-    """Any title and sections as Markdown."""
+def page(title: str, sections: tuple[Section, ...], anchors: Anchors = ()) -> str:
+    """Any title and sections as Markdown; comments that nobody sees name the claims of each block."""
     parts = [f"# {hostile.markdown_inline(title)}"]
-    for section in sections:
+    for at, section in enumerate(sections):
         parts.append(f"## {hostile.markdown_inline(section.title)}")
-        parts += [laid_out(block) for block in section.blocks]
+        for number, block in enumerate(section.blocks):
+            parts.append(laid_out(block))
+            if anchors and anchors[at][number]:
+                parts.append(f"<!-- claims: {anchors[at][number]} -->")
     return "\n\n".join(parts) + "\n"
 
 

@@ -33,18 +33,22 @@ SAID = {"better": "better", "worse": "worse", "noise": "within noise"}
 NAMES = ("bridge", "scatter", "transitions", "series", "front")
 
 
-def drawn(report: Report, prefix: str = "") -> tuple[Figure, ...]:
-    """Every figure the comparisons of a report have the numbers for; files are numbered, never named."""
+def drawn(report: Report, prefix: str = "", draw: bool = True) -> tuple[Figure, ...]:
+    """Every figure the comparisons of a report have the numbers for; files are numbered, never named.
+
+    Without `draw` they have their captions and no drawing.
+    """
     found: list[Figure] = []
     told = [one for one in report.comparisons if one.refused is None and not one.identical][:MAX_RUNS]
     for at, one in enumerate(told, 1):
         end = "" if len(report.comparisons) == 1 else f"-{at}"
         for name, spec in OF_PAIR.items():
             if made := spec(report, one):
-                found.append(Figure(name, key(one), f"{prefix}{name}{end}.svg", made[1], svg(made[0])))
+                picture = svg(made[0]) if draw else ""
+                found.append(Figure(name, key(one), f"{prefix}{name}{end}.svg", made[1], picture))
     for name, of_all in OF_ALL.items():
         if made := of_all(report):
-            found.append(Figure(name, None, f"{prefix}{name}.svg", made[1], svg(made[0])))
+            found.append(Figure(name, None, f"{prefix}{name}.svg", made[1], svg(made[0]) if draw else ""))
     return tuple(found)
 
 
