@@ -1,4 +1,4 @@
-"""Turn what a report says of single tasks and rollouts into claims: buckets, labels, outcomes, ids, steps."""
+"""Turn what a report says of single tasks and rollouts into claims: buckets, labels, ids, steps."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from blade.model import Assertion, Outcome
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 
 _NOT = re.compile(
-    r"\b(?:not|n[o']t|never|hardly|rarely|isn['’]t|doesn['’]t|didn['’]t|wasn['’]t|aren['’]t|weren['’]t|don['’]t)\b",
+    r"\b(?:not|n[o']t|never|hardly|rarely|isn['’]t|doesn['’]t|didn['’]t|wasn['’]t|aren['’]t|weren['’]t|"
+    r"don['’]t)\b",
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"\b(?:not|no|isn['’]t|wasn['’]t|rather than|instead of|neither)\b", re.IGNORECASE)
 _BETWEEN = (
-    r"(?:\s|,|`|\(|\)|<R>|<C>|\b(?:is|are|was|were|be|been|being|a|an|the|both|all|each|has|have|had|still|only|also|"
+    r"(?:\s|,|`|\(|\)|<R>|<C>|\b(?:is|are|was|were|be|been|being|a|an|the|both|all|each|has|have|had|still|"
+    r"only|also|"
     r"in|of|for|by|as|that|which|which|does|do|did|not|doesn['’]t|don['’]t|didn['’]t|isn['’]t|aren['’]t|"
-    r"remains?|classified|labelled|marked|considered|ends?|ended|run|baseline|candidate|under|on|truly|clearly|"
+    r"remains?|classified|labelled|marked|considered|ends?|ended|run|baseline|candidate|under|on|truly|"
+    r"clearly|"
     r"consistently|genuinely|always|just|simply|two|three|four|five|these|those|they|it)\b)*"
 )
 _SAID = shaped(rf"(?P<t><TA>)(?P<between>{_BETWEEN})(?P<s><S>)")
@@ -35,7 +38,8 @@ _AFTER = re.compile(
 _THOUGHT = re.compile(r"\b(?:would|could|should|might|may|if|unless|had it)\b", re.IGNORECASE)
 _STEP = re.compile(r"\bstep\s+#?(?P<n>\d{1,6})\b", re.IGNORECASE)
 _ENGINE = re.compile(
-    r"\b(?:blade|engine|tool|analy[sz]er|classifier|report)(?:['’]s)?\s+(?:labels?|labelled|assigns?|assigned|attributes?|says|calls|classif\w+|marks?|label)\b",
+    r"\b(?:blade|engine|tool|analy[sz]er|classifier|report)(?:['’]s)?\s+(?:labels?|labelled|assigns?|"
+    r"assigned|attributes?|says|calls|classif\w+|marks?|label)\b",
     re.IGNORECASE,
 )
 BARE = {
@@ -246,7 +250,8 @@ class Parts:
         some = ", ".join(sorted(map(str, others[0]))[:5]) if others else ""
         yield said(
             self.place, verdict, "bucket", self._span(named, state)[1], named.start,
-            expected=f"{len(sets[0])} tasks are {state.names[0]} in {told.runs[0]}" + (f", also {some}" if some else ""),
+            expected=f"{len(sets[0])} tasks are {state.names[0]} in "
+                     f"{told.runs[0]}" + (f", also {some}" if some else ""),
             why="" if verdict == SUPPORTED else "others are too", subject=state.names[0], run=told.runs[0],
             value="only",
         )  # fmt: skip
@@ -256,7 +261,8 @@ class Parts:
     def _labels(self, told: scope.Scope) -> Iterator[Assertion]:
         causes = self.sentence.of(CAUSE)
         tasks = {name.rpartition("/")[0] if one.kind == ADDRESS and "/" in name else name
-                 for one in self.sentence.mentions if one.kind in (TASK, ADDRESS) for name in one.names}  # fmt: skip
+                 for one in self.sentence.mentions
+                 if one.kind in (TASK, ADDRESS) for name in one.names}  # fmt: skip
         if len(causes) != 1 or len(tasks) != 1 or _DENIED.search(self.sentence.text):
             return
         engine = bool(_ENGINE.search(self.sentence.text))

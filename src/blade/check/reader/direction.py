@@ -17,29 +17,39 @@ from blade.model import Assertion, Comparison
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 
 _UP = (
-    r"(?:improv(?:e[sd]?|ing|ements?)|increas(?:e[sd]?|ing)|rises?|rose|risen|went up|goes up|gain(?:s|ed)?|climb(?:s|ed)|"
-    r"jump(?:s|ed)|better|higher|outperform(?:s|ed)?|beat(?:s|en)?|exceed(?:s|ed)?|surpass(?:es|ed)?|ahead|superior|stronger|"
+    r"(?:improv(?:e[sd]?|ing|ements?)|increas(?:e[sd]?|ing)|rises?|rose|risen|went up|goes up|gain(?:s|"
+    r"ed)?|climb(?:s|ed)|"
+    r"jump(?:s|ed)|better|higher|outperform(?:s|ed)?|beat(?:s|en)?|exceed(?:s|ed)?|surpass(?:es|ed)?|ahead|"
+    r"superior|stronger|"
     r"leads?|grew|wins?|won|more accurate|more reliable)"
 )
 _DOWN = (
-    r"(?:regress(?:es|ed|ions?)?|declin(?:e[sd]?)|drop(?:s|ped)?|falls?|fell|fallen|decreas(?:e[sd]?)|worse(?:ned|ns)?|lower|"
-    r"behind|trails?|underperform(?:s|ed)?|went down|goes down|inferior|weaker|los(?:es|t) to|degrad(?:e[sd]?|ation)|slipp?(?:s|ed))"
+    r"(?:regress(?:es|ed|ions?)?|declin(?:e[sd]?)|drop(?:s|ped)?|falls?|fell|fallen|decreas(?:e[sd]?)|"
+    r"worse(?:ned|ns)?|lower|"
+    r"behind|trails?|underperform(?:s|ed)?|went down|goes down|inferior|weaker|los(?:es|t) to|"
+    r"degrad(?:e[sd]?|ation)|slipp?(?:s|ed))"
 )
-_SAME = r"(?:no (?:clear |real |measurable |meaningful )?(?:difference|change)|unchanged|on par|tied|identical|equal(?:ly)?|the same (?:score|pass rate|pass@1)|equivalent|no (?:better|worse))"
+_SAME = (
+    r"(?:no (?:clear |real |measurable |meaningful )?(?:difference|change)|unchanged|on par|tied|identical|"
+    r"equal(?:ly)?|the same (?:score|pass rate|pass@1)|equivalent|no (?:better|worse))"
+)
 _WORD = re.compile(rf"\b(?:(?P<same>{_SAME})|(?P<up>{_UP})|(?P<down>{_DOWN}))\b", re.IGNORECASE)
 _NOT = re.compile(
     r"\b(?:not|no|never|neither|nor|cannot|fail(?:s|ed)? to|without|hardly|n['’]t)\b|n['’]t\b", re.IGNORECASE
 )
 _SURE = re.compile(
-    r"\b(?:significant(?:ly)?|statistically|real|reliabl[ey]|genuine(?:ly)?|beyond (?:chance|noise)|clear(?:ly)?)\b",
+    r"\b(?:significant(?:ly)?|statistically|real|reliabl[ey]|genuine(?:ly)?|beyond (?:chance|noise)|"
+    r"clear(?:ly)?)\b",
     re.IGNORECASE,
 )
 _FROM_TO = shaped(
-    r"from\s+(?P<a><Q>)(?:\s+\(?(?:in|for|with|on|by)?\s*(?P<ra><R>)\)?)?\s*,?\s+to\s+(?P<b><Q>)(?:\s+\(?(?:in|for|with|on|by)?\s*(?P<rb><R>)\)?)?"
+    r"from\s+(?P<a><Q>)(?:\s+\(?(?:in|for|with|on|"
+    r"by)?\s*(?P<ra><R>)\)?)?\s*,?\s+to\s+(?P<b><Q>)(?:\s+\(?(?:in|for|with|on|by)?\s*(?P<rb><R>)\)?)?"
 )
 _ARROW = shaped(r"(?P<a><Q>)\s*(?:→|->|=>|⇒)\s*(?P<b><Q>)")
 _BY = shaped(
-    r"\bby\s+(?:a\s+)?(?P<q><Q>)|(?P<q2><Q>)\s*(?:\w+\s+)?(?:higher|lower|better|worse|ahead|behind|gain|drop|improvement|regression)\b"
+    r"\bby\s+(?:a\s+)?(?P<q><Q>)|(?P<q2><Q>)\s*(?:\w+\s+)?(?:higher|lower|better|worse|ahead|behind|gain|"
+    r"drop|improvement|regression)\b"
 )
 
 
@@ -149,7 +159,7 @@ class Directions:
 
     def _pair(self, hit: re.Match[str]) -> Pair | None:
         """Which run is said to be what against which."""
-        named = [one for one in self.sentence.of(RUN)]
+        named = list(self.sentence.of(RUN))
         if any(len(one.names) != 1 for one in named):
             return None
         names = [one.names[0] for one in named]
@@ -287,12 +297,14 @@ class Directions:
 
 
 _PLAIN_BETWEEN = re.compile(
-    r"^(?:\s|\b(?:than|the|over|of|on|to|by|from|with|against|score|model|run|that|compared|versus|in|slightly|significantly)\b|[\ue04d\ue051,'’s])*$",
+    r"^(?:\s|\b(?:than|the|over|of|on|to|by|from|with|against|score|model|run|that|compared|versus|in|"
+    r"slightly|significantly)\b|[\ue04d\ue051,'’s])*$",
     re.IGNORECASE,
 )
 _WORDS_OF_CHANGE = ("increase", "decrease", "drop", "improvement", "regression", "change", "gain")
 _FORMS = re.compile(
-    r"\b(?:would|could|should|might|may|if|expect(?:ed|s)?|target|whether|unless|hypothes\w*|hope\w*|aim\w*|likely|possibl[ey])\b|\?",
+    r"\b(?:would|could|should|might|may|if|expect(?:ed|s)?|target|whether|unless|hypothes\w*|hope\w*|"
+    r"aim\w*|likely|possibl[ey])\b|\?",
     re.IGNORECASE,
 )
 
@@ -323,8 +335,10 @@ def scope_is_narrow(sentence: Sentence, hit: re.Match[str]) -> bool:
     return False
 
 
-_KNOWN = frozenset("points point difference change statistical slightly much far significant clear real noise wide margin t "
-                   "between relative absolute percentage gain drop fail fails failed overall any".split())  # fmt: skip
+_KNOWN = frozenset("points point difference change statistical slightly much far significant clear real "
+                   "noise wide margin t "
+                   "between relative absolute percentage gain drop fail fails failed "
+                   "overall any".split())  # fmt: skip
 
 
 def _is_rate(amount: Mention) -> bool:

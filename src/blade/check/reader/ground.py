@@ -105,8 +105,8 @@ class RunGround:
             return _distinct([frozenset(self.tasks), seen, *shared])
         rows = self.rows
         scored = frozenset(key for key, outcome in rows.items() if outcome not in _LOST)
-        shared = [frozenset(key for key in rows if key[0] in each) for each in self.common]
-        return _distinct([frozenset(rows), scored, *shared])
+        both: list[Keys] = [frozenset(key for key in rows if key[0] in each) for each in self.common]
+        return _distinct([frozenset(rows), scored, *both])
 
     def states(self, state: str, unit: str) -> tuple[Keys, ...]:
         """The sets that a word such as `failed` may mean, of tasks or of rollouts."""
@@ -141,7 +141,7 @@ class RunGround:
             mode = state.removeprefix("mode:")
             named = frozenset(key for key, one in self.causes.items() if one.mode == mode)
             return [named, frozenset(one.task for one in self._findings if one.detector == mode)]
-        rows = [rows for rows in self._row_sets(state)]
+        rows = list(self._row_sets(state))
         some = [frozenset(key[0] for key in each) for each in rows]  # type: ignore[index]
         whole = [
             frozenset(
@@ -169,7 +169,7 @@ class RunGround:
                 for at, one in enumerate(task.repeats)
                 if (key, one.repeat) in places
             )
-            return [every, frozenset(key for key in every if rows[key] in _BAD)]  # type: ignore[index]
+            return [every, frozenset(key for key in every if rows[key] in _BAD)]
         if not self.is_judged:
             return []
         if state.startswith("cause:"):
@@ -177,7 +177,8 @@ class RunGround:
             return [
                 frozenset(
                     key for key, outcome in rows.items()
-                    if outcome != Outcome.PASSED and key[0] in self.causes and self.causes[key[0]].cause == cause
+                    if outcome != Outcome.PASSED and key[0] in self.causes
+                    and self.causes[key[0]].cause == cause
                 )
             ]  # fmt: skip
         kinds: dict[str, list[tuple[Outcome, ...]]] = {
@@ -186,9 +187,12 @@ class RunGround:
             "failed": [_BAD, (Outcome.FAILED,), (*_BAD, Outcome.MALFORMED), (*_BAD, *_LOST)],
             "timed_out": [(Outcome.TIMED_OUT,)],
             "errored": [(Outcome.ERRORED,), (Outcome.ERRORED, Outcome.TIMED_OUT), (Outcome.ERRORED, *_LOST)],
-            "malformed": [(Outcome.MALFORMED,)], "masked": [(Outcome.MASKED,)], "missing": [(Outcome.MISSING,)],
+            "malformed": [(Outcome.MALFORMED,)], "masked": [(Outcome.MASKED,)],
+            "missing": [(Outcome.MISSING,)],
         }  # fmt: skip
-        found = [frozenset(key for key, one in rows.items() if one in each) for each in kinds.get(state, [])]
+        found: list[Keys] = [
+            frozenset(key for key, one in rows.items() if one in each) for each in kinds.get(state, [])
+        ]
         if state in _TOLD_BY:
             # what a report calls a timeout may stand in the trace, not in the outcome of the row
             found += [found[0] | each for each in self._row_sets(f"mode:{_TOLD_BY[state]}")]
@@ -259,7 +263,9 @@ class Ground:
 
     def _of_one(self, ground: RunGround, unit: str, states: tuple[str, ...], task: str) -> list[Keys]:
         """The sets of one task: they are small, and those of the run are not gone through for them."""
-        every: Keys = frozenset([task] if unit == TASKS else ((task, at) for at in range(len(ground.tasks[task].repeats))))
+        every: Keys = frozenset(
+            [task] if unit == TASKS else ((task, at) for at in range(len(ground.tasks[task].repeats)))
+        )
         choices = [[every & each for each in ground.states(state, unit)] for state in states]
         wholes = _distinct(every & each for each in ground.universe(unit))
         return list(_distinct(frozenset.intersection(*chosen) for chosen in product(wholes, *choices)))
@@ -370,7 +376,8 @@ class Ground:
     def of_slice(self, run: str, field: str, value: str) -> list[Reading]:
         """The pass rate of a slice."""
         return [
-            Reading(float(one.pass_rate), f"{field}={value} of {run}: {_shown(float(one.pass_rate))} of {one.n_tasks} tasks",
+            Reading(float(one.pass_rate), f"{field}={value} of {run}: {_shown(float(one.pass_rate))} of "
+                                          f"{one.n_tasks} tasks",
                     path("slices", run=run, field=field, value=value) + ".pass_rate")
             for one in self.runs[run].slices
             if (one.field, one.value) == (field, value) and one.pass_rate is not None
@@ -393,7 +400,8 @@ _SAME: dict[str, tuple[tuple[str, int | None], ...]] = {
     "pass_at_1": (("pass_at_1", None), ("pass_at_1_micro", None), ("pass_at_k", 1), ("pass_hat_k", 1)),
     "pass_rate": (("pass_at_1", None), ("pass_at_1_micro", None), ("clean_pass_at_1", None), ("solved", None),
                   ("consistency", None)),
-    "score": (("pass_at_1", None), ("pass_at_1_micro", None), ("mean_reward", None), ("mean_reward_micro", None)),
+    "score": (("pass_at_1", None), ("pass_at_1_micro", None), ("mean_reward", None),
+              ("mean_reward_micro", None)),
     "consistency": (("consistency", None), ("self_agreement", None), ("pass_hat_k", ANY)),
     "mean_reward": (("mean_reward", None), ("mean_reward_micro", None)),
     "solved": (("solved", None), ("pass_at_k", ANY)),
@@ -416,7 +424,8 @@ def _unlike(readings: Iterable[Reading]) -> list[Reading]:
 
 _ADJECTIVES = {
     "always": "always passing", "sometimes": "sometimes passing", "never": "never passing",
-    "missing": "missing", "passed": "passed", "solved": "solved", "failed": "failed", "timed_out": "timed out",
+    "missing": "missing", "passed": "passed", "solved": "solved", "failed": "failed",
+    "timed_out": "timed out",
 }  # fmt: skip
 
 

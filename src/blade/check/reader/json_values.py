@@ -1,4 +1,4 @@
-"""Turn the numbers and lists of a JSON report into claims: what a key is called says what it is about."""
+"""Turn the values of a JSON report into claims: what a key is called says what it is about."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ _NAMES = ("model_name", "model", "run", "run_name", "agent", "agent_name")
 _RATES = {
     "pass_rate": "pass_rate", "success_rate": "pass_rate", "accuracy": "pass_rate", "solve_rate": "pass_rate",
     "score": "score", "pass_at_k": "pass_at_any", "pass_hat_k": "pass_hat_any", "overall_score": "score",
-    "mean_score": "score", "resolution_rate": "pass_rate", "avg_reward": "mean_reward", "average_reward": "mean_reward",
+    "mean_score": "score", "resolution_rate": "pass_rate", "avg_reward": "mean_reward",
+    "average_reward": "mean_reward",
 }  # fmt: skip
 _SIZES = {
-    "tasks": TASKS, "total_tasks": TASKS, "num_tasks": TASKS, "n_tasks": TASKS, "task_count": TASKS, "problems": TASKS,
+    "tasks": TASKS, "total_tasks": TASKS, "num_tasks": TASKS, "n_tasks": TASKS, "task_count": TASKS,
+    "problems": TASKS,
     "rollouts": ROLLOUTS, "total_rollouts": ROLLOUTS, "num_rollouts": ROLLOUTS, "n_rollouts": ROLLOUTS,
     "rows": ROLLOUTS, "num_rows": ROLLOUTS, "expected_rollouts": ROLLOUTS, "attempts": ROLLOUTS,
 }  # fmt: skip
@@ -37,10 +39,13 @@ _REPEATS = {
 }
 _WORDS = {
     "always_pass": "always", "always_passing": "always", "always_passed": "always", "always": "always",
-    "sometimes_pass": "sometimes", "sometimes_passing": "sometimes", "flaky": "sometimes", "sometimes": "sometimes",
-    "always_fail": "never", "never_pass": "never", "always_failing": "never", "never_passing": "never", "never": "never",
+    "sometimes_pass": "sometimes", "sometimes_passing": "sometimes", "flaky": "sometimes",
+    "sometimes": "sometimes",
+    "always_fail": "never", "never_pass": "never", "always_failing": "never", "never_passing": "never",
+    "never": "never",
     "unsolved": "never", "missing": "missing", "passed": "passed", "passing": "passed", "failed": "failed",
-    "failing": "failed", "solved": "solved", "timed_out": "timed_out", "errored": "errored", "masked": "masked",
+    "failing": "failed", "solved": "solved", "timed_out": "timed_out", "errored": "errored",
+    "masked": "masked",
     "malformed": "malformed",
 }  # fmt: skip
 _COUNTED = re.compile(
@@ -190,13 +195,14 @@ class _Json:
             return "metric", f"{name}:{k}", found, True
         name = _RATES.get(key, key)
         if key in _RATES or any((key, None) in self.ground.runs[run].measures for run in runs):
-            k = beside.get("k") if isinstance(beside.get("k"), int) else None
-            if name in ("pass_at_any", "pass_hat_any") and k is not None:
+            tries = beside.get("k")
+            at = tries if isinstance(tries, int) else None
+            if name in ("pass_at_any", "pass_hat_any") and at is not None:
                 name = name.replace("any", "k")
             found = [
                 one
                 for run in runs
-                for one in self.ground.rates(run, name, k if name.endswith("_k") else None)
+                for one in self.ground.rates(run, name, at if name.endswith("_k") else None)
             ]
             return "metric", name, found, name not in _NUMBERS
         if key in _SIZES:
@@ -314,7 +320,8 @@ class _Json:
         verdict = SUPPORTED if fits else UNVERIFIABLE if doubt else CONTRADICTED
         yield said(
             place, verdict, "ordering", value, expected=f"{first} is the most common in {here.runs[0]}",
-            why="" if fits else doubt or "the rows say otherwise", subject="most common", run=here.runs[0], value=value,
+            why="" if fits else doubt or "the rows say otherwise", subject="most common",
+            run=here.runs[0], value=value,
         )  # fmt: skip
 
     def _seek(self, key: str) -> None:
@@ -331,7 +338,8 @@ _PARTS = re.compile(r"bucket|outcome|rollouts|rows|tasks", re.IGNORECASE)
 # keys that hold more of the same, so that what stands below is about the whole
 _GROUPS = frozenset(
     "metrics summary overall aggregate results result scores models runs per_model by_model buckets outcomes "
-    "task_buckets per_category by_category categories per_slice by_slice slices tasks per_task by_task totals counts "
+    "task_buckets per_category by_category categories per_slice by_slice slices tasks per_task by_task "
+    "totals counts "
     "headline report data headline_metrics".split()
 )
 

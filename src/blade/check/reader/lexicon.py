@@ -1,4 +1,4 @@
-"""Name what reports say in words: measures, units, states of tasks and rollouts, causes, harmless words."""
+"""Name what reports say in words: measures, units, states, causes, and words that change nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ METRICS: tuple[tuple[str, str], ...] = (
     (r"pass(?:\^|_hat_| hat )k\b", "pass_hat_any"),
     (r"(?:mean|average|avg\.?) (?:task )?rewards?\b", "mean_reward"),
     (
-        r"(?:mean|average|avg\.?|overall|headline|final|total) (?:pass|success|solve|resolve|resolution)[ -]rate\b",
+        r"(?:mean|average|avg\.?|overall|headline|final|total) (?:pass|success|solve|resolve|"
+        r"resolution)[ -]rate\b",
         "pass_rate",
     ),
     (r"(?:pass|success|solve|resolve|resolution|completion)[ -]rates?\b", "pass_rate"),
@@ -34,28 +35,33 @@ STATES: tuple[tuple[str, str], ...] = (
         "always",
     ),
     (
-        r"(?:pass(?:es|ed)?|solved?|solves|succeed(?:s|ed)?) (?:in |on |it in )?(?:every|all|each)(?: (?:of )?(?:its |the |\d+ |four |three |two )*)"
+        r"(?:pass(?:es|ed)?|solved?|solves|succeed(?:s|ed)?) (?:in |on |it in )?(?:every|all|each)(?: "
+        r"(?:of )?(?:its |the |\d+ |four |three |two )*)"
         r"(?:single )?(?:repeats?|attempts?|rollouts?|trials?|time|runs?|try|tries|samples?)\b",
         "always",
     ),
     (
-        r"(?:sometimes|occasionally|intermittently|inconsistently)[- ](?:pass(?:es|ed|ing)?|solved?|solves|succeed(?:s|ed)?)\b",
+        r"(?:sometimes|occasionally|intermittently|inconsistently)[- ](?:pass(?:es|ed|ing)?|solved?|solves|"
+        r"succeed(?:s|ed)?)\b",
         "sometimes",
     ),
     (
-        r"(?:pass(?:es|ed)?|solved?) (?:in |on )?(?:only )?some (?:repeats|attempts|rollouts|trials|runs|tries|samples)\b",
+        r"(?:pass(?:es|ed)?|solved?) (?:in |on )?(?:only )?some (?:repeats|attempts|rollouts|trials|runs|"
+        r"tries|samples)\b",
         "sometimes",
     ),
     (r"flaky\b|flakey\b|mixed outcomes?\b|mixed results?\b|sometimes passing\b", "sometimes"),
     (r"(?:never|not once|not ever)[- ](?:pass(?:es|ed|ing)?|solved?|solves|succeed(?:s|ed)?)\b", "never"),
     (r"(?:always|consistently)[- ]fail(?:s|ed|ing)?\b|fail(?:s|ed)? consistently\b", "never"),
     (
-        r"fail(?:s|ed)? (?:in |on )?(?:every|all|each)(?: (?:of )?(?:its |the |\d+ |four |three |two )*)(?:single )?"
+        r"fail(?:s|ed)? (?:in |on )?(?:every|all|each)(?: (?:of )?(?:its |the |\d+ |four |three |two "
+        r")*)(?:single )?"
         r"(?:repeats?|attempts?|rollouts?|trials?|time|runs?|try|tries|samples?)\b",
         "never",
     ),
     (
-        r"(?:pass(?:es|ed)?|solved?) (?:in )?no(?:ne)?(?: (?:of )?(?:its |the )*)?(?:repeats?|attempts?|rollouts?|trials?|runs?|tries|samples?)\b",
+        r"(?:pass(?:es|ed)?|solved?) (?:in )?no(?:ne)?(?: (?:of )?(?:its |the )*)?(?:repeats?|attempts?|"
+        r"rollouts?|trials?|runs?|tries|samples?)\b",
         "never",
     ),
     (r"unsolved\b|never-pass\b", "never"),
@@ -83,7 +89,8 @@ NOUN_STATES = re.compile(
 UNITS: tuple[tuple[str, str], ...] = (
     (r"(?:tasks?|problems?|questions?|instances?|benchmark items)\b", "tasks"),
     (
-        r"(?:rollouts?|rows?|attempts?|trials?|trajectories|trajectory|episodes?|traces?|samples?|repeats?|tries)\b"
+        r"(?:rollouts?|rows?|attempts?|trials?|trajectories|trajectory|episodes?|traces?|samples?|repeats?|"
+        r"tries)\b"
         r"(?! per task| each)",
         "rollouts",
     ),
@@ -93,7 +100,8 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"knowledge[ -]gaps?\b", "KG"),
     (r"unreliable knowledge\b", "UK"),
     (r"behaviou?r(?:al)?(?: issues?| problems?| failures?)\b", "BI"),
-    (r"task(?:[ -]or[ -]verifier|/verifier)?(?:[ -]issues?| defects?| problems?)\b|verifier (?:issues?|defects?|bugs?)\b", "TI"),
+    (r"task(?:[ -]or[ -]verifier|/verifier)?(?:[ -]issues?| defects?| problems?)\b|verifier (?:issues?|"
+     r"defects?|bugs?)\b", "TI"),
     (r"infrastructure(?:[ -](?:reliability|issues?|failures?|problems?))?\b", "IR"),
     (r"data[ -]art[ei]facts?\b", "DA"),
 )  # fmt: skip
@@ -101,46 +109,52 @@ CAUSE_CODES = frozenset({"KG", "UK", "BI", "TI", "IR", "DA"})
 
 # What may stand in the clause of a claim without narrowing what it is about.
 HARMLESS = frozenset(
-    """a an the this that these those its their our his her it they he she we i you all both each
-    is are was were be been being has have had do does did will
-    of to in on for at with by from as than and or nor but so then also too thus hence again still yet
-    only just even exactly precisely overall total totals altogether together combined aggregate respectively
-    about around roughly approximately nearly almost some over under more less fewer most least
-    run runs model models agent agents system benchmark evaluation eval evals result results dataset suite set
-    score scores scored scoring reach reaches reached reaching achieve achieves achieved achieving get gets got
-    obtain obtains obtained hit hits record records recorded post posts posted attain attains attained manage
-    manages managed show shows showed shown see saw give gives gave given yield yields yielded
-    stand stands stood sit sits come comes came make makes made up account accounts accounted represent
-    represents amount amounts equal equals land lands landed end ends ended finish finishes finished
-    solve solves solved complete completes completed contain contains contained include includes included
-    comprise comprises comprised consist consists hold holds held use uses used remain
-    remains remained leave leaves left produce produces produced
-    number count share fraction percentage percent proportion rate value figure metric metrics
-    task tasks rollout rollouts repeat repeats attempt attempts per out there here which who while whereas
-    headline summary finally unfortunately notably interestingly surprisingly clearly indeed however therefore
-    namely i.e. ie e.g. eg vs versus against compared respectively every any one other another first second
-    note that key finding findings fact currently now today main mean average averaged whole entire full
-    no not never none yes nothing right single same
-    baseline candidate it's that's there's good bad poor strong weak low high higher lower small large big
-    better worse again data rows report numbers up down
-    resolution resolved resolves successfully passing failing graded measured observed evaluated tested ran run
-    rose rises risen fell falls fallen improved improves increased increases dropped drops climbed climbs went jumped
-    jumps declined declines decreased decreases grew regressed
-    performance capability ability reliability""".split()
+    """a an the this that these those its their our his her it they he she we i you all both each is are
+    was were be been being has have had do does did will of to in on for at with by from as than and
+    or nor but so then also too thus hence again still yet only just even exactly precisely overall
+    total totals altogether together combined aggregate respectively about around roughly
+    approximately nearly almost some over under more less fewer most least run runs model models
+    agent agents system benchmark evaluation eval evals result results dataset suite set score
+    scores scored scoring reach reaches reached reaching achieve achieves achieved achieving get
+    gets got obtain obtains obtained hit hits record records recorded post posts posted attain
+    attains attained manage manages managed show shows showed shown see saw give gives gave given
+    yield yields yielded stand stands stood sit sits come comes came make makes made up account
+    accounts accounted represent represents amount amounts equal equals land lands landed end ends
+    ended finish finishes finished solve solves solved complete completes completed contain contains
+    contained include includes included comprise comprises comprised consist consists hold holds
+    held use uses used remain remains remained leave leaves left produce produces produced number
+    count share fraction percentage percent proportion rate value figure metric metrics task tasks
+    rollout rollouts repeat repeats attempt attempts per out there here which who while whereas
+    headline summary finally unfortunately notably interestingly surprisingly clearly indeed however
+    therefore namely i.e. ie e.g. eg vs versus against compared every any one other another first
+    second note key finding findings fact currently now today main mean average averaged whole
+    entire full no not never none yes nothing right single same baseline candidate it's that's
+    there's good bad poor strong weak low high higher lower small large big better worse data rows
+    report numbers down resolution resolved resolves successfully passing failing graded measured
+    observed evaluated tested ran rose rises risen fell falls fallen improved improves increased
+    increases dropped drops climbed climbs went jumped jumps declined declines decreased decreases
+    grew regressed performance capability ability reliability""".split()
 )
 
 # Words that say something else is meant: another time, another source, a part, a thought.
 NARROWING = re.compile(
-    r"\b(?:would|could|should|might|may|if|unless|target|goal|aim|threshold|published|claimed|leaderboard|previous(?:ly)?|"
-    r"earlier|prior|historical|human|paper|literature|estimated?|estimates|projected?|projection|assum\w*|hypothe\w*|suppose|excluding|exclude[sd]?|"
-    r"without|except|apart from|ignoring|ignored|removing|removed|discounting|not counting|other than|rather than|instead|"
+    r"\b(?:would|could|should|might|may|if|unless|target|goal|aim|threshold|published|claimed|leaderboard|"
+    r"previous(?:ly)?|"
+    r"earlier|prior|historical|human|paper|literature|estimated?|estimates|projected?|projection|assum\w*|"
+    r"hypothe\w*|suppose|excluding|exclude[sd]?|"
+    r"without|except|apart from|ignoring|ignored|removing|removed|discounting|not counting|other than|"
+    r"rather than|instead|"
     r"adjusted|shrunk|weighted|conditional|subset|held-out|interval|margin|noise|standard error|median|"
-    r"confidence|bootstrap|p-value|chance|random|expected|gain|worth|potential|upper bound|lower bound|at best|"
+    r"confidence|bootstrap|p-value|chance|random|expected|gain|worth|potential|upper bound|lower bound|at "
+    r"best|"
     r"at worst|when|where|once|after|before|until|among|amongst|within|whose|remaining|rest|others?|"
-    r"gap|difference|delta|increase|decrease|drop|improvement|regression|change|points? (?:higher|lower|more|less)|"
+    r"gap|difference|delta|increase|decrease|drop|improvement|regression|change|points? (?:higher|lower|"
+    r"more|less)|"
     r"times|twice|double|triple|faster|slower|seconds?|minutes?|hours?|tokens?|dollars?|turns?|steps?|calls?|"
-    r"per|each|top|first|last|next|hardest|easiest|random\w*|simulated|oracle|majority|best[- ]of|typical|usually|"
-    r"best|worst|every|repeats? of|remov\w+|fix\w*|repair\w*|recover\w*|additional|another|further|extra|new|old|old[- ]|v\d)\b",
+    r"per|each|top|first|last|next|hardest|easiest|random\w*|simulated|oracle|majority|best[- ]of|typical|"
+    r"usually|"
+    r"best|worst|every|repeats? of|remov\w+|fix\w*|repair\w*|recover\w*|additional|another|further|extra|"
+    r"new|old|old[- ]|v\d)\b",
     re.IGNORECASE,
 )
 

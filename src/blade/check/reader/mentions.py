@@ -55,13 +55,16 @@ _TOKEN = re.compile(r"[^\W_](?:[\w.:#+-]*\w)?(?:[/=][\w.:#+-]*\w)*", re.UNICODE)
 _CODE = re.compile(r"(?<!`)(`{1,9})(?!`)(.{1,500}?)(?<!`)\1(?!`)")
 _QUOTE = re.compile(r"“[^“”]{0,2000}”|(?<!\w)\"[^\"\n]{1,2000}\"(?!\w)|(?<!\w)'[^'\n]{1,80}'(?!\w)")
 _INTERVAL = re.compile(
-    r"[\[(](?:\d+% ?(?:CI|interval|confidence interval)[:,]? ?)?[-+−]?\d[\d.]*\s?%?\s?(?:,|to|–|-|;)\s?[-+−]?\d[\d.]*\s?(?:%|points?|pp)?\s?[\])]"
-    r"|\b\d+% ?(?:CI|confidence)\b[^,;)]*|±\s?\d[\d.]*\s?(?:%|pp|points?)?|\bp\s?[<=>]\s?0?\.\d+|\bn\s?=\s?\d+",
+    r"[\[(](?:\d+% ?(?:CI|interval|confidence interval)[:,]? ?)?[-+−]?\d[\d.]*\s?%?\s?(?:,|to|–|-|;)\s?"
+    r"[-+−]?\d[\d.]*\s?(?:%|points?|pp)?\s?[\])]"
+    r"|\b\d+% ?(?:CI|confidence)\b[^,;)]*|±\s?\d[\d.]*\s?(?:%|pp|points?)?|\bp\s?[<=>]\s?0?\.\d+|"
+    r"\bn\s?=\s?\d+",
     re.IGNORECASE,
 )
 _ID = r"(?:`[^`]{1,120}`|#?\w(?:[\w.:/-]{0,118}\w)?)"
 _TASKS = re.compile(
-    rf"\b(?P<word>tasks?(?: ids?)?|problems?|questions?|instances?|rollouts?|attempts?)[ #:]+(?P<ids>(?:no\.? )?{_ID}(?:(?:,| and|, and| or|, or|/| &)\s+{_ID})*)",
+    rf"\b(?P<word>tasks?(?: ids?)?|problems?|questions?|instances?|rollouts?|"
+    rf"attempts?)[ #:]+(?P<ids>(?:no\.? )?{_ID}(?:(?:,| and|, and| or|, or|/| &)\s+{_ID})*)",
     re.IGNORECASE,
 )
 _SPLIT = re.compile(r",? (?:and|or|&) |, ?")
@@ -260,8 +263,10 @@ class Reader:
 
 
 _COMMON = lexicon.HARMLESS | frozenset(
-    "other others none unknown default true false yes test tests easy hard simple medium error errors failure "
-    "timeout pass fail passed failed answer question output input tool tools call calls user data text code".split()
+    "other others none unknown default true false yes test tests easy hard simple medium error errors "
+    "failure "
+    "timeout pass fail passed failed answer question output input tool tools call calls user data text "
+    "code".split()
 )
 
 

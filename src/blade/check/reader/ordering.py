@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from blade.check.reader import scope
 from blade.check.reader.ground import PROPOSALS, ROLLOUTS, TASKS, Ground
-from blade.check.reader.lexicon import NOUN_STATES
+from blade.check.reader.lexicon import HARMLESS, NOUN_STATES
 from blade.check.reader.mentions import (
     CAUSE,
     METRIC,
@@ -25,18 +25,27 @@ from blade.check.reader.verdicts import Place, said
 from blade.model import Assertion
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 
-_HIGH = r"best|strongest|highest|easiest|top[- ](?:scoring|performing)|leads?|leading|ranks? first|on top|first place|most (?:accurate|reliable)"
-_LOW = r"worst|weakest|lowest|hardest|bottom|most difficult|poorest|ranks? last|last place|least (?:accurate|reliable)"
+_HIGH = (
+    r"best|strongest|highest|easiest|top[- ](?:scoring|performing)|leads?|leading|ranks? first|on top|"
+    r"first place|most (?:accurate|reliable)"
+)
+_LOW = (
+    r"worst|weakest|lowest|hardest|bottom|most difficult|poorest|ranks? last|last place|"
+    r"least (?:accurate|reliable)"
+)
 _RANK = re.compile(rf"\b(?:(?P<high>{_HIGH})|(?P<low>{_LOW}))\b", re.IGNORECASE)
 _COMMON = re.compile(
     r"\b(?P<most>(?:the )?(?:most (?:common|frequent)|dominant|largest|biggest|leading|main|top|primary))\s+"
-    r"(?:single\s+)?(?P<what>failure modes?|modes?|causes?|root causes?|failure types?|buckets?|reasons?|behaviou?rs?)\b",
+    r"(?:single\s+)?(?P<what>failure modes?|modes?|causes?|root causes?|failure types?|buckets?|reasons?|"
+    r"behaviou?rs?)\b",
     re.IGNORECASE,
 )
 _MOST = shaped(
-    r"\b(?P<word>most|the majority|a majority|the bulk|nearly all|almost all|all|every|each|no|none|few|hardly any|not all|not every)\s+"
+    r"\b(?P<word>most|the majority|a majority|the bulk|nearly all|almost all|all|every|each|no|none|few|"
+    r"hardly any|not all|not every)\s+"
     r"(?:of\s+)?(?:(?:the|its|our|these)\s+)*(?:(?P<pre><SCD>)[\s-]+(?=<N>))?(?:(?P<n><N>)|(?P<s><S>))"
-    r"(?:\s+(?:are|is|were|was|have|has|had|been|ended|as|labelled|attributed|to|due|caused|by|in|a|an)\b)*\s+(?P<post><SCD>)"
+    r"(?:\s+(?:are|is|were|was|have|has|had|been|ended|as|labelled|attributed|to|due|caused|by|in|a|"
+    r"an)\b)*\s+(?P<post><SCD>)"
     r"(?!\s*(?:in|on|at|because|when|if|with|for|only|after|\d|once|by)\b)"
 )
 _NOT = re.compile(r"\b(?:not|never|no longer|neither|nor|isn['’]t|wasn['’]t|aren['’]t)\b", re.IGNORECASE)
@@ -88,7 +97,8 @@ class Orders:
             if mine in (kept := [one for one in peers if one.n_tasks >= least])
         )
         first = min(peers, key=lambda one: (sign * float(one.pass_rate or 0), -one.n_tasks))
-        words = f"{field}={first.value} is ({float(first.pass_rate or 0):.1%}); {value} has {float(mine.pass_rate or 0):.1%}"
+        words = f"{field}={first.value} is ({float(first.pass_rate or 0):.1%}); "
+        words += f"{value} has {float(mine.pass_rate or 0):.1%}"
         yield self._ranked(
             hit, is_first, is_not, words, told.runs[0], (("slice", f"{field}={value}"),), "slice"
         )
@@ -118,7 +128,8 @@ class Orders:
         verdict = SUPPORTED if is_first != is_not else UNVERIFIABLE if narrow else CONTRADICTED
         why = "" if verdict == SUPPORTED else narrow or "the rows say otherwise"
         return said(
-            self.place, verdict, "ordering", hit[0], self.sentence.places[hit.start()], expected=words, why=why,
+            self.place, verdict, "ordering", hit[0], self.sentence.places[hit.start()],
+            expected=words, why=why,
             subject=subject, run=run, scope=given, value=("not " if is_not else "") + hit[0].lower(),
         )  # fmt: skip
 
@@ -128,7 +139,7 @@ class Orders:
                 piece = _COMMON.sub(" ", _RANK.sub(" ", self.sentence.shape[first:last]))
                 for word in re.findall(r"[^\W\d_][\w'’-]*", piece):
                     lowered = word.lower()
-                    if not (lowered in scope.lexicon.HARMLESS or lowered in _KNOWN or lowered.endswith("ly")):
+                    if not (lowered in HARMLESS or lowered in _KNOWN or lowered.endswith("ly")):
                         return f"the sentence may narrow it: {word}"
         return ""
 
@@ -164,7 +175,7 @@ class Orders:
         first = max(tally, key=lambda key: tally[key])
         yield self._ranked(
             hit, is_first, is_not, f"{first} is ({tally[first]:g}); {name} has {tally.get(name, 0):g}", run,
-            ((one.kind == CAUSE and "cause" or "mode", name),), "most common", doubt,
+            (((one.kind == CAUSE and "cause") or "mode", name),), "most common", doubt,
         )  # fmt: skip
 
     def _is_linked(self, hit: re.Match[str], one: Mention) -> bool:
@@ -215,17 +226,21 @@ class Orders:
         verdict = SUPPORTED if holds else UNVERIFIABLE if doubt else CONTRADICTED
         start = self.sentence.places[hit.start()]
         yield said(
-            self.place, verdict, "share", self.sentence.text[start : post.end], start, expected=shares[0].words,
-            why="" if holds else doubt or "the rows say otherwise", subject="_".join(some), run=run, value=word,
+            self.place, verdict, "share", self.sentence.text[start : post.end], start,
+            expected=shares[0].words, why="" if holds else doubt or "the rows say otherwise",
+            subject="_".join(some), run=run, value=word,
         )  # fmt: skip
 
 
 _PLAIN = re.compile(
-    r"(?:\s|[,:=()*]|\b(?:is|was|are|were|of|by|far|the|here|overall|remains|in|a|an|for|it|and|clearly|again|still|with|namely|this|run|failures?|tasks?)\b|[\ue052])*",
+    r"(?:\s|[,:=()*]|\b(?:is|was|are|were|of|by|far|the|here|overall|remains|in|a|an|for|it|and|clearly|"
+    r"again|still|with|namely|this|run|failures?|tasks?)\b|[\ue052])*",
     re.IGNORECASE,
 )
-_KNOWN = frozenset("slice slices category categories field domain group model run agent failure mode modes cause causes bucket type "
-                   "difficult rank ranks place class level by far of behaviour behavior reason segment among ranking".split())  # fmt: skip
+_KNOWN = frozenset("slice slices category categories field domain group model run agent failure mode modes "
+                   "cause causes bucket type "
+                   "difficult rank ranks place class level by far of behaviour behavior reason segment "
+                   "among ranking".split())  # fmt: skip
 
 
 def _is_so(word: str, share: float) -> bool:
@@ -269,5 +284,6 @@ def tallies(from_ground: Ground, run: str, kind: str) -> list[Mapping[str, float
         lost, {mode: value for mode, value in lost.items() if mode in ground.behaviours},
         {loss.mode: loss.lost for loss in sorted(ground.losses, key=lambda each: each.lost)},
         tasks, {one.detector: float(one.n_rollouts) for one in seen},
-        {one.detector: float(one.in_fail) for one in seen}, {one.detector: float(one.n_tasks) for one in seen},
+        {one.detector: float(one.in_fail) for one in seen},
+        {one.detector: float(one.n_tasks) for one in seen},
     ]  # fmt: skip

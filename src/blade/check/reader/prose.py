@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 from blade.check.reader import scope as around_it
 from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
@@ -10,7 +12,6 @@ from blade.check.reader.lexicon import NOUN_STATES
 from blade.check.reader.mentions import (
     AMOUNT,
     CAUSE,
-    METRIC,
     MODE,
     SLICE,
     STATE,
@@ -27,17 +28,22 @@ from blade.model import Assertion
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 
 _LINK = (
-    r"\s*(?:\(\s*)?(?:(?:of|for|in|by|on)\s+(?:the\s+)?<RLT>(?:['’]s)?\s*)?(?:\(<R>\)\s*)?(?:(?:rates?|value|of|is|was|are|were|at|=|:|only|just|stands|"
+    r"\s*(?:\(\s*)?(?:(?:of|for|in|by|on)\s+(?:the\s+)?<RLT>(?:['’]s)?\s*)?(?:\(<R>\)\s*)?(?:(?:rates?|"
+    r"value|of|is|was|are|were|at|=|:|only|just|stands|"
     r"stood|sits|reached|reaches|equals|comes|came|in|to|a|an|the|overall|remains|remained|lands|landed|"
     r"here|→|->|a total of)\s*)*\s*"
 )
-_NOT_MORE = r"(?!\s*(?:of\b|<N>|<S>|higher|lower|better|worse|above|below|more|less|points|times|gain|gap|drop|improvement))"
+_NOT_MORE = (
+    r"(?!\s*(?:of\b|<N>|<S>|higher|lower|better|worse|above|below|more|less|points|times|gain|gap|drop|"
+    r"improvement))"
+)
 _MEASURED = shaped(rf"(?P<m><M>){_LINK}(?P<q><Q>){_NOT_MORE}")
 _BEFORE = shaped(
     r"(?P<q><Q>)\s+(?:overall\s+|mean\s+|average\s+)?(?P<m><M>)(?!\s*(?:of|is|was|at|=|:)\s*<Q>)"
 )
 _GOES_ON = shaped(
-    r"(?:\s|,|;|/|\(|\)|<R>|['’]s|\b(?:and|vs\.?|versus|against|compared|to|with|while|but|whereas|for|on|is|was|has|had|gets|"
+    r"(?:\s|,|;|/|\(|\)|<R>|['’]s|\b(?:and|vs\.?|versus|against|compared|to|with|while|but|whereas|for|on|"
+    r"is|was|has|had|gets|"
     r"reaches|scores|only|at|the|in|of|by|it)\b|=|:)*(?P<q><Q>)" + _NOT_MORE
 )
 
@@ -46,21 +52,26 @@ _VERBS = (
     r"attributed|assigned|to|due|caused|by|classified|marked|be|only|a|an|of|type|the)\b)*"
 )
 _DONE = shaped(
-    r"(?P<s><S>)\s+(?:only\s+|just\s+|on\s+|in\s+)*(?P<q><Q>)\s+(?:of\s+)?(?:(?:the|its|all)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
+    r"(?P<s><S>)\s+(?:only\s+|just\s+|on\s+|in\s+)*(?P<q><Q>)\s+(?:of\s+)?(?:(?:the|its|"
+    r"all)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
 )
 _SET = shaped(
     r"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|these)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
     rf"(?:(?P<b>\s*\(<Q>\))?{_VERBS}\s+(?P<post><SCD>))?"
 )
 _STATE = shaped(
-    rf"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|these)\s+)*(?P<pre><S>)(?:{_VERBS}\s+(?P<post><SCD>))?"
+    rf"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|"
+    rf"these)\s+)*(?P<pre><S>)(?:{_VERBS}\s+(?P<post><SCD>))?"
 )
 _LISTED = shaped(
-    r"(?:^|[,;(]\s*|\band\s+)(?:the\s+)?(?:number of\s+)?(?P<pre><S>)?[\s-]*(?P<n><N>)?\s*(?:[:=]|\bis\b|\bwas\b)\s*(?P<q><Q>)(?=\s*(?:$|[,;.()]))(?!\s*,?\s*(?:and\s+)?<Q>)"
+    r"(?:^|[,;(]\s*|\band\s+)(?:the\s+)?(?:number of\s+)?(?P<pre><S>)?[\s-]*(?P<n><N>)?\s*(?:[:=]|\bis\b|"
+    r"\bwas\b)\s*(?P<q><Q>)(?=\s*(?:$|[,;.()]))(?!\s*,?\s*(?:and\s+)?<Q>)"
 )
 _HAS = shaped(
-    r"(?:\b(?:has|have|contains?|covers?|comprises?|consists? of|a total of|evaluated on|ran on|run on|there (?:are|were))|^)"
-    r"\s*(?:all\s+)?(?P<q><Q>)\s+(?P<n><N>)(?!\s*(?:<SCD>|that|which|whose|with|where|when|are|were|is|was|in which|each))"
+    r"(?:\b(?:has|have|contains?|covers?|comprises?|consists? of|a total of|evaluated on|ran on|run on|"
+    r"there (?:are|were))|^)"
+    r"\s*(?:all\s+)?(?P<q><Q>)\s+(?P<n><N>)(?!\s*(?:<SCD>|that|which|whose|with|where|when|are|were|is|was|"
+    r"in which|each))"
 )  # fmt: skip
 _HAS_MORE = shaped(
     r"(?:,|,?\s+and|\s*[×x])\s+(?P<q><Q>)\s+(?P<n><N>)(?=\s*(?:$|[.,;:)(]|in total\b|overall\b))"
@@ -126,6 +137,7 @@ class Prose:
         amounts = [amount for amount, _, _ in chain]
         whose = around_it.aligned(self.sentence, amounts) if len(self.ground.runs) > 1 else None
         for amount, start, end in chain:
+            runs: tuple[str, ...]
             if whose is not None:
                 runs, doubt = (whose[amount.start],), ""
             else:
@@ -201,7 +213,7 @@ class Prose:
                 if more:
                     yield from self._claim(more)
 
-    def _claim(self, hit: object, done: Mention | None = None) -> Iterator[Assertion]:
+    def _claim(self, hit: re.Match[str], done: Mention | None = None) -> Iterator[Assertion]:
         amount = self._at(hit, "q")
         quantity = amount.amount
         assert quantity is not None
@@ -217,12 +229,12 @@ class Prose:
             and noun is None
             and pre is not None
             and not hit.groupdict().get("of")
-        ):  # type: ignore[attr-defined]
+        ):
             whole, part = (), _state(pre)
         if quantity.kind in (RATE, RATIO) and not part:
             return
         self.used.add(amount.start)
-        start, end = hit.span()  # type: ignore[attr-defined]
+        start, end = hit.span()
         told = around_it.run_of(self.reader, self.sentence, self.around)
         doubt = told.doubt or around_it.doubt_of(self.sentence, start, end)
         runs = told.runs
@@ -237,7 +249,7 @@ class Prose:
             doubt = doubt or "it may be a part of them"
         units = (noun.names[0],) if noun is not None else (TASKS, ROLLOUTS)
         yield self._counted(amount, units, whole, part, runs, task, doubt)
-        inside = hit.start("b") if hit.groupdict().get("b") else end  # type: ignore[attr-defined]
+        inside = hit.start("b") if hit.groupdict().get("b") else end
         if bracket := _IN_BRACKETS.match(self.sentence.shape, inside):
             yield from self._bracket(bracket, units, whole, part, runs, task, doubt)
 
@@ -259,7 +271,7 @@ class Prose:
         return runs, doubt
 
     def _bracket(
-        self, bracket: object, units: tuple[str, ...], whole: tuple[str, ...], part: tuple[str, ...],
+        self, bracket: re.Match[str], units: tuple[str, ...], whole: tuple[str, ...], part: tuple[str, ...],
         runs: tuple[str, ...], task: str | None, doubt: str,
     ) -> Iterator[Assertion]:  # fmt: skip
         """`52 of 164 tasks (31.7%)`: what stands in brackets says the same as a share."""
@@ -334,7 +346,11 @@ class Prose:
     ) -> Assertion:  # fmt: skip
         quantity = amount.amount
         assert quantity is not None
-        told = dict(subject=subject, run=runs[0] if len(runs) == 1 else None, value=quantity.value)
+        told: dict[str, Any] = {
+            "subject": subject,
+            "run": runs[0] if len(runs) == 1 else None,
+            "value": quantity.value,
+        }
         wanted: list[str] = []
         for run in runs:
             for unit in units:
@@ -350,26 +366,26 @@ class Prose:
                         amount.text,
                         amount.start,
                         expected=wanted[-1],
-                        **told,  # type: ignore[arg-type]
+                        **told,
                     )
         if doubt or not wanted:
             why = doubt or "nothing here counts it"
-            return said(self.place, UNVERIFIABLE, "count", amount.text, amount.start, why=why, **told)  # type: ignore[arg-type]
+            return said(self.place, UNVERIFIABLE, "count", amount.text, amount.start, why=why, **told)
         return said(
             self.place, CONTRADICTED, "count", amount.text, amount.start, expected=wanted[0],
-            why="the rows say otherwise", **told,  # type: ignore[arg-type]
+            why="the rows say otherwise", **told,
         )  # fmt: skip
 
     # --- marks ---------------------------------------------------------------------------------------
 
-    def _at(self, hit: object, name: str) -> Mention:
+    def _at(self, hit: re.Match[str], name: str) -> Mention:
         found = self._maybe(hit, name)
         assert found is not None
         return found
 
-    def _maybe(self, hit: object, name: str) -> Mention | None:
-        groups = hit.groupdict()  # type: ignore[attr-defined]
-        return self.sentence.at[hit.start(name)] if groups.get(name) else None  # type: ignore[attr-defined]
+    def _maybe(self, hit: re.Match[str], name: str) -> Mention | None:
+        groups = hit.groupdict()
+        return self.sentence.at[hit.start(name)] if groups.get(name) else None
 
 
 _NUMBERS = {"icc", "design_effect", "mean_reward"}

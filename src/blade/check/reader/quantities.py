@@ -39,7 +39,7 @@ class Quantity(msgspec.Struct, frozen=True):
         return abs(truth - self.value) <= slack or 0 <= truth - self.value < self.unit - 1e-9 < 1
 
     def as_rate(self) -> tuple[Quantity, ...]:
-        """What it may say of a share: a bare number up to 1 is one, a larger one may lack its percent sign."""
+        """What it says of a share: a bare number up to 1 is one, a larger one may lack its sign."""
         if self.kind == RATIO and self.of:
             share = self.value / self.of
             return (msgspec.structs.replace(self, kind=RATE, value=share, unit=1e-6, of=None),)
@@ -61,23 +61,29 @@ _PARTS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth":
 
 _FIGURE = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _SPELT = (
-    r"(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-(?:one|two|three|four|five|six|seven|eight|nine))?|"
-    + ("|".join(sorted(WORDS, key=len, reverse=True)) + ")")
+    r"(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-(?:one|two|three|four|five|six|seven|"
+    r"eight|nine))?|" + ("|".join(sorted(WORDS, key=len, reverse=True)) + ")")
 )
 _ONE = rf"(?:{_FIGURE}|{_SPELT})"
 _UNIT = r"(?:\s?%|\s?(?:percent|per cent)\b|\s?(?:percentage points?|points?|pts?|pp|ppt)\b)"
 _HEDGE = (
-    r"(?P<hedge>(?:about|around|roughly|approximately|approx\.?|circa|ca\.|some|nearly|almost|close to|just under|"
-    r"just over|slightly (?:over|under|more than|less than|above|below)|more than|greater than|higher than|over|"
-    r"above|exceeds|exceeding|at least|no (?:less|fewer) than|less than|lower than|fewer than|under|below|at most|"
+    r"(?P<hedge>(?:about|around|roughly|approximately|approx\.?|circa|ca\.|some|nearly|almost|close to|"
+    r"just under|"
+    r"just over|slightly (?:over|under|more than|less than|above|below)|more than|greater than|higher than|"
+    r"over|"
+    r"above|exceeds|exceeding|at least|no (?:less|fewer) than|less than|lower than|fewer than|under|below|"
+    r"at most|"
     r"no more than|up to|a maximum of|a minimum of|exactly|precisely)\s+|[~≈<>≤≥]\s?|[<>]=\s?)?"
 )
 _PATTERN = re.compile(
     rf"(?<![\w.@^#/`-])(?<!\w[-–])(?<!\[){_HEDGE}(?P<sign>[-+−](?=\d))?(?:"
-    rf"(?P<part>(?:(?:one|a|an|two|three|four)[ -])?(?P<piece>half|thirds?|quarters?|fifths?|sixths?|eighths?|tenths?)\b"
+    rf"(?P<part>(?:(?:one|a|an|two|three|four)[ -])?(?P<piece>half|thirds?|quarters?|fifths?|sixths?|"
+    rf"eighths?|tenths?)\b"
     r"(?=\s+(?:of|the)\b|\s+all\b))"
-    rf"|(?P<top>{_ONE})(?:\s?/\s?|\s+(?:out\s+)?of\s+(?:(?:the|all|its|our|these|a total of)\s+)*)(?P<below>{_ONE})(?!\s?%)"
-    rf"|(?<!from )(?:between\s+)?(?P<low>{_FIGURE})(?P<unit1>{_UNIT})?(?:\s?[–—]\s?|\s+to\s+|\s?-\s?|(?<=\d)\s+and\s+)(?P<high>{_FIGURE})(?P<unit2>{_UNIT})"
+    rf"|(?P<top>{_ONE})(?:\s?/\s?|\s+(?:out\s+)?of\s+(?:(?:the|all|its|our|these|a total "
+    rf"of)\s+)*)(?P<below>{_ONE})(?!\s?%)"
+    rf"|(?<!from )(?:between\s+)?(?P<low>{_FIGURE})(?P<unit1>{_UNIT})?(?:\s?[–—]\s?|\s+to\s+|\s?-\s?|"
+    rf"(?<=\d)\s+and\s+)(?P<high>{_FIGURE})(?P<unit2>{_UNIT})"
     rf"|(?P<number>{_ONE})(?P<unit>{_UNIT})?)(?![\w@^]|[./:]\d|-\d|/\w|[-–](?:turn|step|shot|way|bit)\b|\()",
 )
 _HEDGES = {
@@ -85,7 +91,8 @@ _HEDGES = {
     "exceeds": "over", "exceeding": "over", ">": "over", "at least": "least", "no less than": "least",
     "no fewer than": "least", "≥": "least", ">=": "least", "a minimum of": "least", "less than": "under",
     "lower than": "under", "fewer than": "under", "under": "under", "below": "under", "<": "under",
-    "at most": "most", "no more than": "most", "up to": "most", "a maximum of": "most", "≤": "most", "<=": "most",
+    "at most": "most", "no more than": "most", "up to": "most", "a maximum of": "most",
+    "≤": "most", "<=": "most",
     "exactly": "", "precisely": "",
 }  # fmt: skip
 

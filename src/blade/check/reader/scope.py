@@ -1,4 +1,4 @@
-"""Find whom a claim is about: its run, its tasks, its slice, and whether a sentence narrows it further."""
+"""Find whom a claim is about: its run, its task, and whether a sentence narrows it further."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from blade.check.reader import lexicon
 from blade.check.reader.mentions import ADDRESS, RUN, SLICE, TASK, Mention, Reader, Sentence
 
 _BREAK = re.compile(
-    r"[,;:()\[\]—–|]|\s-\s|\b(?:because|since|while|whereas|but|although|though|so that|and so|which|due to|owing to|thanks to|"
+    r"[,;:()\[\]—–|]|\s-\s|\b(?:because|since|while|whereas|but|although|though|so that|and so|which|due "
+    r"to|owing to|thanks to|"
     r"yet|hence|therefore|suggesting|indicating|meaning|showing|making|driven|caused|resulting|reflecting)\b",
     re.IGNORECASE,
 )
 _NARROWS = re.compile(
-    r"^\W*(?:on|in|for|among|amongst|within|with|without|of|when|where|if|excluding|except|after|before|under|"
+    r"^\W*(?:on|in|for|among|amongst|within|with|without|of|when|where|if|excluding|except|after|before|"
+    r"under|"
     r"given|at|across|over|from|by|counting|ignoring|once|during|using|restricted|limited|only|conditional|"
     r"compared|versus|vs|not|no|nearly|about)\b",
     re.IGNORECASE,

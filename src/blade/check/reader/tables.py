@@ -30,7 +30,8 @@ _PLAIN = {
     "passes": PASSES, "passed": PASSES, "pass": PASSES, "pass count": PASSES, "repeats passed": PASSES,
     "passed repeats": PASSES, "passing rollouts": PASSES, "passed rollouts": PASSES,
     "repeats": REPEATS, "attempts": REPEATS, "rollouts": REPEATS, "n": SIZE, "trials": REPEATS,
-    "share": SHARE, "fraction": SHARE, "percent": SHARE, "%": SHARE, "share of tasks": SHARE, "% of tasks": SHARE,
+    "share": SHARE, "fraction": SHARE, "percent": SHARE, "%": SHARE, "share of tasks": SHARE,
+    "% of tasks": SHARE,
     "reward": REWARD, "mean reward": REWARD, "total": TOTAL,
 }  # fmt: skip
 _BESIDE_RUN = {"the", "run", "model", "agent", "baseline", "candidate", "system"}
@@ -44,7 +45,8 @@ _SIGNS = re.compile(
     r"^[#№]\s*|\s*[#№]$|\s*\((?:%|n|#|count|↑|↓|in %|percent|rate)\)\s*$|[↑↓]|\s*%$", re.IGNORECASE
 )
 _CHOICE = re.compile(
-    r"\b(?:among|excluding|without|except|only|subset|first|top|hardest|examples?|some of|selected|sampled?|failing|changed)\b",
+    r"\b(?:among|excluding|without|except|only|subset|first|top|hardest|examples?|some of|selected|"
+    r"sampled?|failing|changed)\b",
     re.IGNORECASE,
 )
 
@@ -241,8 +243,8 @@ class Tables:
             )
 
     def _ratio(
-        self, amount: Mention, units: tuple[str, ...], states: tuple[str, ...], runs: tuple[str, ...], doubt: str,
-        place: Place, subject: str,
+        self, amount: Mention, units: tuple[str, ...], states: tuple[str, ...], runs: tuple[str, ...],
+        doubt: str, place: Place, subject: str,
     ) -> Assertion:  # fmt: skip
         quantity = amount.amount
         assert quantity is not None

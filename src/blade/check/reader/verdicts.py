@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -34,8 +35,8 @@ def said(
 ) -> Assertion:  # fmt: skip
     """An assertion at a place."""
     return Assertion(
-        verdict, kind, place.line, place.last_line, place.text, found, expected, why, subject, run, scope, value,
-        query, place.cites, start,
+        verdict, kind, place.line, place.last_line, place.text, found, expected, why, subject, run, scope,
+        value, query, place.cites, start,
     )  # fmt: skip
 
 
@@ -52,19 +53,19 @@ def judged(
     """An amount against its readings; `doubt` says why a misfit is no contradiction."""
     quantity = amount.amount
     assert quantity is not None
-    told = dict(subject=subject, run=run, scope=scope, value=quantity.value)
+    told: dict[str, Any] = {"subject": subject, "run": run, "scope": scope, "value": quantity.value}
     fit = held(quantity, readings, as_rate)
     if fit is not None:
         return said(
             place, SUPPORTED, kind, amount.text, amount.start, expected=fit.words, query=fit.query, **told
-        )  # type: ignore[arg-type]
+        )
     if not readings or doubt:
         why = doubt or "nothing here measures it"
-        return said(place, UNVERIFIABLE, kind, amount.text, amount.start, why=why, **told)  # type: ignore[arg-type]
+        return said(place, UNVERIFIABLE, kind, amount.text, amount.start, why=why, **told)
     first = readings[0]
     return said(
         place, CONTRADICTED, kind, amount.text, amount.start, expected=first.words,
-        why=_others(readings), query=first.query, **told,  # type: ignore[arg-type]
+        why=_others(readings), query=first.query, **told,
     )  # fmt: skip
 
 
