@@ -1,4 +1,4 @@
-"""Take out what must not leave the house: secrets, people, hosts, homes and names, by keyed placeholders."""
+"""Take out what must not leave the house: secrets, people, hosts, homes, names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn rows and texts into ones that may leave: strings cleaned in place, everything else byte for byte."""
+"""Turn rows and texts into ones that may leave: private strings replaced, all else byte for byte."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from blade.sanitize.keys import PLACEHOLDER
+
 _FENCED = re.compile(
     r"(?m)^(?P<open>[ \t]{0,3}(?:```+|~~~+)[^\n`]{0,80}\n)(?P<body>.*?)(?P<close>^[ \t]{0,3}(?:```+"
     r"|~~~+)[ \t]*$)",
@@ -26,7 +28,7 @@ _FIELDS = frozenset(
 
 def without(text: str, name: str, stub: Callable[[str, str], str]) -> str:
     """`text` with its source code replaced by what `stub` leaves of it."""
-    if len(text) < 40 and name not in _FIELDS:
+    if (len(text) < 40 and name not in _FIELDS) or PLACEHOLDER.fullmatch(text):
         return text
     if (name in _FIELDS and text.strip()) or is_code(text):
         return stub("CODE", text)

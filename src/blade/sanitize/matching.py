@@ -6,6 +6,7 @@ from blade.sanitize.keys import PLACEHOLDER, Key
 
 _MOST = 16_384  # letters that one placeholder may stand for
 _TRIES = 200  # places at which a piece between placeholders is tried
+_STEPS = 50_000  # pieces that are held against one placeholder, in all: a bound, not a hope
 
 
 def is_redacted(text: str) -> bool:
@@ -32,9 +33,15 @@ def matches(redacted: str, raw: str, key: Key | None = None) -> bool:
 Asked = tuple[str, str, int | None]
 
 
+class _Failed(set[tuple[int, int]]):
+    """Places from which the rest was found not to follow, and how often one was tried."""
+
+    steps = 0
+
+
 def _from(pieces: list[str], asked: list[Asked], raw: str, key: Key | None) -> bool:
     """Is there a place for the first piece from which all others follow."""
-    failed: set[tuple[int, int]] = set()
+    failed = _Failed()
     first, at = pieces[0], -1
     if not first:
         return _unanchored(pieces, asked, raw, key, failed)
@@ -47,9 +54,7 @@ def _from(pieces: list[str], asked: list[Asked], raw: str, key: Key | None) -> b
     return False
 
 
-def _unanchored(
-    pieces: list[str], asked: list[Asked], raw: str, key: Key | None, failed: set[tuple[int, int]]
-) -> bool:
+def _unanchored(pieces: list[str], asked: list[Asked], raw: str, key: Key | None, failed: _Failed) -> bool:
     """The text begins with a placeholder: it stands for something before its first piece."""
     solid = next((piece for piece in pieces if piece), "")
     if not solid and key is None:
@@ -65,7 +70,7 @@ def _rest(
     asked: list[Asked],
     raw: str,
     key: Key | None,
-    failed: set[tuple[int, int]],
+    failed: _Failed,
 ) -> bool:
     """Do placeholder `at` and all that comes after it fit from `start` on."""
     if at == len(asked):
@@ -74,6 +79,9 @@ def _rest(
         return False
     piece = pieces[at + 1]
     for end in _ends(piece, start, at + 1 == len(asked), asked[at][2], raw, key):
+        failed.steps += 1
+        if failed.steps > _STEPS:
+            return False
         if _stands_for(asked[at], raw[start:end], key) and _rest(
             at + 1, end + len(piece), pieces, asked, raw, key, failed
         ):

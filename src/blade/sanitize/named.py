@@ -16,7 +16,7 @@ _WORD = (
     r"credentials?|authorization|auth|cookie|session[_\-]?id|sessionid|signature|x-amz-credential"
 )
 _ASSIGNED = re.compile(
-    rf"(?i:(?P<word>{_WORD}))(?P<tail>[A-Za-z0-9_]{{0,24}})"
+    rf"[A-Za-z0-9_\-]{{0,48}}?(?i:(?P<word>{_WORD}))(?P<tail>[A-Za-z0-9_]{{0,24}})"
     r"(?P<close>\\{0,3}[\"'`]?\]?\*{0,2})[ \t]{0,3}(?P<by>=>|:=|=(?!=)|:(?!:)|\bis\b:?|,(?=[ "
     r"]?\\{0,3}[\"']))[ \t]{0,3}"
     r"(?P<open>\\{0,3}(?:[rbuf]?[\"'`])?)"
@@ -128,8 +128,8 @@ def assigned_at(text: str, at: int) -> Iterator[Hit]:
         return
     before = text[max(0, at - 40) : at]
     left = max(0, at - 40) + len(before.rstrip(_NAME_CHARS))
-    hit = _ASSIGNED.search(text, left, at + 600)
-    if hit is None or hit.start() > at + 24:
+    hit = _ASSIGNED.match(text, left, at + 600)
+    if hit is None:
         return
     name = text[left : hit.end("tail")]
     if not secret_name(name.lstrip("-+")) or (hit["by"] in ("is", "is:") and not _is_hard(name)):
@@ -167,10 +167,10 @@ def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
 
 def header_at(text: str, at: int) -> Iterator[Hit]:
     """The value that a header carries."""
-    begin = max(0, at - 32)
-    for pattern in (_HEADER, _SCHEME):
-        hit = pattern.search(text, begin, at + 4200)
-        if hit and hit.start() <= at and (_drawn(hit["value"], 8) or _is_padded(hit["value"])):
+    before = text[max(0, at - 32) : at]
+    left = at - len(before) + len(before.rstrip(_NAME_CHARS))
+    for hit in (_HEADER.match(text, left), _SCHEME.match(text, at)):
+        if hit and (_drawn(hit["value"], 8) or _is_padded(hit["value"])):
             yield *hit.span("value"), "SECRET"
 
 
@@ -194,8 +194,10 @@ def flag_at(text: str, at: int) -> Iterator[Hit]:
 
 def query_at(text: str, at: int) -> Iterator[Hit]:
     """The value in the query of an address."""
-    hit = _QUERY.search(text, max(0, at - 28), at + 4200)
-    if hit and hit.start() < at < hit.end("value") and _drawn(hit["value"], 8):
+    begin = max(0, at - 28)
+    left = max(text.rfind(mark, begin, at) for mark in "?&;")
+    hit = _QUERY.match(text, left) if left >= 0 else None
+    if hit and _drawn(hit["value"], 8):
         yield *hit.span("value"), "SECRET"
 
 

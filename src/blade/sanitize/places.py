@@ -172,7 +172,8 @@ def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
 
 def person_at(text: str, at: int) -> Iterator[Hit]:
     """The name of a person where tools write it: the author of a commit."""
-    hit = _SIGNED.match(text, text.rfind("\n", max(0, at - 40), at) + 1 if at else 0)
+    line = text.rfind("\n", max(0, at - 32), at) + 1
+    hit = _SIGNED.match(text, line) if line or at < 32 else None
     if hit is not None:
         yield *hit.span("name"), "PERSON"
 

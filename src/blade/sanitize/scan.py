@@ -52,8 +52,10 @@ class Scanner:
                         continue
                     at = lowered.find(mark)
                     while at >= 0:
-                        found += detect(text, at)
-                        at = lowered.find(mark, at + len(mark))
+                        hits = list(detect(text, at))
+                        found += hits
+                        # what lies inside a hit needs no second look
+                        at = lowered.find(mark, max([at + len(mark), *(hit[1] for hit in hits)]))
         return self._merged(text, found) if found else []
 
     def _configured(self, text: str) -> list[places.Hit]:

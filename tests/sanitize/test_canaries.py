@@ -1,0 +1,32 @@
+"""The canary suite holds its limits on a small draw, and its own yardstick can fail."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from canaries import measured
+from canaries.kinds import KINDS
+from canaries.planting import PLACES, survives
+
+
+def test_canaries_of_every_kind_are_caught_in_every_place() -> None:
+    planted, caught, moved = measured.recall(2, 3)
+    assert len(KINDS) >= 40
+    assert sum(caught.values()) >= measured.RECALL * sum(planted.values())
+    assert moved == 0
+
+
+def test_simulated_rows_stay_as_they_are() -> None:
+    tokens, lost, _ = measured.changed(measured.simulated_lines())
+    assert tokens > 100_000
+    assert lost <= measured.CHANGED * tokens
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_canary_that_nobody_took_out_is_seen(kind: str) -> None:
+    canary = KINDS[kind](random.Random(5))
+    for plant in PLACES.values():
+        assert survives(canary, json.dumps(plant(canary)))

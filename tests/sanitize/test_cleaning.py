@@ -1,0 +1,201 @@
+"""What is taken out of rows and texts, what stays, and that no text costs more than its length."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blade.sanitize import Cleaner, Key, Policy, leaks
+from tests.builders import make_call, make_message, make_response, make_result, make_row
+
+KEY = Key(b"a key for tests, of some length")
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+PRIVATE = {
+    "EMAIL": ("write to mara.quint@initech.io soon", "mara.quint@initech.io"),
+    "SECRET": (f"pushed with {TOKEN}", TOKEN),
+    "USER": ("cannot open /home/kvasir/data", "kvasir"),
+    "HOST": ("lost db-7.corp again", "db-7.corp"),
+    "IP": ("listening on 10.2.3.4:80", "10.2.3.4"),
+    "URL": ("GET http://wiki.internal/plans 200", "http://wiki.internal/plans"),
+    "PERSON": ("Author: Mara Quint <m@initech.io>", "Mara Quint"),
+    "MAC": ("ether 02:42:ac:11:00:02", "02:42:ac:11:00:02"),
+}
+
+
+def clean(text: str, policy: Policy | None = None) -> str:
+    return Cleaner(KEY, policy).text(text)
+
+
+@pytest.mark.parametrize("kind", sorted(PRIVATE))
+def test_each_kind_becomes_its_placeholder(kind: str) -> None:
+    text, value = PRIVATE[kind]
+    assert KEY.placeholder(kind, value) in clean(text)
+    assert value not in clean(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: hunter2x",
+        'api_key = "some-word-key"',
+        "REFRESH_TOKEN=9f8e7d6c5b",
+        "Authorization: Bearer abcdefgh12345678",
+        "https://x.example.org/a?sig=abcd1234efgh",
+        "postgres://svc:pa55word@db.example.org/x",
+        r"C:\Users\kvasir\a.txt",
+        "USER=kvasir",
+        "-rw-r--r-- 1 kvasir staff 12 Jan 1 10:00 a",
+        "ssh kvasir@node-3",
+        "fd12:3456:789a::1",
+        "the wandb key: 0123456789abcdef0123456789abcdef01234567",
+    ],
+)
+def test_what_stands_beside_a_value_gives_it_away(text: str) -> None:
+    assert leaks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens: 4096 and eos_token = '</s>'",
+        "token = tokens[i]",
+        "password = get_password()",
+        "api_key = os.environ['KEY']",
+        "password: <your password>",
+        "the author of the order is unknown",
+        "order #W2378156, item 1508 and 9f8e7d6c-1111-4222-8333-123456789abc",
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        "sha256: " + "0123456789abcdef" * 4,
+        "pass@1 and pass@k, majority@8",
+        "import threading; x = threading.local()",
+        "sk-learn-preprocessing-pipeline-v2-final",
+        "https://example.org/users/12/posts and http://localhost:8000/v1",
+        "version 10.4.2 of 127.0.0.1 at 0.0.0.0:80",
+        "git clone git@github.com:org/repo.git",
+        "/home/user/work and /root/x",
+        "User: hello there, my username is on file",
+        "@property\ndef name(self): ...",
+    ],
+)
+def test_near_misses_stay(text: str) -> None:
+    assert clean(text) == text
+    assert not leaks(text)
+
+
+def test_a_row_changes_in_nothing_but_its_private_strings() -> None:
+    output = [
+        make_call("c1", "shell", json.dumps({"cmd": f"use {TOKEN}"})),
+        make_result("c1", "fine"),
+        make_message("ok"),
+    ]
+    row = make_row(
+        3,
+        1,
+        0.30000000000000004,
+        response=make_response(output),
+        big=12345678901234567890,
+        failure_kind="x_err",
+    )
+    raw = json.dumps(row, separators=(", ", ":  "))
+    new = Cleaner(KEY).row(raw)
+    assert new == raw.replace(TOKEN, KEY.placeholder("SECRET", TOKEN))
+    assert json.loads(json.loads(new)["response"]["output"][0]["arguments"])["cmd"].startswith("use [SECRET:")
+
+
+def test_keys_escapes_base64_and_addresses_hide_nothing() -> None:
+    mail = "mara.quint@initech.io"
+    held = base64.b64encode(f"notes\nask {mail}\n".encode()).decode()
+    forms = [
+        json.dumps({mail: 1}),
+        '{"a": "' + mail.replace("@", "\\u0040") + '"}',
+        json.dumps({"a": json.dumps({"b": json.dumps({"c": mail})})}),
+        json.dumps({"data": held}),
+        json.dumps({"url": f"https://example.org/?q={mail.replace('@', '%40')}"}),
+        f"- **{mail.replace('@', chr(92) + '@')}**",
+        mail.replace("@", "&#64;"),
+        f"+{mail}",
+        "cut short mara.quint@init…",
+    ]
+    for form in forms:
+        new = Cleaner(KEY).row(form)
+        assert new != form
+        assert "mara" not in new
+        if held not in form and "…" not in form:
+            assert KEY.code("EMAIL", mail) in new
+    again = base64.b64decode(json.loads(Cleaner(KEY).row(forms[3]))["data"]).decode()
+    assert again == f"notes\nask {KEY.placeholder('EMAIL', mail)}\n"
+
+
+def test_a_broken_row_is_cleaned_too() -> None:
+    assert "initech" not in Cleaner(KEY).row('{"a": "mara.quint@initech.io", "b": "torn')
+
+
+def test_the_same_value_and_key_make_the_same_placeholder() -> None:
+    assert clean("a x@initech.io")[2:] == clean("b x@initech.io")[2:]
+    assert Cleaner(Key(b"another key, also long enough")).text("x@initech.io") != clean("x@initech.io")
+
+
+def test_cleaning_twice_changes_nothing_more() -> None:
+    for text, _ in PRIVATE.values():
+        assert clean(clean(text)) == clean(text)
+    assert clean("password: [SECRET:0a1b2c3d]") == "password: [SECRET:0a1b2c3d]"
+
+
+def test_configured_names_go_in_any_case_and_joining() -> None:
+    policy = Policy(names=("Quill Mark",), allow=("x@initech.io",))
+    assert clean("QUILL_MARK and quill-mark and x@initech.io", policy).count("[NAME:") == 2
+    assert clean("quillmarked and requill mark", policy) == "quillmarked and requill mark"
+    assert "x@initech.io" in clean("x@initech.io", policy)
+
+
+def test_dropped_fields_and_code_leave_hash_and_length() -> None:
+    policy = Policy(drop_fields=("patch", "meta.secret_plan"), source_code="hash", cleared=("shared",))
+    code = "def f(x):\n    return x\n\nimport os\nclass A:\n    y = 1\nfor i in range(3):\n    print(i)\n" * 3
+    row = {
+        "patch": {"a": [1, 2]},
+        "meta": {"secret_plan": "abc", "n": 2},
+        "plan": "abc",
+        "code": code,
+        "shared": code,
+        "reward": 1.0,
+    }
+    new = json.loads(Cleaner(KEY, policy).row(json.dumps(row)))
+    assert new["patch"] == KEY.stub("DROPPED", json.dumps(row["patch"]))
+    assert new["meta"] == {"secret_plan": KEY.stub("DROPPED", '"abc"'), "n": 2}
+    assert new["code"] == KEY.stub("CODE", code)
+    assert (new["shared"], new["plan"], new["reward"]) == (code, "abc", 1.0)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=300))
+def test_any_text_survives_and_cleaning_is_stable(text: str) -> None:
+    once = clean(text)
+    assert clean(once) == once
+    row = json.dumps({"a": text, "n": 1.5})
+    assert json.loads(Cleaner(KEY).row(row))["n"] == 1.5
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "@",
+        "a@",
+        "/home/",
+        "key=",
+        "Bearer ",
+        "\\",
+        "eyJ",
+        "sk-",
+        "x.",
+        "-----BEGIN PRIVATE KEY-----",
+        "[EMAIL:12345678]",
+    ],
+)
+def test_a_long_text_of_one_piece_is_answered(piece: str) -> None:
+    # what grows with the square of the length would not come back from this
+    text = (piece * 1_000_000)[: 1_000_000 if len(piece) == 1 else 100_000]
+    assert Cleaner(KEY).row(text) is not None

@@ -1,0 +1,204 @@
+"""`blade sanitize`, and `--redact` of diagnose and compare: nothing planted survives in any file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+from click.testing import CliRunner, Result
+
+from blade import errors, sanitize
+from blade.cli.main import cli
+from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
+
+MAIL, USER, HOST, WORD = "mara.quint@initech.io", "kvasir77", "gpu-12.internal", "hunter2x9"
+TOKEN = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+NAME = "Quillmark"
+PLANTED = (MAIL, USER, HOST, WORD, TOKEN, NAME)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
+
+
+def rows() -> list[Row]:
+    found = []
+    for task in range(5):
+        for repeat in range(3):
+            passed = (task + repeat) % 3 == 0
+            output = [
+                make_call(
+                    "c1",
+                    "shell",
+                    json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"}),
+                ),
+                make_result(
+                    "c1", f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"
+                ),
+                make_message("fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"),
+            ]
+            error = None if passed else f"RuntimeError: node {HOST} lost for {MAIL}"
+            found.append(make_row(task, repeat, float(passed), response=make_response(output), error=error))
+    return found
+
+
+def make(folder: Path, compress: str | None = None) -> Path:
+    path = make_run(folder, rows(), compress=compress)
+    (folder / "blade.toml").write_text(f'[sharing]\nnames = ["{NAME}"]\n', encoding="utf-8")
+    return path
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(one) for one in arguments])
+
+
+def written(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("compress", [None, "gz", "zst"])
+def test_files_are_written_clean_and_packed_as_they_were(tmp_path: Path, compress: str | None) -> None:
+    source = make(tmp_path / "run", compress)
+    done = run("sanitize", source, "-o", tmp_path / "out", "--report", tmp_path / "removed.json")
+    assert done.exit_code == 0, done.output
+    data = (tmp_path / "out" / source.name).read_bytes()
+    packs = {
+        None: bytes,
+        "gz": gzip.decompress,
+        "zst": lambda held: zstandard.ZstdDecompressor().decompressobj().decompress(held),
+    }
+    text = packs[compress](data).decode()
+    assert not [value for value in PLANTED if value in text]
+    for old, line in zip(rows(), text.splitlines(), strict=True):
+        new = json.loads(line)
+        assert [new[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref")] == [
+            old[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref")
+        ]
+    removed = json.loads((tmp_path / "removed.json").read_text())
+    assert (
+        removed["total"]
+        == sum(removed["kinds"].values())
+        == sum(place["count"] for place in removed["places"])
+    )
+    assert {place["line"] for place in removed["places"]} == set(range(1, 16))
+    assert removed["leaks"] == 0
+    assert not [value for value in PLANTED if value in json.dumps(removed)]
+
+
+def test_the_same_file_gives_the_same_bytes_and_a_clean_one_its_own(tmp_path: Path) -> None:
+    source = make(tmp_path / "run")
+    for out in ("one", "two"):
+        assert run("sanitize", source, "-o", tmp_path / out).exit_code == 0
+    one = (tmp_path / "one" / source.name).read_bytes()
+    assert one == (tmp_path / "two" / source.name).read_bytes()
+    again = run("sanitize", tmp_path / "one" / source.name, "-o", tmp_path / "three")
+    assert again.exit_code == 0
+    assert (tmp_path / "three" / source.name).read_bytes() == one
+
+
+def test_a_folder_is_cleaned_whole_and_what_is_no_text_stays_home(tmp_path: Path) -> None:
+    make(tmp_path / "pack" / "rollouts")
+    (tmp_path / "pack" / "golden.md").write_text(f"Asked {MAIL}.\nThe word is {WORD}.\n", encoding="utf-8")
+    (tmp_path / "pack" / "shot.png").write_bytes(b"\x89PNG\r\n\0\0")
+    removed = sanitize.folder(tmp_path / "pack", tmp_path / "out", sanitize.Policy(names=(NAME,)))
+    texts = written(tmp_path / "out")
+    assert not [name for name, text in texts.items() for value in PLANTED if value in text]
+    assert [Path(name).name for name in removed.left_out] == ["shot.png"]
+    assert "shot.png" not in texts
+    code = sanitize.own_key().placeholder("EMAIL", MAIL)
+    assert code in texts["golden.md"]
+    assert code in texts["rollouts/rollouts.jsonl"]
+
+
+def test_a_check_writes_nothing_and_fails_on_a_leak(tmp_path: Path) -> None:
+    source = make(tmp_path / "run")
+    found = run("sanitize", source, "--check", "-o", tmp_path / "out")
+    assert found.exit_code == errors.EXIT_FAILED_GATE
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "clean.md").write_text("Nothing to hide.\n", encoding="utf-8")
+    assert run("sanitize", tmp_path / "clean.md", "--check").exit_code == 0
+
+
+def test_nothing_is_written_over_and_bad_settings_are_told(tmp_path: Path) -> None:
+    source = make(tmp_path / "run")
+    assert run("sanitize", source, "-o", tmp_path / "out").exit_code == 0
+    assert isinstance(run("sanitize", source, "-o", tmp_path / "out").exception, errors.UsageError)
+    assert isinstance(run("sanitize", source, "-o", tmp_path / "run", "--force").exception, errors.UsageError)
+    assert isinstance(run("sanitize", tmp_path / "none").exception, errors.Unreadable)
+    for bad in ("names = 3", 'source_code = "maybe"', 'drop_fields = ["reward"]', "colour = 1"):
+        (tmp_path / "run" / "blade.toml").write_text(f"[sharing]\n{bad}\n", encoding="utf-8")
+        told = run("sanitize", source, "-o", tmp_path / "other").exception
+        assert isinstance(told, errors.BladeError)
+        assert told.slug == "bad-config"
+
+
+def test_a_key_too_short_is_refused_and_one_is_made_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", "short")
+    with pytest.raises(errors.UsageError):
+        sanitize.own_key()
+    monkeypatch.delenv("BLADE_SANITIZE_KEY")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert sanitize.known_key() is None
+    made = sanitize.own_key()
+    assert made == sanitize.own_key() == sanitize.known_key()
+    assert (tmp_path / "blade" / "sanitize.key").stat().st_mode & 0o077 == 0
+    assert made.secret.decode() not in repr(made)
+
+
+def test_diagnose_warns_and_redacts_every_form(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    plain = run("diagnose", tmp_path / "run", "-o", tmp_path / "plain")
+    assert plain.exit_code == 0, plain.output
+    (warning,) = [line for line in plain.stderr.splitlines() if line.startswith("warning:")]
+    assert "EMAIL" in warning
+    assert not [value for value in PLANTED if value in warning]
+    done = run("diagnose", tmp_path / "run", "-o", tmp_path / "red", "--redact")
+    assert done.exit_code == 0, done.output
+    assert "warning:" not in done.stderr
+    texts = {**written(tmp_path / "red"), "stdout": done.stdout}
+    assert not [
+        (name, value) for name, text in texts.items() for value in (*PLANTED, MAIL[:12]) if value in text
+    ]
+    assert "Redacted" in texts["report.md"]
+    assert ", redacted" in texts["report.md"]
+    report = json.loads(texts["report.json"])
+    assert "EMAIL" in report["made_by"]["redacted"]
+    quotes = [one for finding in report["findings"] for one in finding["evidence"] if one.get("redacted")]
+    raw = (
+        (tmp_path / "run" / "rollouts.jsonl")
+        .read_text(encoding="utf-8")
+        .replace("\\n", "\n")
+        .replace('\\"', '"')
+    )
+    assert quotes
+    for one in quotes:
+        assert sanitize.matches(one["quote"], raw, sanitize.own_key())
+
+
+def test_compare_redacts_too(tmp_path: Path) -> None:
+    make(tmp_path / "a")
+    make(tmp_path / "b")
+    done = run("compare", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out", "--redact")
+    assert done.exit_code == 0, done.output
+    texts = {**written(tmp_path / "out"), "stdout": done.stdout}
+    assert not [(name, value) for name, text in texts.items() for value in PLANTED if value in text]
+    assert "redacted" in json.loads(texts["compare.json"])["made_by"]
+
+
+def test_numbers_do_not_move_when_a_report_is_redacted(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    for out, flags in (("plain", []), ("red", ["--redact"])):
+        assert run("diagnose", tmp_path / "run", "-o", tmp_path / out, *flags).exit_code == 0
+    plain, red = (json.loads((tmp_path / out / "report.json").read_text()) for out in ("plain", "red"))
+    for part in ("measures", "buckets", "losses"):
+        assert plain[part] == red[part]
