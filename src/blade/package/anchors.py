@@ -11,8 +11,8 @@ from blade.check import checked
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Attribution, Cause, Divergence, Evidence, Report
 from blade.package.matching import matched
-from blade.package.predicates import STEP, Predicate, met, normal, predicate_of, said
-from blade.package.units import MIN_QUOTE, Names, Unit, names_in, units
+from blade.package.predicates import ABSENT, STEP, Predicate, met, normal, predicate_of, said
+from blade.package.units import BLAMES, MIN_QUOTE, Names, Unit, is_note, names_in, units
 
 VITAL, OKAY, TRIVIAL = "vital", "okay", "trivial"
 WEIGHTS = {VITAL: 1.0, OKAY: 0.5, TRIVIAL: 0.0}
@@ -138,7 +138,7 @@ def _of_unit(unit: Unit) -> Iterator[Predicate]:
         yield Predicate("quote", object=normal(unit.quotes[0])[:MAX_QUOTE], must_cite=cites)
     elif len(unit.causes) == 1:
         yield Predicate("cause", value=next(iter(unit.causes)), must_cite=cites)
-    elif len(unit.steps) == 1 and unit.kind == "sentence":
+    elif len(unit.steps) == 1 and unit.kind == "sentence" and BLAMES.search(unit.text):
         yield Predicate("existence", STEP, value=float(next(iter(unit.steps))), must_cite=cites)
 
 
@@ -190,6 +190,8 @@ def _told(golden: Sequence[Unit], world: World | None) -> Iterator[Anchor]:
     for unit in golden:
         if world is not None and (unit.verdict != SUPPORTED or unit.denied or unit.foreign):
             continue
+        if is_note(unit) or not (unit.own or unit.causes) or not unit.text[:1].isalnum():
+            continue
         for predicate in _of_unit(unit):
             fact = unit.text if unit.own else f"Task {', '.join(sorted(unit.tasks))}: {unit.text}"
             fact = f"Task {', '.join(sorted(unit.tasks))} says: “{fact}”" if unit.kind == "quote" else fact
@@ -237,7 +239,14 @@ def _missing(one: Divergence) -> Iterator[Anchor]:
     for tool in one.missing[:1]:
         told = f"In task {one.task} nearly all passing rollouts call {tool}"
         fact = f"{told}; the failing rollout {cite} does not."
-        yield Anchor("", fact, "high", 3.5, OKAY, _of_task(one, "existence", tool, must_cite=(cite,)))
+        yield Anchor(
+            "",
+            fact,
+            "high",
+            3.5,
+            OKAY,
+            _of_task(one, "existence", tool, comparator=ABSENT, must_cite=(cite,)),
+        )
 
 
 def _of_task(one: Attribution | Divergence, kind: str, subject: str, **rest: Any) -> Predicate:

@@ -197,7 +197,8 @@ def other_benchmark(material: Material) -> str:
     return OTHER.read_text(encoding="utf-8")
 
 
-ATTACKS: dict[str, tuple[Callable[[Material], str], float]] = {
+Attack = Callable[[Material], str]
+ATTACKS: dict[str, tuple[Attack, float]] = {
     "shuffled words": (shuffled_words, TEXT_LIMIT),
     "words shuffled within lines": (shuffled_lines, TEXT_LIMIT),
     "negated claims": (negated, TEXT_LIMIT),

@@ -184,10 +184,18 @@ def _recalled(read: Sequence[Unit], order: Sequence[Anchor]) -> float:
 
 
 def _lines_of(read: Sequence[Unit], predicate: Predicate) -> set[int]:
+    """The lines that say what a predicate says; a quotation goes with the label above it."""
     found: set[int] = set()
-    for unit in read:
-        if any(True for _ in said(unit, predicate)):
-            found |= set(range(unit.line, unit.last_line + 1))
+    for at, unit in enumerate(read):
+        if not any(True for _ in said(unit, predicate)):
+            continue
+        gone = [unit]
+        if unit.kind == "quote":
+            gone += [one for one in read[max(0, at - 3) : at] if one.text.endswith(":")][-1:]
+        elif unit.text.endswith(":"):
+            gone += [one for one in read[at + 1 : at + 4] if one.kind == "quote"][:1]
+        for one in gone:
+            found |= set(range(one.line, one.last_line + 1))
     return found
 
 

@@ -21,8 +21,8 @@ def is_sentence(text: str) -> bool:
     text = _CODE.sub(" x ", text)
     tokens = [token.lower() for token in _TOKEN.findall(text)]
     words = sum(token[0].isalpha() for token in tokens)
-    odd = sum(_is_odd(a, b) for a, b in zip(tokens, [*tokens[1:], "."], strict=True)) + _unbalanced(text)
-    return odd == 0 or words < 4 or (odd < 2 and words > 10) or odd / words < _SHARE
+    odd = sum(_is_odd(a, b) for a, b in zip(tokens, [*tokens[1:], "."], strict=False)) + _unbalanced(text)
+    return odd == 0 or words < 4 or (odd < 2 and words > 6) or odd / words < _SHARE
 
 
 def _is_odd(word: str, after: str) -> bool:

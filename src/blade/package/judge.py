@@ -16,10 +16,11 @@ from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 from blade.package.anchors import TRIVIAL, Anchor, settled
 from blade.package.matching import matched
+from blade.package.polarity import with_polarity
 from blade.package.predicates import STEP, Predicate, gainsaid, met, said, tasks_of
 from blade.package.quotes import with_quotes
 from blade.package.units import CAUSES, Names, Unit, is_note, names, units
-from blade.prose.slots import agrees
+from blade.prose.slots import Slot, agrees, slots
 
 NUMBERS_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.7, 0.2, 0.8
 LONGEST = 3.0  # times the golden report's claims, beyond which length costs
@@ -67,7 +68,7 @@ class Bench(msgspec.Struct, frozen=True):
 
 def claims(text: str, world: World, known: Names) -> tuple[Unit, ...]:
     """What a report claims, with what the rows say of it."""
-    return with_quotes(units(text, checked(text, world), known), world)
+    return with_polarity(with_quotes(units(text, checked(text, world), known), world), world)
 
 
 def bench(
@@ -276,24 +277,18 @@ _SCORE = re.compile(
 
 def _numbers(read: Sequence[Unit], world: World) -> list[str]:
     """What is wrong with the numbers that every report must have right: pass@1 and n, and k and coverage."""
-    told: dict[tuple[str, str | None], list[tuple[str, Unit]]] = {}
-    for unit in read:
-        for one in unit.assertions:
-            if one.subject in CHECKED and not one.scope and one.verdict in (SUPPORTED, CONTRADICTED):
-                told.setdefault((str(one.subject), one.run), []).append((one.verdict, unit))
     problems = []
-    for stated in told.values():
-        wrong = [unit for verdict, unit in stated if verdict == CONTRADICTED]
+    for stated in _stated(read, world).values():
+        wrong = [unit for is_right, unit in stated if not is_right]
         # A number that is stated many times and slips once is a contradiction, not a report on other rows.
         if 2 * len(wrong) >= len(stated):
             problems.append(f"line {wrong[0].line}: a required number is wrong: {wrong[0].text[:120]}")
-    runs = world.report.runs
     ours = [unit for unit in read if unit.verdict == SUPPORTED and not unit.foreign]
-    for run in runs:
+    for run in world.report.runs:
         if run.score is None:
             continue
-        score_told = [unit for unit in ours if _SCORE.search(_whole(unit))]
-        if not any(_states(unit, run.score) for unit in score_told):
+        told = [unit for unit in ours if _SCORE.search(unit.text)]
+        if not any(_states(unit, run.score) for unit in told):
             problems.append(f"pass@1 of {run.name} is not stated, or not as the rollouts have it")
         if not any(_states(unit, run.n_tasks) for unit in ours if "task" in _whole(unit).lower()):
             problems.append(
@@ -302,12 +297,39 @@ def _numbers(read: Sequence[Unit], world: World) -> list[str]:
     return list(dict.fromkeys(problems))
 
 
+def _stated(read: Sequence[Unit], world: World) -> dict[str, list[tuple[bool, Unit]]]:
+    """Where required numbers are stated, by what they are, each with whether it is right."""
+    found: dict[str, list[tuple[bool, Unit]]] = {}
+    scores = {run.name: run.score for run in world.report.runs if run.score is not None}
+    for unit in read:
+        for one in unit.assertions:
+            if one.verdict not in (SUPPORTED, CONTRADICTED):
+                continue
+            is_right = one.verdict == SUPPORTED
+            if one.subject in CHECKED and not one.scope:
+                found.setdefault(f"{one.subject} of {one.run}", []).append((is_right, unit))
+            elif one.subject is None and _SCORE.search(unit.text):
+                meant = one.found if is_right else one.expected or ""
+                for name, value in scores.items():
+                    if any(_is_rate(slot, value) for slot in slots(meant)[:1]):
+                        found.setdefault(f"pass_at_1 of {name}", []).append((is_right, unit))
+    return found
+
+
 def _whole(unit: Unit) -> str:
     return f"{' '.join(unit.section[-1:])} {unit.text}"
 
 
 def _states(unit: Unit, value: float) -> bool:
-    return any(slot.of is None and agrees(slot, value) for slot in unit.numbers)
+    if isinstance(value, int):
+        return any(slot.of is None and not slot.unit and slot.value == value for slot in unit.numbers)
+    return any(_is_rate(slot, value) for slot in unit.numbers)
+
+
+def _is_rate(slot: Slot, value: float) -> bool:
+    """Whether a printed number can stand for a rate: a bare 1 is no rounded 0.6."""
+    told = slot.unit == "%" or slot.digits > 1 or slot.value == value
+    return slot.of is None and told and agrees(slot, value)
 
 
 def consulted(

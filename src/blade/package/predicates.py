@@ -9,11 +9,17 @@ from typing import Any
 import msgspec
 
 from blade.model import CONTRADICTED, SUPPORTED
-from blade.package.units import MIN_QUOTE, Unit
+from blade.package.units import BLAMES, MIN_QUOTE, Unit
 from blade.prose.slots import RATIO, Slot, agrees
 
 TYPES = ("concentration", "contrast", "ordering", "share", "existence", "cause", "metric", "quote")
+_ABSENT = re.compile(
+    r"\b(?:not|never|no|none|neither|without|miss(?:es|ing|ed)?|leaves? out|left out|omits?|omitted|skips?"
+    r"|skipped|fails? to|lacks?)\b|n['’]t\b",
+    re.IGNORECASE,
+)
 _COUNTED = ("concentration", "contrast", "ordering", "share", "metric")
+ABSENT = "absent"
 STEP = "step"  # the subject of an existence that names the step that decided a rollout
 _STOP = frozenset(
     "the a an of in on at to and or for with by from is are was were be it its this that no not never could "
@@ -27,7 +33,7 @@ class Predicate(msgspec.Struct, frozen=True, omit_defaults=True):
     type: str
     subject: str = ""  # a behaviour, tool, mode or measure
     object: str = ""  # the text of a quotation, or what the subject is held against
-    comparator: str = "="  # =, <, >
+    comparator: str = "="  # =, <, >, absent
     value: float | str | None = None
     other: float | None = None  # the second number of a contrast
     tolerance: float = 0.005
@@ -100,16 +106,14 @@ def _quote(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
 
 
 def _existence(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    """A step that is blamed, a tool that is left out, or a behaviour that is named."""
+    if unit.kind == "quote":
+        return
     if predicate.subject == STEP:
-        if (
-            isinstance(predicate.value, int | float)
-            and int(predicate.value) in unit.steps
-            and unit.kind != "quote"
-        ):
-            yield int(predicate.value)
-    elif unit.kind != "quote" and all(
-        names(unit, one) for one in (predicate.subject, predicate.object) if one
-    ):
+        value = predicate.value
+        if isinstance(value, int | float) and int(value) in unit.steps and BLAMES.search(unit.text):
+            yield int(value)
+    elif names(unit, predicate.subject) and (predicate.comparator != ABSENT or _ABSENT.search(unit.text)):
         yield predicate.subject
 
 
@@ -161,10 +165,11 @@ def _has(unit: Unit, value: float | str | None, tolerance: float) -> bool:
 def _is(slot: Slot, value: float, tolerance: float) -> bool:
     if slot.value is None:
         return False
-    rate = slot.value / slot.of if slot.kind == RATIO and slot.of else None
-    if rate is not None and abs(rate - value) <= tolerance:
-        return True
-    return agrees(slot, value) or abs(slot.value - value) <= tolerance
+    if slot.kind == RATIO:
+        return bool(slot.of) and abs(slot.value / float(slot.of or 1) - value) <= tolerance
+    if slot.unit or slot.digits > 1:
+        return agrees(slot, value) or abs(slot.value - value) <= tolerance
+    return slot.value == value  # a bare 1 is no rounded 0.6
 
 
 def names(unit: Unit, subject: str) -> bool:

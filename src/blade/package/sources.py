@@ -13,7 +13,7 @@ from blade.package import files
 from blade.package.anchors import Anchor, of_file
 from blade.package.anchors import drafted as anchors_of
 from blade.package.judge import MIN_ANCHORS, Bench, bench, claims
-from blade.package.layout import Golden, golden, layout, prefix_of, rollouts_of
+from blade.package.layout import Golden, Layout, golden, layout, prefix_of, rollouts_of, slug
 from blade.package.proof import NotProved, world_of
 from blade.package.units import names
 
@@ -57,7 +57,7 @@ def case(
     there = layout(folder).rollouts
     sidecar = _sidecar(told.metrics)
     models = [name for name in (model, *_models(sidecar), *_models(data)) if name]
-    mine = tuple(rollouts) or _mine(told, there, models)
+    mine = tuple(rollouts) or _mine(told, _unclaimed(told, layout(folder)), models)
     if not mine:
         raise CannotJudge(
             f"no rollouts of {models[0] if models else told.prefix} were found, so no claim can be checked",
@@ -104,6 +104,12 @@ def world_for(case: Case, rollouts: Sequence[Path], watcher: Watcher) -> World:
 
 def _run_names(world: World) -> list[str]:
     return [name for run in world.report.runs for name in (run.name, run.model) if name]
+
+
+def _unclaimed(told: Golden, package: Layout) -> list[Path]:
+    """The rollouts of a package without those that go by the name of another golden report."""
+    others = {slug(one.prefix) for one in package.goldens if not one.is_comparison} - {slug(told.prefix)}
+    return [path for path in package.rollouts if told.is_comparison or slug(prefix_of(path)) not in others]
 
 
 def _mine(told: Golden, there: Sequence[Path], models: Sequence[str]) -> tuple[Path, ...]:

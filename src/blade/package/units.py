@@ -261,7 +261,11 @@ _LINKED = re.compile(
     rf"(?i:\s+(?:an?|the|due to))?\s+[*_(]*{_CAUSE.pattern}"
 )
 _NO_STEP = re.compile(rf"{_NO}(?:\s+[\w'’-]+){{0,4}}\s+wrong\b", re.IGNORECASE)
-_BLAMES = re.compile(r"\bwrong at\b|\bdecisive|\broot cause|\bblame|\bcritical step|\bderail", re.IGNORECASE)
+BLAMES = re.compile(
+    r"\b(?:wrong at|(?:goes|went|going|gone) wrong|decisive|root cause|blamed?|critical step|derail\w*"
+    r"|turning point|first (?:error|mistake)|mistake|parts? (?:from|ways)|diverges?)\b",
+    re.IGNORECASE,
+)
 _LEANS = re.compile(r"^\W*(?:it|its|the cause|the root cause|this|there|here)\b", re.IGNORECASE)
 _FEW = 3  # tasks up to which a sentence can be said to label each
 
@@ -277,7 +281,7 @@ def _labelled(
     if len(causes) == 1 and _LINKED.search(one.text):
         held = all(causes <= known.causes.get(task, frozenset()) for task in tasks)
         found.append(_of_rules(one, "label", next(iter(causes)), held, tasks))
-    if steps and _BLAMES.search(one.text):
+    if steps and BLAMES.search(one.text):
         held = any(steps & known.steps.get(task, frozenset()) for task in tasks)
         found.append(_of_rules(one, "blame", ", ".join(map(str, sorted(steps))), held, tasks))
     return tuple(found)
