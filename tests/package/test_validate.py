@@ -318,6 +318,17 @@ def test_a_folder_that_is_not_there(tmp_path: Path, blade: Blade) -> None:
     assert "[FAIL] D3 golden reports missing: expected golden_reports/\n" in told.out
 
 
+def test_a_line_that_is_too_long_is_counted_and_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("blade.package.scan.MAX_LINE", 40)
+    rows = ['{"task_id": "a", "reward": 1}', '{"task_id": "b", "x": "' + "y" * 200 + '"}', '{"task_id": "c"}']
+    (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    found = scan(tmp_path / "a.jsonl")
+    assert (found.records, found.unparsed, found.first_unparsed) == (2, 1, 2)
+    assert set(found.tasks) == {"a", "c"}
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["reward", "score", "task_id", "response", "x"]), inner, max_size=4),

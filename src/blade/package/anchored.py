@@ -1,4 +1,4 @@
-"""Check the anchor facts of a golden report: formed, each another, and such that a judge can use them."""
+"""Check the anchor facts of a golden report: formed, each another, and of use to a judge."""
 
 from __future__ import annotations
 

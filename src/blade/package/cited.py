@@ -15,6 +15,7 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"`(\d+)/\d+`")
+_BOTH = re.compile(r"\[([^\[\]]+)\]$")  # a name with its key behind it
 _COLUMN = re.compile(r"^(task|rollout|instance|problem)([ _-]?(id|key|index|name))?$", re.IGNORECASE)
 
 
@@ -38,4 +39,6 @@ def _candidates(text: str) -> Iterator[str]:
         for row in table.rows:
             for at in columns:
                 if at < len(row.cells):
-                    yield re.sub(r"/\d+$", "", row.cells[at].strip("`* "))
+                    told = row.cells[at].replace("\\", "").strip("`* ")
+                    yield re.sub(r"/\d+$", "", told)
+                    yield from _BOTH.findall(told)

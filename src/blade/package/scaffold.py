@@ -1,4 +1,4 @@
-"""Turn runs into the draft of a package: skill, rollouts, and a golden report of each with its sidecars."""
+"""Turn runs into the draft of a package: skill, rollouts, and a golden report of each run."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ import hashlib
 import json
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from blade.package import files
 
@@ -67,8 +68,8 @@ def scan(path: Path) -> Scan:
     found = Scan(path)
     total = 0
     try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
+        with path.open("rb") as file:
+            for number, line in enumerate(_lines(file), 1):
                 body = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
                 if body:
                     total = (total + int.from_bytes(hashlib.sha256(body).digest(), "big")) % (1 << 256)
@@ -80,9 +81,20 @@ def scan(path: Path) -> Scan:
     return found
 
 
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long its beginning alone."""
+    while line := file.readline(MAX_LINE + 2):
+        rest = line
+        while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(MAX_LINE + 2)
+        yield line
+
+
 def _line(found: Scan, body: bytes, number: int) -> None:
     try:
-        row = json.loads(body.decode("utf-8")) if len(body) <= MAX_LINE else None
+        if len(body) > MAX_LINE:
+            raise ValueError("too long to be a row")
+        row = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError):
         found.unparsed += 1
         found.first_unparsed = found.first_unparsed or number

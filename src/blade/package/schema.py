@@ -1,4 +1,4 @@
-"""Turn the rows of runs into their schema: every field with its types, how often it is there, its role."""
+"""Turn the rows of runs into their schema: every field with its types, presence and role."""
 
 from __future__ import annotations
 
