@@ -5,7 +5,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check golden map bench accuracy calibration mutation clean
+.PHONY: help demo test test-fast check golden map bench accuracy calibration mutation canaries clean
 .NOTPARALLEL:
 
 help: ## List these targets
@@ -42,6 +42,9 @@ calibration: .venv/.dev ## Measure whether verdicts, intervals and causes of com
 
 mutation: .venv/.dev ## Measure which planted faults of a report the checker catches
 	@$(BIN)/python -m mutation
+
+canaries: .venv/.dev ## Measure what the sanitiser catches and what it changes
+	@$(BIN)/python -m canaries
 
 clean: ## Remove caches, build output and .venv
 	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
