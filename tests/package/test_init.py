@@ -163,6 +163,7 @@ def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:
         ("tasks 3, 4 and 7", {"3", "4"}),
         ("16 tasks were run 4 times; 3 of 5 passed", set()),
         ("| Task | Why |\n|---|---|\n| `4` | x |\n", {"4"}),
+        ("| Task | Change |\n|---|---|\n| `4` 111 | up |\n", {"4"}),
         ("| Task | Change |\n|---|---|\n| 111 \\[4\\] | up |\n", {"4"}),
         ("| Bucket | Tasks |\n|---|---|\n| always | 4 |\n", set()),
         ("refund-17 and refund-17/2 are worse than refund-18", {"refund-17"}),

@@ -15,7 +15,7 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"`(\d+)/\d+`")
-_BOTH = re.compile(r"\[([^\[\]]+)\]$")  # a name with its key behind it
+_PART = re.compile(r"[^\s`\[\]]+")  # of a cell that holds the key of a task and its name
 _COLUMN = re.compile(r"^(task|rollout|instance|problem)([ _-]?(id|key|index|name))?$", re.IGNORECASE)
 
 
@@ -41,4 +41,4 @@ def _candidates(text: str) -> Iterator[str]:
                 if at < len(row.cells):
                     told = row.cells[at].replace("\\", "").strip("`* ")
                     yield re.sub(r"/\d+$", "", told)
-                    yield from _BOTH.findall(told)
+                    yield from (re.sub(r"/\d+$", "", part) for part in _PART.findall(told)[:4])
