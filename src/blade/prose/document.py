@@ -18,7 +18,7 @@ class Statement(msgspec.Struct, frozen=True):
     last_line: int
     headings: tuple[str, ...]  # the headings above it, outermost first
     before: str = ""  # what stands before it in its paragraph or list item
-    lead: str = ""  # the name its paragraph or list item begins with, if it begins with one
+    lead: str = ""  # the name it is said of, where it or a sentence before it begins with `name`:
     kind: str = "sentence"  # sentence, heading, caption
 
 
@@ -61,7 +61,7 @@ _ITEM = re.compile(r"^(?P<indent>\s*)(?:[-*+•]|\d{1,9}[.)])\s+(?P<text>\S.*)$"
 _RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
 _DELIMITER = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_LEAD = re.compile(r"(?:\*\*)?`[^`]{1,200}`")
+_LEAD = re.compile(r"\s*(?:\*\*)?`(?P<name>[^`]{1,200})`(?:\*\*)?:\s")
 _BORDER = re.compile(r"(?<!\\)\|")
 
 
@@ -182,9 +182,10 @@ class _Reader:
     def _sentences(self, raw: str, places: list[tuple[int, int]]) -> None:
         starts = [start for start, _ in places]
         before: list[str] = []
-        named = _LEAD.match(raw)
-        lead = plain(named[0]) if named else ""
+        lead = ""
         for start, end in _sentence_spans(raw):
+            if named := _LEAD.match(raw, start, end):
+                lead = named["name"]
             text = plain(raw[start:end])
             if not text:
                 continue
