@@ -107,6 +107,8 @@ MEANING = (
     Says("n_passed", "count", ("passed", "pass"), "meaning_passed", "rollouts", "n_rollouts"),
     Says("n_tasks", "count", ("tasks",), "meaning_tasks", "tasks"),
     Says("mode", "text", ("mode",), "meaning_mode"),
+    Says("field", "text", ("field",), "meaning_field"),
+    Says("value", "text", ("value",), "meaning_value"),
     Says("origin", "text", ("origin",), "meaning_origin"),
 )
 ADVICE = (

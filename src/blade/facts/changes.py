@@ -57,6 +57,7 @@ TERM = (
     Says("expected", "points", ("expected", "share"), "term_expected"),
     Says("p_excess", "p", ("p",), "term_p_excess"),
     Says("side", "text", ("side",), "term_side"),
+    Says("term", "text", ("term",), "term_name"),
 )
 POWER = (
     Says("se", "points", ("standard error",), "power_se"),
@@ -228,6 +229,8 @@ def _terms(terms: tuple[Term, ...], stem: str, scope: Scope) -> Iterator[Fact]:
         found = f"{head}.{path(last, term=term.term, side=term.side)}"
         yield from said(term, found, TERM, None, (*scope, ("term", term.term)), (term.term.lower(),))
     if terms:
+        called = ("terms", "term", "sum of")
+        yield counted(f"count({stem})", len(terms), "n_terms", called, scope=scope)
         yield Fact(
             f"sum({stem}.value)",
             "points",
@@ -302,12 +305,24 @@ def _moved(one: Comparison, stem: str, pair: Scope) -> Iterator[Fact]:
 
 def _aligned(one: Comparison, stem: str, pair: Scope) -> Iterator[Fact]:
     called = {
-        "common": ("common tasks", "tasks in common", "both runs have", "shared tasks"),
-        "added": ("added", "only the candidate has", "new tasks"),
-        "removed": ("removed", "only the baseline has"),
-        "modified": ("modified", "changed content"),
-        "missing_baseline": ("missing in the baseline",),
-        "missing_candidate": ("missing in the candidate",),
+        "common": (
+            "in both runs, compared",
+            "common tasks",
+            "tasks in common",
+            "both runs have",
+            "shared tasks",
+        ),
+        "added": ("only in the candidate", "added", "only the candidate has", "new tasks"),
+        "removed": ("only in the baseline", "removed", "only the baseline has"),
+        "modified": ("same key, other content", "modified", "changed content"),
+        "missing_baseline": (
+            "expected of the baseline",
+            "missing in the baseline",
+        ),
+        "missing_candidate": (
+            "expected of the candidate",
+            "missing in the candidate",
+        ),
     }
     for field, phrases in called.items():
         tasks = getattr(one.alignment, field)

@@ -305,6 +305,7 @@ def _flag(flag: Health, is_twice: bool) -> Iterator[Fact]:
         Says("value", "number", ("value", *called), f"flag_{flag.flag}", "", "n"),
         Says("n", "count", ("n", "rows"), f"flag_{flag.flag}_n"),
         Says("text", "text", called, f"flag_{flag.flag}_text"),
+        Says("flag", "text", ("flag",), "flag"),
     )
     yield from said(flag, stem, fields, flag.run, scope)
     yield Fact(

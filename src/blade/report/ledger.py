@@ -27,7 +27,7 @@ from blade.report.sections import (
 )
 
 Anchors = tuple[tuple[str, ...], ...]  # by section and block: `c12-c15`, or nothing
-MAX_SHOWN = 160  # characters of a statement in its claim
+MAX_SHOWN = 120  # characters of a statement in its claim
 
 _RANK = re.compile(r"\s*[A-Z]?\d{1,4}\.")  # what numbers a paragraph is no sentence
 _STOP = re.compile(r"(?<=[.!?])\s+(?=[\"“(\[`A-Z0-9])")
@@ -65,6 +65,9 @@ class Desk:
         self._heading = ""  # the last heading
         self._before = ""  # the last paragraph under it
         self._run: str | None = None  # that a heading names
+        self._candidates = {one.candidate for one in known.report.comparisons}
+        self._candidate: frozenset[Entity] = frozenset()  # that a heading or the section names
+        self._follow(section)
         self._at = 0
 
     def contexts(self, block: Block) -> Iterator[Context]:
@@ -74,6 +77,7 @@ class Desk:
                 self._heading, self._before = plain(block.line), ""
                 named = self._runs(self._spoken.of(self._heading))
                 self._run = named[0] if named else self._run
+                self._follow(self._heading)
                 yield from self._sentences(self._heading)
             case Para():
                 text = plain(block.line)
@@ -94,8 +98,9 @@ class Desk:
             case Commands():
                 for command, shows in block.lines:
                     # What is typed names tasks as plain words; as code each is an id.
-                    words = " ".join(f"`{word}`" for word in command.split() if "`" not in word)
-                    yield self._context(f"{words} {shows}", f"{command}  # {shows}")
+                    typed = [word for word in command.split()[2:] if self._spoken.is_place(word)]
+                    words = " ".join(f"`{word}`" for word in typed if "`" not in word)
+                    yield self._context(f"task {words}: {shows}", f"{command}  # {shows}")
             case Figure():
                 yield from self._sentences(block.caption)
 
@@ -109,7 +114,7 @@ class Desk:
         for row in rows:
             lead = row[0] if row else ""
             whole = self._spoken.of(" | ".join(row)) | self._spoken.card(self._before, lead)
-            first = self._spoken.cell(lead)
+            first = self._spoken.cell(lead, header[0] if header else "")
             if any(
                 kind == "task" for kind, _ in first
             ):  # it is about this task, whatever its other cells hold
@@ -135,14 +140,30 @@ class Desk:
     ) -> Context:
         self._at += 1
         near = self._spoken.of(text) if near is None else near
-        far = self._spoken.of(around) | self._spoken.of(self._heading) | self._spoken.of(self._before)
-        named = self._runs(near) or ((self._run,) if self._run else ()) or self._runs(far)
+        far = (
+            self._candidate
+            | self._spoken.of(around)
+            | self._spoken.of(self._heading)
+            | self._spoken.of(self._before)
+        )
+        named = self._runs(near)
+        if (
+            self._run and self._run not in named
+        ):  # under the heading of a run, that one is meant beside those named
+            named = (self._run, *named)
+        named = named or self._runs(far)
         shown = shown if len(shown) <= MAX_SHOWN else f"{shown[: MAX_SHOWN - 1]}…"
         return Context(
             self._section, self._at, text, text.lower(), shown, near, far, named or self._all,
             lead.lower().replace("`", ""), row.lower(), column.lower(),
             f"{self._section} {self._heading} {self._before} {around}".lower(), quote, label_of,
         )  # fmt: skip
+
+    def _follow(self, heading: str) -> None:
+        """Which candidate the comparisons below a heading are about."""
+        found = {name for name in self._candidates if name in heading}
+        if found:
+            self._candidate = frozenset({("candidate", max(found, key=len))})
 
     def _runs(self, named: frozenset[Entity]) -> tuple[str, ...]:
         return tuple(run for run in self._all if ("run", run) in named)

@@ -39,10 +39,11 @@ class Binder:
         self._known = known
         self._stems: dict[str, set[float]] = {}
         self._made: dict[tuple[frozenset[Entity], tuple[str, ...]], _Listed] = {}
-        pairs = {
-            entity for fact in known.all for entity in fact.scope if entity[0] in ("baseline", "candidate")
-        }
-        self._implied = frozenset(pairs if len(known.report.comparisons) == 1 else ()) | IMPLIED
+        compared = known.report.comparisons
+        # All are held against one baseline; which candidate is meant must be told where there are several.
+        implied = {("baseline", one.baseline) for one in compared}
+        implied |= {("candidate", one.candidate) for one in compared} if len(compared) == 1 else set()
+        self._implied = frozenset(implied) | IMPLIED
         plain: dict[str | None, list[Fact]] = {}
         self._scoped: dict[Entity, list[Fact]] = {}
         for fact in known.all:
@@ -123,7 +124,7 @@ class Binder:
         if in_brackets:
             is_second = "," in re.sub(r"\d,\d{3}", "", lead[open_at:])
             score = 3 if fact.subject.endswith(_UPPER if is_second else _LOWER) else -8
-        if before is None:
+        if before is None or before.fact.query == fact.query:
             return score
         is_sibling = _stem(fact) == _stem(before.fact) or _stem(fact) in before.fact.query
         if is_sibling or (is_end and fact.run == before.fact.run and self._rests_on(fact, before.fact)):

@@ -14,6 +14,7 @@ Entity = tuple[str, str]
 
 IS_TASK = re.compile(r"\btasks?\b|\bkeys?\b")
 _TASK = re.compile(r"\btasks? ([^\s,;:()`]+)")
+_REPEAT = re.compile(r"\brepeat (\d+)\b")
 _AT = re.compile(r"(?:[@^]|\bk = |\b[Gg]iven |\ball |\bone of )(\d+)\b")
 # Entities that a text names by words of ours rather than by their value.
 WORDS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -62,6 +63,7 @@ class Spoken:
                 continue
             for part in places(slot.text):
                 found |= self._task(part)
+        found |= {("repeat", hit[1]) for hit in _REPEAT.finditer(lower)}
         for hit in _TASK.finditer(text):
             found |= self._task(hit[1])
         for code in codes:
@@ -72,11 +74,16 @@ class Spoken:
                 found |= entities
         return found | {("k", hit[1]) for hit in _AT.finditer(text)}
 
-    def cell(self, text: str) -> frozenset[Entity]:
+    def cell(self, text: str, header: str) -> frozenset[Entity]:
         """The entities that the first cell of a row names, however short, and its task."""
+        header = header.lower()
         codes = [slot.text for slot in slots(text) if slot.kind == CODE]
-        tasks = self._task(codes[0]) if codes else set()
-        return frozenset(tasks) or frozenset(self._values.get(text.strip("`"), ()))
+        tasks = self._task(codes[0]) if codes and "task" in header else set()
+        held = self._values.get(text.strip("`"), ())
+        only = "recommendation" if header == "rank" else None
+        return frozenset(tasks) or frozenset(
+            entity for entity in held if entity[0] != "task" and only in (None, entity[0])
+        )
 
     @cached_property
     def _values(self) -> dict[str, list[Entity]]:
@@ -99,6 +106,10 @@ class Spoken:
                 label = " ".join(parts[1:]).replace("_", " ")
                 found.setdefault(label, []).append((parts[0], (kind, value)))
         return found
+
+    def is_place(self, word: str) -> bool:
+        """Whether a word names a task or one of its repeats."""
+        return bool(self._task(word))
 
     def _task(self, text: str) -> set[Entity]:
         """A task by its key or name, and its repeat where `TASK/REPEAT` is told."""

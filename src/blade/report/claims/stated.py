@@ -89,6 +89,10 @@ class Stated:
             return Said(context.shown, kind, slot.value, f"{slot.value:g}"), before
         if METHOD.search(context.text[max(0, slot.start - 40) : slot.end + 30]):
             return Said(context.shown, kind, slot.value, f"{slot.value:g}"), before
+        if context.column == "term" and context.text.strip() == slot.text:
+            fact = self._labelled(slot.text, context)
+            if fact is not None and isinstance(fact.value, str):
+                return Said(context.shown, "name", fact.value, fact.query), before
         for read in (self._rank, self._step, self._more):
             said = read(slot, context)
             if said is not None:
@@ -238,7 +242,7 @@ class Stated:
             yield 0, Said(context.shown, kind, fact.value, fact.query, fact.cites)
             return
         taken = [(slot.start, slot.end) for slot in parts]
-        if not parts:
+        if not parts or any(entity[0] == "accuracy" for entity in context.near):
             return
         for pattern, kind in ((_DIRECTION, "direction"), (_ORDER, "ordering")):
             for at, hit in enumerate(pattern.finditer(text), 1):
@@ -250,7 +254,7 @@ class Stated:
 
     def _labelled(self, text: str, context: Context) -> Fact | None:
         """The bucket, cause, verdict or status that a whole cell states."""
-        word = text.split(" ")[0].strip("*.,") if len(text) < 80 else ""
+        word = text.split(" ")[0].strip("*.,") if len(text) < 60 else ""
         if not word:
             return None
         tasks = [value for kind, value in sorted(context.near) if kind == "task"]
@@ -264,7 +268,7 @@ class Stated:
         found += [
             fact
             for fact in self._known.saying(text)
-            if fact.scope and fact.kind == "text" and len(text) > 2
+            if fact.scope and fact.kind == "text" and (len(text) > 2 or fact.subject == "term_name")
             and all(entity in context.near | context.far for entity in fact.scope if entity[0] not in _SIDES)
             and fact.subject not in ("setting",)
         ]  # fmt: skip
