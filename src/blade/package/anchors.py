@@ -11,7 +11,7 @@ from blade.check import checked
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Attribution, Cause, Divergence, Evidence, Report
 from blade.package.matching import matched
-from blade.package.predicates import ABSENT, STEP, Predicate, met, normal, predicate_of, said
+from blade.package.predicates import ABSENT, STEP, Predicate, met, normal, predicate_of, said, tasks_of
 from blade.package.units import BLAMES, MIN_QUOTE, Names, Unit, is_note, names_in, units
 
 VITAL, OKAY, TRIVIAL = "vital", "okay", "trivial"
@@ -169,10 +169,19 @@ def drafted(world: World, golden: Sequence[Unit], most: int = 12) -> list[Anchor
 
 
 def _adds(one: Anchor, chosen: Sequence[Anchor], golden: Sequence[Unit]) -> bool:
-    if any(one.predicate == other.predicate for other in chosen):
+    if any(_is_same(one.predicate, other.predicate) for other in chosen):
         return False
     wanted = [anchor.predicate for anchor in (*chosen, one) if anchor.predicate is not None]
     return len(matched(golden, wanted, met)) == len(wanted)
+
+
+def _is_same(one: Predicate | None, other: Predicate | None) -> bool:
+    """Whether two anchors ask for the same: equal but for the words they would be told in."""
+    if one is None or other is None:
+        return one is other
+    keys = [(told.type, told.value, told.other, told.object[:60]) for told in (one, other)]
+    named = [told.subject if told.type not in ("cause", "quote") else "" for told in (one, other)]
+    return keys[0] == keys[1] and named[0] == named[1] and bool(tasks_of(one) & tasks_of(other))
 
 
 def _candidates(report: Report) -> Iterator[Iterator[Anchor]]:

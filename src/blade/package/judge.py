@@ -22,7 +22,7 @@ from blade.package.quotes import with_quotes
 from blade.package.units import CAUSES, Names, Unit, is_note, names, units
 from blade.prose.slots import Slot, agrees, slots
 
-NUMBERS_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.7, 0.2, 0.8
+NUMBERS_WRONG, MOSTLY_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.5, 0.7, 0.2, 0.8
 LONGEST = 3.0  # times the golden report's claims, beyond which length costs
 MIN_ANCHORS = 8
 JUMBLED = 0.15  # of the sentences; in prose that people write it is well below 0.01
@@ -225,6 +225,9 @@ def _gates(
         problems.append(
             f"{jumbled} of {sentences} sentences have their words in no order that English allows"
         )
+    gates["more_wrong_than_right"] = (
+        MOSTLY_WRONG if counts[CONTRADICTED] and _precision(counts) < 0.5 else 1.0
+    )
     limit = LONGEST * max(1, _claims(_counts(bench.golden)))
     made = _claims(counts) + counts["duplicate"]
     gates["length"] = min(1.0, limit / made) if made else 1.0

@@ -1,0 +1,99 @@
+"""Calibration: golden apart from every attack, close to its equals, and enforced."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from blade.package import attacks, perturbed
+from blade.package.calibrate import halved
+from blade.package.judge import Bench, Judged, judged
+from blade.package.sources import Case
+from tests.builders import make_row, make_run
+from tests.conftest import Blade, Said
+from tests.package.court import files, seat_of
+
+
+@pytest.fixture
+def court(made: Path, cache: Path) -> tuple[Case, Bench, Judged]:
+    return seat_of(made)
+
+
+def run(blade: Blade, package: Path, to: Path, *more: object) -> Said:
+    golden, anchors, shallow = files(package)
+    return blade(
+        "package", "calibrate", "--golden-report", golden, "--anchor-facts", anchors, "--shallow-report",
+        shallow, "--output-dir", to, *more,
+    )  # fmt: skip
+
+
+def test_a_made_package_is_calibrated(blade: Blade, package: Path, tmp_path: Path) -> None:
+    said = run(blade, package, tmp_path / "out")
+    assert said.code == 0, said.out + said.err
+    told = json.loads((tmp_path / "out" / "calibration_summary.json").read_text())
+    assert told["golden_vs_self"] >= 0.85
+    assert told["shallow_vs_golden"] <= 0.25
+    assert told["spread"] == pytest.approx(told["golden_vs_self"] - told["shallow_vs_golden"])
+    scores = {one["name"]: one["score"] for one in told["attacks"]}
+    assert set(scores) == {*attacks.ATTACKS, "flipped rewards", "swapped rollouts"}
+    for name in attacks.ATTACKS:
+        assert scores[name] <= (0.40 if name in ("false ids", "false quotes") else 0.25), name
+    for name in ("flipped rewards", "swapped rollouts"):
+        assert scores[name] <= told["golden_vs_self"] - 0.3
+    controls = {one["name"]: one["score"] for one in told["controls"]}
+    assert abs(controls["sections reordered"] - told["golden_vs_self"]) <= 0.02
+    assert controls["paraphrase"] >= 0.75
+    assert 0.35 <= controls["half of the facts"] <= 0.65
+    for name, score in (("golden-vs-self", "golden_vs_self"), ("shallow-vs-golden", "shallow_vs_golden")):
+        reward = json.loads((tmp_path / "out" / name / "reward.json").read_text())
+        assert reward["final_score"] == told[score]
+
+
+def test_a_golden_report_that_is_no_better_than_its_baseline_is_not_calibrated(
+    blade: Blade, package: Path, tmp_path: Path
+) -> None:
+    golden, _, shallow = files(package)
+    shallow.write_text(golden.read_text())
+    said = run(blade, package, tmp_path / "out", "--min-anchor-facts", 0, "--json")
+    assert said.code == 1
+    told = json.loads(said.out)
+    assert not told["calibrated"]
+    assert any("apart" in problem for problem in told["problems"])
+
+
+def test_a_golden_report_of_other_rollouts_is_not_calibrated(
+    blade: Blade, package: Path, tmp_path: Path
+) -> None:
+    other = package / "rollouts" / "sim_model_b_rollouts.jsonl"
+    said = run(blade, package, tmp_path / "out", "--rollouts", other)
+    assert said.code == 1
+
+
+def test_half_of_the_facts_is_half_of_the_recall(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, golden = court
+    for seed in range(3):
+        told = judged(halved(case.golden, seat, seed), seat)
+        assert told.recall == pytest.approx(golden.recall / 2, abs=0.15)
+
+
+def test_flipped_rewards_turn_some_tasks_wholly_and_leave_the_others(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "in", [make_row(t, r, float(r % 2)) for t in range(12) for r in range(3)])
+    (other,) = perturbed.flipped([path], tmp_path / "out")
+    before, after = ([json.loads(line) for line in one.read_text().splitlines()] for one in (path, other))
+    changed = {a["_ng_task_index"] for a, b in zip(before, after, strict=True) if a["reward"] != b["reward"]}
+    kept = {a["_ng_task_index"] for a, b in zip(before, after, strict=True) if a["reward"] == b["reward"]}
+    assert changed
+    assert kept
+    assert not changed & kept
+    for one, two in zip(before, after, strict=True):
+        assert {**one, "reward": None} == {**two, "reward": None}
+
+
+def test_swapped_rollouts_go_by_the_name_of_the_first(tmp_path: Path) -> None:
+    one = make_run(tmp_path / "a", [make_row(0, 0, 1.0)])
+    two = make_run(tmp_path / "b", [make_row(1, 0, 0.0)])
+    (other,) = perturbed.swapped([one], [two], tmp_path / "out")
+    assert other.name == one.name
+    assert other.read_bytes() == two.read_bytes()

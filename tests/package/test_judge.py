@@ -1,0 +1,250 @@
+"""The judge: what a report earns for what it finds, and what it pays for what it makes up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE
+from blade.package import judge
+from blade.package.judge import Bench, Judged, consulted, is_backwards, judged, score
+from blade.package.sources import Case
+from tests.conftest import Blade
+from tests.package.court import files, make_unit, reports, seat_of
+
+
+@pytest.fixture
+def court(made: Path, cache: Path) -> tuple[Case, Bench, Judged]:
+    return seat_of(made)
+
+
+def test_the_golden_report_scores_high_and_the_shallow_one_nothing(
+    court: tuple[Case, Bench, Judged],
+) -> None:
+    case, seat, golden = court
+    assert golden.score >= 0.85
+    assert golden.gate == 1
+    assert judged(case.shallow, seat).score == 0
+    assert judged("", seat).score == 0
+
+
+def test_every_false_quotation_costs(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, golden = court
+    task = seat.world.report.tasks[0].task
+    false = [f"\n\nRollout {task}/0 says “We have never met before, dear number {n}.”\n" for n in range(2)]
+    one, two = (judged(case.golden + "".join(false[:n]), seat) for n in (1, 2))
+    assert one.gates["fabricated"] == pytest.approx(0.7)
+    assert two.gates["fabricated"] == pytest.approx(0.49)
+    assert golden.score > one.score > two.score
+
+
+def test_an_id_that_no_row_has_costs(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, _ = court
+    told = judged(case.golden + "\n\nTask 4711 never passes.\n", seat)
+    assert told.gates["fabricated"] == pytest.approx(0.7)
+    assert any("4711" in problem for problem in told.problems)
+
+
+def test_a_report_that_says_a_thing_and_its_opposite_has_not_found_it(
+    court: tuple[Case, Bench, Judged],
+) -> None:
+    case, seat, golden = court
+    (first,) = [one for one in case.anchors if one.id == "B1"]
+    assert first.predicate is not None
+    task, cause = first.predicate.scope[0][1], first.predicate.value
+    told = judged(f"{case.golden}\n\nIt is false that task {task} fails for {cause}.\n", seat)
+    missed = [one.id for one, is_met, _ in told.hits if not is_met]
+    assert missed == ["B1"]
+    assert told.recall < golden.recall
+
+
+def test_the_score_of_another_run_halves(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, golden = court
+    run = seat.world.report.runs[0]
+    assert run.score is not None
+    right, wrong = f"{run.score * 100:.1f}%", "11.1%"
+    told = judged(case.golden.replace(right, wrong), seat)
+    assert told.gates["required_numbers"] == 0.5
+    assert told.score < golden.score / 2
+    without = "\n".join(line for line in case.golden.split("\n") if right not in line)
+    assert judged(without, seat).gates["required_numbers"] == 0.5
+
+
+def test_a_report_under_the_name_of_another_model_is_worth_nothing(
+    court: tuple[Case, Bench, Judged],
+) -> None:
+    case, seat, _ = court
+    text = case.golden.replace("sim-model-a", "sim-model-b").replace("sim_model_a", "sim_model_b")
+    assert judged(text, seat).score == 0
+
+
+def test_a_report_that_is_more_wrong_than_right_is_halved(court: tuple[Case, Bench, Judged]) -> None:
+    _, seat, _ = court
+    right = [make_unit(f"Task 4 fails {n}.", line=n) for n in range(5)]
+    wrong = [make_unit(f"Task 4 passes {n}.", line=9 + n, verdict=CONTRADICTED) for n in range(3)]
+    assert score([*right, *wrong[:2]], seat).gates["more_wrong_than_right"] == 1
+    assert score([*right, *wrong], seat).gates["more_wrong_than_right"] == 0.5
+
+
+def test_saying_it_twice_earns_no_more_and_flooding_costs(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, golden = court
+    twice = judged(case.golden + "\n\n" + case.golden, seat)
+    assert twice.counts[SUPPORTED] == golden.counts[SUPPORTED]
+    assert twice.score <= golden.score
+    assert judged("\n\n".join([case.golden] * 5), seat).gates["length"] < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "backwards"),
+    [
+        ("Step 9 caused the error at step 4.", True),
+        ("Step 4 caused the error at step 9.", False),
+        ("The error at step 4 is due to the call at step 9.", True),
+        ("The error at step 9 is due to the call at step 4.", False),
+        ("Step 9 follows; step 4 does not.", False),
+    ],
+)
+def test_a_later_step_cannot_cause_an_earlier_one(text: str, backwards: bool) -> None:
+    assert is_backwards(text) is backwards
+
+
+def test_chronology_costs_a_fifth(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, _ = court
+    told = judged(case.golden + "\n\nStep 9 caused the error at step 4.\n", seat)
+    assert told.gates["chronology"] == 0.8
+
+
+def test_a_false_fact_that_is_agreed_with_costs(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, golden = court
+    canary = seat.canaries[0]
+    task = dict(canary.scope)["task"]
+    assert golden.gates["canaries"] == 1
+    told = judged(f"{case.golden}\n\nThe cause of task {task} is {canary.value}.\n", seat)
+    assert told.gates["canaries"] == pytest.approx(1 - 1 / len(seat.canaries))
+
+
+def test_labels_that_neither_rules_nor_anchors_know_are_not_borne_out_by_the_task_alone(
+    court: tuple[Case, Bench, Judged],
+) -> None:
+    _, seat, _ = court
+    told = seat.world.report.attributions[0]
+    wrong = next(code for code in ("DA", "TI", "KG") if code not in seat.known.causes[told.task])
+
+    def verdict(text: str) -> str | None:
+        return judge.claims(text, seat.world, seat.known)[0].verdict
+
+    assert verdict(f"Task {told.task} fails, and its cause is {told.cause.value}.") == SUPPORTED
+    assert verdict(f"Task {told.task} fails, and its cause is {wrong}.") == UNVERIFIABLE
+    assert verdict(f"Task {told.task} fails, but its cause is not {told.cause.value}.") == CONTRADICTED
+
+
+def test_the_score_is_the_formula(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, _ = court
+    for text in (case.golden, case.golden[: len(case.golden) // 2], case.golden + "\n\nTask 4711 fails.\n"):
+        told = judged(text, seat)
+        assert told.score == pytest.approx(told.recall * (told.precision * told.evidence) ** 0.5 * told.gate)
+        against = 2 * (told.counts[CONTRADICTED] + told.counts["foreign"]) + told.counts[UNVERIFIABLE] / 2
+        assert told.precision == pytest.approx(told.counts[SUPPORTED] / (told.counts[SUPPORTED] + against))
+
+
+def test_totals_earn_no_precision() -> None:
+    assert judge.is_telling(make_unit())
+    assert not judge.is_telling(make_unit(tasks=frozenset(), own=frozenset()))
+
+
+def test_an_opinion_cannot_overrule_the_rows(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, _ = court
+    told = seat.world.report.attributions[0]
+    wrong = next(code for code in ("DA", "TI", "KG") if code not in seat.known.causes[told.task])
+    text = f"{case.golden}\n\n## More\n\nTask 4711 never passes.\n\nTask {told.task} fails; its cause is {wrong}.\n"
+    before = judged(text, seat)
+    seen: list[list[dict[str, Any]]] = []
+
+    def flatter(table: list[dict[str, Any]]) -> dict[int, str]:
+        seen.append(table)
+        return {entry["id"]: SUPPORTED for entry in table}
+
+    after = consulted(before, seat, flatter)
+    assert after.counts[CONTRADICTED] == before.counts[CONTRADICTED] > 0
+    assert after.gates == before.gates
+    assert after.recall == before.recall
+    assert before.counts[UNVERIFIABLE] > after.counts[UNVERIFIABLE] == 0
+    (table,) = seen
+    assert all(set(entry) == {"id", "verdict", "kinds", "found", "expected", "cites"} for entry in table)
+    harsh = consulted(before, seat, lambda table: {entry["id"]: CONTRADICTED for entry in table})
+    assert harsh.counts[SUPPORTED] == before.counts[SUPPORTED]
+    assert harsh.precision < before.precision
+
+
+def test_a_section_that_is_mostly_wrong_meets_no_anchor(court: tuple[Case, Bench, Judged]) -> None:
+    _, seat, _ = court
+    right = make_unit("Task 4 is a knowledge gap (KG).", causes=frozenset({"KG"}))
+    wrong = make_unit("Task 4 always passes.", line=2, verdict=CONTRADICTED)
+    elsewhere = make_unit("Task 4 always passes.", line=2, verdict=CONTRADICTED, section=("Summary",))
+    assert judge.sound([right, wrong]) == []
+    assert judge.sound([right, elsewhere]) == [right]
+    assert score([wrong], seat).score == 0
+
+
+def test_the_command_prints_and_writes_the_known_keys(blade: Blade, package: Path, tmp_path: Path) -> None:
+    golden, anchors, _ = files(package)
+    words = ("package", "score", "--report", golden, "--golden", golden, "--anchor-facts", anchors)
+    said = blade(*words, "--output-dir", tmp_path / "out")
+    assert said.code == 0, said.err
+    told = json.loads(said.out)
+    assert told == json.loads((tmp_path / "out" / "reward.json").read_text())
+    assert set(told["checklist"]) == {"score", "structure", "quantitative", "evidence", "anchor_coverage"}
+    assert set(told["holistic"]) == {"normalized_score", "golden_overlap", "table_score"}
+    assert {"id", "score", "met", "fact"} <= set(told["anchor_hits"][0])
+    assert told["final_score"] >= 0.85
+    assert told["holistic"]["golden_overlap"] == told["checklist"]["structure"] == 1
+
+
+def test_without_rollouts_it_cannot_judge(blade: Blade, package: Path) -> None:
+    golden, anchors, _ = files(package)
+    kept = package / "kept.jsonl"
+    (package / "rollouts" / "sim_model_a_rollouts.jsonl").rename(kept)
+    words = ("package", "score", "--report", golden, "--golden", golden, "--anchor-facts", anchors)
+    said = blade(*words)
+    assert said.code == 1
+    assert said.out == ""
+    assert "cannot judge: no rollouts of sim-model-a" in said.err
+    assert blade(*words, "--rollouts", kept).code == 0
+
+
+def test_too_few_usable_facts_cannot_judge(blade: Blade, package: Path) -> None:
+    golden, anchors, _ = files(package)
+    told = json.loads(anchors.read_text())
+    vague = [{"id": f"V{n}", "fact": f"The agent fails in many ways, {n} of them grave."} for n in range(5)]
+    told["anchor_facts"] = told["anchor_facts"][:7] + vague
+    anchors.write_text(json.dumps(told))
+    words = ("package", "score", "--report", golden, "--golden", golden, "--anchor-facts", anchors)
+    said = blade(*words)
+    assert said.code == 1
+    assert "7 anchor facts can be used, 8 are needed; 5 cannot: it names no task or rollout" in said.err
+    fewer = blade(*words, "--min-anchor-facts", 7)
+    assert fewer.code == 0
+    result = json.loads(fewer.out)
+    assert [one["id"] for one in result["unusable_anchors"]] == ["V0", "V1", "V2", "V3", "V4"]
+    assert result["recall"] == 1
+
+
+@pytest.mark.parametrize("option", ["--report", "--golden", "--anchor-facts"])
+def test_a_missing_file_is_an_error_of_the_user(blade: Blade, package: Path, option: str) -> None:
+    golden, anchors, _ = files(package)
+    given = {"--report": golden, "--golden": golden, "--anchor-facts": anchors}
+    given[option] = reports(package) / "nowhere.md"
+    said = blade("package", "score", *(word for pair in given.items() for word in pair))
+    assert said.code == 3
+    assert "nowhere.md does not exist" in said.err
+
+
+def test_anchor_facts_that_are_no_json_say_so(blade: Blade, package: Path) -> None:
+    golden, anchors, _ = files(package)
+    anchors.write_text("{")
+    said = blade("package", "score", "--report", golden, "--golden", golden, "--anchor-facts", anchors)
+    assert said.code == 1
+    assert "anchor_facts.json" in said.err
