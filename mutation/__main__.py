@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from mutation import measured, reports
 
-FAULTS, SEED = 1600, 17
+FAULTS, SEED = 1200, 17
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -221,10 +221,9 @@ def told(
 ) -> str:
     """The table by kind and place, and the limits, as Markdown."""
     datasets = len({pages[one.page].dataset for one in trials})
-    about = (
-        f"{len(trials)} faults, one to a copy, in {len(pages)} reports of {datasets} data sets, seed {seed}"
-    )
-    lines = [f"Mutation test: {about}", ""]
+    many = "one" if to_a_copy == 1 else f"up to {to_a_copy}"
+    where = f"{len(pages)} reports of {datasets} data sets"
+    lines = [f"Mutation test: {len(trials)} faults, {many} to a copy, in {where}, seed {seed}", ""]
     lines += [f"| Fault | Planted | Caught | Share, 95% interval | {' | '.join(PLACES)} |"]
     lines += ["| --- |" + " ---: |" * (3 + len(PLACES))]
     for kind in (*KINDS, "**all**"):

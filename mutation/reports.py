@@ -59,9 +59,9 @@ def forms(dataset: str, name: str, report: Report, loaded: list[Loaded]) -> Iter
     else:
         text = markdown.render(report)
     yield Page(dataset, name, MARKDOWN, stripped(text), known, loaded)
-    written = json_v1.render(report)
+    written = values.stripped(json_v1.render(report))
     if len(written) <= LARGEST:
-        yield Page(dataset, name, JSON, values.stripped(written), known, loaded)
+        yield Page(dataset, name, JSON, written, known, loaded)
 
 
 def reworded(pages: Sequence[Page], seed: int) -> Iterator[Page]:

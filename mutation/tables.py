@@ -35,7 +35,8 @@ def _down(line: Line, below: Line) -> Iterator[Fault]:
     if len(mine) != len(theirs) or below.number != line.number + 1:
         return
     for column in range(1, min(len(mine), len(line.header))):
-        if line.header[column] in EXPLAINING or mine[column] == theirs[column]:
+        # a sum in bold is the same sum
+        if line.header[column] in EXPLAINING or mine[column].strip("*") == theirs[column].strip("*"):
             continue
         if (
             not (_VALUE.search(mine[column]) and _VALUE.search(theirs[column]))
