@@ -16,6 +16,7 @@ KINDS = {NUMBER: "number", RATIO: "share", CODE: "name", QUOTED: "quote"}
 CLAUSE = "clause"  # part of a sentence of the reference
 _LIKELY = 12  # references whose words are compared with a statement in full
 _COMMON = 400  # places from which a word is too common to find a statement by
+_NEAR = 0.35  # share of words in common, headings counted in, from which two statements are compared
 _FEW = 2  # differences up to which a sentence in other words is the same sentence
 _TELLING = 3  # words from which a sentence is known again under another heading
 
@@ -53,10 +54,9 @@ class Reference:
                 seen.update(places)
         for at in self._under.get(statement.headings, ())[:_COMMON]:
             seen[at] = len(words & self.words[at])
-        ranked = [(n / len(words | self.words[at]), at) for at, n in seen.most_common(4 * _LIKELY)]
-        near = [
-            (share + _nearness(statement, self.statements[at]), at) for share, at in ranked if share > 0.35
-        ]
+        ranked = [(n / len(words | self.words[at]), at) for at, n in seen.most_common(4 * _LIKELY) if n]
+        near = [(share + _nearness(statement, self.statements[at]), at) for share, at in ranked]
+        near = [(share, at) for share, at in near if share > _NEAR]
         return _fit(statement, [self.statements[at] for _, at in sorted(near, reverse=True)])[:_LIKELY]
 
 

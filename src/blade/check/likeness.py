@@ -64,6 +64,8 @@ minimum maximum
 over under
 up down
 equal unequal
+same different
+won lost
 one two three four five six seven eight nine ten
 """.strip().splitlines()
 _GROUPS: dict[str, set[int]] = {}
@@ -101,7 +103,7 @@ def tokens(text: str) -> list[tuple[str, int]]:
 
 
 def same_slot(one: Slot, other: Slot) -> bool:
-    """Whether two slots can stand for the same thing."""
+    """Whether a slot can stand for the same thing as that of the reference."""
     if one.kind != other.kind:
         return False
     if one.kind == NUMBER:
@@ -116,7 +118,10 @@ def _same_number(one: Slot, other: Slot) -> bool:
         return False
     if one.bound != other.bound and (one.bound in "<>" or other.bound in "<>"):
         return one.bound == "" == other.bound
-    return abs(one.value - other.value) <= max(rounded(one), rounded(other)) * 0.999 + 1e-12
+    # Our pages print 0% and 100% only where they are exact; any other number may be rounded more coarsely.
+    is_exact = other.unit == "%" and other.value in (0, 1)
+    slack = rounded(one) if is_exact else max(rounded(one), rounded(other))
+    return abs(one.value - other.value) <= slack * 0.999 + 1e-12
 
 
 def same_text(one: str, other: str) -> bool:

@@ -254,7 +254,6 @@ def plain(text: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    text = _TAG.sub("", _LINK.sub(lambda hit: hit["text"], text))
     # Escaped signs are put aside while the unescaped ones go.
     kept: list[str] = []
 
@@ -262,7 +261,7 @@ def _unmarked(text: str) -> str:
         kept.append(hit[1])
         return "\0"
 
-    text = _EMPHASIS.sub("", _ESCAPED.sub(aside, text.replace("\0", "")))
-    text = html.unescape(text)
+    text = _LINK.sub(lambda hit: hit["text"], _ESCAPED.sub(aside, text.replace("\0", "")))
+    text = html.unescape(_EMPHASIS.sub("", _TAG.sub("", text)))
     parts = text.split("\0")
     return "".join(part + (kept[at] if at < len(kept) else "") for at, part in enumerate(parts))
