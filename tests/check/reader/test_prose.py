@@ -21,6 +21,9 @@ TWINS = {
     "all three": ("Of 12 tasks, 3 always pass, 5 sometimes and 4 never.", "Of 12 tasks, 3 always pass, 6 sometimes and 4 never."),
     "share": ("56% of the rollouts failed.", "65% of the rollouts failed."),
     "third": ("A third of the tasks never pass.", "Half of the tasks never pass."),
+    "at least once": ("It solves 8 of 12 tasks at least once.", "It solves 9 of 12 tasks at least once."),
+    "over tasks": ("Mean pass rate across tasks: 0.44", "Mean pass rate across tasks: 0.49"),
+    "bracket before the verb": ("Of the 12 tasks, 4 (33%) never passed.", "Of the 12 tasks, 4 (43%) never passed."),
     "about": ("About 55% of the rollouts failed.", "About 70% of the rollouts failed."),
     "at least": ("At least 3 tasks never pass.", "At least 6 tasks never pass."),
     "more than": ("More than 40% of rollouts passed.", "More than 50% of rollouts passed."),
@@ -42,6 +45,8 @@ def test_a_true_amount_is_supported_and_its_twin_contradicted(alpha: World, name
 
 
 NO_ALARM = (
+    "Roughly 44% of all rollouts succeed.",
+    "Tasks: 12",
     "Among tasks with tools, pass@1 is 60%.",
     "pass@1 would be 60% without the timeouts.",
     "The published pass@1 is 61%.",
@@ -109,3 +114,14 @@ def test_of_two_runs_each_has_its_own_numbers(both: World, name: str) -> None:
     assert not said(true, both, "contradicted")
     assert said(true, both, "supported")
     assert said(false, both, "contradicted")
+
+
+def test_a_share_of_the_lost_score_is_a_sum_and_one_of_the_failures_a_judgement(alpha: World) -> None:
+    lost = {loss.cause.value: 0.0 for loss in alpha.report.losses}
+    for loss in alpha.report.losses:
+        lost[loss.cause.value] += loss.lost
+    share = lost["KG"] / sum(lost.values())
+    assert said(f"KG accounts for {share:.0%} of the lost score.", alpha, "supported")
+    wrong = share - 0.2 if share > 0.5 else share + 0.2
+    assert said(f"KG accounts for {wrong:.0%} of the lost score.", alpha, "contradicted")
+    assert not said(f"KG accounts for {wrong:.0%} of the failures.", alpha, "contradicted")

@@ -109,14 +109,14 @@ CAUSE_CODES = frozenset({"KG", "UK", "BI", "TI", "IR", "DA"})
 
 # What may stand in the clause of a claim without narrowing what it is about.
 HARMLESS = frozenset(
-    """a an the this that these those its their our his her it they he she we i you all both each is are
-    was were be been being has have had do does did will of to in on for at with by from as than and
-    or nor but so then also too thus hence again still yet only just even exactly precisely overall
-    total totals altogether together combined aggregate respectively about around roughly
-    approximately nearly almost some over under more less fewer most least run runs model models
-    agent agents system benchmark evaluation eval evals result results dataset suite set score
-    scores scored scoring reach reaches reached reaching achieve achieves achieved achieving get
-    gets got obtain obtains obtained hit hits record records recorded post posts posted attain
+    """once across ones a an the this that these those its their our his her it they he she we i you all
+    both each is are was were be been being has have had do does did will of to in on for at with by
+    from as than and or nor but so then also too thus hence again still yet only just even exactly
+    precisely overall total totals altogether together combined aggregate respectively about around
+    roughly approximately nearly almost some over under more less fewer most least run runs model
+    models agent agents system benchmark evaluation eval evals result results dataset suite set
+    score scores scored scoring reach reaches reached reaching achieve achieves achieved achieving
+    get gets got obtain obtains obtained hit hits record records recorded post posts posted attain
     attains attained manage manages managed show shows showed shown see saw give gives gave given
     yield yields yielded stand stands stood sit sits come comes came make makes made up account
     accounts accounted represent represents amount amounts equal equals land lands landed end ends
@@ -147,7 +147,7 @@ NARROWING = re.compile(
     r"adjusted|shrunk|weighted|conditional|subset|held-out|interval|margin|noise|standard error|median|"
     r"confidence|bootstrap|p-value|chance|random|expected|gain|worth|potential|upper bound|lower bound|at "
     r"best|"
-    r"at worst|when|where|once|after|before|until|among|amongst|within|whose|remaining|rest|others?|"
+    r"at worst|when|where|after|before|until|among|amongst|within|whose|remaining|rest|others?|"
     r"gap|difference|delta|increase|decrease|drop|improvement|regression|change|points? (?:higher|lower|"
     r"more|less)|"
     r"times|twice|double|triple|faster|slower|seconds?|minutes?|hours?|tokens?|dollars?|turns?|steps?|calls?|"

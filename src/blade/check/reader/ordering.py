@@ -41,7 +41,8 @@ _COMMON = re.compile(
     re.IGNORECASE,
 )
 _MOST = shaped(
-    r"\b(?P<word>most|the majority|a majority|the bulk|nearly all|almost all|all|every|each|no|none|few|"
+    r"(?:^|[,;:(]\s*|\b(?:and|but|while|that|because|since|so|although|though)\s+)"
+    r"(?P<word>most|the majority|a majority|the bulk|nearly all|almost all|all|every|each|no|none|few|"
     r"hardly any|not all|not every)\s+"
     r"(?:of\s+)?(?:(?:the|its|our|these)\s+)*(?:(?P<pre><SCD>)[\s-]+(?=<N>))?(?:(?P<n><N>)|(?P<s><S>))"
     r"(?:\s+(?:are|is|were|was|have|has|had|been|ended|as|labelled|attributed|to|due|caused|by|in|a|"
@@ -224,7 +225,7 @@ class Orders:
         word = hit["word"].lower()
         holds = any(_is_so(word, one.value) for one in shares)
         verdict = SUPPORTED if holds else UNVERIFIABLE if doubt else CONTRADICTED
-        start = self.sentence.places[hit.start()]
+        start = self.sentence.places[hit.start("word")]
         yield said(
             self.place, verdict, "share", self.sentence.text[start : post.end], start,
             expected=shares[0].words, why="" if holds else doubt or "the rows say otherwise",

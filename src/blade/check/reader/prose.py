@@ -8,7 +8,7 @@ from typing import Any
 
 from blade.check.reader import scope as around_it
 from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
-from blade.check.reader.lexicon import NOUN_STATES
+from blade.check.reader.lexicon import NARROWING, NOUN_STATES
 from blade.check.reader.mentions import (
     AMOUNT,
     CAUSE,
@@ -28,8 +28,8 @@ from blade.model import Assertion
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 
 _LINK = (
-    r"\s*(?:\(\s*)?(?:(?:of|for|in|by|on)\s+(?:the\s+)?<RLT>(?:['’]s)?\s*)?(?:\(<R>\)\s*)?(?:(?:rates?|"
-    r"value|of|is|was|are|were|at|=|:|only|just|stands|"
+    r"\s*(?:\(\s*)?(?:(?:of|for|in|by|on)\s+(?:the\s+)?<RLT>(?:['’]s)?\s*)?(?:\(<R>\)\s*)?"
+    r"(?:(?:across|over)\s+(?:all\s+)?(?:the\s+)?<N>\s*)?(?:(?:rates?|value|of|is|was|are|were|at|=|:|only|just|stands|"
     r"stood|sits|reached|reaches|equals|comes|came|in|to|a|an|the|overall|remains|remained|lands|landed|"
     r"here|→|->|a total of)\s*)*\s*"
 )
@@ -53,14 +53,14 @@ _VERBS = (
 )
 _DONE = shaped(
     r"(?P<s><S>)\s+(?:only\s+|just\s+|on\s+|in\s+)*(?P<q><Q>)\s+(?:of\s+)?(?:(?:the|its|"
-    r"all)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
+    r"all)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)(?P<once>\s+at least once\b)?"
 )
 _SET = shaped(
     r"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|these)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
     rf"(?:(?P<b>\s*\(<Q>\))?{_VERBS}\s+(?P<post><SCD>))?"
 )
 _STATE = shaped(
-    rf"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|"
+    rf"(?P<q><Q>)(?P<b>\s*\(<Q>\))?\s+(?P<of>of\s+)?(?:(?:the|all|its|our|"
     rf"these)\s+)*(?P<pre><S>)(?:{_VERBS}\s+(?P<post><SCD>))?"
 )
 _LISTED = shaped(
@@ -77,11 +77,19 @@ _HAS_MORE = shaped(
     r"(?:,|,?\s+and|\s*[×x])\s+(?P<q><Q>)\s+(?P<n><N>)(?=\s*(?:$|[.,;:)(]|in total\b|overall\b))"
 )
 _ALONE_BEFORE = shaped(
-    r"(?:^|[,;:(]\s*|\b(?:and|has|have|had|there (?:are|were|is|was)|with|recorded|produced|total of|saw)\s+)"
+    r"(?:^|[,;:(]\s*|\b(?:and|has|have|had|there (?:are|were|is|was)|with|recorded|produced|total of|saw|"
+    r"(?:we|i) (?:see|count|counted|find|found|observed))\s+)"
     r"(?:a total of\s+|only\s+|just\s+|the\s+)?$"
 )
 _ALONE_AFTER = shaped(r"\s*(?:$|[.,;:)(]|and\b|in total\b|overall\b|(?:in|for) <R>)")
 _IN_BRACKETS = shaped(r"\s*\(\s*(?:i\.e\.,?\s*|or\s+|=\s*)?(?P<q><Q>)\s*[),]")
+
+
+_COSTS = shaped(
+    r"(?P<c><CD>)\s+(?:alone\s+)?(?:accounts? for|explains?|makes? up|takes?|took|costs?|"
+    r"is responsible for)\s+(?P<q><Q>)\s+of\s+(?:the\s+|all\s+)?"
+    r"(?P<lost>lost\s+(?:<M>|points)|(?:<M>|points)\s+lost|loss(?:es)?\b|<S>)"
+)
 
 
 class Prose:
@@ -103,7 +111,31 @@ class Prose:
     def read(self) -> list[Assertion]:
         if not self.amounts:
             return []
-        return [*self._measures(), *self._sets()]
+        return [*self._costs(), *self._measures(), *self._sets()]
+
+    def _costs(self) -> Iterator[Assertion]:
+        """`KG accounts for 40% of the lost score`: a sum that the report here makes, not a judgement."""
+        for hit in _COSTS.finditer(self.sentence.shape):
+            amount, what = self._at(hit, "q"), self._at(hit, "c")
+            told = around_it.run_of(self.reader, self.sentence, self.around)
+            if amount.amount is None or amount.amount.kind != RATE or self.sentence.of(TASK):
+                continue
+            self.used.add(amount.start)
+            part = _state(what)
+            readings = [one for run in told.runs for one in self._lost(run, (), part)]
+            is_sum = "lost" in hit["lost"] or "loss" in hit["lost"]
+            doubt = told.doubt or ("" if is_sum else self.ground.unsettled(told.runs, part))
+            if not is_sum:
+                readings += [
+                    one for run in told.runs for unit in (TASKS, ROLLOUTS)
+                    for one in self.ground.shares(run, unit, ("failed",), part)
+                ]  # fmt: skip
+            yield judged(
+                self.place, amount, "share", readings, subject="lost",
+                run=told.runs[0] if len(told.runs) == 1 else None,
+                scope=(("cause" if what.kind == CAUSE else "mode", what.names[0]),), as_rate=True,
+                doubt=doubt or ("it may be narrowed" if NARROWING.search(self.sentence.shape) else ""),
+            )  # fmt: skip
 
     # --- measures ------------------------------------------------------------------------------------
 
@@ -223,6 +255,8 @@ class Prose:
             return
         pre, post, noun = (self._maybe(hit, name) for name in ("pre", "post", "n"))
         whole, part = _parts(pre, post, done, quantity.kind)
+        if hit.groupdict().get("once") and part == ("solved",):
+            part = ("solved_once",)
         if (
             quantity.kind == RATE
             and not part

@@ -22,7 +22,7 @@ VALUE, BUCKET, LABEL, TASK_ID, PASSES, REPEATS, SHARE, TOTAL, REWARD, SIZE = (
     "value", "bucket", "label", "task_id", "passes", "repeats", "share", "total", "reward", "size",
 )  # fmt: skip
 _PLAIN = {
-    "value": VALUE, "result": VALUE, "results": VALUE, "measured": VALUE,
+    "value": VALUE, "count": VALUE, "number": VALUE, "result": VALUE, "results": VALUE, "measured": VALUE,
     "bucket": BUCKET, "class": BUCKET, "outcome": BUCKET, "status": BUCKET, "pass bucket": BUCKET,
     "cause": LABEL, "root cause": LABEL, "label": LABEL, "cause code": LABEL, "code": LABEL,
     "task": TASK_ID, "task id": TASK_ID, "task_id": TASK_ID, "problem": TASK_ID, "id": TASK_ID,
@@ -138,7 +138,7 @@ class Tables:
         plain = _SIGNS.sub("", cell.strip("`* ")).strip()
         if _NEVER.search(plain) or re.match(r"(?:out )?of\b", plain, re.IGNORECASE):
             return Part("", doubt=plain)
-        role = _PLAIN.get(plain.lower())
+        role = SHARE if cell.strip("`* ") == "%" else _PLAIN.get(plain.lower())
         sentence = self.reader.sentence(plain)
         doubt = scope.unknown_words(sentence, 0, len(sentence.shape))
         kinds = [one for one in sentence.mentions if one.kind != "X"]
