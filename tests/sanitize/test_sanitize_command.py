@@ -132,7 +132,7 @@ def test_nothing_is_written_over_and_bad_settings_are_told(tmp_path: Path) -> No
     assert run("sanitize", source, "-o", tmp_path / "out").exit_code == 0
     assert isinstance(run("sanitize", source, "-o", tmp_path / "out").exception, errors.UsageError)
     assert isinstance(run("sanitize", source, "-o", tmp_path / "run", "--force").exception, errors.UsageError)
-    assert isinstance(run("sanitize", tmp_path / "none").exception, errors.Unreadable)
+    assert isinstance(run("sanitize", tmp_path / "none").exception, errors.NothingToRead)
     for bad in ("names = 3", 'source_code = "maybe"', 'drop_fields = ["reward"]', "colour = 1"):
         (tmp_path / "run" / "blade.toml").write_text(f"[sharing]\n{bad}\n", encoding="utf-8")
         told = run("sanitize", source, "-o", tmp_path / "other").exception

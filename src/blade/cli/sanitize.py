@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blade.errors import EXIT_FAILED_GATE, Unreadable, UsageError
+from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError
 
 if TYPE_CHECKING:
     from blade.sanitize import Key, Policy, Removed
@@ -76,7 +76,7 @@ def _refuse(paths: list[Path]) -> None:
         raise UsageError("no FILE was given", "name a rollouts file, a report or a folder", "usage")
     missing = [path for path in paths if not path.exists()]
     if missing:
-        raise Unreadable(f"there is no {missing[0]}", "check the path", "not-found")
+        raise NothingToRead(f"{missing[0]} does not exist", "name a file or a folder", "no-such-path")
 
 
 def _key(path: str | None) -> Key:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from blade.errors import Unreadable, UsageError
+from blade.errors import NothingToRead, Unreadable, UsageError
 from blade.sanitize.cleaner import Cleaner
 from blade.sanitize.keys import Key
 from blade.sanitize.policy import Policy, policy_near
@@ -113,7 +113,7 @@ def folder(source: Path, target: Path, policy: Policy | None = None, key: Key | 
     from blade.sanitize.keys import own_key
 
     if not source.is_dir():
-        raise Unreadable(f"{source} is no folder", "name the folder of a package", "not-found")
+        raise NothingToRead(f"{source} is no folder", "name the folder of a package", "no-such-path")
     key = key or own_key()
     policy = policy if policy is not None else policy_near([source])
     naming = Cleaner(key, policy)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from blade.errors import Unreadable, UsageError
+from blade.errors import UsageError
 from blade.model.measured import PLACEHOLDER
 
 ENVIRONMENT = "BLADE_SANITIZE_KEY"
@@ -46,7 +46,7 @@ def read_key(path: Path) -> Key:
         held = path.read_bytes().strip()
     except OSError as error:
         message = f"cannot read the key {path}: {error.strerror or error}"
-        raise Unreadable(message, _NO_FILE, "bad-sanitize-key") from error
+        raise UsageError(message, _NO_FILE, "bad-sanitize-key") from error
     return _checked(held, str(path))
 
 
@@ -75,7 +75,7 @@ def own_key() -> Key:
     except OSError as error:
         hint = f"give --key FILE, or set {ENVIRONMENT}"
         message = f"cannot keep a key in {path}: {error.strerror or error}"
-        raise Unreadable(message, hint, "bad-sanitize-key") from error
+        raise UsageError(message, hint, "bad-sanitize-key") from error
     return read_key(path)
 
 

@@ -17,8 +17,8 @@ _WORD = (
 )
 _ASSIGNED = re.compile(
     rf"[A-Za-z0-9_\-]{{0,48}}?(?i:(?P<word>{_WORD}))(?P<tail>[A-Za-z0-9_]{{0,24}})"
-    r"(?P<close>\\{0,3}[\"'`]?\]?\*{0,2})[ \t]{0,3}(?P<by>=>|:=|=(?!=)|:(?!:)|\bis\b:?|,(?=[ "
-    r"]?\\{0,3}[\"']))[ \t]{0,3}"
+    r"(?P<close>\\{0,3}[\"'`]?\]?\*{0,2})[ \t]{0,3}(?P<by>=>|:=|=(?!=)|:(?!:)|\bis\b:?"
+    r"|,(?=[ ]?\\{0,3}[\"'])|>(?=[^<>\s]{3,200}</))[ \t]{0,3}"
     r"(?P<open>\\{0,3}(?:[rbuf]?[\"'`])?)"
 )
 _QUOTED_VALUE = re.compile(r"[^\"'`\\\s\r\n](?:[^\"'`\\\r\n]|\\(?![\"'`nrt\\])){2,400}")
@@ -35,6 +35,8 @@ _COOKIE = re.compile(
     r"(?i)\b(?:set-)?cookie\\{0,3}[\"']?[ ]{0,2}[:=][ ]{0,2}\\{0,3}[\"']?(?P<value>[^\r\n\"'\\]{8,2000})"
 )
 _FLAG = re.compile(r"(?<!\S)(?:--?(?:password|passwd|token|secret|api-?key))[ =](?P<value>[^\s\"']{6,200})")
+_LOGIN = re.compile(r"(?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,64}:(?P<value>[^\s\"':/$]{4,200})(?![:/])")
+_PAIR = re.compile(r"auth\s?=\s?\(\s?[\"'][^\"'\n]{1,64}[\"'],\s?[\"'](?P<value>[^\"'\n]{4,200})[\"']")
 _QUERY = re.compile(
     r"(?i)[?&;](?:amp;)?(?:access_token|auth|key|sig|signature|code|token|apikey|api_key|secret|password"
     r"|pwd|state|"
@@ -57,7 +59,7 @@ _HARMLESS = re.compile(
     r"|placeholder|expir\w{0,8})"
     r"|s?(?:reset|forgot|change|invalid|wrong|missing|no|has|need|needs|bad)_?(?:password|token|api_?key"
     r"|credentials?)|"
-    r"function_?signature|method_?signature|type_?signature|call_?signature|signature)$"
+    r"function_?signature|method_?signature|type_?signature|call_?signature)$|^signature$"
 )
 _NO_SECRET = re.compile(
     r"(?i)(?:none|null|nil|true|false|undefined|str|string|int|bytes|bool|float|optional.*|any|self.*|os\..*|"
@@ -79,7 +81,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _ENTROPIC = re.compile(r"[A-Za-z0-9+/_\-]{20,}={0,2}")
 _SWITCH = re.compile(r"[a-z][A-Z]")
 _LOOKBACK = 48
-_SIGN = re.compile(r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}(?:=|:|is\b|,)")
+_SIGN = re.compile(r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}(?:=|:|is\b|,|>)")
 Hit = tuple[int, int, str]
 _QUIET = frozenset("token auth authorization session cookie signature credential credentials".split())
 
@@ -128,6 +130,8 @@ def assigned_at(text: str, at: int) -> Iterator[Hit]:
         return
     before = text[max(0, at - 40) : at]
     left = max(0, at - 40) + len(before.rstrip(_NAME_CHARS))
+    if text[max(0, left - 4) : left].lower() == "api ":
+        left -= 4
     hit = _ASSIGNED.match(text, left, at + 600)
     if hit is None:
         return
@@ -183,6 +187,14 @@ def cookie_at(text: str, at: int) -> Iterator[Hit]:
     hit = _COOKIE.match(text, at)
     if hit and "=" in hit["value"] and _drawn(hit["value"].partition("=")[2], 8):
         yield *hit.span("value"), "SECRET"
+
+
+def login_at(text: str, at: int) -> Iterator[Hit]:
+    """The password of a login: `curl -u user:password`, `auth=("user", "password")`."""
+    for pattern in (_LOGIN, _PAIR):
+        hit = pattern.match(text, at)
+        if hit and not _NO_SECRET.fullmatch(hit["value"]):
+            yield *hit.span("value"), "SECRET"
 
 
 def flag_at(text: str, at: int) -> Iterator[Hit]:

@@ -13,7 +13,9 @@ _DOMAIN = re.compile(
 )
 _CUT_DOMAIN = re.compile(r"[A-Za-z0-9.\-]{0,60}…")
 _AT_HOST = re.compile(r"[A-Za-z][A-Za-z0-9\-]{1,62}(?=[:]\s?[~/]|[\s&;,)\"'\\]|$)")
-_PROMPT = re.compile(r"[:]\s?[~/]")
+_PROMPT = re.compile(r"[:]\s?[~/]|\s[~/][^\]\n]{0,80}\][$#]")
+_PUBLIC_KEY = re.compile(r"\bAAAA[A-Za-z0-9+/=]{20,1200} $")
+_LOGGED = re.compile(r"(?i:logged in as)[: ]{1,2}[\"'`]?(?P<name>[a-z_][\w.\-]{2,31})")
 _REMOTE = re.compile(r"(?:ssh|scp|sftp|rsync|mosh)(?:\s+-\S+(?:\s+\S+)?){0,4}\s+\S{0,80}$")
 _PERSON = re.compile(r"(?:[A-Z][\w'’.\-]{0,30}[ ]){1,3}[A-Z][\w'’.\-]{1,30}[ ]?(?:\\?<|&lt;)$")
 _SIGNED = re.compile(
@@ -163,7 +165,9 @@ def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
     ):
         return
     line = text[max(text.rfind("\n", 0, start) + 1, start - 120) : start]
-    if _PROMPT.match(text, host.end()) or _REMOTE.search(line):
+    before = text[max(0, start - 1300) : start]
+    is_key = "AAAA" in before and _PUBLIC_KEY.search(before)
+    if _PROMPT.match(text, host.end()) or _REMOTE.search(line) or is_key:
         if local.lower() not in GENERIC:
             yield start, at, "USER"
         if host[0].lower() not in _OPEN_HOSTS:
@@ -249,6 +253,15 @@ def host_at(text: str, at: int) -> Iterator[Hit]:
         yield *hit.span(), "HOST"
 
 
+def inner_host_at(text: str, at: int) -> Iterator[Hit]:
+    """A host whose name says within that it is nobody else's: intranet.example.org, a.corp.example.org."""
+    before = text[max(0, at - 250) : at]
+    start = at - len(before) + len(before.rstrip(_HOST_CHARS))
+    hit = _DOMAIN.match(text, start)
+    if hit is not None and _MIDDLE.search(hit[0]):
+        yield *hit.span(), "HOST"
+
+
 def url_at(text: str, at: int) -> Iterator[Hit]:
     """An internal address whole; of another one the user and the password before the host."""
     window = text[max(0, at - 24) : at]
@@ -278,6 +291,14 @@ def listed_at(text: str, at: int) -> Iterator[Hit]:
     for group in ("owner", "group"):
         if hit is not None and hit[group] not in GENERIC:
             yield *hit.span(group), "USER"
+
+
+def login_at(text: str, at: int) -> Iterator[Hit]:
+    """The user whom a tool greets."""
+    hit = _LOGGED.match(text, at)
+    name = hit["name"].rstrip(".-") if hit else ""
+    if hit is not None and name not in GENERIC and any(char.isdigit() or char in "._-" for char in name):
+        yield hit.start("name"), hit.start("name") + len(name), "USER"
 
 
 def uid_at(text: str, at: int) -> Iterator[Hit]:

@@ -16,6 +16,9 @@ from blade.sanitize.sieve import SURE, Sieve
 _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER": 6, "PERSON": 7, "MAC": 8}
 
 
+_ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
+
+
 class Span(msgspec.Struct, frozen=True):
     start: int
     end: int
@@ -98,9 +101,22 @@ def _under_name(text: str, name: str) -> list[places.Hit]:
         return [(scheme.end() if scheme else 0, len(text), "SECRET")]
     if name in places.USER_KEYS and _is_word(text) and text.lower() not in places.GENERIC:
         return [(0, len(text), "USER")]
-    if name in places.HOST_KEYS and _is_word(text) and places.is_private_host(text):
+    if (
+        name in ("user", "owner")
+        and _is_word(text)
+        and _ACCOUNT.fullmatch(text)
+        and text not in places.GENERIC
+    ):
+        return [(0, len(text), "USER")]
+    if name in places.HOST_KEYS and _is_word(text) and _is_host(name, text):
         return [(0, len(text), "HOST")]
     return []
+
+
+def _is_host(name: str, text: str) -> bool:
+    """Is it a private host; under the bare key `host` a single word must look like a machine's."""
+    is_machine = name != "host" or any(char.isdigit() or char in ".-" for char in text)
+    return is_machine and places.is_private_host(text)
 
 
 def _is_word(text: str) -> bool:

@@ -24,6 +24,8 @@ _PLACES: dict[str, Detector] = {
         (".internal", ".corp", ".local", ".lan", ".intra", ".home.arpa", ".private"), places.host_at
     ),
     **dict.fromkeys(("drwx", "-rw", "lrwx", "-r-", "dr-", "srw"), places.listed_at),
+    "logged": places.login_at,
+    **dict.fromkeys(("intranet.", ".corp."), places.inner_host_at),
     **dict.fromkeys(("uid=", "gid=", "groups="), places.uid_at),
     **dict.fromkeys(("author:", "committer:", "-by:", "from:", "assignee:", "reviewer:"), places.person_at),
     **dict.fromkeys(
@@ -36,7 +38,8 @@ _SECRETS: dict[str, tuple[Detector, ...]] = {
     "secret": (named.assigned_at, named.query_at),
     "token": (named.assigned_at, named.query_at, named.header_at),
     "key": (named.assigned_at, named.query_at, named.header_at),
-    "auth": (named.assigned_at, named.query_at, named.header_at),
+    "auth": (named.assigned_at, named.query_at, named.header_at, named.login_at),
+    "-u": (named.login_at,),
     "credential": (named.assigned_at, named.query_at),
     "cookie": (named.assigned_at, named.cookie_at),
     "session": (named.assigned_at, named.query_at),
