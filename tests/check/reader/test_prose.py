@@ -47,6 +47,8 @@ def test_a_true_amount_is_supported_and_its_twin_contradicted(alpha: World, name
 NO_ALARM = (
     "Roughly 44% of all rollouts succeed.",
     "Tasks: 12",
+    "1 task: `9`.",
+    "2 tasks: one of them is odd.",
     "Among tasks with tools, pass@1 is 60%.",
     "pass@1 would be 60% without the timeouts.",
     "The published pass@1 is 61%.",

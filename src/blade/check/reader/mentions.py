@@ -196,7 +196,8 @@ class Reader:
             if part is None:
                 break
             at = part.end()
-        if len(found) == 1 and found[0].isdigit() and ":" in hit.string[hit.start() : hit.start("ids")]:
+        colon = ":" in hit.string[hit.start() : hit.start("ids")] and not ids.startswith("`")
+        if len(found) == 1 and found[0].isdigit() and colon:
             return  # one number behind a colon is a count
         rest = hit.string[end:]
         if not found or re.match(r"\s*(?:%|(?:out )?of\b|tasks?\b|rollouts?\b|rows\b|\.\d)", rest):

@@ -70,7 +70,7 @@ _LISTED = shaped(
 _HAS = shaped(
     r"(?:\b(?:has|have|contains?|covers?|comprises?|consists? of|a total of|evaluated on|ran on|run on|"
     r"there (?:are|were))|^)"
-    r"\s*(?:all\s+)?(?P<q><Q>)\s+(?P<n><N>)(?!\s*(?:<SCD>|that|which|whose|with|where|when|are|were|is|was|"
+    r"\s*(?:all\s+)?(?P<q><Q>)\s+(?P<n><N>)(?!\s*(?::|<SCD>|that|which|whose|with|where|when|are|were|is|was|"
     r"in which|each))"
 )  # fmt: skip
 _HAS_MORE = shaped(
