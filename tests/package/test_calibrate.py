@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blade.package import attacks, perturbed
-from blade.package.calibrate import halved
+from blade.package.calibrate import Calibration, Trial, halved, lines
 from blade.package.judge import Bench, Judged, judged
 from blade.package.sources import Case
 from tests.builders import make_row, make_run
@@ -25,7 +25,7 @@ def run(blade: Blade, package: Path, to: Path, *more: object) -> Said:
     golden, anchors, shallow = files(package)
     return blade(
         "package", "calibrate", "--golden-report", golden, "--anchor-facts", anchors, "--shallow-report",
-        shallow, "--output-dir", to, *more,
+        shallow, "--output-dir", to, "--seeds", 1, *more,
     )  # fmt: skip
 
 
@@ -51,24 +51,31 @@ def test_a_made_package_is_calibrated(blade: Blade, package: Path, tmp_path: Pat
         assert reward["final_score"] == told[score]
 
 
-def test_a_golden_report_that_is_no_better_than_its_baseline_is_not_calibrated(
+def test_without_anchors_that_can_be_used_nothing_is_calibrated(
     blade: Blade, package: Path, tmp_path: Path
 ) -> None:
     golden, _, shallow = files(package)
-    shallow.write_text(golden.read_text())
-    said = run(blade, package, tmp_path / "out", "--min-anchor-facts", 0, "--json")
+    shallow.write_text(golden.read_text())  # so that the shallow report has every fact
+    said = run(blade, package, tmp_path / "out")
     assert said.code == 1
-    told = json.loads(said.out)
-    assert not told["calibrated"]
-    assert any("apart" in problem for problem in told["problems"])
+    assert "0 anchor facts can be used" in said.err
+    assert "a table of totals has it" in said.err
+    assert not (tmp_path / "out").exists()
 
 
-def test_a_golden_report_of_other_rollouts_is_not_calibrated(
-    blade: Blade, package: Path, tmp_path: Path
-) -> None:
-    other = package / "rollouts" / "sim_model_b_rollouts.jsonl"
-    said = run(blade, package, tmp_path / "out", "--rollouts", other)
-    assert said.code == 1
+def test_what_does_not_separate_is_told_and_not_calibrated(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, golden = court
+    shallow = judged(case.shallow, seat)
+    held = Trial("negated claims", 0.1, "at most 0.25", True)
+    broken = Trial("false ids", 0.5, "at most 0.40", False)
+    assert Calibration(golden, shallow, (held,), (held,), 0.5).problems == []
+    assert Calibration(golden, shallow, (held, broken), (), 0.5).problems == ["false ids: 0.50, at most 0.40"]
+    assert Calibration(golden, shallow, (), (broken,), 0.5).problems == ["false ids: 0.50, at most 0.40"]
+    (apart,) = Calibration(golden, golden, (held,), (), 0.5).problems
+    assert "0.00 apart, not 0.50" in apart
+    low = Calibration(shallow, shallow, (), (), 0.0)
+    assert low.problems == ["the golden report scores below its target"]
+    assert "BROKEN" in "\n".join(lines(Calibration(golden, shallow, (broken,), (), 0.5)))
 
 
 def test_half_of_the_facts_is_half_of_the_recall(court: tuple[Case, Bench, Judged]) -> None:

@@ -111,6 +111,13 @@ def score(
 @click.option(
     "--min-anchor-facts", type=int, default=MIN_ANCHORS, show_default=True, help="Facts that must be usable."
 )
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    help="Draws of what is drawn; the worst counts.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def calibrate(
     golden_report: str,
@@ -120,6 +127,7 @@ def calibrate(
     min_spread: float,
     rollouts: tuple[str, ...],
     min_anchor_facts: int,
+    seeds: int,
     as_json: bool,
 ) -> None:
     """Attack the golden report and judge the results: shuffled, negated, invented, about other rollouts.
@@ -139,7 +147,7 @@ def calibrate(
             [_file(one, "a rollouts file") for one in rollouts],
         )
         seat = sources.seated(case, progress, min_anchor_facts)
-        told = trials.calibrated(case, seat, progress, min_spread)
+        told = trials.calibrated(case, seat, progress, min_spread, seeds)
     for name, reward in trials.rewards(told, seat).items():
         _write(folder / name / "reward.json", reward)
     summary = trials.as_summary(told)

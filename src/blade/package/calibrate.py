@@ -22,7 +22,7 @@ from blade.package.units import Unit
 if TYPE_CHECKING:
     from blade.store.index import Watcher
 
-SEEDS = (0, 1, 2)
+SEEDS = 3  # of attacks that draw; the worst counts
 TARGETS = {
     "golden_vs_self_min": 0.85,
     "shallow_vs_golden_max": attacks.TEXT_LIMIT,
@@ -37,8 +37,8 @@ TARGETS = {
 }
 NOTE = (
     "Scores are recomputed from the rollouts; see `blade package score`. A package is calibrated only if "
-    "the golden report separates from every attack and the controls hold; attacks with a seed show their "
-    f"worst of {len(SEEDS)}."
+    "the golden report separates from every attack and the controls hold; attacks that draw show their "
+    "worst of several seeds."
 )
 
 
@@ -80,19 +80,26 @@ class Calibration(msgspec.Struct, frozen=True):
         ]
 
 
-def calibrated(case: Case, seat: Bench, watcher: Watcher, min_spread: float = 0.50) -> Calibration:
+def calibrated(
+    case: Case, seat: Bench, watcher: Watcher, min_spread: float = 0.50, seeds: int = SEEDS
+) -> Calibration:
     """Put the golden report, the attacks on it and its equals to the judge."""
     golden = judged(case.golden, seat)
     material = _material(case, seat)
-    tried = [_attacked(name, make, limit, material, seat) for name, (make, limit) in attacks.ATTACKS.items()]
-    if not case.others:
-        tried = [
-            one if one.name != "swapped models" else _untried(one.name, "the package has one model")
-            for one in tried
-        ]
+    tried = []
+    for name, (make, limit) in attacks.ATTACKS.items():
+        if name == "swapped models" and not case.others:
+            tried.append(_untried(name, "the package has one model"))
+        else:
+            worst = max(judged(text, seat).score for text in _drawn(make, material, seeds))
+            tried.append(Trial(name, worst, f"at most {limit:.2f}", worst <= limit))
     tried += _perturbed(case, seat, golden, watcher)
     return Calibration(
-        golden, judged(case.shallow, seat), tuple(tried), tuple(_controls(case, seat, golden)), min_spread
+        golden,
+        judged(case.shallow, seat),
+        tuple(tried),
+        tuple(_controls(case, seat, golden, max(1, seeds))),
+        min_spread,
     )
 
 
@@ -105,12 +112,8 @@ def _material(case: Case, seat: Bench) -> attacks.Material:
     return attacks.Material(case.golden, facts, tuple(ids), ours, pairs, case.shallow)
 
 
-def _attacked(
-    name: str, make: Callable[[attacks.Material], str], limit: float, material: attacks.Material, seat: Bench
-) -> Trial:
-    texts = dict.fromkeys(make(replace(material, seed=seed)) for seed in SEEDS)
-    worst = max(judged(text, seat).score for text in texts)
-    return Trial(name, worst, f"at most {limit:.2f}", worst <= limit)
+def _drawn(make: attacks.Attack, material: attacks.Material, seeds: int) -> list[str]:
+    return list(dict.fromkeys(make(replace(material, seed=seed)) for seed in range(max(1, seeds))))
 
 
 def _untried(name: str, why: str) -> Trial:
@@ -142,11 +145,11 @@ def _perturbed(case: Case, seat: Bench, golden: Judged, watcher: Watcher) -> lis
     return found
 
 
-def _controls(case: Case, seat: Bench, golden: Judged) -> list[Trial]:
+def _controls(case: Case, seat: Bench, golden: Judged, seeds: int) -> list[Trial]:
     """Reports that are as good as golden, and one that is half as good."""
-    moved = [judged(attacks.reordered(case.golden, seed), seat).score for seed in SEEDS]
+    moved = [judged(attacks.reordered(case.golden, seed), seat).score for seed in range(seeds)]
     farthest = max(moved, key=lambda score: abs(score - golden.score))
-    worded = min(judged(attacks.reworded(case.golden, seed), seat).score for seed in SEEDS)
+    worded = min(judged(attacks.reworded(case.golden, seed), seat).score for seed in range(seeds))
     half = judged(halved(case.golden, seat), seat).score
     near, least = TARGETS["reordered_difference_max"], TARGETS["paraphrase_min"]
     low, high = TARGETS["half_of_the_facts_min"], TARGETS["half_of_the_facts_max"]
