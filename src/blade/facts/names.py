@@ -1,4 +1,4 @@
-"""Name what facts are about as readers do: our word for a subject, and the phrases people use for it."""
+"""Name what facts are about as readers do: our word for a subject, and phrases people use for it."""
 
 from __future__ import annotations
 

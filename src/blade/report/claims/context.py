@@ -1,4 +1,4 @@
-"""Say where a statement stands: its words, its row and column, what was said before it, whom it concerns."""
+"""Say where a statement stands: its row and column, what came before it, whom it concerns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the texts of a report that a page repeats: sentences of its stages, and quotations of rollouts."""
+"""Find the texts of a report that a page repeats: sentences of its stages, quotations of rollouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn a statement into claims: numbers, ids, names, quotations, buckets, causes, directions, orderings."""
+"""Turn a statement into claims: numbers, ids, names, quotations, buckets, directions, orderings."""
 
 from __future__ import annotations
 
