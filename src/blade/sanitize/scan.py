@@ -10,7 +10,7 @@ import msgspec
 from blade.sanitize import formats, named, places
 from blade.sanitize.keys import PLACEHOLDER
 from blade.sanitize.policy import Policy, name_pattern
-from blade.sanitize.sieve import SURE, Sieve
+from blade.sanitize.sieve import SIEVE, SURE
 
 # Where two spans meet, the surer kind wins; then the longer one.
 _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER": 6, "PERSON": 7, "MAC": 8}
@@ -34,7 +34,6 @@ class Scanner:
         self.hosts = name_pattern(policy.hosts)
         self.users = name_pattern(policy.users)
         self.allow = frozenset(policy.allow)
-        self.sieve = Sieve()
 
     def spans(self, text: str, name: str = "", *, is_id: bool = False) -> list[Span]:
         """Everything private in `text`, in order, without overlaps; `name` is the key it stands under."""
@@ -44,7 +43,7 @@ class Scanner:
         if name and not is_id:
             found += _under_name(text, name)
         found += self._configured(text)
-        marks, long_words = self.sieve.marks(text)
+        marks, long_words = SIEVE.marks(text)
         if long_words:
             found += _runs(text, long_words, is_id)
         if marks:

@@ -70,8 +70,17 @@ SURE = frozenset(
     {places.mail_at, formats.private_key_at, formats.putty_at, formats.webhook_at, formats.account_at}
 )
 _LETTERS = tuple(mark for mark in MARKS if mark.isalpha())
+_AROUND = ".,;!?()'\"*`"  # punctuation around a word; no mark is made of it alone
+_RUN = 20
 _LONG = 17  # letters from which on a word may be a secret by itself
 _KEPT_LETTERS, _KEPT_WORDS = 48, 200_000
+
+
+def _may_be_secret(word: str) -> bool:
+    """Can a long word be a secret or the address of a network card: no word of small letters is."""
+    if len(word) < _RUN:
+        return word.count(":") >= 5
+    return not (word.isalpha() and word.islower())
 
 
 class Sieve:
@@ -91,13 +100,18 @@ class Sieve:
                 held = self._held(word)
             if held:
                 found.update(held)
-            if len(word) >= _LONG:
+            if len(word) >= _LONG and _may_be_secret(word):
                 long_words.append(word)
         return {mark: MARKS[mark] for mark in sorted(found)}, sorted(long_words)
 
     def _held(self, word: str) -> tuple[str, ...]:
         lowered = word.lower()
-        held = tuple([mark for mark in (_LETTERS if lowered.isalpha() else MARKS) if mark in lowered])
+        is_plain = lowered.strip(_AROUND).isalpha()
+        held = tuple([mark for mark in (_LETTERS if is_plain else MARKS) if mark in lowered])
         if len(word) <= _KEPT_LETTERS and len(self._words) < _KEPT_WORDS:
             self._words[word] = held
         return held
+
+
+# What a word holds is the same for every policy, so all that look share what they learned.
+SIEVE = Sieve()

@@ -65,7 +65,8 @@ _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 def base64_in(text: str, clean: Callable[[str], str]) -> Iterator[tuple[int, int, str]]:
     """Encoded texts that hold something private, with what stands in their place, encoded again."""
     done = 0
-    if not any(map(_could_be, text.split())):
+    words = {word for word in text.split() if len(word) >= 24}
+    if not words:
         return
     if "\n" in text or "\\n" in text:
         for hit in _WRAPPED.finditer(text):
@@ -75,14 +76,14 @@ def base64_in(text: str, clean: Callable[[str], str]) -> Iterator[tuple[int, int
                 lines = [new[at : at + 76] for at in range(0, len(new), 76)]
                 yield hit.start(), hit.end(), hit["break"].join(lines)
                 done = hit.end()
-    for hit in _BASE64.finditer(text, done):
-        new = _recoded(hit[0], clean)
-        if new is not None:
-            yield *hit.span(), new
-
-
-def _could_be(word: str) -> bool:
-    return len(word) >= 24
+    for word in sorted(words):
+        at = text.find(word, done)
+        while at >= 0:
+            for hit in _BASE64.finditer(text, at, at + len(word)):
+                new = _recoded(hit[0], clean)
+                if new is not None:
+                    yield *hit.span(), new
+            at = text.find(word, at + len(word))
 
 
 def _recoded(packed: str, clean: Callable[[str], str]) -> str | None:
