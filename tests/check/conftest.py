@@ -11,7 +11,7 @@ from blade import pipeline
 from blade.check.world import World, world
 from blade.model import Report
 from blade.planted import write_demo
-from blade.report import markdown
+from blade.report import pages
 from blade.store.index import Silent
 
 
@@ -30,4 +30,4 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
         write_demo(folder)
         loaded = pipeline.load([str(folder)], Silent())
         report = pipeline.with_digests(pipeline.diagnose(loaded, f"blade diagnose {folder}"))
-        return Told(folder, report, markdown.render(report), world(report, loaded))
+        return Told(folder, report, pages(report), world(report, loaded))

@@ -9,14 +9,14 @@ import pytest
 
 from blade.check import checked
 from blade.model import CONTRADICTED, SUPPORTED
-from blade.report import json_v1
+from blade.report import printed
 
 from .conftest import Told
 
 
 @pytest.fixture(scope="module")
 def text(told: Told) -> str:
-    return json_v1.render(told.report)
+    return printed(told.report)
 
 
 def wrong(told: Told, text: str) -> list[tuple[str, str, str | None]]:

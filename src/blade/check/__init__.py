@@ -47,4 +47,4 @@ def _of_json(text: str, data: object, world: World | None) -> tuple[Assertion, .
         return joined(wired(text, data, world), [], [])
     from blade.check.reader import read_json
 
-    return joined([], read_json(data, world), [])
+    return joined([], read_json(data, world, text), [])

@@ -18,9 +18,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
 
 def wired(text: str, data: dict[str, Any], world: World) -> list[Assertion]:
     """Every entry of a report.json: supported, or contradicted value by value."""
-    from blade.report import json_v1
+    from blade.report import printed, printed_comparison
 
-    again = json.loads(json_v1.render(world.report))
+    again = json.loads((printed_comparison if world.is_comparison else printed)(world.report))
     lines = _Lines(text)
     found: list[Assertion] = []
     for key in data:

@@ -53,15 +53,14 @@ class World(msgspec.Struct, frozen=True):
     rows: Rows
     reference: Reference  # the sentences of the pages
     tables: Tables  # the tables of the pages
+    is_comparison: bool = False
 
 
 def world(report: Report, loaded: Sequence[Loaded], is_comparison: bool = False) -> World:
     """The world of runs that were diagnosed or compared."""
-    from blade.report import markdown
-    from blade.report.change import pages as change
+    from blade.report import comparison_pages, pages
 
-    texts = [markdown.page(change.title(report), change.chapters(report))] if report.comparisons else []
-    if not is_comparison:
-        texts.insert(0, markdown.render(report))
-    pages = tuple(document(text) for text in texts)
-    return World(report, facts(report), pages, Rows(loaded), Reference(pages), Tables(pages))
+    texts = [] if is_comparison else [pages(report)]
+    texts += [comparison_pages(report)] if report.comparisons else []
+    told = tuple(document(text) for text in texts)
+    return World(report, facts(report), told, Rows(loaded), Reference(told), Tables(told), is_comparison)

@@ -14,7 +14,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     id: str
     text: str  # the sentence, or the row and column of the table cell
-    kind: str  # number, share, count, id, quote, bucket, label, direction, ordering, name
+    kind: str  # number, share, count, metric, id, quote, bucket, outcome, label, step, direction, ordering, name
     value: float | str | None
     query: str
     cites: tuple[str, ...] = ()  # RUN/TASK or RUN/TASK/REPEAT

@@ -12,7 +12,7 @@ from blade.model import Report
 from blade.report import html, json_v1, markdown, metrics, text
 from blade.report.chapters import chapters, title
 from blade.report.ledger import ledger as claimed
-from blade.report.sections import Figure
+from blade.report.sections import Figure, Section
 
 
 class Renderer(Protocol):
@@ -85,19 +85,38 @@ def write_comparison(
 
 def printed(report: Report) -> str:
     """report.json as `write` writes it, without drawing a figure."""
-    from blade.report.change import figures as change_figures
-    from blade.report.figures import drawn as draw
-
-    return json_v1.render(report, (*draw(report, draw=False), *change_figures.drawn(report, draw=False)))
+    return json_v1.render(report, _captions(report))
 
 
 def printed_comparison(report: Report) -> str:
     """compare.json as `write_comparison` writes it, without drawing a figure."""
+    return json_v1.render(report, (), claimed(_comparison(report), Known(report))[0])
+
+
+def pages(report: Report) -> str:
+    """report.md as `write` writes it, without anchors and without drawing a figure."""
+    return markdown.page(title(report), chapters(report, _captions(report)))
+
+
+def comparison_pages(report: Report) -> str:
+    """compare.md as `write_comparison` writes it, without anchors and without drawing a figure."""
+    from blade.report.change import pages as change
+
+    return markdown.page(change.title(report), _comparison(report))
+
+
+def _captions(report: Report) -> tuple[Figure, ...]:
+    from blade.report.change import figures as change_figures
+    from blade.report.figures import drawn as draw
+
+    return (*draw(report, draw=False), *change_figures.drawn(report, draw=False))
+
+
+def _comparison(report: Report) -> tuple[Section, ...]:
     from blade.report.change import figures as change_figures
     from blade.report.change import pages as change
 
-    sections = change.chapters(report, change_figures.drawn(report, COMPARED_FIGURES, draw=False))
-    return json_v1.render(report, (), claimed(sections, Known(report))[0])
+    return change.chapters(report, change_figures.drawn(report, COMPARED_FIGURES, draw=False))
 
 
 def _remove_stale(folder: Path, drawn: set[str], prefix: str = "") -> None:
