@@ -14,7 +14,8 @@ from blade.check.reader.json_values import read_json
 from blade.check.reader.mentions import Reader
 from blade.check.reader.ordering import Orders
 from blade.check.reader.prose import Prose
-from blade.check.reader.scope import Around
+from blade.check.reader.scope import Around, run_of
+from blade.check.reader.scoped import Scoped
 from blade.check.reader.tables import Tables
 from blade.check.reader.verdicts import Place, cited
 from blade.check.world import World
@@ -31,24 +32,26 @@ _SHORT = re.compile(
 
 def read(document: Document, world: World) -> list[Assertion]:
     """Every claim that the prose and the tables of a report make, and whether the runs bear it out."""
-    reader = Reader(Ground(world))
+    reader, scoped = Reader(Ground(world)), Scoped(world.facts)
     found: list[Assertion] = []
     for one in document.statements:
         if len(one.text) <= LONGEST:
             for offset, piece in _pieces(one.text):
-                found += _shifted(_read(reader, one, piece, document.title), one.text, offset)
+                found += _shifted(_read(reader, scoped, one, piece, document.title), one.text, offset)
     tables = Tables(reader)
     for table in document.tables:
         found += tables.read(table, document.title)
     return found
 
 
-def _read(reader: Reader, one: Statement, text: str, title: str) -> Iterator[Assertion]:
+def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str) -> Iterator[Assertion]:
     sentence = reader.sentence(text)
-    if not sentence.mentions and len(reader.ground.runs) < 2:
-        return
     place = Place(text, one.line, one.last_line, cited(sentence))
     around = Around(one.headings, one.before, title)
+    runs = run_of(reader, sentence, around).runs
+    yield from scoped.read(text, place, runs[0] if len(runs) == 1 else None)
+    if not sentence.mentions and len(reader.ground.runs) < 2:
+        return
     directions = Directions(reader, sentence, place, around)
     yield from directions.read()
     yield from Prose(reader, sentence, place, around, directions.used).read()
