@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +249,23 @@ def test_anchor_facts_that_are_no_json_say_so(blade: Blade, package: Path) -> No
     said = blade("package", "score", "--report", golden, "--golden", golden, "--anchor-facts", anchors)
     assert said.code == 1
     assert "anchor_facts.json" in said.err
+
+
+def test_a_sentence_turned_round_is_found_out_by_the_numbers_it_keeps(
+    court: tuple[Case, Bench, Judged],
+) -> None:
+    _, seat, _ = court
+    meant = next(
+        one.text
+        for one in seat.world.reference.statements
+        if re.search(r"fires on \d+ of \d+ failing and \d+ of \d+ passing", one.text)
+    )
+
+    def verdict(text: str) -> str | None:
+        return judge.claims(f"# x\n\n## Why\n\n{text}\n", seat.world, seat.known)[-1].verdict
+
+    assert verdict(meant) == SUPPORTED
+    turned = re.sub("failing|passing", lambda hit: {"failing": "passing"}.get(hit[0], "failing"), meant)
+    assert verdict(turned) == CONTRADICTED
+    assert verdict(meant.replace("fires", "does not fire")) == CONTRADICTED
+    assert verdict(meant.replace("for instance", "for example")) == SUPPORTED

@@ -1,4 +1,4 @@
-"""`blade package score` and its kin: draft anchor facts, judge a report, prove that the judge can judge."""
+"""`blade package score` and its kin: draft anchors, judge a report, prove that the judge can judge."""
 
 from __future__ import annotations
 

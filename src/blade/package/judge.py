@@ -1,4 +1,4 @@
-"""Turn a report, its anchors and the rollouts into a score: recall, precision and evidence, times gates."""
+"""Turn a report, anchors and rollouts into a score: recall, precision and evidence, times gates."""
 
 from __future__ import annotations
 

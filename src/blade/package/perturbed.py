@@ -1,4 +1,4 @@
-"""Turn rollouts into others that a true report on the first must not fit: flipped rewards, swapped models."""
+"""Turn rollouts into others that a true report must not fit: flipped rewards, swapped models."""
 
 from __future__ import annotations
 

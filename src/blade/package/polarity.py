@@ -6,57 +6,89 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from blade.check.world import World
-from blade.model import SUPPORTED, UNVERIFIABLE
+from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.package.units import SAME, Unit
 from blade.prose.slots import Slot, slots
 
 MIN_SLOTS = 3  # numbers, names and quotations from which on a sentence is known again
-_NEGATOR = re.compile(r"\b(?:not|never|no|none|neither|nor|cannot|without)\b|n['’]t\b", re.IGNORECASE)
-_TURNS = re.compile(
-    r"\b(?:(?P<pass>pass(?:es|ed|ing)?|succe\w+|solved)|(?P<fail>fail(?:s|ed|ing|ures?)?)|(?P<always>always)"
-    r"|(?P<up>more|higher|above|largest|most|gains?|wins?)|(?P<down>fewer|lower|below|smallest|least|loses?|lost))\b",
+ALIKE = 0.85  # of the words of two sentences that are the same ones, beside what turns them
+_SIGN = re.compile(
+    r"\b(?:(?P<no>not|never|none|neither|nor|cannot|without)|(?P<pass>pass(?:es|ed|ing)?|solved)"
+    r"|(?P<fail>fail(?:s|ed|ing|ures?)?)|(?P<always>always)|(?P<up>more|higher|above|largest|most|gains?|wins?)"
+    r"|(?P<down>fewer|lower|below|smallest|least|loses?|lost))\b|(?P<nt>n['’]t\b)",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[^\W\d_]+")
+Key = tuple[tuple[str, str], ...]
+
+
+class _Said(msgspec.Struct, frozen=True):
+    text: str
+    words: tuple[str, ...]  # all but those that turn it
+    signs: tuple[str, ...]  # those that turn it, in order
 
 
 def with_polarity(read: Sequence[Unit], world: World) -> tuple[Unit, ...]:
-    """Units without the support of numbers that stand in a sentence turned round.
+    """Units with those turned round found out.
 
-    A sentence that shares all its numbers and names with a recomputed one, but not its negations nor who
-    passes and who fails, is not borne out by them.
+    A sentence that shares all its numbers and names with a recomputed one, but neither its negations nor who
+    passes and who fails, is not borne out by them; if it shares its words too, it is contradicted.
     """
-    known: dict[tuple[tuple[str, str], ...], list[tuple[int, Counter[str]]]] = {}
+    known: dict[Key, list[_Said]] = {}
     for one in world.reference.statements:
         if key := _key(one.text):
-            known.setdefault(key, []).append(_signs(one.text))
+            known.setdefault(key, []).append(_said(one.text))
     return tuple(_turned(unit, known) for unit in read)
 
 
-def _turned(unit: Unit, known: dict[tuple[tuple[str, str], ...], list[tuple[int, Counter[str]]]]) -> Unit:
-    if (
-        unit.kind != "sentence"
-        or unit.verdict != SUPPORTED
-        or any(one.why == SAME for one in unit.assertions)
-    ):
+def _turned(unit: Unit, known: dict[Key, list[_Said]]) -> Unit:
+    again = any(one.why == SAME for one in unit.assertions)
+    if unit.kind != "sentence" or unit.verdict == CONTRADICTED or again:
         return unit
     meant = known.get(_key(unit.text))
-    if not meant or _signs(unit.text) in meant:
+    if not meant:
         return unit
-    return replace(unit, verdict=UNVERIFIABLE)
+    told = _said(unit.text)
+    if any(_agrees(told, one) for one in meant):
+        return unit
+    like = max(meant, key=lambda one: _likeness(told, one))
+    if _likeness(told, like) < ALIKE:
+        return replace(unit, verdict=UNVERIFIABLE) if unit.verdict == SUPPORTED else unit
+    signs = [" ".join(one.signs) or "no such word" for one in (told, like)]
+    part = Assertion(
+        CONTRADICTED, "direction", unit.line, unit.last_line, unit.text, *signs, f"the rows give: {like.text}"
+    )
+    return replace(unit, verdict=CONTRADICTED, assertions=(*unit.assertions, part))
 
 
-def _key(text: str) -> tuple[tuple[str, str], ...]:
+def _said(text: str) -> _Said:
+    bare = _SIGN.sub(" ", text)
+    signs = tuple("no" if hit.lastgroup == "nt" else str(hit.lastgroup) for hit in _SIGN.finditer(text))
+    return _Said(text, tuple(word.lower() for word in _WORD.findall(bare)), signs)
+
+
+def _agrees(told: _Said, meant: _Said) -> bool:
+    """Whether two sentences turn the same way; in the same order, where their words are in the same order."""
+    if told.words == meant.words:
+        return told.signs == meant.signs
+    ours, theirs = Counter(told.signs), Counter(meant.signs)
+    return ours["no"] % 2 == theirs["no"] % 2 and ours - Counter(no=9) == theirs - Counter(no=9)
+
+
+def _likeness(told: _Said, meant: _Said) -> float:
+    ours, theirs = Counter(told.words), Counter(meant.words)
+    whole = (ours | theirs).total()
+    return (ours & theirs).total() / whole if whole else 0.0
+
+
+def _key(text: str) -> Key:
     found = sorted((slot.kind, _worth(slot)) for slot in slots(text))
     return tuple(found) if len(found) >= MIN_SLOTS else ()
 
 
 def _worth(slot: Slot) -> str:
     return slot.text if slot.value is None else f"{slot.value:g}/{slot.of}"
-
-
-def _signs(text: str) -> tuple[int, Counter[str]]:
-    turns = Counter(str(hit.lastgroup) for hit in _TURNS.finditer(text))
-    return len(_NEGATOR.findall(text)) % 2, turns

@@ -1,4 +1,4 @@
-"""Turn a checked report into units: sentences, table rows and quotations with what they claim and cite."""
+"""Turn a checked report into units: sentences, rows and quotations, with what they claim and cite."""
 
 from __future__ import annotations
 
