@@ -61,7 +61,7 @@ SUPPORT: dict[str, set[str]] = {
     "report": {
         "accuracy", "advice", "cases", "causes",
         "chapters", "comparisons_v1", "conclusions_v1", "deepdives", "facts", "failures",
-        "figures", "health_text", "inventory", "order", "patterns", "places", "quantities", "reasons", "results", "sections",
+        "figures", "health_text", "inventory", "ledger", "order", "patterns", "places", "quantities", "reasons", "results", "sections",
         "sides", "summary", "words",
     },
 }  # fmt: skip

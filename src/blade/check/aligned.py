@@ -1,4 +1,4 @@
-"""Hold the sentences of a report beside those that its rows give again: the same sentence, another number."""
+"""Hold the sentences of a report beside those its rows give again: the same one, another number."""
 
 from __future__ import annotations
 

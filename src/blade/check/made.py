@@ -1,4 +1,4 @@
-"""Turn a report into how it was made, where it says so: the command, its options, the names of its runs."""
+"""Turn a report into how it was made, where it says so: its command, and the names of its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn a report and the runs it is about into the world it is held against, made as the report was made."""
+"""Turn a report and its runs into the world it is held against, made as the report was made."""
 
 from __future__ import annotations
 
