@@ -14,7 +14,8 @@ class Claim(msgspec.Struct, frozen=True):
 
     id: str
     text: str  # the sentence, or the row and column of the table cell
-    kind: str  # number, share, count, metric, id, quote, bucket, outcome, label, step, direction, ordering, name
+    # number, share, count, metric, id, quote, bucket, outcome, label, step, direction, ordering, name
+    kind: str
     value: float | str | None
     query: str
     cites: tuple[str, ...] = ()  # RUN/TASK or RUN/TASK/REPEAT
@@ -41,7 +42,8 @@ class Assertion(msgspec.Struct, frozen=True):
     """One claim of a checked report, and whether the data bears it out."""
 
     verdict: str
-    kind: str  # as in Claim, or: cell, entry, interval, p, percentage, sum, total, partition, difference, repeated, word
+    # as in Claim, or: cell, entry, interval, p, percentage, sum, total, partition, difference, repeated, word
+    kind: str
     line: int  # the first line it stands on, from 1
     last_line: int
     text: str  # the sentence, or the table row

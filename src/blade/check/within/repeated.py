@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -15,6 +15,9 @@ from blade.check.within.ratios import COUNT
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import Document, Statement, Table
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, rounded, skeleton, slots
+
+
+MOST_VALUES = 50  # different values from which a name stands for more than one quantity
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -200,15 +203,23 @@ def _agree(told: Iterator[Told]) -> Iterator[Assertion]:
         if len(places) < 2 or len(ns) > 1:
             continue
         # What most places agree on; where another value has as many, neither is known to be right.
-        votes = [sum(_alike(one, other) for other in places) for one in places]
-        best = places[votes.index(max(votes))]
-        others = [one for one in places if one is not best]
-        wrong = [one for one in others if not _alike(one, best)]
-        as_many = (one for one, vote in zip(places, votes, strict=True) if vote == max(votes))
-        tied = next((one for one in as_many if one in wrong), None)
-        for one in others:
+        first: dict[Printed, Told] = {}
+        for one in places:
+            first.setdefault(one.number, one)
+        if len(first) > MOST_VALUES:
+            continue
+        seen = Counter(one.number for one in places)
+        votes = {
+            number: sum(n for other, n in seen.items() if _alike(one, first[other]))
+            for number, one in first.items()
+        }
+        best = first[max(votes, key=lambda number: votes[number])]
+        as_many = (one for number, one in first.items() if votes[number] == votes[best.number])
+        tied = next((one for one in as_many if not _alike(one, best)), None)
+        for one in places:
             # Two sentences without a word on what they are over may be about two things.
-            if one not in wrong or one.is_tabled or best.is_tabled or one.n or best.n:
+            is_told = one.is_tabled or best.is_tabled or one.n or best.n
+            if one is not best and (is_told or _alike(one, best)):
                 yield _compared(one, best, key)
         if tied is not None and (tied.is_tabled or best.is_tabled or tied.n or best.n):
             yield _compared(best, tied, key)
