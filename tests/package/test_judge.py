@@ -269,3 +269,15 @@ def test_a_sentence_turned_round_is_found_out_by_the_numbers_it_keeps(
     assert verdict(turned) == CONTRADICTED
     assert verdict(meant.replace("fires", "does not fire")) == CONTRADICTED
     assert verdict(meant.replace("for instance", "for example")) == SUPPORTED
+
+
+def test_a_sentence_is_about_the_tasks_that_the_next_one_points_to(court: tuple[Case, Bench, Judged]) -> None:
+    _, seat, _ = court
+    first, second = (one.task for one in seat.world.report.tasks[:2])
+
+    def tasks(text: str) -> frozenset[str]:
+        return judge.claims(f"# x\n\n## Why\n\n{text}\n", seat.world, seat.known)[2].tasks
+
+    assert tasks(f"Most rollouts are cut short. See task {first}.") == {first}
+    assert tasks(f"Most rollouts are cut short. Task {first} is not.") == set()
+    assert tasks(f"Task {second} is cut short. See task {first}.") == {second}

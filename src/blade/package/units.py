@@ -163,8 +163,16 @@ def _with_passages(found: Sequence[Unit]) -> tuple[Unit, ...]:
                 if other.line > unit.last_line + PASSAGE or other.section != unit.section:
                     break
                 near |= other.own if other.kind != "row" else set()
+            follows = found[at + 1] if at + 1 < len(found) else None
+            if follows and follows.line <= unit.last_line + 1 and _POINTS.match(follows.text):
+                unit = replace(unit, tasks=follows.own)
         told.append(replace(unit, near=frozenset(near)) if near else unit)
     return tuple(told)
+
+
+_POINTS = re.compile(
+    r"^\W*(?:see|compare|cf|for (?:instance|example)|examples?|as an example)\b", re.IGNORECASE
+)
 
 
 class _Told:
