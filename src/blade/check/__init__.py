@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from blade.check.joined import joined
 from blade.check.made import SCHEMA, parsed
+from blade.check.redacted import blinded
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import document
@@ -11,6 +12,8 @@ from blade.prose.document import document
 
 def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     """Every claim of a Markdown or JSON report; without a world only what it says against itself."""
+    if world is not None and world.is_blind:
+        text = blinded(text)
     data = parsed(text)
     if data is not None:
         return _of_json(text, data, world)

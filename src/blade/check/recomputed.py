@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from blade import pipeline
-from blade.check.made import Made, options
+from blade.check.made import Made, made, options
+from blade.check.redacted import like
 from blade.check.world import World, world
 from blade.pipeline import comparing
 
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 
 def recomputed(
-    told: Made,
+    text: str,
     specs: Sequence[str],
     watcher: Watcher,
     threshold: float | None = None,
     baseline: str | None = None,
 ) -> World:
     """The runs diagnosed or compared anew; what the caller gives goes before what the report says."""
+    told = made(text)
     loaded = _loaded(specs, told.runs, watcher)
     given = options(told.command)
     if threshold is None:
@@ -36,7 +38,8 @@ def recomputed(
     report, loaded = _report(told, given, loaded, threshold, baseline, watcher)
     if told.version:  # a report says who made it, which no row can tell
         report = replace(report, made_by={**report.made_by, "blade": told.version})
-    return world(pipeline.with_digests(report), loaded, told.is_comparison)
+    report, is_blind = like(text, pipeline.with_digests(report), loaded)
+    return world(report, loaded, told.is_comparison, is_blind)
 
 
 def _loaded(specs: Sequence[str], names: Sequence[str], watcher: Watcher) -> list[Loaded]:

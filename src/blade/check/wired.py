@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from blade.check.redacted import blinded
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
 
@@ -20,7 +21,8 @@ def wired(text: str, data: dict[str, Any], world: World) -> list[Assertion]:
     """Every entry of a report.json: supported, or contradicted value by value."""
     from blade.report import printed, printed_comparison
 
-    again = json.loads((printed_comparison if world.is_comparison else printed)(world.report))
+    written = (printed_comparison if world.is_comparison else printed)(world.report)
+    again = json.loads(blinded(written) if world.is_blind else written)
     lines = _Lines(text)
     found: list[Assertion] = []
     for key in data:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from blade.check.aligned import Reference
+from blade.check.redacted import blinded
 from blade.check.tabled import Tables
 from blade.facts import facts
 from blade.ingest import opened
@@ -54,13 +55,17 @@ class World(msgspec.Struct, frozen=True):
     reference: Reference  # the sentences of the pages
     tables: Tables  # the tables of the pages
     is_comparison: bool = False
+    is_blind: bool = False  # the codes of placeholders are unknown: their kinds alone count
 
 
-def world(report: Report, loaded: Sequence[Loaded], is_comparison: bool = False) -> World:
+def world(
+    report: Report, loaded: Sequence[Loaded], is_comparison: bool = False, is_blind: bool = False
+) -> World:
     """The world of runs that were diagnosed or compared."""
     from blade.report import comparison_pages, pages
 
     texts = [] if is_comparison else [pages(report)]
     texts += [comparison_pages(report)] if report.comparisons else []
-    told = tuple(document(text) for text in texts)
-    return World(report, facts(report), told, Rows(loaded), Reference(told), Tables(told), is_comparison)
+    told = tuple(document(blinded(text) if is_blind else text) for text in texts)
+    said, tables = Reference(told), Tables(told)
+    return World(report, facts(report), told, Rows(loaded), said, tables, is_comparison, is_blind)

@@ -55,14 +55,13 @@ def check(
         )
     text = _text(report)
     from blade.check import checked, told
-    from blade.check.made import made
 
     with Progress() as progress:
         world = None
         if runs:
             from blade.check.recomputed import recomputed
 
-            world = recomputed(made(text), (*runs, *more), progress, pass_threshold, baseline)
+            world = recomputed(text, (*runs, *more), progress, pass_threshold, baseline)
         found = checked(text, world)
     if output:
         _write(Path(output), told.annotated(text, found))

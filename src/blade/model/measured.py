@@ -10,7 +10,6 @@ import msgspec
 from blade.model.rows import Artifact, Coverage, Source
 from blade.model.words import Cause, Level, Outcome, RewardKind
 
-
 # What stands for a value that may not be shared: its kind, a keyed code and, of a dropped text, its length.
 # Markdown may escape the brackets.
 PLACEHOLDER = re.compile(r"\\?\[([A-Z]{2,12}):([0-9a-f]{8})(?::(\d{1,18}))?\\?\]")

@@ -31,7 +31,7 @@ def world_of(text: str, rollouts: Sequence[Path], watcher: Watcher) -> World:
     named = len(told.runs) == len(rollouts)
     specs = [str(path) if named else f"{prefix_of(path)}={path}" for path in rollouts]
     try:
-        return recomputed(told, specs, watcher)
+        return recomputed(text, specs, watcher)
     except BladeError as error:
         raise NotProved(error.message) from error
 

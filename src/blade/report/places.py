@@ -33,8 +33,8 @@ def quotation(evidence: Evidence, *before: Span) -> Block:
     """The quotation under its address; of an absent row the address alone."""
     if evidence.quote is None:
         return Para((*before, *address(evidence), "."))
-    mark = ", redacted" if evidence.is_redacted else ""
-    return Quote((*before, *address(evidence), *([mark] if mark else ())), hostile.quoted(evidence.quote, QUOTE))
+    mark = (", redacted",) if evidence.is_redacted else ()
+    return Quote((*before, *address(evidence), *mark), hostile.quoted(evidence.quote, QUOTE))
 
 
 def quotations(facts: Facts, evidence: Iterable[Evidence], most: int) -> list[Block]:

@@ -16,7 +16,6 @@ from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import Document, Statement, Table
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, rounded, skeleton, slots
 
-
 MOST_VALUES = 50  # different values from which a name stands for more than one quantity
 
 
