@@ -15,6 +15,7 @@ TWINS = [
     ("Easy ones do best ({}).", "91.7%", "41.7%"),
     ("ignored_error fires in {} of 28 failing rollouts.", "11", "12"),
     ("ignored_error fires in 11 of 28 failing rollouts and in {} of the passing ones.", "none", "2"),
+    ("ignored_error fires on none of the {} passing rollouts.", "61", "60"),
     ("`wrong_arg_field` shows in {} of the failing rollouts.", "39%", "93%"),
     ("There are {} lost rows.", "2", "3"),
     ("We count {} errored rollouts.", "three", "five"),

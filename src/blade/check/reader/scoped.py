@@ -124,9 +124,11 @@ class Scoped:
             if side is None:
                 continue
             where = "fail" if side["side"] == "fail" else "pass"
-            subject = (
-                f"behaviour_{where}_share" if amount.kind in ("rate", "ratio") else f"behaviour_in_{where}"
-            )
+            subject = f"behaviour_in_{where}"
+            if amount.kind in ("rate", "ratio"):
+                subject = f"behaviour_{where}_share"
+            elif re.search(r"\bof (?:the |all )*$", text[: amount.start]):  # `none of the 60 passing ones`
+                subject = f"behaviour_of_{where}"
             meant = [fact for fact in facts if fact.subject == subject]
             yield from _judged(amount, meant, place, "share" if amount.of else "count")
 
