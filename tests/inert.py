@@ -13,7 +13,7 @@ from markdown_it.token import Token
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync".split()
 # The one comment that a page may hold: which claims the block above it makes.
-ANCHOR = re.compile(r"<!-- claims: c[1-9]\d*(?:-c[1-9]\d*)? -->\n")
+ANCHOR = re.compile(r"<!-- claims: [cs][1-9]\d*(?:-[cs][1-9]\d*)? -->\n")
 FOREIGN = set(
     "html_block html_inline link_open s_open em_open hr code_block softbreak ordered_list_open blockquote_open".split()
 )

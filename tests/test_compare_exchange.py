@@ -19,7 +19,6 @@ from tests.builders import (
 from tests.compared import (
     Compared,
     Pairs,
-    Said,
     assert_adds_up,
     assert_mirrored,
     by_json,
@@ -33,6 +32,7 @@ from tests.compared import (
 )
 from tests.conftest import Blade
 from tests.report.test_json_v1 import VALIDATOR
+from tests.same import of_rows
 
 
 @pytest.fixture(scope="module")
@@ -226,24 +226,12 @@ def test_partial_overlap_is_cut_to_the_common_tasks_and_said(
 # -- the same rows in another form ----------------------------------------------------------------
 
 
-def content(document: Said) -> Said:
-    """A report without where its rows were read."""
-    out = {
-        key: value for key, value in document.items() if key not in ("made_by", "skipped", "skipped_total")
-    }
-    out["runs"] = [
-        {key: value for key, value in run.items() if key not in ("sources", "artifacts")}
-        for run in out["runs"]
-    ]
-    return out
-
-
 @pytest.mark.parametrize("cause", ["infra outage", "one failure mode fixed", "tasks dropped"])
 def test_order_shards_and_compression_change_nothing(
     compared: Compared, pairs: Pairs, tmp_path: Path, cause: str
 ) -> None:
     pair = pairs(cause)
-    plain = content(compared(f"a={pair.baseline}", f"b={pair.candidate}"))
+    plain = of_rows(compared(f"a={pair.baseline}", f"b={pair.candidate}"))
     rng = random.Random(4)
     lines = {
         name: path.read_bytes().splitlines() for name, path in (("a", pair.baseline), ("b", pair.candidate))
@@ -262,7 +250,7 @@ def test_order_shards_and_compression_change_nothing(
         forms["shards"].append(f"{name}={tmp_path / 'shards' / name}/part-*.jsonl*")
         forms["packed"].append(f"{name}={make_run(tmp_path / 'packed' / name, held, compress='zst')}")
     for form, runs in forms.items():
-        assert content(compared(*runs)) == plain, form
+        assert of_rows(compared(*runs)) == plain, form
 
 
 def test_a_second_look_from_the_cache_says_the_same(compared: Compared, pairs: Pairs) -> None:

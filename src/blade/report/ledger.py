@@ -27,6 +27,7 @@ from blade.report.sections import (
 )
 
 Anchors = tuple[tuple[str, ...], ...]  # by section and block: `c12-c15`, or nothing
+FILES = frozenset(("Rollouts file", "Artifact", "Made by", "File"))  # first columns of tables about files
 MAX_SHOWN = 120  # characters of a statement in its claim
 
 _RANK = re.compile(r"\s*[A-Z]?\d{1,4}\.")  # what numbers a paragraph is no sentence
@@ -36,24 +37,35 @@ _STOP = re.compile(r"(?<=[.!?])\s+(?=[\"“(\[`A-Z0-9])")
 def ledger(sections: tuple[Section, ...], known: Known) -> tuple[tuple[Claim, ...], Anchors]:
     """The claims of a page in the order of print, and the ids of those that each block makes."""
     stated, spoken = Stated(known), Spoken(known)
-    claims: list[Claim] = []
+    claims: dict[str, list[Claim]] = {"c": [], "s": []}
     anchors: list[tuple[str, ...]] = []
     for section in sections:
-        desk = Desk(section.title, spoken, known)
+        desks = {"c": Desk(section.title, spoken, known), "s": Desk(f"{section.title}: files", spoken, known)}
         of_blocks: list[str] = []
         for block in section.blocks:
-            first = len(claims) + 1
-            for context in desk.contexts(block):
-                claims += [
-                    Claim(f"c{at}", *one) for at, one in enumerate(stated.claims(context), len(claims) + 1)
-                ]
-            of_blocks.append(_anchor(first, len(claims)))
+            series = "s" if _is_of_files(block) else "c"
+            found = claims[series]
+            first = len(found) + 1
+            for context in desks[series].contexts(block):
+                made = enumerate(stated.claims(context), len(found) + 1)
+                found += [Claim(f"{series}{at}", *one) for at, one in made]
+            of_blocks.append(_anchor(series, first, len(found)))
         anchors.append(tuple(of_blocks))
-    return tuple(claims), tuple(anchors)
+    return (*claims["c"], *claims["s"]), tuple(anchors)
 
 
-def _anchor(first: int, last: int) -> str:
-    return "" if last < first else f"c{first}" if first == last else f"c{first}-c{last}"
+def _is_of_files(block: Block) -> bool:
+    """Whether a block tells where files lay and what was typed: its claims have a series of their own.
+
+    So the same rows make the same claims under the same ids, however many files they came in.
+    """
+    return isinstance(block, Table) and block.header[0] in FILES
+
+
+def _anchor(series: str, first: int, last: int) -> str:
+    if last < first:
+        return ""
+    return f"{series}{first}" if first == last else f"{series}{first}-{series}{last}"
 
 
 class Desk:
@@ -100,7 +112,7 @@ class Desk:
                     # What is typed names tasks as plain words; as code each is an id.
                     typed = [word for word in command.split()[2:] if self._spoken.is_place(word)]
                     words = " ".join(f"`{word}`" for word in typed if "`" not in word)
-                    yield self._context(f"task {words}: {shows}", f"{command}  # {shows}")
+                    yield self._context(f"task {words}: {shows}", f"task {words}: {shows}")
             case Figure():
                 yield from self._sentences(block.caption)
 
