@@ -26,7 +26,7 @@ check: .venv/.dev ## ruff, mypy, and whether the map in the docs is up to date
 	@$(BIN)/python scripts/map.py --check
 
 golden: .venv/.dev ## Rewrite the golden files; review their diff like code
-	@BLADE_GOLDEN=write $(BIN)/pytest tests/test_golden.py
+	@BLADE_GOLDEN=write $(BIN)/pytest tests/test_golden.py tests/package/test_example.py
 
 map: .venv/.dev ## Rewrite the map in docs/map.md from the first docstring lines
 	@$(BIN)/python scripts/map.py

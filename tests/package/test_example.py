@@ -1,0 +1,49 @@
+"""The example in the repository: a whole package of two simulated runs that validates and calibrates."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Blade
+
+EXAMPLE = ROOT / "benchmarks" / "sim-help-desk"
+MODELS = ("sim_model_a", "sim_model_b")
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_it_is_what_init_drafts_today(made: Path) -> None:
+    if os.environ.get("BLADE_GOLDEN") == "write":
+        shutil.rmtree(EXAMPLE, ignore_errors=True)
+        shutil.copytree(made, EXAMPLE)
+    drafted, kept = tree(made), tree(EXAMPLE)
+    assert set(drafted) == set(kept)
+    changed = [name for name in kept if drafted[name] != kept[name]]
+    assert not changed, f"{changed} changed: run `make golden` and read the diff"
+
+
+def test_it_is_ready(blade: Blade) -> None:
+    said = blade("package", "validate", "--benchmark-dir", EXAMPLE, "--phase", "all")
+    assert said.code == 0, said.out
+    assert "[FAIL]" not in said.out
+
+
+@pytest.mark.parametrize("model", [MODELS[0], pytest.param(MODELS[1], marks=pytest.mark.slow)])
+def test_it_is_calibrated(blade: Blade, tmp_path: Path, model: str) -> None:
+    golden = EXAMPLE / "golden_reports"
+    said = blade(
+        "package", "calibrate", "--golden-report", golden / f"{model}_golden_report.md",
+        "--anchor-facts", golden / f"{model}_anchor_facts.json", "--shallow-report", golden / f"{model}_shallow.md",
+        "--output-dir", tmp_path / "runs", "--seeds", 1,
+    )  # fmt: skip
+    assert said.code == 0, said.out
