@@ -87,10 +87,9 @@ def assert_steps_exist(report: Report, rows: Rows) -> None:
         named = [one.step, *(blame.step for blame in one.steps)]
         _assert_within(rows, one.run, one.task, one.repeat, named)
     for parting in report.divergences:
-        (run,) = {evidence.run for evidence in parting.evidence[:1]} or {report.runs[0].name}
-        _assert_within(rows, run, parting.task, parting.repeat, [parting.step, parting.first_step])
+        _assert_within(rows, parting.run, parting.task, parting.repeat, [parting.step, parting.first_step])
         passing = [parting.passer_step, parting.first_passer_step]
-        _assert_within(rows, parting.passer_run or run, parting.task, parting.passer, passing)
+        _assert_within(rows, parting.passer_run or parting.run, parting.task, parting.passer, passing)
 
 
 def _assert_within(rows: Rows, run: str, task: str, repeat: int | None, steps: list[int | None]) -> None:

@@ -12,6 +12,8 @@ from blade.hostile import markdown_code, markdown_fence, markdown_inline
 from blade.package import schema
 from blade.package.layout import slug
 from blade.package.phases import plural
+from blade.report.markdown import inline
+from blade.report.sections import prose
 
 if TYPE_CHECKING:
     from blade.model import Attribution, Report
@@ -332,9 +334,7 @@ def _tools(loaded: Sequence[Loaded]) -> list[str]:
 
 def _sentence(text: str, limit: int) -> str:
     """A sentence of ours around words of a row: what it sets in code stays code."""
-    text = clean(text, limit)
-    parts = text.split("`") if text.count("`") % 2 == 0 else [text]
-    told = "".join(_code(part) if at % 2 else markdown_inline(part) for at, part in enumerate(parts))
+    told = inline(prose(clean(text, limit)), in_table=True)
     return told if told.endswith((".", "…", "!", "?", ".)")) else f"{told}."
 
 
