@@ -1,4 +1,4 @@
-"""Turn a report of raw rows into one like a redacted report, so that the two can be held side by side."""
+"""Turn a report of raw rows into one like a redacted report, to be held beside it."""
 
 from __future__ import annotations
 

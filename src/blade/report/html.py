@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from blade import hostile
-from blade.facts.known import Known
 from blade.model import Report
 from blade.report.chapters import chapters, title
-from blade.report.ledger import Anchors, ledger
+from blade.report.ledger import Anchors
 from blade.report.sections import Figure, Section
 
 SUFFIX = ".html"
@@ -19,9 +18,7 @@ TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     """The report as one page: figures embedded as images, nothing fetched, nothing run."""
-    sections = chapters(report, figures)
-    anchors = ledger(sections, Known(report))[1]
-    return page(title(report), sections, report.made_by.get("blade", ""), anchors)
+    return page(title(report), chapters(report, figures), report.made_by.get("blade", ""))
 
 
 def page(title: str, sections: tuple[Section, ...], version: str, anchors: Anchors = ()) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.facts.known import Known
 from blade.model import Report
 from blade.report.chapters import chapters, title
-from blade.report.ledger import Anchors, ledger
+from blade.report.ledger import Anchors
 from blade.report.sections import (
     Badge,
     Block,
@@ -29,8 +28,7 @@ SUFFIX = ".md"
 
 def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     """The report as Markdown; figures are linked by their place in the folder `figures`."""
-    sections = chapters(report, figures)
-    return page(title(report), sections, ledger(sections, Known(report))[1])
+    return page(title(report), chapters(report, figures))
 
 
 def page(title: str, sections: tuple[Section, ...], anchors: Anchors = ()) -> str:
