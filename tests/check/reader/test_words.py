@@ -70,6 +70,7 @@ def test_of_most_and_best(alpha: World, name: str) -> None:
 
 CHANGES = {
     "beats": ("beta beats alpha.", "alpha beats beta."),
+    "a part of its name": ("The beta model beats the alpha model.", "The beta model trails the alpha model."),
     "denied": ("alpha does not beat beta.", "beta does not beat alpha."),
     "than": ("alpha is worse than beta.", "alpha is better than beta."),
     "no better": ("alpha is no better than beta.", "beta is no better than alpha."),

@@ -106,6 +106,18 @@ class Reader:
             words = _words(name)
             if words and not (len(words) == 1 and words[0] in lexicon.HARMLESS):
                 self.entities[words] = (RUN, tuple(dict.fromkeys(runs)))
+        self._name_short(called)
+
+    def _name_short(self, called: dict[str, list[str]]) -> None:
+        """`the RL model`: a run by a part of its name that no other run has."""
+        having: dict[str, set[str]] = {}
+        for name, runs in called.items():
+            for part in re.findall(r"[a-z][a-z0-9]+", name):
+                having.setdefault(part, set()).update(runs)
+        for part, of in having.items():
+            if len(of) == 1 and len(self.ground.runs) > 1 and part not in lexicon.HARMLESS:
+                for noun in ("model", "run", "checkpoint"):
+                    self.entities.setdefault((part, noun), (RUN, tuple(of)))
 
     def _name_parts(self) -> None:
         values: dict[tuple[str, ...], set[tuple[str, str]]] = {}
