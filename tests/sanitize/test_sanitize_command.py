@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from blade import errors, sanitize
 from blade.cli.main import cli
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
+from tests.conftest import Blade
 
 MAIL, USER, HOST, WORD = "mara.quint@initech.io", "kvasir77", "gpu-12.internal", "hunter2x9"
 TOKEN = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
@@ -202,3 +203,16 @@ def test_numbers_do_not_move_when_a_report_is_redacted(tmp_path: Path) -> None:
     plain, red = (json.loads((tmp_path / out / "report.json").read_text()) for out in ("plain", "red"))
     for part in ("measures", "buckets", "losses"):
         assert plain[part] == red[part]
+
+
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_a_damaged_file_is_told_and_nothing_is_left_of_it(blade: Blade, tmp_path: Path, how: str) -> None:
+    rows = [make_row(task, 0, 1.0, note=f"a note {task} " * 40) for task in range(200)]
+    path = make_run(tmp_path, rows, compress=how)
+    torn = bytearray(path.read_bytes())
+    torn[len(torn) // 2 : len(torn) // 2 + 60] = b"x" * 60
+    path.write_bytes(torn)
+    said = blade("sanitize", path, "-o", tmp_path / "out")
+    assert said.code == 4
+    assert "unreadable-file" in said.err
+    assert not [found for found in (tmp_path / "out").rglob("*") if found.is_file()]

@@ -58,10 +58,9 @@ def _turned(unit: Unit, known: dict[Key, list[_Said]]) -> Unit:
     like = max(meant, key=lambda one: _likeness(told, one))
     if _likeness(told, like) < ALIKE:
         return replace(unit, verdict=UNVERIFIABLE) if unit.verdict == SUPPORTED else unit
-    signs = [" ".join(one.signs) or "no such word" for one in (told, like)]
-    part = Assertion(
-        CONTRADICTED, "direction", unit.line, unit.last_line, unit.text, *signs, f"the rows give: {like.text}"
-    )
+    found, meant_by = (" ".join(one.signs) or "no such word" for one in (told, like))
+    why = f"the rows give: {like.text}"
+    part = Assertion(CONTRADICTED, "direction", unit.line, unit.last_line, unit.text, found, meant_by, why)
     return replace(unit, verdict=CONTRADICTED, assertions=(*unit.assertions, part))
 
 

@@ -182,24 +182,42 @@ def _is_text(path: Path) -> bool:
 
 
 @contextmanager
+def _ungzipped(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    from isal import igzip, isal_zlib
+
+    opened: Any = igzip.IGzipFile
+    try:
+        with opened(fileobj=raw, mode="rb") as file:
+            yield cast("IO[bytes]", file)
+    except cast("type[Exception]", isal_zlib.error) as error:
+        raise Unreadable(f"{path} is damaged: {error}", "copy it again", "unreadable-file") from error
+
+
+@contextmanager
+def _unzstd(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    import io
+
+    import zstandard
+
+    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    try:
+        yield io.BufferedReader(cast("io.RawIOBase", reader), 1 << 20)
+    except zstandard.ZstdError as error:
+        raise Unreadable(f"{path} is damaged: {error}", "copy it again", "unreadable-file") from error
+
+
+@contextmanager
 def _reading(path: Path) -> Iterator[IO[bytes]]:
     """A file, inflated if it is packed."""
     try:
         with path.open("rb") as raw:
             head = raw.peek(4)[:4]
             if head[:2] == _GZIP:
-                from isal import igzip
-
-                opened: Any = igzip.IGzipFile
-                with opened(fileobj=raw, mode="rb") as file:
-                    yield cast("IO[bytes]", file)
+                with _ungzipped(raw, path) as file:
+                    yield file
             elif head == _ZSTD:
-                import io
-
-                import zstandard
-
-                reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-                yield io.BufferedReader(cast("io.RawIOBase", reader), 1 << 20)
+                with _unzstd(raw, path) as file:
+                    yield file
             else:
                 yield raw
     except EOFError as error:
