@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.builders import make_row, make_run
 from tests.conftest import Blade
 
 SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.json").read_text())
@@ -83,7 +84,11 @@ def test_a_comparison_is_made_again_as_it_was_made(blade: Blade, made: Path, tmp
         (["check", "."], 3),
         (["check", "empty.md"], 3),
         (["check", "mine.md", "--run", "absent.jsonl"], 3),
-        (["check", "mine.md", "stray.jsonl"], 2),
+        (["check", "mine.md", "stray.jsonl"], 3),
+        (["check", "odd.bin"], 4),
+        (["check", "page.html"], 4),
+        (["check", "half.json"], 4),
+        (["check", "mine.md", "run.jsonl", "--baseline", "nobody"], 2),
     ],
 )
 def test_wrong_words_are_told(
@@ -92,7 +97,18 @@ def test_wrong_words_are_told(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.md").write_text("")
     (tmp_path / "mine.md").write_text("Text.")
+    (tmp_path / "odd.bin").write_bytes(b"\xff\xfa\x80abc")
+    (tmp_path / "page.html").write_text("<!doctype html><p>67%</p>")
+    (tmp_path / "half.json").write_text('{"schema": "blade.rep')
+    make_run(tmp_path, [make_row(0, 0, 1.0)], name="run")
     said = blade(*words)
     assert said.code == code
     assert "Traceback" not in said.err
     assert "hint:" in said.err or "Usage" in said.err
+
+
+def test_what_was_not_read_is_told(blade: Blade, made: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("pass@1 is 67.0%.\n\nThe moon is 384,400 km away.\n")
+    said = blade("check", tmp_path / "mine.md", "--run", made / "run")
+    assert said.code == 0
+    assert "Not read: 1 sentence with a number or a quotation, line 3" in said.out

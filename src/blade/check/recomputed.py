@@ -32,9 +32,8 @@ def recomputed(
     given = options(told.command)
     if threshold is None:
         threshold = _number(given.get("--pass-threshold"))
-    baseline = baseline or given.get("--baseline")
-    if baseline is not None and baseline not in [one.name for one in loaded]:
-        baseline = None
+    if baseline is None and given.get("--baseline") in [one.name for one in loaded]:
+        baseline = given["--baseline"]
     report, loaded = _report(told, given, loaded, threshold, baseline, watcher)
     if told.version:  # a report says who made it, which no row can tell
         report = replace(report, made_by={**report.made_by, "blade": told.version})

@@ -15,7 +15,7 @@ class Tables:
 
     def __init__(self, pages: Iterable[Document]) -> None:
         self.tables = [table for page in pages for table in page.tables]
-        self._rows: dict[int, dict[str, list[Row]]] = {}
+        self._rows: dict[tuple[int, int], dict[str, list[Row]]] = {}
 
     def like(self, table: Table) -> list[Table]:
         """The tables with the same columns, those under the same headings first."""
@@ -26,13 +26,13 @@ class Tables:
 
     def rows_with(self, table: Table, column: int, text: str) -> list[Row]:
         """The rows of a table that have this text in a column."""
-        by_text = self._rows.get(id(table) * 1_000 + column)
+        by_text = self._rows.get((id(table), column))
         if by_text is None:
             by_text = {}
             for row in table.rows:
                 if column < len(row.cells):
                     by_text.setdefault(row.cells[column], []).append(row)
-            self._rows[id(table) * 1_000 + column] = by_text
+            self._rows[id(table), column] = by_text
         return by_text.get(text, [])
 
     def home_of(self, row: Row, reference: Table) -> Table | None:
@@ -126,6 +126,8 @@ def _same_cell(one: str, other: str) -> bool:
     if one == other:
         return True
     ours, theirs = slots(one), slots(other)
+    if len(ours) == 1 and one == one[ours[0].start : ours[0].end] and theirs:
+        return same_slot(ours[0], theirs[0])  # a value without the interval that ours stands with
     if not ours or len(ours) != len(theirs):
         return same_text(one.strip("`").lower(), other.strip("`").lower())
     if not all(same_slot(a, b) for a, b in zip(ours, theirs, strict=True)):

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from blade import hostile
+from blade.check.made import parsed
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.prose.document import document
+from blade.prose.slots import CODE, slots
 
 SCHEMA = "blade.check/1"
 MOST = 40  # problems told on the screen
@@ -53,8 +55,20 @@ def _problem(one: Assertion) -> dict[str, Any]:
     }
 
 
-def as_text(found: Sequence[Assertion], name: str, runs: Sequence[str]) -> str:
-    """The counts and the problems, for a terminal."""
+def unread(text: str, found: Sequence[Assertion]) -> list[int]:
+    """The lines of sentences that hold a number or a quotation and of which nothing was read."""
+    if parsed(text) is not None:
+        return []
+    read = {(one.line, one.text) for one in found}
+    told = (one for one in document(text).statements if one.kind == "sentence")
+    return [
+        one.line for one in told
+        if (one.line, one.text) not in read and any(slot.kind != CODE for slot in slots(one.text))
+    ]  # fmt: skip
+
+
+def as_text(found: Sequence[Assertion], name: str, runs: Sequence[str], left: Sequence[int] = ()) -> str:
+    """The counts and the problems, for a terminal; `left` are the lines of what was not read."""
     seen = counts(found)
     against = f"against {', '.join(hostile.line(run, 40) for run in runs[:4])}" if runs else "against itself"
     lines = [
@@ -64,11 +78,15 @@ def as_text(found: Sequence[Assertion], name: str, runs: Sequence[str]) -> str:
     ]
     for one in problems(found)[:MOST]:
         lines += ["", *_lines(one)]
-    left = len(problems(found)) - MOST
-    if left > 0:
-        lines += ["", f"{left:,} more with --json"]
+    more = len(problems(found)) - MOST
+    if more > 0:
+        lines += ["", f"{more:,} more with --json"]
     if not found:
         lines.append("Nothing in it could be read as a claim.")
+    if left:
+        where = ", ".join(map(str, left[:12])) + (", …" if len(left) > 12 else "")
+        told = f"{len(left):,} sentence{'s' if len(left) > 1 else ''} with a number or a quotation"
+        lines += ["", f"Not read: {told}, line {where}"]
     return "\n".join(lines) + "\n"
 
 

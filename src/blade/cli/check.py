@@ -47,18 +47,17 @@ def check(
     from blade.cli.watch import Progress
 
     refuse_threshold(pass_threshold)
-    if more and not runs:
-        raise UsageError(f"{more[0]} is no option", "name the runs with --run RUN", "usage")
     if output and Path(output).exists() and not force:
         raise UsageError(
             f"{output} is there already", "name another file, or add --force", "output-not-empty"
         )
-    text = _text(report)
     from blade.check import checked, told
+
+    text = _text(report)
 
     with Progress() as progress:
         world = None
-        if runs:
+        if runs or more:
             from blade.check.recomputed import recomputed
 
             world = recomputed(text, (*runs, *more), progress, pass_threshold, baseline)
@@ -66,7 +65,10 @@ def check(
     if output:
         _write(Path(output), told.annotated(text, found))
     names = [one.name for one in world.report.runs] if world else []
-    click.echo(told.as_json(found) if as_json else told.as_text(found, report, names), nl=False)
+    click.echo(
+        told.as_json(found) if as_json else told.as_text(found, report, names, told.unread(text, found)),
+        nl=False,
+    )
     if output:
         click.echo(f"Wrote {output}", err=as_json)
     if told.counts(found)["contradicted"]:
@@ -74,19 +76,35 @@ def check(
 
 
 def _text(report: str) -> str:
+    from blade.check.made import parsed
+
     path = Path(report)
+    if path.is_dir():
+        raise NothingToRead(
+            f"{report} is a folder", "name the report in it, such as report.md", "nothing-to-read"
+        )
     try:
         raw = sys.stdin.buffer.read() if report == "-" else path.read_bytes()
-    except (FileNotFoundError, IsADirectoryError) as error:
-        hint = "name the file, such as report.md" if path.is_dir() else "check the path"
-        raise NothingToRead(f"there is no report {report}", hint, "nothing-to-read") from error
+    except FileNotFoundError as error:
+        raise NothingToRead(f"{report} does not exist", "check the path", "no-such-path") from error
     except OSError as error:
-        raise Unreadable(
-            f"cannot read {report}: {error.strerror}", "check its permissions", "unreadable-file"
-        ) from error
+        raise _unreadable(f"cannot read {report}: {error.strerror}", "check its permissions") from error
     if not raw.strip():
         raise NothingToRead(f"{report} is empty", "give a report in Markdown or JSON", "nothing-to-read")
-    return raw.decode("utf-8", errors="replace")
+    try:
+        text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable(f"{report} is no text", "give a report in Markdown or JSON, in UTF-8") from error
+    start = text.lstrip()[:15].lower()
+    if start.startswith(("<!doctype html", "<html")):
+        raise _unreadable(f"{report} is HTML, which is not read", "check report.md or report.json beside it")
+    if path.suffix == ".json" and parsed(text) is None:
+        raise _unreadable(f"{report} is no whole JSON", "it may be cut short; write it again")
+    return text
+
+
+def _unreadable(message: str, hint: str) -> Unreadable:
+    return Unreadable(message, hint, "unreadable-file")
 
 
 def _write(path: Path, text: str) -> None:

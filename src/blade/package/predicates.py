@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
@@ -49,6 +50,8 @@ def predicate_of(given: Any) -> Predicate | None:
     try:
         told = msgspec.convert(given, Predicate, strict=False)
     except (msgspec.ValidationError, TypeError, ValueError):
+        return None
+    if isinstance(told.value, float) and not math.isfinite(told.value):
         return None
     return told if told.type in TYPES and told.must_cite else None
 

@@ -85,8 +85,11 @@ class Cleaner:
                 told, name = _decoded(text) if "\\" in text else text, key
             self.field = ".".join(filter(None, (outer, *stack, key, "" if name else "(key)")))
             new = self.text(told, name, (*stack, key), depth)
-            if new == told:
+            # Whether source code may stay hangs on where it stands, so that it is looked at every time.
+            if new == told and self.policy.source_code == "keep":
                 self._remember(name, text)
+            elif new == told:
+                continue
             else:
                 parts += [raw[done : hit.start("text")], _encoded(new, text)]
                 done = hit.end("text")

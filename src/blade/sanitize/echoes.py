@@ -31,7 +31,9 @@ class Echoes:
             return
         self._told[value] = told
         insort(self._sorted, value)
-        if kind in _BESIDE and _ECHO.fullmatch(value) and _MARKED.search(value):
+        # A bare number may be a reward or an id elsewhere: only a value with a letter in it is known again.
+        is_word = any(sign.isalpha() for sign in value)
+        if kind in _BESIDE and is_word and _ECHO.fullmatch(value) and _MARKED.search(value):
             self.whole[value] = told
 
     def taken_out(self, text: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
+from blade.sanitize.keys import PLACEHOLDER
 from blade.sanitize.policy import Policy
 
 _TOKEN = re.compile(
@@ -28,12 +30,12 @@ def dropped(raw: str, policy: Policy, drop: Callable[[tuple[str, ...], str], str
             stack.pop()
             key = saved.pop()
         elif hit["key"]:
-            key = hit["text"]
+            key = json.loads(f'"{hit["text"]}"') if "\\" in hit["text"] else hit["text"]
             path = tuple(part for part in (*stack, key) if part)
             if policy.drops(path):
                 end = _value_end(raw, at)
                 value = raw[at:end]
-                if value not in ("null", '""'):
+                if value not in ("null", '""') and not PLACEHOLDER.fullmatch(value.strip().strip('"')):
                     parts += [raw[done:at], drop(path, value)]
                     done = end
                 at = end

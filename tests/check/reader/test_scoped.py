@@ -35,6 +35,11 @@ def test_the_true_one_is_no_fault_and_the_false_one_is(told: Told, text: str, tr
 @pytest.mark.parametrize(
     "text",
     [
+        "Task 2 fails because of ignored_error.",
+        "Rollout 2/2 fails: ignored_error at step 8.",
+        "Task 14 fails due to an ignored error (ignored_error), as does task 6.",
+        "On the hard slice the pass rate is 39%, counted by rows.",
+        "32 of 35 easy rollouts pass (91.4%).",
         "Hard tasks take 47% of the tokens.",
         "Hard tasks make up 25% of the tasks.",
         "Hard tasks fell by 12 points.",

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[4] / "src"
+HOME = [*Path(__file__).resolve().parents][-1 if len(Path(__file__).resolve().parents) < 5 else 4]
+SOURCE = HOME / "src"
 INSTALL = """error: BLADE is not installed for this Python, and there is no `blade` on PATH
 hint:  in a checkout of BLADE: pip install .   (or: uv tool install .), then run this again"""
 
@@ -21,8 +22,11 @@ def main(arguments: list[str]) -> int:
 
         code = light.main(arguments)
         if code is None:
+            import msgspec  # what the program needs may be missing where its source is not
+
             from blade.__main__ import main as program
 
+            del msgspec
             program(["package", *arguments])
         return code or 0
     except ModuleNotFoundError:

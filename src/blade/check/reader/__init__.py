@@ -17,6 +17,7 @@ from blade.check.reader.prose import Prose
 from blade.check.reader.scope import Around, run_of
 from blade.check.reader.scoped import Scoped
 from blade.check.reader.tables import Tables
+from blade.check.reader.tangled import untangled
 from blade.check.reader.verdicts import Place, cited
 from blade.check.world import World
 from blade.model import Assertion
@@ -37,7 +38,8 @@ def read(document: Document, world: World) -> list[Assertion]:
     for one in document.statements:
         if len(one.text) <= LONGEST:
             for offset, piece in _pieces(one.text):
-                found += _shifted(_read(reader, scoped, one, piece, document.title), one.text, offset)
+                read_of_it = untangled(_read(reader, scoped, one, piece, document.title), piece)
+                found += _shifted(read_of_it, one.text, offset)
     tables = Tables(reader)
     for table in document.tables:
         found += tables.read(table, document.title)

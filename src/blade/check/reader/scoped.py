@@ -36,9 +36,11 @@ _COUNTED = {
 }
 _ROWS = re.compile(rf"\s*(?P<kind>{'|'.join(_COUNTED)})\s+(?:rows?|rollouts?|repeats?|attempts?)\b")
 _SIDE = re.compile(
-    r"\s*(?:of |out of )?(?:the |all )?(?:\d[\d,]* )?(?P<side>fail|pass|success)\w*"
-    r"(?: (?:ones|rollouts?|rows?|attempts?|repeats?))?\b"
+    r"\s*(?:of |out of )?(?:the |all )?(?:\d[\d,]* )?(?P<side>failing|failed|passing|passed|successful)"
+    r" (?:ones|rollouts?|rows?|attempts?|repeats?)\b"
 )
+_NAMED = re.compile(r"\b(?:tasks?|rollouts?|repeats?|rows?|steps?|and|,)\s*`?$")  # an id, not an amount
+_BY_ROWS = re.compile(r"\brows?\b|\brollouts?\b|\d\s?/\s?\d|\d of \d")
 _SHARES = re.compile(
     r"\b(?P<side>infrastructure|data|the model|model|undetermined)\s+(?:accounts? )?(?:for|with)\s*$"
 )
@@ -111,7 +113,8 @@ class Scoped:
             if _NOT_A_RATE.match(text[after.end :].lstrip()) or after.hedge in ("over", "under"):
                 continue
             facts = [fact for fact in self._rates[hit[0]] if fact.run == run]
-            yield from _judged(after, facts, place, "metric")
+            if not _BY_ROWS.search(text):  # the mean over tasks is known, that over rows is another number
+                yield from _judged(after, facts, place, "metric")
 
     def _fired(self, text: str, amounts: Sequence[Quantity], place: Place, run: str) -> Iterator[Assertion]:
         """`it fires in 11 of 28 failing rollouts`: how often a behaviour is seen on either side."""
@@ -123,7 +126,9 @@ class Scoped:
             side = _SIDE.match(text, amount.end)
             if side is None:
                 continue
-            where = "fail" if side["side"] == "fail" else "pass"
+            if _NAMED.search(text[: amount.start]):
+                continue
+            where = "fail" if side["side"].startswith("fail") else "pass"
             subject = f"behaviour_in_{where}"
             if amount.kind in ("rate", "ratio"):
                 subject = f"behaviour_{where}_share"
