@@ -1,4 +1,4 @@
-"""Turn contradictions into open questions where the sentence says less, or something else, than was read."""
+"""Turn contradictions into open questions where the sentence may say less than was read."""
 
 from __future__ import annotations
 
