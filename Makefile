@@ -5,7 +5,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check golden map bench accuracy calibration mutation canaries clean
+.PHONY: help demo test test-fast check golden map bench accuracy calibration mutation canaries fuzz clean
 .NOTPARALLEL:
 
 help: ## List these targets
@@ -19,6 +19,9 @@ test: check ## Everything that must hold: check, then all tests
 
 test-fast: .venv/.dev ## The inner loop: stop at the first failure, leave slow tests out
 	@$(BIN)/pytest -n $(WORKERS) -x -m "not slow and not corpus"
+
+fuzz: .venv/.dev ## Put the properties to examples that were never tried
+	@BLADE_FUZZ=1 $(BIN)/pytest -n $(WORKERS) $$(grep -rl hypothesis tests --include='test_*.py')
 
 check: .venv/.dev ## ruff, mypy, and whether the map in the docs is up to date
 	@$(BIN)/ruff check --quiet .

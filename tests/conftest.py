@@ -12,10 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from blade.store.index import Silent
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# The same examples every time, so that a change that fails is a change that broke something; `make fuzz` looks
+# for new ones.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("exploring", deadline=None)
+settings.load_profile("exploring" if os.environ.get("BLADE_FUZZ") else "repeatable")
 
 
 @dataclass(frozen=True)

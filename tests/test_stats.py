@@ -22,8 +22,6 @@ from blade import stats
 from blade.stats.quantiles import _cornish_fisher
 
 # A busy machine must not fail a property for its first import of scipy.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 # Canonical fixture F1: 8 tasks x 4 repeats x 2 runs.
 F1 = {
