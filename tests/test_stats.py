@@ -21,8 +21,6 @@ from hypothesis import strategies as st
 from blade import stats
 from blade.stats.quantiles import _cornish_fisher
 
-# A busy machine must not fail a property for its first import of scipy.
-
 # Canonical fixture F1: 8 tasks x 4 repeats x 2 runs.
 F1 = {
     "A": ["1111", "1110", "1111", "1010", "1000", "0000", "1100", "0000"],
