@@ -199,3 +199,18 @@ def test_a_long_text_of_one_piece_is_answered(piece: str) -> None:
     # what grows with the square of the length would not come back from this
     text = (piece * 1_000_000)[: 1_000_000 if len(piece) == 1 else 100_000]
     assert Cleaner(KEY).row(text) is not None
+
+
+def test_a_list_of_long_words_is_answered() -> None:
+    # a look through the whole text for every word of it would not come back from this
+    ids = [f"{n:08x}-1111-4222-8333-{n * 7919:012x}" for n in range(120_000)]
+    assert clean("\n".join(ids)) == "\n".join(ids)
+    assert "mara" not in clean("".join(f"{word}," for word in ids) + " mara.quint@initech.io")
+
+
+def test_encoded_texts_before_and_after_wrapped_ones_are_read() -> None:
+    short = base64.b64encode(b"ask mara.quint@initech.io about it").decode()
+    wrapped = base64.encodebytes(b"notes of the day\n" * 9 + b"ask mara.quint@initech.io\n").decode()
+    again = clean(f"{short}\n\n{wrapped}\n{short}")
+    assert base64.b64encode(b"mara")[:5].decode() not in again
+    assert clean(f"{short}\n\n{wrapped}\n{short}").count(clean(short)) == 2

@@ -80,6 +80,7 @@ _ELSE = re.compile(r"(?i)commit|sha-?\d|digest|checksum|etag|md5|hash|uuid|call_
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _ENTROPIC = re.compile(r"[A-Za-z0-9+/_\-]{20,}={0,2}")
 _SWITCH = re.compile(r"[a-z][A-Z]")
+_DIGIT, _LETTER, _HEX = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[0-9a-fA-F]+")
 _LOOKBACK = 48
 _SIGN = re.compile(r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}(?:=|:|is\b|,|>)")
 Hit = tuple[int, int, str]
@@ -119,8 +120,8 @@ def _drawn(value: str, least: int) -> bool:
     """Does it look drawn at random: long enough, letters and digits or mixed cases, no word or number."""
     if len(value) < least or value.replace(".", "").isdigit():
         return False
-    if any(char.isdigit() for char in value):
-        return any(char.isalpha() for char in value)
+    if _DIGIT.search(value):
+        return _LETTER.search(value) is not None
     return len(value) >= 12 and len(_SWITCH.findall(value)) >= 2
 
 
@@ -161,8 +162,8 @@ def _is_code(text: str, start: int, end: int, by: str, opened: str) -> bool:
 
 def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
     """Does an unquoted word stand as in a file of settings: at the end of its line, the name at its start."""
-    line = text.rfind("\n", 0, hit.start()) + 1
-    head = text[line : hit.start()].strip(" \t+-#*_").split(" ")
+    line = text[max(0, hit.start() - _LOOKBACK) : hit.start()].rpartition("\n")[2]
+    head = line.strip(" \t+-#*_").split(" ")
     alone = len(head) == 1 and hit["by"] in ("=", ":") and text[hit.end() - 1 : hit.end()] != " "
     return (
         (alone or hit["by"] == ":") and len(head) == 1 and text[end : end + 1] in ("", "\n", "\r", " ", "\\")
@@ -216,8 +217,7 @@ def query_at(text: str, at: int) -> Iterator[Hit]:
 def entropic_in(text: str, start: int, end: int) -> Iterator[Hit]:
     """Words that look drawn at random, near a word that speaks of secrets."""
     for hit in _ENTROPIC.finditer(text, start, end):
-        left = max(text.rfind("\n", 0, hit.start()) + 1, hit.start() - _LOOKBACK)
-        near = text[left : hit.start()]
+        near = text[max(0, hit.start() - _LOOKBACK) : hit.start()].rpartition("\n")[2]
         if not _CONTEXT.search(near) or _ELSE.search(near[-16:]) or not _is_random(hit[0]):
             continue
         yield *hit.span(), "SECRET"
@@ -226,13 +226,11 @@ def entropic_in(text: str, start: int, end: int) -> Iterator[Hit]:
 def _is_random(word: str) -> bool:
     if _UUID.fullmatch(word) or not _drawn(word, 20) or word.count("/") > 2:
         return False
-    parts = [part for part in re.split(r"[-_/+=]", word) if part]
-    if max(map(len, parts)) < 12:
+    longest = max(re.split(r"[-_/+=]", word), key=len)
+    if len(longest) < 12:
         return False
-    longest = max(parts, key=len)
     bits = entropy(longest)
-    is_hex = all(char in "0123456789abcdefABCDEF" for char in longest)
-    return bits >= 2.7 if is_hex else bits >= 3.2 and _drawn(longest, 12)
+    return bits >= 2.7 if _HEX.fullmatch(longest) else bits >= 3.2 and _drawn(longest, 12)
 
 
 def entropy(text: str) -> float:

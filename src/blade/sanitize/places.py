@@ -148,8 +148,8 @@ def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
         ):
             return
         yield start, domain.end(), "EMAIL"
-        person = _PERSON.search(text, max(0, start - 110), start)
-        if person is not None:
+        person = _PERSON.search(text, max(0, start - 110), start) if text[start - 1 : start] in "<;" else None
+        if start and person is not None:
             name = person[0].rstrip("\\<&lt; ").strip()
             yield person.start(), person.start() + len(name), "PERSON"
         return
@@ -164,7 +164,7 @@ def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
         or local.lower() in ("pass", "majority", "recall", "precision", "hit", "top")
     ):
         return
-    line = text[max(text.rfind("\n", 0, start) + 1, start - 120) : start]
+    line = text[max(0, start - 120) : start].rpartition("\n")[2]
     before = text[max(0, start - 1300) : start]
     is_key = "AAAA" in before and _PUBLIC_KEY.search(before)
     if _PROMPT.match(text, host.end()) or _REMOTE.search(line) or is_key:
@@ -237,9 +237,9 @@ def dashed_at(text: str, at: int) -> Iterator[Hit]:
         yield *hit.span(), "HOST"
 
 
-def cards_in(text: str, start: int, end: int) -> Iterator[Hit]:
+def cards_in(text: str) -> Iterator[Hit]:
     """Addresses of network cards."""
-    for hit in _MAC.finditer(text, start, end):
+    for hit in _MAC.finditer(text):
         if len(set(hit[0].split(":"))) > 2:
             yield *hit.span(), "MAC"
 

@@ -45,7 +45,7 @@ class Scanner:
         found += self._configured(text)
         marks, long_words = SIEVE.marks(text)
         if long_words:
-            found += _runs(text, long_words, is_id)
+            found += _runs(text, is_id)
         if marks:
             lowered = _lowered(text)
             for mark, detectors in marks.items():
@@ -122,23 +122,18 @@ def _is_word(text: str) -> bool:
     return 2 < len(text) <= 100 and not any(char.isspace() for char in text) and not text.isdigit()
 
 
-def _runs(text: str, words: list[str], is_id: bool) -> list[places.Hit]:
+def _runs(text: str, is_id: bool) -> list[places.Hit]:
     """What long words hold: secrets by their form, or by how random they look near a telling word."""
     found: list[places.Hit] = []
-    for word in words:
-        at = text.find(word)
-        while at >= 0:
-            end = at + len(word)
-            for run in formats.RUN.finditer(text, at, end):
-                start, stop = run.span()
-                found += [(*span, "SECRET") for span in formats.forms_in(text, start, stop)]
-                if text[start - 1 : start] == ":" and (bot := formats.bot_token_near(text, start, stop)):
-                    found.append((*bot, "SECRET"))
-                if not is_id:
-                    found += named.entropic_in(text, start, stop)
-            if word.count(":") >= 5:
-                found += places.cards_in(text, at, end)
-            at = text.find(word, end)
+    for run in formats.RUN.finditer(text):
+        start, stop = run.span()
+        found += [(*span, "SECRET") for span in formats.forms_in(text, start, stop)]
+        if text[start - 1 : start] == ":" and (bot := formats.bot_token_near(text, start, stop)):
+            found.append((*bot, "SECRET"))
+        if not is_id:
+            found += named.entropic_in(text, start, stop)
+    if text.count(":") >= 5:
+        found += places.cards_in(text)
     return found
 
 

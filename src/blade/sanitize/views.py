@@ -56,34 +56,37 @@ def has_escapes(text: str) -> bool:
     return ("\\" in text or "%" in text or "&" in text) and _HINT.search(text) is not None
 
 
+_RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}|[A-Za-z0-9_\-]{24,}={0,2}")
-_WRAPPED = re.compile(r"(?:[A-Za-z0-9+/]{60,76}(?P<break>\\n|\r?\n)){1,4000}[A-Za-z0-9+/]{1,76}={0,2}")
+_WRAPPED = re.compile(
+    r"(?:(?<![A-Za-z0-9+/])|(?<=\\n))(?:[A-Za-z0-9+/]{60,76}(?P<break>\\n|\r?\n)){1,4000}"
+    r"[A-Za-z0-9+/]{1,76}={0,2}"
+)
 _PROBE = 64  # characters that tell whether the rest is worth decoding
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 def base64_in(text: str, clean: Callable[[str], str]) -> Iterator[tuple[int, int, str]]:
     """Encoded texts that hold something private, with what stands in their place, encoded again."""
-    done = 0
-    words = {word for word in text.split() if len(word) >= 24}
-    if not words:
-        return
+    done: list[tuple[int, int]] = []
     if "\n" in text or "\\n" in text:
         for hit in _WRAPPED.finditer(text):
             packed = hit[0].replace(hit["break"], "")
             new = _recoded(packed, clean)
             if new is not None:
                 lines = [new[at : at + 76] for at in range(0, len(new), 76)]
-                yield hit.start(), hit.end(), hit["break"].join(lines)
-                done = hit.end()
-    for word in sorted(words):
-        at = text.find(word, done)
-        while at >= 0:
-            for hit in _BASE64.finditer(text, at, at + len(word)):
+                yield *hit.span(), hit["break"].join(lines)
+                done.append(hit.span())
+    ends = iter([*done, (len(text), len(text))])
+    begin, end = next(ends)
+    for run in _RUN.finditer(text):
+        while end <= run.start():
+            begin, end = next(ends)
+        if begin >= run.end():
+            for hit in _BASE64.finditer(text, *run.span()):
                 new = _recoded(hit[0], clean)
                 if new is not None:
                     yield *hit.span(), new
-            at = text.find(word, at + len(word))
 
 
 def _recoded(packed: str, clean: Callable[[str], str]) -> str | None:
