@@ -74,9 +74,14 @@ def test_prose_becomes_a_predicate_where_it_names_a_task(court: tuple[Case, Benc
     cause, why = parsed(f"Task {told.task} has {told.cause.value} as its cause.", seat.world, seat.known)
     assert cause == Predicate("cause", value=told.cause.value, must_cite=(told.task,))
     assert why == ""
-    quote, _ = parsed(f"In task {told.task} the model says “{SPOKEN}”", seat.world, seat.known)
+    steps = (step for run in seat.world.rows.runs for one in seat.world.rows.at(run, told.task) for step in one.steps)
+    spoken = next(step.text for step in steps if step.text and "\n" not in step.text and 20 < len(step.text) < 200)
+    quote, _ = parsed(f"In task {told.task} the model says “{spoken}”", seat.world, seat.known)
     assert quote is not None
-    assert (quote.type, quote.object) == ("quote", SPOKEN)
+    assert (quote.type, quote.object) == ("quote", spoken)
+    assert parsed(f"In task {told.task} the model says “{SPOKEN}”", seat.world, seat.known)[1] == (
+        "the rollouts contradict it"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from blade.check.joined import joined
 from blade.check.made import SCHEMA, parsed
 from blade.check.redacted import blinded
@@ -26,6 +28,7 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     # What agrees with itself may still be false of the rows.
     inside = [one for one in inside if one.verdict == CONTRADICTED]
     from blade.check.aligned import aligned, given_again
+    from blade.check.inline import inline
     from blade.check.quoted import address_at, quoted
     from blade.check.reader import read
     from blade.check.tabled import tabled
@@ -38,7 +41,21 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
         one for one in again if one.verdict == SUPPORTED or one.start < right.get(one.text, one.start + 1)
     ]
     settled = given_again(told, world.reference)
-    return joined([*beside, *tabled(told, world.tables), *quotes], read(told, world), inside, settled)
+    beside += tabled(told, world.tables)
+    true = settled | _true(beside)
+    cited, blocks = inline(told, world, true)
+    # A quotation that stands where it is said to is right, whatever our own sentence quotes.
+    standing = {(one.line, one.text, one.start) for one in cited if one.verdict == SUPPORTED and one.cites}
+    beside = [one for one in beside if (one.line, one.text, one.start) not in standing]
+    said = [one for one in read(told, world) if one.line not in blocks]
+    inside = [one for one in inside if one.line not in blocks]
+    return joined([*beside, *quotes], [*said, *cited], inside, settled)
+
+
+def _true(found: Iterable[Assertion]) -> set[tuple[int, str]]:
+    """The sentences and table rows all of which the rows give again."""
+    wrong = {(one.line, one.text) for one in found if one.verdict == CONTRADICTED}
+    return {(one.line, one.text) for one in found} - wrong
 
 
 def _of_json(text: str, data: object, world: World | None) -> tuple[Assertion, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -32,6 +32,16 @@ class Rows:
     def keys(self, run: str) -> tuple[str, ...]:
         """The keys of the tasks of a run."""
         return tuple(self._runs[run].rollouts.task_keys)
+
+    def names(self) -> frozenset[str]:
+        """All that tasks go by: their keys and their names."""
+        told = [one.rollouts for one in self._runs.values()]
+        return frozenset(name for one in told for name in (*one.task_keys, *one.task_names) if name)
+
+    def each(self, run: str) -> Iterator[Trace]:
+        """Every rollout of a run, one after the other; none is kept."""
+        for place in range(len(self._runs[run].rollouts.row_id)):
+            yield opened.traced(self._runs[run], place)
 
     def at(self, run: str, task: str, repeat: int | None = None) -> list[Trace]:
         """The rollouts of a task, or of one of its repeats; a task goes by its key or its name."""

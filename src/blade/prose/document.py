@@ -52,12 +52,14 @@ class Document(msgspec.Struct, frozen=True):
     statements: tuple[Statement, ...]
     tables: tuple[Table, ...]
     quotations: tuple[Quotation, ...]
+    asides: tuple[Quotation, ...] = ()  # block quotes, whose sentences are statements as well
 
 
 _FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
 _HEADING = re.compile(r"^ {0,3}(?P<depth>#{1,6})\s+(?P<text>.*?)(?:\s+#+)?\s*$")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 _ITEM = re.compile(r"^(?P<indent>\s*)(?:[-*+•]|\d{1,9}[.)])\s+(?P<text>\S.*)$")
+_ASIDE = re.compile(r"^ {0,3}>")
 _RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
 _DELIMITER = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -80,6 +82,7 @@ class _Reader:
         self.statements: list[Statement] = []
         self.tables: list[Table] = []
         self.quotations: list[Quotation] = []
+        self.asides: list[Quotation] = []
         self.title = ""
 
     def read(self) -> Document:
@@ -96,7 +99,9 @@ class _Reader:
                 self._table()
             else:
                 self._paragraph()
-        return Document(self.title, tuple(self.statements), tuple(self.tables), tuple(self.quotations))
+        return Document(
+            self.title, tuple(self.statements), tuple(self.tables), tuple(self.quotations), tuple(self.asides)
+        )
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -158,10 +163,12 @@ class _Reader:
         """A paragraph or one list item: lines up to a blank one or the start of something else."""
         parts: list[str] = []
         places: list[tuple[int, int]] = []
-        length = 0
+        length, label, start = 0, self._last(), self.at
+        is_aside = _ASIDE.match(self.lines[self.at]) is not None
         while self.at < len(self.lines):
             line = self.lines[self.at]
-            if parts and (not line.strip() or self._ends_paragraph(line)):
+            begins_aside = not is_aside and _ASIDE.match(line)
+            if parts and (not line.strip() or begins_aside or self._ends_paragraph(line)):
                 if _UNDERLINE.match(line) and line.strip():
                     self._heading(1 if "=" in line else 2, " ".join(parts))
                     self.at += 1
@@ -173,7 +180,10 @@ class _Reader:
             parts.append(piece)
             length += len(piece) + 1
             self.at += 1
-        self._sentences(" ".join(parts), places)
+        raw = " ".join(parts)
+        if is_aside:
+            self.asides.append(Quotation(plain(raw), start + 1, self.at, self.headings, label))
+        self._sentences(raw, places)
 
     def _ends_paragraph(self, line: str) -> bool:
         starts = _FENCE.match(line) or _HEADING.match(line) or _ITEM.match(line) or _UNDERLINE.match(line)
@@ -209,7 +219,8 @@ _SHORT = re.compile(
     r"\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|nos?|figs?|eq|sec|ca|incl|dr|mr|ms|st)\.$", re.IGNORECASE
 )
 _SPANS = re.compile(
-    r"(?<!`)(`{1,9})(?!`)[^`].{0,2000}?(?<!`)\1(?!`)|“[^“”]{0,2000}”|\[[^\[\]]{0,2000}\]\([^()\s]{0,2000}\)"
+    r"(?<!`)(`{1,9})(?!`)[^`].{0,2000}?(?<!`)\1(?!`)|“[^“”]{0,2000}”|(?<![\w\"])\"[^\"\n]{3,2000}\"(?![\w\"])"
+    r"|\[[^\[\]]{0,2000}\]\([^()\s]{0,2000}\)"
 )
 
 

@@ -1,0 +1,268 @@
+"""Find the quotations inside sentences, block quotes and tables, and the rollouts said to hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from blade.check.held import Address, squeezed
+from blade.check.speech import is_said, is_told, is_unsaid
+from blade.prose.document import Document, Quotation, Statement, Table
+
+SHORTEST = 20  # characters from which words in quotation marks are taken for a quotation
+_QUOTED = re.compile(
+    r"“(?P<a>[^“”]{3,2000})”|(?<![\w\"])\"(?P<b>[^\"]{3,2000})\"(?![\w\"])|«(?P<c>[^«»]{3,2000})»"
+    r"|„(?P<d>[^„“”]{3,2000})[“”]|「(?P<e>[^「」]{3,2000})」"
+)
+_WORDS = re.compile(r"\s\S.*\s\S|[{\[\"=(:]", re.DOTALL)
+_CODE = re.compile(r"`[^`]{1,2000}`")
+_TASK = re.compile(
+    r"\b(?:(?:rollout|repeat)\s+(?P<nth>\d+)\s+(?:of|in|for)\s+)?(?P<noun>task|rollout)s?\s+"
+    r"(?:`(?P<code>[^`]{1,200})`|(?P<bare>[\w.#@:+-]*\w(?:/\d+)?)(?![\w/]))"
+    r"(?:[,\s]*\(?(?:repeat|rollout)\s+(?P<repeat>\d+))?",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"`(?P<code>[^`\s]{1,200})`|(?<![\w./-])(?P<bare>[\w.#@:+-]*\w(?:/\d+)?)(?![\w/-])")
+_STEPS = re.compile(r"\bsteps?\s+(?P<steps>\d+(?:\s*(?:-|–|to|and|or|,|/)\s*\d+)*)", re.IGNORECASE)
+_FIELD = re.compile(r"\bfield\s+`(?P<field>[^`]{1,200})`", re.IGNORECASE)
+_ELSEWHERE = re.compile(
+    r"\b(?:unlike|other than|except|apart from|besides|as opposed to|compared)\b", re.IGNORECASE
+)
+_ADVICE = re.compile(
+    r"recommend|what to do|next steps|action items|interventions?\b|suggested", re.IGNORECASE
+)
+_QUOTES = re.compile(r"\b(?:quot\w*|verbatim|excerpts?|snippets?|utterances?)\b", re.IGNORECASE)
+_EVIDENCE = re.compile(
+    r"\b(?:evidence|errors?|messages?|outputs?|says|said|example|answer|response|repl(?:y|ies)|text)\b",
+    re.IGNORECASE,
+)
+_BY = re.compile(r"\s*(?:[—–]|--|\()\s*(?P<by>[^—–()\n]{3,120}?)\)?\s*$")
+
+
+class Citing(msgspec.Struct, frozen=True):
+    """One quotation, and where the text around it says that it stands."""
+
+    quote: str
+    line: int
+    last_line: int
+    text: str  # the statement, table row or block it stands in
+    start: int
+    where: tuple[Address, ...]  # as the same statement says
+    near: tuple[Address, ...]  # as the statements or headings above it say
+    is_firm: bool  # said to stand in a rollout that is named, beyond doubt
+    is_spoken: bool  # said to be from some rollout
+    is_unsaid: bool  # said not to have been said, or not to be a quotation
+    around: str  # what else may name the run
+    is_block: bool = False
+
+
+class Known(msgspec.Struct, frozen=True):
+    """The names that tasks go by."""
+
+    names: AbstractSet[str]
+
+    def address(self, word: str, is_marked: bool) -> Address | None:
+        """A word as a rollout or task; an unknown one only if it could be nothing else."""
+        word = word.strip("`.,;:")
+        if word in self.names:
+            return Address(word)
+        task, slash, repeat = word.rpartition("/")
+        if slash and repeat.isdigit() and len(repeat) < 9 and (task in self.names or is_marked):
+            return Address(task, int(repeat))
+        return Address(word) if is_marked and re.search(r"\d", word) and not slash else None
+
+
+def citings(document: Document, known: Known, settled: AbstractSet[tuple[int, str]]) -> list[Citing]:
+    """Every quotation of a report that is no fenced block, but for those in statements that are settled."""
+    found: list[Citing] = []
+    blocks = [one for block in document.asides if (one := _block(block, known)) is not None]
+    inside = {line for one in blocks for line in range(one.line, one.last_line + 1)}
+    for statement in document.statements:
+        is_open = statement.line not in inside and (statement.line, statement.text) not in settled
+        if is_open and statement.kind == "sentence":
+            found += _sentence(statement, known)
+    for table in document.tables:
+        found += _table(table, known, settled)
+    return found + blocks
+
+
+def is_long(quote: str) -> bool:
+    """Whether words in quotation marks are enough to be from somewhere: a few of them, or a piece of data."""
+    return len(quote.strip()) >= SHORTEST and bool(_WORDS.search(quote.strip()))
+
+
+def _quotes(text: str) -> Iterator[tuple[str, int, int]]:
+    """The long quotations of a text, outside code."""
+    codes = [hit.span() for hit in _CODE.finditer(text)] if "`" in text else []
+    for hit in _QUOTED.finditer(text):
+        quote = hit[hit.lastgroup or 0]
+        is_code = any(start < hit.start() and hit.end() <= end for start, end in codes)
+        if not is_code and is_long(quote):
+            yield quote, *hit.span()
+
+
+def _sentence(one: Statement, known: Known) -> Iterator[Citing]:
+    quotes = list(_quotes(one.text)) if len(one.text) <= 6_000 else []
+    if not quotes:
+        return
+    outside = _without(one.text, quotes)
+    own = addresses(outside, known)
+    near = () if own else addresses(one.before, known)[-1:] or addresses(" ; ".join(one.headings), known)[-1:]
+    if near and (steps := _steps(outside)):
+        near = tuple(msgspec.structs.replace(address, steps=steps) for address in near)
+    advice = bool(_ADVICE.search(" ".join(one.headings)))
+    for quote, start, end in quotes:
+        before, after = outside[:start], outside[end:]
+        bound = _bound(one.text, end, known)
+        is_spoken = is_said(before, after)
+        told = bound or own
+        is_led = any(address.repeat is not None for address in addresses(before, known))
+        exact = is_led or any(address.steps or address.field for address in told)
+        is_firm = bool(bound) or (bool(told) and (exact or is_spoken or is_told(before)))
+        yield Citing(
+            quote, one.line, one.last_line, one.text, start, told, near,
+            is_firm and not _ELSEWHERE.search(outside), is_spoken,
+            advice or is_unsaid(before), " ".join((*one.headings, outside)),
+        )  # fmt: skip
+
+
+def _without(text: str, quotes: Sequence[tuple[str, int, int]]) -> str:
+    """A text with its quotations blanked out: what they name is not named by whoever quotes."""
+    for _, start, end in quotes:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _bound(text: str, end: int, known: Known) -> tuple[Address, ...]:
+    """The address in brackets right behind a quotation."""
+    hit = re.match(r"[.,]?\s*[(\[—–]\s*([^()\[\]“”\"]{2,120})", text[end:])
+    return addresses(hit[1], known) if hit else ()
+
+
+def addresses(text: str, known: Known) -> tuple[Address, ...]:
+    """The rollouts and tasks that a text names, with the steps and the field that it names."""
+    found: dict[tuple[str, int | None], Address] = {}
+    spans = []
+    for hit in _TASK.finditer(text):
+        is_marked = hit["code"] is not None or hit["noun"].lower() == "task" or "/" in (hit["bare"] or "")
+        told = known.address(hit["code"] or hit["bare"], is_marked)
+        if told is not None:
+            repeat = hit["repeat"] or hit["nth"]
+            if repeat and told.repeat is None and len(repeat) < 9:
+                told = Address(told.task, int(repeat))
+            found[told.task, told.repeat] = told
+            spans.append(hit.span())
+    for hit in _NAME.finditer(text):
+        word = hit["code"] or hit["bare"]
+        if word.isdigit() or (hit["code"] is None and not re.search(r"\d", word)):
+            continue
+        told = known.address(word, False)
+        if told is not None and not any(start <= hit.start() < end for start, end in spans):
+            found.setdefault((told.task, told.repeat), told)
+    steps, field = _steps(text), _FIELD.search(text)
+    made = [
+        msgspec.structs.replace(one, steps=steps, field=field["field"] if field else None)
+        for one in found.values()
+    ]
+    return tuple(made)
+
+
+def _steps(text: str) -> tuple[int, ...]:
+    found: list[int] = []
+    for hit in _STEPS.finditer(text):
+        numbers = [int(number) for number in re.findall(r"\d{1,8}", hit["steps"])]
+        if re.search(r"-|–|to", hit["steps"]) and len(numbers) == 2 and numbers[1] - numbers[0] < 200:
+            numbers = list(range(numbers[0], numbers[1] + 1))
+        found += numbers
+    return tuple(dict.fromkeys(found))
+
+
+def _block(block: Quotation, known: Known) -> Citing | None:
+    """A block quote that is said to be from a rollout; a remark set off in the same way is none."""
+    text, label = block.text, block.label
+    by = _BY.search(text)
+    told = addresses(by["by"], known) if by else ()
+    if by and told:
+        text = text[: by.start()]
+    leads = label.rstrip("*_ ").endswith(":")
+    outside = _without(label, list(_quotes(label)))
+    own = told or (addresses(outside, known) if leads or is_told(outside) else ())
+    is_spoken = leads and is_said(outside.rstrip("*_: "))
+    if not own and not is_spoken:
+        return None
+    quote = text.strip().strip('“”"')
+    if len(quote) < SHORTEST or len(squeezed(quote)) < SHORTEST // 2:
+        return None
+    near = () if own else addresses(" ; ".join(block.headings), known)[-1:]
+    around = " ".join((*block.headings, label))
+    unsaid = is_unsaid(outside.rstrip(": ")) or bool(_ADVICE.search(" ".join(block.headings)))
+    return Citing(
+        quote,
+        block.line,
+        block.last_line,
+        block.text,
+        0,
+        own,
+        near,
+        bool(own),
+        is_spoken,
+        unsaid,
+        around,
+        True,
+    )
+
+
+def _table(table: Table, known: Known, settled: AbstractSet[tuple[int, str]]) -> Iterator[Citing]:
+    whole = {at for at, head in enumerate(table.header) if _QUOTES.search(head)}
+    told = {at for at, head in enumerate(table.header) if _EVIDENCE.search(head)} | whole
+    headings = " ; ".join(table.headings)
+    for row in table.rows:
+        text = " | ".join(row.cells)
+        if (row.line, text) in settled or not any(len(cell) >= SHORTEST for cell in row.cells):
+            continue
+        start = 0
+        own: tuple[Address, ...] | None = None
+        for at, cell in enumerate(row.cells):
+            quotes = list(_quotes(cell))
+            if not quotes and at in whole and is_long(cell):
+                quotes = [(cell.strip("`"), 0, len(cell))]
+            if quotes and own is None:
+                own = _row_address(table, row.cells, known)
+            for quote, low, end in quotes:
+                near = () if own else addresses(headings, known)[-1:]
+                unsaid = at not in told and (is_unsaid(cell[:low]) or bool(_ADVICE.search(headings)))
+                bound = _bound(cell, end, known)
+                yield Citing(
+                    quote, row.line, row.line, text, start + low, bound or own or (), near,
+                    bool(bound or own) and at in told, at in whole, unsaid, f"{headings} {text}",
+                )  # fmt: skip
+            start += len(cell) + 3
+
+
+_ID_HEAD = re.compile(r"\s*(?:task|rollout|row|example)?s?[ _-]?(?:id|index|name|key)?\s*", re.IGNORECASE)
+
+
+def _row_address(table: Table, cells: Sequence[str], known: Known) -> tuple[Address, ...]:
+    """The rollout that a row is about: its columns of tasks, repeats and steps, else what its cells name."""
+    task: Address | None = None
+    repeat = steps = None
+    for head, cell in zip(table.header, cells, strict=False):
+        word = cell.strip("` ")
+        number = int(word) if word.isdigit() and len(word) < 9 else None
+        name = head.strip().lower()
+        if re.fullmatch(r"repeat|rollout(?: index| number)?|attempt", name) and number is not None:
+            repeat = number
+        elif re.fullmatch(r"steps?(?: index| number)?", name):
+            steps = _steps(f"step {word}")
+        elif task is None and name and _ID_HEAD.fullmatch(head):
+            task = known.address(re.sub(r"^(?:task|rollout)\s+", "", word, flags=re.IGNORECASE), True)
+    if task is None:
+        return _joined(addresses(_without(cell, list(_quotes(cell))), known) for cell in cells)
+    return (Address(task.task, repeat if task.repeat is None else task.repeat, steps or ()),)
+
+
+def _joined(parts: Iterable[tuple[Address, ...]]) -> tuple[Address, ...]:
+    return tuple(dict.fromkeys(one for part in parts for one in part))

@@ -1,0 +1,80 @@
+"""Find in the words beside a quotation whether it is said to be from a rollout, or to be none at all."""
+
+from __future__ import annotations
+
+import re
+
+_WHO = (
+    r"(?:model|agent|assistant|user|customer|caller|rollouts?|repeats?|responses?|answers?|transcripts?"
+    r"|traces?|trajectory|trajectories|reasoning|repl(?:y|ies)|messages?|tools?|calls?|steps?|tasks?)"
+)
+# Forms of regular verbs are made from what comes before their endings.
+_REGULAR = (
+    "say answer respond return output print report ask conclud stat claim announc complain quot reason admit "
+    "assert promis insist apologis apologiz confirm think tell writ repl"
+).split()
+_SPEECH = (
+    rf"(?:(?:{'|'.join(_REGULAR)})(?:e?s|e?d|ing|y|ies|ied|ying|ted|ting|e)?|said|wrote|written|told|thought|reads?"
+    r"|verbatim|(?:end|start|begin|began|open|clos|finish|fail|stopp?)(?:e?s|e?d|ning|ing)? (?:with|by))"
+)
+_SAID = re.compile(
+    rf"\b(?:{_WHO}\b[^.;]{{0,60}}?|(?:it|they)\s+(?:[\w'’-]+\s+){{0,2}})\b{_SPEECH}\b[^.;]{{0,40}}$",
+    re.IGNORECASE,
+)
+_SAID_AFTER = re.compile(
+    rf"^[,\s]*(?:{_SPEECH}\s+(?:the\s+)?{_WHO}\b|(?:the\s+)?(?:{_WHO}|it)\s+{_SPEECH}\b)", re.IGNORECASE
+)
+_TOLD = re.compile(
+    rf"\b{_SPEECH}\b[^.;]{{0,40}}$|\b(?:errors?|exceptions?|messages?|outputs?|text|line|evidence)\W{{0,3}}$",
+    re.IGNORECASE,
+)
+
+_NO = r"(?:\b(?:never|not|nor|neither|no|none|without|cannot|nowhere)\b|n['’]t\b)"
+_NAMING = (
+    r"called|calls? (?:this|it|that|them|these)|label(?:l?ed)?|named?|titled?|termed|dubbed|known as"
+    r"|so-called|categor(?:y|ies)|modes?|mechanisms?|clusters?|themes?|patterns?|class(?:ed)?|types?|slices?|buckets?|sections?|chapters?"
+    r"|headings?|columns?|metrics?|benchmarks?|polic(?:y|ies)|rules?|prompts?|instructions?|definitions?"
+    r"|questions?|hypothesis|terms?"
+)
+_UNSAID = re.compile(
+    "|".join(
+        (
+            # said not to have been said
+            rf"{_NO}(?:\s+[\w'’-]+){{0,3}}?\s+(?:{_SPEECH}|contain\w*|mention\w*|includ\w*|show\w*|sign of)\b"
+            r"[^.;:]{0,40}$",
+            rf"(?:{_NO}|\b(?:lacks?|lacking|omit\w*|missing|instead of|rather than)\b)(?:\s+[\w'’-]+){{0,2}}"
+            r"\s*$",
+            # wished for, supposed, proposed
+            r"\b(?:should|would|could|might|ought|must|expected|ideally|supposed?|wanted?|wants|needs?"
+            r"|instead of|rather than|correct(?:ly)?|better|hypothetical\w*|imagine|if)\b[^.;]{0,60}$",
+            r"\b(?:add|adding|insert|append|include|change|replace|rewrite|reword|recommend\w*|suggest\w*"
+            r"|consider|instruct\w*|use|try|propos\w*|require|tell the)\b[^.;]{0,60}$",
+            # the gist of it
+            r"\b(?:basically|essentially|effectively|something like|along the lines|i\.e\.|in effect|roughly"
+            r"|as if|paraphras\w*|in other words|meaning|to the effect|akin|sort of|kind of|similar to"
+            r"|variants? of|such as|e\.g\.|typical(?:ly)?|generic)[^.;]{0,40}$",
+            # a name, or another source
+            rf"\b(?:{_NAMING})\s*(?:is|are|was|of|as|says|reads|states)?\s*[:(–—]?\s*$",
+            r"\b(?:papers?|documentation|docs|readme|guidelines?|specification|blog|article|authors?|website"
+            r"|card|our|my|reviewers?|annotators?|colleagues?|team)\b[^.;]{0,40}$",
+            r"\b(?:we|I) (?:say|write|call|mean|argue|define|use)\b[^.;,]{0,40}$",
+        )
+    ),
+    re.IGNORECASE,
+)
+_REACH = 120  # characters before a quotation that say what it is
+
+
+def is_said(before: str, after: str = "") -> bool:
+    """Whether someone in a rollout is said to have said it."""
+    return bool(_SAID.search(before[-_REACH:]) or _SAID_AFTER.search(after[:_REACH]))
+
+
+def is_told(before: str) -> bool:
+    """Whether it is said to have been said, or to be an error or an output."""
+    return bool(_TOLD.search(before[-_REACH:]))
+
+
+def is_unsaid(before: str) -> bool:
+    """Whether it is said not to have been said, to be wished for, a gist, a name, or from elsewhere."""
+    return bool(_UNSAID.search(before[-_REACH:]))
