@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from blade import pipeline
+from blade.package.drafts import MARK
 from blade.package.scaffold import scaffold
 from blade.package.validate import Validation, validate
 from blade.planted import write_run
@@ -39,10 +41,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "sim-help-desk"
 
 
+def reviewed(made: Path, to: Path) -> Path:
+    """A copy of a package that a person has read: no report of it is marked as a draft."""
+    shutil.copytree(made, to)
+    for path in (to / "golden_reports").glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(rf"^{MARK}.*\n\n", "", text, flags=re.MULTILINE), encoding="utf-8")
+    return to
+
+
 @pytest.fixture
 def package(made: Path, tmp_path: Path, cache: Path) -> Path:
-    """A copy of the package, to be changed."""
-    return shutil.copytree(made, tmp_path / "sim-help-desk")
+    """A copy of the package, reviewed, to be changed."""
+    return reviewed(made, tmp_path / "sim-help-desk")
 
 
 @pytest.fixture

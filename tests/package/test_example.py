@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, Blade
+from tests.package.conftest import reviewed
 
 EXAMPLE = ROOT / "benchmarks" / "sim-help-desk"
 MODELS = ("sim_model_a", "sim_model_b")
@@ -22,11 +23,11 @@ def tree(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_it_is_what_init_drafts_today(made: Path) -> None:
+def test_it_is_what_init_drafts_today_and_a_person_reviewed(made: Path, tmp_path: Path) -> None:
     if os.environ.get("BLADE_GOLDEN") == "write":
         shutil.rmtree(EXAMPLE, ignore_errors=True)
-        shutil.copytree(made, EXAMPLE)
-    drafted, kept = tree(made), tree(EXAMPLE)
+        reviewed(made, EXAMPLE)
+    drafted, kept = tree(reviewed(made, tmp_path / "today")), tree(EXAMPLE)
     assert set(drafted) == set(kept)
     changed = [name for name in kept if drafted[name] != kept[name]]
     assert not changed, f"{changed} changed: run `make golden` and read the diff"

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from blade.package import frontmatter
+from blade.package.skill import SECTIONS
 from blade.package.validate import validate_skill
+from tests.package import person
 
 Failures = Callable[..., list[str]]
+INVENTED = [
+    a + b + c
+    for a in ("ba", "ke", "li", "mo", "nu", "ra", "si", "to", "ve")
+    for b in ("lar", "ven", "dic", "mos")
+    for c in ("et", "in", "us")
+]
+UNRELATED = (
+    "acorn bamboo barley candle canyon carpet cedar cellar cherry chimney cloud clover copper cotton cradle "
+    "daisy desert dragon eagle ember fabric feather fiddle forest fossil garden ginger glacier granite hammer "
+    "harbour hazel heron honey island ivory jacket jungle kettle ladder lantern lemon linen maple marble meadow "
+    "mirror mountain needle nettle oyster paddle parsley pebble pepper pillow planet plum quarry quilt raven river "
+    "saddle salmon shadow silver spider stream sugar summer thistle thunder timber tulip valley velvet violin "
+    "walnut willow window winter anchor apron beetle blanket bucket butter cabin camel carrot castle cricket curtain "
+    "donkey falcon fountain goose hedge igloo jasmine lizard magnet mustard orchid otter parrot pigeon pumpkin rabbit "
+    "ribbon rocket sandal sparrow stable tractor turnip whistle"
+).split()
 
 
 def changed(package: Path, old: str, new: str) -> Path:
@@ -113,22 +132,77 @@ def test_a_placeholder(package: Path, failures: Failures) -> None:
 
 
 def test_a_skill_about_other_rows(package: Path, failures: Failures) -> None:
-    path = package / "skill" / "SKILL.md"
-    text = path.read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("| `")]
-    path.write_text("\n".join(line.replace("`", "") for line in lines), encoding="utf-8")
-    rows = package / "rollouts" / "sim_model_a_rollouts.jsonl"
-    rows.write_text('{"task_id": "t", "reward": 1, "zork": 1, "blorb": 2, "frotz": 3}\n', encoding="utf-8")
+    rows = '{"task_id": "t", "reward": 1, "zork": 1, "blorb": 2, "frotz": 3}\n'
+    (package / "rollouts" / "sim_model_a_rollouts.jsonl").write_text(rows, encoding="utf-8")
     (package / "rollouts" / "sim_model_b_rollouts.jsonl").unlink()
-    assert "SKILL.md names 1 of 5 fields that the rollouts have" in failures(package)
+    assert failures(package, "skill") == [
+        "SKILL.md Input schema names 2 fields that the rollouts have, at least 3 are needed"
+    ]
+
+
+def test_a_short_skill_of_a_person_passes(package: Path, failures: Failures) -> None:
+    (package / "skill" / "SKILL.md").write_text(person.SKILL, encoding="utf-8")
+    assert failures(package, "skill") == []
+
+
+@pytest.mark.parametrize("vocabulary", [INVENTED, UNRELATED], ids=["invented", "unrelated"])
+def test_random_words_under_the_right_headings_are_no_skill(
+    package: Path, failures: Failures, vocabulary: list[str]
+) -> None:
+    rng = Random(5)
+    head, _ = frontmatter.split(person.SKILL)
+    parts = [
+        f"## {name}\n\n" + "\n\n".join(" ".join(rng.choices(vocabulary, k=12)) for _ in range(5))
+        for name in SECTIONS
+    ]
+    path = package / "skill" / "SKILL.md"
+    path.write_text(
+        f"---\n{head}\n---\n" + "\n\n".join(parts) + "\nreward task_id response\n", encoding="utf-8"
+    )
+    assert failures(package, "skill") == [
+        "SKILL.md Input schema names 0 fields that the rollouts have, at least 3 are needed",
+        "SKILL.md says nothing of this benchmark or its analysis under Overview, Workflow funnel, Failure taxonomy, "
+        "Analysis workflow, Report template",
+        "SKILL.md Report template lists 0 parts of a report, at least 3 are needed",
+    ]  # fmt: skip
+
+
+def test_the_words_of_a_skill_in_no_order_are_no_skill(package: Path, failures: Failures) -> None:
+    path, rng = package / "skill" / "SKILL.md", Random(5)
+    head, body = frontmatter.split(path.read_text(encoding="utf-8"))
+    paragraphs = []
+    for paragraph in body.split("\n\n"):
+        words = paragraph.split()
+        if paragraph[:1].isalpha():
+            rng.shuffle(words)
+            paragraph = " ".join(words)
+        paragraphs.append(paragraph)
+    path.write_text(f"---\n{head}\n---\n" + "\n\n".join(paragraphs), encoding="utf-8")
+    (told,) = failures(package, "skill")
+    assert told.endswith("sentences have their words in no order that English allows")
+
+
+def test_a_skill_in_another_language_passes(package: Path, failures: Failures) -> None:
+    path = package / "skill" / "SKILL.md"
+    german = "Der Agent sucht die Bestellung und ändert sie. Danach prüft jemand, ob die Tabelle stimmt und nichts fehlt."
+    chinese = "代理先查订单再修改一次，检查器只看最后的表格是否正确，不看中间过程，也不看措辞。"
+    for text in (german, chinese):
+        body = "\n\n".join(
+            f"## {name}\n\n{text}\n\n"
+            + "\n\n".join(f"- {part}" for part in ("`reward`", "`db_match`", "`category`"))
+            for name in SECTIONS
+        )
+        path.write_text(f"---\n{frontmatter.split(person.SKILL)[0]}\n---\n{body}\n", encoding="utf-8")
+        assert [told for told in failures(package, "skill") if "hardly anything" not in told] == []
 
 
 def test_a_folder_that_is_not_there_is_a_skill_that_is_missing(tmp_path: Path) -> None:
     told = validate_skill(tmp_path / "nowhere")
     assert list(told.lines()) == [
+        f"[FAIL] {tmp_path / 'nowhere'}: no such folder",
         "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md",
         "",
-        "Summary: 0/1 checks passed",
+        "Summary: 0/2 checks passed",
     ]
     assert not told.passed
 

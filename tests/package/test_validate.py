@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +18,9 @@ from blade.package.scan import scan
 from blade.package.validate import validate
 from blade.store.index import Silent
 from tests.conftest import Blade
+from tests.package import person
+from tests.package.conftest import reviewed
+from tests.package.test_skill import INVENTED, UNRELATED
 
 Failures = Callable[..., list[str]]
 
@@ -74,11 +78,83 @@ def test_the_nonsense_package_is_ready_in_nothing(tmp_path: Path, blade: Blade) 
     assert "checks passed\n" in told.out
 
 
-def test_the_draft_passes_and_is_ready(package: Path, blade: Blade) -> None:
-    told = blade("package", "validate", "--benchmark-dir", package)
+def test_the_draft_is_ready_once_it_is_reviewed(made: Path, tmp_path: Path, blade: Blade) -> None:
+    told = blade("package", "validate", "--benchmark-dir", made)
+    failed = [line for line in told.out.splitlines() if line.startswith("[FAIL]")]
+    assert len(failed) == 4
+    for name, line in zip(("a", "a_vs_sim_model_b", "b"), failed, strict=False):
+        assert line == (
+            f"[FAIL] sim_model_{name}_golden_report.md: draft: not reviewed; read it against the rollouts, "
+            "then delete its line that begins with <!-- draft:"
+        )
+    assert failed[3].startswith("[FAIL] draft: not reviewed (3 golden reports;")
+    assert told.code == 1
+    told = blade("package", "validate", "--benchmark-dir", reviewed(made, tmp_path / "sim-help-desk"))
     assert "[FAIL]" not in told.out
     assert told.code == 0
-    assert told.out.splitlines()[-1].startswith("[PASS] Sanitised")
+    checklist = told.out.split("Readiness checklist\n")[1].splitlines()
+    assert (
+        checklist[5]
+        == "[PASS] A shallow baseline exists for each golden report (comparison reports need none)"
+    )
+    assert checklist[6].startswith("[PASS] Sanitised")
+
+
+def write_as_a_person(single: Path, report: str, blade: Blade) -> list[str]:
+    """Put a report in, draft its sidecars with the toolkit's commands, and validate."""
+    golden = single / "golden_reports"
+    path = golden / "sim_model_a_golden_report.md"
+    path.write_text(report, encoding="utf-8")
+    (golden / "sim_model_a_anchor_facts.json").unlink()
+    blade(
+        "package", "extract-anchor-facts", "--golden", path, "--benchmark", "sim-help-desk",
+        "--model-name", "sim_model_a", "--output", golden / "sim_model_a_anchor_facts.json",
+    )  # fmt: skip
+    blade("package", "make-shallow", "--input", path, "--output", golden / "sim_model_a_shallow.md")
+    told = blade("package", "validate", "--benchmark-dir", single, "--phase", "golden")
+    return [line for line in told.out.splitlines() if line.startswith("[FAIL]")]
+
+
+def test_a_short_report_of_a_person_passes(single: Path, blade: Blade) -> None:
+    assert write_as_a_person(single, person.REPORT, blade) == []
+
+
+def test_random_words_with_true_numbers_are_no_golden_report(single: Path, failures: Failures) -> None:
+    rng = Random(1)
+    parts = [
+        f"## {' '.join(rng.choices(UNRELATED, k=2))}\n\n{' '.join(rng.choices(UNRELATED, k=15))}.\n\n"
+        f"{' '.join(rng.choices(INVENTED, k=12))}.\n"
+        for _ in range(9)
+    ]
+    parts.append(
+        f"pass@1 is 67.2% over 16 tasks, 64 rollouts.\n\nTask 1, task 2, task 3 {' '.join(rng.choices(INVENTED, k=5))}.\n"
+    )
+    path = single / "golden_reports" / "sim_model_a_golden_report.md"
+    path.write_text("# Words\n\n" + "\n".join(parts), encoding="utf-8")
+    found = failures(single, "golden")
+    assert len(found) == 2
+    assert found[0].startswith(
+        "sim_model_a_golden_report.md: 0 statements about single tasks supported by the rollouts, "
+    )
+    assert found[1].startswith(
+        "sim_model_a_golden_report.md: scores 0.00 by its own anchor facts, at least 0.85 is needed: 0 of 12 are met, not B1, "
+    )  # fmt: skip
+
+
+def test_a_report_must_meet_its_own_anchors(single: Path, failures: Failures) -> None:
+    """A true report with the anchors of another one: each is sound, and together they judge nothing."""
+    (single / "golden_reports" / "sim_model_a_golden_report.md").write_text(person.REPORT, encoding="utf-8")
+    (told,) = failures(single, "golden")
+    assert " by its own anchor facts, at least 0.85 is needed: " in told
+
+
+@pytest.mark.parametrize("phase", ["all", "skill", "golden"])
+def test_fewer_facts_than_none_cannot_be_asked_for(tmp_path: Path, blade: Blade, phase: str) -> None:
+    told = blade(
+        "package", "validate", "--benchmark-dir", tmp_path, "--phase", phase, "--min-anchor-facts", "-3"
+    )
+    assert told.code == 2
+    assert "--min-anchor-facts" in told.err
 
 
 def test_the_same_for_a_program(package: Path, blade: Blade) -> None:
@@ -313,6 +389,7 @@ def test_what_is_printed_cannot_steer_a_terminal(tmp_path: Path, cache: Path) ->
 def test_a_folder_that_is_not_there(tmp_path: Path, blade: Blade) -> None:
     told = blade("package", "validate", "--benchmark-dir", tmp_path / "nowhere", "--phase", "all")
     assert told.code == 1
+    assert told.out.startswith(f"[FAIL] {tmp_path / 'nowhere'}: no such folder\n")
     assert "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md\n" in told.out
     assert "[FAIL] D2 rollouts missing: expected rollouts/*.jsonl or data/*rollout*.jsonl\n" in told.out
     assert "[FAIL] D3 golden reports missing: expected golden_reports/\n" in told.out

@@ -97,7 +97,11 @@ def init(
     help="What to look at.",
 )
 @click.option(
-    "--min-anchor-facts", type=int, default=8, show_default=True, help="Facts that each report needs."
+    "--min-anchor-facts",
+    type=click.IntRange(0),
+    default=8,
+    show_default=True,
+    help="Facts that each report needs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: bool) -> None:
@@ -163,7 +167,7 @@ def sanitize(
     from blade.cli.watch import Progress
     from blade.package.sanitised import sanitise
     from blade.sanitize import as_json as told_as_json
-    from blade.sanitize import read_key, read_policy
+    from blade.sanitize import leak_lines, read_key, read_policy
 
     target = Path(output)
     if target.is_dir() and any(target.iterdir()) and not force:
@@ -184,6 +188,7 @@ def sanitize(
     else:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in removed.kinds.items())
         click.echo(f"Removed {removed.total:,} values{f': {kinds}' if kinds else ''}")
-        click.echo(f"Wrote {output}/; keep the key with the raw rows, not with these")
+        for said in leak_lines(removed) or [f"Wrote {output}/; keep the key with the raw rows, not with these"]:
+            click.echo(said)
     if removed.leaks:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)

@@ -1,4 +1,4 @@
-"""Check the anchor facts of a golden report: formed, each another, and of use to a judge."""
+"""Check the anchor facts of a golden report: formed, each another, of use to a judge, met by it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from blade.package import files
 from blade.package.layout import Golden
-from blade.package.phases import ANCHORS, Check, words
+from blade.package.phases import ANCHORS, EVIDENCE, Check, words
 
 if TYPE_CHECKING:
     from blade.check.world import World
+    from blade.package.judge import Bench
 
 MIN_FACT = 20  # characters
 DIFFICULTIES = ("high", "medium", "low")
@@ -19,8 +20,8 @@ SHOWN = 5  # facts named in one line
 _CONCRETE = re.compile(r"\d|`[^`]+`|[“\"][^”\"]{3,}[”\"]|\b\w+_\w+|\b[a-z]+[A-Z]\w+")
 
 
-def anchor_checks(one: Golden, least: int, world: World | None) -> Iterator[Check]:
-    """The checks of one file of anchor facts; against the rollouts where these could be read."""
+def anchor_checks(one: Golden, least: int, world: World | None, text: str) -> Iterator[Check]:
+    """The checks of one file of anchor facts; against rollouts and report where these could be read."""
     name = one.anchors.name
     if not one.anchors.is_file():
         if one.is_comparison:
@@ -42,7 +43,7 @@ def anchor_checks(one: Golden, least: int, world: World | None) -> Iterator[Chec
     )
     yield from _distinct(name, formed)
     if formed and world is not None:
-        yield from _usable(name, formed, least, world)
+        yield from _usable(one, formed, least, world, text)
 
 
 def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
@@ -59,22 +60,57 @@ def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
         yield Check(True, f"{name}: anchor facts are concrete, and each is another", ANCHORS)
 
 
-def _usable(name: str, facts: Sequence[dict[str, Any]], least: int, world: World) -> Iterator[Check]:
-    """Whether enough of the facts are such that a judge can look for them, and none of them is false."""
-    from blade.package.anchors import of_file, settled
-    from blade.package.units import names
-
-    found = settled(of_file(list(facts)), world, names(world.report))
-    false = [one.id for one in found if one.problem == "the rollouts contradict it"]
+def _usable(
+    one: Golden, facts: Sequence[dict[str, Any]], least: int, world: World, text: str
+) -> Iterator[Check]:
+    """Whether a judge can look for enough of the facts, none of them is false, and the report states them."""
+    name = one.anchors.name
+    bench = _bench(one, facts, world, text)
+    false = [told.id for told in bench.anchors if told.problem == "the rollouts contradict it"]
     if false:
         yield Check(False, f"{name}: the rollouts contradict {_some(false)}", ANCHORS)
-    usable = [one for one in found if not one.problem and one.predicate is not None]
-    told = f"{len(usable)} of {len(found)} anchor facts can be judged by"
+    usable = [told for told in bench.usable if told.weighs]
+    told = f"{len(usable)} of {len(bench.anchors)} anchor facts can be judged by"
     if len(usable) < least:
-        why = [f"{one.id} ({one.problem})" for one in found if one.problem]
+        why = [f"{fact.id} ({fact.problem or 'a table of totals has it'})" for fact in bench.anchors
+               if fact not in usable]  # fmt: skip
         yield Check(False, f"{name}: only {told}, at least {least} must be: {_some(why)}", ANCHORS)
-    else:
-        yield Check(True, f"{name}: {told}", ANCHORS)
+        return
+    yield Check(True, f"{name}: {told}", ANCHORS)
+    if usable:
+        yield _own_score(one.report.name, bench)
+
+
+def _bench(one: Golden, facts: Sequence[dict[str, Any]], world: World, text: str) -> Bench:
+    """What a judge of this report would sit on."""
+    from blade.package.anchors import of_file
+    from blade.package.judge import bench
+    from blade.package.sources import CannotJudge, case
+
+    runs = [name for run in world.report.runs for name in (run.name, run.model) if name]
+    anchors = of_file(list(facts))
+    try:
+        told = case(one.report, one.anchors)
+    except CannotJudge:  # its rollouts were found by another way than a judge would
+        return bench(world, text, anchors, "", runs)
+    return bench(world, text, anchors, told.shallow, (*runs, *told.ours), told.others)
+
+
+def _own_score(name: str, bench: Bench) -> Check:
+    """Whether the report meets the facts that others are to be judged by."""
+    from blade.package.calibrate import TARGETS
+    from blade.package.judge import score
+
+    found, least = score(bench.golden, bench), TARGETS["golden_vs_self_min"]
+    met, of = found.counts["anchors_met"], found.counts["anchors"]
+    if found.score >= least:
+        told = f"meets its own anchor facts: {met} of {of}, a score of {found.score:.2f}"
+        return Check(True, f"{name}: {told}", EVIDENCE)
+    unmet = [anchor.id for anchor, is_met, _ in found.hits if not is_met]
+    parts = [f"{met} of {of} are met{f', not {_some(unmet)}' if unmet else ''}"]
+    parts += [f"precision {found.precision:.2f}, evidence {found.evidence:.2f}", *found.problems[:1]]
+    wrong = f"scores {found.score:.2f} by its own anchor facts, at least {least} is needed"
+    return Check(False, f"{name}: {wrong}: {'; '.join(parts)}", EVIDENCE)
 
 
 def _is_formed(fact: Any) -> bool:

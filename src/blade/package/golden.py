@@ -12,15 +12,17 @@ from blade.package.anchored import anchor_checks
 from blade.package.cited import cited
 from blade.package.drafts import MARK
 from blade.package.layout import Golden, Layout, rollouts_of
-from blade.package.phases import EVIDENCE, METRICS, SHALLOW, Check, plural, words
+from blade.package.phases import DRAFT, EVIDENCE, METRICS, SHALLOW, Check, plural, words
 
 if TYPE_CHECKING:
     from blade.check.world import World
+    from blade.model import Assertion
     from blade.store.index import Watcher
 
 MIN_LINES = 40
 MIN_WORDS = 100  # distinct ones
 MIN_CITED = 3  # tasks that a report must name, if there are as many
+MIN_TOLD = 3  # claims about tasks that the rollouts must bear out
 
 
 def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Check]:
@@ -38,7 +40,7 @@ def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Che
             expected = metrics.expected(metrics.facts_of(world.report))
             found += metrics.match_checks(one.metrics.name, told, expected)
             found += metrics.in_report(one.metrics.name, told, text)
-        found += anchor_checks(one, min_facts, world)
+        found += anchor_checks(one, min_facts, world, text)
         found += _of_shallow(one)
     return found
 
@@ -58,9 +60,12 @@ def _of_report(
         world = proof.world_of(text, _rollouts(one, package, sidecar), watcher)
     except proof.NotProved as error:
         found.append(Check(False, f"{name}: {error}", EVIDENCE))
-    found += proof.proof_checks(name, text, world)
+    from blade.check import checked
+
+    told = checked(text, world)
+    found += proof.proof_checks(name, told, world)
     if world is not None:
-        found += _evidence(name, text, world)
+        found += _evidence(name, text, told, world)
     return text, world, found
 
 
@@ -71,7 +76,8 @@ def _substance(name: str, text: str) -> Iterator[Check]:
     says = "says something" if known >= MIN_WORDS else "says hardly anything"
     yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
     if MARK in text:
-        yield Check(True, f"{name}: still marked as a draft; a person has yet to review it")
+        how = f"read it against the rollouts, then delete its line that begins with {MARK}"
+        yield Check(False, f"{name}: draft: not reviewed; {how}", DRAFT)
 
 
 def _rollouts(one: Golden, package: Layout, sidecar: Any) -> Sequence[Path]:
@@ -93,17 +99,39 @@ def _as_if(one: Golden, prefix: str) -> Golden:
     return Golden(one.report, prefix, one.metrics, one.anchors, one.shallow, True)
 
 
-def _evidence(name: str, text: str, world: World) -> Iterator[Check]:
-    """Whether a report names tasks, not only aggregates."""
+def _evidence(name: str, text: str, told: Sequence[Assertion], world: World) -> Iterator[Check]:
+    """Whether a report names tasks, not only aggregates, and says of them what the rollouts bear out."""
     keys = {key for run in world.rows.runs for key in world.rows.keys(run)}
     called = {key: key for key in keys}
     for task in world.report.tasks:
         called.setdefault(task.task_name, task.task)
     n = len({called[name] for name in cited(text, called)})
     passed = n >= min(MIN_CITED, len(keys))
-    told = f"cites task-level evidence: {plural(n, 'task')} of {len(keys):,} named"
+    right = f"cites task-level evidence: {plural(n, 'task')} of {len(keys):,} named"
     wrong = f"only aggregates: names {plural(n, 'task')} of {len(keys):,}"
-    yield Check(passed, f"{name}: {told if passed else wrong}", EVIDENCE)
+    yield Check(passed, f"{name}: {right if passed else wrong}", EVIDENCE)
+    if passed:
+        said = _said_of_tasks(text, told, world)
+        few = (
+            ""
+            if said >= MIN_TOLD
+            else f", at least {MIN_TOLD} are needed: an outcome, cause, step or quotation"
+        )
+        claims = f"{plural(said, 'statement')} about single tasks supported by the rollouts{few}"
+        yield Check(not few, f"{name}: {claims}", EVIDENCE)
+
+
+def _said_of_tasks(text: str, told: Sequence[Assertion], world: World) -> int:
+    """Sentences, rows and quotations that say more of a task than its name, and that the rows bear out."""
+    from blade.model import SUPPORTED
+    from blade.package.units import names, units
+
+    return sum(
+        unit.verdict == SUPPORTED
+        and bool(unit.tasks)
+        and (unit.kind == "quote" or any(one.kind != "id" for one in unit.assertions))
+        for unit in units(text, told, names(world.report))
+    )
 
 
 def _of_metrics(one: Golden, told: Any, broken: str) -> Iterator[Check]:

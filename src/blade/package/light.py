@@ -28,6 +28,10 @@ def main(arguments: list[str]) -> int | None:
         except argparse.ArgumentError:
             return None
         if told.phase == "skill" and told.benchmark_dir and not unknown:
+            if told.min_anchor_facts is not None and not told.min_anchor_facts.isdecimal():
+                print(f"error: --min-anchor-facts is {told.min_anchor_facts}", file=sys.stderr)
+                print("hint:  give a whole number that is not negative", file=sys.stderr)
+                return 2
             return _validate_skill(told.benchmark_dir, told.json)
     return None
 

@@ -15,6 +15,7 @@ METRICS = "metrics"
 ANCHORS = "anchors"
 SHALLOW = "shallow"
 SANITISED = "sanitised"
+DRAFT = "draft"  # what a person has yet to read
 
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 

@@ -36,12 +36,10 @@ def world_of(text: str, rollouts: Sequence[Path], watcher: Watcher) -> World:
         raise NotProved(error.message) from error
 
 
-def proof_checks(name: str, text: str, world: World | None) -> list[Check]:
+def proof_checks(name: str, found: Sequence[Assertion], world: World | None) -> list[Check]:
     """Whether a report passes `blade check`, with a line for each contradiction."""
-    from blade.check import checked
     from blade.model import CONTRADICTED, SUPPORTED
 
-    found = checked(text, world)
     wrong = [one for one in found if one.verdict == CONTRADICTED]
     n = sum(one.verdict == SUPPORTED for one in found)
     if wrong:

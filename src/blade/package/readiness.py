@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from blade.package.layout import Layout
-from blade.package.phases import ANCHORS, EVIDENCE, METRICS, RUNS, SANITISED, SHALLOW, SKILL, Check, plural
+from blade.package.layout import Golden, Layout
+from blade.package.phases import (
+    ANCHORS,
+    DRAFT,
+    EVIDENCE,
+    METRICS,
+    RUNS,
+    SANITISED,
+    SHALLOW,
+    SKILL,
+    Check,
+    plural,
+)
 
 LINES = {
     SKILL: "D1 skill has overview, schema, taxonomy, workflow and report template, filled",
@@ -31,5 +43,22 @@ def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
         why = f" ({plural(failed, 'check')} above failed)" if failed else ""
         if not failed and lacking > 0:
             why = f" ({plural(lacking, 'baseline')} missing)" if about == SHALLOW else " (nothing to look at)"
-        found.append(Check(not failed and lacking <= 0, line + why, about))
+        passed = not failed and lacking <= 0
+        found.append(Check(passed, line + (why or _excused(about, package)), about))
+    drafts = sum(check.counts_for == DRAFT for check in checks)
+    if drafts:
+        told = f"draft: not reviewed ({plural(drafts, 'golden report')}; see above how to clear the mark)"
+        found.append(Check(False, told, DRAFT))
     return found
+
+
+def _excused(about: str, package: Layout) -> str:
+    """What a line of the checklist does not ask of comparison reports, where one goes without it."""
+    needs: dict[str, Callable[[Golden], Path]] = {
+        METRICS: lambda one: one.metrics,
+        ANCHORS: lambda one: one.anchors,
+        SHALLOW: lambda one: one.shallow,
+    }
+    place = needs.get(about)
+    without = [one for one in package.goldens if one.is_comparison and place and not place(one).is_file()]
+    return " (comparison reports need none)" if without else ""

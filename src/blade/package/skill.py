@@ -7,13 +7,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from blade.package import files, frontmatter
+from blade.package.coherence import is_sentence
 from blade.package.layout import Layout, slug
 from blade.package.phases import SKILL, Check, plural, words
+from blade.package.terms import Terms
 
 MIN_LINES = 50
 MIN_HEADINGS = 3
 MIN_WORDS = 100  # distinct ones, of the whole skill
 MIN_SECTION_WORDS = 10  # distinct ones, of a section with those below it
+MIN_TERMS = 2  # words of the rows or of the trade in each section, and their least share of its words
+MIN_TERMS_SHARE = 0.1
+MIN_SMALL = 0.15  # of the words of a section that are the small ones of a language: it is prose
+MIN_FIELDS = 3  # of the rows, under the schema
+MIN_PARTS = 3  # of a report, under the template
+JUMBLED = 0.15  # of the sentences; in prose that people write it is well below 0.01
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 
@@ -26,6 +34,27 @@ SECTIONS = {
     "Analysis workflow": r"analysis|workflow|procedure|how to analy[sz]e|steps",
     "Report template": r"report|template|output format",
 }
+SCHEMA, TEMPLATE = "Input schema", "Report template"
+# What anybody says who analyses a benchmark, whatever its rows call things.
+TRADE = frozenset(
+    "accuracy agent answer answers attempted baseline behaviour behavior benchmark bucket buckets call calls "
+    "cause causes code compare comparison completed correct coverage crash diagnosis error errors evidence "
+    "executive expected fail failed failing fails failure failures feedback field fields finish finished "
+    "funnel gold golden harness incorrect infrastructure inventory knowledge label labels limit malformed "
+    "metric metrics model models never output outputs parse parsed pass passed passes passing prompt ran "
+    "rate reached recommendations refusal repeat repeats report reproducibility response result results "
+    "reward rewards rollout rollouts rows run runs score scored scores scoring sometimes solved stage stages "
+    "started step steps submitted success summary task tasks test tests timeout timeouts token tokens tool "
+    "tools trajectories trajectory turns verifier verify wrong".split()
+)
+# The words that prose cannot do without, in the languages that are written in Latin letters most.
+SMALL = frozenset(
+    "a an and are as at be before but by for from has if in into is it its no not of on only or so than that "
+    "the their then there these this to was what when where which who why with without you "
+    "aber als auf das dass dem den der des die ein eine für ist mit nicht oder sich sind und von wenn zu "
+    "au avec ce dans de du en est et la le les ne pas pour que qui se si sont sur un une "
+    "con del el las los no o para por se sin su y da do em os uma che di il non per sono".split()
+)
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _PLACEHOLDER = re.compile(
@@ -35,12 +64,13 @@ _PLACEHOLDER = re.compile(
 )
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _RESERVED = ("anthropic", "claude")
+_PART = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d{1,2}[.)]\s|\*\*|\|)\s*(.*\w.*)$")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _PERSON = re.compile(r"^\s*(I|You|We)\b|\b(I can|I will|I'll|you can use|we will)\b", re.IGNORECASE)
 
 
-def skill_checks(package: Layout, benchmarks: Iterable[str] = (), fields: Iterable[str] = ()) -> list[Check]:
-    """The checks of D1; `benchmarks` are further names of it, `fields` those that its rows have."""
+def skill_checks(package: Layout, benchmarks: Iterable[str], rows: Terms) -> list[Check]:
+    """The checks of D1; `benchmarks` are further names of it, `rows` what its rows call things."""
     path = package.skill
     if path is None:
         return [Check(False, "D1 skill missing: expected skill/SKILL.md or SKILL.md", SKILL)]
@@ -58,7 +88,8 @@ def skill_checks(package: Layout, benchmarks: Iterable[str] = (), fields: Iterab
     n = sum(depth == 2 for depth, _, _ in headings)
     is_long = lines >= MIN_LINES and n >= MIN_HEADINGS
     found.append(Check(is_long, f"SKILL.md has substantive content: {lines} lines, {n} sections", SKILL))
-    return [*found, *_body(body, headings), *_named(body, list(fields))]
+    sections = _sections(headings)
+    return [*found, *_body(body, sections), *_meant(body, sections, rows)]
 
 
 def _head(keys: dict[str, str], path: Path, folder: Path, benchmarks: Iterable[str]) -> Iterable[Check]:
@@ -117,18 +148,21 @@ def _headings(body: str) -> list[tuple[int, str, str]]:
     return found
 
 
-def _body(body: str, headings: list[tuple[int, str, str]]) -> Iterable[Check]:
+def _sections(headings: list[tuple[int, str, str]]) -> dict[str, str | None]:
+    """The text of each section that a skill must have; None where there is no such heading."""
+    found: dict[str, str | None] = {}
+    for name, pattern in SECTIONS.items():
+        titled = [text for depth, title, text in headings if depth == 2 and _is_titled(title, name, pattern)]
+        found[name] = max(titled, key=len, default=None)
+    return found
+
+
+def _body(body: str, sections: dict[str, str | None]) -> Iterable[Check]:
     """Whether each section is there, says something, and was not left for later."""
     known = len(words(body))
     is_filler = known < MIN_WORDS
     told = f"SKILL.md {'says hardly anything' if is_filler else 'says something'}: {known} distinct words"
     yield Check(not is_filler, told, SKILL)
-    sections: dict[str, str | None] = dict.fromkeys(SECTIONS)
-    for name, pattern in SECTIONS.items():
-        titled = [
-            text for depth, title, text in headings if depth == 2 and _is_titled(title, name, pattern)
-        ]
-        sections[name] = max(titled, key=len, default=None)
     missing = [name for name, text in sections.items() if text is None]
     yield Check(
         not missing,
@@ -159,10 +193,53 @@ def _is_titled(title: str, name: str, pattern: str) -> bool:
     return bool(re.search(pattern, title, re.IGNORECASE))
 
 
-def _named(body: str, fields: list[str]) -> Iterable[Check]:
-    """Whether the skill speaks of the rows that lie beside it."""
-    if not fields:
-        return
-    named = [field for field in fields if re.search(rf"(?<![\w.]){re.escape(field)}(?!\w)", body)]
-    told = f"SKILL.md names {len(named)} of {plural(len(fields), 'field')} that the rollouts have"
-    yield Check(len(named) >= min(3, len(fields)), told, SKILL)
+def _meant(body: str, sections: dict[str, str | None], rows: Terms) -> Iterable[Check]:
+    """Whether the sections speak of these rows and of an analysis, in sentences."""
+    told = {name: text for name, text in sections.items() if text is not None}
+    if rows.top and SCHEMA in told:
+        n, least = len(rows.named(told[SCHEMA])), min(MIN_FIELDS, len(rows.top))
+        few = "" if n >= least else f", at least {least} are needed"
+        named = f"SKILL.md {SCHEMA} names {plural(n, 'field')} that the rollouts have{few}"
+        yield Check(not few, named, SKILL)
+    filled = {name: text for name, text in told.items() if len(words(text)) >= MIN_SECTION_WORDS}
+    idle = [name for name, text in filled.items() if name != SCHEMA and not _is_meant(text, rows)]
+    if filled:
+        wrong = f"SKILL.md says nothing of this benchmark or its analysis under {', '.join(idle)}"
+        yield Check(not idle, wrong if idle else "SKILL.md sections speak of this benchmark", SKILL)
+    if TEMPLATE in told:
+        parts = {
+            part[1].strip().lower() for line in told[TEMPLATE].splitlines() if (part := _PART.match(line))
+        }
+        few = "" if len(parts) >= MIN_PARTS else f", at least {MIN_PARTS} are needed"
+        lists = f"SKILL.md {TEMPLATE} lists {plural(len(parts), 'part')} of a report{few}"
+        yield Check(not few, lists, SKILL)
+    sentences = [one for one in _prose(body) if len(one.split()) > 4]
+    jumbled = sum(not is_sentence(one) for one in sentences)
+    if jumbled >= 3 and jumbled > JUMBLED * len(sentences):
+        wrong = f"{jumbled} of {len(sentences)} sentences have their words in no order that English allows"
+        yield Check(False, f"SKILL.md: {wrong}", SKILL)
+
+
+def _prose(body: str) -> list[str]:
+    """The sentences of paragraphs, without code, tables, lists and headings."""
+    kept, fence = [], ""
+    for line in body.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        kept.append("" if mark or fence or _PART.match(line) else line)
+    return re.split(r"(?<=[.!?])\s+|\n\s*\n", "\n".join(kept))
+
+
+def _is_meant(text: str, rows: Terms) -> bool:
+    """Whether a section is prose, or a list of things that its rows or the trade have names for."""
+    said = words(text)
+    spaced = {word for word in said if word.isascii()}
+    if len(spaced) * 2 < len(said):
+        return True  # a script whose words are not told apart here
+    each = re.findall(r"[^\W\d_]+", text.lower())
+    if sum(word in SMALL for word in each) >= MIN_SMALL * len(each):
+        return True  # whether it is in any order is seen sentence by sentence
+    known = spaced & (rows.words | TRADE)
+    known |= {part for word in re.findall(r"\w*_\w+", text.lower()) for part in word.split("_")} & rows.words
+    return len(known) >= max(MIN_TERMS, MIN_TERMS_SHARE * len(spaced))

@@ -11,6 +11,7 @@ from blade.package.layout import Layout, layout
 from blade.package.phases import PHASES, Check
 from blade.package.readiness import readiness
 from blade.package.skill import skill_checks
+from blade.package.terms import terms
 
 if TYPE_CHECKING:
     from blade.package.runs import Shared
@@ -69,7 +70,7 @@ class Validation:
 def validate_skill(folder: Path) -> Validation:
     """The first phase alone, which needs nothing but the standard library."""
     package = layout(folder)
-    found = skill_checks(package, _benchmarks(package))
+    found = [*_there(folder), *skill_checks(package, _benchmarks(package), terms(package.rollouts))]
     return Validation(str(folder), "skill", tuple(("skill", check) for check in found))
 
 
@@ -78,7 +79,7 @@ def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Vali
     if phase == "skill":
         return validate_skill(folder)
     package = layout(folder)
-    found: list[tuple[str, Check]] = []
+    found = [(PHASES[0] if phase == ALL else phase, check) for check in _there(folder)]
     scans = _scans(package) if phase in (ALL, "rollouts") else []
     for name in PHASES if phase == ALL else (phase,):
         found += [(name, check) for check in _phase(name, package, scans, min_facts, watcher)]
@@ -95,7 +96,7 @@ def _phase(
     name: str, package: Layout, scans: Sequence[Scan], min_facts: int, watcher: Watcher
 ) -> Sequence[Check]:
     if name == "skill":
-        return skill_checks(package, _benchmarks(package), _fields(scans))
+        return skill_checks(package, _benchmarks(package), terms(package.rollouts))
     if name == "rollouts":
         from blade.package.runs import rollout_checks
 
@@ -103,6 +104,13 @@ def _phase(
     from blade.package.golden import golden_checks
 
     return golden_checks(package, min_facts, watcher)
+
+
+def _there(folder: Path) -> list[Check]:
+    """A line for a folder that is none, before the lines for all that is therefore missing."""
+    if folder.is_dir():
+        return []
+    return [Check(False, f"{folder}: {'is a file, not a folder' if folder.exists() else 'no such folder'}")]
 
 
 def _scans(package: Layout) -> list[Scan]:
@@ -124,12 +132,6 @@ def _benchmarks(package: Layout) -> list[str]:
         if isinstance(told, dict) and isinstance(told.get("benchmark"), str):
             found.append(told["benchmark"])
     return list(dict.fromkeys(found))
-
-
-def _fields(scans: Sequence[Scan]) -> list[str]:
-    """The fields that rows of every file have."""
-    common = [set(one.fields) for one in scans if one.records]
-    return sorted(set.intersection(*common)) if common else []
 
 
 def _shared(watcher: Watcher) -> Shared:
