@@ -256,6 +256,12 @@ def test_a_sidecar_must_stand_in_its_report(made: Path) -> None:
     assert wrong == ["m.json: pass_at_1 0.987 does not stand in the report"]
 
 
+@pytest.mark.parametrize(("value", "stands"), [(0.672, True), (0.67, True), (0.68, False), (0.66, False)])
+def test_a_sidecar_may_be_rounded_more_than_its_report(value: float, stands: bool) -> None:
+    (told,) = metrics.in_report("m.json", {"pass_at_1": value}, "The model scores 67.2% pass@1 on 16 tasks.")
+    assert told.passed is stands
+
+
 def test_a_report_that_its_rollouts_contradict(single: Path, failures: Failures) -> None:
     path = single / "golden_reports" / "sim_model_a_golden_report.md"
     text = path.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 HOME = [*Path(__file__).resolve().parents][-1 if len(Path(__file__).resolve().parents) < 5 else 4]
 SOURCE = HOME / "src"
 INSTALL = """error: BLADE is not installed for this Python, and there is no `blade` on PATH
-hint:  in a checkout of BLADE: pip install .   (or: uv tool install .), then run this again"""
+hint:  in a checkout of BLADE: put `uv run` before this command, or pip install . and run it again"""
 
 
 def main(arguments: list[str]) -> int:
