@@ -129,8 +129,7 @@ def in_report(name: str, told: Mapping[str, Any], text: str) -> Iterator[Check]:
         found = [slot for line in lines for slot in slots(line) if slot.value is not None]
         if key in RATES:
             found = [slot for slot in found if slot.unit == "%" or slot.digits]  # `1` is a count
-        near = TOLERANCE if key in RATES else 0.0  # a sidecar may be rounded more than its report
-        if not any(agrees(slot, float(value)) or _is_near(slot.value, value, near) for slot in found):
+        if not any(agrees(slot, float(value)) or _rounds_to(value, slot.value) for slot in found):
             absent.append(f"{key} {_spelled(value)}")
     wrong = f"{' and '.join(absent)} {'do' if len(absent) > 1 else 'does'} not stand in the report"
     if looked:
@@ -156,8 +155,10 @@ def _agrees(value: float, expected: float, key: str) -> bool:
     return math.isclose(value, expected, rel_tol=1e-3, abs_tol=1e-9 if expected == int(expected) else 5e-4)
 
 
-def _is_near(told: float | None, value: float, tolerance: float) -> bool:
-    return told is not None and abs(told - value) <= tolerance
+def _rounds_to(value: float, told: float | None) -> bool:
+    """Whether a number of a sidecar is one of its report with fewer decimals, two at least."""
+    places = len(repr(value).partition(".")[2])
+    return told is not None and places >= 2 and round(told, places) == value
 
 
 def _no_fraction(value: Any) -> str:
