@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade.sanitize import Cleaner, Key, Policy, leaks
+from blade.sanitize import Cleaner, Key, Policy
 from tests.builders import make_call, make_message, make_response, make_result, make_row
 
 KEY = Key(b"a key for tests, of some length")
@@ -55,7 +55,7 @@ def test_each_kind_becomes_its_placeholder(kind: str) -> None:
     ],
 )
 def test_what_stands_beside_a_value_gives_it_away(text: str) -> None:
-    assert leaks(text)
+    assert clean(text) != text
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,6 @@ def test_what_stands_beside_a_value_gives_it_away(text: str) -> None:
 )
 def test_near_misses_stay(text: str) -> None:
     assert clean(text) == text
-    assert not leaks(text)
 
 
 def test_a_row_changes_in_nothing_but_its_private_strings() -> None:

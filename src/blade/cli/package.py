@@ -188,7 +188,7 @@ def sanitize(
     else:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in removed.kinds.items())
         click.echo(f"Removed {removed.total:,} values{f': {kinds}' if kinds else ''}")
-        for said in leak_lines(removed) or [f"Wrote {output}/; keep the key with the raw rows, not with these"]:
-            click.echo(said)
+        wrote = f"Wrote {output}/; keep the key with the raw rows, not with these"
+        click.echo("\n".join(leak_lines(removed) or [wrote]))
     if removed.leaks:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)

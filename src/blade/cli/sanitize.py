@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -40,40 +42,82 @@ def sanitize(
 ) -> None:
     """Write each FILE into DIR without secrets, e-mail addresses, user and host names and home paths.
 
-    FILE is a rollouts file (.jsonl, .jsonl.gz, .jsonl.zst), a report (.md, .html, .json) or a folder. The
-    same value becomes the same placeholder everywhere, made with a key that stays with you. Rewards and
-    ids stay as they are; rows change in no other byte.
+    FILE is a rollouts file (.jsonl, .jsonl.gz, .jsonl.zst), a report (.md, .html, .json), a folder, or - for
+    standard input, whose clean text goes to standard output. The same value becomes the same placeholder
+    everywhere, made with a key that stays with you. Rewards and ids stay as they are; rows change in no
+    other byte.
     """
     from blade.sanitize import as_json as told_as_json
-    from blade.sanitize import clean_files, policy_near, read_policy
+    from blade.sanitize import policy_near, read_policy
 
     paths = [Path(file) for file in files]
-    _refuse(paths)
+    is_piped = "-" in files
+    _refuse(paths, is_piped, as_json and not only_check)
     policy = read_policy(Path(policy_path)) if policy_path else policy_near(paths)
-    if only_check:
+    if is_piped:
+        removed = _piped(policy, None if only_check else _key(key_path))
+    elif only_check:
         removed = _checked(paths, policy)
     else:
-        pairs = _pairs(paths, Path(output), policy, key := _key(key_path))
-        taken = [target for _, target in pairs if target.exists()]
-        if taken and not force:
-            hint = "name another folder with -o, or add --force"
-            raise UsageError(f"{taken[0]} is there already", hint, "output-not-empty")
-        try:
-            removed = clean_files(pairs, key, policy)
-        except OSError as error:
-            from blade.cli.output import cannot_write
-
-            raise cannot_write(Path(output), error) from error
+        removed = _written(paths, Path(output), policy, _key(key_path), force)
     if report_path:
         _write(Path(report_path), told_as_json(removed))
-    click.echo(told_as_json(removed) if as_json else _told(removed, None if only_check else output), nl=False)
+    if as_json:
+        click.echo(told_as_json(removed), nl=False)
+    else:
+        said = _told(removed, None if is_piped else output, only_check)
+        click.echo(said, nl=False, err=is_piped)
     if removed.leaks or (only_check and removed.total):
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
-def _refuse(paths: list[Path]) -> None:
+def _written(paths: list[Path], output: Path, policy: Policy, key: Key, force: bool) -> Removed:
+    from blade.sanitize import clean_files
+
+    pairs = _pairs(paths, output, policy, key)
+    taken = [target for _, target in pairs if target.exists()]
+    if taken and not force:
+        hint = "name another folder with -o, or add --force"
+        raise UsageError(f"{taken[0]} is there already", hint, "output-not-empty")
+    try:
+        return clean_files(pairs, key, policy)
+    except OSError as error:
+        from blade.cli.output import cannot_write
+
+        raise cannot_write(output, error) from error
+
+
+def _piped(policy: Policy, key: Key | None) -> Removed:
+    """Clean what comes in and pass it on; without a key it is only looked through."""
+    from blade.sanitize import clean_files
+    from blade.sanitize.files import looked
+    from blade.sanitize.quoted import is_json
+    from blade.sanitize.removed import renamed
+
+    data = sys.stdin.buffer.read()
+    is_rows = is_json(data.partition(b"\n")[0].decode("utf-8", "surrogateescape"))
+    with TemporaryDirectory(prefix="blade-") as folder:
+        source = Path(folder, "stdin.jsonl" if is_rows else "stdin.txt")
+        source.write_bytes(data)
+        if key is None:
+            return renamed(looked([source], policy), "-")
+        clean = Path(folder, "clean")
+        removed = clean_files([(source, clean)], key, policy)
+        if clean.exists():
+            sys.stdout.buffer.write(clean.read_bytes())
+        return renamed(removed, "-")
+
+
+def _refuse(paths: list[Path], is_piped: bool, as_json: bool) -> None:
     if not paths:
         raise UsageError("no FILE was given", "name a rollouts file, a report or a folder", "usage")
+    if is_piped:
+        if len(paths) > 1:
+            raise UsageError("- cannot be given with other files", "clean them apart", "usage")
+        if as_json:
+            hint = "write what was removed to a file with --report FILE"
+            raise UsageError("--json and the clean text would both go to standard output", hint, "usage")
+        return
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise NothingToRead(f"{missing[0]} does not exist", "name a file or a folder", "no-such-path")
@@ -122,17 +166,17 @@ def _write(path: Path, text: str) -> None:
         raise cannot_write(path, error) from error
 
 
-def _told(removed: Removed, output: str | None) -> str:
+def _told(removed: Removed, output: str | None, only_check: bool) -> str:
     """The counts, by kind and by file."""
     from blade.hostile import line
+    from blade.sanitize import leak_lines
 
-    verb = "Removed" if output is not None else "Found"
+    verb = "Found" if only_check else "Removed"
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in removed.kinds.items())
     lines = [f"{verb} {removed.total:,} values" + (f": {kinds}" if kinds else "")]
     lines += [f"{count:>9,}  {line(file)}" for file, count in removed.files.items()]
     lines += [f" left out  {line(file)}: {why}" for file, why in removed.left_out.items()]
-    if removed.leaks:
-        lines.append(f"LEAK: {removed.leaks:,} values that look private are still in what was written")
-    if output is not None:
+    lines += [line(said, 400) for said in leak_lines(removed)]
+    if not (output is None or only_check or removed.leaks):
         lines.append(f"Wrote {line(output)}/; keep the key with the raw rows, not with these")
     return "\n".join(lines) + "\n"

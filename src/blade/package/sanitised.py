@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
@@ -57,17 +59,35 @@ def _policy(package: Layout) -> Policy:
 
 
 def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None, watcher: Watcher) -> Removed:
-    """Clean a package into `target`; drafts are written anew there, from the clean rollouts."""
-    from blade.sanitize import folder
+    """Clean a package into `target`; drafts are written anew there, from the clean rollouts.
+
+    All of it waits beside `target` until nothing private is found in it; else none of it is put in place.
+    """
+    from blade.sanitize import Export, folder_pairs, own_key
 
     before = layout(source)
-    removed = folder(source, target, policy if policy is not None else _policy(before), key)
-    after = layout(target)
-    if len(before.rollouts) == len(after.rollouts):
-        for one in after.goldens:
-            if not redraft(after, one, watcher):
-                _rehash(one.report, before, after)
-    return removed
+    policy, key = policy if policy is not None else _policy(before), key or own_key()
+    export = Export(key, policy)
+    parent = target.absolute().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".blade-", dir=parent) as waiting:
+        held = Path(waiting, target.absolute().name)
+        pairs = [
+            (path, held / there.relative_to(target))
+            for path, there in folder_pairs(source, target, policy, key)
+        ]
+        export.clean(pairs)
+        after = layout(held)
+        if len(before.rollouts) == len(after.rollouts):
+            for one in after.goldens:
+                if not redraft(after, one, watcher):
+                    _rehash(one.report, before, after)
+        files = [path.relative_to(held) for path in sorted(held.rglob("*")) if path.is_file()]
+        export.test((str(target / path), held / path) for path in files)
+        for path in files if not export.tally.leaks else ():
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(held / path, target / path)
+    return export.tally.told()
 
 
 def _rehash(report: Path, before: Layout, after: Layout) -> None:

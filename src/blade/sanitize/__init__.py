@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from blade.sanitize.cleaner import Cleaner
-from blade.sanitize.files import clean_files, folder, leaks_in_file
+from blade.sanitize.files import Export, clean_files, folder, folder_pairs
 from blade.sanitize.keys import PLACEHOLDER, Key, known_key, own_key, read_key
-from blade.sanitize.leaking import Leak, leaks
 from blade.sanitize.matching import is_redacted, matches
 from blade.sanitize.nouns import leaks_of, redacted
 from blade.sanitize.policy import Policy, joined, policy_near, policy_of, read_policy
-from blade.sanitize.removed import Place, Removed, as_json
+from blade.sanitize.removed import Place, Removed, as_json, leak_lines
 
 __all__ = [
     "PLACEHOLDER",
     "Cleaner",
+    "Export",
     "Key",
-    "Leak",
     "Place",
     "Policy",
     "Removed",
     "as_json",
     "clean_files",
     "folder",
+    "folder_pairs",
     "is_redacted",
     "joined",
     "known_key",
-    "leaks",
-    "leaks_in_file",
+    "leak_lines",
     "leaks_of",
     "matches",
     "own_key",

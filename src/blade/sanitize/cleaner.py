@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
-import msgspec
-
-from blade.sanitize import code, fields
-from blade.sanitize.echoes import Echoes
-from blade.sanitize.keys import Key
-from blade.sanitize.named import secret_name
+from blade.sanitize import code, fields, formats
+from blade.sanitize.echoes import Echoes, Found
+from blade.sanitize.fields import Role
+from blade.sanitize.keys import PLACEHOLDER, Key
 from blade.sanitize.policy import Policy
+from blade.sanitize.quoted import TOKEN, decoded, encoded, is_json, numbers_end, value_end
 from blade.sanitize.scan import Scanner
 from blade.sanitize.views import View, base64_in, has_escapes
 
 Seen = Callable[[str, str, str], None]  # field, kind, value
-TOKEN = re.compile(r'"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"(?P<key>\s*:)?|(?P<open>[{\[])|[}\]]', re.DOTALL)
+Path = tuple[str, ...]
 _DEPTH = 4  # texts inside texts: JSON in a string, in base64, in a string
 _REMEMBERED = 64 << 20  # letters of texts that are kept as clean
-# Fields that name things: they are joined on, so only what is private beyond doubt is replaced in them.
-_IDS = frozenset("id uuid task_name name type role status object model finish_reason".split())
+_PLACES = 100_000  # of rows that are remembered
+_PASSES = 8  # what a placeholder uncovers is looked at again, at most so often
+_BOM = "\ufeff"
+
+
+class Place:
+    """Where values of rows stand: how they are looked at there, and which of them are known to be clean."""
+
+    __slots__ = ("_inside", "_listed", "below", "clean", "holder", "is_row", "path", "role")
+
+    def __init__(self, path: Path, role: Role, holder: str, is_row: bool) -> None:
+        self.path, self.role, self.holder, self.is_row = path, role, holder, is_row
+        self.clean: set[str] = set()  # texts, as JSON writes them
+        self.below: dict[str, Place] = {}
+        self._listed: Place | None = None
+        self._inside: Place | None = None
+
+    def listed(self) -> Place:
+        """Where the members of a list here stand."""
+        if self._listed is None:
+            role = fields.member(self.path[-1], self.role) if self.path and self.holder else self.role
+            self._listed = self if role == self.role else Place(self.path, role, self.holder, self.is_row)
+        return self._listed
+
+    def within(self) -> Place:
+        """Where what is encoded in a text here stands: it is no field of the row."""
+        if self._inside is None:
+            self._inside = Place(self.path, Role(), self.holder, is_row=False)
+        return self._inside
 
 
 class Cleaner:
@@ -34,16 +59,22 @@ class Cleaner:
         self.seen = seen
         self.field = ""
         self.known = Echoes()
-        self._clean: set[tuple[str, str]] = set()  # keys and texts, as JSON writes them
-        self._letters = 0
+        self.task_ids: set[str] = set()  # and verifier codes: what the rows keep
+        self.ids: frozenset[str] = frozenset()  # the same, for texts about these rows
+        self.on_line: Callable[[int], None] | None = None  # told the line of a text before `seen` is called
+        self.find: Callable[[str, Role], list[Found]] = self._scanned
+        self._row = Place((), Role(), "", is_row=True)
+        self._any = Place((), Role(), "", is_row=False)
+        self._keys: set[str] = set()  # that are clean, as JSON writes them
+        self._letters = self._places = 0
+        self._renamed: dict[str, str] = {}  # keys, as the report of what was removed may name them
 
     def put(self, kind: str, value: str) -> str:
         """The placeholder of a value."""
-        told = self.key.placeholder(kind, value)
         if self.seen is not None:
             self.seen(self.field, kind, value)
-        self.known.add(kind, value, told)
-        return told
+        self.known.add(kind, value)
+        return self.key.placeholder(kind, value)
 
     def stub(self, kind: str, value: str) -> str:
         """What is left of a field or of source code: its hash and its length."""
@@ -53,96 +84,175 @@ class Cleaner:
 
     def row(self, raw: str) -> str:
         """A line of JSON; one that is broken is cleaned as text."""
-        return self.json(raw) if _is_json(raw) else self.text(raw)
+        body = raw.removeprefix(_BOM)
+        new = self._json(body, self._row) if is_json(body) else self.text(body)
+        return raw[: len(raw) - len(body)] + new
 
-    def json(self, raw: str, depth: int = 0) -> str:
+    def text(self, text: str) -> str:
+        """Any text."""
+        return self._text(text, self._any)
+
+    def echoing(self, seen: Seen | None, at_end: bool = False) -> Cleaner:
+        """One that looks for nothing but what this one has found, alone or cut short, ids aside."""
+        other = Cleaner(self.key, seen=seen)
+        other.find = lambda text, role: self._echoed(text, role, at_end)
+        return other
+
+    def testing(self, seen: Seen) -> Cleaner:
+        """One that looks for the same, and for what was found: whether anything is left."""
+        other = Cleaner(self.key, self.policy, seen)
+        other.ids = frozenset(self.task_ids)
+        other.find = lambda text, role: other._scanned(text, role) or self._echoed(text, role)
+        return other
+
+    def _echoed(self, text: str, role: Role, at_end: bool = False) -> list[Found]:
+        if role.is_name:
+            return []
+        return [one for one in self.known.found(text, at_end) if one[3] not in self.task_ids]
+
+    def _json(self, raw: str, base: Place, depth: int = 0) -> str:
         """JSON text: its strings and keys cleaned, its numbers, order and spaces untouched."""
-        if self.policy.drop_fields and depth == 0:
-            raw = fields.dropped(raw, self.policy, self._drop)
         parts: list[str] = []
-        outer = self.field
-        stack: list[str] = []  # the keys above; nothing for a list, whose key stands with its members
-        saved: list[str] = []
-        done, key, clean = 0, "", self._clean
+        outer, up = self.field, len(base.path)
+        saved: list[tuple[Place, Place]] = []
+        done, place, above, keys = 0, base, base, self._keys
         for hit in TOKEN.finditer(raw):
             text = hit["text"]
+            if hit.start() < done:
+                continue  # inside of what was replaced as a whole
             if text is None:
                 if hit["open"]:
-                    stack.append(key if hit["open"] == "{" else "")
-                    saved.append(key)
+                    saved.append((place, above))
+                    if hit["open"] == "{":
+                        above = place
+                    else:
+                        place = place.listed()
                 elif saved:
-                    stack.pop()
-                    key = saved.pop()
-                continue
-            if hit["key"]:
-                key = _decoded(text) if "\\" in text else text
-                if ("", text) in clean:
-                    continue
-                told, name = key, ""
-            else:
-                if (key, text) in clean:
-                    continue
-                told, name = _decoded(text) if "\\" in text else text, key
-            self.field = ".".join(filter(None, (outer, *stack, key, "" if name else "(key)")))
-            new = self.text(told, name, (*stack, key), depth)
-            # Whether source code may stay hangs on where it stands, so that it is looked at every time.
-            if new == told and self.policy.source_code == "keep":
-                self._remember(name, text)
-            elif new == told:
-                continue
-            else:
-                parts += [raw[done : hit.start("text")], _encoded(new, text)]
-                done = hit.end("text")
+                    place, above = saved.pop()
+            elif hit["key"]:
+                if text not in keys:
+                    self.field = self._told(outer, (*above.path[up:], "(key)"))
+                    done = self._edited(parts, raw, done, hit.span("text"), self._any, 0, keys)
+                place = above.below.get(text) or self._below(above, text)
+                if place.role.is_numeric or self.policy.drop_fields:
+                    self.field = self._told(outer, place.path[up:])
+                    end, new = self._whole(raw, hit.end(), place)
+                    if end > hit.end():
+                        parts += [raw[done : hit.end()], new]
+                        done = end
+            elif text not in place.clean:
+                self.field = self._told(outer, place.path[up:])
+                done = self._edited(parts, raw, done, hit.span("text"), place, depth, place.clean)
         self.field = outer
         return "".join([*parts, raw[done:]]) if parts else raw
 
-    def _drop(self, path: tuple[str, ...], value: str) -> str:
-        self.field = ".".join(path)
-        new = self.stub("DROPPED", value)
-        self.field = ""
-        return json.dumps(new)
+    def _edited(
+        self, parts: list[str], raw: str, done: int, span: tuple[int, int], place: Place, depth: int,
+        clean: set[str],
+    ) -> int:  # fmt: skip
+        """Add a string to the parts if it changes; up to where these tell the text."""
+        text = raw[span[0] : span[1]]
+        told = decoded(text)
+        new = self._text(told, place, depth)
+        if new == told:
+            self._remember(clean, text)
+            return done
+        if clean is self._keys:
+            self._renamed[told] = new
+        parts += [raw[done : span[0]], encoded(new, text)]
+        return span[1]
 
-    def _remember(self, name: str, text: str) -> None:
+    def _below(self, above: Place, text: str) -> Place:
+        """The place of a key, as JSON writes it."""
+        key = decoded(text)
+        path = (*above.path, key)
+        role = fields.role(path, above.holder, above.is_row, self.policy)
+        holder = above.holder or (key if fields.holds(key) else "")
+        place = Place(path, role, holder, above.is_row)
+        if self._places < _PLACES:
+            self._places += 1
+            above.below[text] = place
+        return place
+
+    def _told(self, outer: str, keys: Path) -> str:
+        """A path as it may be told: a key that was private is told by what stands for it."""
+        return ".".join(filter(None, (outer, *(self._renamed.get(key, key) for key in keys))))
+
+    def _whole(self, raw: str, start: int, place: Place) -> tuple[int, str]:
+        """Where a value ends that is replaced as a whole, and what stands for it; `start` if it stays."""
+        if self.policy.drops(place.path):
+            end = value_end(raw, start)
+            value = raw[start:end]
+            # a value that is none, or that was dropped before, goes the way of any other
+            if value not in ("null", '""') and not PLACEHOLDER.fullmatch(value.strip('"')):
+                return end, f'"{self.stub("DROPPED", value)}"'
+        elif place.role.is_numeric and (end := numbers_end(raw, start)) > start:
+            return end, re.sub(r"-?\d+", lambda hit: self._number(hit[0]), raw[start:end])
+        return start, ""
+
+    def _number(self, digits: str) -> str:
+        return f'"{self.put("SECRET", digits)}"' if fields.is_secret_number(digits) else digits
+
+    def _remember(self, clean: set[str], text: str) -> None:
         """A text that is clean need not be looked at again: prompts and results recur from row to row."""
+        # Whether code or a field may stay hangs on where it stands, so that it is looked at every time.
+        if self.policy.source_code == "hash" or (self.policy.drop_fields and text.lstrip()[:1] in ("{", "[")):
+            return
         if self._letters < _REMEMBERED:
             self._letters += len(text) + 64
-            self._clean.add((name, text))
+            clean.add(text)
 
-    def text(self, text: str, name: str = "", path: tuple[str, ...] = (), depth: int = 0) -> str:
-        """Any text: spans replaced by placeholders, encoded parts decoded, cleaned and encoded again."""
+    def _text(self, text: str, place: Place, depth: int = 0) -> str:
+        """Spans replaced by placeholders, encoded parts decoded, cleaned and encoded again."""
         if len(text) < 4:
             return text
-        if self.policy.source_code == "hash" and not self.policy.clears(path):
-            text = code.without(text, name, self.stub)
-        if depth < _DEPTH and text.lstrip()[:1] in ("{", "[") and _is_json(text):
-            return self.json(text, depth + 1)
-        edits = self._edits(text, name)
-        if depth < _DEPTH and len(text) >= 24:
-            for start, end, new in base64_in(text, lambda inner: self.text(inner, "", path, depth + 1)):
-                if not any(start < edit[1] and edit[0] < end for edit in edits):
-                    edits.append((start, end, new))
-        return applied(text, edits)
+        if self.policy.source_code == "hash" and not self.policy.clears(place.path):
+            text = code.without(text, place.role.name, self.stub)
+        if depth < _DEPTH and text.lstrip()[:1] in ("{", "[") and is_json(text):
+            return self._json(text, place.within(), depth + 1)
+        for _ in range(_PASSES):
+            edits = self._edits(text, place.role, None if depth else self.on_line)
+            if depth < _DEPTH and len(text) >= 24:
+                for start, end, new in base64_in(
+                    text, lambda held: self._text(held, place.within(), depth + 1)
+                ):
+                    if not any(start < edit[1] and edit[0] < end for edit in edits):
+                        edits.append((start, end, new))
+            if not edits:
+                break
+            text = applied(text, edits)
+        return text
 
-    def _edits(self, text: str, name: str) -> list[tuple[int, int, str]]:
-        is_id = name in _IDS or (name.endswith(("_id", "_index")) and not secret_name(name))
-        if not has_escapes(text):
-            return [
-                (span.start, span.end, self.put(span.kind, text[span.start : span.end]))
-                for span in self.scanner.spans(text, name, is_id=is_id)
-            ]
-        view = View(text)
-        return [
-            (
-                view.place(span.start),
-                view.place(span.end),
-                self.put(span.kind, view.text[span.start : span.end]),
-            )
-            for span in self.scanner.spans(view.text, name, is_id=is_id)
-        ]
+    def _edits(
+        self, text: str, role: Role, on_line: Callable[[int], None] | None
+    ) -> list[tuple[int, int, str]]:
+        view = View(text) if has_escapes(text) else None
+        edits, at, line = [], 0, 1
+        for start, end, kind, value in self.find(view.text if view else text, role):
+            if view:
+                start, end = view.place(start), view.place(end)
+            if on_line is not None:
+                line += text.count("\n", at, start)
+                at = start
+                on_line(line)
+            edits.append((start, end, self.put(kind, value)))
+        return edits
 
-    def echoes(self, text: str) -> str:
-        """`text` without values that were found elsewhere: told by what stood beside them, or cut here."""
-        return self.known.taken_out(text)
+    def _scanned(self, text: str, role: Role) -> list[Found]:
+        spans = self.scanner.spans(text, role.name, is_id=role.is_name)
+        found = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
+        if role.is_id and not any(char.isspace() for char in text):
+            self.task_ids.add(text)
+            return [one for one in found if not _is_of_id(text, one)]
+        return [one for one in found if one[2] == "SECRET" or one[3] not in self.ids] if self.ids else found
+
+
+def _is_of_id(text: str, found: Found) -> bool:
+    """Is it what makes an id look private: an address, or `name:word` where the word is no known secret."""
+    start, end, kind, _ = found
+    if kind == "SECRET" and text[:start].endswith(":"):
+        return not list(formats.forms_in(text, start, end))
+    return kind == "EMAIL"
 
 
 def applied(text: str, edits: list[tuple[int, int, str]]) -> str:
@@ -154,26 +264,3 @@ def applied(text: str, edits: list[tuple[int, int, str]]) -> str:
         parts += [text[done:start], new]
         done = end
     return "".join([*parts, text[done:]])
-
-
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
-
-
-def _decoded(text: str) -> str:
-    """The text that a JSON string stands for; as it is where it is none."""
-    try:
-        told = json.loads(f'"{text}"', strict=False)
-    except ValueError:
-        return text
-    return told if isinstance(told, str) else text
-
-
-def _encoded(text: str, like: str) -> str:
-    """A text as the inside of a JSON string, escaped as the one it replaces."""
-    ascii_only = "\\u" in like or any("\ud800" <= char <= "\udfff" for char in text)
-    return json.dumps(text, ensure_ascii=ascii_only)[1:-1]

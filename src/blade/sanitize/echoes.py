@@ -3,67 +3,88 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, insort
-from collections.abc import Callable
+from bisect import bisect_left
 
+_HEAD = 6  # letters that a value is first known by
 _ECHO = re.compile(r"[A-Za-z0-9][\w.+/=@\-]{5,200}")
+_STARTS = re.compile(r"(?<![A-Za-z0-9])(?=([A-Za-z0-9][\w.+/=@\-]{5}))")
 _MARKED = re.compile(r"[\d.\-_@]")
 _CUT = re.compile(r"(?P<word>[^\s…]{4,300})…")
 _LAST = re.compile(r"(?P<word>\S{6,300})\Z")
-_MOST = 5_000  # values that are remembered
 _BESIDE = ("SECRET", "USER", "HOST")  # kinds that what stands beside a value gives away
 _DROPPED = ("DROPPED", "CODE")
 _CUT_LETTERS = 4  # of a value before an ellipsis that are enough to know it by
 _LAST_LETTERS = 6  # the same where the text just ends
 
+Found = tuple[int, int, str, str]  # start, end, kind, the whole value
+
 
 class Echoes:
-    """Values and what stands for them."""
+    """Values that were found, and where they stand again; a look costs the same however many there are."""
 
     def __init__(self) -> None:
-        self.whole: dict[str, str] = {}  # may stand alone elsewhere
-        self._told: dict[str, str] = {}
-        self._sorted: list[str] = []
-        self.seen: Callable[[str, str], None] | None = None  # told of what is found again
+        self._kinds: dict[str, str] = {}
+        self._sorted: list[str] | None = []  # None: to be sorted when it is asked for
+        self._heads: dict[str, set[int]] = {}  # of those that may stand alone elsewhere, and their lengths
 
-    def add(self, kind: str, value: str, told: str) -> None:
-        if kind in _DROPPED or value in self._told or len(self._told) >= _MOST or len(value) < 5:
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def add(self, kind: str, value: str) -> None:
+        if kind in _DROPPED or value in self._kinds or len(value) < 5:
             return
-        self._told[value] = told
-        insort(self._sorted, value)
+        self._kinds[value] = kind
+        self._sorted = None
         # A bare number may be a reward or an id elsewhere: only a value with a letter in it is known again.
         is_word = any(sign.isalpha() for sign in value)
         if kind in _BESIDE and is_word and _ECHO.fullmatch(value) and _MARKED.search(value):
-            self.whole[value] = told
+            self._heads.setdefault(value[:_HEAD], set()).add(len(value))
 
-    def taken_out(self, text: str) -> str:
-        """`text` without the values that are known, whole or cut."""
-        for value in self.whole:
-            if value in text:
-                text = _alone(value).sub(lambda _, value=value: self._said(value), text)  # type: ignore[misc]
-        if not self._told:
-            return text
-        if "…" in text:
-            text = _CUT.sub(lambda hit: self._completed(hit["word"], _CUT_LETTERS) + "…", text)
-        return _LAST.sub(lambda hit: self._completed(hit["word"], _LAST_LETTERS), text)
+    def whole(self, text: str) -> list[Found]:
+        """Where known values stand alone in a text."""
+        if len(text) < _HEAD or self._heads.keys().isdisjoint(_STARTS.findall(text)):
+            return []
+        found: list[Found] = []
+        for hit in _STARTS.finditer(text):
+            at = hit.start()
+            if hit[1] not in self._heads or (found and at < found[-1][1]):
+                continue
+            for length in sorted(self._heads[hit[1]], reverse=True):
+                value = text[at : at + length]
+                if value in self._kinds and not _goes_on(text, at + length):
+                    found.append((at, at + length, self._kinds[value], value))
+                    break
+        return found
 
-    def _completed(self, word: str, least: int) -> str:
-        """A word that ends with the beginning of a known value: what stands for the value instead."""
+    def cut(self, text: str, at_end: bool = False) -> list[Found]:
+        """Where a known value is cut short: before an ellipsis, or `at_end` where the text just ends."""
+        hits = [(hit, _CUT_LETTERS) for hit in _CUT.finditer(text)] if "…" in text else []
+        if at_end and (last := _LAST.search(text)):
+            hits.append((last, _LAST_LETTERS))
+        return [found for hit, least in hits for found in self._begun(hit["word"], hit.start(), least)]
+
+    def _begun(self, word: str, at: int, least: int) -> list[Found]:
+        """The known value that a word ends with the beginning of."""
+        if self._sorted is None:
+            self._sorted = sorted(self._kinds)
         for start in range(len(word) - least + 1):
+            if start and word[start - 1].isalnum():
+                continue
             piece = word[start:]
-            at = bisect_left(self._sorted, piece)
-            if at < len(self._sorted) and self._sorted[at].startswith(piece):
-                if start and word[start - 1].isalnum():
-                    continue
-                return word[:start] + self._said(self._sorted[at])
-        return word
+            place = bisect_left(self._sorted, piece)
+            if place < len(self._sorted) and self._sorted[place].startswith(piece):
+                value = self._sorted[place]
+                return [(at + start, at + len(word), self._kinds[value], value)]
+        return []
 
-    def _said(self, value: str) -> str:
-        told = self._told[value]
-        if self.seen is not None:
-            self.seen(told[1:].partition(":")[0], value)
-        return told
+    def found(self, text: str, at_end: bool = False) -> list[Found]:
+        """Known values, whole or cut, without overlaps."""
+        whole = self.whole(text)
+        taken = [(start, end) for start, end, *_ in whole]
+        ends = [one for one in self.cut(text, at_end) if not any(one[0] < b and a < one[1] for a, b in taken)]
+        return sorted(whole + ends)
 
 
-def _alone(value: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z0-9])")
+def _goes_on(text: str, at: int) -> bool:
+    """Does a word go on here, so that what stands before is a part of it."""
+    return text[at : at + 1].isascii() and text[at : at + 1].isalnum()

@@ -1,58 +1,102 @@
-"""Turn a row into one without the fields that may not be shared, leaving hash and length of each."""
+"""Turn the place of a text in a row into how it is looked at: as an id, as a name, or as any text."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
+from functools import lru_cache
 
-from blade.sanitize.keys import PLACEHOLDER
+import msgspec
+
+from blade.model.rows import ID_FIELDS
+from blade.sanitize.named import secret_name, secret_value
 from blade.sanitize.policy import Policy
 
-_TOKEN = re.compile(
-    r'"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"(?P<key>\s*:\s*)?|(?P<open>[{\[])|(?P<close>[}\]])', re.DOTALL
+# Texts that rows are joined and counted by stand here, and nowhere else.
+_TASKS = frozenset(tuple(name.split(".")) for name in ID_FIELDS) - {("name",)}
+_VERIFIER = frozenset({(), ("verifier_metadata",), ("metadata",), ("verifier",), ("verification",)})
+_CODE = re.compile(r"(?:\w*_)?(?:kind|code|class|category|verdict|label|outcome)")
+# What the format itself names: models, tools, roles, states.
+_FORMAT = frozenset(
+    "response responses_create_params input output content tools agent_ref messages tool_calls function "
+    "choices message trajectory delegated_response subagent_trajectories reasoning summary "
+    "tool_choice".split()
 )
-_SCALAR = re.compile(r"[^\s,}\]]+")
+_NAMES = frozenset(
+    "id uuid call_id tool_call_id task_name name type role status object model finish_reason".split()
+)
+# Below a key such as `credentials`: what holds the secret, who it is of, and what only tells about it.
+_SECRETS = frozenset("pass pw pin value secret password key plain plaintext".split())
+_USERS = frozenset("user login account usr".split())
+_ABOUT = frozenset(
+    "type description title format pattern enum default const examples name label placeholder url uri host "
+    "port email id status expires expires_at created created_at updated_at scope scopes provider method "
+    "items properties required".split()
+)
+_NUMERIC = re.compile(r"(?i)\w*(?:pass(?:word|wd|code|phrase)|pwd|secret|api_?key|credential)|pin|pass|pw")
 
 
-def dropped(raw: str, policy: Policy, drop: Callable[[tuple[str, ...], str], str]) -> str:
-    """A line of JSON in which `drop` says what stands for each field that the policy drops."""
-    parts: list[str] = []
-    stack: list[str] = []
-    saved: list[str] = []
-    done, key, at = 0, "", 0
-    while (hit := _TOKEN.search(raw, at)) is not None:
-        at = hit.end()
-        if hit["open"]:
-            stack.append(key if hit["open"] == "{" else "")
-            saved.append(key)
-        elif hit["close"] and saved:
-            stack.pop()
-            key = saved.pop()
-        elif hit["key"]:
-            key = json.loads(f'"{hit["text"]}"') if "\\" in hit["text"] else hit["text"]
-            path = tuple(part for part in (*stack, key) if part)
-            if policy.drops(path):
-                end = _value_end(raw, at)
-                value = raw[at:end]
-                if value not in ("null", '""') and not PLACEHOLDER.fullmatch(value.strip().strip('"')):
-                    parts += [raw[done:at], drop(path, value)]
-                    done = end
-                at = end
-    return "".join([*parts, raw[done:]]) if parts else raw
+class Role(msgspec.Struct, frozen=True):
+    """How a text is looked at: under which name, and whether rows are joined or named by it."""
+
+    name: str = ""
+    is_id: bool = False  # of a task, or a verifier's code: it stays, unless it is a secret or a home
+    is_name: bool = False  # what the format names: no word is private there for looking random
+    is_numeric: bool = False  # a number here is a secret
 
 
-def _value_end(raw: str, start: int) -> int:
-    """Where the value that starts here ends."""
-    hit = _TOKEN.match(raw, start)
-    if hit is None:
-        scalar = _SCALAR.match(raw, start)
-        return scalar.end() if scalar else start
-    if hit["text"] is not None:
-        return hit.end() - len(hit["key"] or "")
-    depth = 0
-    for hit in _TOKEN.finditer(raw, start):
-        depth += bool(hit["open"]) - bool(hit["close"])
-        if depth == 0:
-            return hit.end()
-    return len(raw)
+def role(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) -> Role:
+    """The role of the values at a path; `holder` is the key above that names a secret, if any does."""
+    key = path[-1]
+    if holder:
+        return _held(key)
+    name_of_secret = secret_name(key)
+    if is_row and not name_of_secret:
+        if path in _TASKS or _is_code(path) or ".".join(path) in policy.ids:
+            return Role(key, is_id=True, is_name=True)
+        if _is_named(path):
+            return Role(key, is_name=True)
+    return Role(key, is_numeric=name_of_secret and _NUMERIC.fullmatch(key) is not None)
+
+
+def _held(key: str) -> Role:
+    """The role of what lies below the name of a secret."""
+    if key.lower() in _SECRETS:
+        return Role("password", is_numeric=True)
+    if key.lower() in _USERS:
+        return Role("username")
+    if key.lower() in _ABOUT or secret_name(key):
+        return Role(key, is_numeric=_NUMERIC.fullmatch(key) is not None)
+    return Role("token")
+
+
+@lru_cache(maxsize=10_000)
+def holds(key: str) -> bool:
+    """Does the name of an object or a list say that secrets lie in it."""
+    lowered = key.lower()
+    if lowered.endswith(("signature", "tokens")):
+        return False
+    return secret_name(key) or (lowered.endswith("s") and secret_name(key[:-1]))
+
+
+def member(key: str, own: Role) -> Role:
+    """The role of what a list of secrets lists."""
+    if secret_name(key):
+        return own
+    return Role("password" if key.lower().endswith("passwords") else "token")
+
+
+def is_secret_number(text: str) -> bool:
+    """Can these digits, under the name of a secret, be it."""
+    return secret_value("password", text)
+
+
+def _is_code(path: tuple[str, ...]) -> bool:
+    return path[:-1] in _VERIFIER and _CODE.fullmatch(path[-1]) is not None
+
+
+def _is_named(path: tuple[str, ...]) -> bool:
+    """Is it where the format, and not its content, names something."""
+    key = path[-1]
+    if len(path) == 1:
+        return key in _NAMES or key.endswith(("_id", "_index"))
+    return key in _NAMES and all(part in _FORMAT for part in path[:-1])

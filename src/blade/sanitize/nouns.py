@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -23,12 +23,20 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
     tally = Tally()
     tally.file = "report"
     cleaner = Cleaner(key, policy, tally.seen)
+    cleaner.ids = frozenset(_tasks(report))
     # a value that one text tells whole, or by what stands beside it, another may cut short or tell alone
     scout = Cleaner(key, policy)
-    _mapped(report, scout.text, None)
-    cleaner.known = scout.known
-    scout.known.seen = lambda kind, value: tally.seen(cleaner.field, kind, value)
-    new = _mapped(report, lambda text: cleaner.text(scout.echoes(text)), cleaner)
+    scout.ids = cleaner.ids
+    scout.task_ids.update(cleaner.ids)
+    _mapped(report, lambda text, _: scout.text(text))
+    echoing = scout.echoing(tally.seen, at_end=True)
+
+    def change(text: str, field: str) -> str:
+        cleaner.field = echoing.field = field
+        return cleaner.text(echoing.text(text))
+
+    new = _mapped(report, change)
+    tally.renamed(scout.echoing(None).text)
     removed = tally.told()
     said = {**new.made_by, "redacted": _said(new, removed)}
     return msgspec.structs.replace(new, made_by=said), removed
@@ -39,7 +47,14 @@ def leaks_of(report: Report, policy: Policy | None = None) -> Removed:
     tally = Tally()
     tally.file = "report"
     cleaner = Cleaner(Key(b"to count, nothing is kept"), policy, tally.seen)
-    _mapped(report, cleaner.text, cleaner)
+    cleaner.ids = frozenset(_tasks(report))
+
+    def change(text: str, field: str) -> str:
+        cleaner.field = field
+        return cleaner.text(text)
+
+    _mapped(report, change)
+    tally.renamed(cleaner.echoing(None).text)
     return tally.told()
 
 
@@ -66,30 +81,39 @@ def _count(value: Any) -> int:
     return sum(map(_count, value.values())) if isinstance(value, Mapping) else 0
 
 
-def _mapped(value: Any, change: Callable[[str], str], cleaner: Cleaner | None, field: str = "") -> Any:
-    """A noun with every text in it changed; what does not change is the same object."""
+def _tasks(value: Any) -> Iterator[str]:
+    """The tasks that a noun names: ids stay as they are in the rows."""
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            one = getattr(value, name)
+            yield from [one] if name == "task" and isinstance(one, str) else _tasks(one)
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _tasks(one)
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _tasks(one)
+
+
+def _mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:
+    """A noun with every text in it changed, by the field it stands in; what stays is the same object."""
     if isinstance(value, str):
-        if isinstance(value, enum.Enum) or len(value) < 4:
-            return value
-        if cleaner is not None:
-            cleaner.field = field
-        return change(value)
+        return value if isinstance(value, enum.Enum) or len(value) < 4 else change(value, field)
     if isinstance(value, msgspec.Struct):
         changed = {}
         for name in value.__struct_fields__:
             old = getattr(value, name)
-            new = _mapped(old, change, cleaner, f"{field}.{name}" if field else name)
+            new = _mapped(old, change, f"{field}.{name}" if field else name)
             if new is not old:
                 changed[name] = new
         return msgspec.structs.replace(value, **changed) if changed else value
     if isinstance(value, tuple | list):
-        items = [_mapped(item, change, cleaner, field) for item in value]
+        items = [_mapped(item, change, field) for item in value]
         same = all(new is old for new, old in zip(items, value, strict=True))
         return value if same else type(value)(items)
     if isinstance(value, Mapping):
-        pairs = {
-            _mapped(key, change, cleaner, field): _mapped(item, change, cleaner, f"{field}.{key}")
-            for key, item in value.items()
-        }
+        # a key may be private itself, and is told by what stands for it
+        named = [(_mapped(key, change, field), item) for key, item in value.items()]
+        pairs = {key: _mapped(item, change, f"{field}.{key}") for key, item in named}
         return value if pairs == value else pairs
     return value

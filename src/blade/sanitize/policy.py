@@ -29,6 +29,7 @@ class Policy(msgspec.Struct, frozen=True):
     source_code: str = "keep"  # or hash: fenced blocks, diffs and files leave hash and length
     cleared: tuple[str, ...] = ()  # fields whose source code may stay
     allow: tuple[str, ...] = ()  # values that look private and are not
+    ids: tuple[str, ...] = ()  # fields of the row that name its task or hold a verifier's code
 
     def drops(self, path: tuple[str, ...]) -> bool:
         """Is the field at this path to be dropped."""
@@ -48,13 +49,21 @@ def read_policy(path: Path) -> Policy:
     """The `[sharing]` table of a blade.toml; an empty policy if it has none."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        return policy_of(data.get("sharing", {}))
+        return msgspec.structs.replace(policy_of(data.get("sharing", {})), ids=_ids(data))
     except (OSError, ValueError, TypeError) as error:
         raise Unreadable(
             f"{path} does not say what may be shared: {error}",
             "docs/sanitize.md lists the keys of [sharing]",
             "bad-config",
         ) from error
+
+
+def _ids(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields that the benchmark's facts name as its task id and as its verifier's codes."""
+    codes = data.get("codes")
+    listed = codes if isinstance(codes, list) else []
+    told = [data.get("task_id"), *(entry.get("field") for entry in listed if isinstance(entry, Mapping))]
+    return tuple(dict.fromkeys(name for name in told if isinstance(name, str)))
 
 
 def policy_of(table: Any) -> Policy:
@@ -82,24 +91,30 @@ def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def policy_near(paths: list[Path]) -> Policy:
-    """What the blade.toml beside these files, or above in their package, says; nothing if there is none."""
+    """What every blade.toml around these files says together; nothing if there is none.
+
+    It may lie beside a file, above it in its package, beside the rollouts of that package, or here.
+    """
+    found: dict[Path, Path] = {}
     for path in paths:
         folder = path if path.is_dir() else path.parent
-        for place in (folder, folder.parent):
+        for place in (folder, folder.parent, folder / "rollouts", folder.parent / "rollouts", Path()):
             if (place / _FILE).is_file():
-                return read_policy(place / _FILE)
-    return Policy()
+                found.setdefault((place / _FILE).resolve(), place / _FILE)
+    return joined([read_policy(path) for path in found.values()])
 
 
 def joined(policies: list[Policy]) -> Policy:
-    """What several policies ask for together: the stricter word counts."""
+    """What several policies ask for together: what one takes out no other may keep."""
     if len(policies) == 1:
         return policies[0]
     lists = {
         key: tuple(dict.fromkeys(told for policy in policies for told in getattr(policy, key)))
-        for key in KEYS
+        for key in (*KEYS, "ids")
         if key != "source_code"
     }
+    taken = {told.casefold() for key in ("names", "hosts", "users") for told in lists[key]}
+    lists["allow"] = tuple(told for told in lists["allow"] if told.casefold() not in taken)
     strict = any(policy.source_code == "hash" for policy in policies)
     return Policy(source_code="hash" if strict else "keep", **lists)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 
 _MAX_PLACES = 20_000  # listed one by one; the counts by kind and file are whole beyond it
+
+_SHOWN = 10  # leaks told one by one
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -28,6 +31,7 @@ class Removed(msgspec.Struct, frozen=True):
     left_out: dict[str, str] = {}  # files that were not written, and why
     leaks: int = 0  # found in what was written; anything but 0 is a fault
     unlisted: int = 0  # values beyond those that `places` lists
+    leaked: tuple[Place, ...] = ()  # where the leaks are, in what was about to be written
 
     @property
     def total(self) -> int:
@@ -44,6 +48,7 @@ class Tally:
         self.files: Counter[str] = Counter()
         self.left_out: dict[str, str] = {}
         self.leaks = self.unlisted = 0
+        self.leaked: tuple[Place, ...] = ()
 
     def seen(self, field: str, kind: str, value: str) -> None:
         place = (self.file, self.line, field, kind)
@@ -54,12 +59,46 @@ class Tally:
         self.kinds[kind] += 1
         self.files[self.file] += 1
 
+    def at(self, before: int, line: int) -> None:
+        """What is seen next stands in this line, so many lines into the file."""
+        self.line = before + line
+
+    def renamed(self, change: Callable[[str], str]) -> None:
+        """Tell fields otherwise: what is known by now to be private may stand in a key."""
+        old, self.places = self.places, Counter()
+        for (file, line, field, kind), count in old.items():
+            self.places[file, line, change(field), kind] += count
+
     def told(self) -> Removed:
         places = tuple(Place(*place, count) for place, count in sorted(self.places.items()))
         return Removed(
             places, dict(sorted(self.kinds.items())), dict(sorted(self.files.items())), self.left_out,
-            self.leaks, self.unlisted,
+            self.leaks, self.unlisted, self.leaked,
         )  # fmt: skip
+
+
+def renamed(removed: Removed, name: str) -> Removed:
+    """What one file lost, told under another name."""
+    return msgspec.structs.replace(
+        removed,
+        places=tuple(msgspec.structs.replace(place, file=name) for place in removed.places),
+        leaked=tuple(msgspec.structs.replace(place, file=name) for place in removed.leaked),
+        files={name: sum(removed.files.values())},
+        left_out=dict.fromkeys([name] * bool(removed.left_out), "; ".join(removed.left_out.values())),
+    )
+
+
+def leak_lines(removed: Removed) -> list[str]:
+    """What is to be said of leaks: how many, and where, without the values."""
+    if not removed.leaks:
+        return []
+    lines = [f"LEAK: {removed.leaks:,} values that look private are left; nothing was written"]
+    for place in removed.leaked[:_SHOWN]:
+        field = f", field {place.field}" if place.field else ""
+        lines.append(f"  {place.file}, line {place.line}{field}: {place.count:,} {place.kind}")
+    if len(removed.leaked) > _SHOWN:
+        lines.append(f"  and {len(removed.leaked) - _SHOWN:,} further places")
+    return lines
 
 
 def as_json(removed: Removed) -> str:

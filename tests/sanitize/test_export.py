@@ -1,0 +1,226 @@
+"""What leaves the house: keys, ids, nested secrets, other encodings, policies, echoes, the leak test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blade import errors, sanitize
+from blade.cli.main import cli
+from blade.sanitize import Cleaner, Key, Policy, Removed
+from tests.builders import make_row, make_run
+
+KEY = Key(b"a key for tests, of some length")
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+MAIL = "mara.quint@initech.io"
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", KEY.secret.decode())
+    monkeypatch.chdir(tmp_path)
+
+
+def clean(row: Any, policy: Policy | None = None) -> Any:
+    return json.loads(Cleaner(KEY, policy).row(json.dumps(row)))
+
+
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(cli, [str(one) for one in arguments], input=stdin)
+
+
+def export(folder: Path, **files: str | bytes) -> tuple[Removed, dict[str, bytes]]:
+    """Clean files `name_suffix` of a folder; what was removed, and what was written."""
+    source, target = folder / "in", folder / "out"
+    source.mkdir()
+    for name, held in files.items():
+        path = source / name.replace("_", ".")
+        path.write_bytes(held if isinstance(held, bytes) else held.encode())
+    removed = sanitize.folder(source, target)
+    return removed, {path.name: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+
+
+def test_a_secret_used_as_a_key_is_not_told_where_it_stood(tmp_path: Path) -> None:
+    row = {"counts": {TOKEN: {"by": f"ask {MAIL}", "hunter2x9": 3}}, "note": "password: hunter2x9"}
+    removed, texts = export(tmp_path, a_jsonl=json.dumps(row) + "\n")
+    told = sanitize.as_json(removed)
+    for value in (TOKEN, MAIL, "hunter2x9"):
+        assert value not in told
+        assert value.encode() not in texts["a.jsonl"]
+    assert {place.field for place in removed.places} >= {"counts.(key)", "note"}
+    assert any(place.field.endswith(".by") for place in removed.places)
+
+
+@pytest.mark.parametrize("key", ["model", "name", "id", "status", "type", "role", "run_id"])
+def test_a_field_that_is_called_like_an_id_hides_nothing(key: str) -> None:
+    for value in ("/home/kvasir/m", "http://gpu-1.internal/v1", "password=hunter2x9", MAIL):
+        assert clean({"meta": {key: value}})["meta"][key] != value
+    for value in ("/home/kvasir/m", "http://gpu-1.internal/v1", "password=hunter2x9"):
+        assert clean({"response": {key: value}})["response"][key] != value
+
+
+def test_true_ids_and_verifier_codes_stay() -> None:
+    row = {
+        "task_id": MAIL,
+        "failure_kind": "smith@step3.io",
+        "verifier_metadata": {"task_id": "reset_password:user_12345", "verdict": "a@b.io"},
+        "agent_ref": {"name": "agent-10.2.3.4"},
+    }
+    assert clean(row) == row
+    assert clean({"case": MAIL})["case"] != MAIL
+    assert clean({"case": MAIL}, Policy(ids=("case",)))["case"] == MAIL
+    assert clean({"task_id": f"x-{TOKEN}"})["task_id"] == f"x-{KEY.placeholder('SECRET', TOKEN)}"
+
+
+def test_an_id_like_an_address_stays_in_the_report_about_the_rows(tmp_path: Path) -> None:
+    rows = "".join(json.dumps(make_row(n, 0, 1.0, task_id=f"jo{n}@desk.io")) + "\n" for n in range(3))
+    _, texts = export(tmp_path, a_md=f"Task jo1@desk.io failed; {MAIL} knows why.\n", b_jsonl=rows)
+    assert texts["b.jsonl"].decode() == rows
+    assert texts["a.md"].decode() == f"Task jo1@desk.io failed; {KEY.placeholder('EMAIL', MAIL)} knows why.\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_wider_encodings_hide_nothing(tmp_path: Path, encoding: str) -> None:
+    text = f"Zeile eins \u2028 ä\r\nask {MAIL} about it\n"
+    rows = json.dumps({"note": text}, ensure_ascii=False) + "\n"
+    removed, texts = export(tmp_path, a_md=text.encode(encoding), b_jsonl=rows.encode(encoding))
+    assert removed.total == 2
+    assert texts["a.md"].decode("utf-8-sig") == text.replace(MAIL, KEY.placeholder("EMAIL", MAIL))
+    assert json.loads(texts["b.jsonl"].decode("utf-8-sig"))["note"] == texts["a.md"].decode("utf-8-sig")
+
+
+def test_a_text_that_cannot_be_read_is_left_out_and_told(tmp_path: Path) -> None:
+    removed, texts = export(tmp_path, a_md=b"ask \0\0\0\1" + MAIL.encode())
+    assert not texts
+    assert [Path(name).name for name in removed.left_out] == ["a.md"]
+
+
+def test_every_policy_around_the_files_counts(tmp_path: Path) -> None:
+    package = tmp_path / "pack"
+    (package / "rollouts").mkdir(parents=True)
+    (package / "reports").mkdir()
+    told = {"pack": "Quillmark", "pack/rollouts": "Inkwell", "pack/reports": "Blotter", ".": "Parchment"}
+    for place, name in told.items():
+        (tmp_path / place / "blade.toml").write_text(f'[sharing]\nnames = ["{name}"]\n', encoding="utf-8")
+    (tmp_path / "pack" / "blade.toml").write_text(
+        '[sharing]\nnames = ["Quillmark"]\nallow = ["Inkwell", "x@y.io"]\n', encoding="utf-8"
+    )
+    policy = sanitize.policy_near([package / "reports" / "a.md"])
+    assert set(policy.names) == set(told.values())
+    assert policy.allow == ("x@y.io",)
+
+
+def test_echoes_go_through_strings_and_never_touch_ids(tmp_path: Path) -> None:
+    many = {f"k{n}": f"password: swordfish-{n:05d}x" for n in range(6_000)}
+    row = {
+        "task_id": "swordfish-05999x",
+        "note": 'then "swordfish-05998x" opened it, not swordfish-05998xy',
+        "inner": json.dumps({"cmd": "open swordfish-05997x", "swordfish-05996x": 1}),
+        "settings": many,
+    }
+    removed, texts = export(tmp_path, a_jsonl=json.dumps(row) + "\n", b_md="It is swordfish-05995x.\n")
+    new = json.loads(texts["a.jsonl"])
+    assert new["task_id"] == "swordfish-05999x"
+    assert (
+        new["note"]
+        == f'then "{KEY.placeholder("SECRET", "swordfish-05998x")}" opened it, not swordfish-05998xy'
+    )
+    assert "swordfish" not in new["inner"]
+    assert b"swordfish" not in texts["b.md"]
+    assert removed.leaks == 0
+
+
+def test_numbers_and_nests_below_the_name_of_a_secret_go() -> None:
+    row = {
+        "password": 12345678,
+        "db_password": [12345678, 2],
+        "credentials": {"user": "bobby", "pass": "hunter", "pin": 839201, "type": "basic"},
+        "token": ["abcd1234efgh"],
+        "api_key": {"value": "swordfish"},
+        "auth": json.dumps({"pass": "hunter"}),
+    }
+    text = json.dumps(clean(row))
+    assert not [one for one in ("12345678", "bobby", "hunter", "839201", "abcd", "fish") if one in text]
+    assert clean(row)["credentials"]["type"] == "basic"
+    stays = {
+        "n": 12345678,
+        "token": 50256789,
+        "max_tokens": 40960000,
+        "password_changed": 1700000000,
+        "passwords": 12345678,
+        "properties": {"password": {"type": "string", "description": "the user's password"}},
+        "auth": {"type": "oauth2", "expires_at": "2024-05-01T10:00:00Z"},
+        "tokens": ["abcd1234efgh"],
+    }
+    assert clean(stays) == stays
+
+
+def test_dropped_fields_go_at_any_depth() -> None:
+    policy = Policy(drop_fields=("patch", "meta.plan"), source_code="hash", cleared=("output.arguments",))
+    code = "def f(x):\n    return x\n\nimport os\nclass A:\n    y = 1\nfor i in range(3):\n    print(i)\n" * 3
+    row = {
+        "output": [{"arguments": json.dumps({"patch": "a secret", "script": code, "n": 1})}],
+        "meta": json.dumps({"plan": {"a": "a secret"}, "n": 2}),
+        "plan": "stays",
+    }
+    new = clean(row, policy)
+    assert "a secret" not in json.dumps(new)
+    assert json.loads(new["output"][0]["arguments"])["script"] == code
+    assert json.loads(new["meta"])["n"] == 2
+    assert new["plan"] == "stays"
+
+
+_PIECES = (
+    MAIL, "/home/kvasir/", "password=", "hunter2x9", "api_key: ", '"', "\n", " ", "=", ":", "@", "http://",
+    "https://x.org/?token=", "abcd1234efgh", "10.2.3.4", TOKEN, "Bearer ", "-u bob:", "%40", "&amp;", "/",
+    "-----BEGIN PRIVATE KEY-----", "{", "}", "[", "]", ",", "secret", "USER=", "gpu-1.internal", "…", "\\",
+    "9f8e7d6c5b4a39281706f5e4d3c2b1a0", "02:42:ac:11:00:02", "[EMAIL:12345678]", "C:\\Users\\kv\\",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=9), st.sampled_from(["a", "password", "name", "cmd"]))
+def test_cleaning_what_is_clean_changes_nothing(pieces: list[str], key: str) -> None:
+    text = "".join(pieces)
+    for raw in (text, json.dumps({key: text}), json.dumps({text: json.dumps({key: text})})):
+        once = Cleaner(KEY).row(raw)
+        assert Cleaner(KEY).row(once) == once
+
+
+def test_a_leak_is_told_with_its_place_and_without_its_value(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(f"one\ntwo\n\nask {MAIL}\n", encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text(f'{{"n": 1}}\n{{"meta": {{"by": "{MAIL}"}}}}\n', encoding="utf-8")
+    leaking = sanitize.Export(KEY, Policy())
+    leaking.test([("out/a.md", tmp_path / "a.md"), ("out/b.jsonl", tmp_path / "b.jsonl")])
+    said = "\n".join(sanitize.leak_lines(leaking.tally.told()))
+    assert "LEAK: 2 values" in said
+    assert "out/a.md, line 4: 1 EMAIL" in said
+    assert "out/b.jsonl, line 2, field meta.by: 1 EMAIL" in said
+    assert MAIL not in said
+    leaking.test([])
+    assert not sanitize.leak_lines(leaking.tally.told())
+
+
+def test_standard_input_is_cleaned_to_standard_output(tmp_path: Path) -> None:
+    rows = f'{{"task_id": "{MAIL}", "note": "ask {MAIL}"}}\n{{"n": 1.50}}\n'
+    done = run("sanitize", "-", "--report", tmp_path / "r.json", stdin=rows.encode())
+    assert done.exit_code == 0, done.output
+    assert done.stdout == rows.replace(f"ask {MAIL}", f"ask {KEY.placeholder('EMAIL', MAIL)}")
+    assert "1 EMAIL" in done.stderr
+    assert json.loads((tmp_path / "r.json").read_text())["files"] == {"-": 1}
+    assert run("sanitize", "-", "--check", stdin=rows.encode()).exit_code == errors.EXIT_FAILED_GATE
+    for wrong in (("-", "--json"), ("-", tmp_path)):
+        assert isinstance(run("sanitize", *wrong, stdin=b"x").exception, errors.UsageError)
+
+
+def test_the_warning_of_diagnose_names_no_secret_that_is_a_key(tmp_path: Path) -> None:
+    rows = [make_row(n, 0, float(n % 2), **{f"said {MAIL}": "x"}) for n in range(6)]
+    make_run(tmp_path / "run", rows)
+    done = run("diagnose", tmp_path / "run", "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "mara" not in done.stderr
