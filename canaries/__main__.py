@@ -6,13 +6,14 @@ import argparse
 import gzip
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from canaries import measured
-from canaries.kinds import KINDS
 from canaries.planting import PLACES
 
 EACH, SEED = 20, 7
+Counts = Counter[tuple[str, str]]
 
 
 def main() -> int:
@@ -25,9 +26,11 @@ def main() -> int:
     share = sum(caught.values()) / sum(planted.values())
     print(table(planted, caught))
     print(
-        f"\n{len(KINDS)} kinds in {len(PLACES)} places: "
+        f"\n{len(measured.ALL)} kinds in {len(PLACES)} places: "
         f"{sum(caught.values())} of {sum(planted.values())} caught"
     )
+    for group, members in measured.GROUPS.items():
+        print(f"{group:<14} {len(members):>3} kinds: recall {_share(members, planted, caught):.4f}")
     print(f"recall {share:.4f} (at least {measured.RECALL}); rows whose ids or reward moved: {moved}")
     broken = (share < measured.RECALL) + bool(moved)
     clean = {"simulated run": measured.simulated_lines()}
@@ -42,12 +45,17 @@ def main() -> int:
     return 1 if broken else 0
 
 
-def table(planted: Counter[tuple[str, str]], caught: Counter[tuple[str, str]]) -> str:
+def _share(kinds: Iterable[str], planted: Counts, caught: Counts) -> float:
+    cells = [(kind, place) for kind in kinds for place in PLACES]
+    return sum(caught[cell] for cell in cells) / sum(planted[cell] for cell in cells)
+
+
+def table(planted: Counts, caught: Counts) -> str:
     """Caught of planted, by kind and place."""
-    lines = [f"{'kind':<22}" + "".join(f"{place:>13}" for place in PLACES)]
-    for kind in KINDS:
+    lines = [f"{'kind':<22}" + "".join(f"{place:>12}" for place in PLACES)]
+    for kind in measured.ALL:
         cells = (f"{caught[kind, place]}/{planted[kind, place]}" for place in PLACES)
-        lines.append(f"{kind:<22}" + "".join(f"{cell:>13}" for cell in cells))
+        lines.append(f"{kind:<22}" + "".join(f"{cell:>12}" for cell in cells))
     return "\n".join(lines)
 
 

@@ -27,15 +27,15 @@ class Canary(NamedTuple):
     name: str = ""  # the key it usually stands under
 
 
-def _draw(rng: random.Random, letters: str, n: int) -> str:
+def draw(rng: random.Random, letters: str, n: int) -> str:
     return "".join(rng.choice(letters) for _ in range(n))
 
 
-def _token(prefix: str, letters: str, n: int) -> Callable[[random.Random], Canary]:
+def token(prefix: str, letters: str, n: int) -> Callable[[random.Random], Canary]:
     """A secret that anyone knows by its beginning, in a sentence that says nothing else of it."""
 
     def made(rng: random.Random) -> Canary:
-        value = prefix + _draw(rng, letters, n)
+        value = prefix + draw(rng, letters, n)
         return Canary(value, rng.choice((f"using {value} here", f"export X={value}", f"got '{value}' back")))
 
     return made
@@ -45,58 +45,58 @@ def _named(names: tuple[str, ...], letters: str, n: int) -> Callable[[random.Ran
     """A secret that only its name betrays."""
 
     def made(rng: random.Random) -> Canary:
-        name, value = rng.choice(names), _draw(rng, letters, n - 2) + "k7"
+        name, value = rng.choice(names), draw(rng, letters, n - 2) + "k7"
         said = rng.choice((f'{name} = "{value}"', f"{name.upper()}={value}", f"{name}: {value}"))
         return Canary(value, said, name)
 
     return made
 
 
-def _word(rng: random.Random, n: int = 7) -> str:
+def word(rng: random.Random, n: int = 7) -> str:
     pairs = [rng.choice("bcdfgklmnprstvz") + rng.choice("aeiou") for _ in range(n)]
     return "".join(pairs)[:n]
 
 
 def _aws_secret(rng: random.Random) -> Canary:
-    value = _draw(rng, ALNUM + "/+", 38) + "k7"
+    value = draw(rng, ALNUM + "/+", 38) + "k7"
     return Canary(value, f"aws_secret_access_key = {value}", "aws_secret_access_key")
 
 
 def _slack_webhook(rng: random.Random) -> Canary:
-    value = f"T{_draw(rng, UPPER, 8)}/B{_draw(rng, UPPER, 8)}/{_draw(rng, ALNUM, 24)}"
+    value = f"T{draw(rng, UPPER, 8)}/B{draw(rng, UPPER, 8)}/{draw(rng, ALNUM, 24)}"
     return Canary(value, f"curl -X POST https://hooks.slack.com/services/{value}")
 
 
 def _telegram(rng: random.Random) -> Canary:
-    value = f"{rng.randrange(10**8, 10**10)}:{_draw(rng, URLSAFE, 35)}"
+    value = f"{rng.randrange(10**8, 10**10)}:{draw(rng, URLSAFE, 35)}"
     return Canary(value, f"bot {value} started")
 
 
 def _discord(rng: random.Random) -> Canary:
-    value = f"M{_draw(rng, ALNUM, 23)}.{_draw(rng, URLSAFE, 6)}.{_draw(rng, ALNUM, 27)}"
+    value = f"M{draw(rng, ALNUM, 23)}.{draw(rng, URLSAFE, 6)}.{draw(rng, ALNUM, 27)}"
     return Canary(value, f"client.run('{value}')")
 
 
-def _jwt(rng: random.Random) -> Canary:
+def jwt(rng: random.Random) -> Canary:
     parts = [
         base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
-        for part in ({"alg": "HS256", "typ": "JWT"}, {"sub": _draw(rng, string.digits, 8), "iat": 1516239022})
+        for part in ({"alg": "HS256", "typ": "JWT"}, {"sub": draw(rng, string.digits, 8), "iat": 1516239022})
     ]
-    value = ".".join([*parts, _draw(rng, URLSAFE, 43)])
+    value = ".".join([*parts, draw(rng, URLSAFE, 43)])
     return Canary(value, f"received {value} from the gateway")
 
 
-def _private_key(rng: random.Random) -> Canary:
-    value = _draw(rng, ALNUM + "+/", 64)
+def private_key(rng: random.Random) -> Canary:
+    value = draw(rng, ALNUM + "+/", 64)
     kind = rng.choice(("RSA ", "EC ", "OPENSSH ", ""))
-    more = _draw(rng, ALNUM + "+/", 64)
+    more = draw(rng, ALNUM + "+/", 64)
     return Canary(
         value, f"-----BEGIN {kind}PRIVATE KEY-----\n{value}\n{more}\n-----END {kind}PRIVATE KEY-----"
     )
 
 
 def _azure(rng: random.Random) -> Canary:
-    value = _draw(rng, ALNUM + "+/", 86) + "=="
+    value = draw(rng, ALNUM + "+/", 86) + "=="
     said = (
         f"DefaultEndpointsProtocol=https;AccountName=acc;AccountKey={value};EndpointSuffix=core.windows.net"
     )
@@ -104,46 +104,46 @@ def _azure(rng: random.Random) -> Canary:
 
 
 def _database(rng: random.Random) -> Canary:
-    value = _draw(rng, ALNUM, 14)
+    value = draw(rng, ALNUM, 14)
     scheme = rng.choice(("postgresql", "mysql", "mongodb+srv", "redis", "amqp"))
-    return Canary(value, f"{scheme}://svc_{_word(rng)}:{value}@db.example.org:5432/main")
+    return Canary(value, f"{scheme}://svc_{word(rng)}:{value}@db.example.org:5432/main")
 
 
 def _basic(rng: random.Random) -> Canary:
-    value = base64.b64encode(f"{_word(rng)}:{_draw(rng, ALNUM, 12)}".encode()).decode()
+    value = base64.b64encode(f"{word(rng)}:{draw(rng, ALNUM, 12)}".encode()).decode()
     return Canary(value, f"Authorization: Basic {value}")
 
 
 def _bearer(rng: random.Random) -> Canary:
-    value = _draw(rng, ALNUM, 32)
+    value = draw(rng, ALNUM, 32)
     return Canary(value, f"Authorization: Bearer {value}")
 
 
 def _cookie(rng: random.Random) -> Canary:
-    value = _draw(rng, ALNUM, 32)
+    value = draw(rng, ALNUM, 32)
     return Canary(value, f"Set-Cookie: sessionid={value}; Path=/; HttpOnly")
 
 
 def _entropy(rng: random.Random) -> Canary:
-    value = _draw(rng, ALNUM, 38) + "k7"
+    value = draw(rng, ALNUM, 38) + "k7"
     word = rng.choice(("the secret is", "wandb login with key:", "deploy token ->", "credentials"))
     return Canary(value, f"{word} {value}")
 
 
 def _hex_entropy(rng: random.Random) -> Canary:
-    value = _draw(rng, HEX, 40)
+    value = draw(rng, HEX, 40)
     return Canary(value, f"wandb: api key {value}")
 
 
 def _mail(rng: random.Random) -> Canary:
-    value = f"{_word(rng)}.{_word(rng)}@{_word(rng)}.{rng.choice(('com', 'org', 'io', 'co.uk', 'ai'))}"
+    value = f"{word(rng)}.{word(rng)}@{word(rng)}.{rng.choice(('com', 'org', 'io', 'co.uk', 'ai'))}"
     return Canary(
         value, rng.choice((f"ask {value} about it", f"<{value}>", f"mailto:{value}", f"to={value};"))
     )
 
 
 def _user(rng: random.Random) -> Canary:
-    value = f"{_word(rng, 6)}{rng.randrange(10, 99)}"
+    value = f"{word(rng, 6)}{rng.randrange(10, 99)}"
     said = rng.choice((
         f"USER={value}", f"-rw-r--r-- 1 {value} staff 4096 Jan 10 10:00 notes.txt",
         f"uid=1003({value}) gid=1003 groups=1003", f'username: "{value}"', f"ssh {value}@login-node-3",
@@ -153,7 +153,7 @@ def _user(rng: random.Random) -> Canary:
 
 def _home(form: str) -> Callable[[random.Random], Canary]:
     def made(rng: random.Random) -> Canary:
-        value = _word(rng, 8)
+        value = word(rng, 8)
         return Canary(value, f"reading {form.format(value)} now")
 
     return made
@@ -161,12 +161,12 @@ def _home(form: str) -> Callable[[random.Random], Canary]:
 
 def _internal_host(rng: random.Random) -> Canary:
     end = rng.choice(("corp", "internal", "local", "lan", "intranet", "svc.cluster.local", "ec2.internal"))
-    value = f"{_word(rng)}-{rng.randrange(10, 99)}.{end}"
+    value = f"{word(rng)}-{rng.randrange(10, 99)}.{end}"
     return Canary(value, f"connected to {value} in 3 ms", "hostname")
 
 
 def _node(rng: random.Random) -> Canary:
-    value = f"{_word(rng, 5)}-gpu-{rng.randrange(100, 999)}"
+    value = f"{word(rng, 5)}-gpu-{rng.randrange(100, 999)}"
     said = (f"HOSTNAME={value}", f"hostname: {value}", f"SLURMD_NODENAME={value}", f'node_name = "{value}"')
     return Canary(value, rng.choice(said), "hostname")
 
@@ -180,20 +180,20 @@ def _ipv4(rng: random.Random) -> Canary:
 
 
 def _ipv6(rng: random.Random) -> Canary:
-    value = f"fd{_draw(rng, HEX, 2)}:{_draw(rng, HEX, 4)}:{_draw(rng, HEX, 4)}::{_draw(rng, HEX, 3)}"
+    value = f"fd{draw(rng, HEX, 2)}:{draw(rng, HEX, 4)}:{draw(rng, HEX, 4)}::{draw(rng, HEX, 3)}"
     return Canary(value, f"route via {value} dev eth0")
 
 
 def _mac(rng: random.Random) -> Canary:
-    value = ":".join(_draw(rng, HEX, 2) for _ in range(6))
+    value = ":".join(draw(rng, HEX, 2) for _ in range(6))
     return Canary(value, f"link/ether {value} brd ff:ff:ff:ff:ff:ff")
 
 
 def _internal_url(rng: random.Random) -> Canary:
     host = rng.choice(
-        (f"{_word(rng)}.corp", f"{_word(rng)}.internal", f"10.1.{rng.randrange(9)}.7:8080", _word(rng))
+        (f"{word(rng)}.corp", f"{word(rng)}.internal", f"10.1.{rng.randrange(9)}.7:8080", word(rng))
     )
-    value = f"{host}/{_word(rng)}/{_word(rng)}"
+    value = f"{host}/{word(rng)}/{word(rng)}"
     return Canary(value, f"GET http://{value} 200")
 
 
@@ -209,40 +209,40 @@ def _person(rng: random.Random) -> Canary:
 
 
 def _author(rng: random.Random) -> Canary:
-    value = f"{_word(rng).title()} {_word(rng).title()}"
-    return Canary(value, f"Author: {value} <{_word(rng)}@{_word(rng)}.org>")
+    value = f"{word(rng).title()} {word(rng).title()}"
+    return Canary(value, f"Author: {value} <{word(rng)}@{word(rng)}.org>")
 
 
 def _url_token(rng: random.Random) -> Canary:
-    value = _draw(rng, ALNUM, 20)
+    value = draw(rng, ALNUM, 20)
     name = rng.choice(("access_token", "sig", "key", "X-Amz-Signature", "token", "api_key"))
     return Canary(value, f"https://files.example.org/a/b?v=2&{name}={value}")
 
 
 KINDS: dict[str, Callable[[random.Random], Canary]] = {
-    "aws key id": _token("AKIA", UPPER, 16),
+    "aws key id": token("AKIA", UPPER, 16),
     "aws secret": _aws_secret,
-    "github token": _token("ghp_", ALNUM, 36),
-    "github fine-grained": _token("github_pat_", ALNUM, 60),
-    "gitlab token": _token("glpat-", URLSAFE, 20),
-    "openai key": _token("sk-proj-", ALNUM, 48),
-    "anthropic key": _token("sk-ant-api03-", ALNUM, 80),
-    "hugging face token": _token("hf_", ALNUM, 34),
-    "nvidia key": _token("nvapi-", ALNUM, 64),
-    "google api key": _token("AIza", ALNUM, 35),
-    "google oauth secret": _token("GOCSPX-", ALNUM, 28),
-    "slack token": _token("xoxb-", string.digits + "abcdef", 40),
+    "github token": token("ghp_", ALNUM, 36),
+    "github fine-grained": token("github_pat_", ALNUM, 60),
+    "gitlab token": token("glpat-", URLSAFE, 20),
+    "openai key": token("sk-proj-", ALNUM, 48),
+    "anthropic key": token("sk-ant-api03-", ALNUM, 80),
+    "hugging face token": token("hf_", ALNUM, 34),
+    "nvidia key": token("nvapi-", ALNUM, 64),
+    "google api key": token("AIza", ALNUM, 35),
+    "google oauth secret": token("GOCSPX-", ALNUM, 28),
+    "slack token": token("xoxb-", string.digits + "abcdef", 40),
     "slack webhook": _slack_webhook,
-    "stripe key": _token("sk_live_", ALNUM, 24),
-    "sendgrid key": lambda rng: _token("SG." + _draw(rng, ALNUM, 22) + ".", ALNUM, 43)(rng),
-    "twilio sid": _token("AC", HEX, 32),
-    "npm token": _token("npm_", ALNUM, 36),
-    "pypi token": _token("pypi-AgEIcHlwaS5vcmc", ALNUM, 100),
-    "databricks token": _token("dapi", HEX, 32),
+    "stripe key": token("sk_live_", ALNUM, 24),
+    "sendgrid key": lambda rng: token("SG." + draw(rng, ALNUM, 22) + ".", ALNUM, 43)(rng),
+    "twilio sid": token("AC", HEX, 32),
+    "npm token": token("npm_", ALNUM, 36),
+    "pypi token": token("pypi-AgEIcHlwaS5vcmc", ALNUM, 100),
+    "databricks token": token("dapi", HEX, 32),
     "telegram bot": _telegram,
     "discord bot": _discord,
-    "web token": _jwt,
-    "private key": _private_key,
+    "web token": jwt,
+    "private key": private_key,
     "azure storage": _azure,
     "database password": _database,
     "basic auth": _basic,

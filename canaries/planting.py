@@ -1,12 +1,14 @@
-"""Turn a canary into a row that holds it: in a value, a key, an address, a tool's output, base64, a diff."""
+"""Turn a canary into a row that holds it: in a value, a key, an address, a tool's output, a diff and more."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
+from html import escape, unescape
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from canaries.kinds import Canary
 
@@ -71,6 +73,49 @@ def _in_arguments(canary: Canary) -> Row:
     return _row(response={"output": [{"type": "function_call", "name": "shell", "arguments": inner}]})
 
 
+def _in_yaml(canary: Canary) -> Row:
+    lines = canary.said.split("\n")
+    if len(lines) > 1:
+        held = "  note: |\n" + "".join(f"    {line}\n" for line in lines)
+    else:
+        held = f"  env:\n    - {canary.said}\n"
+    return _row(config=f"version: 2\njob:\n{held}  steps: 4\n")
+
+
+def _in_shell(canary: Canary) -> Row:
+    text = f"set -e\ncd /tmp/x && {canary.said} | tee out.log; echo done\n"
+    return _row(response={"output": [{"type": "function_call", "name": "bash", "arguments": text}]})
+
+
+def _in_trace(canary: Canary) -> Row:
+    head = 'Traceback (most recent call last):\n  File "/app/run.py", line 3, in main\n    client.go()'
+    return _row(error=f"{head}\nValueError: failed with {canary.said!r} (code 3)\n")
+
+
+def _in_attribute(canary: Canary) -> Row:
+    held = escape(canary.said, quote=True).replace("\n", "&#10;")
+    return _row(page=f'<form><input type="hidden" name="x" value="{held}" data-n="2"></form>')
+
+
+def _in_nested(canary: Canary) -> Row:
+    inner = json.dumps({"log": json.dumps({"line": canary.said, "n": 1})})
+    return _row(state=f"snapshot {inner} taken")
+
+
+def _in_table(canary: Canary) -> Row:
+    cell = canary.said.replace("|", "\\|").replace("\n", "<br>")
+    return _row(summary=f"| step | what |\n|---|---|\n| 1 | {cell} |\n| 2 | fine |\n")
+
+
+def _in_continued(canary: Canary) -> Row:
+    text = canary.said if "\n" in canary.said else canary.said.replace(" ", " \\\n    ")
+    return _row(script=f"run \\\n  --fast \\\n  {text}\n")
+
+
+def _in_form(canary: Canary) -> Row:
+    return _row(body=f"step=3&text={quote_plus(canary.said)}&n=2")
+
+
 PLACES: dict[str, Callable[[Canary], Row]] = {
     "value": _in_value,
     "key": _in_key,
@@ -79,6 +124,14 @@ PLACES: dict[str, Callable[[Canary], Row]] = {
     "base64": _in_base64,
     "diff": _in_diff,
     "arguments": _in_arguments,
+    "yaml": _in_yaml,
+    "shell": _in_shell,
+    "trace": _in_trace,
+    "attribute": _in_attribute,
+    "nested": _in_nested,
+    "table": _in_table,
+    "continued": _in_continued,
+    "form": _in_form,
 }
 
 
@@ -87,19 +140,48 @@ def survives(canary: Canary, text: str) -> bool:
     return any(canary.value in form for form in _forms(text))
 
 
-def _forms(text: str) -> list[str]:
+_CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
+_ESCAPED = re.compile(r"\\+(?:u200[b-f]|u2060|ufeff|u00ad|xad)")
+_UNSEEN = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+
+
+def _forms(text: str) -> set[str]:
     """A text, and what a curious reader would make of it."""
-    forms = [
-        text,
-        unquote(text),
-        text.replace("\\\\", "\\"),
-        text.replace("\\/", "/"),
-        text.replace("\\", ""),
-    ]
+    told = "\n".join(_strings(text))
+    forms = {text, told, _CONTINUED.sub(" ", told)}
+    for _ in range(2):
+        for form in tuple(forms):
+            forms |= {unquote(form), unquote_plus(form), unescape(form), form.replace("\\\\", "\\")}
+            forms |= {
+                form.replace("\\/", "/"),
+                form.replace("\\", ""),
+                form.translate(_UNSEEN),
+                _ESCAPED.sub("", form),
+            }
     for word in text.replace('"', " ").replace("\\n", " ").split():
         if len(word) >= 24 and len(word) % 4 == 0:
             try:
-                forms.append(base64.b64decode(word, validate=True).decode())
+                told = base64.b64decode(word, validate=True).decode()
             except ValueError:
-                pass
+                continue
+            forms |= {told, told.translate(_UNSEEN)}
     return forms
+
+
+def _strings(text: str) -> list[str]:
+    """All strings in JSON text, and in the JSON that they hold."""
+    try:
+        held = json.loads(text)
+    except ValueError:
+        return []
+    found: list[str] = []
+    todo = [held]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            todo += [*value, *value.values()]
+        elif isinstance(value, list):
+            todo += value
+        elif isinstance(value, str):
+            found += [value, *_strings(value)]
+    return found

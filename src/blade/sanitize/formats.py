@@ -38,7 +38,28 @@ _FORMS = (
     r"[MNO][A-Za-z\d_\-]{23,25}\.[A-Za-z\d_\-]{6}\.[A-Za-z\d_\-]{27,40}(?![\w\-])",
     r"AGE-SECRET-KEY-1[A-Z0-9]{50,70}|ops_eyJ[A-Za-z0-9+/=]{50,2000}|pul-[a-f0-9]{40}",
 )
-_FORM = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:{'|'.join(_FORMS)})")
+_MORE = (
+    r"(?:LTAI[A-Za-z0-9]{16,24}|EZ[AT]K[A-Za-z0-9]{54})(?![0-9A-Za-z])|FLW(?:SEC|PUB)K(?:_TEST)?-[a-h0-9]{12,40}(?:-X)?",
+    r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,160}|sgp_(?:[a-f0-9]{16}_|local_)?[a-f0-9]{40}|xkeysib-[a-f0-9]{64}-\w{16}",
+    # what is used, and that it opens something: `acme_live_...`, `acme-production-...`, `acme_pat_...`
+    r"(?:[a-z]{2,12}[_\-])?(?:live|test|prod|production|sandbox|development)[_\-](?:pub_)?[a-f0-9\-]{31,64}(?![\w.])",
+    r"[a-z]{2,10}_(?:pat|aat|sat|tok|tkn|token|key|apikey|secret)_[A-Za-z0-9]{16,200}(?!\w)",
+)
+# The same, where a letter before does not hide them: their beginnings are no part of any word.
+_GLUED = re.compile(
+    r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{36,255}"
+    r"|glpat-[A-Za-z0-9_\-]{20}|xox[abeoprs]-[0-9A-Za-z\-]{24,250}|AIza[0-9A-Za-z_\-]{35}(?![0-9A-Za-z])"
+    r"|sk-(?:proj|ant|svcacct)-[A-Za-z0-9_\-]{32,250}|hf_[A-Za-z0-9]{34}(?![0-9A-Za-z])|nvapi-[A-Za-z0-9_\-]{40,120}"
+)
+_CUT = re.compile(
+    r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|sk-(?:proj-|ant-[a-z0-9]{3,6}-)?|hf_|nvapi-|xox[abeoprs]-|AIza|AKIA|npm_|pypi-"
+    r"|SG\.|eyJ)(?P<rest>[A-Za-z0-9_\-]{6,60})(?=…|\.{3}|\[…)"
+)
+_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
+_AZURE = re.compile(r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.\-]{31,34}(?![\w~])")
+_LOGIN_TOKEN = re.compile(r"(?<![\w~])sha256~[A-Za-z0-9_\-]{43}(?![\w\-])")
+_APP_TOKEN = re.compile(r"(?<!\d)\d{15,16}\\?\|[A-Za-z0-9_\-]{27,40}(?![A-Za-z0-9_\-])")
+_FORM = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:{'|'.join((*_FORMS, *_MORE))})")
 Hit = tuple[int, int, str]
 RUN = re.compile(r"[A-Za-z0-9_\-+/=.]{20,}")  # where a secret, or something encoded, can stand
 _HAS_DIGIT = re.compile(r"\d")
@@ -60,6 +81,8 @@ _LOOSE = (
     "pypi-",
     "1//",
 )
+_TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
+_GLUE = 320  # letters of a run within which a glued secret begins and ends
 _MIXED = re.compile(r"[a-z][A-Z][a-z]?[A-Z]")
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----[^\x00]{0,12000}?"
@@ -84,6 +107,40 @@ def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for hit in _FORM.finditer(text, start, end):
         if _is_made_up(hit[0]):
             yield hit.span()
+            if hit[0].startswith(("AKIA", "ASIA")):
+                yield from _paired(text, *hit.span())
+    for hit in _GLUED.finditer(text, start, min(end, start + _GLUE)):
+        if _is_made_up(hit[0]):
+            yield hit.span()
+
+
+def _paired(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The secret that stands beside the id of an Amazon key."""
+    for hit in _AWS_SECRET.finditer(text, max(0, start - 120), end + 120):
+        if _HAS_DIGIT.search(hit[0]) and hit[0].lower() != hit[0] != hit[0].upper():
+            yield hit.span()
+
+
+def cut_in(text: str) -> Iterator[Hit]:
+    """Secrets that an ellipsis cuts short: what is left of them is known by its beginning."""
+    for hit in _CUT.finditer(text):
+        rest = hit["rest"]
+        if _HAS_DIGIT.search(rest) and len(_TURN.findall(rest)) >= 2:
+            yield *hit.span(), "SECRET"
+
+
+def login_token_at(text: str, at: int) -> Iterator[Hit]:
+    """The token of a user of OpenShift, which only looks like a hash."""
+    hit = _LOGIN_TOKEN.match(text, at)
+    if hit is not None:
+        yield *hit.span(), "SECRET"
+
+
+def azure_at(text: str, at: int) -> Iterator[Hit]:
+    """The secret of an Azure client, known by its middle."""
+    hit = _AZURE.match(text, max(0, at - 4))
+    if hit is not None:
+        yield *hit.span(), "SECRET"
 
 
 def _is_made_up(told: str) -> bool:
@@ -126,7 +183,8 @@ def account_at(text: str, at: int) -> Iterator[Hit]:
         yield *hit.span(1), "SECRET"
 
 
-def bot_token_near(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """The token of a bot, whose number stands before the run."""
-    hit = _TELEGRAM.search(text, max(0, start - 11), min(len(text), end + 1))
+def numbered_near(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """The token of a bot or an application, whose number stands before the run."""
+    pattern = _TELEGRAM if text[start - 1] == ":" else _APP_TOKEN
+    hit = pattern.search(text, max(0, start - 18), min(len(text), end + 1))
     return hit.span() if hit else None

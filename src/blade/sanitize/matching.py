@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from blade.sanitize.keys import PLACEHOLDER, Key
+from blade.sanitize.views import View, has_escapes
 
 _MOST = 16_384  # letters that one placeholder may stand for
 _TRIES = 200  # places at which a piece between placeholders is tried
@@ -112,4 +113,6 @@ def _ends(piece: str, start: int, is_last: bool, length: int | None, raw: str, k
 
 def _stands_for(asked: Asked, value: str, key: Key | None) -> bool:
     kind, code, _ = asked
-    return key is None or key.code(kind, value) == code
+    if key is None or key.code(kind, value) == code:
+        return True
+    return has_escapes(value) and key.code(kind, View(value).text) == code

@@ -23,6 +23,10 @@ _ASSIGNED = re.compile(
 )
 _QUOTED_VALUE = re.compile(r"[^\"'`\\\s\r\n](?:[^\"'`\\\r\n]|\\(?![\"'`nrt\\])){2,400}")
 _BARE_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]&|\\]{4,400}")
+_MARKED_VALUE = re.compile(
+    r"[A-Za-z0-9](?:[^\s\"'`=\\.(]|\((?=[\w!@#%^&*+\-]{3,60}(?![\w(),.=]))){4,100}(?![=\w.(])"
+)
+_UNCALLED = re.compile(r"[(\[][\w!@#%^&*+\-]{3,60}(?![\w(),.=\]\[])")
 _HEADER = re.compile(
     r"(?i)\b(?:(?:proxy-)?authorization|bearer|basic|x-api-key|x-auth-token|x-[a-z\-]{2,30}-(?:token"
     r"|key)|api-key)"
@@ -35,7 +39,9 @@ _COOKIE = re.compile(
     r"(?i)\b(?:set-)?cookie\\{0,3}[\"']?[ ]{0,2}[:=][ ]{0,2}\\{0,3}[\"']?(?P<value>[^\r\n\"'\\]{8,2000})"
 )
 _FLAG = re.compile(r"(?<!\S)(?:--?(?:password|passwd|token|secret|api-?key))[ =](?P<value>[^\s\"']{6,200})")
-_LOGIN = re.compile(r"(?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,64}:(?P<value>[^\s\"':/$]{4,200})(?![:/])")
+_LOGIN = re.compile(
+    r"(?<!\S)(?:-u|--user)[ =]{0,3}\\{0,7}[\"']?[^\s:\"'$\\]{1,64}:(?P<value>[^\s\"':/$\\]{4,200})(?![:/])"
+)
 _PAIR = re.compile(r"auth\s?=\s?\(\s?[\"'][^\"'\n]{1,64}[\"'],\s?[\"'](?P<value>[^\"'\n]{4,200})[\"']")
 _QUERY = re.compile(
     r"(?i)[?&;](?:amp;)?(?:access_token|auth|key|sig|signature|code|token|apikey|api_key|secret|password"
@@ -43,7 +49,7 @@ _QUERY = re.compile(
     r"sas|sv|se|x-amz-(?:signature|credential|security-token)|x-goog-signature|session|sid|jwt|ticket)="
     r"(?P<value>[^&\s\"'<>#\\)\]]{6,4000})"
 )
-_NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 # Tokens of language models and parsers, and settings about secrets that are none themselves.
 _HARMLESS = re.compile(
     r"(?i)(?:^|[_\-])(?:tokens|tokeni[sz]er|tokeni[sz]ed|(?:eos|bos|pad|unk|sep|cls|mask|stop|start|end"
@@ -108,6 +114,11 @@ def secret_value(name: str, value: str) -> bool:
     return _is_hard(name) or _drawn(value, 8)
 
 
+def is_no_secret(value: str) -> bool:
+    """Is it a word that stands where a secret would: `<password>`, `$TOKEN`, `changeme`."""
+    return _NO_SECRET.fullmatch(value) is not None
+
+
 def _is_hard(name: str) -> bool:
     """Does the name mean a secret and nothing else: a password does, a token may be a word."""
     last = ""
@@ -130,7 +141,7 @@ def assigned_at(text: str, at: int) -> Iterator[Hit]:
     if not _SIGN.match(text, at):
         return
     before = text[max(0, at - 40) : at]
-    left = max(0, at - 40) + len(before.rstrip(_NAME_CHARS))
+    left = max(0, at - 40) + len(before.rstrip(NAME_CHARS))
     if text[max(0, left - 4) : left].lower() == "api ":
         left -= 4
     hit = _ASSIGNED.match(text, left, at + 600)
@@ -146,6 +157,8 @@ def assigned_at(text: str, at: int) -> Iterator[Hit]:
     if value is None:
         return
     start, end = value.span()
+    if not is_quoted and hit["by"] == "=" and hit.end() == hit.end("by"):
+        end = max(end, _whole_setting(text, start))
     if not is_quoted:
         end = start + len(text[start:end].rstrip(".:!?*"))
     if _is_code(text, start, end, hit["by"], hit["open"]) or not secret_value(name, text[start:end]):
@@ -154,10 +167,19 @@ def assigned_at(text: str, at: int) -> Iterator[Hit]:
         yield start, end, "SECRET"
 
 
+def _whole_setting(text: str, start: int) -> int:
+    """Where the value of NAME=value ends, marks within; unless these begin another setting or a call."""
+    hit = _MARKED_VALUE.match(text, start)
+    return start + len(hit[0].rstrip(")]};,>|&")) if hit and _drawn(hit[0], 8) else 0
+
+
 def _is_code(text: str, start: int, end: int, by: str, opened: str) -> bool:
     """Is the value an expression rather than a value: a call, an attribute, an index."""
     after = text[end : end + 1]
-    return not opened and (after in ("(", "[") or (by == "=" and after == "." and text[start].isalpha()))
+    return not opened and (
+        (after in ("(", "[") and not _UNCALLED.match(text, end))
+        or (by == "=" and after == "." and text[start].isalpha())
+    )
 
 
 def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
@@ -173,7 +195,7 @@ def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
 def header_at(text: str, at: int) -> Iterator[Hit]:
     """The value that a header carries."""
     before = text[max(0, at - 32) : at]
-    left = at - len(before) + len(before.rstrip(_NAME_CHARS))
+    left = at - len(before) + len(before.rstrip(NAME_CHARS))
     for hit in (_HEADER.match(text, left), _SCHEME.match(text, at)):
         if hit and (_drawn(hit["value"], 8) or _is_padded(hit["value"])):
             yield *hit.span("value"), "SECRET"
@@ -192,9 +214,9 @@ def cookie_at(text: str, at: int) -> Iterator[Hit]:
 
 def login_at(text: str, at: int) -> Iterator[Hit]:
     """The password of a login: `curl -u user:password`, `auth=("user", "password")`."""
-    for pattern in (_LOGIN, _PAIR):
-        hit = pattern.match(text, at)
-        if hit and not _NO_SECRET.fullmatch(hit["value"]):
+    for pattern, place in ((_LOGIN, at - (text[at - 1 : at] == "-")), (_PAIR, at)):
+        hit = pattern.match(text, place)
+        if hit and not _NO_SECRET.fullmatch(hit["value"]) and not hit["value"].isdigit():
             yield *hit.span("value"), "SECRET"
 
 

@@ -7,16 +7,21 @@ from collections.abc import Iterator
 
 Hit = tuple[int, int, str]  # from, to, kind
 
-_LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
+_LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-'"
 _DOMAIN = re.compile(
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9\-])"
 )
+_FOREIGN_DOMAIN = re.compile(r"(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}[^\W\d_]{2,24}(?![^\W_]|-)")
 _CUT_DOMAIN = re.compile(r"[A-Za-z0-9.\-]{0,60}…")
-_AT_HOST = re.compile(r"[A-Za-z][A-Za-z0-9\-]{1,62}(?=[:]\s?[~/]|[\s&;,)\"'\\]|$)")
+_AT_HOST = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9\-]{1,62}|\d{1,3}(?:\.\d{1,3}){3})(?=:[\s~/\w.]|[\s&;,)\"'\\|<]|$)"
+)
 _PROMPT = re.compile(r"[:]\s?[~/]|\s[~/][^\]\n]{0,80}\][$#]")
 _PUBLIC_KEY = re.compile(r"\bAAAA[A-Za-z0-9+/=]{20,1200} $")
 _LOGGED = re.compile(r"(?i:logged in as)[: ]{1,2}[\"'`]?(?P<name>[a-z_][\w.\-]{2,31})")
-_REMOTE = re.compile(r"(?:ssh|scp|sftp|rsync|mosh)(?:\s+-\S+(?:\s+\S+)?){0,4}\s+\S{0,80}$")
+_REMOTE = re.compile(
+    r"(?:(?:ssh|mosh)(?:\s+-\S+(?:\s+\S+)?){0,4}|(?:scp|sftp|rsync)(?:\s+\S+){0,6})\s+\S{0,80}$"
+)
 _PERSON = re.compile(r"(?:[A-Z][\w'’.\-]{0,30}[ ]){1,3}[A-Z][\w'’.\-]{1,30}[ ]?(?:\\?<|&lt;)$")
 _SIGNED = re.compile(
     r"(?m)^[ \t>+\-]{0,4}(?:Author|Committer|Signed-off-by|Co-authored-by|Reviewed-by|Reported-by|Acked-by|"
@@ -34,7 +39,8 @@ GENERIC = frozenset(
 )
 _HOME = re.compile(
     r"(?:(?<![\w.])|(?<=[a-z]))(?:/+home/+|/+Users/+|/+export/+home/+)(?P<name>[A-Za-z0-9_][\w.\-]{0,63})"
-    r"|(?i:\b[a-z]:|\\\\wsl\$)(?:\\{1,8}|/)(?i:users|documents and settings)(?:\\{1,8}|/)"
+    r"|(?:(?i:\b[a-z]:|\\\\wsl\$)|(?:(?<=%)|(?<=%25))(?=\\))"
+    r"(?:\\{1,8}|/)(?i:users|documents and settings)(?:\\{1,8}|/)"
     r"(?P<win>[A-Za-z0-9_][\w.\- ]{0,40}?)(?=\\|/|[\"'\s<>|:*?]|$)"
 )
 _ROOT = re.compile(r"(?<![\w/:.])/(?!home/|Users/)[\w./\-]{1,160}$")
@@ -44,6 +50,10 @@ _TILDE = re.compile(r"(?<![\w/~])~(?P<name>[a-z][a-z0-9_\-]{2,31})/")
 _V4 = re.compile(
     r"(?<![\w.\-])(?:10(?:\.\d{1,3}){3}|192\.168(?:\.\d{1,3}){2}|172\.(?:1[6-9]|2\d|3[01])(?:\.\d{1,3}){2}"
     r"|169\.254(?:\.\d{1,3}){2}|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])(?:\.\d{1,3}){2})(?!\.?[\w])"
+)
+_CUT_V4 = re.compile(r"(?<![\w.\-])(?:192\.168|(?:10|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3})\.\d{1,3}\.?(?=…)")
+_SHARE = re.compile(
+    r"(?<![\w\\:])(?P<lead>\\{2,16})(?P<host>[A-Za-z][A-Za-z0-9.\-]{2,60})(?P<by>\\{1,8})[\w$]{2}"
 )
 _DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
 _V6 = re.compile(r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7}(?:%\w{1,10})?(?![\w:])")
@@ -122,16 +132,22 @@ def is_private_host(host: str) -> bool:
 
 def mail_at(text: str, at: int) -> Iterator[Hit]:
     """An e-mail address, the person named before it, or a user at a host."""
-    window = text[max(0, at - 64) : at]
-    word = len(window.rstrip(_LOCAL))
-    local = window[word:].lstrip("+-.%")
+    start = at
+    while start > max(0, at - 64) and _is_local(text[start - 1]):
+        start -= 1
+    local = text[start:at].lstrip("+-.%'")
     if local:
         yield from _mail(text, at, local)
 
 
+def _is_local(sign: str) -> bool:
+    """May it stand before the @; letters without capitals, as in Chinese, are the sentence around it."""
+    return sign in _LOCAL or (sign > "\x7f" and sign.lower() != sign.upper())
+
+
 def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
     start = at - len(local)
-    domain = _DOMAIN.match(text, at + 1)
+    domain = _DOMAIN.match(text, at + 1) or _FOREIGN_DOMAIN.match(text, at + 1)
     if domain is not None:
         if local.lower() == "git" and not is_private_host(domain[0]):
             return
@@ -202,6 +218,15 @@ def shared_at(text: str, at: int) -> Iterator[Hit]:
         yield *hit.span("name"), "USER"
 
 
+def share_at(text: str, at: int) -> Iterator[Hit]:
+    """The host of a shared disk of Windows; commands of LaTeX look like one, but have no number or dash."""
+    hit = _SHARE.match(text, at)
+    if hit is None or len(hit["lead"]) != 2 * len(hit["by"]) or hit["host"].lower() in _OPEN_HOSTS:
+        return
+    if any(sign.isdigit() or sign in ".-" for sign in hit["host"]):
+        yield *hit.span("host"), "HOST"
+
+
 def tilde_at(text: str, at: int) -> Iterator[Hit]:
     """The user whose home ~NAME is."""
     hit = _TILDE.match(text, at)
@@ -219,7 +244,8 @@ def _is_route(text: str, hit: re.Match[str], group: str) -> bool:
 def v4_at(text: str, at: int) -> Iterator[Hit]:
     """A private address of version 4."""
     hit = _V4.match(text, at)
-    if hit is not None and all(int(part) < 256 for part in hit[0].split(".")):
+    hit = hit or _CUT_V4.match(text, at)
+    if hit is not None and all(int(part) < 256 for part in hit[0].strip(".").split(".")):
         yield *hit.span(), "IP"
 
 

@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 
 import msgspec
 
-from blade.sanitize import formats, named, places
+from blade.sanitize import drawn, formats, named, places
 from blade.sanitize.keys import PLACEHOLDER
 from blade.sanitize.policy import Policy, name_pattern
 from blade.sanitize.sieve import SIEVE, SURE
@@ -46,6 +46,8 @@ class Scanner:
         marks, long_words = SIEVE.marks(text)
         if long_words:
             found += _runs(text, is_id)
+        if "…" in text or "..." in text:
+            found += formats.cut_in(text)
         if marks:
             lowered = _lowered(text)
             for mark, detectors in marks.items():
@@ -128,10 +130,12 @@ def _runs(text: str, is_id: bool) -> list[places.Hit]:
     for run in formats.RUN.finditer(text):
         start, stop = run.span()
         found += [(*span, "SECRET") for span in formats.forms_in(text, start, stop)]
-        if text[start - 1 : start] == ":" and (bot := formats.bot_token_near(text, start, stop)):
-            found.append((*bot, "SECRET"))
+        if text[start - 1 : start] in (":", "|") and (numbered := formats.numbered_near(text, start, stop)):
+            found.append((*numbered, "SECRET"))
         if not is_id:
             found += named.entropic_in(text, start, stop)
+            found += drawn.drawn_in(text, start, stop)
+            found += drawn.product_keys_in(text, start, stop)
     if text.count(":") >= 5:
         found += places.cards_in(text)
     return found

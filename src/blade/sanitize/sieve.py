@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from blade.sanitize import formats, named, places
+from blade.sanitize import commands, formats, named, places
 
 Detector = Callable[[str, int], Iterator[tuple[int, int, str]]]
 
@@ -65,10 +65,16 @@ MARKS: dict[str, tuple[Detector, ...]] = {
     **_SECRETS,
     **_EXTRA,
 }
-# What is private beyond doubt, and so replaced even in the name of a task.
+MARKS |= {mark: (*MARKS.get(mark, ()), *more) for mark, more in commands.MARKS.items()}
+# What is private by its form or by what is written beside it, and so replaced even where a model, a tool
+# or a task is named; a word that merely looks drawn at random is not.
 SURE = frozenset(
-    {places.mail_at, formats.private_key_at, formats.putty_at, formats.webhook_at, formats.account_at}
-)
+    {
+        places.mail_at, places.home_at, places.shared_at, places.url_at,
+        formats.private_key_at, formats.putty_at, formats.webhook_at, formats.account_at,
+        named.assigned_at, named.query_at, named.header_at, named.flag_at,
+    }
+)  # fmt: skip
 _LETTERS = tuple(mark for mark in MARKS if mark.isalpha())
 _AROUND = ".,;!?()'\"*`"  # punctuation around a word; no mark is made of it alone
 _RUN = 20

@@ -7,21 +7,31 @@ import re
 from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from urllib.parse import unquote
 
-# Letters that JSON, Markdown, HTML and addresses may write otherwise; `%25` stays, lest it be read twice.
+# Letters that JSON, Markdown, HTML, addresses and shells may write otherwise, or that nobody sees;
+# `%25` stays, lest it be read twice.
+_UNSEEN = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 _ESCAPE = re.compile(
-    r"\\u00(?P<json>[2-7][0-9a-fA-F])|%(?!25)(?P<url>[2-7][0-9a-fA-F])|&#(?P<html>\d{2,3});|&#x"
-    r"(?P<hex>[2-7][0-9a-fA-F]);"
-    r"|&(?P<word>amp|lt|gt|quot|commat);|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){}])"
+    r"\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)|%(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
+    r"|(?P<utf>%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){1,3})"
+    r"|&#(?P<html>\d{1,3});|&#x(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
+    rf"|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|(?P<unseen>[{_UNSEEN}])"
 )
-_HINT = re.compile(r"\\u00[2-7]|%[2-7]|&#|&(?:amp|lt|gt|quot|commat);|\\[/@_:.*<>\[\]|#!~&$`\-+=(){}]")
-_WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "commat": "@"}
+_WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
+# A form as browsers send it, where + stands for a space.
+_FORM = re.compile(
+    r"(?<![^\s\"'?&;])[\w.\-\[\]]{1,80}=(?P<value>[^\s\"'&=+]*+(?:\+[^\s\"'&=+]*+)++)(?P<next>[\s\"']|&\w|$)"
+)
+_BLANK = str.maketrans("+", " ")
 
 
 class View:
     """A text without its escapes."""
 
     def __init__(self, text: str) -> None:
+        if "+" in text and "=" in text:
+            text = _FORM.sub(lambda hit: hit[0].translate(_BLANK) if _is_sent(hit) else hit[0], text)
         parts: list[str] = []
         self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
         done = size = 0
@@ -41,19 +51,41 @@ class View:
         return self.raw[index] + at - self.starts[index]
 
 
+def _is_sent(hit: re.Match[str]) -> bool:
+    """Is it a field of a form: one of several, or with letters written as forms write them."""
+    return (
+        hit["next"][:1] == "&"
+        or "%" in hit["value"]
+        or hit.string[hit.start() - 1 : hit.start()] in ("&", "?")
+    )
+
+
 def _letter(hit: re.Match[str]) -> str:
-    for group in ("json", "url", "hex"):
-        if hit[group]:
-            return chr(int(hit[group], 16))
-    if hit["html"]:
-        code = int(hit["html"])
-        return chr(code) if 32 <= code < 127 else hit[0]
-    return _WORDS.get(hit["word"] or "", hit["mark"] or "")
+    """What an escape stands for; itself where that is no letter."""
+    group = hit.lastgroup or ""
+    told = hit[group]
+    if group == "line":
+        return "" if hit.string[hit.start() - 1 : hit.start()].isspace() else " "
+    if group in ("json", "byte", "url", "hex", "html"):
+        code = int(told, 10 if group == "html" else 16)
+        is_letter = (
+            code in (9, 10, 13) or 32 <= code < 127 or (group in ("json", "byte") and 160 <= code < 0xD800)
+        )
+        letter = chr(code) if is_letter or code == 0xFEFF else hit[0]
+        return "" if letter in _UNSEEN else letter
+    if group == "utf":
+        told = unquote(told)
+        return hit[0] if "\ufffd" in told else told.strip(_UNSEEN)
+    return _WORDS.get(told, told if group == "mark" else "")
 
 
 def has_escapes(text: str) -> bool:
     """Are letters written otherwise."""
-    return ("\\" in text or "%" in text or "&" in text) and _HINT.search(text) is not None
+    if text.isascii() and "\\" not in text and "%" not in text and "&" not in text:
+        return False
+    return _ESCAPE.search(text) is not None or (
+        "+" in text and "=" in text and _FORM.search(text) is not None
+    )
 
 
 _RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter
@@ -89,12 +121,18 @@ def base64_in(text: str, clean: Callable[[str], str]) -> Iterator[tuple[int, int
                     yield *hit.span(), new
 
 
+def is_encoded_text(packed: str) -> bool:
+    """Is it base64 of something to read."""
+    told = _decoded(packed, b"-_" if "-" in packed or "_" in packed else b"+/")
+    return told is not None and told.isascii() and not _BINARY.search(told)
+
+
 def _recoded(packed: str, clean: Callable[[str], str]) -> str | None:
     """What an encoded text becomes, or None if it is no text or holds nothing private."""
     is_url = "-" in packed or "_" in packed
     altchars = b"-_" if is_url else b"+/"
     head = _decoded(packed[:_PROBE], altchars)
-    if head is None or _BINARY.search(head) or sum(byte > 127 for byte in head) > len(head) // 4:
+    if head is None or _BINARY.search(head):
         return None
     data = _decoded(packed, altchars)
     try:
