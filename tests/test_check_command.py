@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib import resources
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from blade.sanitize import PLACEHOLDER
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 
@@ -112,3 +116,57 @@ def test_what_was_not_read_is_told(blade: Blade, made: Path, tmp_path: Path) -> 
     said = blade("check", tmp_path / "mine.md", "--run", made / "run")
     assert said.code == 0
     assert "Not read: 1 sentence with a number or a quotation, line 3" in said.out
+
+
+def test_a_folder_that_is_not_there_is_not_made(blade: Blade, made: Path, tmp_path: Path) -> None:
+    said = blade("check", made / "report" / "report.md", "-o", tmp_path / "none" / "marked.md")
+    assert said.code != 0
+    assert "its folder does not exist" in said.err
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_line_of_the_wrong_number_is_told(blade: Blade, made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text("Over all of its 24 tasks\nthe model scored\n**82.0%** pass@1, not more.\n")
+    said = blade("check", "--json", path, "--run", made / "run")
+    assert [(one["line"], one["lines"], one["found"]) for one in json.loads(said.out)["problems"]] == [
+        (3, [3, 3], "82.0%")
+    ]
+
+
+def test_a_reading_is_told_once(blade: Blade, made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text("The model passed 40.0% of the tasks.\n\nThe pass rate was 82.0%.\n")
+    said = blade("check", "--json", path, "--run", made / "run")
+    told = [
+        one["why"].removeprefix("no reading fits: ").split("; ") for one in json.loads(said.out)["problems"]
+    ]
+    assert told
+    assert all(len(set(words)) == len(words) for words in told)
+
+
+def test_a_report_redacted_with_another_key_says_so_once(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [make_row(task, repeat, float(repeat > 1)) for task in range(6) for repeat in range(4)]
+    for row in rows[::4]:
+        row["error"] = "mail to jane.doe@corp-mail.com bounced: connection refused"
+    run = make_run(tmp_path / "run", rows)
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a" * 64)
+    assert blade("diagnose", run, "-o", tmp_path / "out", "--redact").code == 0
+    report = tmp_path / "out" / "report.md"
+    assert PLACEHOLDER.search(report.read_text())
+    assert "placeholders" not in blade("check", report, "--run", run).out
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", "b" * 64)
+    said = blade("check", report, "--run", run)
+    assert said.out.count("placeholders not re-derived: key differs") == 1
+
+
+@pytest.mark.parametrize("words", [("detectors",), ("completion", "bash"), ("--help",)])
+def test_a_reader_who_goes_away_is_no_fault(words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "blade", *words]
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=120)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")

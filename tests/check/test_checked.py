@@ -100,6 +100,44 @@ def test_columns_in_another_order_are_read_by_their_names(told: Told) -> None:
     assert wrong(told, table.format(8)) == {5: [("8", "9")]}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Given 4 tries, 90.0% of the tasks are solved at least once; all 4 tries succeed on 35.0%.",
+        "Given 4 tries, 90% of the tasks are solved; all 4 tries succeed on 35%.",
+        "Given 4 tries, 90.0% [69.9%, 97.2%] of the tasks are solved; all 4 tries succeed on 35.0%.",
+        "The largest failure mode is ignored error: 10.8 points.",
+    ],
+)
+def test_a_sentence_of_ours_without_its_intervals_is_no_fault(told: Told, text: str) -> None:
+    assert wrong(told, f"## Executive Summary\n\n{text}\n") == {}
+
+
+def test_another_number_in_a_sentence_without_its_intervals_is_told_with_the_right_one(told: Told) -> None:
+    text = "## Executive Summary\n\nGiven 4 tries, 92.0% of the tasks are solved; all 4 tries succeed on 35.0%.\n"
+    assert wrong(told, text) == {3: [("92.0%", "90.0%")]}
+
+
+def test_a_true_row_may_stand_twice_and_a_false_one_not_once(told: Told) -> None:
+    lines = told.text.split("\n")
+    start = lines.index("### All tasks that pass sometimes")
+    table = [line for line in lines[start:] if line.startswith("|")][:5]
+    text = "\n".join([*lines[start : start + 1], "", *table, table[2], table[3], table[2]])
+    assert wrong(told, f"## Sometimes-Pass Deep Dives\n\n{text}\n") == {}
+    false = text + "\n" + table[2].replace("`1 1 0 0`", "`1 1 1 0`") + "\n"
+    assert list(wrong(told, f"## Sometimes-Pass Deep Dives\n\n{false}")) == [false.count("\n") + 2]
+
+
+def test_sentences_in_a_json_report_are_read_at_their_path(told: Told) -> None:
+    text = '{"a": 1,\n "sections": [{"summary": "The model scored 80.0% pass@1."}],\n "n": "80% is it"}'
+    (found,) = (one for one in checked(text, told.world) if one.verdict == CONTRADICTED)
+    assert (found.line, found.found) == (2, "80.0%")
+    assert found.text == "sections[0].summary: The model scored 80.0% pass@1."
+    assert found.text[found.start :].startswith("80.0%")
+    assert wrong(told, text.replace("80.0%", "67.0%")) == {}
+    assert [one.found for one in checked('{"note": "We solved 12 of 40 tasks (35%)."}', None)] == ["35%"]
+
+
 def test_a_quotation_is_opened_where_it_is_said_to_stand(told: Told) -> None:
     text = "Seen in task `{}`, step {}:\n\n```text\n{}\n```\n"
     quote = '{"order_id":"O-20048","action":"refund","value":"44.40"}'

@@ -31,6 +31,7 @@ def test_every_entry_of_our_own_report_holds(told: Told, text: str) -> None:
     found = checked(text, told.world)
     assert {one.verdict for one in found} == {SUPPORTED}
     assert len(found) > 200
+    assert len({one.line for one in found}) > 100
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from blade.check.made import SCHEMA, parsed
 from blade.check.redacted import blinded
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
-from blade.prose.document import document
+from blade.prose.document import Document, document
 
 
 def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
@@ -19,9 +19,12 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     data = parsed(text)
     if data is not None:
         return _of_json(text, data, world)
+    return _of_document(document(text), world)
+
+
+def _of_document(told: Document, world: World | None) -> tuple[Assertion, ...]:
     from blade.check.within import within
 
-    told = document(text)
     inside = within(told)
     if world is None:
         return joined([], [], inside)
@@ -59,12 +62,13 @@ def _true(found: Iterable[Assertion]) -> set[tuple[int, str]]:
 
 
 def _of_json(text: str, data: object, world: World | None) -> tuple[Assertion, ...]:
-    if world is None:
-        return ()
     if isinstance(data, dict) and data.get("schema") == SCHEMA:
         from blade.check.wired import wired
 
-        return joined(wired(text, data, world), [], [])
+        return joined(wired(text, data, world), [], []) if world is not None else ()
+    from blade.check.json_prose import at_paths, prose
     from blade.check.reader import read_json
 
-    return joined([], read_json(data, world, text), [])
+    told, paths = prose(data, text)
+    said = at_paths(_of_document(told, world), paths)
+    return joined([], [*(read_json(data, world, text) if world is not None else ()), *said], [])

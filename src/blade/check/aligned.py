@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from blade.check.likeness import Difference, slot_differences, tokens, word_differences
+from blade.check.likeness import Difference, slot_differences, tokens, without_intervals, word_differences
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.prose.document import Document, Statement
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, skeleton, slots
@@ -172,9 +172,12 @@ def _says_the_same(statement: Statement, one: Statement, differences: list[Diffe
 
 
 def _same_slots(statement: Statement, other: Statement) -> bool:
-    """Whether two statements name and number the same things, in whatever order."""
-    ours, theirs = (sorted(_key(slot) for slot in slots(one.text)) for one in (statement, other))
-    return ours == theirs
+    """Whether two statements name and number the same, in whatever order; intervals may be left out."""
+    ours, theirs, bare = (
+        sorted(_key(slot) for slot in slots(text))
+        for text in (statement.text, other.text, without_intervals(other.text))
+    )
+    return ours in (theirs, bare)
 
 
 def _key(slot: Slot) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Hold quotations in sentences, block quotes and tables against the rollouts they are said to be from."""
+"""Hold the quotations in sentences, block quotes and tables against the rollouts beside them."""
 
 from __future__ import annotations
 

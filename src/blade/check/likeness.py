@@ -78,6 +78,7 @@ NEGATIONS = frozenset(
 )
 _NAME = re.compile(r"(?=.*\d)(?=.*[a-z])[\w.-]+")  # a name with a number in it, such as desk-0014
 _TOKEN = re.compile(r"[^\W_]+(?:['’_-][^\W_]+)*|[#$&]")
+_INTERVAL = re.compile(r"\[[-−+<>≥≤\d.,%\s]{1,40},\s[-−+<>≥≤\d.,%\s]{1,40}(?:points|pp)?\]")
 _LIKE = 0.6  # share of words in common from which two statements may say the same
 _CLOSE = 0.75  # the share from which another number in the same place is another value
 
@@ -164,6 +165,8 @@ def word_differences(text: str, reference: str) -> list[Difference] | None:
 
     A rival word, a negation more or less, or another value in a slot that stands in the same place.
     """
+    if len(_INTERVAL.findall(text)) != len(_INTERVAL.findall(reference)):
+        text, reference = without_intervals(text), without_intervals(reference)
     ours, theirs = tokens(text), tokens(reference)
     matcher = SequenceMatcher(None, [word for word, _ in theirs], [word for word, _ in ours], autojunk=False)
     likeness = matcher.ratio() if matcher.quick_ratio() >= _LIKE else 0.0
@@ -179,6 +182,11 @@ def word_differences(text: str, reference: str) -> list[Difference] | None:
     if likeness < _CLOSE and not found:
         return [] if _same_numbers(text, reference) else None
     return found + _paired(text, reference, matcher.get_opcodes(), ours, theirs)
+
+
+def without_intervals(text: str) -> str:
+    """A statement without its intervals, which a report may leave out; all else stays in its place."""
+    return _INTERVAL.sub(lambda hit: " " * len(hit[0]), text)
 
 
 def _same_numbers(text: str, reference: str) -> bool:
@@ -235,15 +243,21 @@ def _paired(
     text: str, reference: str, codes: Sequence[tuple[str, int, int, int, int]],
     ours: list[tuple[str, int]], theirs: list[tuple[str, int]],
 ) -> list[Difference]:  # fmt: skip
-    """Slots that stand in the same place of both statements and differ."""
+    """Slots that stand in the same place of both statements and differ.
+
+    Where one says more than the other its places are not sure: what the other has anywhere is right.
+    """
     mine = {slot.start: slot for slot in slots(text)}
     others = {slot.start: slot for slot in slots(reference)}
+    anywhere = list(others.values()) if len(mine) != len(others) else []
     found = []
     for how, low, high, start, _ in codes:
         if how != "equal":
             continue
         for at in range(high - low):
             slot, other = mine.get(ours[start + at][1]), others.get(theirs[low + at][1])
-            if slot is not None and other is not None and not same_slot(slot, other):
+            if slot is None or other is None or same_slot(slot, other):
+                continue
+            if not any(same_slot(slot, one) for one in anywhere):
                 found.append(Difference(slot.kind, text[slot.start : slot.end], other.text, slot.start))
     return found

@@ -31,6 +31,11 @@ def like(text: str, report: Report, loaded: Sequence[Loaded]) -> tuple[Report, b
     return again, key is None or not told & made
 
 
+def untold() -> str:
+    """Why the placeholders of a report are not made again."""
+    return "placeholders not re-derived: " + ("key differs" if sanitize.known_key() else "no key at hand")
+
+
 def blinded(text: str) -> str:
     """`text` with the kinds of its placeholders alone."""
     return PLACEHOLDER.sub(lambda hit: f"[{hit[1]}]", text)

@@ -114,10 +114,11 @@ def _row_like(row: Row, reference: Table, places: list[int], tables: Tables, tak
     ranked = []
     for one in candidates.values():
         equal = [_same_cell(cell, one.cells[places[at]]) for at, cell in enumerate(row.cells)]
-        ranked.append((one.line not in taken, sum(equal) + equal[0], -one.line, one, equal))
+        # a row may stand twice: one that is the same all over is meant, whatever was read before
+        ranked.append((all(equal), one.line not in taken, sum(equal) + equal[0], -one.line, one, equal))
     if not ranked:
         return None
-    _, _, _, best, equal = max(ranked, key=lambda rank: rank[:3])
+    *_, best, equal = max(ranked, key=lambda rank: rank[:4])
     enough = equal[0] or sum(equal) * 2 >= len(equal)
     return best if enough else None
 

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from blade import hostile
 from blade.check.made import parsed
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
-from blade.prose.document import document
+from blade.prose.document import document, plain
 from blade.prose.slots import CODE, slots
 
 SCHEMA = "blade.check/1"
@@ -28,6 +30,25 @@ def problems(found: Sequence[Assertion]) -> list[Assertion]:
     return sorted(
         (one for one in found if one.verdict != SUPPORTED), key=lambda one: one.verdict != CONTRADICTED
     )
+
+
+def placed(text: str, found: Sequence[Assertion]) -> tuple[Assertion, ...]:
+    """The claims with the very line of each problem, where its sentence goes over several."""
+    if parsed(text) is not None or all(one.line == one.last_line for one in problems(found)):
+        return tuple(found)
+    lines = _unix(text).split("\n")
+    return tuple(one if one.verdict == SUPPORTED else _placed(one, lines) for one in found)
+
+
+def _placed(one: Assertion, lines: Sequence[str]) -> Assertion:
+    if one.start < 0 or one.line == one.last_line or not one.found:
+        return one
+    before = one.text[: one.start].count(one.found)  # times that it stands there before
+    for at in range(one.line, min(one.last_line, len(lines)) + 1):
+        before -= plain(lines[at - 1]).count(one.found)
+        if before < 0:
+            return replace(one, line=at, last_line=at)
+    return one
 
 
 def as_json(found: Sequence[Assertion]) -> str:
@@ -67,7 +88,9 @@ def unread(text: str, found: Sequence[Assertion]) -> list[int]:
     ]  # fmt: skip
 
 
-def as_text(found: Sequence[Assertion], name: str, runs: Sequence[str], left: Sequence[int] = ()) -> str:
+def as_text(
+    found: Sequence[Assertion], name: str, runs: Sequence[str], left: Sequence[int] = (), note: str = ""
+) -> str:
     """The counts and the problems, for a terminal; `left` are the lines of what was not read."""
     seen = counts(found)
     against = f"against {', '.join(hostile.line(run, 40) for run in runs[:4])}" if runs else "against itself"
@@ -75,6 +98,7 @@ def as_text(found: Sequence[Assertion], name: str, runs: Sequence[str], left: Se
         f"BLADE check  {hostile.line(name, 60)} {against}",
         f"{len(found):,} claims read: {seen[SUPPORTED]:,} supported, {seen[CONTRADICTED]:,} contradicted, "
         f"{seen[UNVERIFIABLE]:,} unverifiable",
+        *([note] if note else ()),
     ]
     for one in problems(found)[:MOST]:
         lines += ["", *_lines(one)]
@@ -104,7 +128,7 @@ def _lines(one: Assertion) -> list[str]:
 
 def annotated(text: str, found: Sequence[Assertion]) -> str:
     """The report with a quoted remark after each paragraph, table or quotation that has a problem."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = _unix(text)
     lines = text.split("\n")
     ends = _ends(text, len(lines))
     remarks: dict[int, list[str]] = {}
@@ -116,6 +140,10 @@ def annotated(text: str, found: Sequence[Assertion]) -> str:
         if at in remarks:
             made += ["", *dict.fromkeys(remarks[at]), ""]
     return "\n".join(made)
+
+
+def _unix(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _ends(text: str, n: int) -> dict[int, int]:

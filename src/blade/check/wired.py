@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from blade.check.json_lines import Lines
 from blade.check.redacted import blinded
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
@@ -14,7 +14,6 @@ from blade.model import CONTRADICTED, SUPPORTED, Assertion
 # Where files lay and what was typed are no claims about the rows.
 _UNTOLD = frozenset({"path", "file", "made_by", "line"})
 _SHOWN = 160  # characters of a value in a message
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
 
 
 def wired(text: str, data: dict[str, Any], world: World) -> list[Assertion]:
@@ -23,7 +22,7 @@ def wired(text: str, data: dict[str, Any], world: World) -> list[Assertion]:
 
     written = (printed_comparison if world.is_comparison else printed)(world.report)
     again = json.loads(blinded(written) if world.is_blind else written)
-    lines = _Lines(text)
+    lines = Lines(text)
     found: list[Assertion] = []
     for key in data:
         if key in again:
@@ -31,7 +30,7 @@ def wired(text: str, data: dict[str, Any], world: World) -> list[Assertion]:
     return found
 
 
-def _part(key: str, told: Any, again: Any, lines: _Lines) -> Iterator[Assertion]:
+def _part(key: str, told: Any, again: Any, lines: Lines) -> Iterator[Assertion]:
     if not isinstance(told, list) or not isinstance(again, list):
         yield from _entry(key, told, again, lines)
         return
@@ -42,11 +41,11 @@ def _part(key: str, told: Any, again: Any, lines: _Lines) -> Iterator[Assertion]
         yield from _entry(f"{key}[{at}]", one, other, lines)
 
 
-def _entry(path: str, told: Any, again: Any, lines: _Lines) -> Iterator[Assertion]:
+def _entry(path: str, told: Any, again: Any, lines: Lines) -> Iterator[Assertion]:
     """One assertion for an entry that agrees, one for each value that does not."""
     wrong = list(_differences(path, told, again))
     if not wrong:
-        yield Assertion(SUPPORTED, "entry", 0, 0, path, path, why="the rows give the same entry")
+        yield _assertion(path, SUPPORTED, path, None, "the rows give the same entry", lines)
     for place, found, expected in wrong:
         yield _assertion(place, CONTRADICTED, found, expected, f"the rows give {expected} for {place}", lines)
 
@@ -75,61 +74,7 @@ def _shown(value: Any) -> str:
 
 
 def _assertion(
-    place: str, verdict: str, found: str, expected: str | None, why: str, lines: _Lines
+    place: str, verdict: str, found: str, expected: str | None, why: str, lines: Lines
 ) -> Assertion:
     line = lines.of(place)
     return Assertion(verdict, "entry", line, line, place, found, expected, why)
-
-
-class _Lines:
-    """The line on which each value of a JSON text begins, found when it is first asked for."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._places: dict[str, int] | None = None
-
-    def of(self, path: str) -> int:
-        if self._places is None:
-            self._places = dict(_places(self._text))
-        while path and path not in self._places:  # a value that is not there stands where it should
-            path = path[: max(path.rfind("."), path.rfind("["))] if re.search(r"[.\[]", path) else ""
-        return self._places.get(path, 1)
-
-
-def _places(text: str) -> Iterator[tuple[str, int]]:
-    line, path, key = 1, "", ""
-    stack: list[tuple[str, int]] = []  # the container, and the next index or -1 for an object
-    is_key = False
-    for hit in _TOKEN.finditer(text):
-        token = hit[0]
-        if token == "\n":
-            line += 1
-        elif token in "{[":
-            at = _at(stack, key)
-            yield at, line
-            stack.append((at, -1 if token == "{" else 0))
-            is_key = token == "{"
-        elif token in "}]":
-            if stack:
-                stack.pop()
-            is_key = False
-        elif token == ",":
-            if stack and stack[-1][1] >= 0:
-                stack[-1] = (stack[-1][0], stack[-1][1] + 1)
-            is_key = bool(stack) and stack[-1][1] < 0
-        elif token == ":":
-            is_key = False
-        elif is_key:
-            key = json.loads(token) if token.startswith('"') else token
-        else:
-            path = _at(stack, key)
-            yield path, line
-
-
-def _at(stack: list[tuple[str, int]], key: str) -> str:
-    if not stack:
-        return ""
-    container, index = stack[-1]
-    if index >= 0:
-        return f"{container}[{index}]"
-    return f"{container}.{key}" if container else key

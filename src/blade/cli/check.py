@@ -51,7 +51,13 @@ def check(
         raise UsageError(
             f"{output} is there already", "name another file, or add --force", "output-not-empty"
         )
-    from blade.check import checked, told
+    if output and not Path(output).absolute().parent.is_dir():
+        raise Unreadable(
+            f"cannot write {output}: its folder does not exist",
+            "make the folder, or name another",
+            "cannot-write",
+        )
+    from blade.check import checked, redacted, told
 
     text = _text(report)
 
@@ -62,13 +68,15 @@ def check(
 
             world = recomputed(text, (*runs, *more), progress, pass_threshold, baseline)
         found = checked(text, world)
+    left = [] if as_json else told.unread(text, found)
+    found = told.placed(text, found)
+    note = redacted.untold() if world is not None and world.is_blind else ""
     if output:
         _write(Path(output), told.annotated(text, found))
     names = [one.name for one in world.report.runs] if world else []
-    click.echo(
-        told.as_json(found) if as_json else told.as_text(found, report, names, told.unread(text, found)),
-        nl=False,
-    )
+    if as_json and note:
+        click.echo(note, err=True)
+    click.echo(told.as_json(found) if as_json else told.as_text(found, report, names, left, note), nl=False)
     if output:
         click.echo(f"Wrote {output}", err=as_json)
     if told.counts(found)["contradicted"]:
@@ -111,7 +119,6 @@ def _write(path: Path, text: str) -> None:
     from blade.cli.output import cannot_write
 
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise cannot_write(path, error) from error

@@ -54,7 +54,7 @@ for _name, _command in COMMANDS.items():
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and turn whatever goes wrong into a message and an exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    as_json = "--json" in given
+    as_json, out = "--json" in given, sys.stdout
     # we multiply no matrices: idle threads of the linear algebra library only slow the start
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -83,6 +83,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(errors.EXIT_INTERRUPTED)
     except BrokenPipeError:
         _drop_stdout()  # the reader went away: nothing to tell
+        sys.exit(errors.EXIT_OK)
+    except SystemExit:
+        if sys.stdout is out:
+            raise
+        _drop_stdout()  # click saw the broken pipe first: it wraps stdout, and would end with 1
         sys.exit(errors.EXIT_OK)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):

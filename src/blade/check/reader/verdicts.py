@@ -70,6 +70,5 @@ def judged(
 
 
 def _others(readings: Sequence[Reading]) -> str:
-    if len(readings) < 2:
-        return "the rows say otherwise"
-    return "no reading fits: " + "; ".join(one.words for one in readings[1:4])
+    others = [words for words in dict.fromkeys(one.words for one in readings) if words != readings[0].words]
+    return f"no reading fits: {'; '.join(others[:3])}" if others else "the rows say otherwise"
