@@ -26,14 +26,9 @@ def golden(
     folder: Path, one: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
 ) -> tuple[Report, list[Path]]:
     """The draft of a golden report, with its metrics, anchors and shallow baseline."""
-    from blade import pipeline
-    from blade.report import markdown
-
     path = Path(one.sources[0].path)
-    command = f"blade diagnose {path}{_threshold(threshold)}"
-    report = pipeline.diagnose([one], command, threshold, watcher)
-    report = portable(pipeline.with_digests(report), folder)
-    text = _marked(markdown.render(report), f"rollouts/{path.name}")
+    report, page = _page(folder, [one], threshold, watcher)
+    text = _marked(page, f"rollouts/{path.name}")
     model = report.runs[0].model or one.name
     base = folder / "golden_reports" / f"{one.name}_golden_report.md"
     told = {
@@ -49,26 +44,57 @@ def golden(
 
 def compared(folder: Path, pair: Sequence[Loaded], threshold: float | None, watcher: Watcher) -> Path:
     """The draft of a report on two runs; it has no sidecars of its own."""
-    from blade import pipeline
-    from blade.pipeline import comparing
-    from blade.report import markdown
-    from blade.report.change import pages
-
-    names = " ".join(one.sources[0].path for one in pair)
-    command = f"blade compare {names}{_threshold(threshold)}"
-    report = comparing.compare(pair, command, threshold=threshold, watcher=watcher)
-    report = portable(pipeline.with_digests(report), folder)
-    text = markdown.page(pages.title(report), pages.chapters(report))
+    _, text = _page(folder, pair, threshold, watcher)
     path = folder / "golden_reports" / f"{'_vs_'.join(one.name for one in pair)}_golden_report.md"
     files.write(path, _marked(text, "rollouts/"))
     return path
 
 
-def redraft(package: Layout, one: Golden, watcher: Watcher) -> bool:
-    """Write a report anew if it is still a draft of ours; whether it was."""
+def _page(
+    folder: Path, runs: Sequence[Loaded], threshold: float | None, watcher: Watcher
+) -> tuple[Report, str]:
+    """What the rollouts say today, of one run or of two: the report, and its page."""
+    from blade import pipeline
+    from blade.pipeline import comparing
+    from blade.report import markdown
+    from blade.report.change import pages
+
+    names = " ".join(one.sources[0].path for one in runs)
+    if len(runs) == 1:
+        report = pipeline.diagnose(runs, f"blade diagnose {names}{_threshold(threshold)}", threshold, watcher)
+        report = portable(pipeline.with_digests(report), folder)
+        return report, markdown.render(report)
+    command = f"blade compare {names}{_threshold(threshold)}"
+    report = comparing.compare(runs, command, threshold=threshold, watcher=watcher)
+    report = portable(pipeline.with_digests(report), folder)
+    return report, markdown.page(pages.title(report), pages.chapters(report))
+
+
+def page_of(package: Layout, one: Golden, watcher: Watcher) -> str | None:
+    """The page that the rollouts behind a report give today; None if they are not all there."""
+    try:
+        runs, threshold = _behind(package, one, files.text(one.report), watcher)
+    except files.Broken:
+        return None
+    return _page(package.folder, runs, threshold, watcher)[1] if runs else None
+
+
+def _behind(package: Layout, one: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:
+    """The runs that a report is on, none if one is missing, and the threshold that it was made with."""
     from blade import pipeline
     from blade.check.made import made, options
 
+    given = options(made(text).command).get("--pass-threshold")
+    sides = [one.prefix] if not one.is_comparison else one.prefix.split("_vs_")
+    paths = [rollouts_of(_side(one, name), package.rollouts) for name in sides]
+    if None in paths:
+        return [], None
+    loaded = [pipeline.load([f"{prefix_of(path)}={path}"], watcher)[0] for path in paths if path is not None]
+    return loaded, float(given) if given else None
+
+
+def redraft(package: Layout, one: Golden, watcher: Watcher) -> bool:
+    """Write a report anew if it is still a draft of ours; whether it was."""
     try:
         text = files.text(one.report)
         told = files.data(one.metrics) if one.metrics.is_file() else {}
@@ -76,12 +102,8 @@ def redraft(package: Layout, one: Golden, watcher: Watcher) -> bool:
         return False
     if MARK not in text:
         return False
-    given = options(made(text).command).get("--pass-threshold")
-    threshold = float(given) if given else None
-    sides = [one.prefix] if not one.is_comparison else one.prefix.split("_vs_")
-    paths = [rollouts_of(_side(one, name), package.rollouts) for name in sides]
-    loaded = [pipeline.load([f"{prefix_of(path)}={path}"], watcher)[0] for path in paths if path is not None]
-    if len(loaded) < len(sides):
+    loaded, threshold = _behind(package, one, text, watcher)
+    if not loaded:
         return False
     if one.is_comparison:
         compared(package.folder, loaded, threshold, watcher)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
 from blade.package import files
-from blade.package.drafts import redraft
-from blade.package.layout import Layout, layout
+from blade.package.carried import Carried
+from blade.package.drafts import page_of, redraft
+from blade.package.layout import Golden, Layout, layout
 from blade.package.phases import SANITISED, Check, plural
 
 if TYPE_CHECKING:
-    from blade.sanitize import Key, Policy, Removed
+    from blade.sanitize import Cleaner, Key, Policy, Removed
     from blade.store.index import Watcher
 
 SHOWN = 10  # files told one by one
@@ -78,16 +79,31 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
         ]
         export.clean(pairs)
         after = layout(held)
-        if len(before.rollouts) == len(after.rollouts):
-            for one in after.goldens:
-                if not redraft(after, one, watcher):
-                    _rehash(one.report, before, after)
+        if len(before.rollouts) == len(after.rollouts) and len(before.goldens) == len(after.goldens):
+            for raw, clean in zip(before.goldens, after.goldens, strict=True):
+                if not redraft(after, clean, watcher):
+                    _rehash(clean.report, before, after)
+                    _carry(export.cleaner, (before, raw), (after, clean), watcher)
         files = [path.relative_to(held) for path in sorted(held.rglob("*")) if path.is_file()]
         export.test((str(target / path), held / path) for path in files)
         for path in files if not export.tally.leaks else ():
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             os.replace(held / path, target / path)
     return export.tally.told()
+
+
+def _carry(
+    cleaner: Cleaner, before: tuple[Layout, Golden], after: tuple[Layout, Golden], watcher: Watcher
+) -> None:
+    """Let what a person wrote say of clean rollouts what it said of raw ones."""
+    old, new = page_of(*before, watcher), page_of(*after, watcher)
+    if old is None or new is None:
+        return
+    carried, one = Carried(cleaner.silent(old), new), after[1]
+    for path in (one.report, one.anchors, one.shallow):
+        if carried and path.is_file():
+            text = files.text(path)
+            files.write(path, carried.text(text) if path.suffix == ".md" else carried.line(text))
 
 
 def _rehash(report: Path, before: Layout, after: Layout) -> None:
