@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -139,6 +139,18 @@ class Line:
         return low and (self.most is None or self.value <= self.most + self.slack + 1e-12)
 
 
+def _adder(
+    found: list[Line], cell: str, world: str, question: str, pairs: int
+) -> Callable[[str, float, float | None, float | None, float], None]:
+    """What adds a number of one question in one world."""
+
+    def line(what: str, count: float, least: float | None, most: float | None, at: float) -> None:
+        slack = 2 * math.sqrt(at * (1 - at) / pairs)
+        found.append(Line(cell, world, question, what, count / pairs, least, most, slack))
+
+    return line
+
+
 def lines(cell: Cell, tallies: dict[str, Tally]) -> list[Line]:
     """Every limit of a cell: type-I error, coverage, power and equivalence."""
     found: list[Line] = []
@@ -147,11 +159,7 @@ def lines(cell: Cell, tallies: dict[str, Tally]) -> list[Line]:
         big = cell.n >= 50 and float(np.mean(tally.differ)) >= SEEN and cell.rows != "lopsided"
         for question in QUESTIONS:
             null = world == "unchanged" or (world == "churn" and question == "new tasks")
-
-            def line(what: str, count: float, least: float | None, most: float | None, at: float) -> None:
-                slack = 2 * math.sqrt(at * (1 - at) / tally.pairs)  # noqa: B023
-                found.append(Line(cell.name, world, question, what, count / tally.pairs, least, most, slack))  # noqa: B023
-
+            line = _adder(found, cell.name, world, question, tally.pairs)
             if world == AT_MARGIN:
                 # equivalence claimed where there is none; nominal 5%, and skewed tasks make it more
                 if question == "new tasks":

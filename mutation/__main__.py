@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mutation import measured, reports
+from mutation import measured, reports, spoken
+from mutation.page import MARKDOWN
 
 FAULTS, SEED = 1200, 17
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -37,9 +38,13 @@ def main(arguments: list[str] | None = None) -> int:
         trials, controls = measured.measure(
             pages, asked.faults, asked.seed, os.cpu_count() or 1, to_a_copy=asked.batch
         )
+        ours = [page for page in pages if page.form == MARKDOWN and spoken.is_whole(page.world)]
+        heard = [one for page in ours for one in spoken.heard(page.dataset, page.world)]
     if asked.misses:
         print(measured.missed(pages, trials, controls), end="\n\n")
-    print(measured.told(pages, trials, controls, asked.seed, asked.batch))
+        print(spoken.missed(heard), end="\n\n")
+    print(measured.told(pages, trials, controls, asked.seed, asked.batch), end="\n\n")
+    print(spoken.told(heard))
     broken = sum(not holds for *_, holds in measured.limits(trials, controls))
     print(f"\n{time.perf_counter() - start:.0f} s; limits broken: {broken}")
     return 1 if broken else 0

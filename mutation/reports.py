@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from blade import pipeline
 from blade.check.world import world
@@ -77,9 +78,9 @@ def _demo(folder: Path) -> list[str]:
     return [str(folder)]
 
 
-def _run(**told: object) -> Callable[[Path], list[str]]:
+def _run(**told: Any) -> Callable[[Path], list[str]]:
     def write(folder: Path) -> list[str]:
-        return [str(write_run(folder, **told).path)]  # type: ignore[arg-type]
+        return [str(write_run(folder, **told).path)]
 
     return write
 

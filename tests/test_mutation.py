@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
 from blade.planted import write_run
-from mutation import identities, measured, numbers, reports, sentences, tables, values
+from blade.report.facts import facts
+from mutation import identities, measured, numbers, reports, sentences, spoken, tables, values
 from mutation.lines import COMMAND, QUOTE, cells, lines, stripped
 from mutation.page import JSON, MARKDOWN, NUMBER, Fault, Page, flat
 
@@ -103,6 +105,48 @@ def test_a_checker_that_cries_wolf_breaks_the_limits(demo: Page) -> None:
     assert [holds for *_, holds in measured.limits(trials, controls)] == [False] * 4
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """A run without gaps, of which a person can say anything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        path = write_run(tmp_path_factory.mktemp("whole"), n_tasks=9, repeats=4, seed=5).path
+        return next(reports.both("whole", [str(path)]))
+
+
+def test_what_a_person_says_is_read_too(whole: Page) -> None:
+    assert spoken.is_whole(whole.world)
+    found = spoken.heard("whole", whole.world)
+    assert len(found) >= 40
+    assert not [one for one in found if one.alarm], spoken.missed(found)
+    assert sum(one.caught for one in found) >= 0.65 * len(found), spoken.missed(found)
+    for kind in ("id", "quote", "table"):
+        assert all(one.caught for one in found if one.said.kind == kind), spoken.missed(found)
+
+
+def test_a_checker_that_hears_nothing_catches_nothing(whole: Page) -> None:
+    found = spoken.heard("whole", whole.world, check=lambda text, world: ())
+    assert not [one for one in found if one.caught or one.alarm]
+    assert "| **all** | " in spoken.told(found)
+
+
+def test_a_checker_that_cries_wolf_at_a_person_catches_nothing(whole: Page) -> None:
+    def wolf(text: str, world: World) -> Iterable[Assertion]:
+        return [Assertion(CONTRADICTED, "number", at, at, "text", "1", "2") for at in range(1, 200)]
+
+    found = spoken.heard("whole", whole.world, check=wolf)
+    assert all(one.alarm and not one.caught for one in found)
+
+
+def test_the_two_sides_of_a_sentence_differ(whole: Page) -> None:
+    (run,) = facts(whole.world.report)
+    told = [*spoken.said(run)]
+    assert {one.kind for one in told} == set(spoken.SAID)
+    assert all(
+        one.true != one.false and "{" not in one.true + one.false and "None" not in one.false for one in told
+    )
+
+
 def test_the_same_seed_plants_the_same_faults(pages: list[Page]) -> None:
     first, again, other = (measured.drawn(pages[:1], 64, seed) for seed in (SEED, SEED, SEED + 1))
     assert first == again
@@ -140,10 +184,10 @@ def test_no_fault_stands_in_commands_and_fixed_text(pages: list[Page]) -> None:
     assert not any(trial.fault.before in fixed for trial in drawn)
 
 
-def test_three_data_sets_tell_fixed_numbers_from_claims() -> None:
+def test_three_data_sets_tell_fixed_numbers_from_claims(pages: list[Page]) -> None:
     def page(dataset: str, n: int) -> Page:
         text = f"Of {n} tasks, 3 passed, with the 95% interval.\n"
-        return Page(dataset, "report", MARKDOWN, text, None, ())  # type: ignore[arg-type]
+        return Page(dataset, "report", MARKDOWN, text, pages[0].world, ())
 
     three = [page("a", 24), page("b", 30), page("c", 24)]
     fixed = measured.fixed_numbers(three)

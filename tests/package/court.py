@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from blade.model import SUPPORTED, Assertion
 from blade.package.judge import Bench, Judged, judged
@@ -36,9 +37,9 @@ def seat_of(package: Path) -> tuple[Case, Bench, Judged]:
 def make_unit(text: str = "Task 4 fails.", line: int = 1, **changes: object) -> Unit:
     """A supported sentence about task 4."""
     part = Assertion(SUPPORTED, "id", line, line, text, "task 4")
-    told: dict[str, object] = {
+    told: dict[str, Any] = {
         "line": line, "last_line": line, "kind": "sentence", "text": text, "section": ("Deep Dives",),
         "verdict": SUPPORTED, "assertions": (part,), "tasks": frozenset({"4"}), "own": frozenset({"4"}),
         "causes": frozenset(), "steps": frozenset(), "quotes": (), "numbers": (),
     }  # fmt: skip
-    return Unit(**{**told, **changes})  # type: ignore[arg-type]
+    return Unit(**{**told, **changes})

@@ -191,7 +191,7 @@ def test_matching_is_one_to_one_and_as_large_as_can_be(wanted: list[set[int]]) -
     predicates = [Predicate("cause", value=str(at), must_cite=("4",)) for at in range(len(wanted))]
 
     def meets(unit: object, predicate: Predicate) -> list[str]:
-        return ["part"] if int(str(unit.line)) in wanted[int(str(predicate.value))] else []  # type: ignore[attr-defined]
+        return ["part"] if int(str(unit.line)) in wanted[int(str(predicate.value))] else []
 
     found = matched(units, predicates, meets)
     lines = [unit.line for unit in found.values()]
