@@ -114,6 +114,7 @@ def test_every_policy_around_the_files_counts(tmp_path: Path) -> None:
     policy = sanitize.policy_near([package / "reports" / "a.md"])
     assert set(policy.names) == set(told.values())
     assert policy.allow == ("x@y.io",)
+    assert "Parchment" not in sanitize.policy_near([package / "reports" / "a.md"], here=False).names
 
 
 def test_echoes_go_through_strings_and_never_touch_ids(tmp_path: Path) -> None:

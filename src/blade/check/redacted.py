@@ -21,11 +21,8 @@ def like(text: str, report: Report, loaded: Sequence[Loaded]) -> tuple[Report, b
     if not told:
         return report, False
     key = sanitize.known_key()
-    files = {
-        artifact.path for one in loaded for artifact in one.artifacts
-        if artifact.kind == "benchmark" and artifact.present
-    }  # fmt: skip
-    policy = sanitize.joined([sanitize.read_policy(Path(path)) for path in sorted(files)])
+    sources = [Path(source.path) for one in loaded for source in one.sources]
+    policy = sanitize.policy_near(sources, here=False)
     again, _ = sanitize.redacted(report, key or sanitize.Key(b"any key will do here"), policy)
     made = {hit[0] for hit in PLACEHOLDER.finditer(repr(again))}
     return again, key is None or not told & made

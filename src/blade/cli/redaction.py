@@ -26,16 +26,10 @@ def guarded(report: Report, loaded: Sequence[Loaded], redact: bool, is_written: 
 
 
 def _policy(loaded: Sequence[Loaded]) -> Policy:
-    """What the blade.toml files beside the runs say, taken together."""
+    """What the blade.toml files around the runs say, taken together."""
     from blade import sanitize
 
-    files = {
-        artifact.path
-        for one in loaded
-        for artifact in one.artifacts
-        if artifact.kind == "benchmark" and artifact.present
-    }
-    return sanitize.joined([sanitize.read_policy(Path(path)) for path in sorted(files)])
+    return sanitize.policy_near([Path(source.path) for one in loaded for source in one.sources], here=False)
 
 
 def _warn(found: Removed) -> None:

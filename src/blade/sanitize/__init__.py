@@ -7,7 +7,7 @@ from blade.sanitize.files import Export, clean_files, folder, folder_pairs
 from blade.sanitize.keys import PLACEHOLDER, Key, known_key, own_key, read_key
 from blade.sanitize.matching import is_redacted, matches
 from blade.sanitize.nouns import leaks_of, redacted
-from blade.sanitize.policy import Policy, joined, policy_near, policy_of, read_policy
+from blade.sanitize.policy import Policy, policy_near, read_policy
 from blade.sanitize.removed import Place, Removed, as_json, leak_lines
 
 __all__ = [
@@ -23,14 +23,12 @@ __all__ = [
     "folder",
     "folder_pairs",
     "is_redacted",
-    "joined",
     "known_key",
     "leak_lines",
     "leaks_of",
     "matches",
     "own_key",
     "policy_near",
-    "policy_of",
     "read_key",
     "read_policy",
     "redacted",

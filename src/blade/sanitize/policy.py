@@ -90,15 +90,17 @@ def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value.strip() for value in values)
 
 
-def policy_near(paths: list[Path]) -> Policy:
+def policy_near(paths: list[Path], *, here: bool = True) -> Policy:
     """What every blade.toml around these files says together; nothing if there is none.
 
-    It may lie beside a file, above it in its package, beside the rollouts of that package, or here.
+    It may lie beside a file, above it in its package, beside the rollouts of that package, or `here`: in the
+    folder that one works in, which says nothing of a report that is to be redacted alike elsewhere.
     """
     found: dict[Path, Path] = {}
     for path in paths:
         folder = path if path.is_dir() else path.parent
-        for place in (folder, folder.parent, folder / "rollouts", folder.parent / "rollouts", Path()):
+        around = [folder, folder.parent, folder / "rollouts", folder.parent / "rollouts"]
+        for place in [*around, Path()] if here else around:
             if (place / _FILE).is_file():
                 found.setdefault((place / _FILE).resolve(), place / _FILE)
     return joined([read_policy(path) for path in found.values()])
