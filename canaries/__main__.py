@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from canaries import measured
+from canaries.held_out import HELD_OUT
 from canaries.planting import PLACES
 
 EACH, SEED = 20, 7
@@ -31,6 +32,9 @@ def main() -> int:
     )
     for group, members in measured.GROUPS.items():
         print(f"{group:<14} {len(members):>3} kinds: recall {_share(members, planted, caught):.4f}")
+    planted, caught, _ = measured.recall(asked.each, asked.seed, HELD_OUT)
+    beyond = _share(HELD_OUT, planted, caught)
+    print(f"{'held out':<14} {len(HELD_OUT):>3} kinds: recall {beyond:.4f} (not counted)")
     print(f"recall {share:.4f} (at least {measured.RECALL}); rows whose ids or reward moved: {moved}")
     broken = (share < measured.RECALL) + bool(moved)
     clean = {"simulated run": measured.simulated_lines()}

@@ -7,31 +7,32 @@ import random
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from blade import planted
 from blade.sanitize import Cleaner, Key, Policy
 from canaries.disguised import DISGUISED
-from canaries.held_out import HELD_OUT
-from canaries.kinds import KINDS, PEOPLE, UNRELEASED
+from canaries.kinds import KINDS, PEOPLE, UNRELEASED, Canary
 from canaries.planting import PLACES, survives
 from canaries.public import PUBLIC
 
 RECALL, CHANGED = 0.995, 0.005  # at least, at most
 KEY = Key(b"a key for canaries, not for use")
 POLICY = Policy(names=(*UNRELEASED, *PEOPLE))
-GROUPS = {"well known": KINDS, "public forms": PUBLIC, "in disguise": DISGUISED, "held out": HELD_OUT}
+GROUPS = {"well known": KINDS, "public forms": PUBLIC, "in disguise": DISGUISED}
 ALL = {kind: make for kinds in GROUPS.values() for kind, make in kinds.items()}
 _KEPT = ("_ng_task_index", "_ng_rollout_index", "reward", "task_id", "failure_kind")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-def recall(each: int, seed: int) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]], int]:
+def recall(
+    each: int, seed: int, kinds: Mapping[str, Callable[[random.Random], Canary]] = ALL
+) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]], int]:
     """Canaries planted and caught by kind and place, and rows whose ids or reward moved."""
     planted_, caught = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     moved = 0
-    for kind, make in ALL.items():
+    for kind, make in kinds.items():
         rng = random.Random(f"{seed} {kind}")
         for place, plant in PLACES.items():
             for _ in range(each):

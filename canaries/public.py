@@ -115,6 +115,27 @@ def _pair(rng: random.Random) -> Canary:
     return Canary(value, f"AKIA{draw(rng, UPPER, 16)}{rng.choice((':', ' ', ','))}{value}")
 
 
+def _by_other(rng: random.Random) -> Canary:
+    service = rng.choice(("mattermost", "netlify", "twitch", "travis", "plaid", "okta"))
+    value = draw(rng, LOWER, 28) + "k7"
+    return Canary(value, rng.choice((f'{service}_access = "{value}"', f"{service.upper()}={value}")))
+
+
+def _attributes(rng: random.Random) -> Canary:
+    value = draw(rng, ALNUM, 12) + "k7"
+    return Canary(value, f'<add key="ClearTextPassword" value="{value}" />')
+
+
+def _address(form: str, letters: str, n: int) -> Make:
+    """A secret that its place in an address or a line gives away."""
+
+    def made(rng: random.Random) -> Canary:
+        value = draw(rng, letters, n) + "7"
+        return Canary(value, form.format(value))
+
+    return made
+
+
 PUBLIC: dict[str, Make] = {
     "1password key": formed(
         "A3-", (UPPER, 6), "-", (UPPER, 6), "-", (UPPER, 5), "-", (UPPER, 5), "-", (UPPER, 5), "-", (UPPER, 5)
@@ -150,4 +171,38 @@ PUBLIC: dict[str, Make] = {
     "password hash": _hash,
     "kubernetes secret": _kubernetes,
     "aws pair": _pair,
+    "lob key": token("live_", HEX, 35),
+    "maxmind key": formed((ALNUM, 6), "_", (ALNUM, 29), "_mmk"),
+    "octopus key": token("API-", UPPER, 26),
+    "openshift token": token("sha256~", URLSAFE, 43),
+    "planetscale token": token("pscale_tkn_", URLSAFE, 43),
+    "prefect token": token("pnu_", ALNUM, 36),
+    "readme token": token("rdme_", LOWER, 70),
+    "scalingo token": token("tk-us-", URLSAFE, 48),
+    "sendinblue key": formed("xkeysib-", (HEX, 64), "-", (ALNUM, 16)),
+    "settlemint token": token("sm_pat_", ALNUM, 16),
+    "shippo token": token("shippo_live_", HEX, 40),
+    "sourcegraph token": token("sgp_", HEX, 40),
+    "typeform token": token("tfp_", URLSAFE, 59),
+    "yandex key": token("AQVN", URLSAFE, 35),
+    "okta token": token("00", URLSAFE, 40),
+    "plaid token": formed("access-sandbox-", (HEX, 8), *(("-", (HEX, 4)) * 3), "-", (HEX, 12)),
+    "twitter token": formed((string.digits, 18), "-", (ALNUM, 30)),
+    "new relic key": token("NRII-", LOWER, 32),
+    "key by other service": _by_other,
+    "password as a pair": _attributes,
+    "pinecone key": token("pcsk_", ALNUM, 70),
+    "tavily key": token("tvly-dev-", ALNUM, 32),
+    "sandbox key": token("e2b_", HEX, 40),
+    "workspace key": token("dtn_", HEX, 64),
+    "neon key": token("napi_", LOWER, 64),
+    "resend key": formed("re_", (ALNUM, 8), "_", (ALNUM, 24)),
+    "router key": token("sk-or-v1-", HEX, 64),
+    "cloudinary": _address("cloudinary://123456789012345:{}@acme", ALNUM, 26),
+    "ftp password": _address("ftp://maker:{}@files.example.org/x", ALNUM, 10),
+    "redis -a": _address("redis-cli -h cache.example.org -a {} ping", ALNUM, 12),
+    "wireguard key": _address("PrivateKey = {}=", ALNUM + "+/", 42),
+    "one-time seed": _address(
+        "otpauth://totp/acme?secret={}&issuer=acme", string.ascii_uppercase + "234567", 31
+    ),
 }

@@ -81,7 +81,7 @@ def test_disguises_do_not_hide(text: str, value: str) -> None:
         "a & b \\\\hline\\textbf{x} & \\\\cline{2-3}\\alpha + \\beta",
         "password = get_password(user_id2)",
         "api_key = load_key(path, 3)",
-        "mysql -p main; docker run -p 8080:80 x; find . -name '*.zip' -print; ssh -l",
+        "find / -name mysql -print; mysql -p main; docker run -p 8080:80 x; find . -name '*.zip' -print; ssh -l",
         "file.py:12:34: error: expected ':' here",
         "price is $2 and $6$ and $1$2, the sum \\$5 \\& more",
         "kind: Secretary\ndata:\n  a: b\n",

@@ -59,7 +59,8 @@ def command_at(text: str, at: int) -> Iterator[Hit]:
     if hit is None or is_no_secret(hit["value"]) or hit["value"].isdigit():
         return
     # other tools have options that begin as this one does, such as -print
-    if hit[0].startswith(("mysql", "mariadb", "sshpass")) or secret_value("token", hit["value"]):
+    is_login = hit[0].startswith("sshpass") or (hit["a"] or "").find(" -u") >= 0
+    if is_login or secret_value("token", hit["value"]):
         yield *hit.span("value"), "SECRET"
 
 
