@@ -135,7 +135,9 @@ def test_sentences_in_a_json_report_are_read_at_their_path(told: Told) -> None:
     assert found.text == "sections[0].summary: The model scored 80.0% pass@1."
     assert found.text[found.start :].startswith("80.0%")
     assert wrong(told, text.replace("80.0%", "67.0%")) == {}
-    assert [one.found for one in checked('{"note": "We solved 12 of 40 tasks (35%)."}', None)] == ["35%"]
+    assert [one.found for one in checked('{"note": "We solved 12 of 40 tasks (35%)."}', None)] == [
+        "12 of 40 tasks (35%)"
+    ]
 
 
 def test_a_quotation_is_opened_where_it_is_said_to_stand(told: Told) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blade.check.within.changes import changes, differences, signs
+from blade.check.within.complements import complements
 from blade.check.within.equations import equations
 from blade.check.within.intervals import chance_columns, chances, interval_columns, spans
 from blade.check.within.order import ordered
@@ -56,6 +57,7 @@ def _all(document: Document) -> Iterator[Assertion]:
             for finding in rule(passage.text):
                 yield asserted(finding, passage)
     yield from bimodal(document)
+    yield from complements(document)
     for table in document.tables:
         for check in TABLES:
             yield from check(table)
