@@ -127,7 +127,7 @@ def test_a_false_fact_that_is_agreed_with_costs(court: tuple[Case, Bench, Judged
     assert told.gates["canaries"] == pytest.approx(1 - 1 / len(seat.canaries))
 
 
-def test_labels_that_neither_rules_nor_anchors_know_are_not_borne_out_by_the_task_alone(
+def test_a_cause_is_wrong_where_rules_and_anchors_hold_another(
     court: tuple[Case, Bench, Judged],
 ) -> None:
     _, seat, _ = court
@@ -138,8 +138,65 @@ def test_labels_that_neither_rules_nor_anchors_know_are_not_borne_out_by_the_tas
         return judge.claims(text, seat.world, seat.known)[0].verdict
 
     assert verdict(f"Task {told.task} fails, and its cause is {told.cause.value}.") == SUPPORTED
-    assert verdict(f"Task {told.task} fails, and its cause is {wrong}.") == UNVERIFIABLE
+    assert verdict(f"Task {told.task} fails, and its cause is {wrong}.") == CONTRADICTED
     assert verdict(f"Task {told.task} fails, but its cause is not {told.cause.value}.") == CONTRADICTED
+    assert verdict(f"Task {told.task} fails, but its cause is not {wrong}.") != CONTRADICTED
+    table = "| Task | Cause |\n| --- | --- |\n| {} | {} |\n"
+    assert verdict(table.format(told.task, told.cause.value)) == SUPPORTED
+    assert verdict(table.format(told.task, wrong)) == CONTRADICTED
+
+
+def verdicts(text: str, seat: Bench) -> list[str | None]:
+    return [unit.verdict for unit in judge.claims(text, seat.world, seat.known) if unit.kind == "sentence"]
+
+
+def test_naming_a_task_and_a_step_proves_nothing_of_them(court: tuple[Case, Bench, Judged]) -> None:
+    _, seat, _ = court
+    task = seat.world.report.tasks[0].task
+    assert verdicts(f"Rollout {task}/0 sings at step 1.", seat) == [UNVERIFIABLE]
+    assert verdicts(f"In rollout {task}/0, step 1, the text is:", seat) == [None]
+
+
+def test_a_reason_needs_more_than_a_task_that_fails(court: tuple[Case, Bench, Judged]) -> None:
+    _, seat, _ = court
+    never = next(one.task for one in seat.world.report.tasks if one.bucket == "never")
+    assert verdicts(f"Task {never} never passes.", seat) == [SUPPORTED]
+    assert verdicts(f"Task {never} never passes because the agent dislikes lamps.", seat) == [UNVERIFIABLE]
+
+
+def test_claims_that_nothing_bears_out_cost_even_without_a_number(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, golden = court
+    told = judged(
+        case.golden + "\n\n## More\n\nThe agent prefers tea.\n\nIts makers were in a hurry.\n", seat
+    )
+    assert told.counts[UNVERIFIABLE] == golden.counts[UNVERIFIABLE] + 2
+    assert told.score < golden.score
+
+
+def test_rates_belong_to_their_sides(court: tuple[Case, Bench, Judged]) -> None:
+    _, seat, _ = court
+    tool = "find_customer"
+    told = next(one for one in seat.world.report.mechanisms if one.actionable == tool)
+    task, repeat = told.rollouts[0]
+    low, high = f"{told.pass_with:.1%}", f"{told.pass_without:.1%}"
+    end = f"such as {task}/{repeat}"
+    for text in (
+        f"Without `{tool}` {{}} of the rollouts pass, {end}; with it {{}} do.",
+        f"Of the rollouts that never call `{tool}`, {end}, {{}} pass, against {{}} of the others.",
+    ):
+        assert verdicts(text.format(low, high), seat)[0] == SUPPORTED
+        assert verdicts(text.format(high, low), seat)[0] == CONTRADICTED
+
+
+def test_what_the_rows_say_against_a_claim_is_told_with_its_line(court: tuple[Case, Bench, Judged]) -> None:
+    case, seat, _ = court
+    false = "\n\n".join(f"Task {4711 + n} never passes." for n in range(25))
+    told = judged(f"{case.golden}\n\n{false}\n", seat)
+    first = case.golden.count("\n") + 3
+    lines = [one for one in told.problems if one.startswith("line ")]
+    assert lines[0].startswith(f"line {first}: Task 4711 never passes.: says Task 4711")
+    assert len(lines) == 20
+    assert told.problems[-1] == "and 5 more contradicted claims"
 
 
 def test_the_score_is_the_formula(court: tuple[Case, Bench, Judged]) -> None:
@@ -158,9 +215,7 @@ def test_totals_earn_no_precision() -> None:
 
 def test_an_opinion_cannot_overrule_the_rows(court: tuple[Case, Bench, Judged]) -> None:
     case, seat, _ = court
-    told = seat.world.report.attributions[0]
-    wrong = next(code for code in ("DA", "TI", "KG") if code not in seat.known.causes[told.task])
-    text = f"{case.golden}\n\n## More\n\nTask 4711 never passes.\n\nTask {told.task} fails; its cause is {wrong}.\n"
+    text = f"{case.golden}\n\n## More\n\nTask 4711 never passes.\n\nThe agent is in a hurry at the end of the day.\n"
     before = judged(text, seat)
     seen: list[list[dict[str, Any]]] = []
 
@@ -231,6 +286,13 @@ def test_too_few_usable_facts_cannot_judge(blade: Blade, package: Path) -> None:
     result = json.loads(fewer.out)
     assert [one["id"] for one in result["unusable_anchors"]] == ["V0", "V1", "V2", "V3", "V4"]
     assert result["recall"] == 1
+
+
+@pytest.mark.parametrize("command", ["score", "calibrate"])
+def test_fewer_than_no_facts_is_an_error_of_use(blade: Blade, command: str) -> None:
+    said = blade("package", command, "--min-anchor-facts", -3)
+    assert said.code == 2
+    assert "--min-anchor-facts" in said.err
 
 
 @pytest.mark.parametrize("option", ["--report", "--golden", "--anchor-facts"])

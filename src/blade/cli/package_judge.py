@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError
-
-MIN_ANCHORS = 8
+from blade.package import MIN_ANCHORS
 
 
 @click.command("extract-anchor-facts", short_help="Draft the facts that a report on this run must find.")
@@ -24,7 +23,13 @@ MIN_ANCHORS = 8
     "--model-name", required=True, metavar="NAME", help="The model; its rollouts are looked up by it."
 )
 @click.option("--num-facts", type=click.IntRange(1), default=12, show_default=True, help="Facts to draft.")
-@click.option("--min-facts", type=int, default=8, show_default=True, help="Exit 1 if there are fewer.")
+@click.option(
+    "--min-facts",
+    type=click.IntRange(0),
+    default=MIN_ANCHORS,
+    show_default=True,
+    help="Exit 1 if there are fewer.",
+)
 @click.option("--rollouts", metavar="FILE", multiple=True, help="Rollouts (default: those of the package).")
 def extract_anchor_facts(
     golden: str,
@@ -68,7 +73,11 @@ def extract_anchor_facts(
 @click.option("--output-dir", metavar="DIR", help="Write reward.json there.")
 @click.option("--rollouts", metavar="FILE", multiple=True, help="Rollouts (default: those of the package).")
 @click.option(
-    "--min-anchor-facts", type=int, default=MIN_ANCHORS, show_default=True, help="Facts that must be usable."
+    "--min-anchor-facts",
+    type=click.IntRange(1),
+    default=MIN_ANCHORS,
+    show_default=True,
+    help="Facts that must be usable.",
 )
 def score(
     report: str,
@@ -83,7 +92,7 @@ def score(
     The exit code is 1 if there is nothing to judge by.
     """
     from blade.cli.watch import Progress
-    from blade.package import files, judge, sources
+    from blade.package import files, judge, result, sources
 
     submitted = _file(report, "a report")
     with Progress() as progress, _told_plainly():
@@ -93,10 +102,10 @@ def score(
             rollouts=[_file(one, "a rollouts file") for one in rollouts],
         )
         seat = sources.seated(case, progress, min_anchor_facts)
-        result = judge.as_json(judge.judged(files.text(submitted), seat), seat)
+        told = result.as_json(judge.judged(files.text(submitted), seat), seat)
     if output_dir is not None:
-        _write(Path(output_dir) / "reward.json", result)
-    click.echo(json.dumps(result, indent=2))
+        _write(Path(output_dir) / "reward.json", told)
+    click.echo(json.dumps(told, indent=2))
 
 
 @click.command(short_help="Show that the judge tells the golden report from every attack on it.")
@@ -109,7 +118,11 @@ def score(
 )
 @click.option("--rollouts", metavar="FILE", multiple=True, help="Rollouts (default: those of the package).")
 @click.option(
-    "--min-anchor-facts", type=int, default=MIN_ANCHORS, show_default=True, help="Facts that must be usable."
+    "--min-anchor-facts",
+    type=click.IntRange(1),
+    default=MIN_ANCHORS,
+    show_default=True,
+    help="Facts that must be usable.",
 )
 @click.option(
     "--seeds",

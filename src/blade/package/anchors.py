@@ -124,7 +124,7 @@ def parsed(fact: str, world: World, known: Names) -> tuple[Predicate | None, str
 
 def _stated(unit: Unit, world: World) -> Iterator[Predicate]:
     yield from _of_unit(unit)
-    for share in _shares(world.report):
+    for share in shares(world.report):
         if any(True for _ in said(_citing(unit, share), share)):
             yield share
 
@@ -263,7 +263,7 @@ def _of_task(one: Attribution | Divergence, kind: str, subject: str, **rest: Any
 
 
 def _counted(report: Report) -> Iterator[Anchor]:
-    for predicate in _shares(report):
+    for predicate in shares(report):
         cites = ", ".join(predicate.must_cite[:3])
         value, other = (float(number or 0) for number in (predicate.value, predicate.other))
         if predicate.type == "contrast":
@@ -275,7 +275,7 @@ def _counted(report: Report) -> Iterator[Anchor]:
         yield Anchor("", fact, "medium", 3.25, OKAY, predicate)
 
 
-def _shares(report: Report) -> Iterator[Predicate]:
+def shares(report: Report) -> Iterator[Predicate]:
     """What goes with failing, counted: mechanisms by their two pass rates, behaviours by their share."""
     for one in report.mechanisms:
         if one.standing == "mechanism" and one.rollouts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ from random import Random
 import msgspec
 
 from blade.package.paraphrase import paraphrased
+from blade.package.units import CAUSES, causes_in
 
 TEXT_LIMIT, EVIDENCE_LIMIT = 0.25, 0.40
 OTHER = Path(__file__).with_name("other_report.md")
@@ -31,6 +33,9 @@ class Material(msgspec.Struct, frozen=True):
     others: tuple[str, ...]  # names that stand for them in another run, one for each
     shallow: str = ""
     seed: int = 0
+
+
+Attack = Callable[[Material], str]
 
 
 def shuffled_words(material: Material) -> str:
@@ -58,10 +63,7 @@ def shuffled_lines(material: Material) -> str:
 def negated(material: Material) -> str:
     """Every sentence denied."""
 
-    def deny(text: str) -> str:
-        return " ".join(f"It is false that {_lower(part)}" for part in _sentences(text))
-
-    return _prose(material.golden, deny)
+    return framed_before("It is false that")(material)
 
 
 _OPPOSITES = (
@@ -90,6 +92,151 @@ def inverted(material: Material) -> str:
         return pattern.sub(lambda hit: _like(hit[0], turned[hit[0].lower()]), text)
 
     return _prose(material.golden, turn)
+
+
+# Each says of a sentence that it is not so. Those that are held out use no word that the judge looks for.
+BEFORE = {
+    "myth": "It is a myth that", "doubt": "I doubt that", "refuted": "The data refute the idea that",
+    "no evidence": "We found no evidence that", "alleged": "Critics wrongly allege that",
+}  # fmt: skip
+AFTER = {"lie": ", which is a lie.", "wrong": " (this is wrong).", "taken back": ". None of that is true."}
+HELD_OUT_BEFORE = {
+    "horoscope": "My horoscope insists that", "fool": "Only a fool would write that",
+    "universe": "In some other universe,", "bad dream": "The intern had a bad dream in which",
+    "salt": "To be enjoyed with a pound of salt:", "pigs": "On the day when pigs fly,",
+}  # fmt: skip
+HELD_OUT_AFTER = {
+    "april": ", April fool!",
+    "no one": ", said no one ever.",
+    "opposite day": ", for today is opposite day.",
+}
+
+
+def framed_before(words: str) -> Attack:
+    """An attack that puts words before every sentence."""
+    return lambda material: _each(material.golden, lambda part: f"{words} {_lower(part)}")
+
+
+def framed_after(words: str) -> Attack:
+    """An attack that puts words after every sentence."""
+    return lambda material: _each(material.golden, lambda part: part.rstrip(".") + words)
+
+
+def under_heading(material: Material) -> str:
+    """Every heading says that what stands under it was refuted."""
+    return _outside(material.golden, lambda line: re.sub(r"^(#{2,6} )", r"\1Refuted: ", line))
+
+
+def under_title(material: Material) -> str:
+    """One heading over all others says that they are false."""
+    deeper = _outside(material.golden, lambda line: "#" + line if line.startswith("#") else line)
+    return f"# False claims\n\n{deeper}"
+
+
+def under_preface(material: Material) -> str:
+    """The first sentence takes back all others."""
+    head, _, rest = material.golden.partition("\n")
+    return f"{head}\n\nEvery statement in this report is a lie.\n{rest}"
+
+
+def struck(material: Material) -> str:
+    """Every line struck through, and every cell."""
+
+    def strike(line: str) -> str:
+        mark = re.match(r"^\s*(?:#{1,6}\s|[-*+>]\s|\d{1,9}[.)]\s)?\s*", line)
+        start = mark[0] if mark else ""
+        rest = line[len(start) :]
+        if not rest.strip() or re.fullmatch(r"[\s|:-]+", line):
+            return line
+        if not rest.startswith("|"):
+            return f"{start}~~{rest.strip()}~~"
+        cells = [f" ~~{cell.strip()}~~ " if cell.strip() else cell for cell in rest.strip("|").split("|")]
+        return f"|{'|'.join(cells)}|"
+
+    return _outside(material.golden, strike)
+
+
+_VERBS = (
+    {"fails": "succeeds", "failing": "successful", "failed": "succeeded", "fail": "succeed",
+     "failure": "success", "passes": "misses", "passing": "unsuccessful", "passed": "missed", "pass": "miss",
+     "solved": "missed", "never": "always", "always": "rarely"},
+    {"fails": "prevails", "failing": "prevailing", "failed": "prevailed", "fail": "prevail",
+     "failure": "victory", "passes": "founders", "passing": "foundering", "passed": "foundered",
+     "pass": "founder", "solved": "bungled", "never": "invariably", "always": "seldom"},
+)  # fmt: skip
+
+
+def exchanged_verbs(material: Material) -> str:
+    """Passing for failing and failing for passing, in other words, in prose and labels."""
+    turned = _VERBS[material.seed % len(_VERBS)]
+    pattern = re.compile(
+        rf"(?<![\w@^`/-])(?:{'|'.join(sorted(turned, key=len, reverse=True))})(?![\w@^`/-])", re.IGNORECASE
+    )
+
+    def turn(line: str) -> str:
+        if line.startswith("#") or "|" in line:
+            return line
+        return pattern.sub(lambda hit: _like(hit[0], turned[hit[0].lower()]), line)
+
+    return _outside(material.golden, turn)
+
+
+def swapped_labels(material: Material) -> str:
+    """The two causes that are named most often trade places."""
+    told = causes_by_use(material.golden)
+    first, second = (told + [code for code in CAUSES if code not in told])[:2]
+    return _relabelled(material.golden, {first: second, second: first})
+
+
+def rotated_labels(material: Material) -> str:
+    """Every cause becomes the next one."""
+    told = causes_by_use(material.golden)
+    told += [code for code in CAUSES if code not in told][: max(0, 3 - len(told))]
+    return _relabelled(material.golden, dict(zip(told, told[1:] + told[:1], strict=True)))
+
+
+def causes_by_use(text: str) -> list[str]:
+    """The codes of the causes that a report names, the most frequent first."""
+    used = Counter(code for line in text.split("\n") for code in causes_in(line))
+    return [code for code, _ in used.most_common()]
+
+
+def _relabelled(text: str, turned: dict[str, str]) -> str:
+    words = dict(turned)
+    for old, new in turned.items():
+        words |= dict.fromkeys(CAUSES[old], CAUSES[new][0])
+    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(words, key=len, reverse=True))})(?![\w-])")
+    return _outside(text, lambda line: pattern.sub(lambda hit: words[hit[0]], line))
+
+
+_REASONS = (
+    "the agent trusts its memory more than the manual", "the agent hurries as soon as a name looks foreign",
+    "the prompt tires the agent before the second call", "the agent takes politeness for consent",
+    "the agent prefers short words to right ones", "the designers of the agent never tried such a case",
+    "the agent reads numbers from right to left", "the agent thinks that the customer is testing it",
+)  # fmt: skip
+
+
+def invented(material: Material) -> str:
+    """The golden report and as many claims more that nothing bears out, of tasks that exist."""
+    random = Random(f"invented/{material.seed}")
+    n = sum(
+        len(_sentences(line)) for line, is_quoted in _lines(material.golden) if line.strip() and not is_quoted
+    )
+    names = [name for name in material.ids if name.isdigit()] or list(material.ids) or ["0"]
+    told = [f"{at}. In task {random.choice(names)} {random.choice(_REASONS)}." for at in range(1, n + 1)]
+    return "\n".join([material.golden, "", "## More Findings", "", *told, ""])
+
+
+_ADVICE = re.compile(
+    r"(?ms)^## [^\n]*(?:recommend|what to do|next steps)[^\n]*\n.*?(?=^## |\Z)", re.IGNORECASE
+)
+
+
+def idle_advice(material: Material) -> str:
+    """The golden report with recommendations that follow from nothing."""
+    told = "- Paint the office in a calmer colour.\n- Praise the model.\n- Rerun on a Tuesday.\n"
+    return _unguarded(_ADVICE.sub(f"## Recommendations\n\n{told}\n", _guarded(material.golden)))
 
 
 def randomised_numbers(material: Material) -> str:
@@ -197,7 +344,6 @@ def other_benchmark(material: Material) -> str:
     return OTHER.read_text(encoding="utf-8")
 
 
-Attack = Callable[[Material], str]
 ATTACKS: dict[str, tuple[Attack, float]] = {
     "shuffled words": (shuffled_words, TEXT_LIMIT),
     "words shuffled within lines": (shuffled_lines, TEXT_LIMIT),
@@ -211,6 +357,20 @@ ATTACKS: dict[str, tuple[Attack, float]] = {
     "generic template": (generic, TEXT_LIMIT),
     "shallow tables": (shallow, TEXT_LIMIT),
     "another benchmark": (other_benchmark, TEXT_LIMIT),
+    "passing for failing": (exchanged_verbs, TEXT_LIMIT),
+    "swapped causes": (swapped_labels, TEXT_LIMIT),
+    "rotated causes": (rotated_labels, TEXT_LIMIT),
+    "denied by headings": (under_heading, TEXT_LIMIT),
+    "denied by title": (under_title, TEXT_LIMIT),
+    "denied by preface": (under_preface, TEXT_LIMIT),
+    "struck through": (struck, TEXT_LIMIT),
+}
+for _told, _make in ((BEFORE | HELD_OUT_BEFORE, framed_before), (AFTER | HELD_OUT_AFTER, framed_after)):
+    ATTACKS |= {f"denied: {name}": (_make(words), TEXT_LIMIT) for name, words in _told.items()}
+# Reports that keep what is true: they must fall below golden by so much at least.
+WORSE: dict[str, tuple[Attack, float]] = {
+    "invented claims added": (invented, 0.15),
+    "idle recommendations": (idle_advice, 0.10),
 }
 
 
@@ -241,6 +401,10 @@ def _padded(words: Sequence[str], random: Random) -> str:
     for at in range(8):
         body += [f"## {random.choice(words) if words else 'x'}", "", *lines[at::8], ""]
     return "\n".join(["# report", "", *body, *["|"] * 20, "1 " * 20, "task " * 20, ""])
+
+
+def _each(text: str, change: Callable[[str], str]) -> str:
+    return _prose(text, lambda told: " ".join(change(part) for part in _sentences(told)))
 
 
 def _prose(text: str, change: Callable[[str], str]) -> str:

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from blade.package import attacks, perturbed
 from blade.package.anchors import Anchor
-from blade.package.judge import Bench, Judged, as_json, bench, judged
+from blade.package.judge import Bench, Judged, bench, judged
 from blade.package.matching import matched
 from blade.package.predicates import Predicate, met, said
+from blade.package.result import as_json
 from blade.package.sources import Case, world_for
 from blade.package.units import Unit
 
@@ -93,6 +94,7 @@ def calibrated(
         else:
             worst = max(judged(text, seat).score for text in _drawn(make, material, seeds))
             tried.append(Trial(name, worst, f"at most {limit:.2f}", worst <= limit))
+    tried += _worse(seat, golden, material, seeds)
     tried += _perturbed(case, seat, golden, watcher)
     return Calibration(
         golden,
@@ -101,6 +103,19 @@ def calibrated(
         tuple(_controls(case, seat, golden, max(1, seeds))),
         min_spread,
     )
+
+
+def _worse(seat: Bench, golden: Judged, material: attacks.Material, seeds: int) -> list[Trial]:
+    """Reports that say all that golden says, and more or other things beside it that nothing bears out."""
+    found = []
+    for name, (make, least) in attacks.WORSE.items():
+        if make(material) == material.golden:
+            found.append(_untried(name, "the golden report has no such section"))
+            continue
+        score = max(judged(text, seat).score for text in _drawn(make, material, seeds))
+        bound = f"at most {golden.score - least:.2f}, {least:.2f} less than golden"
+        found.append(Trial(name, score, bound, golden.score - score >= least))
+    return found
 
 
 def _material(case: Case, seat: Bench) -> attacks.Material:

@@ -13,25 +13,22 @@ from msgspec.structs import replace
 
 from blade.check import checked
 from blade.check.world import World
-from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE
-from blade.package.anchors import TRIVIAL, Anchor, settled
+from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
+from blade.package.anchors import Anchor, settled, shares
+from blade.package.borne import with_findings
+from blade.package.contrasts import with_contrasts
+from blade.package.frames import taken_back, titles, unstruck
 from blade.package.matching import matched
-from blade.package.polarity import with_polarity
+from blade.package.polarity import signs, with_polarity
 from blade.package.predicates import STEP, Predicate, gainsaid, met, said, tasks_of
-from blade.package.quotes import with_quotes
-from blade.package.units import CAUSES, Names, Unit, is_note, names, units
+from blade.package.retold import with_retelling
+from blade.package.units import CAUSES, Names, Unit, causes_in, is_note, names, units
 from blade.prose.slots import Slot, agrees, slots
 
 NUMBERS_WRONG, MOSTLY_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.5, 0.7, 0.2, 0.8
+UNFOUNDED = 0.2  # of the score that recommendations can cost which nothing bears out
 LONGEST = 3.0  # times the golden report's claims, beyond which length costs
-MIN_ANCHORS = 8
 JUMBLED = 0.15  # of the sentences; in prose that people write it is well below 0.01
-NOTE = (
-    "Claims are checked against the rollouts. final_score = recall x sqrt(precision x evidence) x gates; "
-    "structure: share of the golden report's sections that hold a supported claim; quantitative: whether "
-    "the required numbers are right; golden_overlap: share of the golden report's supported claims that are "
-    "made; table_score: share of checked table rows that are not contradicted."
-)
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -68,7 +65,25 @@ class Bench(msgspec.Struct, frozen=True):
 
 def claims(text: str, world: World, known: Names) -> tuple[Unit, ...]:
     """What a report claims, with what the rows say of it."""
-    return with_polarity(with_quotes(units(text, checked(text, world), known), world), world)
+    text = unstruck(text)
+    read = with_polarity(units(text, checked(text, world), known), world)
+    read = with_findings(with_contrasts(read, shares(world.report)), world.report)
+    return _without_taken_back(with_retelling(read, world), text)
+
+
+def _without_taken_back(read: Sequence[Unit], text: str) -> tuple[Unit, ...]:
+    """Units with those that a heading or another sentence takes back supporting nothing."""
+    above = titles(text)
+    sayings = []
+    for unit in read:
+        title = [told for line, told in above if line <= unit.line][-1:]
+        sayings.append((unit.text, (*title, *unit.section), unit.kind == "sentence"))
+    gone = taken_back(sayings)
+    return tuple(_framed(unit) if at in gone else unit for at, unit in enumerate(read))
+
+
+def _framed(unit: Unit) -> Unit:
+    return replace(unit, denied=True, verdict=UNVERIFIABLE if unit.verdict == SUPPORTED else unit.verdict)
 
 
 def bench(
@@ -132,6 +147,7 @@ def score(read: Sequence[Unit], bench: Bench) -> Judged:
     shown = _evident(read, majors)
     evidence = shown / len(majors) if majors else 0.0
     gates, problems = _gates(read, bench, counts)
+    problems += _contradictions(read)
     counts |= {"major": len(majors), "major_with_evidence": shown, "anchors": len(usable)}
     counts["anchors_met"] = sum(is_met for _, is_met, _ in hits)
     counts["anchors_unusable"] = len(bench.anchors) - len(usable)
@@ -151,13 +167,18 @@ def _hits(read: Sequence[Unit], usable: Sequence[Anchor]) -> tuple[tuple[Anchor,
     )
 
 
+_WORTH = {SUPPORTED: 1, CONTRADICTED: -2}
+
+
 def sound(read: Sequence[Unit]) -> list[Unit]:
-    """The units of sections that the rows bear out more than twice as often as they contradict them."""
+    """The units of sections that the rows bear out more than twice as often as they contradict them.
+
+    What is said and taken back, or set in words of no known meaning, speaks against its section too.
+    """
     balance: dict[tuple[str, ...], int] = {}
     for unit in read:
-        if unit.verdict in (SUPPORTED, CONTRADICTED):
-            worth = 1 if unit.verdict == SUPPORTED else -2
-            balance[unit.section] = balance.get(unit.section, 0) + worth
+        worth = _WORTH.get(unit.verdict or "", 0) - (unit.denied and unit.verdict == UNVERIFIABLE)
+        balance[unit.section] = balance.get(unit.section, 0) + worth
     return [unit for unit in read if balance.get(unit.section, 0) > 0]
 
 
@@ -196,7 +217,8 @@ def is_major(unit: Unit) -> bool:
     if unit.verdict is None or is_note(unit) or unit.kind in ("heading", "quote"):
         return False
     if unit.advice:
-        return unit.kind == "row" or bool(unit.numbers or unit.tasks or unit.causes)
+        is_open = unit.verdict == UNVERIFIABLE
+        return unit.kind == "row" or is_open or bool(unit.numbers or unit.tasks or unit.causes)
     return bool(unit.tasks or unit.kind == "sentence") and bool(unit.causes or (unit.steps and unit.tasks))
 
 
@@ -206,6 +228,26 @@ def _evident(read: Sequence[Unit], majors: Sequence[Unit]) -> int:
     sections = {unit.section for unit in borne if unit.kind == "quote" or unit.own}
     places = {(unit.line, unit.text) for unit in borne if unit.tasks or unit.section in sections}
     return sum((unit.line, unit.text) in places for unit in majors)
+
+
+MOST_PROBLEMS = 20
+
+
+def _contradictions(read: Sequence[Unit]) -> list[str]:
+    """What the rows say against single claims, with their lines; the first of them, and how many more."""
+    found = []
+    for unit in read:
+        if unit.verdict == CONTRADICTED:
+            told = [one for one in unit.assertions if one.verdict == CONTRADICTED]
+            said = f"line {unit.line}: {' '.join(unit.text.split())[:120]}"
+            found.append(f"{said}: {_against(told[0]) if told else 'it denies what the rows bear out'}")
+    more = len(found) - MOST_PROBLEMS
+    return [*found[:MOST_PROBLEMS], *([f"and {more} more contradicted claims"] if more > 0 else [])]
+
+
+def _against(one: Assertion) -> str:
+    meant = f", the rows say {one.expected[:120]}" if one.expected else ""
+    return f"says {one.found[:80]}{meant}" + (f" ({one.why[:160]})" if one.why else "")
 
 
 def _gates(
@@ -231,11 +273,41 @@ def _gates(
     limit = LONGEST * max(1, _claims(_counts(bench.golden)))
     made = _claims(counts) + counts["duplicate"]
     gates["length"] = min(1.0, limit / made) if made else 1.0
+    gates["causes"] = _mostly_right([unit for unit in read if unit.causes], _is_of_cause)
+    speaking = [unit for unit in read if unit.kind == "sentence" and {*signs(unit.text)} & OUTCOMES]
+    gates["outcomes"] = _mostly_right(speaking, lambda one: one.kind in TURNING and not _is_of_cause(one))
+    gates["plain"] = _plain(read)
+    advice = [unit for unit in read if unit.advice and is_major(unit)]
+    bare = 1 - _evident(read, advice) / len(advice) if advice else 0.0
+    gates["advice"] = 1 - UNFOUNDED * bare
+    if bare > 0.5:
+        problems.append("most recommendations name nothing that the rollouts bear out")
     agreed = sum(any(_agrees(unit, canary) for unit in read) for canary in bench.canaries)
     gates["canaries"] = max(FLOOR, 1 - agreed / len(bench.canaries)) if bench.canaries else 1.0
     if agreed:
         problems.append(f"{agreed} false facts are stated as true")
     return gates, problems
+
+
+TURNING, OUTCOMES = ("direction", "bucket", "word"), {"pass", "fail", "always"}
+
+
+def _mostly_right(told: Sequence[Unit], is_of: Callable[[Assertion], bool]) -> float:
+    """One less the share of wrong ones in what is said of causes, or of who passes and who fails."""
+    told = [unit for unit in told if unit.verdict in (SUPPORTED, CONTRADICTED)]
+    wrong = sum(any(one.verdict == CONTRADICTED and is_of(one) for one in unit.assertions) for unit in told)
+    return max(FLOOR, 1 - wrong / len(told)) if told else 1.0
+
+
+def _plain(read: Sequence[Unit]) -> float:
+    """One less the share of sentences that deny, doubt or otherwise frame what they say."""
+    told = [unit for unit in read if unit.kind == "sentence" and unit.verdict is not None]
+    framed = sum(unit.denied for unit in told)
+    return max(FLOOR, 1 - framed / len(told)) if told else 1.0
+
+
+def _is_of_cause(one: Assertion) -> bool:
+    return one.kind == "label" or one.found.upper() in CAUSES or bool(causes_in(one.found))
 
 
 def _jumbled(read: Sequence[Unit]) -> tuple[int, int]:
@@ -372,75 +444,3 @@ def _with(read: Sequence[Unit], opinions: Mapping[int, str]) -> list[Unit]:
             bare = replace(told[at], tasks=frozenset(), own=frozenset(), near=frozenset(), quotes=())
             told[at] = replace(bare if verdict == SUPPORTED else told[at], verdict=verdict)
     return told
-
-
-def as_json(judged: Judged, bench: Bench) -> dict[str, Any]:
-    """The result under the names that others know, and under ours."""
-    quantitative = 1.0 if judged.gates["required_numbers"] == 1 else 0.0
-    structure, overlap, tables = _structure(judged, bench), _overlap(judged, bench), _tables(judged)
-    parts = (structure, quantitative, judged.evidence, judged.recall)
-    told = {
-        "final_score": judged.score,
-        "checklist": {
-            "score": sum(share * part for share, part in zip((0.2, 0.2, 0.2, 0.4), parts, strict=True)),
-            "structure": structure,
-            "quantitative": quantitative,
-            "evidence": judged.evidence,
-            "anchor_coverage": judged.recall,
-        },
-        "holistic": {"normalized_score": judged.score, "golden_overlap": overlap, "table_score": tables},
-        "anchor_hits": [
-            {"id": one.id, "score": one.weighs * is_met, "met": is_met, "fact": one.fact,
-             "weight": one.weight, "claim": by}
-            for one, is_met, by in judged.hits
-        ],
-        "note": NOTE,
-        "recall": judged.recall,
-        "precision": judged.precision,
-        "evidence": judged.evidence,
-        "gates": dict(judged.gates),
-        "counts": dict(judged.counts),
-        "unusable_anchors": [
-            {"id": one.id, "fact": one.fact, "why": one.problem} for one in bench.anchors if one.problem
-        ],
-        "trivial_anchors": [one.id for one in bench.usable if one.weight == TRIVIAL],
-        "problems": list(judged.problems),
-    }  # fmt: skip
-    rounded: dict[str, Any] = _rounded(told)
-    return rounded
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 4)
-    if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    return [_rounded(part) for part in value] if isinstance(value, list) else value
-
-
-def _structure(judged: Judged, bench: Bench) -> float:
-    wanted, have = (
-        {unit.section[0].lower() for unit in read if unit.section and unit.verdict == SUPPORTED}
-        for read in (bench.golden, judged.units)
-    )
-    return len(wanted & have) / len(wanted) if wanted else 0.0
-
-
-def _overlap(judged: Judged, bench: Bench) -> float:
-    wanted, have = (
-        {part for unit in read if unit.verdict == SUPPORTED and not unit.foreign for part in _parts(unit)}
-        for read in (bench.golden, judged.units)
-    )
-    return len(wanted & have) / len(wanted) if wanted else 0.0
-
-
-def _parts(unit: Unit) -> Iterator[tuple[str, ...]]:
-    for task in unit.tasks:
-        yield from ((task, "cause", cause) for cause in unit.causes)
-        yield from ((task, "step", str(step)) for step in unit.steps)
-        yield from ((task, "quote", " ".join(quote.split())[:80]) for quote in unit.quotes)
-
-
-def _tables(judged: Judged) -> float:
-    rows = [unit for unit in judged.units if unit.kind == "row" and unit.verdict is not None]
-    return sum(unit.verdict != CONTRADICTED for unit in rows) / len(rows) if rows else 0.0

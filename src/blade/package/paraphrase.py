@@ -70,6 +70,9 @@ _OTHER_WORDS = (
     ("may be", ("might be",)),
 )
 _CHANGES = dict(_OTHER_WORDS)
+OTHER_WORDS = frozenset(
+    word.strip(",") for given, other in _OTHER_WORDS for told in (given, *other) for word in told.split()
+)  # all of them, one by one
 _WORDS = re.compile(
     r"(?<![\w@/.-])(?:"
     + "|".join(sorted(map(re.escape, _CHANGES), key=len, reverse=True))

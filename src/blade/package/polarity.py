@@ -17,8 +17,11 @@ from blade.prose.slots import Slot, slots
 MIN_SLOTS = 3  # numbers, names and quotations from which on a sentence is known again
 ALIKE = 0.85  # of the words of two sentences that are the same ones, beside what turns them
 _SIGN = re.compile(
-    r"\b(?:(?P<no>not|never|none|neither|nor|cannot|without)|(?P<pass>pass(?:es|ed|ing)?|solved)"
-    r"|(?P<fail>fail(?:s|ed|ing|ures?)?)|(?P<always>always)|(?P<up>more|higher|above|largest|most|gains?|wins?)"
+    r"\b(?:(?P<no>not|never|none|neither|nor|cannot|without)"
+    r"|(?P<pass>pass(?:es|ed|ing)?|solv(?:es?|ed|ing)|succe(?:eds?|eded|eding|ss|sses|ssful|ssfully))"
+    r"|(?P<fail>fail(?:s|ed|ing|ures?)?|miss(?:es|ed)|unsolved|unsuccessful(?:ly)?|flunk(?:s|ed)?)"
+    r"|(?P<always>always|every time|invariably|consistently)"
+    r"|(?P<up>more|higher|above|largest|most|gains?|wins?)"
     r"|(?P<down>fewer|lower|below|smallest|least|loses?|lost))\b|(?P<nt>n['’]t\b)",
     re.IGNORECASE,
 )
@@ -62,6 +65,16 @@ def _turned(unit: Unit, known: dict[Key, list[_Said]]) -> Unit:
     why = f"the rows give: {like.text}"
     part = Assertion(CONTRADICTED, "direction", unit.line, unit.last_line, unit.text, found, meant_by, why)
     return replace(unit, verdict=CONTRADICTED, assertions=(*unit.assertions, part))
+
+
+def turned(text: str, reference: str) -> bool:
+    """Whether a sentence in other words turns round what its reference says of passing, failing and more."""
+    return not _agrees(_said(text), _said(reference))
+
+
+def signs(text: str) -> tuple[str, ...]:
+    """The kinds of words in a sentence that turn it: no, pass, fail, always, up, down."""
+    return _said(text).signs
 
 
 def _said(text: str) -> _Said:

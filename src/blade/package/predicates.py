@@ -14,7 +14,7 @@ from blade.package.units import BLAMES, MIN_QUOTE, Unit
 from blade.prose.slots import RATIO, Slot, agrees
 
 TYPES = ("concentration", "contrast", "ordering", "share", "existence", "cause", "metric", "quote")
-_ABSENT = re.compile(
+ABSENT_WORDS = re.compile(
     r"\b(?:not|never|no|none|neither|without|miss(?:es|ing|ed)?|leaves? out|left out|omits?|omitted|skips?"
     r"|skipped|fails? to|lacks?)\b|n['’]t\b",
     re.IGNORECASE,
@@ -116,7 +116,9 @@ def _existence(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
         value = predicate.value
         if isinstance(value, int | float) and int(value) in unit.steps and BLAMES.search(unit.text):
             yield int(value)
-    elif names(unit, predicate.subject) and (predicate.comparator != ABSENT or _ABSENT.search(unit.text)):
+    elif names(unit, predicate.subject) and (
+        predicate.comparator != ABSENT or ABSENT_WORDS.search(unit.text)
+    ):
         yield predicate.subject
 
 
@@ -162,10 +164,11 @@ def _has(unit: Unit, value: float | str | None, tolerance: float) -> bool:
     parts = [(float(a.replace(",", "")), float(b.replace(",", ""))) for a, b in _PARTS.findall(unit.text)]
     if any(below and abs(top / below - value) <= tolerance for top, below in parts):
         return True
-    return any(_is(slot, value, tolerance) for slot in unit.numbers)
+    return any(is_number(slot, value, tolerance) for slot in unit.numbers)
 
 
-def _is(slot: Slot, value: float, tolerance: float) -> bool:
+def is_number(slot: Slot, value: float, tolerance: float) -> bool:
+    """Whether a printed number or ratio can stand for a value."""
     if slot.value is None:
         return False
     if slot.kind == RATIO:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from blade.package import files
+from blade.package import MIN_ANCHORS, files
 from blade.package.anchors import Anchor, of_file
 from blade.package.anchors import drafted as anchors_of
-from blade.package.judge import MIN_ANCHORS, Bench, bench, claims
+from blade.package.judge import Bench, bench, claims
 from blade.package.layout import Golden, Layout, golden, layout, prefix_of, rollouts_of, slug
 from blade.package.proof import NotProved, world_of
 from blade.package.units import names

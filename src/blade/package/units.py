@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion, Report
 from blade.package.coherence import is_sentence
-from blade.prose.document import Document, Quotation, Statement, Table, document
+from blade.package.frames import DENIED, TOLD, denies
+from blade.prose.document import Document, Quotation, Row, Statement, Table, document
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, slots
 
 CAUSES: Mapping[str, tuple[str, ...]] = {
@@ -33,13 +34,6 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _NOTES = re.compile(r"reproducib|inventory|how right|read next|glossary", re.IGNORECASE)
-_DENIAL = re.compile(
-    r"\b(?:it is|it's|it was)\s+(?:false|untrue|wrong|incorrect|not true|not the case|not correct|not so)\b"
-    r"|\b(?:is|are|was|were) (?:false|untrue)\b|\bcontrary to (?:fact|what)\b"
-    r"|\bthe opposite (?:is true|holds)\b"
-    r"|\bnot (?:true|the case) that\b|\bno truth\b|\bin no way\b",
-    re.IGNORECASE,
-)
 SAME = "the rows give the same sentence"
 MIN_QUOTE = 20  # characters from which a quotation says where it is from
 
@@ -60,7 +54,7 @@ class Unit(msgspec.Struct, frozen=True):
     steps: frozenset[int]
     quotes: tuple[str, ...]
     numbers: tuple[Slot, ...]
-    denied: bool = False  # it says that what it says is not so
+    denied: bool = False  # it says that what it says is not so, or words around it may
     advice: bool = False  # an item of the recommendations
     foreign: bool = False  # it is about another model
     near: frozenset[str] = frozenset()  # tasks named in the passage it opens
@@ -226,40 +220,69 @@ def _foreign(text: str, known: Names, about: bool) -> bool:
 _FILES = re.compile(r"SHA-256|\.jsonl\b|\bblade (?:diagnose|compare|show)\b")
 
 
+_NAMING = ("id", "step")  # that a task and a step exist bears out nothing that is said of them
+
+
 def _verdict(assertions: Sequence[Assertion], denied: bool) -> str | None:
-    verdicts = {one.verdict for one in assertions if not _FILES.search(one.text)}
+    assertions = [one for one in assertions if not _FILES.search(one.text)]
+    verdicts = {one.verdict for one in assertions}
     if CONTRADICTED in verdicts:
         return CONTRADICTED
-    if any(one.verdict == UNVERIFIABLE and one.kind in ("label", "blame") for one in assertions):
-        return UNVERIFIABLE  # that the task exists does not bear out what is said of it
-    if SUPPORTED in verdicts:
+    for kind in ("label", "blame"):
+        told = [one.verdict for one in assertions if one.kind == kind]
+        if UNVERIFIABLE in told and SUPPORTED not in told:
+            return UNVERIFIABLE
+    if any(one.verdict == SUPPORTED and one.kind not in _NAMING for one in assertions):
         return CONTRADICTED if denied else SUPPORTED
     return UNVERIFIABLE if verdicts else None
 
 
 def _sentence(one: Statement, told: _Told, known: Names, about: bool) -> Unit:
     parts = tuple(told.of(one.line, one.text))
-    denied = bool(_DENIAL.search(one.text) or _NO_CAUSE.search(one.text) or _NO_STEP.search(one.text))
+    how = denies(one.text)
+    no_cause = bool(_NO_CAUSE.search(one.text))
+    denied = how == DENIED or bool(_NO_STEP.search(one.text))
     own = _cited(one.text, known) | _claimed(parts, known)
     above = _cited(" ; ".join(one.headings), known)
     if not own and not above and _LEANS.match(one.text):
         before = reversed(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", one.before))
         above = next((cites for part in before if (cites := _cited(part, known))), above)
-    parts += _labelled(one, own or above, parts, known)
+    tasks, causes = own or above, causes_in(one.text)
+    parts += _labelled(one, tasks, parts, known, bool(denied or how or no_cause))
     found = slots(one.text)
     section = " ".join(one.headings)
     again = any(part.why == SAME for part in parts)
     jumbled = one.kind == "sentence" and not again and not is_sentence(one.text)
-    verdict = _verdict(parts, denied)
+    # To deny a cause is wrong if it is the cause; that a task has not another one cannot be shown.
+    is_cause = no_cause and bool(tasks) and _of_causes(causes, tasks, known) == SUPPORTED
+    verdict = _verdict(parts, denied or is_cause)
+    unproved = jumbled or no_cause or how == TOLD or not (again or _is_reasoned(one.text, parts))
+    verdict = UNVERIFIABLE if verdict == SUPPORTED and unproved else verdict
+    if verdict == UNVERIFIABLE and one.text.endswith(":") and all(part.kind in _NAMING for part in parts):
+        verdict = None  # it says where the quotation below it stands, and no more
     return Unit(
         one.line, one.last_line, "heading" if one.kind == "heading" else "sentence", one.text, one.headings,
-        UNVERIFIABLE if jumbled and verdict == SUPPORTED else verdict, parts, own or above, own,
-        _causes(one.text), _steps(one.text),
+        verdict, parts, tasks, own, causes, _steps(one.text),
         tuple(slot.text for slot in found if slot.kind == QUOTED and len(slot.text) >= MIN_QUOTE),
-        tuple(slot for slot in found if slot.kind in (NUMBER, RATIO)), denied,
+        tuple(slot for slot in found if slot.kind in (NUMBER, RATIO)), bool(denied or no_cause or how),
         one.kind == "sentence" and bool(_ADVICE.search(section)), _foreign(one.text, known, about),
         jumbled=jumbled,
     )  # fmt: skip
+
+
+_BECAUSE = re.compile(
+    r"\b(?:because|due to|owing to|as a result of|thanks to|the reason (?:is|being)|caused by)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_reasoned(text: str, parts: Sequence[Assertion]) -> bool:
+    """Whether something in the reason that a sentence gives is borne out, beyond that a task fails."""
+    hit = _BECAUSE.search(text)
+    if hit is None:
+        return True
+    borne = [part for part in parts if part.verdict == SUPPORTED and part.kind not in _NAMING]
+    return any(part.start > hit.start() or part.kind in ("label", "blame", "quote") for part in borne)
 
 
 _NO = r"(?:\b(?:not|nor|neither)\b|n['’]t\b|\b(?:rather than|instead of|rules? out)\b)"
@@ -279,28 +302,57 @@ _FEW = 3  # tasks up to which a sentence can be said to label each
 
 
 def _labelled(
-    one: Statement, tasks: frozenset[str], parts: Sequence[Assertion], known: Names
+    one: Statement, tasks: frozenset[str], parts: Sequence[Assertion], known: Names, denied: bool
 ) -> tuple[Assertion, ...]:
-    """What rules and anchors say of a cause or a step, where the rows do not give the sentence again."""
-    if not 0 < len(tasks) <= _FEW or any(part.why == SAME or part.kind == "label" for part in parts):
+    """What rules and anchors say of a cause or a step that a sentence names.
+
+    A sentence that the rows give again is known by its words alone, so it may stand under another task.
+    """
+    if not 0 < len(tasks) <= _FEW:
         return ()
+    again = any(part.why == SAME or _is_settled(part, "label") for part in parts)
     found = []
-    causes, steps = _causes(one.text), _steps(one.text)
+    causes, steps = causes_in(one.text), _steps(one.text)
     if len(causes) == 1 and _LINKED.search(one.text):
-        held = all(causes <= known.causes.get(task, frozenset()) for task in tasks)
-        found.append(_of_rules(one, "label", next(iter(causes)), held, tasks))
-    if steps and BLAMES.search(one.text):
+        verdict = _of_causes(causes, tasks, known)
+        if verdict == CONTRADICTED and denied:
+            verdict = UNVERIFIABLE  # that a task has not another cause may be true
+        if verdict == CONTRADICTED or not again:
+            found.append(_of_rules(one, "label", next(iter(causes)), verdict, tasks, known))
+    if steps and BLAMES.search(one.text) and not again:
         held = any(steps & known.steps.get(task, frozenset()) for task in tasks)
-        found.append(_of_rules(one, "blame", ", ".join(map(str, sorted(steps))), held, tasks))
+        told = ", ".join(map(str, sorted(steps)))
+        found.append(_of_rules(one, "blame", told, SUPPORTED if held else UNVERIFIABLE, tasks, known))
     return tuple(found)
 
 
-def _of_rules(one: Statement, kind: str, found: str, held: bool, tasks: frozenset[str]) -> Assertion:
-    why = "the rules or the anchors say the same" if held else "neither the rules nor the anchors say so"
-    verdict = SUPPORTED if held else UNVERIFIABLE
-    return Assertion(
-        verdict, kind, one.line, one.last_line, one.text, found, why=why, cites=tuple(sorted(tasks))
-    )
+def _is_settled(part: Assertion, kind: str) -> bool:
+    return part.kind == kind and part.verdict != UNVERIFIABLE
+
+
+def _of_causes(causes: frozenset[str], tasks: frozenset[str], known: Names) -> str:
+    """A cause against those that rules and anchors hold; a task for which they hold none says nothing."""
+    if all(causes <= known.causes.get(task, frozenset()) for task in tasks):
+        return SUPPORTED
+    wrong = any(known.causes.get(task) and not causes <= known.causes[task] for task in tasks)
+    return CONTRADICTED if wrong else UNVERIFIABLE
+
+
+def _of_rules(
+    one: Statement | Row, kind: str, found: str, verdict: str, tasks: frozenset[str], known: Names
+) -> Assertion:
+    why = "the rules or the anchors say the same"
+    expected = None
+    if verdict != SUPPORTED:
+        why = "neither the rules nor the anchors say so"
+    if verdict == CONTRADICTED:
+        expected = ", ".join(
+            f"task {task}: {' or '.join(sorted(known.causes[task]))}"
+            for task in sorted(tasks & known.causes.keys())
+        )
+    text = one.text if isinstance(one, Statement) else " | ".join(one.cells)
+    last = one.last_line if isinstance(one, Statement) else one.line
+    return Assertion(verdict, kind, one.line, last, text, found, expected, why, cites=tuple(sorted(tasks)))
 
 
 def _row(table: Table, at: int, told: _Told, known: Names, about: bool) -> Unit:
@@ -310,17 +362,23 @@ def _row(table: Table, at: int, told: _Told, known: Names, about: bool) -> Unit:
     own = _cited(text, known) | _claimed(parts, known)
     for head, cell in zip(table.header, row.cells, strict=False):
         own |= _column(head, cell, known)
+        causes = causes_in(cell)
+        if len(own) == 1 == len(causes) and _CAUSE_COLUMN.search(head):
+            verdict = _of_causes(causes, own, known)
+            parts += (_of_rules(row, "label", next(iter(causes)), verdict, own, known),)
     found = [slot for cell in row.cells for slot in slots(cell)]
+    denied = any(denies(cell) == DENIED for cell in row.cells)
     return Unit(
-        row.line, row.line, "row", text, table.headings, _verdict(parts, denied=False), parts,
+        row.line, row.line, "row", text, table.headings, _verdict(parts, denied), parts,
         frozenset(own or _cited(" ; ".join(table.headings), known)), frozenset(own),
-        _causes(text), _steps(text),
+        causes_in(text), _steps(text),
         tuple(slot.text for slot in found if slot.kind == QUOTED and len(slot.text) >= MIN_QUOTE),
-        tuple(slot for slot in found if slot.kind in (NUMBER, RATIO)), False,
+        tuple(slot for slot in found if slot.kind in (NUMBER, RATIO)), denied,
         bool(_ADVICE.search(" ".join(table.headings))), _foreign(text, known, about),
     )  # fmt: skip
 
 
+_CAUSE_COLUMN = re.compile(r"\b(?:cause|label|reason|diagnosis|why)\b", re.IGNORECASE)
 _ONE = re.compile(r"\s*(?:task|rollout|row)?[ _-]?(?:id|index|name|key)?\s*", re.IGNORECASE)
 _SOME = re.compile(r"\b(?:tasks?|rollouts?|ids?|instance|examples?|read)\b", re.IGNORECASE)
 
@@ -345,7 +403,7 @@ def _quotation(one: Quotation, told: _Told, known: Names, about: bool) -> Unit:
     )  # fmt: skip
 
 
-def _causes(text: str) -> frozenset[str]:
+def causes_in(text: str) -> frozenset[str]:
     return frozenset(hit["code"] or _CODE_OF[hit["name"].lower()] for hit in _CAUSE.finditer(text))
 
 
