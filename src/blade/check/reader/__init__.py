@@ -7,20 +7,29 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from blade.check.reader.bounds import Bounds
 from blade.check.reader.buckets import Parts
 from blade.check.reader.direction import Directions
+from blade.check.reader.efforts import Efforts
 from blade.check.reader.ground import Ground
 from blade.check.reader.json_values import read_json
+from blade.check.reader.lines import Line
 from blade.check.reader.mentions import Reader
+from blade.check.reader.modes import Modes
 from blade.check.reader.ordering import Orders
+from blade.check.reader.pairs import Pairs
 from blade.check.reader.prose import Prose
-from blade.check.reader.scope import Around, run_of
+from blade.check.reader.scope import Around
 from blade.check.reader.scoped import Scoped
+from blade.check.reader.setup import Setup
+from blade.check.reader.slices import Slices
 from blade.check.reader.tables import Tables
-from blade.check.reader.tangled import untangled
+from blade.check.reader.tangled import untangled, weakest
+from blade.check.reader.tries import Tries
 from blade.check.reader.verdicts import Place, cited
+from blade.check.reader.versus import Versus
 from blade.check.world import World
-from blade.model import Assertion
+from blade.model import UNVERIFIABLE, Assertion
 from blade.prose.document import Document, Statement
 
 __all__ = ["read", "read_json"]
@@ -38,27 +47,44 @@ def read(document: Document, world: World) -> list[Assertion]:
     for one in document.statements:
         if len(one.text) <= LONGEST:
             for offset, piece in _pieces(one.text):
-                read_of_it = untangled(_read(reader, scoped, one, piece, document.title), piece)
-                found += _shifted(read_of_it, one.text, offset)
+                found += _shifted(_read(reader, scoped, one, piece, document.title), one.text, offset)
     tables = Tables(reader)
     for table in document.tables:
         found += tables.read(table, document.title)
     return found
 
 
-def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str) -> Iterator[Assertion]:
+def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str) -> list[Assertion]:
     sentence = reader.sentence(text)
     place = Place(text, one.line, one.last_line, cited(sentence))
-    around = Around(one.headings, one.before, title)
-    runs = run_of(reader, sentence, around).runs
-    yield from scoped.read(text, place, runs[0] if len(runs) == 1 else None)
-    if not sentence.mentions and len(reader.ground.runs) < 2:
-        return
+    line = Line(reader, sentence, place, Around(one.headings, one.before, title))
+    told = [each for kind in (Setup, Bounds, Efforts) for each in kind(line).read()]
+    is_read = bool(sentence.mentions) or len(reader.ground.runs) > 1
+    whole: list[Assertion] = []
+    if is_read:
+        whole = [each for kind in (Pairs, Tries) for each in kind(line).read()]
+        told += whole
+        told += [each for kind in (Slices, Modes, Versus) for each in kind(line).read()]
+    settled = {each.start for each in told if each.verdict != UNVERIFIABLE}
+    if is_read:
+        is_told = any(each.kind in ("bucket", "count") for each in whole)
+        told += untangled(
+            _in_words(line, one.kind == "heading", {each.start for each in told}, is_told), text
+        )
+    runs = line.runs().runs
+    more = scoped.read(text, place, runs[0] if len(runs) == 1 else None)
+    told += untangled((each for each in more if each.start not in settled), text)
+    return weakest(told)
+
+
+def _in_words(line: Line, is_heading: bool, used: set[int], is_told: bool) -> Iterator[Assertion]:
+    """What is told in the words of measures, counts, ranks and buckets; `used` are amounts that are read."""
+    reader, sentence, place, around = line.reader, line.sentence, line.place, line.around
     directions = Directions(reader, sentence, place, around)
     yield from directions.read()
-    yield from Prose(reader, sentence, place, around, directions.used).read()
+    yield from Prose(reader, sentence, place, around, directions.used | used).read()
     yield from Orders(reader, sentence, place, around).read()
-    yield from Parts(reader, sentence, place, around).read(one.kind == "heading")
+    yield from Parts(reader, sentence, place, around).read(is_heading, is_told)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:

@@ -49,6 +49,9 @@ BARE = {
     "flaky": "sometimes",
     "mixed": "sometimes",
 }
+# How a cell tells an outcome without a word for it.
+MARKS = dict.fromkeys(("✓", "✔", "✅", "yes", "1", "1.0", "ok", "success"), "passed")
+MARKS |= dict.fromkeys(("✗", "✘", "❌", "×", "x", "no", "0", "0.0"), "failed")
 _BUCKETS = ("always", "sometimes", "never", "missing")
 
 
@@ -59,12 +62,13 @@ class Parts:
         self.reader, self.ground = reader, reader.ground
         self.sentence, self.place, self.around = sentence, place, around
 
-    def read(self, is_heading: bool) -> Iterator[Assertion]:
+    def read(self, is_heading: bool, is_told: bool = False) -> Iterator[Assertion]:
+        """All of it; `is_told`: how tasks ended is read already, in more words than the state alone."""
         named = [one for one in self.sentence.mentions if one.kind in (TASK, ADDRESS)]
         if named:
             told = scope.run_of(self.reader, self.sentence, self.around)
             yield from self._ids(named, is_heading)
-            yield from self._states(told)
+            yield from self._states(told, is_told)
             yield from self._labels(told)
             yield from self._steps(named, told)
         yield from self._colon()
@@ -130,12 +134,12 @@ class Parts:
 
     # --- states --------------------------------------------------------------------------------------
 
-    def _states(self, told: scope.Scope) -> Iterator[Assertion]:
+    def _states(self, told: scope.Scope, is_told: bool) -> Iterator[Assertion]:
         used: set[int] = set()
         for pattern in (_SAID, _LISTED):
             for hit in pattern.finditer(self.sentence.shape):
                 named, state = self.sentence.at[hit.start("t")], self.sentence.at[hit.start("s")]
-                if state.start in used or named.start in used:
+                if state.start in used or named.start in used or (is_told and named.kind == TASK):
                     continue
                 used |= {state.start, named.start}
                 is_not = pattern is _SAID and bool(_NOT.search(hit["between"]))
@@ -314,7 +318,7 @@ def bucket_claim(
     """A table cell that names the bucket of a task."""
     plain = cell.strip("`* ").lower()
     states = [one.names[0] for one in reader.sentence(cell).of(STATE)]
-    state = plain if plain in _BUCKETS else states[0] if len(states) == 1 else ""
+    state = plain if plain in _BUCKETS else states[0] if len(states) == 1 else MARKS.get(plain, "")
     if state not in (*_BUCKETS, "passed", "failed"):
         return
     buckets = [str(reader.ground.runs[run].tasks[key].bucket) for run in runs]

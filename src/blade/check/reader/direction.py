@@ -42,6 +42,11 @@ _SURE = re.compile(
     r"clear(?:ly)?)\b",
     re.IGNORECASE,
 )
+_SIGNIFICANT = re.compile(
+    r"\b(?:difference|gap|change|improvement|regression|drop|gain)s?\b[^.;,]{0,60}?\b(?:is|was|are|were)"
+    r"(?P<no>\s+not|n['’]t)?\s+(?:statistically\s+)?significant\b",
+    re.IGNORECASE,
+)
 _FROM_TO = shaped(
     r"from\s+(?P<a><Q>)(?:\s+\(?(?:in|for|with|on|"
     r"by)?\s*(?P<ra><R>)\)?)?\s*,?\s+to\s+(?P<b><Q>)(?:\s+\(?(?:in|for|with|on|by)?\s*(?P<rb><R>)\)?)?"
@@ -83,7 +88,7 @@ class Directions:
             or _ONE.search(self.sentence.text)
         ):
             return []
-        return [*self._from_to(), *self._words()]
+        return [*self._from_to(), *self._words(), *self._significant()]
 
     # --- values --------------------------------------------------------------------------------------
 
@@ -156,6 +161,29 @@ class Directions:
         yield self._way(hit, pair, metric, way, is_not, sure)
         if not is_not and way:
             yield from self._by_how_much(pair, metric)
+
+    def _significant(self) -> Iterator[Assertion]:
+        """`the difference is not significant`, of the one comparison there is."""
+        hit = _SIGNIFICANT.search(self.sentence.shape)
+        told = self.ground.report.comparisons
+        other = {one.names[0] for one in self.sentence.of(METRIC)} - {"score", "pass_rate", "pass_at_1"}
+        if hit is None or len(told) != 1 or other or lexicon_thought(self.sentence.text):
+            return
+        verdicts = {one for one in (told[0].verdict, told[0].verdict_new_tasks) if one}
+        values = [one.p for one in told[0].tests if one.p is not None]
+        if not verdicts or not values:
+            return
+        shown, denied = bool(verdicts & {"improved", "regressed"}), bool(hit["no"])
+        is_clear = max(values) < 0.05 if shown else min(values) > 0.1
+        verdict = SUPPORTED if shown != denied else CONTRADICTED if is_clear else UNVERIFIABLE
+        if verdict == CONTRADICTED and scope_is_narrow(self.sentence, hit):
+            verdict = UNVERIFIABLE
+        yield said(
+            self.place, verdict, "direction", hit[0], self.sentence.places[hit.start()],
+            expected=f"on these tasks: {', '.join(sorted(verdicts))}; p from {min(values):.3g}",
+            why="" if verdict == SUPPORTED else "the tests say otherwise", subject="significance",
+            scope=(("candidate", told[0].candidate), ("baseline", told[0].baseline)),
+        )  # fmt: skip
 
     def _pair(self, hit: re.Match[str]) -> Pair | None:
         """Which run is said to be what against which."""
@@ -338,7 +366,7 @@ def scope_is_narrow(sentence: Sentence, hit: re.Match[str]) -> bool:
 _KNOWN = frozenset("points point difference change statistical slightly much far significant clear real "
                    "noise wide margin t "
                    "between relative absolute percentage gain drop fail fails failed "
-                   "overall any".split())  # fmt: skip
+                   "overall any two three statistically".split())  # fmt: skip
 
 
 def _is_rate(amount: Mention) -> bool:

@@ -116,6 +116,10 @@ class RunGround:
             found = self._states[state, unit] = _distinct(make(state))
         return found
 
+    def senses(self, state: str) -> list[Keys]:
+        """The sets of tasks that a word may mean, in the same order for every run."""
+        return self._task_sets(state)
+
     def _bucket(self, *names: str) -> Keys:
         return frozenset(key for key, task in self.tasks.items() if task.bucket in names)
 
@@ -294,7 +298,9 @@ class Ground:
                     yield Reading(float(n), f"{n} rollouts failed in {run.name}")
         seen = ground.behaviours.get(state.removeprefix("mode:")) if state.startswith("mode:") else None
         if seen is not None:
-            for n in (seen.n_tasks,) if unit == TASKS else (seen.n_rollouts, seen.in_fail):
+            mine = [key for key, one in ground.causes.items() if one.mode == seen.detector]
+            failed = sum(key in mine and one in _BAD for (key, _), one in ground.rows.items())
+            for n in (seen.n_tasks,) if unit == TASKS else (seen.n_rollouts, seen.in_fail, failed):
                 yield Reading(float(n), f"{n} {unit} show {seen.detector} in {run.name}")
 
     # --- rates ---------------------------------------------------------------------------------------

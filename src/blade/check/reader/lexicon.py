@@ -7,7 +7,7 @@ import re
 # Patterns over lower-case text; the first that matches at a place wins, so the longer stand first.
 METRICS: tuple[tuple[str, str], ...] = (
     (r"(?:clean|adjusted) (?:pass@1|pass[ -]rate|score)", "clean_pass_at_1"),
-    (r"pass(?:@| ?\^ ?1@|_at_| at )(?P<at>\d+)\b", "pass_at_k"),
+    (r"pass(?:@| ?\^ ?1@|_at_| at )(?P<at>\d+)\b(?!\s?%|\.\d)", "pass_at_k"),
     (r"pass(?:\^|_hat_|-hat-| hat )(?P<hat>\d+)\b", "pass_hat_k"),
     (r"pass(?:@|_at_| at )k\b", "pass_at_any"),
     (r"pass(?:\^|_hat_| hat )k\b", "pass_hat_any"),
@@ -37,7 +37,7 @@ STATES: tuple[tuple[str, str], ...] = (
     (
         r"(?:pass(?:es|ed)?|solved?|solves|succeed(?:s|ed)?) (?:in |on |it in )?(?:every|all|each)(?: "
         r"(?:of )?(?:its |the |\d+ |four |three |two )*)"
-        r"(?:single )?(?:repeats?|attempts?|rollouts?|trials?|time|runs?|try|tries|samples?)\b",
+        r"(?:single )?(?:repeats?|attempts?|rollouts?|trials?|times?|runs?|try|tries|samples?)\b",
         "always",
     ),
     (
@@ -53,10 +53,29 @@ STATES: tuple[tuple[str, str], ...] = (
     (r"flaky\b|flakey\b|mixed outcomes?\b|mixed results?\b|sometimes passing\b", "sometimes"),
     (r"(?:never|not once|not ever)[- ](?:pass(?:es|ed|ing)?|solved?|solves|succeed(?:s|ed)?)\b", "never"),
     (r"(?:always|consistently)[- ]fail(?:s|ed|ing)?\b|fail(?:s|ed)? consistently\b", "never"),
+    (r"(?:never|not once|not ever)[- ]fail(?:s|ed|ing)?\b", "always"),
+    (
+        r"(?:has|have|had|with) (?:no|zero) (?:fail(?:ing|ed) (?:rollout|repeat|attempt|run|trial)s?|"
+        r"failures?)\b",
+        "always",
+    ),
+    (
+        r"(?:has|have|had|with) (?:no|zero) (?:(?:pass|succeed)(?:ing|ed) (?:rollout|repeat|attempt|"
+        r"run|trial)s?"
+        r"|passes|success(?:es)?|successful (?:rollout|repeat|attempt|run|trial)s?)\b",
+        "never",
+    ),
+    (
+        r"(?:not|[a-z]{2,5}n['’]t) (?:(?:been|be|ever|once) )*(?:pass(?:ed)?|solved?|"
+        r"succeed(?:ed)?) (?:in |on )?(?:any|a single|"
+        r"even one)(?: of (?:its|the|their))? (?:repeats?|attempts?|rollouts?|trials?|runs?|try|"
+        r"tries|samples?)\b",
+        "never",
+    ),
     (
         r"fail(?:s|ed)? (?:in |on )?(?:every|all|each)(?: (?:of )?(?:its |the |\d+ |four |three |two "
         r")*)(?:single )?"
-        r"(?:repeats?|attempts?|rollouts?|trials?|time|runs?|try|tries|samples?)\b",
+        r"(?:repeats?|attempts?|rollouts?|trials?|times?|runs?|try|tries|samples?)\b",
         "never",
     ),
     (
@@ -78,7 +97,8 @@ STATES: tuple[tuple[str, str], ...] = (
     (r"(?:solved|solves|solve|solving|resolved|resolves)\b", "solved"),
     (r"(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|success(?:es|ful(?:ly)?)?)\b(?![@^_]\d|[- ]rate)", "passed"),
     (
-        r"(?:fail(?:s|ed|ing|ures?)?|unsuccessful)\b(?![- ](?:rate|mode|reason|type|categor|pattern|cause))",
+        r"(?:fail(?:s|ed|ing|ures?)?|unsuccessful)\b(?![- ](?:rate|mode|reason|type|categor|pattern|"
+        r"cause))",
         "failed",
     ),
 )
@@ -133,7 +153,8 @@ HARMLESS = frozenset(
     report numbers down resolution resolved resolves successfully passing failing graded measured
     observed evaluated tested ran rose rises risen fell falls fallen improved improves increased
     increases dropped drops climbed climbs went jumped jumps declined declines decreased decreases
-    grew regressed performance capability ability reliability""".split()
+    grew regressed collapse collapses collapsed dips dipped shrinks plunges plunged
+    performance capability ability reliability""".split()
 )
 
 # Words that say something else is meant: another time, another source, a part, a thought.
@@ -150,7 +171,8 @@ NARROWING = re.compile(
     r"at worst|when|where|after|before|until|among|amongst|within|whose|remaining|rest|others?|"
     r"gap|difference|delta|increase|decrease|drop|improvement|regression|change|points? (?:higher|lower|"
     r"more|less)|"
-    r"times|twice|double|triple|faster|slower|seconds?|minutes?|hours?|tokens?|dollars?|turns?|steps?|calls?|"
+    r"times|twice|double|triple|faster|slower|seconds?|minutes?|hours?|tokens?|dollars?|turns?|"
+    r"steps?|calls?|"
     r"per|each|top|first|last|next|hardest|easiest|random\w*|simulated|oracle|majority|best[- ]of|typical|"
     r"usually|"
     r"best|worst|every|repeats? of|remov\w+|fix\w*|repair\w*|recover\w*|additional|another|further|extra|"

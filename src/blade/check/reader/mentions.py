@@ -90,6 +90,7 @@ class Reader:
                 if self.tasks.setdefault(task.task_name, key) != key:
                     self.named.setdefault(task.task_name, key)
         self.entities: dict[tuple[str, ...], tuple[str, tuple[str, ...]]] = {}
+        self.loose: dict[str, tuple[str, str]] = {}  # values of slices that are common words too: easy, other
         self._name_runs()
         self._name_parts()
         self.longest = min(self.MOST_WORDS, max((len(words) for words in self.entities), default=0))
@@ -133,6 +134,8 @@ class Reader:
             plain = words and len(words[0]) > 2 and not words[0].isdigit() and not (set(words) & _COMMON)
             if plain and len(told_of) == 1:
                 self.entities.setdefault(words, (SLICE, next(iter(told_of))))
+            elif len(words) == 1 and len(told_of) == 1 and words[0].isalpha() and len(words[0]) > 2:
+                self.loose[words[0]] = next(iter(told_of))
         modes = {one.detector for one in self.ground.report.behaviours}
         modes |= {one.mode for one in self.ground.report.attributions}
         for mode in sorted(modes):
@@ -163,6 +166,7 @@ class Reader:
             yield from self._listed(hit)
         yield from self._spans(free)
         yield from self._entities(free)
+        yield from self._loose(free)
         yield from (_blank(hit) for hit in _INTERVAL.finditer(free.left()))
         for hit in lexicon.BASELINE.finditer(free.left()):
             yield from self._role(hit, 0)
@@ -177,7 +181,7 @@ class Reader:
             for hit in found.finditer(free.low()):
                 text = free.text[hit.start() : hit.end()]
                 yield Mention(kind, (lexicon.which(hit, table),), hit.start(), hit.end(), text=text)
-        for amount in quantities(free.left()):
+        for amount in quantities(free.left(), free.text):
             yield Mention(AMOUNT, (), amount.start, amount.end, amount, amount.text)
 
     def _role(self, hit: re.Match[str], at: int) -> Iterator[Mention]:
@@ -276,7 +280,48 @@ class Reader:
                     break
             at += 1
 
+    def _loose(self, free: _Free) -> Iterator[Mention]:
+        """`hard tasks`, or `easy 92%, hard 42%`: a common word is a slice beside a noun or its like."""
+        if not self.loose:
+            return
+        text = free.left()
+        found = [hit for hit in _TOKEN.finditer(text) if hit[0].lower() in self.loose]
+        plain = [hit for hit in found if not _is_praise(text, hit) and not _GOES_TO.match(text, hit.end())]
+        sure = {
+            self.loose[hit[0].lower()]
+            for hit in plain
+            if _NOUN.match(text, hit.end()) or _CALLED.search(text[: hit.start()])
+        }
+        values = {self.loose[hit[0].lower()] for hit in plain}
+        fields = {
+            field
+            for field, value in values
+            if any(known == field and (known, other) != (field, value) for known, other in values)
+        }
+        for hit in plain:
+            told = self.loose[hit[0].lower()]
+            if _NOUN.match(text, hit.end()) or told[0] in fields or told in sure:
+                yield Mention(SLICE, told, hit.start(), hit.end(), text=hit[0])
 
+
+_NOUN = re.compile(r"[\s-]+(?:tasks?|ones?|problems?|questions?|items?|cases?|instances?|examples?|"
+    r"requests?|tier|"
+                   r"slice|split|subset|bucket|category|difficulty|level)\b", re.IGNORECASE)  # fmt: skip
+_CALLED = re.compile(
+    r"\b(?:slice|category|tier|level|difficulty|split|group)\s*(?:is|was|:|=|are)?\s*(?:the\s+)?$",
+    re.IGNORECASE,
+)
+
+
+def _is_praise(text: str, hit: re.Match[str]) -> bool:
+    """`the task is hard`, where `the hardest slice is hard` names one."""
+    before = text[: hit.start()]
+    return bool(_PRAISED.search(before)) and not _CALLED.search(before)
+
+
+_PRAISED = re.compile(r"\b(?:is|are|was|were|very|too|so|more|most|quite|fairly|rather|it['’]s|not|as)\s+$",
+                      re.IGNORECASE)  # fmt: skip
+_GOES_TO = re.compile(r"\s+(?:to\s+[a-z]|for\s|that\s|enough\b)", re.IGNORECASE)
 _COMMON = lexicon.HARMLESS | frozenset(
     "other others none unknown default true false yes test tests easy hard simple medium error errors "
     "failure "
@@ -287,6 +332,11 @@ _COMMON = lexicon.HARMLESS | frozenset(
 
 def _words(name: str) -> tuple[str, ...]:
     return tuple(hit[0].lower() for hit in _TOKEN.finditer(name))
+
+
+def measures_in(text: str) -> set[tuple[str, ...]]:
+    """The measures that a text names, and their k."""
+    return {_measured(hit, text).names for hit in _METRICS.finditer(lexicon.lowered(text))}
 
 
 def _measured(hit: re.Match[str], text: str) -> Mention:

@@ -34,17 +34,20 @@ _LOW = (
     r"least (?:accurate|reliable)"
 )
 _RANK = re.compile(rf"\b(?:(?P<high>{_HIGH})|(?P<low>{_LOW}))\b", re.IGNORECASE)
-_COMMON = re.compile(
-    r"\b(?P<most>(?:the )?(?:most (?:common|frequent)|dominant|largest|biggest|leading|main|top|primary))\s+"
-    r"(?:single\s+)?(?P<what>failure modes?|modes?|causes?|root causes?|failure types?|buckets?|reasons?|"
-    r"behaviou?rs?)\b",
-    re.IGNORECASE,
+_COMMON = shaped(
+    r"\b(?P<most>(?:the )?(?:single )?(?:(?P<often>most (?:common|frequent|widespread|prevalent)|"
+    r"commonest)|dominant|largest|biggest"
+    r"|leading|main|top|primary|costliest|most (?:costly|expensive)))\s+"
+    r"(?:single\s+)?(?P<what>failure (?:modes?|types?|causes?|reasons?|patterns?)|modes?|causes?|"
+    r"root causes?|buckets?|reasons?|"
+    r"(?P<seen>behaviou?rs?|detectors?)|<S>(?: (?:modes?|types?|patterns?))?)(?!\w)"
 )
 _MOST = shaped(
     r"(?:^|[,;:(]\s*|\b(?:and|but|while|that|because|since|so|although|though)\s+)"
     r"(?P<word>most|the majority|a majority|the bulk|nearly all|almost all|all|every|each|no|none|few|"
     r"hardly any|not all|not every)\s+"
     r"(?:of\s+)?(?:(?:the|its|our|these)\s+)*(?:(?P<pre><SCD>)[\s-]+(?=<N>))?(?:(?P<n><N>)|(?P<s><S>))"
+    r"(?:\s+(?:of|in|by|from|for)\s+(?:the\s+)?<R>)?"
     r"(?:\s+(?:are|is|were|was|have|has|had|been|ended|as|labelled|attributed|to|due|caused|by|in|a|"
     r"an)\b)*\s+(?P<post><SCD>)"
     r"(?!\s*(?:in|on|at|because|when|if|with|for|only|after|\d|once|by)\b)"
@@ -153,12 +156,16 @@ class Orders:
             return
         hit, run = hits[0], told.runs[0]
         named = [one for one in self.sentence.mentions if one.kind in (MODE, CAUSE, STATE)]
-        linked = [one for one in named if self._is_linked(hit, one)]
+        inside = range(hit.start("what"), hit.end("what"))
+        linked = [
+            one for at, one in self.sentence.at.items()
+            if one in named and at not in inside and self._is_linked(hit, one)
+        ]  # fmt: skip
         if len(linked) != 1:
             return
         one = linked[0]
         is_not = bool(_NOT.search(self.sentence.shape))
-        counted = tallies(self.ground, run, one.kind)
+        counted = tallies(self.ground, run, one.kind, often=bool(hit["often"]), seen=bool(hit["seen"]))
         name = one.names[0]
         is_first = any(
             name in tally and tally[name] >= max(tally.values()) - 1e-9 for tally in counted if tally
@@ -264,8 +271,13 @@ def _state(one: Mention | None) -> tuple[str, ...]:
     return ({CAUSE: "cause:", MODE: "mode:", STATE: ""}[one.kind] + one.names[0],)
 
 
-def tallies(from_ground: Ground, run: str, kind: str) -> list[Mapping[str, float]]:
-    """How often each mode, cause or bucket is met, in every way of counting."""
+def tallies(
+    from_ground: Ground, run: str, kind: str, often: bool = False, seen: bool = False
+) -> list[Mapping[str, float]]:
+    """How often each mode, cause or bucket is met, in every way of counting.
+
+    What is `often` met is not what costs most; of behaviours that are `seen`, rollouts and tasks count.
+    """
     ground = from_ground.runs[run]
     if kind == STATE:
         return [{name: float(len(ground.states(name, TASKS)[0])) for name in ("always", "sometimes", "never")
@@ -280,11 +292,18 @@ def tallies(from_ground: Ground, run: str, kind: str) -> list[Mapping[str, float
         tasks[key] = tasks.get(key, 0.0) + 1
     if kind == CAUSE:
         return [lost, tasks]
-    seen = ground.behaviours.values()
+    fired = ground.behaviours.values()
+    by_count = [
+        {one.detector: float(one.n_rollouts) for one in fired},
+        {one.detector: float(one.in_fail) for one in fired},
+        {one.detector: float(one.n_tasks) for one in fired},
+    ]
+    if seen:
+        return list(by_count)
+    if often:
+        return [*by_count, tasks, lost]
     return [
         lost, {mode: value for mode, value in lost.items() if mode in ground.behaviours},
         {loss.mode: loss.lost for loss in sorted(ground.losses, key=lambda each: each.lost)},
-        tasks, {one.detector: float(one.n_rollouts) for one in seen},
-        {one.detector: float(one.in_fail) for one in seen},
-        {one.detector: float(one.n_tasks) for one in seen},
+        tasks, *by_count,
     ]  # fmt: skip

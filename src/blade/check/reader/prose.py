@@ -12,6 +12,7 @@ from blade.check.reader.lexicon import NARROWING, NOUN_STATES
 from blade.check.reader.mentions import (
     AMOUNT,
     CAUSE,
+    METRIC,
     MODE,
     SLICE,
     STATE,
@@ -22,74 +23,28 @@ from blade.check.reader.mentions import (
     Sentence,
 )
 from blade.check.reader.mentions import pattern as shaped
+from blade.check.reader.phrases import (
+    ALONE_AFTER,
+    ALONE_BEFORE,
+    BEFORE,
+    BESIDE,
+    COSTS,
+    DENIED,
+    DONE,
+    GOES_ON,
+    HAS,
+    HAS_MORE,
+    IN_BRACKETS,
+    LISTED,
+    MEASURED,
+    REACHES,
+    SET,
+    STATED,
+)
 from blade.check.reader.quantities import COUNT, POINTS, RATE, RATIO
-from blade.check.reader.verdicts import Place, judged, said
+from blade.check.reader.verdicts import Place, held, judged, said
 from blade.model import Assertion
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
-
-_LINK = (
-    r"\s*(?:\(\s*)?(?:(?:of|for|in|by|on)\s+(?:the\s+)?<RLT>(?:['’]s)?\s*)?(?:\(<R>\)\s*)?"
-    r"(?:(?:across|over)\s+(?:all\s+)?(?:the\s+)?<N>\s*)?(?:(?:rates?|value|of|is|was|are|were|at|=|:|only|just|stands|"
-    r"stood|sits|reached|reaches|equals|comes|came|in|to|a|an|the|overall|remains|remained|lands|landed|"
-    r"here|→|->|a total of)\s*)*\s*"
-)
-_NOT_MORE = (
-    r"(?!\s*(?:of\b|<N>|<S>|higher|lower|better|worse|above|below|more|less|points|times|gain|gap|drop|"
-    r"improvement))"
-)
-_MEASURED = shaped(rf"(?P<m><M>){_LINK}(?P<q><Q>){_NOT_MORE}")
-_BEFORE = shaped(
-    r"(?P<q><Q>)\s+(?:overall\s+|mean\s+|average\s+)?(?P<m><M>)(?!\s*(?:of|is|was|at|=|:)\s*<Q>)"
-)
-_GOES_ON = shaped(
-    r"(?:\s|,|;|/|\(|\)|<R>|['’]s|\b(?:and|vs\.?|versus|against|compared|to|with|while|but|whereas|for|on|"
-    r"is|was|has|had|gets|"
-    r"reaches|scores|only|at|the|in|of|by|it)\b|=|:)*(?P<q><Q>)" + _NOT_MORE
-)
-
-_VERBS = (
-    r"(?:\s+(?:are|is|were|was|have|had|has|been|get|got|being|that|which|ended|end|as|in|labelled|labeled|"
-    r"attributed|assigned|to|due|caused|by|classified|marked|be|only|a|an|of|type|the)\b)*"
-)
-_DONE = shaped(
-    r"(?P<s><S>)\s+(?:only\s+|just\s+|on\s+|in\s+)*(?P<q><Q>)\s+(?:of\s+)?(?:(?:the|its|"
-    r"all)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)(?P<once>\s+at least once\b)?"
-)
-_SET = shaped(
-    r"(?P<q><Q>)\s+(?P<of>of\s+)?(?:(?:the|all|its|our|these)\s+)*(?P<pre><SCD>[\s-]+)?(?P<n><N>)"
-    rf"(?:(?P<b>\s*\(<Q>\))?{_VERBS}\s+(?P<post><SCD>))?"
-)
-_STATE = shaped(
-    rf"(?P<q><Q>)(?P<b>\s*\(<Q>\))?\s+(?P<of>of\s+)?(?:(?:the|all|its|our|"
-    rf"these)\s+)*(?P<pre><S>)(?:{_VERBS}\s+(?P<post><SCD>))?"
-)
-_LISTED = shaped(
-    r"(?:^|[,;(]\s*|\band\s+)(?:the\s+)?(?:number of\s+)?(?P<pre><S>)?[\s-]*(?P<n><N>)?\s*(?:[:=]|\bis\b|"
-    r"\bwas\b)\s*(?P<q><Q>)(?=\s*(?:$|[,;.()]))(?!\s*,?\s*(?:and\s+)?<Q>)"
-)
-_HAS = shaped(
-    r"(?:\b(?:has|have|contains?|covers?|comprises?|consists? of|a total of|evaluated on|ran on|run on|"
-    r"there (?:are|were))|^)"
-    r"\s*(?:all\s+)?(?P<q><Q>)\s+(?P<n><N>)(?!\s*(?::|<SCD>|that|which|whose|with|where|when|are|were|is|was|"
-    r"in which|each))"
-)  # fmt: skip
-_HAS_MORE = shaped(
-    r"(?:,|,?\s+and|\s*[×x])\s+(?P<q><Q>)\s+(?P<n><N>)(?=\s*(?:$|[.,;:)(]|in total\b|overall\b))"
-)
-_ALONE_BEFORE = shaped(
-    r"(?:^|[,;:(]\s*|\b(?:and|has|have|had|there (?:are|were|is|was)|with|recorded|produced|total of|saw|"
-    r"(?:we|i) (?:see|count|counted|find|found|observed))\s+)"
-    r"(?:a total of\s+|only\s+|just\s+|the\s+)?$"
-)
-_ALONE_AFTER = shaped(r"\s*(?:$|[.,;:)(]|and\b|in total\b|overall\b|(?:in|for) <R>)")
-_IN_BRACKETS = shaped(r"\s*\(\s*(?:i\.e\.,?\s*|or\s+|=\s*)?(?P<q><Q>)\s*[),]")
-
-
-_COSTS = shaped(
-    r"(?P<c><CD>)\s+(?:alone\s+)?(?:accounts? for|explains?|makes? up|takes?|took|costs?|"
-    r"is responsible for)\s+(?P<q><Q>)\s+of\s+(?:the\s+|all\s+)?"
-    r"(?P<lost>lost\s+(?:<M>|points)|(?:<M>|points)\s+lost|loss(?:es)?\b|<S>)"
-)
 
 
 class Prose:
@@ -111,11 +66,11 @@ class Prose:
     def read(self) -> list[Assertion]:
         if not self.amounts:
             return []
-        return [*self._costs(), *self._measures(), *self._sets()]
+        return [*self._costs(), *self._denied(), *self._measures(), *self._sets()]
 
     def _costs(self) -> Iterator[Assertion]:
         """`KG accounts for 40% of the lost score`: a sum that the report here makes, not a judgement."""
-        for hit in _COSTS.finditer(self.sentence.shape):
+        for hit in COSTS.finditer(self.sentence.shape):
             amount, what = self._at(hit, "q"), self._at(hit, "c")
             told = around_it.run_of(self.reader, self.sentence, self.around)
             if amount.amount is None or amount.amount.kind != RATE or self.sentence.of(TASK):
@@ -139,30 +94,80 @@ class Prose:
 
     # --- measures ------------------------------------------------------------------------------------
 
+    def _denied(self) -> Iterator[Assertion]:
+        """`pass@1 is not 70%`: false if it is, true if no reading of the measure is."""
+        for hit in DENIED.finditer(self.sentence.shape):
+            amount, metric = self._at(hit, "q"), self._at(hit, "m")
+            told = around_it.run_of(self.reader, self.sentence, self.around)
+            alone = len(self.amounts) == 1 and len(told.runs) == 1 and not told.doubt
+            self.used.add(amount.start)
+            if (
+                not alone
+                or not _can_measure(amount, metric)
+                or any(self.sentence.of(kind) for kind in "TALDC")
+            ):
+                continue
+            name, k = metric.names[0], int(metric.names[1]) if metric.names[1] else None
+            readings = self.ground.rates(told.runs[0], name, k)
+            fit = held(amount.amount, readings, name not in _NUMBERS) if amount.amount else None
+            doubt = around_it.task_of(self.reader, self.sentence, self.around)[1]
+            doubt = doubt or around_it.doubt_of(self.sentence, hit.end(), hit.end())
+            if not readings:
+                continue
+            verdict, why = SUPPORTED, ""
+            if fit is not None:
+                verdict, why = CONTRADICTED, "it is"
+                if doubt or fit is not readings[0]:
+                    verdict, why = UNVERIFIABLE, doubt or "it is, in another way of counting"
+            yield said(
+                self.place, verdict, "metric", f"not {amount.text}", amount.start, expected=readings[0].words,
+                why=why,
+                subject=name, run=told.runs[0], query=readings[0].query,
+            )  # fmt: skip
+
+    def _plain(self) -> Iterator[tuple[Mention, re.Match[str]]]:
+        """A rate that stands for the score, though no measure is named: `A reaches 58% and B 54%`."""
+        if any(self.sentence.of(kind) for kind in "TALDCS") or _NAMED_OTHER.search(self.sentence.text):
+            return
+        metrics = self.sentence.of(METRIC)
+        metric = metrics[0] if len(metrics) == 1 else Mention(METRIC, ("score", ""), 0, 0)
+        for hit in REACHES.finditer(self.sentence.shape) if not metrics else ():
+            yield metric, hit
+
+    def _beside(self) -> Iterator[tuple[Mention, list[tuple[Mention, int, int]]]]:
+        """`A (58%) beats B (54%)`: rates in brackets behind the runs."""
+        hits = list(BESIDE.finditer(self.sentence.shape))
+        metrics = self.sentence.of(METRIC)
+        if len(hits) < 2 or len(metrics) > 1 or any(self.sentence.of(kind) for kind in "TALDCS"):
+            return
+        metric = metrics[0] if metrics else Mention(METRIC, ("score", ""), 0, 0)
+        chain = [(self._at(hit, "q"), hit.start("q"), hit.end("q")) for hit in hits]
+        if all(_can_measure(one, metric) and one.start not in self.used for one, _, _ in chain):
+            self.used |= {one.start for one, _, _ in chain}
+            yield metric, chain
+
     def _measures(self) -> Iterator[Assertion]:
         chains: list[tuple[Mention, list[tuple[Mention, int, int]]]] = []
         shape = self.sentence.shape
-        for pattern in (_MEASURED, _BEFORE):
-            for hit in pattern.finditer(shape):
-                amount, metric = self._at(hit, "q"), self._at(hit, "m")
-                if amount.start in self.used or not _can_measure(amount, metric):
-                    continue
+        named = [
+            (self._at(hit, "m"), hit) for pattern in (MEASURED, BEFORE) for hit in pattern.finditer(shape)
+        ]
+        for metric, hit in [*named, *self._plain()]:
+            amount = self._at(hit, "q")
+            if amount.start in self.used or not _can_measure(amount, metric):
+                continue
+            self.used.add(amount.start)
+            chain = [(amount, hit.start(), hit.end())]
+            end = hit.end()
+            while more := GOES_ON.match(shape, end):
+                amount = self._at(more, "q")
+                if amount.start in self.used or not _can_measure(amount, metric) or not _names_other(more[0]):
+                    break
                 self.used.add(amount.start)
-                chain = [(amount, hit.start(), hit.end())]
-                end = hit.end()
-                while more := _GOES_ON.match(shape, end):
-                    amount = self._at(more, "q")
-                    if (
-                        amount.start in self.used
-                        or not _can_measure(amount, metric)
-                        or not _names_other(more[0])
-                    ):
-                        break
-                    self.used.add(amount.start)
-                    chain.append((amount, hit.start(), more.end()))
-                    end = more.end()
-                chains.append((metric, chain))
-        for metric, chain in chains:
+                chain.append((amount, hit.start(), more.end()))
+                end = more.end()
+            chains.append((metric, chain))
+        for metric, chain in [*chains, *self._beside()]:
             yield from self._chain(metric, chain)
 
     def _chain(self, metric: Mention, chain: list[tuple[Mention, int, int]]) -> Iterator[Assertion]:
@@ -227,21 +232,21 @@ class Prose:
 
     def _sets(self) -> Iterator[Assertion]:
         shape = self.sentence.shape
-        for hit in _DONE.finditer(shape):
+        for hit in DONE.finditer(shape):
             yield from self._claim(hit, done=self._at(hit, "s"))
-        for hit in _SET.finditer(shape):
+        for hit in SET.finditer(shape):
             if hit["post"] or hit["pre"]:
                 yield from self._claim(hit)
-        for hit in _STATE.finditer(shape):
+        for hit in STATED.finditer(shape):
             pre = self._at(hit, "pre")
             if hit["post"] and not NOUN_STATES.search(pre.text.lower()):
                 continue
             yield from self._claim(hit)
-        for pattern in (_LISTED, _HAS):
+        for pattern in (LISTED, HAS):
             for hit in pattern.finditer(shape):
                 if hit["n"] or hit.groupdict().get("pre"):
                     yield from self._claim(hit)
-                more = _HAS_MORE.match(shape, hit.end()) if pattern is _HAS else None
+                more = HAS_MORE.match(shape, hit.end()) if pattern is HAS else None
                 if more:
                     yield from self._claim(more)
 
@@ -284,13 +289,13 @@ class Prose:
         units = (noun.names[0],) if noun is not None else (TASKS, ROLLOUTS)
         yield self._counted(amount, units, whole, part, runs, task, doubt)
         inside = hit.start("b") if hit.groupdict().get("b") else end
-        if bracket := _IN_BRACKETS.match(self.sentence.shape, inside):
+        if bracket := IN_BRACKETS.match(self.sentence.shape, inside):
             yield from self._bracket(bracket, units, whole, part, runs, task, doubt)
 
     def _is_total(self, start: int, end: int) -> bool:
         """`116 failed rollouts` by itself, not as what something covers or shows."""
         shape = self.sentence.shape
-        return bool(_ALONE_BEFORE.search(shape[:start]) and _ALONE_AFTER.match(shape, end))
+        return bool(ALONE_BEFORE.search(shape[:start]) and ALONE_AFTER.match(shape, end))
 
     def _doer(
         self, done: Mention, runs: tuple[str, ...], doubt: str, start: int, end: int
@@ -313,7 +318,7 @@ class Prose:
         if (
             amount.start in self.used
             or amount.amount is None
-            or amount.amount.kind != RATE
+            or amount.amount.kind not in (RATE, RATIO)
             or not (part or whole)
         ):
             return
@@ -422,6 +427,11 @@ class Prose:
         return self.sentence.at[hit.start(name)] if groups.get(name) else None
 
 
+_NAMED_OTHER = re.compile(
+    r"\b(?:reward|tokens?|turns?|calls?|cost|coverage|interval|confidence|flip|agreement|error|loss|"
+    r"lost|share)\b",
+    re.IGNORECASE,
+)
 _NUMBERS = {"icc", "design_effect", "mean_reward"}
 
 

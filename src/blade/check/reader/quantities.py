@@ -84,7 +84,8 @@ _PATTERN = re.compile(
     rf"of)\s+)*)(?P<below>{_ONE})(?!\s?%)"
     rf"|(?<!from )(?:between\s+)?(?P<low>{_FIGURE})(?P<unit1>{_UNIT})?(?:\s?[–—]\s?|\s+to\s+|\s?-\s?|"
     rf"(?<=\d)\s+and\s+)(?P<high>{_FIGURE})(?P<unit2>{_UNIT})"
-    rf"|(?P<number>{_ONE})(?P<unit>{_UNIT})?)(?![\w@^]|[./:]\d|-\d|/\w|[-–](?:turn|step|shot|way|bit)\b|\()",
+    rf"|(?P<number>{_ONE})(?P<unit>{_UNIT})?)(?![\w@^]|[./:]\d|-\d|/\w|[-–](?:turn|step|shot|way|"
+    rf"bit)\b|\()",
 )
 _HEDGES = {
     "over": "over", "above": "over", "more than": "over", "greater than": "over", "higher than": "over",
@@ -97,16 +98,25 @@ _HEDGES = {
 }  # fmt: skip
 
 
-def quantities(text: str) -> list[Quantity]:
-    """The amounts in a text, in order."""
-    found = (_quantity(hit) for hit in _PATTERN.finditer(lowered(text)))
+# `200 rollouts over 50 tasks` spreads them, and says nothing of more than 50.
+_SPREAD = re.compile(
+    r"\b(?:rollouts|rows|attempts|trials|samples|repeats|traces|episodes|averaged|mean|computed|"
+    r"measured|spread)\s+$"
+)
+
+
+def quantities(text: str, told: str = "") -> list[Quantity]:
+    """The amounts in a text, in order; `told` is the text before anything was taken out of it."""
+    found = (_quantity(hit, lowered(told or text)) for hit in _PATTERN.finditer(lowered(text)))
     return [msgspec.structs.replace(one, text=text[one.start : one.end]) for one in found if one is not None]
 
 
-def _quantity(hit: re.Match[str]) -> Quantity | None:
+def _quantity(hit: re.Match[str], told: str) -> Quantity | None:
     hedge_text = " ".join((hit["hedge"] or "").lower().split())
     hedge = _HEDGES.get(hedge_text, "about") if hedge_text else ""
     start = hit.start()
+    if hedge_text == "over" and _SPREAD.search(told, max(0, start - 20), start):
+        hedge, hedge_text, start = "", "", hit.end("hedge")
     sign = -1.0 if (hit["sign"] or "") in ("-", "−") and hit["sign"] else 1.0
     if hit["part"]:
         return _part(hit, hedge_text, start)

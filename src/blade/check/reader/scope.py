@@ -12,7 +12,8 @@ from blade.check.reader.mentions import ADDRESS, RUN, SLICE, TASK, Mention, Read
 _BREAK = re.compile(
     r"[,;:()\[\]—–|]|\s-\s|\b(?:because|since|while|whereas|but|although|though|so that|and so|which|due "
     r"to|owing to|thanks to|"
-    r"yet|hence|therefore|suggesting|indicating|meaning|showing|making|driven|caused|resulting|reflecting)\b",
+    r"yet|hence|therefore|suggesting|indicating|meaning|showing|making|driven|caused|resulting|"
+    r"reflecting)\b",
     re.IGNORECASE,
 )
 _NARROWS = re.compile(
@@ -93,19 +94,23 @@ def segments(shape: str) -> list[tuple[int, int]]:
     return found
 
 
-def unknown_words(sentence: Sentence, start: int, end: int) -> str:
-    """What in and around a span of a shape nobody knows to be harmless; empty where all is plain."""
+def unknown_words(sentence: Sentence, start: int, end: int, known: frozenset[str] | None = None) -> str:
+    """What in and around a span of a shape nobody knows to be harmless; empty where all is plain.
+
+    With words that are known, these are harmless too, and no word is narrowing by itself.
+    """
     for first, last in segments(sentence.shape):
         piece = sentence.shape[first:last]
         inside = first < end and last > start
         if not inside and not _NARROWS.match(piece):
             continue
-        narrow = lexicon.NARROWING.search(piece)
+        narrow = lexicon.NARROWING.search(piece) if known is None else None
         if narrow:
             return narrow[0]
         for word in _WORD.findall(piece):
             lowered = word.lower().replace("’", "'").removesuffix("'s")
-            if not (lowered in lexicon.HARMLESS or lowered.endswith("ly") or _is_mark(word)):
+            harmless = lowered in lexicon.HARMLESS or (known is not None and lowered in known)
+            if not (harmless or lowered.endswith("ly") or _is_mark(word)):
                 return str(word)
     return ""
 
@@ -114,9 +119,9 @@ def _is_mark(word: str) -> bool:
     return all("\ue000" <= one <= "\uf8ff" for one in word)
 
 
-def doubt_of(sentence: Sentence, start: int, end: int) -> str:
+def doubt_of(sentence: Sentence, start: int, end: int, known: frozenset[str] | None = None) -> str:
     """Why a misfit in a span may be no contradiction."""
-    word = unknown_words(sentence, start, end)
+    word = unknown_words(sentence, start, end, known)
     return f"the sentence may narrow it: {word}" if word else ""
 
 
@@ -129,6 +134,6 @@ def aligned(sentence: Sentence, amounts: list[Mention]) -> dict[int, str] | None
         kind for _, kind in sorted([(one.start, "R") for one in runs] + [(one.start, "Q") for one in amounts])
     )
     half = len(runs)
-    if order in ("RQ" * half, "QR" * half, "R" * half + "Q" * half):
+    if order in ("RQ" * half, "QR" * half, "R" * half + "Q" * half, "RQQR", "QRRQ"):
         return {amount.start: run.names[0] for run, amount in zip(runs, amounts, strict=True)}
     return None

@@ -1,4 +1,4 @@
-"""Turn what a sentence says of a slice, a behaviour or a kind of row into assertions, by the facts."""
+"""Turn what a sentence says of a behaviour or a kind of row into assertions, by the facts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from blade.check.reader.quantities import Quantity, quantities
 from blade.check.reader.verdicts import Place, said
 from blade.model import CONTRADICTED, SUPPORTED, Assertion, Fact
 
-# What may stand between the name of a slice and its rate; any other word may make it another number.
-_BRIDGES = """
-tasks? ones? items? questions? rows? rollouts? category slice cases? is are was were do does did best
-worst weakest strongest hardest easiest lowest highest only just at by far with the a an of have has
-reach reaches scores? scored pass passes passed succeeds? rate in them about roughly around leads?
-trails? lags? behind ahead and while but whereas
-""".split()
-_BRIDGE = re.compile(rf"(?:[\s,:;(—–=-]|\b(?:{'|'.join(_BRIDGES)})\b)*")
-_NOT_A_RATE = re.compile(
-    r"\b(?:of (?:the |all )?(?:fail\w*|loss\w*|lost|tasks|rows|rollouts|runs|points)"
-    r"|points?|tokens?|share|more|fewer|less)\b"
-)
 _COUNTED = {
     "lost": ("lost", "rows_missing", "failed"),
     "missing": ("rows_missing", "lost", "failed", "missing"),
@@ -40,7 +28,6 @@ _SIDE = re.compile(
     r" (?:ones|rollouts?|rows?|attempts?|repeats?)\b"
 )
 _NAMED = re.compile(r"\b(?:tasks?|rollouts?|repeats?|rows?|steps?|and|,)\s*`?$")  # an id, not an amount
-_BY_ROWS = re.compile(r"\brows?\b|\brollouts?\b|\d\s?/\s?\d|\d of \d")
 _SHARES = re.compile(
     r"\b(?P<side>infrastructure|data|the model|model|undetermined)\s+(?:accounts? )?(?:for|with)\s*$"
 )
@@ -52,21 +39,6 @@ class Scoped:
 
     def __init__(self, facts: Iterable[Fact]) -> None:
         self.facts = [fact for fact in facts if isinstance(fact.value, float)]
-
-    @cached_property
-    def _rates(self) -> dict[str, list[Fact]]:
-        """Pass rates by the value of a slice, where only one field has it."""
-        found: dict[str, list[Fact]] = {}
-        for fact in self.facts:
-            if fact.subject == "slice_rate":
-                value = fact.scope[0][1].partition("=")[2]
-                if len(value) > 2:
-                    found.setdefault(value.lower(), []).append(fact)
-        return {
-            value: facts
-            for value, facts in found.items()
-            if len({(fact.run, fact.scope) for fact in facts}) == len({fact.run for fact in facts})
-        }
 
     @cached_property
     def _behaviours(self) -> dict[str, list[Fact]]:
@@ -82,10 +54,6 @@ class Scoped:
         return {(fact.run, fact.subject): fact for fact in self.facts if fact.kind == "count"}
 
     @cached_property
-    def _slice_pattern(self) -> re.Pattern[str] | None:
-        return _names_pattern(self._rates)
-
-    @cached_property
     def _behaviour_pattern(self) -> re.Pattern[str] | None:
         return _names_pattern(self._behaviours)
 
@@ -97,24 +65,9 @@ class Scoped:
         if not amounts:
             return
         lower = text.lower()
-        yield from self._slices(lower, amounts, place, run)
         yield from self._fired(lower, amounts, place, run)
         yield from self._rows(lower, amounts, place, run)
         yield from self._lost(lower, amounts, place, run)
-
-    def _slices(self, text: str, amounts: Sequence[Quantity], place: Place, run: str) -> Iterator[Assertion]:
-        """`hard tasks pass in 41.7%`: the rate that follows the name of a slice."""
-        if self._slice_pattern is None:
-            return
-        for hit in self._slice_pattern.finditer(text):
-            after = next((one for one in amounts if one.start >= hit.end()), None)
-            if after is None or after.kind != "rate" or not _BRIDGE.fullmatch(text, hit.end(), after.start):
-                continue
-            if _NOT_A_RATE.match(text[after.end :].lstrip()) or after.hedge in ("over", "under"):
-                continue
-            facts = [fact for fact in self._rates[hit[0]] if fact.run == run]
-            if not _BY_ROWS.search(text):  # the mean over tasks is known, that over rows is another number
-                yield from _judged(after, facts, place, "metric")
 
     def _fired(self, text: str, amounts: Sequence[Quantity], place: Place, run: str) -> Iterator[Assertion]:
         """`it fires in 11 of 28 failing rollouts`: how often a behaviour is seen on either side."""

@@ -12,6 +12,16 @@ from blade.check.reader import lexicon, scope
 from blade.check.reader.buckets import BARE, bucket_claim, label_claim
 from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
 from blade.check.reader.mentions import CAUSE, METRIC, MODE, RUN, SLICE, STATE, TASK, UNIT, Mention, Reader
+from blade.check.reader.outcomes import (
+    ATTEMPT,
+    FAIL_PASS,
+    NUMBERED,
+    OUTCOME,
+    PASS_FAIL,
+    TURNED,
+    both_ways,
+    in_turn,
+)
 from blade.check.reader.quantities import COUNT, POINTS, RATE, RATIO, Quantity, quantities
 from blade.check.reader.verdicts import Place, judged, said
 from blade.model import Assertion
@@ -60,6 +70,7 @@ class Part(msgspec.Struct, frozen=True):
     unit: str = ""
     is_percent: bool = False
     doubt: str = ""
+    is_ours: bool = False  # a behaviour by the very name that its rule has: the count of the rule is meant
 
 
 class Tables:
@@ -69,6 +80,12 @@ class Tables:
         self.reader, self.ground = reader, reader.ground
         self.by_name = False
         self._part = lru_cache(maxsize=20_000)(self._parsed)
+        # a value under the name of its field
+        self._slices = {
+            (field.lower(), one.value.lower()): (one.field, one.value)
+            for one in self.ground.report.slices
+            for field in (one.field, one.field.rpartition(".")[2])
+        }
 
     def read(self, table: Table, title: str) -> Iterator[Assertion]:
         columns = [self._part(cell) for cell in table.header]
@@ -85,20 +102,21 @@ class Tables:
         label_at = next((at for at, one in enumerate(columns) if one.role == TASK_ID), 0)
         rows = [row for row in table.rows if len(row.cells) == len(columns) and row.cells[label_at]]
         self.by_name = False
-        found = [one for row in rows for one in self._row(row, columns, label_at, told, part)]
+        header = table.header[label_at]
+        found = [one for row in rows for one in self._row(row, columns, label_at, told, part, header)]
         if self.reader.named and columns[label_at].role == TASK_ID and _false(found):
             # ids that are keys of some tasks and names of others: the table may go by either
             self.by_name = True
-            other = [one for row in rows for one in self._row(row, columns, label_at, told, part)]
+            other = [one for row in rows for one in self._row(row, columns, label_at, told, part, header)]
             found = min(found, other, key=_false)
         yield from found
 
     def _row(
-        self, row: Row, columns: list[Part], label_at: int, told: scope.Scope, part: str
+        self, row: Row, columns: list[Part], label_at: int, told: scope.Scope, part: str, header: str
     ) -> Iterator[Assertion]:
         text = " | ".join(row.cells)
         place = Place(text, row.line, row.line)
-        label = self._label(row.cells[label_at], columns[label_at])
+        label = self._label(row.cells[label_at], columns[label_at], header)
         starts = _starts(row.cells)
         if label.role == TASK and label.mention is not None:
             place = msgspec.structs.replace(place, cites=label.mention.names)
@@ -113,8 +131,11 @@ class Tables:
                 continue
             yield from self._cell(row.cells[at], starts[at], label, column, told, part, place)
 
-    def _label(self, cell: str, column: Part) -> Part:
+    def _label(self, cell: str, column: Part, header: str) -> Part:
         name = cell.strip("`* ")
+        piece = self._slices.get((header.strip("`* ").lower(), name.lower()))
+        if piece is not None:
+            return Part(SLICE, Mention(SLICE, piece, 0, len(cell), text=cell))
         if column.role == TASK_ID:
             key = (self.reader.named.get(name) if self.by_name else None) or self.reader.tasks.get(name)
             if key is not None:
@@ -138,6 +159,11 @@ class Tables:
         plain = _SIGNS.sub("", cell.strip("`* ")).strip()
         if _NEVER.search(plain) or re.match(r"(?:out )?of\b", plain, re.IGNORECASE):
             return Part("", doubt=plain)
+        turned = TURNED.fullmatch(plain)
+        if turned is not None:
+            return Part(PASS_FAIL if turned[1].lower().startswith(("p", "s")) else FAIL_PASS)
+        if NUMBERED.fullmatch(plain):
+            return Part(ATTEMPT)
         role = SHARE if cell.strip("`* ") == "%" else _PLAIN.get(plain.lower())
         sentence = self.reader.sentence(plain)
         doubt = scope.unknown_words(sentence, 0, len(sentence.shape))
@@ -163,7 +189,8 @@ class Tables:
         if any(one.kind in "TAQ" for one in kinds) or len(units) > 1:
             return Part("", doubt=plain)
         states = _states(kinds)
-        return Part(STATE if states else UNIT, None, states, units[0] if units else "", is_percent)
+        ours = len(kinds) == 1 and kinds[0].kind == MODE and "_" in plain
+        return Part(STATE if states else UNIT, None, states, units[0] if units else "", is_percent, "", ours)
 
     # --- cells ---------------------------------------------------------------------------------------
 
@@ -222,7 +249,7 @@ class Tables:
         if what.role not in (STATE, UNIT):
             return
         units = (what.unit,) if what.unit else (TASKS, ROLLOUTS)
-        doubt = doubt or self.ground.unsettled(runs, what.states)
+        doubt = doubt or ("" if what.is_ours else self.ground.unsettled(runs, what.states))
         subject = "_".join(what.states) or f"n_{units[0]}"
         if quantity.kind == COUNT and not what.is_percent and quantity.value == int(quantity.value):
             readings = [
@@ -342,6 +369,9 @@ class Tables:
     def _task_row(
         self, row: Row, columns: list[Part], key: str, told: scope.Scope, place: Place, starts: list[int]
     ) -> Iterator[Assertion]:
+        if len(told.runs) == 1 and not told.doubt and key in self.ground.runs[told.runs[0]].tasks:
+            tried = [at for at, one in enumerate(columns) if one.role == ATTEMPT]
+            yield from in_turn(row, tried, self.ground.runs[told.runs[0]].tasks[key], place, starts)
         for at, column in enumerate(columns):
             cell = row.cells[at]
             runs, doubt = told.runs, told.doubt
@@ -352,10 +382,13 @@ class Tables:
             known = tuple(one for one in runs if key in self.ground.runs[one].tasks)
             if not known:
                 continue
-            if column.role == BUCKET:
+            if column.role == BUCKET or (column.role == RUN and OUTCOME.match(cell)):
                 yield from bucket_claim(self.reader, cell, starts[at], key, known, doubt, place)
             elif column.role == LABEL:
                 yield from label_claim(self.ground, cell, starts[at], key, known, place)
+            elif column.role in (PASS_FAIL, FAIL_PASS):
+                tasks = [self.ground.runs[run].tasks[key] for run in known]
+                yield from both_ways(cell, starts[at], column.role, tasks, doubt, place)
             elif amount := _amount(cell, starts[at], column.is_percent):
                 yield from self._task_cell(amount, column, key, known, doubt, place)
 
@@ -369,7 +402,11 @@ class Tables:
         is_rate = column.role == METRIC and column.mention is not None and column.mention.names[0] in (
             "pass_at_1", "pass_rate", "score", "mean_reward"
         )  # fmt: skip
-        passes = column.role == PASSES or (column.role == STATE and column.states == ("passed",))
+        passes = (
+            (column.role == TOTAL and quantity.kind == RATIO)
+            or column.role == PASSES
+            or (column.role == STATE and column.states == ("passed",))
+        )
         if passes or column.role == RUN or (is_rate and quantity.kind == RATIO):
             if quantity.kind == RATIO:
                 yield self._task_ratio(amount, key, runs, doubt, place)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from blade.model import CONTRADICTED, UNVERIFIABLE, Assertion
+from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 
 # Exceptions, conditions and denials turn round what is said of single tasks and rollouts.
 _TURNED = re.compile(
@@ -37,7 +37,8 @@ def untangled(found: Iterable[Assertion], text: str) -> Iterator[Assertion]:
     lower = text.lower()
     is_turned = bool(_TURNED.search(lower))
     for one in found:
-        if one.verdict == CONTRADICTED and (reason := _reason(one, lower, is_turned)):
+        is_open = one.verdict == CONTRADICTED or (one.verdict == SUPPORTED and one.kind in _OF_ONE)
+        if is_open and (reason := _reason(one, lower, is_turned)):
             yield replace(one, verdict=UNVERIFIABLE, expected=None, why=reason)
         else:
             yield one
@@ -52,3 +53,20 @@ def _reason(one: Assertion, text: str, is_turned: bool) -> str:
     if _PART.match(after) or _BACK.match(after) or _FEW.search(text):
         return "the sentence may count a part only"
     return ""
+
+
+_WEAK = (CONTRADICTED, UNVERIFIABLE, SUPPORTED)
+
+
+def weakest(found: Iterable[Assertion]) -> list[Assertion]:
+    """One verdict where the same words are said of several tasks: they hold if they hold of all."""
+    kept: dict[tuple[str, int, str], Assertion] = {}
+    rest: list[Assertion] = []
+    for one in found:
+        if one.kind not in _OF_ONE:
+            rest.append(one)
+            continue
+        key = (one.kind, one.start, one.found)
+        if key not in kept or _WEAK.index(one.verdict) < _WEAK.index(kept[key].verdict):
+            kept[key] = one
+    return [*kept.values(), *rest]
