@@ -162,6 +162,22 @@ def test_numbers_and_nests_below_the_name_of_a_secret_go() -> None:
     assert clean(stays) == stays
 
 
+@pytest.mark.parametrize("end", range(14, 62))
+def test_a_torn_row_keeps_no_dropped_field(end: int) -> None:
+    raw = f'{{"n": 1, "patch": "a secret plan", "by": "ask {MAIL} now"}}'
+    new = Cleaner(KEY, Policy(drop_fields=("patch",))).row(raw[:end])
+    assert "plan" not in new
+    assert "secret" not in new
+    assert new.startswith('{"n": 1, ')
+
+
+def test_words_in_a_naming_field_are_looked_at_as_any_text() -> None:
+    for value in ("lost gpu-1.internal again", "gpu-1.internal"):
+        assert "internal" not in clean({"response": {"model": value}})["response"]["model"]
+    assert "internal" not in clean({"failure_kind": "lost gpu-1.internal again"})["failure_kind"]
+    assert clean({"failure_kind": "lost.internal"}) == {"failure_kind": "lost.internal"}
+
+
 def test_dropped_fields_go_at_any_depth() -> None:
     policy = Policy(drop_fields=("patch", "meta.plan"), source_code="hash", cleared=("output.arguments",))
     code = "def f(x):\n    return x\n\nimport os\nclass A:\n    y = 1\nfor i in range(3):\n    print(i)\n" * 3

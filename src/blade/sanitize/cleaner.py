@@ -23,7 +23,7 @@ _PASSES = 8  # what a placeholder uncovers is looked at again, at most so often
 _BOM = "\ufeff"
 
 
-class Place:
+class Site:
     """Where values of rows stand: how they are looked at there, and which of them are known to be clean."""
 
     __slots__ = ("_inside", "_listed", "below", "clean", "holder", "is_row", "path", "role")
@@ -31,21 +31,21 @@ class Place:
     def __init__(self, path: Path, role: Role, holder: str, is_row: bool) -> None:
         self.path, self.role, self.holder, self.is_row = path, role, holder, is_row
         self.clean: set[str] = set()  # texts, as JSON writes them
-        self.below: dict[str, Place] = {}
-        self._listed: Place | None = None
-        self._inside: Place | None = None
+        self.below: dict[str, Site] = {}
+        self._listed: Site | None = None
+        self._inside: Site | None = None
 
-    def listed(self) -> Place:
+    def listed(self) -> Site:
         """Where the members of a list here stand."""
         if self._listed is None:
             role = fields.member(self.path[-1], self.role) if self.path and self.holder else self.role
-            self._listed = self if role == self.role else Place(self.path, role, self.holder, self.is_row)
+            self._listed = self if role == self.role else Site(self.path, role, self.holder, self.is_row)
         return self._listed
 
-    def within(self) -> Place:
+    def within(self) -> Site:
         """Where what is encoded in a text here stands: it is no field of the row."""
         if self._inside is None:
-            self._inside = Place(self.path, Role(), self.holder, is_row=False)
+            self._inside = Site(self.path, Role(), self.holder, is_row=False)
         return self._inside
 
 
@@ -63,8 +63,8 @@ class Cleaner:
         self.ids: frozenset[str] = frozenset()  # the same, for texts about these rows
         self.on_line: Callable[[int], None] | None = None  # told the line of a text before `seen` is called
         self.find: Callable[[str, Role], list[Found]] = self._scanned
-        self._row = Place((), Role(), "", is_row=True)
-        self._any = Place((), Role(), "", is_row=False)
+        self._row = Site((), Role(), "", is_row=True)
+        self._any = Site((), Role(), "", is_row=False)
         self._keys: set[str] = set()  # that are clean, as JSON writes them
         self._letters = self._places = 0
         self._renamed: dict[str, str] = {}  # keys, as the report of what was removed may name them
@@ -85,7 +85,9 @@ class Cleaner:
     def row(self, raw: str) -> str:
         """A line of JSON; one that is broken is cleaned as text."""
         body = raw.removeprefix(_BOM)
-        new = self._json(body, self._row) if is_json(body) else self.text(body)
+        # a torn row still has fields; what of it is no string is looked at as text
+        new = self._json(body, self._row) if body.lstrip()[:1] in ("{", "[") else body
+        new = new if is_json(new) else self.text(new)
         return raw[: len(raw) - len(body)] + new
 
     def text(self, text: str) -> str:
@@ -116,11 +118,11 @@ class Cleaner:
             return []
         return [one for one in self.known.found(text, at_end) if one[3] not in self.task_ids]
 
-    def _json(self, raw: str, base: Place, depth: int = 0) -> str:
+    def _json(self, raw: str, base: Site, depth: int = 0) -> str:
         """JSON text: its strings and keys cleaned, its numbers, order and spaces untouched."""
         parts: list[str] = []
         outer, up = self.field, len(base.path)
-        saved: list[tuple[Place, Place]] = []
+        saved: list[tuple[Site, Site]] = []
         done, place, above, keys = 0, base, base, self._keys
         for hit in TOKEN.finditer(raw):
             text = hit["text"]
@@ -153,7 +155,7 @@ class Cleaner:
         return "".join([*parts, raw[done:]]) if parts else raw
 
     def _edited(
-        self, parts: list[str], raw: str, done: int, span: tuple[int, int], place: Place, depth: int,
+        self, parts: list[str], raw: str, done: int, span: tuple[int, int], place: Site, depth: int,
         clean: set[str],
     ) -> int:  # fmt: skip
         """Add a string to the parts if it changes; up to where these tell the text."""
@@ -168,13 +170,13 @@ class Cleaner:
         parts += [raw[done : span[0]], encoded(new, text)]
         return span[1]
 
-    def _below(self, above: Place, text: str) -> Place:
+    def _below(self, above: Site, text: str) -> Site:
         """The place of a key, as JSON writes it."""
         key = decoded(text)
         path = (*above.path, key)
         role = fields.role(path, above.holder, above.is_row, self.policy)
         holder = above.holder or (key if fields.holds(key) else "")
-        place = Place(path, role, holder, above.is_row)
+        place = Site(path, role, holder, above.is_row)
         if self._places < _PLACES:
             self._places += 1
             above.below[text] = place
@@ -184,7 +186,7 @@ class Cleaner:
         """A path as it may be told: a key that was private is told by what stands for it."""
         return ".".join(filter(None, (outer, *(self._renamed.get(key, key) for key in keys))))
 
-    def _whole(self, raw: str, start: int, place: Place) -> tuple[int, str]:
+    def _whole(self, raw: str, start: int, place: Site) -> tuple[int, str]:
         """Where a value ends that is replaced as a whole, and what stands for it; `start` if it stays."""
         if self.policy.drops(place.path):
             end = value_end(raw, start)
@@ -208,7 +210,7 @@ class Cleaner:
             self._letters += len(text) + 64
             clean.add(text)
 
-    def _text(self, text: str, place: Place, depth: int = 0) -> str:
+    def _text(self, text: str, place: Site, depth: int = 0) -> str:
         """Spans replaced by placeholders, encoded parts decoded, cleaned and encoded again."""
         if len(text) < 4:
             return text
@@ -245,20 +247,21 @@ class Cleaner:
         return edits
 
     def _scanned(self, text: str, role: Role) -> list[Found]:
-        spans = self.scanner.spans(text, role.name, is_id=role.is_name)
+        is_word = role.is_name and not any(char.isspace() for char in text)
+        spans = self.scanner.spans(text, role.name, is_id=is_word)
         found = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
-        if role.is_id and not any(char.isspace() for char in text):
+        if role.is_id and is_word:
             self.task_ids.add(text)
             return [one for one in found if not _is_of_id(text, one)]
         return [one for one in found if one[2] == "SECRET" or one[3] not in self.ids] if self.ids else found
 
 
 def _is_of_id(text: str, found: Found) -> bool:
-    """Is it what makes an id look private: an address, or `name:word` where the word is no known secret."""
+    """Is it how an id may look: an address, a host, or `name:word` where the word is of no known form."""
     start, end, kind, _ = found
     if kind == "SECRET" and text[:start].endswith(":"):
         return not list(formats.forms_in(text, start, end))
-    return kind == "EMAIL"
+    return kind in ("EMAIL", "HOST")
 
 
 def applied(text: str, edits: list[tuple[int, int, str]]) -> str:

@@ -48,6 +48,8 @@ def numbers_end(raw: str, start: int) -> int:
 def value_end(raw: str, start: int) -> int:
     """Where the value that starts here ends."""
     hit = TOKEN.match(raw, start)
+    if hit is None and raw[start : start + 1] == '"':
+        return len(raw)  # torn
     if hit is None:
         scalar = _SCALAR.match(raw, start)
         return scalar.end() if scalar else start

@@ -70,7 +70,7 @@ MARKS |= {mark: (*MARKS.get(mark, ()), *more) for mark, more in commands.MARKS.i
 # or a task is named; a word that merely looks drawn at random is not.
 SURE = frozenset(
     {
-        places.mail_at, places.home_at, places.shared_at, places.url_at,
+        places.mail_at, places.home_at, places.shared_at, places.url_at, places.host_at, places.inner_host_at,
         formats.private_key_at, formats.putty_at, formats.webhook_at, formats.account_at,
         named.assigned_at, named.query_at, named.header_at, named.flag_at,
     }
