@@ -190,7 +190,7 @@ def test_the_tutorial_step_by_step(made: Path, tmp_path: Path, cache: Path) -> N
     assert files.data(tmp_path / "judged" / "reward.json")["final_score"] >= 0.85
     done = tool(
         "calibrate", "--golden-report", f"{golden}_golden_report.md", "--anchor-facts", f"{golden}_anchor_facts.json",
-        "--shallow-report", f"{golden}_shallow.md", "--output-dir", "calibrated",
+        "--shallow-report", f"{golden}_shallow.md", "--output-dir", "calibrated", "--seeds", "1",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert files.data(tmp_path / "calibrated" / "calibration_summary.json")["spread"] >= 0.5
