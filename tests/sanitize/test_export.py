@@ -73,6 +73,8 @@ def test_true_ids_and_verifier_codes_stay() -> None:
         "agent_ref": {"name": "agent-10.2.3.4"},
     }
     assert clean(row) == row
+    assert clean({"id": MAIL, "uuid": MAIL}) == {"id": MAIL, "uuid": MAIL}
+    assert MAIL not in clean({"_ng_task_index": 1, "id": MAIL, "uuid": MAIL}).values()
     assert clean({"case": MAIL})["case"] != MAIL
     assert clean({"case": MAIL}, Policy(ids=("case",)))["case"] == MAIL
     assert clean({"task_id": f"x-{TOKEN}"})["task_id"] == f"x-{KEY.placeholder('SECRET', TOKEN)}"

@@ -63,6 +63,7 @@ class Cleaner:
         self.ids: frozenset[str] = frozenset()  # the same, for texts about these rows
         self.on_line: Callable[[int], None] | None = None  # told the line of a text before `seen` is called
         self.find: Callable[[str, Role], list[Found]] = self._scanned
+        self._raw = ""  # the row that is looked at
         self._row = Site((), Role(), "", is_row=True)
         self._any = Site((), Role(), "", is_row=False)
         self._keys: set[str] = set()  # that are clean, as JSON writes them
@@ -85,6 +86,7 @@ class Cleaner:
     def row(self, raw: str) -> str:
         """A line of JSON; one that is broken is cleaned as text."""
         body = raw.removeprefix(_BOM)
+        self._raw = body
         # a torn row still has fields; what of it is no string is looked at as text
         new = self._json(body, self._row) if body.lstrip()[:1] in ("{", "[") else body
         new = new if is_json(new) else self.text(new)
@@ -250,7 +252,7 @@ class Cleaner:
         is_word = role.is_name and not any(char.isspace() for char in text)
         spans = self.scanner.spans(text, role.name, is_id=is_word)
         found = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
-        if role.is_id and is_word:
+        if role.is_id and is_word and not (role.name in fields.WEAK and fields.STRONG.search(self._raw)):
             self.task_ids.add(text)
             return [one for one in found if not _is_of_id(text, one)]
         return [one for one in found if one[2] == "SECRET" or one[3] not in self.ids] if self.ids else found

@@ -13,6 +13,9 @@ from blade.sanitize.policy import Policy
 
 # Texts that rows are joined and counted by stand here, and nowhere else.
 _TASKS = frozenset(tuple(name.split(".")) for name in ID_FIELDS) - {("name",)}
+# These name a task only where nothing better does; else they may well name a person.
+WEAK = frozenset(("id", "uuid", "task_name"))
+STRONG = re.compile(r'"(?:_ng_task_index|task_id|problem_id|instance_id|question_id)"\s*:')
 _VERIFIER = frozenset({(), ("verifier_metadata",), ("metadata",), ("verifier",), ("verification",)})
 _CODE = re.compile(r"(?:\w*_)?(?:kind|code|class|category|verdict|label|outcome)")
 # What the format itself names: models, tools, roles, states.
