@@ -146,7 +146,7 @@ class RunGround:
             named = frozenset(key for key, one in self.causes.items() if one.mode == mode)
             return [named, frozenset(one.task for one in self._findings if one.detector == mode)]
         rows = list(self._row_sets(state))
-        some = [frozenset(key[0] for key in each) for each in rows]  # type: ignore[index]
+        some = [frozenset(key[0] for key in each if isinstance(key, tuple)) for each in rows]
         whole = [
             frozenset(
                 task for task in any_of
