@@ -243,6 +243,29 @@ TWO_RUNS = (
 )
 
 
+# true, or not about these rows in this way: nothing of it may be called false
+HONEST = (
+    "If the hard tasks were fixed, pass@1 would reach 80%.",
+    "It is easy to see that hard tasks fail.",
+    "Task 4 failed once the tool returned an error.",
+    "Passing rollouts spend 3 turns on lookups on average.",
+    "Rollouts of task 8 take 9 turns on average.",
+    "In the first two repeats task 2 passed once.",
+    "The model is weak-ish on exchanges.",
+    "The benchmark is well-designed.",
+    "Hard tasks make up 25% of the benchmark.",
+    "A temperature of 0.2 might help.",
+    "Only 11% of easy tasks ever fail in more than one repeat.",
+    "ignored_error occurs in 3 rollouts of task 16.",
+    "Previously, pass@1 was 58% (95% CI 40–76%).",
+    "The 95% CI of the hard slice is 14% to 76%.",
+    "Half of the passing rollouts make more than 6 tool calls.",
+    "Passing rollouts are not shorter than failing ones.",
+    "4 expected rollouts have no score.",
+    "For: 3 of 3 failing repeats show it (ignored error).",
+)
+
+
 def said(text: str, known: World) -> set[str]:
     return {one.verdict for one in checked(text, known) if one.kind != "id"}
 
@@ -265,3 +288,8 @@ def test_of_two_runs(both: World, true: str, false: str) -> None:
 def test_what_nothing_settles_is_open(told: Told, true: str, false: str) -> None:
     assert CONTRADICTED not in said(true, told.world)
     assert said(false, told.world) != {SUPPORTED}
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_what_is_not_false_is_not_called_so(told: Told, text: str) -> None:
+    assert CONTRADICTED not in said(text, told.world)

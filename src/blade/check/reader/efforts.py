@@ -48,9 +48,9 @@ _WAY = shaped(
     r"(?P<a><S>)(?:\s+(?:<N>|ones|runs))?(?:\s+(?:of|in|from|by)\s+<R>)?\s+(?:(?:tend|tends|seem|seems)\s+to\s+)?"
     r"(?:(?:make|makes|made|use|uses|used|take|takes|took|need|needs|needed|spend|spends|spent|"
     r"consume|consumes|"
-    rf"consumed|have|has|had|contain|issue|issues|burn|burns)\s+(?:\w+\s+)?(?P<way>more|fewer|"
+    rf"consumed|have|has|had|contain|issue|issues|burn|burns)\s+(?:(?!not\b|no\b|never\b)\w+\s+)?(?P<way>more|fewer|"
     rf"less)\s+(?P<what>{_NAMES})"
-    rf"|(?:are|is|were|was|run|runs|ran)\s+(?:\w+\s+)?(?P<long>longer|"
+    rf"|(?:are|is|were|was|run|runs|ran)\s+(?:(?!not\b|no\b|never\b)\w+\s+)?(?P<long>longer|"
     rf"shorter)(?:\s+\(<Q>\s*(?P<what2>{_NAMES})\))?)"
     r"(?:\s+on average)?\s+than\s+(?:the\s+|its\s+)?(?P<b><S>)"
     rf"(?:(?:\s+(?:<N>|ones|runs))?\s+in\s+(?P<what3>{_NAMES}))?"
@@ -82,6 +82,8 @@ class Efforts:
     # --- numbers -------------------------------------------------------------------------------------
 
     def _numbers(self) -> Iterator[Assertion]:
+        if any(one.amount is None or one.amount.kind != COUNT for one in self.sentence.of(AMOUNT)):
+            return  # a share of the rollouts may do so much, which is no mean
         found = self._found()
         sides = [one for one in self.sentence.of(STATE) if one.names[0] in _SIDES]
         if (

@@ -22,7 +22,10 @@ _COUNTED = {
     "scored": ("scored", "n_rollouts"),
     "unscored": ("unscored",),
 }
-_ROWS = re.compile(rf"\s*(?P<kind>{'|'.join(_COUNTED)})\s+(?:rows?|rollouts?|repeats?|attempts?)\b")
+_ROWS = re.compile(
+    rf"\s*(?P<kind>{'|'.join(_COUNTED)})\s+(?:rows?|rollouts?|repeats?|attempts?)\b"
+    r"(?!\s+(?:have|has|had|are|were|is|was|without|with|that|which|lack))"
+)
 _SIDE = re.compile(
     r"\s*(?:of |out of )?(?:the |all )?(?:\d[\d,]* )?(?P<side>failing|failed|passing|passed|successful)"
     r" (?:ones|rollouts?|rows?|attempts?|repeats?)\b"
@@ -82,6 +85,9 @@ class Scoped:
             if _NAMED.search(text[: amount.start]):
                 continue
             where = "fail" if side["side"].startswith("fail") else "pass"
+            wholes = [fact.value for fact in facts if fact.subject == f"behaviour_of_{where}"]
+            if amount.of is not None and amount.of not in wholes:
+                continue  # of some of them: those of one task
             subject = f"behaviour_in_{where}"
             if amount.kind in ("rate", "ratio"):
                 subject = f"behaviour_{where}_share"

@@ -93,7 +93,8 @@ class Setup:
         ):
             for hit in pattern.finditer(self.sentence.text):
                 name = hit["name"].strip("`").rstrip(".")
-                is_name = hit["name"].startswith("`") or re.search(r"[a-z].*[\d_/-]|\d", name)
+                is_name = hit["name"].startswith("`") or re.search(r"[\d_/]", name)
+                is_name = is_name or (known[0] is not None and bool(_tokens(name) & _tokens(known[0])))
                 if known[0] is None or not is_name:
                     continue
                 holds = any(one is not None and _alike(name, one) for one in known)
@@ -183,6 +184,10 @@ class Setup:
                 subject=f"n_{unit}",
                 value=amount.text,
             )
+
+
+def _tokens(name: str) -> set[str]:
+    return set(re.findall(r"[a-z]{3,}", name.lower()))
 
 
 def _alike(name: str, known: str) -> bool:

@@ -23,7 +23,7 @@ vs compared accuracy success solve solved solves gets? fails? failed performs? c
 """.split()
 _BRIDGE = shaped(rf"(?:[\s,:;()—–=→%-]|\b(?:{'|'.join(_BRIDGES)})\b|<MSN>)*")
 _NOT_A_RATE = shaped(
-    r"\s*(?:\)\s*)?(?:of (?:the |all |its )*(?:<SNCDM>|fail\w*|loss\w*|lost|benchmark|total|points|time)|"
+    r"\s*(?:\)\s*)?(?:of (?:the |all |its )*(?:<SNCDML>|fail\w*|loss\w*|lost|benchmark|total|points|time)|"
     r"points?|tokens?|share|more|fewer|less|higher|lower|better|worse|of them)"
 )
 _SIZE = shaped(

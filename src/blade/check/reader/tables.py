@@ -190,6 +190,7 @@ class Tables:
             return Part("", doubt=plain)
         states = _states(kinds)
         ours = len(kinds) == 1 and kinds[0].kind == MODE and "_" in plain
+        ours = ours and any(kinds[0].names[0] in run.behaviours for run in self.ground.runs.values())
         return Part(STATE if states else UNIT, None, states, units[0] if units else "", is_percent, "", ours)
 
     # --- cells ---------------------------------------------------------------------------------------
@@ -249,7 +250,8 @@ class Tables:
         if what.role not in (STATE, UNIT):
             return
         units = (what.unit,) if what.unit else (TASKS, ROLLOUTS)
-        doubt = doubt or ("" if what.is_ours else self.ground.unsettled(runs, what.states))
+        is_counted = what.is_ours and quantity.kind == COUNT
+        doubt = doubt or ("" if is_counted else self.ground.unsettled(runs, what.states))
         subject = "_".join(what.states) or f"n_{units[0]}"
         if quantity.kind == COUNT and not what.is_percent and quantity.value == int(quantity.value):
             readings = [

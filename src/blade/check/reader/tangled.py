@@ -30,6 +30,11 @@ _FEW = re.compile(
     r"\b(?:ha(?:ve|s) only|at least one|only once|only (?:one|two|three|four|five) \w+|\d+ in \d+)\b"
 )
 _COUNTED = frozenset(("count", "share"))
+# At another time, or elsewhere: not of these rows.
+_ELSEWHERE = re.compile(
+    r"^\W*(?:previously|earlier|formerly|historically|originally|before (?:that|this)|back then|last \w+"
+    r"|in (?:the|an?|our) (?:paper|past|previous|earlier|older|original|published)\b)"
+)
 
 
 def untangled(found: Iterable[Assertion], text: str) -> Iterator[Assertion]:
@@ -45,6 +50,8 @@ def untangled(found: Iterable[Assertion], text: str) -> Iterator[Assertion]:
 
 
 def _reason(one: Assertion, text: str, is_turned: bool) -> str:
+    if _ELSEWHERE.match(text):
+        return "it may be said of another run"
     if one.kind in _OF_ONE and is_turned:
         return "the sentence has an exception, a condition or a denial in it"
     if one.kind not in _COUNTED:

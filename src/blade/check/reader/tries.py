@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from blade.check.reader.ground import TASKS
 from blade.check.reader.lines import Line
-from blade.check.reader.mentions import AMOUNT, TASK
+from blade.check.reader.mentions import AMOUNT, TASK, UNIT
 from blade.check.reader.mentions import pattern as shaped
 from blade.check.reader.quantities import COUNT, RATIO
 from blade.model import Assertion
@@ -79,11 +79,19 @@ class Tries:
                 self.line.span(*hit.span()),
                 fits and of,
                 told,
+                self._some(hit),
                 subject=state.names[0],
                 run=run,
                 given=(("task", task.names[0]),),
                 value=str(times),
             )
+
+    def _some(self, hit: re.Match[str]) -> str:
+        """`in the first two repeats task 2 passed once`: what stands before it may leave some out."""
+        before = [
+            one for at, one in self.sentence.at.items() if at < hit.start() and one.kind in (AMOUNT, UNIT)
+        ]
+        return "it may be said of some repeats" if before else ""
 
     def _whole(self, hit: re.Match[str], key: str, run: str) -> bool:
         """`once out of 4 tries`: as many as there are."""
@@ -121,6 +129,7 @@ class Tries:
                 (amount.start, amount.text),
                 holds,
                 told,
+                self._some(hit),
                 subject=what,
                 run=run,
                 given=(("task", key),),
