@@ -94,6 +94,34 @@ def test_every_attack_makes_another_report(name: str) -> None:
     assert limit <= 0.40
 
 
+def test_causes_trade_places_and_rotate_by_code_and_by_name() -> None:
+    text = "Task 4 is a knowledge gap (KG), tasks 5 and 6 are BI; so is 7, BI.\n\nTask 5: BI, behavioural issue.\n"
+    material = Material(text, (), (), (), ())
+    swapped, rotated = attacks.swapped_labels(material), attacks.rotated_labels(material)
+    assert swapped.startswith("Task 4 is a behavioural issue (BI), tasks 5 and 6 are KG")
+    assert "KG, knowledge gap." in swapped
+    assert attacks.swapped_labels(Material(swapped, (), (), (), ())) == text
+    assert "(KG)" not in rotated
+    assert "BI" not in rotated.split(";")[0].split(",")[1]
+
+
+def test_invented_claims_are_as_many_as_true_ones_and_leave_those_alone() -> None:
+    other = attacks.invented(MATERIAL)
+    assert other.startswith(REPORT)
+    told = [line for line in other.removeprefix(REPORT).split("\n") if line[:1].isdigit()]
+    lines = [line for line in REPORT.split("\n") if line.strip()]
+    assert len(told) >= len(lines) / 2
+    assert all(re.search(r"\btask [45]\b", line) for line in told)
+
+
+def test_idle_advice_replaces_one_section() -> None:
+    text = REPORT + "\n## Recommendations\n\n- Fix task 4.\n\n## Notes\n\nNone.\n"
+    other = attacks.idle_advice(Material(text, (), (), (), ()))
+    assert "Fix task 4" not in other
+    assert other.startswith(REPORT)
+    assert other.endswith("## Notes\n\nNone.\n")
+
+
 def test_shuffling_keeps_every_word_and_makes_no_sentence() -> None:
     text = "The cause of the failure of task 4 is that the agent calls the tool with an order of another customer."
     mixed = attacks.shuffled_lines(Material(text, (), (), (), (), seed=1))

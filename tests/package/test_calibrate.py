@@ -37,9 +37,11 @@ def test_a_made_package_is_calibrated(blade: Blade, package: Path, tmp_path: Pat
     assert told["shallow_vs_golden"] <= 0.25
     assert told["spread"] == pytest.approx(told["golden_vs_self"] - told["shallow_vs_golden"])
     scores = {one["name"]: one["score"] for one in told["attacks"]}
-    assert set(scores) == {*attacks.ATTACKS, "flipped rewards", "swapped rollouts"}
+    assert set(scores) == {*attacks.ATTACKS, *attacks.WORSE, "flipped rewards", "swapped rollouts"}
     for name in attacks.ATTACKS:
         assert scores[name] <= (0.40 if name in ("false ids", "false quotes") else 0.25), name
+    for name, (_, least) in attacks.WORSE.items():
+        assert scores[name] <= told["golden_vs_self"] - least, name
     for name in ("flipped rewards", "swapped rollouts"):
         assert scores[name] <= told["golden_vs_self"] - 0.3
     controls = {one["name"]: one["score"] for one in told["controls"]}
