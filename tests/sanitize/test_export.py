@@ -103,6 +103,17 @@ def test_a_text_that_cannot_be_read_is_left_out_and_told(tmp_path: Path) -> None
     assert [Path(name).name for name in removed.left_out] == ["a.md"]
 
 
+def test_names_of_files_leave_clean_and_are_told_clean(tmp_path: Path) -> None:
+    (tmp_path / f"{MAIL}.jsonl").write_text('{"n": 1}\n', encoding="utf-8")
+    done = run(
+        "sanitize", tmp_path / f"{MAIL}.jsonl", "-o", tmp_path / "out", "--report", tmp_path / "r.json"
+    )
+    assert done.exit_code == 0, done.output
+    code = KEY.placeholder("EMAIL", MAIL)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [f"{code}.jsonl"]
+    assert MAIL not in (tmp_path / "r.json").read_text() + done.output
+
+
 def test_every_policy_around_the_files_counts(tmp_path: Path) -> None:
     package = tmp_path / "pack"
     (package / "rollouts").mkdir(parents=True)

@@ -132,11 +132,11 @@ def _key(path: str | None) -> Key:
 def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key) -> list[tuple[Path, Path]]:
     """Every file with where it goes: those of a folder keep their places below its name."""
     from blade.sanitize import Cleaner
-    from blade.sanitize.files import inside
+    from blade.sanitize.files import clean_name, inside
 
     naming = Cleaner(key, policy)
     pairs = [
-        (file, target.joinpath(*map(naming.text, parts)))
+        (file, target.joinpath(*(clean_name(part, naming) for part in parts)))
         for path in paths
         for file, parts in (inside(path, target) if path.is_dir() else [(path, (path.name,))])
     ]

@@ -40,7 +40,7 @@ class Export:
         naming, tally = Cleaner(self.cleaner.key, self.cleaner.policy), self.tally
         written = []
         for source, target in sorted(pairs, key=lambda pair: (not _is_rows(pair[0]), pair)):
-            tally.file = naming.text(str(source))
+            tally.file = str(Path(naming.text(str(source.parent)), clean_name(source.name, naming)))
             tally.files[tally.file] += 0
             if not _is_rows(source):
                 self.cleaner.ids = frozenset(self.cleaner.task_ids)
@@ -139,7 +139,18 @@ def folder_pairs(source: Path, target: Path, policy: Policy, key: Key) -> Pairs:
     if not source.is_dir():
         raise NothingToRead(f"{source} is no folder", "name the folder of a package", "no-such-path")
     naming = Cleaner(key, policy)
-    return [(path, target.joinpath(*map(naming.text, parts[1:]))) for path, parts in inside(source, target)]
+    return [
+        (path, target.joinpath(*(clean_name(part, naming) for part in parts[1:])))
+        for path, parts in inside(source, target)
+    ]
+
+
+def clean_name(name: str, naming: Cleaner) -> str:
+    """The name of a file or a folder as it may leave; its ending tells what it is, and stays."""
+    stem = name
+    while (ending := os.path.splitext(stem)[1].lower()) in _TEXTS or ending in (*_ROWS, ".gz", ".zst"):
+        stem = stem[: -len(ending)]
+    return naming.text(stem) + name[len(stem) :]
 
 
 def inside(source: Path, target: Path | None) -> list[tuple[Path, tuple[str, ...]]]:
