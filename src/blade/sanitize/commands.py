@@ -15,15 +15,18 @@ Hit = tuple[int, int, str]
 _TOOL = re.compile(
     r"(?<![\w.\-])(?:(?:mysql|mariadb)\w{0,10}(?=\s)(?P<a>[^\n|;]{0,300}?\s-p)"
     r"|sshpass(?P<b>\s+-p\s{0,2})|mongo\w{0,8}(?=\s)(?P<c>[^\n|;]{0,300}?\s-p\s)"
-    r"|redis-cli(?P<d>[^\n|;]{0,200}?\s-a\s)|(?:docker|podman|helm|az)\s(?P<e>[^\n|;]{0,40}login\s[^\n|;]{0,200}?\s-p\s)"
+    r"|redis-cli(?P<d>[^\n|;]{0,200}?\s-a\s)"
+    r"|(?:docker|podman|helm|az)\s(?P<e>[^\n|;]{0,40}login\s[^\n|;]{0,200}?\s-p\s)"
     r"|smbclient(?P<f>[^\n|;]{0,200}?\s-U\s?\S{1,64}?%)|ldap\w{2,10}(?=\s)(?P<g>[^\n|;]{0,300}?\s-w\s)"
-    r"|sqlcmd(?P<h>[^\n|;]{0,300}?\s-P\s?)|htpasswd(?P<i>\s+-\w*b\w*\s+\S+\s+\S+\s)|openssl(?P<j>[^\n|;]{0,300}?\spass:)"
+    r"|sqlcmd(?P<h>[^\n|;]{0,300}?\s-P\s?)|htpasswd(?P<i>\s+-\w*b\w*\s+\S+\s+\S+\s)"
+    r"|openssl(?P<j>[^\n|;]{0,300}?\spass:)"
     r"|(?:zip|7z)(?P<k>[^\n|;]{0,100}?\s-[pP]\s?))"
     r"[\"']?(?P<value>[^\s\"'`$<>|;\\]{4,200})"
 )
 _NETRC = re.compile(r"login\s{1,8}(?P<user>\S{1,100})\s{1,8}password\s{1,8}(?P<value>[^\s\"'\\]{4,200})")
 _PGPASS = re.compile(
-    r"(?<![^\s\"'>=+])[\w.*\-]{1,100}:(?:5432|5433|6432|\*):[\w*\-]{1,63}:(?P<user>[\w*.\-]{1,63}):(?P<value>[^\s\"'\\:]{4,200})"
+    r"(?<![^\s\"'>=+])[\w.*\-]{1,100}:(?:5432|5433|6432|\*):[\w*\-]{1,63}:(?P<user>[\w*.\-]{1,63}):"
+    r"(?P<value>[^\s\"'\\:]{4,200})"
 )
 _LOGIN_NAME = re.compile(
     r"(?:ssh|sftp)\s(?:[^\n|;]{0,120}?\s)?-l\s{0,2}(?P<user>[A-Za-z_][\w.\-]{1,31})(?=\s)"

@@ -39,22 +39,28 @@ _FORMS = (
     r"AGE-SECRET-KEY-1[A-Z0-9]{50,70}|ops_eyJ[A-Za-z0-9+/=]{50,2000}|pul-[a-f0-9]{40}",
 )
 _MORE = (
-    r"(?:LTAI[A-Za-z0-9]{16,24}|EZ[AT]K[A-Za-z0-9]{54})(?![0-9A-Za-z])|FLW(?:SEC|PUB)K(?:_TEST)?-[a-h0-9]{12,40}(?:-X)?",
-    r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,160}|sgp_(?:[a-f0-9]{16}_|local_)?[a-f0-9]{40}|xkeysib-[a-f0-9]{64}-\w{16}",
+    r"(?:LTAI[A-Za-z0-9]{16,24}|EZ[AT]K[A-Za-z0-9]{54})(?![0-9A-Za-z])|FLW(?:SEC"
+    r"|PUB)K(?:_TEST)?-[a-h0-9]{12,40}(?:-X)?",
+    r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,160}|sgp_(?:[a-f0-9]{16}_|local_)?[a-f0-9]{40}"
+    r"|xkeysib-[a-f0-9]{64}-\w{16}",
     # what is used, and that it opens something: `acme_live_...`, `acme-production-...`, `acme_pat_...`
-    r"(?:[a-z]{2,12}[_\-])?(?:live|test|prod|production|sandbox|development)[_\-](?:pub_)?[a-f0-9\-]{31,64}(?![\w.])",
+    r"(?:[a-z]{2,12}[_\-])?(?:live|test|prod|production|sandbox"
+    r"|development)[_\-](?:pub_)?[a-f0-9\-]{31,64}(?![\w.])",
     r"[a-z]{2,10}_(?:pat|aat|sat|tok|tkn|token|key|apikey|secret)_[A-Za-z0-9]{16,200}(?!\w)",
 )
 # The same, where a letter before does not hide them: their beginnings are no part of any word.
 _GLUED = re.compile(
     r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{36,255}"
     r"|glpat-[A-Za-z0-9_\-]{20}|xox[abeoprs]-[0-9A-Za-z\-]{24,250}|AIza[0-9A-Za-z_\-]{35}(?![0-9A-Za-z])"
-    r"|sk-(?:proj|ant|svcacct)-[A-Za-z0-9_\-]{32,250}|hf_[A-Za-z0-9]{34}(?![0-9A-Za-z])|nvapi-[A-Za-z0-9_\-]{40,120}"
+    r"|sk-(?:proj|ant|svcacct)-[A-Za-z0-9_\-]{32,250}|hf_[A-Za-z0-9]{34}(?![0-9A-Za-z])"
+    r"|nvapi-[A-Za-z0-9_\-]{40,120}"
 )
 _CUT = re.compile(
-    r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|sk-(?:proj-|ant-[a-z0-9]{3,6}-)?|hf_|nvapi-|xox[abeoprs]-|AIza|AKIA|npm_|pypi-"
+    r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|sk-(?:proj-|ant-[a-z0-9]{3,6}-)?|hf_|nvapi-"
+    r"|xox[abeoprs]-|AIza|AKIA|npm_|pypi-"
     r"|SG\.|eyJ)(?P<rest>[A-Za-z0-9_\-]{6,60})(?=…|\.{3}|\[…)"
 )
+_ELLIPSIS = re.compile(r"…|\.\.\.")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _AZURE = re.compile(r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.\-]{31,34}(?![\w~])")
 _LOGIN_TOKEN = re.compile(r"(?<![\w~])sha256~[A-Za-z0-9_\-]{43}(?![\w\-])")
@@ -123,9 +129,10 @@ def _paired(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def cut_in(text: str) -> Iterator[Hit]:
     """Secrets that an ellipsis cuts short: what is left of them is known by its beginning."""
-    for hit in _CUT.finditer(text):
-        rest = hit["rest"]
-        if _HAS_DIGIT.search(rest) and len(_TURN.findall(rest)) >= 2:
+    for cut in _ELLIPSIS.finditer(text):
+        hit = _CUT.search(text, max(0, cut.start() - 80), cut.end())
+        rest = hit["rest"] if hit else ""
+        if hit and _HAS_DIGIT.search(rest) and len(_TURN.findall(rest)) >= 2:
             yield *hit.span(), "SECRET"
 
 

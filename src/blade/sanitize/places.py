@@ -58,6 +58,7 @@ _SHARE = re.compile(
 _DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
 _V6 = re.compile(r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7}(?:%\w{1,10})?(?![\w:])")
 _MAC = re.compile(r"\b[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}\b")
+_MAC_TAIL = re.compile(r":[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:")
 _PRIVATE_ENDS = (
     ".internal", ".corp", ".local", ".lan", ".intra", ".intranet", ".localdomain", ".home.arpa", ".private",
 )  # fmt: skip
@@ -265,7 +266,7 @@ def dashed_at(text: str, at: int) -> Iterator[Hit]:
 
 def cards_in(text: str) -> Iterator[Hit]:
     """Addresses of network cards."""
-    for hit in _MAC.finditer(text):
+    for hit in _MAC.finditer(text) if _MAC_TAIL.search(text) else ():
         if len(set(hit[0].split(":"))) > 2:
             yield *hit.span(), "MAC"
 

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 # `%25` stays, lest it be read twice.
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 _ESCAPE = re.compile(
-    r"\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)|%(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
+    r"\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)"
+    r"|%(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
     r"|(?P<utf>%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){1,3})"
     r"|&#(?P<html>\d{1,3});|&#x(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
     rf"|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|(?P<unseen>[{_UNSEEN}])"
@@ -101,7 +102,8 @@ _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 def base64_in(text: str, clean: Callable[[str], str]) -> Iterator[tuple[int, int, str]]:
     """Encoded texts that hold something private, with what stands in their place, encoded again."""
     done: list[tuple[int, int]] = []
-    if "\n" in text or "\\n" in text:
+    runs = [run.span() for run in _RUN.finditer(text)]
+    if any(end - start >= 60 for start, end in runs) and ("\n" in text or "\\n" in text):
         for hit in _WRAPPED.finditer(text):
             packed = hit[0].replace(hit["break"], "")
             new = _recoded(packed, clean)
@@ -111,11 +113,11 @@ def base64_in(text: str, clean: Callable[[str], str]) -> Iterator[tuple[int, int
                 done.append(hit.span())
     ends = iter([*done, (len(text), len(text))])
     begin, end = next(ends)
-    for run in _RUN.finditer(text):
-        while end <= run.start():
+    for start, stop in runs:
+        while end <= start:
             begin, end = next(ends)
-        if begin >= run.end():
-            for hit in _BASE64.finditer(text, *run.span()):
+        if begin >= stop:
+            for hit in _BASE64.finditer(text, start, stop):
                 new = _recoded(hit[0], clean)
                 if new is not None:
                     yield *hit.span(), new
