@@ -87,8 +87,10 @@ class Held:
 
     def anywhere(self, quotes: Iterable[str]) -> dict[str, Address | None]:
         """The first rollout that holds each quotation, or None; what was not looked for is left out."""
-        wanted = {quote: (pieces(quote), pieces(quote, put_in=True)) for quote in quotes}
-        wanted = {quote: parts for quote, parts in wanted.items() if parts[0] and parts[1]}
+        told = {quote: (pieces(quote), pieces(quote, put_in=True)) for quote in quotes}
+        wanted = {
+            quote: [whole, *([cut] if cut != whole else [])] for quote, (whole, cut) in told.items() if cut
+        }
         found: dict[str, Address | None] = {}
         work = 0
         for run in self.rows.runs:
