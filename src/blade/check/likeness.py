@@ -119,6 +119,9 @@ def _same_number(one: Slot, other: Slot) -> bool:
         return False
     if one.bound != other.bound and (one.bound in "<>" or other.bound in "<>"):
         return one.bound == "" == other.bound
+    if not (one.unit or other.unit) and {one.value, other.value} & {0, 1} and one.value != other.value:
+        # A bare 0 or 1 is no rounded share: 0.96 is not written as 1.
+        return abs(one.value - other.value) <= min(rounded(one), rounded(other)) + 1e-12
     # Our pages print 0% and 100% only where they are exact; any other number may be rounded more coarsely.
     is_exact = other.unit == "%" and other.value in (0, 1)
     slack = rounded(one) if is_exact else max(rounded(one), rounded(other))
