@@ -57,9 +57,13 @@ def changed(lines: Iterable[str]) -> tuple[int, int, Counter[str]]:
 
     cleaner = Cleaner(KEY, POLICY, seen)
     tokens = 0
+    cleaned = []
     for line in lines:
-        cleaner.row(line)
+        cleaned.append(cleaner.row(line))
         tokens += len(_TOKEN.findall(line))
+    echoing = cleaner.echoing(seen)
+    for line in cleaned:
+        echoing.row(line)
     return tokens, lost, kinds
 
 

@@ -6,15 +6,18 @@ import re
 from collections.abc import Callable
 
 from blade.sanitize import code, fields, formats
-from blade.sanitize.echoes import Echoes, Found
+from blade.sanitize.echoes import Echoes, apart
 from blade.sanitize.fields import Role
 from blade.sanitize.keys import PLACEHOLDER, Key
+from blade.sanitize.people import Found
 from blade.sanitize.policy import Policy
 from blade.sanitize.quoted import TOKEN, decoded, encoded, is_json, numbers_end, value_end
 from blade.sanitize.scan import Scanner
 from blade.sanitize.views import View, base64_in, has_escapes
 
 Seen = Callable[[str, str, str], None]  # field, kind, value
+OnLine = Callable[[int, int], None]  # the line, how many line breaks go; 0, 0: from the top
+Edit = tuple[int, int, str]
 Path = tuple[str, ...]
 _DEPTH = 4  # texts inside texts: JSON in a string, in base64, in a string
 _REMEMBERED = 64 << 20  # letters of texts that are kept as clean
@@ -49,6 +52,25 @@ class Site:
         return self._inside
 
 
+class Lines:
+    """The lines of a text, told before what is found in them is."""
+
+    def __init__(self, text: str, on_line: OnLine | None) -> None:
+        self._text, self._on_line = text, on_line
+        self._at, self._line = 0, 1
+        if on_line is not None:
+            on_line(0, 0)
+
+    def tell(self, start: int, end: int) -> None:
+        if self._on_line is None:
+            return
+        if start < self._at:
+            self._at, self._line = 0, 1
+        self._line += self._text.count("\n", self._at, start)
+        self._at = start
+        self._on_line(self._line, self._text.count("\n", start, end))
+
+
 class Cleaner:
     """One policy and one key at work; `seen` is told of every replacement, never where values could leak."""
 
@@ -61,7 +83,8 @@ class Cleaner:
         self.known = Echoes()
         self.task_ids: set[str] = set()  # and verifier codes: what the rows keep
         self.ids: frozenset[str] = frozenset()  # the same, for texts about these rows
-        self.on_line: Callable[[int], None] | None = None  # told the line of a text before `seen` is called
+        self.kept: set[str] = {told.lower() for told in self.policy.allow}  # words that name no person here
+        self.on_line: OnLine | None = None  # told the line of a text before `seen` is called
         self.find: Callable[[str, Role], list[Found]] = self._scanned
         self._raw = ""  # the row that is looked at
         self._row = Site((), Role(), "", is_row=True)
@@ -88,13 +111,13 @@ class Cleaner:
         body = raw.removeprefix(_BOM)
         self._raw = body
         # a torn row still has fields; what of it is no string is looked at as text
-        new = self._json(body, self._row) if body.lstrip()[:1] in ("{", "[") else body
+        new = self._json(body, self._row, on_line=self.on_line) if body.lstrip()[:1] in ("{", "[") else body
         new = new if is_json(new) else self.text(new)
         return raw[: len(raw) - len(body)] + new
 
     def text(self, text: str) -> str:
         """Any text."""
-        return self._text(text, self._any)
+        return self._text(text, self._any, on_line=self.on_line)
 
     def echoing(self, seen: Seen | None, at_end: bool = False) -> Cleaner:
         """One that looks for nothing but what this one has found, alone or cut short, ids aside."""
@@ -116,13 +139,14 @@ class Cleaner:
         return other
 
     def _echoed(self, text: str, role: Role, at_end: bool = False) -> list[Found]:
-        if role.is_name:
+        if role.is_id or (role.is_name and not role.name.endswith("_id")):
             return []
-        return [one for one in self.known.found(text, at_end) if one[3] not in self.task_ids]
+        return [one for one in self.known.found(text, at_end, self.kept) if one[3] not in self.task_ids]
 
-    def _json(self, raw: str, base: Site, depth: int = 0) -> str:
+    def _json(self, raw: str, base: Site, depth: int = 0, on_line: OnLine | None = None) -> str:
         """JSON text: its strings and keys cleaned, its numbers, order and spaces untouched."""
         parts: list[str] = []
+        lines = Lines(raw, on_line)
         outer, up = self.field, len(base.path)
         saved: list[tuple[Site, Site]] = []
         done, place, above, keys = 0, base, base, self._keys
@@ -141,16 +165,19 @@ class Cleaner:
                     place, above = saved.pop()
             elif hit["key"]:
                 if text not in keys:
+                    lines.tell(hit.start(), hit.start())
                     self.field = self._told(outer, (*above.path[up:], "(key)"))
                     done = self._edited(parts, raw, done, hit.span("text"), self._any, 0, keys)
                 place = above.below.get(text) or self._below(above, text)
                 if place.role.is_numeric or self.policy.drop_fields:
+                    lines.tell(hit.start(), hit.start())
                     self.field = self._told(outer, place.path[up:])
                     end, new = self._whole(raw, hit.end(), place)
                     if end > hit.end():
                         parts += [raw[done : hit.end()], new]
                         done = end
             elif text not in place.clean:
+                lines.tell(hit.start(), hit.start())
                 self.field = self._told(outer, place.path[up:])
                 done = self._edited(parts, raw, done, hit.span("text"), place, depth, place.clean)
         self.field = outer
@@ -179,6 +206,8 @@ class Cleaner:
         role = fields.role(path, above.holder, above.is_row, self.policy)
         holder = above.holder or (key if fields.holds(key) else "")
         place = Site(path, role, holder, above.is_row)
+        if above.is_row and len(path) == 1:
+            self.kept.add(key.lower())
         if self._places < _PLACES:
             self._places += 1
             above.below[text] = place
@@ -212,46 +241,50 @@ class Cleaner:
             self._letters += len(text) + 64
             clean.add(text)
 
-    def _text(self, text: str, place: Site, depth: int = 0) -> str:
+    def _text(self, text: str, place: Site, depth: int = 0, on_line: OnLine | None = None) -> str:
         """Spans replaced by placeholders, encoded parts decoded, cleaned and encoded again."""
         if len(text) < 4:
             return text
         if self.policy.source_code == "hash" and not self.policy.clears(place.path):
             text = code.without(text, place.role.name, self.stub)
         if depth < _DEPTH and text.lstrip()[:1] in ("{", "[") and is_json(text):
-            return self._json(text, place.within(), depth + 1)
+            return self._json(text, place.within(), depth + 1, on_line)
         for _ in range(_PASSES):
-            edits = self._edits(text, place.role, None if depth else self.on_line)
+            lines = Lines(text, on_line)
+            edits = self._edits(text, place.role, lines)
             if depth < _DEPTH and len(text) >= 24:
-                for start, end, new in base64_in(
-                    text, lambda held: self._text(held, place.within(), depth + 1)
-                ):
-                    if not any(start < edit[1] and edit[0] < end for edit in edits):
-                        edits.append((start, end, new))
+                edits += apart(self._encoded(text, place, depth, lines), edits)
             if not edits:
                 break
             text = applied(text, edits)
         return text
 
-    def _edits(
-        self, text: str, role: Role, on_line: Callable[[int], None] | None
-    ) -> list[tuple[int, int, str]]:
+    def _edits(self, text: str, role: Role, lines: Lines) -> list[Edit]:
+        """What is found in a text, in order, with what stands in its place."""
         view = View(text) if has_escapes(text) else None
-        edits, at, line = [], 0, 1
+        edits = []
         for start, end, kind, value in self.find(view.text if view else text, role):
             if view:
                 start, end = view.place(start), view.place(end)
-            if on_line is not None:
-                line += text.count("\n", at, start)
-                at = start
-                on_line(line)
+            lines.tell(start, end)
             edits.append((start, end, self.put(kind, value)))
         return edits
+
+    def _encoded(self, text: str, place: Site, depth: int, lines: Lines) -> list[Edit]:
+        """What is found in the encoded parts of a text, in order."""
+
+        def clean(held: str, at: int) -> str:
+            lines.tell(at, at)
+            return self._text(held, place.within(), depth + 1)
+
+        return sorted(base64_in(text, clean))
 
     def _scanned(self, text: str, role: Role) -> list[Found]:
         is_word = role.is_name and not any(char.isspace() for char in text)
         spans = self.scanner.spans(text, role.name, is_id=is_word)
         found = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
+        if role.is_thing and is_word:
+            self.kept.add(text.lower())
         if role.is_id and is_word and not (role.name in fields.WEAK and fields.STRONG.search(self._raw)):
             self.task_ids.add(text)
             return [one for one in found if not _is_of_id(text, one)]

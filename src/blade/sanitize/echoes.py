@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable, Sequence, Set
+from typing import TypeVar
+
+from blade.sanitize.people import Found, Names
 
 _HEAD = 6  # letters that a value is first known by
 _ECHO = re.compile(r"[A-Za-z0-9][\w.+/=@\-]{5,200}")
@@ -11,12 +15,11 @@ _STARTS = re.compile(r"(?<![A-Za-z0-9])(?=([A-Za-z0-9][\w.+/=@\-]{5}))")
 _MARKED = re.compile(r"[\d.\-_@]")
 _CUT = re.compile(r"(?P<word>[^\s…]{4,300})…")
 _LAST = re.compile(r"(?P<word>\S{6,300})\Z")
-_BESIDE = ("SECRET", "USER", "HOST")  # kinds that what stands beside a value gives away
+_BESIDE = ("SECRET", "HOST")  # kinds that what stands beside a value gives away
+_NAMES = ("USER", "PERSON")  # the same, of those who have a name
 _DROPPED = ("DROPPED", "CODE")
 _CUT_LETTERS = 4  # of a value before an ellipsis that are enough to know it by
 _LAST_LETTERS = 6  # the same where the text just ends
-
-Found = tuple[int, int, str, str]  # start, end, kind, the whole value
 
 
 class Echoes:
@@ -26,11 +29,14 @@ class Echoes:
         self._kinds: dict[str, str] = {}
         self._sorted: list[str] | None = []  # None: to be sorted when it is asked for
         self._heads: dict[str, set[int]] = {}  # of those that may stand alone elsewhere, and their lengths
+        self._names = Names()
 
     def __bool__(self) -> bool:
         return bool(self._kinds)
 
     def add(self, kind: str, value: str) -> None:
+        if kind in _NAMES:
+            self._names.add(kind, value)
         if kind in _DROPPED or value in self._kinds or len(value) < 5:
             return
         self._kinds[value] = kind
@@ -77,12 +83,27 @@ class Echoes:
                 return [(at + start, at + len(word), self._kinds[value], value)]
         return []
 
-    def found(self, text: str, at_end: bool = False) -> list[Found]:
-        """Known values, whole or cut, without overlaps."""
-        whole = self.whole(text)
-        taken = [(start, end) for start, end, *_ in whole]
-        ends = [one for one in self.cut(text, at_end) if not any(one[0] < b and a < one[1] for a, b in taken)]
-        return sorted(whole + ends)
+    def found(self, text: str, at_end: bool = False, kept: Set[str] = frozenset()) -> list[Found]:
+        """Known values, whole or cut, without overlaps; no name that is in `kept`, in small letters."""
+        found = self.whole(text)
+        for more in (self._names.found(text, kept), self.cut(text, at_end)):
+            found = sorted([*found, *apart(more, found)]) if more else found
+        return found
+
+
+Spanned = TypeVar("Spanned", bound=tuple[int, int, *tuple[str, ...]])
+
+
+def apart(new: Iterable[Spanned], taken: Sequence[Spanned]) -> list[Spanned]:
+    """Those of `new` that do not overlap what is `taken`; both are in order."""
+    kept: list[Spanned] = []
+    at = 0
+    for one in new:
+        while at < len(taken) and taken[at][1] <= one[0]:
+            at += 1
+        if at == len(taken) or taken[at][0] >= one[1]:
+            kept.append(one)
+    return kept
 
 
 def _goes_on(text: str, at: int) -> bool:

@@ -24,6 +24,7 @@ _FORMAT = frozenset(
     "choices message trajectory delegated_response subagent_trajectories reasoning summary "
     "tool_choice".split()
 )
+_TOOLS = frozenset("tools function output agent_ref tool_choice".split())
 _NAMES = frozenset(
     "id uuid call_id tool_call_id task_name name type role status object model finish_reason".split()
 )
@@ -45,6 +46,7 @@ class Role(msgspec.Struct, frozen=True):
     is_id: bool = False  # of a task, or a verifier's code: it stays, unless it is a secret or a home
     is_name: bool = False  # what the format names: no word is private there for looking random
     is_numeric: bool = False  # a number here is a secret
+    is_thing: bool = False  # a tool, a model or an agent is named here, never a person
 
 
 def role(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) -> Role:
@@ -57,7 +59,7 @@ def role(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) -> Ro
         if path in _TASKS or _is_code(path) or ".".join(path) in policy.ids:
             return Role(key, is_id=True, is_name=True)
         if _is_named(path):
-            return Role(key, is_name=True)
+            return Role(key, is_name=True, is_thing=key == "model" or _names_tool(path))
     return Role(key, is_numeric=name_of_secret and _NUMERIC.fullmatch(key) is not None)
 
 
@@ -103,3 +105,7 @@ def _is_named(path: tuple[str, ...]) -> bool:
     if len(path) == 1:
         return key in _NAMES or key.endswith(("_id", "_index"))
     return key in _NAMES and all(part in _FORMAT for part in path[:-1])
+
+
+def _names_tool(path: tuple[str, ...]) -> bool:
+    return path[-1] == "name" and len(path) > 1 and path[-2] in _TOOLS

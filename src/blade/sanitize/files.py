@@ -164,9 +164,10 @@ def inside(source: Path, target: Path | None) -> list[tuple[Path, tuple[str, ...
 
 
 def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
-    """What would be taken out of these files; nothing is written."""
+    """What would be taken out of these files, counted as it is when they are written; nothing is."""
     tally = Tally()
     cleaner = Cleaner(_COUNTING, policy, tally.seen)
+    texts = []
     for path in sorted(files, key=lambda path: (not _is_rows(path), path)):
         tally.file = str(path)
         tally.files[tally.file] += 0
@@ -174,15 +175,24 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
             cleaner.ids = frozenset(cleaner.task_ids)
         if _is_text(path):
             _look(path, cleaner, tally)
+            texts.append(path)
         else:
             tally.left_out[str(path)] = _BINARY
+    for path in texts if cleaner.known else ():
+        # what one file gives away is taken out of all of them, after all else was
+        tally.file = str(path)
+        first, echoing = Cleaner(_COUNTING, policy), cleaner.echoing(tally.seen)
+        first.ids = frozenset() if _is_rows(path) else cleaner.ids
+        _look(path, echoing, tally, first)
     return tally.told()
 
 
-def _look(path: Path, cleaner: Cleaner, tally: Tally) -> None:
+def _look(path: Path, cleaner: Cleaner, tally: Tally, first: Cleaner | None = None) -> None:
+    """Look through a file, as `first` would leave it if one is given."""
     with reading(path) as file:
         for piece in _pieces(file, path, cleaner, tally):
-            _cleaned(piece, cleaner, _suffix(path))
+            left = _cleaned(piece, first, _suffix(path)) if first else piece
+            _cleaned(left, cleaner, _suffix(path))
 
 
 def _is_hidden(path: Path, top: Path) -> bool:

@@ -14,6 +14,8 @@ from blade.sanitize.keys import Key
 from blade.sanitize.policy import Policy
 from blade.sanitize.removed import Removed, Tally
 
+_THINGS = ("tool", "field", "model", "actionable")  # what they name is no person
+
 
 def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Report, Removed]:
     """A report in which placeholders stand for what is private, and what they stand for, by kind.
@@ -23,11 +25,12 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
     tally = Tally()
     tally.file = "report"
     cleaner = Cleaner(key, policy, tally.seen)
-    cleaner.ids = frozenset(_tasks(report))
+    cleaner.ids = frozenset(_told(report, ("task",)))
     # a value that one text tells whole, or by what stands beside it, another may cut short or tell alone
     scout = Cleaner(key, policy)
     scout.ids = cleaner.ids
     scout.task_ids.update(cleaner.ids)
+    scout.kept.update(told.lower() for told in _told(report, _THINGS))
     _mapped(report, lambda text, _: scout.text(text))
     echoing = scout.echoing(tally.seen, at_end=True)
 
@@ -44,18 +47,7 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
 
 def leaks_of(report: Report, policy: Policy | None = None) -> Removed:
     """What of a report looks private, by kind and place; nothing is changed."""
-    tally = Tally()
-    tally.file = "report"
-    cleaner = Cleaner(Key(b"to count, nothing is kept"), policy, tally.seen)
-    cleaner.ids = frozenset(_tasks(report))
-
-    def change(text: str, field: str) -> str:
-        cleaner.field = field
-        return cleaner.text(text)
-
-    _mapped(report, change)
-    tally.renamed(cleaner.echoing(None).text)
-    return tally.told()
+    return redacted(report, Key(b"to count, nothing is kept"), policy)[1]
 
 
 def _said(report: Report, removed: Removed) -> str:
@@ -81,18 +73,18 @@ def _count(value: Any) -> int:
     return sum(map(_count, value.values())) if isinstance(value, Mapping) else 0
 
 
-def _tasks(value: Any) -> Iterator[str]:
-    """The tasks that a noun names: ids stay as they are in the rows."""
+def _told(value: Any, fields: tuple[str, ...]) -> Iterator[str]:
+    """What a noun tells in these fields, at any depth: what stays as it is in the rows."""
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             one = getattr(value, name)
-            yield from [one] if name == "task" and isinstance(one, str) else _tasks(one)
+            yield from [one] if name in fields and isinstance(one, str) else _told(one, fields)
     elif isinstance(value, tuple | list):
         for one in value:
-            yield from _tasks(one)
+            yield from _told(one, fields)
     elif isinstance(value, Mapping):
         for one in value.values():
-            yield from _tasks(one)
+            yield from _told(one, fields)
 
 
 def _mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:

@@ -49,6 +49,8 @@ class Tally:
         self.left_out: dict[str, str] = {}
         self.leaks = self.unlisted = 0
         self.leaked: tuple[Place, ...] = ()
+        self._gone: dict[str, list[tuple[int, int]]] = {}  # by file: lines, and how many breaks went there
+        self._before: list[tuple[int, int]] = []  # of those, what had gone when the text was read
 
     def seen(self, field: str, kind: str, value: str) -> None:
         place = (self.file, self.line, field, kind)
@@ -59,9 +61,18 @@ class Tally:
         self.kinds[kind] += 1
         self.files[self.file] += 1
 
-    def at(self, before: int, line: int) -> None:
-        """What is seen next stands in this line, so many lines into the file."""
-        self.line = before + line
+    def at(self, before: int, line: int, gone: int) -> None:
+        """What is seen next stands in this line of a text that is read again after lines of it went."""
+        lost = self._gone.setdefault(self.file, [])
+        if not line:
+            self._before = sorted(lost)
+            return
+        line += before
+        for place, breaks in self._before:
+            line += breaks if place < line else 0
+        self.line = line
+        if gone:
+            lost.append((line, gone))
 
     def renamed(self, change: Callable[[str], str]) -> None:
         """Tell fields otherwise: what is known by now to be private may stand in a key."""

@@ -99,14 +99,17 @@ _PROBE = 64  # characters that tell whether the rest is worth decoding
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
-def base64_in(text: str, clean: Callable[[str], str]) -> Iterator[tuple[int, int, str]]:
-    """Encoded texts that hold something private, with what stands in their place, encoded again."""
+def base64_in(text: str, clean: Callable[[str, int], str]) -> Iterator[tuple[int, int, str]]:
+    """Encoded texts that hold something private, with what stands in their place, encoded again.
+
+    `clean` is told what an encoded text says, and where it stands.
+    """
     done: list[tuple[int, int]] = []
     runs = [run.span() for run in _RUN.finditer(text)]
     if any(end - start >= 60 for start, end in runs) and ("\n" in text or "\\n" in text):
         for hit in _WRAPPED.finditer(text):
             packed = hit[0].replace(hit["break"], "")
-            new = _recoded(packed, clean)
+            new = _recoded(packed, hit.start(), clean)
             if new is not None:
                 lines = [new[at : at + 76] for at in range(0, len(new), 76)]
                 yield *hit.span(), hit["break"].join(lines)
@@ -118,7 +121,7 @@ def base64_in(text: str, clean: Callable[[str], str]) -> Iterator[tuple[int, int
             begin, end = next(ends)
         if begin >= stop:
             for hit in _BASE64.finditer(text, start, stop):
-                new = _recoded(hit[0], clean)
+                new = _recoded(hit[0], hit.start(), clean)
                 if new is not None:
                     yield *hit.span(), new
 
@@ -129,7 +132,7 @@ def is_encoded_text(packed: str) -> bool:
     return told is not None and told.isascii() and not _BINARY.search(told)
 
 
-def _recoded(packed: str, clean: Callable[[str], str]) -> str | None:
+def _recoded(packed: str, at: int, clean: Callable[[str, int], str]) -> str | None:
     """What an encoded text becomes, or None if it is no text or holds nothing private."""
     is_url = "-" in packed or "_" in packed
     altchars = b"-_" if is_url else b"+/"
@@ -141,7 +144,7 @@ def _recoded(packed: str, clean: Callable[[str], str]) -> str | None:
         text = data.decode("utf-8") if data else ""
     except UnicodeDecodeError:
         return None
-    new = clean(text)
+    new = clean(text, at)
     if new == text:
         return None
     coded = b64encode(new.encode("utf-8", "replace"), altchars).decode("ascii")

@@ -1,0 +1,118 @@
+"""Users and people whom one text gives away are taken out of all; words that anyone writes stay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blade import sanitize
+from blade.sanitize import Key, Policy
+from blade.sanitize.people import Names, is_plain, is_telling
+from tests.builders import make_call, make_message, make_response, make_row
+
+KEY = Key(b"a key for tests, of some length")
+
+
+def export(folder: Path, files: dict[str, str], policy: Policy | None = None) -> dict[str, str]:
+    source, target = folder / "in", folder / "out"
+    source.mkdir()
+    for name, text in files.items():
+        (source / name).write_text(text, encoding="utf-8")
+    removed = sanitize.folder(source, target, policy or Policy(), KEY)
+    assert removed.leaks == 0
+    found = sanitize.files.looked(source.iterdir(), policy)
+    assert (found.kinds, found.total) == (removed.kinds, removed.total)
+    return {path.name: path.read_text(encoding="utf-8") for path in target.iterdir()}
+
+
+def test_a_user_of_a_home_is_taken_out_of_notes_settings_tables_and_keys(tmp_path: Path) -> None:
+    row = {"note": "login jvrbata, then sudo", "by": {"jvrbata": 3}, "user_id": "jvrbata", "n": 1}
+    texts = export(
+        tmp_path,
+        {
+            "a.jsonl": json.dumps(row) + "\n" + json.dumps({"cmd": "ls /home/jvrbata/x"}) + "\n",
+            "b.yaml": "user: jvrbata\nruns: 3\n",
+            "c.csv": "user,reward\njvrbata,1\nJVRBATA,0\njvrbata_2,1\n",
+            "d.md": "Run by `jvrbata`; see /data/jvrbata/log. Not jvrbatas.\n",
+        },
+    )
+    assert texts["d.md"].endswith("Not jvrbatas.\n")
+    texts["d.md"] = texts["d.md"].replace("jvrbatas", "")
+    assert not [name for name, text in texts.items() if "jvrbata" in text.lower()]
+    code = KEY.placeholder("USER", "jvrbata")
+    assert all(code in text for text in texts.values())
+
+
+def test_the_author_of_a_commit_is_taken_out_of_a_title(tmp_path: Path) -> None:
+    said = "# Notes of Ines Vrbata\n\nINES VRBATA; Vrbata, Ines; ines_vrbata; Ines and the Vrbata set.\n"
+    log = "commit 1\nAuthor: Ines Vrbata <ines@initech.io>\n\n    fix\n"
+    text = export(tmp_path, {"a.md": said, "b.log": log})["a.md"]
+    assert text.count("[PERSON:") == 4
+    assert text.startswith(f"# Notes of {KEY.placeholder('PERSON', 'Ines Vrbata')}\n")
+    assert text.endswith("Ines and the Vrbata set.\n")
+
+
+@pytest.mark.parametrize(
+    "user", "data root test user reports worker2 web-server abc kate2x.py trains admin1 zulip reward".split()
+)
+def test_words_that_anyone_writes_stay_where_no_path_names_a_user(tmp_path: Path, user: str) -> None:
+    word = user.split(".")[0] if "." not in user else "web"
+    said = f"The {word} is {word} and {word.upper()}.\n"
+    texts = export(tmp_path, {"a.md": said, "b.md": f"cd /home/{word}/x\n"})
+    assert texts["a.md"] == said
+
+
+def test_what_names_a_tool_a_field_or_a_task_is_no_user(tmp_path: Path) -> None:
+    rows = [
+        make_row(
+            1, 0, 1.0, task_id="qorvex", zelmar="x", note="qorvex by brintool, zelmar, but ylvisson",
+            response=make_response(
+                [make_call("c1", "brintool", json.dumps({"p": [f"/home/{one}/y" for one in names]})),
+                 make_message("brintool said qorvex of zelmar, not ylvisson")]
+            ),
+        )
+        for names in [("brintool", "qorvex", "zelmar", "ylvisson")]
+    ]  # fmt: skip
+    text = export(tmp_path, {"a.jsonl": "".join(json.dumps(row) + "\n" for row in rows)})["a.jsonl"]
+    new = json.loads(text)
+    code = KEY.placeholder("USER", "ylvisson")
+    assert new["note"] == f"qorvex by brintool, zelmar, but {code}"
+    assert new["task_id"] == "qorvex"
+    assert "/home/brintool" not in text
+    assert "ylvisson" not in text
+
+
+def test_what_is_allowed_is_known_nowhere_again(tmp_path: Path) -> None:
+    files = {"a.md": "ask jvrbata\n", "b.md": "ls /home/jvrbata/x /home/JVRBATA/x\n"}
+    texts = export(tmp_path, files, Policy(allow=("jvrbata",)))
+    assert texts["a.md"] == "ask jvrbata\n"
+
+
+def test_a_name_of_plain_words_is_no_name() -> None:
+    assert not is_telling("PERSON", "Customer Service")
+    assert is_telling("PERSON", "Mark Vrbata")
+    assert not is_telling("USER", "team-2024")
+    assert is_telling("USER", "kv-2024x")
+    assert is_plain("Reports")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["jvrbata", "Jvrbata", "x", " ", "_", "9", ".", "-", "jv", "é", "Ines", "Vrbata"])
+    )
+)
+def test_a_name_is_found_only_between_what_is_no_letter(pieces: list[str]) -> None:
+    names = Names()
+    names.add("USER", "jvrbata")
+    text = "".join(pieces)
+    for start, end, kind, value in names.found(text, frozenset()):
+        assert (text[start:end], kind) == (value, "USER")
+        assert value == "jvrbata"
+        assert not text[start - 1 : start].isalnum()
+        assert not text[end : end + 1].isalnum()
+    alone = " jvrbata " in f" {text} "
+    assert not alone or names.found(text, frozenset())
