@@ -154,7 +154,7 @@ HARMLESS = frozenset(
     observed evaluated tested ran rose rises risen fell falls fallen improved improves increased
     increases dropped drops climbed climbs went jumped jumps declined declines decreased decreases
     grew regressed collapse collapses collapsed dips dipped shrinks plunges plunged
-    performance capability ability reliability""".split()
+    performance capability ability reliability lift lifts lifted raised raises pushed brought""".split()
 )
 
 # Words that say something else is meant: another time, another source, a part, a thought.
