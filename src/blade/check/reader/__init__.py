@@ -24,7 +24,7 @@ from blade.check.reader.scoped import Scoped
 from blade.check.reader.setup import Setup
 from blade.check.reader.slices import Slices
 from blade.check.reader.tables import Tables
-from blade.check.reader.tangled import untangled, weakest
+from blade.check.reader.tangled import placed_here, untangled, weakest
 from blade.check.reader.tries import Tries
 from blade.check.reader.verdicts import Place, cited
 from blade.check.reader.versus import Versus
@@ -58,22 +58,22 @@ def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str)
     sentence = reader.sentence(text)
     place = Place(text, one.line, one.last_line, cited(sentence))
     line = Line(reader, sentence, place, Around(one.headings, one.before, title))
-    told = [each for kind in (Setup, Bounds, Efforts) for each in kind(line).read()]
+    told = list(placed_here((each for kind in (Setup, Bounds, Efforts) for each in kind(line).read()), line))
     is_read = bool(sentence.mentions) or len(reader.ground.runs) > 1
     whole: list[Assertion] = []
     if is_read:
         whole = [each for kind in (Pairs, Tries) for each in kind(line).read()]
-        told += whole
-        told += [each for kind in (Slices, Modes, Versus) for each in kind(line).read()]
+        parts = (each for kind in (Slices, Modes, Versus) for each in kind(line).read())
+        told += placed_here([*whole, *parts], line)
     settled = {each.start for each in told if each.verdict != UNVERIFIABLE}
     if is_read:
         is_told = any(each.kind in ("bucket", "count") for each in whole)
         told += untangled(
-            _in_words(line, one.kind == "heading", {each.start for each in told}, is_told), text
+            _in_words(line, one.kind == "heading", {each.start for each in told}, is_told), line
         )
     runs = line.runs().runs
     more = scoped.read(text, place, runs[0] if len(runs) == 1 else None)
-    told += untangled((each for each in more if each.start not in settled), text)
+    told += untangled((each for each in more if each.start not in settled), line)
     return weakest(told)
 
 

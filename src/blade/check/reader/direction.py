@@ -157,10 +157,18 @@ class Directions:
             way, is_not = (1 if "better" in hit[0].lower() else -1), True
         else:
             is_not = bool(_NOT.search(around))
-        sure = bool(_SURE.search(self.sentence.text))
+        sure = self._is_sure(hit)
         yield self._way(hit, pair, metric, way, is_not, sure)
         if not is_not and way:
             yield from self._by_how_much(pair, metric)
+
+    def _is_sure(self, hit: re.Match[str]) -> bool:
+        """Whether its own clause calls it real; `better, but not significantly` tells the way alone."""
+        first, last = next(
+            piece for piece in scope.segments(self.sentence.shape) if piece[0] <= hit.start() <= piece[1]
+        )
+        told = _SURE.search(self.sentence.shape, first, last)
+        return told is not None and not _NOT.search(self.sentence.shape, hit.end(), told.start())
 
     def _significant(self) -> Iterator[Assertion]:
         """`the difference is not significant`, of the one comparison there is."""

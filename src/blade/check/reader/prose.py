@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from blade.check.reader import scope as around_it
 from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
 from blade.check.reader.lexicon import NARROWING, NOUN_STATES
@@ -281,6 +283,8 @@ class Prose:
         if done is not None and len(self.ground.runs) > 1:
             runs, doubt = self._doer(done, runs, doubt, start, end)
         task, more = around_it.task_of(self.reader, self.sentence, self.around)
+        if task is not None and (more := around_it.is_apart(self.sentence, amount.start, noun)):
+            task = None
         if task is None and (_of_one_task(noun) or _of_one_task(next(iter(self.sentence.of(UNIT)), None))):
             more = more or "repeats are counted task by task"
         doubt = doubt or more
@@ -407,6 +411,9 @@ class Prose:
                         expected=wanted[-1],
                         **told,
                     )
+        sizes = [one for run in runs for unit in units for one in self.ground.wholes(run, unit, whole, task)]
+        if share := quantity.as_proportion(sizes):
+            return self._counted(replace(amount, amount=share), units, whole, part, tuple(runs), task, doubt)
         if doubt or not wanted:
             why = doubt or "nothing here counts it"
             return said(self.place, UNVERIFIABLE, "count", amount.text, amount.start, why=why, **told)

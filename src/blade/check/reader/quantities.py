@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -49,6 +50,17 @@ class Quantity(msgspec.Struct, frozen=True):
             high = None if self.high is None else self.high / 100
             return (msgspec.structs.replace(self, value=self.value / 100, unit=self.unit / 100, high=high),)
         return (self,)
+
+    def as_proportion(self, sizes: Sequence[float]) -> Quantity | None:
+        """`two out of five` as a share, where there are many more than five of what is counted."""
+        if not self.of or not sizes or min(sizes) < 2 * self.of or self.value > self.of:
+            return None
+        if not (2 <= self.of <= 10 or self.of in (20, 100)):
+            return None
+        unit, hedge = min(0.5 / self.of, 0.08), self.hedge or "about"
+        return msgspec.structs.replace(
+            self, kind=RATE, value=self.value / self.of, of=None, unit=unit, hedge=hedge
+        )
 
 
 WORDS = {

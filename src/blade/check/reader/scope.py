@@ -79,6 +79,16 @@ def task_of(reader: Reader, sentence: Sentence, around: Around) -> tuple[str | N
     return None, ""
 
 
+def is_apart(sentence: Sentence, at: int, noun: Mention | None) -> str:
+    """Why an amount may not be about the one task of its sentence: it counts tasks, or stands before."""
+    if noun is not None and noun.names[0] == "tasks":
+        return "it may be said of other tasks"
+    clause = next((piece for piece in segments(sentence.text) if piece[0] <= at < piece[1]), (0, 0))
+    if all(one.start >= clause[1] for one in sentence.of(TASK)):
+        return "it may be said of all tasks"
+    return ""
+
+
 _SECTION = re.compile(
     r"\b(?:task|slice|category|mode|cluster|group|stage|example|case)s? ?:? ?[#`“\"\d]", re.IGNORECASE
 )
