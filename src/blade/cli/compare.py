@@ -62,6 +62,12 @@ def compare(
     """
     refuse_nothing(runs)
     refuse_threshold(pass_threshold)
+    if by == "reward":
+        raise UsageError(
+            "the reward cannot split a run: it is what the parts would be compared by",
+            "name what was varied within the tasks, such as --by skills_ref.hash",
+            "cannot-split",
+        )
     if not 0 < margin < float("inf"):
         raise UsageError(f"--margin {margin:g} is no margin", "give a fraction such as 0.03", "bad-margin")
     if ordered and baseline:
@@ -95,6 +101,7 @@ def compare(
             report = pipeline.with_digests(report)
         report = guarded(report, loaded, redact, folder is not None or as_json)
     _print(report, as_json, folder)
+    _warn_refused(report)
     if timings:
         tell_times(clock)
     if report.gate is not None and report.gate.verdict == "FAIL":
@@ -111,6 +118,16 @@ def _print(report: Report, as_json: bool, folder: Path | None) -> None:
     written = put(lambda: write_comparison(report, folder, further), folder) if folder else []
     click.echo(printed_comparison(report) if as_json else compare_text(report), nl=False)
     wrote(written, quiet=as_json)
+
+
+def _warn_refused(report: Report) -> None:
+    """Say where nothing was compared: the exit code is the same whatever a comparison finds."""
+    from blade.hostile import line
+
+    for one in report.comparisons:
+        if one.refused is not None:
+            told = f"{one.candidate} was not compared with {one.baseline}: {one.refused}"
+            click.echo(f"warning: {line(told, 400)}", err=True)
 
 
 def _apart(runs: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from blade.errors import Unreadable, UsageError
 
@@ -30,6 +32,22 @@ def refuse_foreign(folder: Path, force: bool) -> None:
             "name an empty folder, or add --force",
             "output-not-empty",
         )
+    refuse_unwritable(folder)
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Try whether a folder can be written to, before long work is done for it; it is left as it was."""
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    finally:
+        for place in new:
+            with suppress(OSError):
+                place.rmdir()
 
 
 def cannot_write(path: Path, error: OSError) -> Unreadable:

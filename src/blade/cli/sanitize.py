@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError
+from blade.errors import EXIT_FAILED_GATE, EXIT_NOTHING, EXIT_UNREADABLE, NothingToRead, UsageError
 
 if TYPE_CHECKING:
     from blade.sanitize import Key, Policy, Removed
@@ -47,12 +47,15 @@ def sanitize(
     everywhere, made with a key that stays with you. Rewards and ids stay as they are; rows change in no
     other byte.
     """
+    from blade.cli.output import refuse_unwritable
     from blade.sanitize import as_json as told_as_json
     from blade.sanitize import policy_near, read_policy
 
     paths = [Path(file) for file in files]
     is_piped = "-" in files
     _refuse(paths, is_piped, as_json and not only_check)
+    if report_path:
+        refuse_unwritable(Path(report_path).parent)
     policy = read_policy(Path(policy_path)) if policy_path else policy_near(paths)
     if is_piped:
         removed = _piped(policy, None if only_check else _key(key_path))
@@ -67,24 +70,32 @@ def sanitize(
     else:
         said = _told(removed, None if is_piped else output, only_check)
         click.echo(said, nl=False, err=is_piped)
+    _warn_unread(removed)
     if removed.leaks or (only_check and removed.total):
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    if removed.unread:
+        raise click.exceptions.Exit(EXIT_UNREADABLE)
+    if not removed.read:
+        raise click.exceptions.Exit(EXIT_NOTHING)
+
+
+def _warn_unread(removed: Removed) -> None:
+    from blade.hostile import line
+
+    for file in removed.unread:
+        click.echo(f"warning: {line(file)} was left out: it {removed.left_out[file]}", err=True)
 
 
 def _written(paths: list[Path], output: Path, policy: Policy, key: Key, force: bool) -> Removed:
     from blade.sanitize import clean_files
 
     pairs = _pairs(paths, output, policy, key)
+    _refuse_empty(paths, [source for source, _ in pairs])
     taken = [target for _, target in pairs if target.exists()]
     if taken and not force:
         hint = "name another folder with -o, or add --force"
         raise UsageError(f"{taken[0]} is there already", hint, "output-not-empty")
-    try:
-        return clean_files(pairs, key, policy)
-    except OSError as error:
-        from blade.cli.output import cannot_write
-
-        raise cannot_write(output, error) from error
+    return clean_files(pairs, key, policy)
 
 
 def _piped(policy: Policy, key: Key | None) -> Removed:
@@ -153,7 +164,14 @@ def _checked(paths: list[Path], policy: Policy) -> Removed:
     from blade.sanitize.files import inside, looked
 
     files = [file for path in paths for file, _ in (inside(path, None) if path.is_dir() else [(path, ())])]
+    _refuse_empty(paths, files)
     return looked(files, policy)
+
+
+def _refuse_empty(paths: list[Path], files: list[Path]) -> None:
+    if not files:
+        told = ", ".join(map(str, paths[:3]))
+        raise NothingToRead(f"{told} holds no file", "hidden files are not looked at", "nothing-to-read")
 
 
 def _write(path: Path, text: str) -> None:
@@ -178,5 +196,6 @@ def _told(removed: Removed, output: str | None, only_check: bool) -> str:
     lines += [f" left out  {line(file)}: {why}" for file, why in removed.left_out.items()]
     lines += [line(said, 400) for said in leak_lines(removed)]
     if not (output is None or only_check or removed.leaks):
-        lines.append(f"Wrote {line(output)}/; keep the key with the raw rows, not with these")
+        wrote = f"Wrote {line(output)}/; keep the key with the raw rows, not with these"
+        lines.append(wrote if removed.read else "Wrote nothing: every file was left out")
     return "\n".join(lines) + "\n"

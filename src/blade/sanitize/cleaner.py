@@ -23,6 +23,8 @@ _DEPTH = 4  # texts inside texts: JSON in a string, in base64, in a string
 _REMEMBERED = 64 << 20  # letters of texts that are kept as clean
 _PLACES = 100_000  # of rows that are remembered
 _PASSES = 8  # what a placeholder uncovers is looked at again, at most so often
+_SHORT = 16_384  # letters of a text that is read again as a whole
+_AROUND = 1024  # letters on either side of an edit that it may change the meaning of, and as many again
 _BOM = "\ufeff"
 
 
@@ -69,6 +71,17 @@ class Lines:
         self._line += self._text.count("\n", self._at, start)
         self._at = start
         self._on_line(self._line, self._text.count("\n", start, end))
+
+    def start_at(self, start: int) -> None:
+        """From here on a piece of the text is read."""
+        if self._on_line is not None:
+            self._line += self._text.count("\n", self._at, start)
+            self._at = start
+
+    def within(self, line: int, gone: int) -> None:
+        """A line of that piece is told."""
+        if self._on_line is not None:
+            self._on_line(self._line + line - 1 if line else 0, gone)
 
 
 class Cleaner:
@@ -135,7 +148,12 @@ class Cleaner:
         """One that looks for the same, and for what was found: whether anything is left."""
         other = Cleaner(self.key, self.policy, seen)
         other.ids = frozenset(self.task_ids)
-        other.find = lambda text, role: other._scanned(text, role) or self._echoed(text, role)
+
+        def find(text: str, role: Role) -> list[Found]:
+            found = other._scanned(text, role)
+            return sorted([*found, *apart(self._echoed(text, role), found)])
+
+        other.find = find
         return other
 
     def _echoed(self, text: str, role: Role, at_end: bool = False) -> list[Found]:
@@ -249,6 +267,10 @@ class Cleaner:
             text = code.without(text, place.role.name, self.stub)
         if depth < _DEPTH and text.lstrip()[:1] in ("{", "[") and is_json(text):
             return self._json(text, place.within(), depth + 1, on_line)
+        return self._settled(text, place, depth, on_line)
+
+    def _settled(self, text: str, place: Site, depth: int, on_line: OnLine | None) -> str:
+        """A text, read again until nothing is found in it."""
         for _ in range(_PASSES):
             lines = Lines(text, on_line)
             edits = self._edits(text, place.role, lines)
@@ -257,7 +279,23 @@ class Cleaner:
             if not edits:
                 break
             text = applied(text, edits)
+            around = windows(text, edits)
+            if around is not None and not place.role.is_name:
+                return self._settled_around(text, around, place, depth, on_line)
         return text
+
+    def _settled_around(
+        self, text: str, around: list[tuple[int, int]], place: Site, depth: int, on_line: OnLine | None
+    ) -> str:
+        """A long text in which only what stands around its edits is read again."""
+        lines = Lines(text, on_line)
+        within = lines.within if on_line else None
+        parts, done = [], 0
+        for start, end in around:
+            lines.start_at(start)
+            parts += [text[done:start], self._settled(text[start:end], place.within(), depth, within)]
+            done = end
+        return "".join([*parts, text[done:]])
 
     def _edits(self, text: str, role: Role, lines: Lines) -> list[Edit]:
         """What is found in a text, in order, with what stands in its place."""
@@ -297,6 +335,29 @@ def _is_of_id(text: str, found: Found) -> bool:
     if kind == "SECRET" and text[:start].endswith(":"):
         return not list(formats.forms_in(text, start, end))
     return kind in ("EMAIL", "HOST")
+
+
+def windows(text: str, edits: list[Edit]) -> list[tuple[int, int]] | None:
+    """What stands around the edits that `text` has seen; None if that is most of it."""
+    if len(text) < _SHORT:
+        return None
+    found: list[tuple[int, int]] = []
+    moved = 0
+    for start, end, new in sorted(edits):
+        at = start + moved
+        moved += len(new) - (end - start)
+        left = _edge(text, max(0, at - 2 * _AROUND), max(0, at - _AROUND))
+        right = _edge(text, at + len(new) + _AROUND, at + len(new) + 2 * _AROUND)
+        if found and left <= found[-1][1]:
+            found[-1] = (found[-1][0], right)
+        else:
+            found.append((left, right))
+    return found if 2 * sum(end - start for start, end in found) < len(text) else None
+
+
+def _edge(text: str, start: int, end: int) -> int:
+    """A place between two others where a line, or else a word, begins."""
+    return text.rfind("\n", start, end) + 1 or text.rfind(" ", start, end) + 1 or end
 
 
 def applied(text: str, edits: list[tuple[int, int, str]]) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import IO
 
 from blade.errors import NothingToRead, UsageError
@@ -13,7 +15,7 @@ from blade.sanitize.cleaner import Cleaner
 from blade.sanitize.keys import Key
 from blade.sanitize.policy import Policy, policy_near
 from blade.sanitize.removed import Removed, Tally
-from blade.sanitize.streams import blocks, is_text, lines, reading, writing
+from blade.sanitize.streams import blocks, is_text, lines, put, reading, writing
 
 _ROWS = (".jsonl", ".ndjson")
 _TEXTS = frozenset(
@@ -21,6 +23,8 @@ _TEXTS = frozenset(
     ".diff .patch .rst .tex .css .js .ts".split()
 )
 _BINARY = "is no text, and what it shows cannot be looked into"
+_DAMAGED = "should be a text by its name, and is none"
+_SPOOLED = 1 << 20  # bytes of a clean file that are kept in memory while others are looked at
 _COUNTING = Key(b"to count, nothing is kept")
 Pairs = list[tuple[Path, Path]]
 
@@ -48,27 +52,29 @@ class Export:
                 _changed(source, target, self.cleaner, tally)
                 written.append((tally.file, target))
             else:
-                tally.left_out[tally.file] = _BINARY
+                _leave(source, tally)
         self.test(written)
         if tally.leaks:
-            self._without_echoes(written)
+            self._clean_again(written)
             self.test(written)
         tally.renamed(self.cleaner.echoing(None).text)
         return written
 
-    def _without_echoes(self, written: list[tuple[str, Path]]) -> None:
-        """Take out of the files that hold it what was found elsewhere, by what stood beside it there."""
+    def _clean_again(self, written: list[tuple[str, Path]]) -> None:
+        """Take out of the files that hold it what was found elsewhere, and what the first look uncovered."""
         left = {place.file for place in self.tally.leaked}
         for self.tally.file, target in written:
             if self.tally.file in left:
-                _changed(target, target, self.cleaner.echoing(self.tally.seen), self.tally)
+                _changed(target, target, self.cleaner.testing(self.tally.seen), self.tally)
 
     def test(self, files: Iterable[tuple[str, Path]]) -> None:
         """Look for what is left in what was written; the report tells of it under the names given."""
         left = Tally()
         tester = self.cleaner.testing(left.seen)
         for left.file, path in files:
-            _look(path, tester, left)
+            with reading(path) as file:
+                for _ in _left(file, path, tester, left):
+                    pass
         left.renamed(self.cleaner.echoing(None).text)
         told = left.told()
         self.tally.leaks, self.tally.leaked = told.total, told.places
@@ -83,6 +89,7 @@ def clean_files(pairs: Iterable[tuple[Path, Path]], key: Key, policy: Policy | N
             raise UsageError(message, "name another folder with -o", "output-not-empty")
     export = Export(key, policy if policy is not None else policy_near([source for source, _ in listed]))
     waiting = {source: target.with_name(f".{os.getpid()}.{target.name}") for source, target in listed}
+    new = {place for _, target in listed for place in target.parents if not place.exists()}
     try:
         written = {held for _, held in export.clean(list(waiting.items()))}
         for source, target in listed:
@@ -90,15 +97,19 @@ def clean_files(pairs: Iterable[tuple[Path, Path]], key: Key, policy: Policy | N
                 os.replace(waiting[source], target)
     finally:
         for held in waiting.values():
-            held.unlink(missing_ok=True)
+            with suppress(NotADirectoryError):
+                held.unlink(missing_ok=True)
+        for place in sorted(new, key=lambda place: -len(place.parts)):
+            with suppress(OSError):  # it holds a clean file
+                place.rmdir()
     return export.tally.told()
 
 
 def _changed(source: Path, target: Path, cleaner: Cleaner, tally: Tally) -> None:
     """Write `source` to `target` as the cleaner leaves it; it appears whole or not at all."""
-    with reading(source) as file, writing(target, source) as out:
-        for piece in _pieces(file, source, cleaner, tally):
-            out.write(_cleaned(piece, cleaner, _suffix(source)))
+    with writing(target, source) as out, reading(source) as file:
+        for piece in _left(file, source, cleaner, tally):
+            put(out, target, piece)
 
 
 def _pieces(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iterator[bytes]:
@@ -167,32 +178,34 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
     """What would be taken out of these files, counted as it is when they are written; nothing is."""
     tally = Tally()
     cleaner = Cleaner(_COUNTING, policy, tally.seen)
-    texts = []
-    for path in sorted(files, key=lambda path: (not _is_rows(path), path)):
-        tally.file = str(path)
-        tally.files[tally.file] += 0
-        if not _is_rows(path):
-            cleaner.ids = frozenset(cleaner.task_ids)
-        if _is_text(path):
-            _look(path, cleaner, tally)
-            texts.append(path)
-        else:
-            tally.left_out[str(path)] = _BINARY
-    for path in texts if cleaner.known else ():
-        # what one file gives away is taken out of all of them, after all else was
-        tally.file = str(path)
-        first, echoing = Cleaner(_COUNTING, policy), cleaner.echoing(tally.seen)
-        first.ids = frozenset() if _is_rows(path) else cleaner.ids
-        _look(path, echoing, tally, first)
+    with ExitStack() as stack:
+        left: list[tuple[Path, IO[bytes]]] = []
+        for path in sorted(files, key=lambda path: (not _is_rows(path), path)):
+            tally.file = str(path)
+            tally.files[tally.file] += 0
+            if not _is_rows(path):
+                cleaner.ids = frozenset(cleaner.task_ids)
+            if not _is_text(path):
+                _leave(path, tally)
+                continue
+            held = stack.enter_context(SpooledTemporaryFile(_SPOOLED))
+            with reading(path) as file:
+                held.writelines(_left(file, path, cleaner, tally))
+            left.append((path, held))
+        again = cleaner.testing(tally.seen)
+        for path, spool in left if cleaner.known else ():
+            # what one file gives away is taken out of all of them, after all else was
+            tally.file = str(path)
+            spool.seek(0)
+            for _ in _left(spool, path, again, tally):
+                pass
     return tally.told()
 
 
-def _look(path: Path, cleaner: Cleaner, tally: Tally, first: Cleaner | None = None) -> None:
-    """Look through a file, as `first` would leave it if one is given."""
-    with reading(path) as file:
-        for piece in _pieces(file, path, cleaner, tally):
-            left = _cleaned(piece, first, _suffix(path)) if first else piece
-            _cleaned(left, cleaner, _suffix(path))
+def _left(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iterator[bytes]:
+    """What a cleaner leaves of a file, piece by piece."""
+    suffix = _suffix(path)
+    return (_cleaned(piece, cleaner, suffix) for piece in _pieces(file, path, cleaner, tally))
 
 
 def _is_hidden(path: Path, top: Path) -> bool:
@@ -204,7 +217,17 @@ def _is_rows(path: Path) -> bool:
 
 
 def _is_text(path: Path) -> bool:
-    return _is_rows(path) or is_text(path, _suffix(path) in _TEXTS)
+    return is_text(path, _is_told(path))
+
+
+def _is_told(path: Path) -> bool:
+    """Does the name of a file say that it is a text."""
+    return _is_rows(path) or _suffix(path) in _TEXTS
+
+
+def _leave(path: Path, tally: Tally) -> None:
+    is_told = _is_told(path)
+    tally.left(_DAMAGED if is_told else _BINARY, is_told)
 
 
 def _suffix(path: Path) -> str:

@@ -60,7 +60,7 @@ _CUT = re.compile(
     r"|xox[abeoprs]-|AIza|AKIA|npm_|pypi-"
     r"|SG\.|eyJ)(?P<rest>[A-Za-z0-9_\-]{6,60})(?=…|\.{3}|\[…)"
 )
-_ELLIPSIS = re.compile(r"…|\.\.\.")
+_ELLIPSIS = re.compile(r"(?<=[\w\-\[])(?:…|\.{3,})")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _AZURE = re.compile(r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.\-]{31,34}(?![\w~])")
 _LOGIN_TOKEN = re.compile(r"(?<![\w~])sha256~[A-Za-z0-9_\-]{43}(?![\w\-])")

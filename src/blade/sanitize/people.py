@@ -61,18 +61,14 @@ class Names:
             return
         words = _TOKEN.findall(value)
         if kind == "PERSON":
-            self._put(kind, words[0], "(?i:" + r"[\s_.,'’\-]{1,3}".join(map(re.escape, words)) + ")")
+            self._put(kind, words[0], r"[\s_.,'’\-]{1,3}".join(map(re.escape, words)))
             # as lists of people have it: the family name first
-            turned = r"[\s_,]{1,3}".join(map(re.escape, (words[-1], *words[:-1])))
-            self._put(kind, words[-1], f"(?i:{turned})")
+            self._put(kind, words[-1], r"[\s_,]{1,3}".join(map(re.escape, (words[-1], *words[:-1]))))
         else:
-            # an account is written in one case; John is anybody, where john is a user
-            whole = value[value.find(words[0]) :]
-            forms = map(re.escape, dict.fromkeys((whole, whole.lower(), whole.upper())))
-            self._put(kind, words[0], f"(?:{'|'.join(forms)})")
+            self._put(kind, words[0], re.escape(value[value.find(words[0]) :]))
 
     def _put(self, kind: str, head: str, form: str) -> None:
-        pattern = re.compile(rf"{form}(?![^\W_])")
+        pattern = re.compile(rf"{form}(?![^\W_])", re.IGNORECASE)
         self._forms.setdefault(head.lower(), []).append((pattern, kind))
 
     def found(self, text: str, kept: Set[str]) -> list[Found]:

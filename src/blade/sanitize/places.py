@@ -133,7 +133,8 @@ def is_private_host(host: str) -> bool:
 
 def mail_at(text: str, at: int) -> Iterator[Hit]:
     """An e-mail address, the person named before it, or a user at a host."""
-    start = at
+    before = text[max(0, at - 64) : at]
+    start = at - len(before) + len(before.rstrip(_LOCAL))
     while start > max(0, at - 64) and _is_local(text[start - 1]):
         start -= 1
     local = text[start:at].lstrip("+-.%'")
@@ -266,8 +267,9 @@ def dashed_at(text: str, at: int) -> Iterator[Hit]:
 
 def cards_in(text: str) -> Iterator[Hit]:
     """Addresses of network cards."""
-    for hit in _MAC.finditer(text) if _MAC_TAIL.search(text) else ():
-        if len(set(hit[0].split(":"))) > 2:
+    for tail in _MAC_TAIL.finditer(text):
+        hit = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
+        if hit is not None and len(set(hit[0].split(":"))) > 2:
             yield *hit.span(), "MAC"
 
 

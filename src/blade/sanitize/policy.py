@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from blade.errors import Unreadable
+from blade.errors import NothingToRead, Unreadable
 
 KEYS = ("names", "hosts", "users", "drop_fields", "source_code", "cleared", "allow")
 SOURCE_CODE = ("keep", "hash")
@@ -47,6 +47,8 @@ def _ends(path: tuple[str, ...], told: str) -> bool:
 
 def read_policy(path: Path) -> Policy:
     """The `[sharing]` table of a blade.toml; an empty policy if it has none."""
+    if not path.exists():
+        raise NothingToRead(f"{path} does not exist", "name a blade.toml with --policy", "no-such-path")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         return msgspec.structs.replace(policy_of(data.get("sharing", {})), ids=_ids(data))

@@ -27,8 +27,9 @@ class Removed(msgspec.Struct, frozen=True):
 
     places: tuple[Place, ...] = ()
     kinds: dict[str, int] = {}
-    files: dict[str, int] = {}  # every file that was read -> how many values it lost
+    files: dict[str, int] = {}  # every file that was given -> how many values it lost
     left_out: dict[str, str] = {}  # files that were not written, and why
+    unread: tuple[str, ...] = ()  # those of them whose names say that they are texts
     leaks: int = 0  # found in what was written; anything but 0 is a fault
     unlisted: int = 0  # values beyond those that `places` lists
     leaked: tuple[Place, ...] = ()  # where the leaks are, in what was about to be written
@@ -36,6 +37,11 @@ class Removed(msgspec.Struct, frozen=True):
     @property
     def total(self) -> int:
         return sum(self.kinds.values())
+
+    @property
+    def read(self) -> int:
+        """Files that were looked into."""
+        return len(self.files) - len(self.left_out)
 
 
 class Tally:
@@ -47,6 +53,7 @@ class Tally:
         self.kinds: Counter[str] = Counter()
         self.files: Counter[str] = Counter()
         self.left_out: dict[str, str] = {}
+        self.unread: list[str] = []
         self.leaks = self.unlisted = 0
         self.leaked: tuple[Place, ...] = ()
         self._gone: dict[str, list[tuple[int, int]]] = {}  # by file: lines, and how many breaks went there
@@ -74,6 +81,12 @@ class Tally:
         if gone:
             lost.append((line, gone))
 
+    def left(self, why: str, is_told: bool) -> None:
+        """The file cannot be looked into; `is_told`: its name says that it could be."""
+        self.left_out[self.file] = why
+        if is_told:
+            self.unread.append(self.file)
+
     def renamed(self, change: Callable[[str], str]) -> None:
         """Tell fields otherwise: what is known by now to be private may stand in a key."""
         old, self.places = self.places, Counter()
@@ -84,7 +97,7 @@ class Tally:
         places = tuple(Place(*place, count) for place, count in sorted(self.places.items()))
         return Removed(
             places, dict(sorted(self.kinds.items())), dict(sorted(self.files.items())), self.left_out,
-            self.leaks, self.unlisted, self.leaked,
+            tuple(self.unread), self.leaks, self.unlisted, self.leaked,
         )  # fmt: skip
 
 
@@ -96,6 +109,7 @@ def renamed(removed: Removed, name: str) -> Removed:
         leaked=tuple(msgspec.structs.replace(place, file=name) for place in removed.leaked),
         files={name: sum(removed.files.values())},
         left_out=dict.fromkeys([name] * bool(removed.left_out), "; ".join(removed.left_out.values())),
+        unread=(name,) * bool(removed.unread),
     )
 
 

@@ -17,6 +17,9 @@ _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER
 
 
 _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
+# Runs that no issuer made: paths and joined words, and hashes, which only what stands beside them betrays.
+_SAID = re.compile(r"[a-z_/.+=\-]+")
+_HASH = re.compile(r"[0-9a-f\-]+")
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -51,15 +54,17 @@ class Scanner:
         if marks:
             lowered = _lowered(text)
             for mark, detectors in marks.items():
+                sites = _sites(lowered, mark)
                 for detect in detectors:
                     if is_id and detect not in SURE:
                         continue
-                    at = lowered.find(mark)
-                    while at >= 0:
-                        hits = list(detect(text, at))
-                        found += hits
-                        # what lies inside a hit needs no second look
-                        at = lowered.find(mark, max([at + len(mark), *(hit[1] for hit in hits)]))
+                    done = 0
+                    for at in sites:
+                        if at < done:
+                            continue  # what lies inside a hit needs no second look
+                        for hit in detect(text, at):
+                            found.append(hit)
+                            done = max(done, hit[1])
         return self._merged(text, found) if found else []
 
     def _configured(self, text: str) -> list[places.Hit]:
@@ -77,6 +82,16 @@ class Scanner:
             insort(taken, (start, end))
             kept.append(Span(start, end, kind))
         return sorted(kept, key=lambda span: span.start)
+
+
+def _sites(text: str, mark: str) -> list[int]:
+    """Where a mark stands."""
+    sites = []
+    at = text.find(mark)
+    while at >= 0:
+        sites.append(at)
+        at = text.find(mark, at + len(mark))
+    return sites
 
 
 def _meets(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
@@ -129,13 +144,19 @@ def _runs(text: str, is_id: bool) -> list[places.Hit]:
     found: list[places.Hit] = []
     for run in formats.RUN.finditer(text):
         start, stop = run.span()
-        found += [(*span, "SECRET") for span in formats.forms_in(text, start, stop)]
         if text[start - 1 : start] in (":", "|") and (numbered := formats.numbered_near(text, start, stop)):
             found.append((*numbered, "SECRET"))
+        if _SAID.fullmatch(text, start, stop):
+            continue
+        if _HASH.fullmatch(text, start, stop):
+            found += named.entropic_in(text, start, stop) if not is_id else ()
+            continue
+        found += [(*span, "SECRET") for span in formats.forms_in(text, start, stop)]
         if not is_id:
             found += named.entropic_in(text, start, stop)
             found += drawn.drawn_in(text, start, stop)
-            found += drawn.product_keys_in(text, start, stop)
+            if text.count("-", start, stop) >= 4:
+                found += drawn.product_keys_in(text, start, stop)
     if text.count(":") >= 5:
         found += places.cards_in(text)
     return found

@@ -75,8 +75,6 @@ SURE = frozenset(
         named.assigned_at, named.query_at, named.header_at, named.flag_at,
     }
 )  # fmt: skip
-_LETTERS = tuple(mark for mark in MARKS if mark.isalpha())
-_AROUND = ".,;!?()'\"*`"  # punctuation around a word; no mark is made of it alone
 _RUN = 20
 _LONG = 17  # letters from which on a word may be a secret by itself
 _KEPT_LETTERS, _KEPT_WORDS = 48, 200_000
@@ -100,23 +98,31 @@ class Sieve:
         known = self._words
         found: set[str] = set()
         long_words: list[str] = []
+        new: list[str] = []
         for word in set(text.split()):
             held = known.get(word)
             if held is None:
-                held = self._held(word)
-            if held:
+                new.append(word)
+            elif held:
                 found.update(held)
             if len(word) >= _LONG and _may_be_secret(word):
                 long_words.append(word)
+        if new:
+            found.update(self._learned(new))
         return {mark: MARKS[mark] for mark in sorted(found)}, sorted(long_words)
 
-    def _held(self, word: str) -> tuple[str, ...]:
-        lowered = word.lower()
-        is_plain = lowered.strip(_AROUND).isalpha()
-        held = tuple([mark for mark in (_LETTERS if is_plain else MARKS) if mark in lowered])
-        if len(word) <= _KEPT_LETTERS and len(self._words) < _KEPT_WORDS:
-            self._words[word] = held
-        return held
+    def _learned(self, words: list[str]) -> list[str]:
+        """The marks in new words: those of all of them first, as few marks are in any."""
+        lowered = "\n".join(words).lower()
+        marks = [mark for mark in MARKS if mark in lowered]
+        for word in words:
+            # hashes and their like come once
+            if len(self._words) < _KEPT_WORDS and (
+                len(word) < _RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
+            ):
+                small = word.lower()
+                self._words[word] = tuple([mark for mark in marks if mark in small])
+        return marks
 
 
 # What a word holds is the same for every policy, so all that look share what they learned.

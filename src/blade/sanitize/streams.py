@@ -6,7 +6,7 @@ import codecs
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
@@ -16,6 +16,9 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MAX_LINE = 256 << 20  # a longer line is not read at once
 MAX_WHOLE = 64 << 20  # a text up to this size is cleaned in one piece
 _HEAD = 8192  # bytes that tell how a text is written
+# What no text holds in any encoding; bells, tabs, backspaces and colours of terminals aside.
+_ODD = bytes((*range(7), *range(14, 27), *range(28, 32), 127))
+_MOST_ODD = 0.03  # of the bytes of a text
 # The longer marks first: the one of UTF-32 begins as the one of UTF-16 does.
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
@@ -101,7 +104,8 @@ def is_text(path: Path, is_told: bool) -> bool:
     """Can a file be read as text; `is_told`: its name says that it is one, whatever its odd letters are."""
     with reading(path) as file:
         head = file.read(_HEAD)
-    return b"\0" not in head and (is_told or _is_utf8(head))
+    odd = len(head) - len(head.translate(None, _ODD))
+    return odd <= _MOST_ODD * len(head) if is_told else b"\0" not in head and _is_utf8(head)
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -138,11 +142,11 @@ def _unzstd(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def writing(target: Path, source: Path) -> Iterator[BinaryIO]:
     """A file that replaces `target` when it is whole, packed as `source` is."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     waiting = target.with_name(f".{target.name}.{os.getpid()}.part")
     with source.open("rb") as file:
         head = file.read(4)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with waiting.open("wb") as raw:
             if head[:2] == _GZIP:
                 import gzip
@@ -158,8 +162,24 @@ def writing(target: Path, source: Path) -> Iterator[BinaryIO]:
             else:
                 yield raw
         os.replace(waiting, target)
+    except OSError as error:
+        raise _unwritable(target, error) from error
     finally:
-        waiting.unlink(missing_ok=True)
+        with suppress(NotADirectoryError):
+            waiting.unlink(missing_ok=True)
+
+
+def put(out: BinaryIO, target: Path, data: bytes) -> None:
+    """Write to a file that replaces `target`; a full disk is no fault of the file that is read."""
+    try:
+        out.write(data)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+
+
+def _unwritable(target: Path, error: OSError) -> Unreadable:
+    message = f"cannot write into {target.parent}: {error.strerror or error}"
+    return Unreadable(message, "choose another folder with -o", "cannot-write")
 
 
 def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:

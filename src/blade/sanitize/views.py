@@ -19,12 +19,21 @@ _ESCAPE = re.compile(
     r"|&#(?P<html>\d{1,3});|&#x(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
     rf"|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|(?P<unseen>[{_UNSEEN}])"
 )
+_FIRST = re.compile(rf"[\\%&{_UNSEEN}]")  # one letter to look for is found sooner than a pattern
 _WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
 # A form as browsers send it, where + stands for a space.
 _FORM = re.compile(
     r"(?<![^\s\"'?&;])[\w.\-\[\]]{1,80}=(?P<value>[^\s\"'&=+]*+(?:\+[^\s\"'&=+]*+)++)(?P<next>[\s\"']|&\w|$)"
 )
 _BLANK = str.maketrans("+", " ")
+
+
+def _escapes(text: str) -> Iterator[re.Match[str]]:
+    done = 0
+    for first in _FIRST.finditer(text):
+        if first.start() >= done and (hit := _ESCAPE.match(text, first.start())) is not None:
+            done = hit.end()
+            yield hit
 
 
 class View:
@@ -36,7 +45,7 @@ class View:
         parts: list[str] = []
         self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
         done = size = 0
-        for hit in _ESCAPE.finditer(text):
+        for hit in _escapes(text):
             letter = _letter(hit)
             parts += [text[done : hit.start()], letter]
             size += hit.start() - done + len(letter)
@@ -84,7 +93,7 @@ def has_escapes(text: str) -> bool:
     """Are letters written otherwise."""
     if text.isascii() and "\\" not in text and "%" not in text and "&" not in text:
         return False
-    return _ESCAPE.search(text) is not None or (
+    return next(_escapes(text), None) is not None or (
         "+" in text and "=" in text and _FORM.search(text) is not None
     )
 
@@ -121,6 +130,8 @@ def base64_in(text: str, clean: Callable[[str, int], str]) -> Iterator[tuple[int
             begin, end = next(ends)
         if begin >= stop:
             for hit in _BASE64.finditer(text, start, stop):
+                if hit[0].lower() == hit[0] or hit[0].upper() == hit[0]:
+                    continue  # a path or a hash: what is encoded has letters of both cases
                 new = _recoded(hit[0], hit.start(), clean)
                 if new is not None:
                     yield *hit.span(), new

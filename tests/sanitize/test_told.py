@@ -1,0 +1,140 @@
+"""What `blade sanitize` says of what it did: lines, counts, files left out, places that cannot be written."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from blade import errors
+from blade.sanitize.files import looked
+from tests.conftest import Blade
+
+MAIL = "mara.quint@initech.io"
+# Each look at it uncovers one more secret, so that no bounded number of looks takes all of them out.
+CHAIN = "sk-9f8e7d6c5b4a39281706f5e4d3c2b1a0=gpu-1.internalhunter2x9"
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
+    monkeypatch.chdir(tmp_path)
+
+
+def lines_of(path: Path) -> set[tuple[str, int]]:
+    told = json.loads(path.read_text(encoding="utf-8"))
+    return {(Path(place["file"]).name, place["line"]) for place in told["places"]}
+
+
+def test_an_export_with_a_leak_writes_nothing_and_says_where(blade: Blade, tmp_path: Path) -> None:
+    Path("a.md").write_text(f"one\ntwo {CHAIN * 40}\n", encoding="utf-8")
+    Path("b.jsonl").write_text(json.dumps({"n": 1, "log": {"out": CHAIN * 40}}) + "\n", encoding="utf-8")
+    Path("c.md").write_text("fine\n", encoding="utf-8")
+    said = blade("sanitize", "a.md", "b.jsonl", "c.md", "-o", "out")
+    assert said.code == errors.EXIT_FAILED_GATE
+    assert "nothing was written" in said.out
+    assert "a.md, line 2: " in said.out
+    assert "b.jsonl, line 1, field log.out: " in said.out
+    assert "Wrote" not in said.out
+    assert not Path("out").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"a.md", "b.jsonl", "c.md"}
+    Path("a.md").write_text(f"one\ntwo {CHAIN * 12}\n", encoding="utf-8")
+    said = blade("sanitize", "a.md", "c.md", "-o", "out")
+    assert said.code == 0, said.out
+    assert "9f8e" not in Path("out/a.md").read_text(encoding="utf-8")
+
+
+def test_lines_are_those_of_the_file_that_was_given(blade: Blade) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIabc\nMIIdef\n-----END PRIVATE KEY-----"
+    packed = base64.b64encode(f"please ask {MAIL} about it".encode()).decode()
+    text = f"# Title\n{key}\nask {MAIL}\n\nby kvasirsson\n{packed}\nls /home/kvasirsson/x\n"
+    Path("a.md").write_text(text, encoding="utf-8")
+    Path("b.json").write_text(json.dumps({"n": 1, "by": MAIL, "m": {"x": MAIL}}, indent=1), encoding="utf-8")
+    assert blade("sanitize", "a.md", "b.json", "-o", "out", "--report", "r.json").code == 0
+    want = {("a.md", line) for line in (2, 6, 8, 9, 10)} | {("b.json", 3), ("b.json", 5)}
+    assert lines_of(Path("r.json")) == want
+    assert blade("sanitize", "a.md", "b.json", "--check", "--report", "c.json").code == 1
+    assert lines_of(Path("c.json")) == want
+
+
+def test_lines_of_a_long_text_are_true_where_it_is_read_again() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----"
+    text = f"{key}\n" + "word word word\n" * 3000 + f"{CHAIN * 3}\nend\n"
+    Path("a.md").write_text(text, encoding="utf-8")
+    assert {(place.line, place.count) for place in looked([Path("a.md")]).places} == {(1, 1), (3004, 3)}
+
+
+def test_a_check_counts_what_writing_removes(blade: Blade) -> None:
+    row = {"note": "password: hunter2x9", "more": ["hunter2x9", "hunter2x9…"], "p": "/home/kvasirsson/y"}
+    Path("a.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    Path("b.md").write_text(f"kvasirsson and hunter2x9 {CHAIN * 12}\n", encoding="utf-8")
+    found = blade("sanitize", "a.jsonl", "b.md", "--check").out.splitlines()
+    removed = blade("sanitize", "a.jsonl", "b.md", "-o", "out").out.splitlines()
+    assert found[0].replace("Found", "Removed") == removed[0]
+    assert found[1:] == removed[1:3]
+
+
+def test_a_folder_without_files_is_nothing_to_clean(blade: Blade) -> None:
+    Path("empty").mkdir()
+    Path("empty/.hidden").write_text("x", encoding="utf-8")
+    for more in (["-o", "out"], ["--check"]):
+        said = blade("sanitize", "empty", *more)
+        assert said.code == errors.EXIT_NOTHING
+        assert "nothing-to-read" in said.err
+        assert not said.out
+    assert not Path("out").exists()
+    Path("shot.png").write_bytes(b"\x89PNG\r\n\0\0")
+    said = blade("sanitize", "shot.png", "-o", "out")
+    assert said.code == errors.EXIT_NOTHING
+    assert "Wrote nothing" in said.out
+    assert not Path("out").exists()
+
+
+def test_what_cannot_be_written_is_no_fault_of_what_is_read(blade: Blade) -> None:
+    Path("r.md").write_text(f"ask {MAIL}\n", encoding="utf-8")
+    for output in ("r.md", "r.md/x", "/proc/zz"):
+        said = blade("sanitize", "r.md", "-o", output)
+        assert said.code == errors.EXIT_UNREADABLE
+        assert "cannot-write" in said.err
+    said = blade("sanitize", "r.md", "-o", "out", "--report", "/proc/zz/r.json")
+    assert "cannot-write" in said.err
+    assert not Path("out").exists()
+    said = blade("sanitize", "r.md", "-o", "out", "--policy", "nope.toml")
+    assert said.code == errors.EXIT_NOTHING
+    assert "no-such-path" in said.err
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.md", "a.jsonl.gz"])
+def test_a_text_that_is_none_is_left_out_and_told(blade: Blade, name: str) -> None:
+    data = random.Random(4).randbytes(3000)
+    Path(name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    Path("b.md").write_text("fine\n", encoding="utf-8")
+    for more in (["-o", "out"], ["--check"]):
+        said = blade("sanitize", name, "b.md", *more)
+        assert said.code == errors.EXIT_UNREADABLE
+        assert f"warning: {name} was left out" in said.err
+    assert [path.name for path in Path("out").iterdir()] == ["b.md"]
+
+
+def test_odd_letters_make_no_text_unreadable(blade: Blade) -> None:
+    Path("a.log").write_bytes(
+        "\x1b[31mFehler\x1b[0m für jede \0 Übung mit Zahlen und so\n".encode("latin-1") * 9 + MAIL.encode()
+    )
+    Path("b.txt").write_bytes(f"Привет, {MAIL}\n".encode("cp1251"))
+    said = blade("sanitize", "a.log", "b.txt", "-o", "out")
+    assert said.code == 0
+    assert "2 EMAIL" in said.out
+    assert MAIL.encode() not in Path("out/a.log").read_bytes() + Path("out/b.txt").read_bytes()
+
+
+def test_a_cut_file_leaves_no_folder(blade: Blade) -> None:
+    packed = gzip.compress(random.Random(2).randbytes(400).hex().encode())
+    Path("a.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    said = blade("sanitize", "a.jsonl.gz", "-o", "out/deep")
+    assert said.code == errors.EXIT_UNREADABLE
+    assert "unreadable-file" in said.err
+    assert not Path("out").exists()
