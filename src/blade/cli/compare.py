@@ -62,20 +62,7 @@ def compare(
     """
     refuse_nothing(runs)
     refuse_threshold(pass_threshold)
-    if by == "reward":
-        raise UsageError(
-            "the reward cannot split a run: it is what the parts would be compared by",
-            "name what was varied within the tasks, such as --by skills_ref.hash",
-            "cannot-split",
-        )
-    if not 0 < margin < float("inf"):
-        raise UsageError(f"--margin {margin:g} is no margin", "give a fraction such as 0.03", "bad-margin")
-    if ordered and baseline:
-        raise UsageError(
-            "--series takes the runs in the order given, and --baseline changes it",
-            "name the first checkpoint first, and leave --baseline out",
-            "usage",
-        )
+    _refuse_options(by, margin, ordered, baseline)
     from blade import pipeline
     from blade.cli.output import refuse_foreign
     from blade.cli.redaction import guarded
@@ -137,6 +124,23 @@ def _apart(runs: tuple[str, ...]) -> tuple[str, ...]:
         again = run in found and "=" not in run
         found.append(f"{Path(run).name.split('.')[0]} again={run}" if again else run)
     return tuple(found)
+
+
+def _refuse_options(by: str | None, margin: float, ordered: bool, baseline: str | None) -> None:
+    if by == "reward":
+        raise UsageError(
+            "the reward cannot split a run: it is what the parts would be compared by",
+            "name what was varied within the tasks, such as --by skills_ref.hash",
+            "cannot-split",
+        )
+    if not 0 < margin < float("inf"):
+        raise UsageError(f"--margin {margin:g} is no margin", "give a fraction such as 0.03", "bad-margin")
+    if ordered and baseline:
+        raise UsageError(
+            "--series takes the runs in the order given, and --baseline changes it",
+            "name the first checkpoint first, and leave --baseline out",
+            "usage",
+        )
 
 
 def _refuse_one(loaded: list[Loaded]) -> None:
