@@ -12,13 +12,16 @@ from blade.check.reader.buckets import Parts
 from blade.check.reader.direction import Directions
 from blade.check.reader.efforts import Efforts
 from blade.check.reader.ground import Ground
+from blade.check.reader.grounded import Grounded
 from blade.check.reader.json_values import read_json
 from blade.check.reader.lines import Line
 from blade.check.reader.mentions import Reader
 from blade.check.reader.modes import Modes
+from blade.check.reader.moved import Moved
 from blade.check.reader.ordering import Orders
 from blade.check.reader.pairs import Pairs
 from blade.check.reader.prose import Prose
+from blade.check.reader.rows import Rows
 from blade.check.reader.scope import Around
 from blade.check.reader.scoped import Scoped
 from blade.check.reader.setup import Setup
@@ -29,7 +32,7 @@ from blade.check.reader.tries import Tries
 from blade.check.reader.verdicts import Place, cited
 from blade.check.reader.versus import Versus
 from blade.check.world import World
-from blade.model import UNVERIFIABLE, Assertion
+from blade.model import SUPPORTED, UNVERIFIABLE, Assertion
 from blade.prose.document import Document, Statement
 
 __all__ = ["read", "read_json"]
@@ -48,9 +51,12 @@ def read(document: Document, world: World) -> list[Assertion]:
         if len(one.text) <= LONGEST:
             for offset, piece in _pieces(one.text):
                 found += _shifted(_read(reader, scoped, one, piece, document.title), one.text, offset)
-    tables = Tables(reader)
+    tables, rows = Tables(reader), Rows(reader)
     for table in document.tables:
-        found += tables.read(table, document.title)
+        cells = list(tables.read(table, document.title))
+        sure = {(each.line, each.start) for each in cells if each.verdict != UNVERIFIABLE}
+        found += cells
+        found += [each for each in rows.read(table) if (each.line, each.start) not in sure]
     return found
 
 
@@ -74,7 +80,28 @@ def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str)
     runs = line.runs().runs
     more = scoped.read(text, place, runs[0] if len(runs) == 1 else None)
     told += untangled((each for each in more if each.start not in settled), line)
-    return weakest(told)
+    return weakest([*told, *_second(line, told)])
+
+
+def _second(line: Line, told: list[Assertion]) -> Iterator[Assertion]:
+    """What a look at each clause by itself settles of the amounts that the phrases leave open."""
+    settled = {each.start for each in told if each.verdict != UNVERIFIABLE}
+    left = {each.start: each.why for each in told if each.verdict == UNVERIFIABLE}
+    moved = list(placed_here(Moved(line, settled).read(), line))
+    yield from moved
+    settled |= {each.start for each in moved}
+    found = list(Grounded(line, settled, set(left)).read())
+    sizes = [each for each in found if (each.subject or "").startswith("n_")]
+    rest = [each for each in found if each not in sizes]
+    # what was read before tells which parts are named, and has been through this already
+    known = [each for each in told if each.verdict == SUPPORTED]
+    for one in [*placed_here(sizes, line), *list(untangled([*known, *rest], line))[len(known) :]]:
+        if one.start not in left or one.verdict == SUPPORTED or _NARROWS.match(left[one.start]):
+            yield one
+
+
+# Doubts of a phrase that a look at the clause may lift: it knows more words.
+_NARROWS = re.compile(r"the sentence may narrow it|two runs could be meant|it may be a part of them")
 
 
 def _in_words(line: Line, is_heading: bool, used: set[int], is_told: bool) -> Iterator[Assertion]:

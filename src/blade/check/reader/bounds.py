@@ -20,6 +20,14 @@ _STATED = re.compile(
     r"overall|mean reward)\b)*" + _END.format("low") + r"\s?(?:,|to|–|—|-|;|and)\s?" + _END.format("high"),
     re.IGNORECASE,
 )
+_SOLVED = re.compile(r"\b(?:right|correct(?:ly)?|pass(?:es|ed)?|solve[sd]?)\b", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"95\s?%\s?(?:CI|confidence interval|interval)\b[^.;\d]{0,40}"
+    r"\b(?:change|difference|gain|improvement|delta|effect)\b[^.;\d+−-]{0,50}"
+    r"(?P<low>[-+−]?\d+(?:\.\d+)?)\s?(?:points?|pp|%)?\s?(?:to|,|–|and)\s?(?P<high>[-+−]?\d+(?:\.\d+)?)"
+    r"\s?(?:points?|pp)\b",
+    re.IGNORECASE,
+)
 _NARROWEST, _WIDEST = 0.75, 1.4  # of the half-widths that honest methods give
 
 
@@ -30,9 +38,12 @@ class Bounds:
         self.line, self.sentence = line, line.sentence
 
     def read(self) -> Iterator[Assertion]:
+        yield from self._of_change()
         run = self.line.run()
         hits = list(_STATED.finditer(self.sentence.text))
         metrics = measures_in(self.sentence.text)
+        if not metrics and len(hits) == 1 and _SOLVED.search(self.sentence.text[: hits[0].start()]):
+            metrics = {("pass_at_1", "")}
         if (
             run is None
             or len(hits) != 1
@@ -44,6 +55,34 @@ class Bounds:
             return
         name, k = next(iter(metrics))
         yield from self._held(hits[0], run, name, int(k) if k else None)
+
+    def _of_change(self) -> Iterator[Assertion]:
+        """`the 95% interval of the change runs from +13.6 to +46.4 points`, of the one comparison."""
+        told = self.line.ground.report.comparisons
+        hit = _CHANGE.search(self.sentence.text)
+        if hit is None or len(told) != 1 or any(self.sentence.of(kind) for kind in "TALDC"):
+            return
+        low, high = (float(hit[name].replace("−", "-")) / 100 for name in ("low", "high"))
+        slack = 0.5 * 10.0 ** -max(_digits(hit["low"]), _digits(hit["high"])) / 100 + 1e-9
+        ends = [
+            (one.low, one.high) for one in told[0].tests
+            if one.low is not None and one.high is not None and "equivalence" not in one.name
+        ]  # fmt: skip
+        if not ends:
+            return
+        sides = [ends, [(-b, -a) for a, b in ends]]
+        fits = [(abs(low - a) <= slack, abs(high - b) <= slack) for side in sides for a, b in side]
+        widest = max(b - a for a, b in ends)
+        # one end as we have it and the other far off is no other method
+        is_odd = any(a != b for a, b in fits) and all(
+            abs((high - low) - (b - a)) > 0.2 * widest for a, b in ends
+        )
+        holds = True if any(all(each) for each in fits) else False if is_odd else None
+        words = "; ".join(f"{a * 100:+.1f} to {b * 100:+.1f} points" for a, b in dict.fromkeys(ends))
+        yield self.line.claim(
+            "interval", (hit.start("low"), hit.string[hit.start("low") : hit.end()]), holds, words,
+            "another method may give it" if holds is None else "", subject="delta",
+        )  # fmt: skip
 
     def _held(self, hit: re.Match[str], run: str, name: str, k: int | None) -> Iterator[Assertion]:
         ground = self.line.ground.runs[run]

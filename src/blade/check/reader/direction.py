@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from blade.check.reader import lexicon, scope
+from blade.check.reader.clauses import clauses
 from blade.check.reader.ground import Reading
 from blade.check.reader.mentions import METRIC, RUN, SLICE, TASK, Mention, Reader, Sentence
 from blade.check.reader.mentions import pattern as shaped
@@ -45,6 +46,12 @@ _SURE = re.compile(
 _SIGNIFICANT = re.compile(
     r"\b(?:difference|gap|change|improvement|regression|drop|gain)s?\b[^.;,]{0,60}?\b(?:is|was|are|were)"
     r"(?P<no>\s+not|n['’]t)?\s+(?:statistically\s+)?significant\b",
+    re.IGNORECASE,
+)
+_OTHERWISE = "the tests say otherwise"
+_P = re.compile(r"\bp\s?(?P<sign>[<=>≤≥≈])\s?(?P<value>0?\.\d+|[01](?:\.0)?)(?![\d%])")
+_DIFFERS = re.compile(
+    r"\b(?:gain|difference|change|improvement|drop|regression|gap|lift|effect|better|worse|beats?|higher|lower)\b",
     re.IGNORECASE,
 )
 _FROM_TO = shaped(
@@ -88,7 +95,7 @@ class Directions:
             or _ONE.search(self.sentence.text)
         ):
             return []
-        return [*self._from_to(), *self._words(), *self._significant()]
+        return [*self._from_to(), *self._words(), *self._significant(), *self._chance()]
 
     # --- values --------------------------------------------------------------------------------------
 
@@ -178,7 +185,7 @@ class Directions:
         if hit is None or len(told) != 1 or other or lexicon_thought(self.sentence.text):
             return
         verdicts = {one for one in (told[0].verdict, told[0].verdict_new_tasks) if one}
-        values = [one.p for one in told[0].tests if one.p is not None]
+        values = [one.p for one in told[0].tests if one.p is not None and "equivalence" not in one.name]
         if not verdicts or not values:
             return
         shown, denied = bool(verdicts & {"improved", "regressed"}), bool(hit["no"])
@@ -191,6 +198,37 @@ class Directions:
             expected=f"on these tasks: {', '.join(sorted(verdicts))}; p from {min(values):.3g}",
             why="" if verdict == SUPPORTED else "the tests say otherwise", subject="significance",
             scope=(("candidate", told[0].candidate), ("baseline", told[0].baseline)),
+        )  # fmt: skip
+
+    def _chance(self) -> Iterator[Assertion]:
+        """`the gain is solid (p < 0.001)`: the p of the one comparison there is, by any test of it."""
+        told, hits = self.ground.report.comparisons, list(_P.finditer(self.sentence.text))
+        if len(told) != 1 or len(hits) != 1 or self.sentence.of("D") or self.sentence.of("C"):
+            return
+        if not _DIFFERS.search(self.sentence.text) or lexicon_thought(self.sentence.text):
+            return
+        values = [one.p for one in told[0].tests if one.p is not None and "equivalence" not in one.name]
+        values += [one for one in (told[0].p_adjusted, told[0].p_adjusted_new) if one is not None]
+        if not values:
+            return
+        hit, stated = hits[0], float(hits[0]["value"])
+        if hit["sign"] in ("<", "≤"):
+            holds, is_off = min(values) <= stated, min(values) > 5 * stated
+        elif hit["sign"] in (">", "≥"):
+            holds, is_off = max(values) >= stated, max(values) < stated / 5
+        else:
+            digits = 0.5 * 10.0 ** -len(hit["value"].partition(".")[2])
+            holds = any(abs(one - stated) <= digits + 1e-12 for one in values)
+            is_off = all(one < stated / 10 or one > stated * 10 for one in values)
+        # another test may give another p, though hardly ten times another
+        known = _KNOWN | {"solid", "robust", "convincing", "chance", "p", "test", "tests"}
+        is_plain = all(word in known for one in clauses(self.sentence) for word in one.unknown)
+        verdict = SUPPORTED if holds else CONTRADICTED if is_off and is_plain else UNVERIFIABLE
+        yield said(
+            self.place, verdict, "p", hit[0], hit.start(),
+            expected=f"p from {min(values):.3g} to {max(values):.3g}",
+            why="" if holds else _OTHERWISE if verdict == CONTRADICTED else "another test may give it",
+            subject="test_p", scope=(("candidate", told[0].candidate), ("baseline", told[0].baseline)),
         )  # fmt: skip
 
     def _pair(self, hit: re.Match[str]) -> Pair | None:

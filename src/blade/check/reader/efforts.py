@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from blade.check.reader.ground import Reading
 from blade.check.reader.lines import Line
-from blade.check.reader.mentions import AMOUNT, STATE, Mention
+from blade.check.reader.mentions import AMOUNT, RUN, STATE, Mention
 from blade.check.reader.mentions import pattern as shaped
 from blade.check.reader.quantities import COUNT
 from blade.check.reader.scope import aligned
-from blade.model import Assertion
+from blade.model import Assertion, Report
 
 _WHAT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"(?:tool|function)[ -]?(?:calls?|invocations?|uses)", ("tool_calls",)),
@@ -22,6 +22,7 @@ _WHAT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"reasoning tokens?", ("reasoning_tokens",)),
     (r"total tokens?", ("total_tokens",)),
     (r"tokens?", ("total_tokens", "output_tokens", "input_tokens", "reasoning_tokens")),
+    (r"(?:wall[- ]?(?:clock )?)?seconds?", ("wall_s",)),
     (r"(?:steps?|messages?)", ("turns", "items", "tool_calls")),
 )
 _NAMES = "|".join(f"(?:{pattern})" for pattern, _ in _WHAT)
@@ -60,7 +61,7 @@ _KNOWN = frozenset(
     """take takes took consume consumes consumed need needs needed spend spends spent issue issues burn burns
     call calls turn turns token tokens tool function output input prompt completion reasoning total typical
     typically median mean average averages averaged usage using longer shorter ones agent assistant message
-    messages step steps""".split()
+    messages step steps second seconds wall wall-clock clock""".split()
 )
 
 
@@ -121,9 +122,10 @@ class Efforts:
             for hit in pattern.finditer(self.line.shape):
                 amount = self.sentence.at[hit.start("q")]
                 if amount.amount is not None and amount.amount.kind == COUNT and amount.start not in found:
-                    found[amount.start] = (amount, _meant(hit["what"]), *hit.span())
+                    found[amount.start] = (amount, meant(hit["what"]), *hit.span())
         every = [one for one in self.sentence.of(AMOUNT) if one.amount and one.amount.kind == COUNT]
-        if len(found) == 1 and len(every) == 2 and len({one.names for one in self.sentence.of(STATE)}) == 2:
+        sides = [{one.names for one in self.sentence.of(kind)} for kind in (STATE, RUN)]
+        if len(found) == 1 and len(every) == 2 and any(len(side) == 2 for side in sides):
             (mine,) = found.values()
             for one in every:
                 found.setdefault(one.start, (one, mine[1], mine[2], mine[3]))
@@ -145,30 +147,8 @@ class Efforts:
         return None
 
     def _of(self, run: str, name: str, side: str) -> list[Reading]:
-        """The mean, or the median where it is meant; failing with and without what errored."""
-        found = {
-            (one.name, one.slice): one
-            for one in self.line.ground.report.measures
-            if one.run == run and one.value is not None and one.name in (name, f"{name}_median")
-        }
         is_median = bool(_MEDIAN.search(self.sentence.text))
-        wanted = [f"{name}_median"] if is_median else [name]
-        readings = [
-            Reading(float(one.value), f"{each.replace('_', ' ')} ({side}) of {run}: {float(one.value):.4g}")
-            for each in wanted
-            if (one := found.get((each, side))) is not None and one.value is not None
-        ]
-        if side == "failed" and not is_median:
-            parts = [
-                found[name, each] for each in ("failed", "errored", "timed_out") if (name, each) in found
-            ]
-            n = sum(one.n for one in parts)
-            if n:
-                mean = sum(float(one.value or 0) * one.n for one in parts) / n
-                readings.append(
-                    Reading(mean, f"{name.replace('_', ' ')} of what did not pass in {run}: {mean:.4g}")
-                )
-        return readings
+        return of_effort(self.line.ground.report, run, name, side, is_median=is_median)
 
     # --- longer and shorter --------------------------------------------------------------------------
 
@@ -181,7 +161,7 @@ class Efforts:
         word = (hit["way"] or hit["long"]).lower()
         way = 1 if word in ("more", "longer") else -1
         named = hit["what"] or hit["what2"] or hit["what3"]
-        what = _meant(named) if named else ("turns", "items", "tool_calls", "total_tokens", "output_tokens")
+        what = meant(named) if named else ("turns", "items", "tool_calls", "total_tokens", "output_tokens")
         gaps = [
             one.value - other.value
             for each in what
@@ -210,5 +190,31 @@ class Efforts:
         )
 
 
-def _meant(words: str) -> tuple[str, ...]:
-    return next(names for pattern, names in _WHAT if re.fullmatch(pattern, words, re.IGNORECASE))
+def of_effort(
+    report: Report, run: str, name: str, side: str, *, is_median: bool = False, either: bool = False
+) -> list[Reading]:
+    """The mean, the median, or either of them; failing with and without what errored."""
+    found = {
+        (one.name, one.slice): one
+        for one in report.measures
+        if one.run == run and one.value is not None and one.name in (name, f"{name}_median")
+    }
+    wanted = [name, f"{name}_median"] if either else [f"{name}_median"] if is_median else [name]
+    readings = [
+        Reading(float(one.value), f"{each.replace('_', ' ')} ({side}) of {run}: {float(one.value):.4g}")
+        for each in wanted
+        if (one := found.get((each, side))) is not None and one.value is not None
+    ]
+    if side == "failed" and not is_median:
+        parts = [found[name, each] for each in ("failed", "errored", "timed_out") if (name, each) in found]
+        n = sum(one.n for one in parts)
+        if n:
+            mean = sum(float(one.value or 0) * one.n for one in parts) / n
+            told = f"{name.replace('_', ' ')} of what did not pass in {run}: {mean:.4g}"
+            readings.append(Reading(mean, told))
+    return readings
+
+
+def meant(words: str) -> tuple[str, ...]:
+    """The measures of effort that words may mean."""
+    return next((names for pattern, names in _WHAT if re.fullmatch(pattern, words, re.IGNORECASE)), ())

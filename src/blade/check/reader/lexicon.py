@@ -89,7 +89,7 @@ STATES: tuple[tuple[str, str], ...] = (
     (r"(?<=\d )always(?= ?(?:[,;.)]|and\b|$))", "always"),
     (r"(?<=\d )sometimes(?= ?(?:[,;.)]|and\b|$))", "sometimes"),
     (r"(?<=\d )never(?= ?(?:[,;.)]|and\b|$))", "never"),
-    (r"timed[- ]out\b|time[- ]?outs?\b|timing out\b|times out\b", "timed_out"),
+    (r"timed[- ]out\b|time[- ]?outs?\b|timing out\b|times out\b(?! of\b)", "timed_out"),
     (r"errored\b|(?:infrastructure|provider|api) errors?\b|crashed\b", "errored"),
     (r"malformed\b", "malformed"),
     (r"masked\b", "masked"),
@@ -101,6 +101,8 @@ STATES: tuple[tuple[str, str], ...] = (
         r"cause))",
         "failed",
     ),
+    (r"never[- ]miss(?:es|ed)?\b", "always"),
+    (r"cracked\b", "solved"),
 )
 NOUN_STATES = re.compile(
     r"(?:failures?|time[- ]?outs?|pass(?:es)|success(?:es)|(?:infrastructure|provider|api) errors?)$"

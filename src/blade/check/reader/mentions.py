@@ -119,6 +119,12 @@ class Reader:
             if len(of) == 1 and len(self.ground.runs) > 1 and part not in lexicon.HARMLESS:
                 for noun in ("model", "run", "checkpoint"):
                     self.entities.setdefault((part, noun), (RUN, tuple(of)))
+        marks = ("ft", "sft", "finetuned", "tuned")
+        tuned = {run for part, of in having.items() if part in marks for run in of}
+        if len(tuned) == 1 and len(self.ground.runs) > 1:
+            for part in ("fine-tuned", "finetuned", "tuned"):
+                for noun in ("model", "run", "checkpoint", "one"):
+                    self.entities.setdefault((part, noun), (RUN, tuple(tuned)))
 
     def _name_parts(self) -> None:
         values: dict[tuple[str, ...], set[tuple[str, str]]] = {}

@@ -41,6 +41,11 @@ _COMMON = shaped(
     r"(?:single\s+)?(?P<what>failure (?:modes?|types?|causes?|reasons?|patterns?)|modes?|causes?|"
     r"root causes?|buckets?|reasons?|"
     r"(?P<seen>behaviou?rs?|detectors?)|<S>(?: (?:modes?|types?|patterns?))?)(?!\w)"
+    r"(?P<lost> of (?:the |all )?(?:loss(?:es)?|lost (?:<M>|points)|points lost))?"
+)
+_MOST_POINTS = shaped(
+    r"\b(?:most|more)\s+(?:of the\s+)?(?:lost\s+)?points?\s+(?:are\s+lost|go(?:es)?|went|were\s+lost)\s+to\s+"
+    r"(?:the\s+)?(?P<d><D>)(?:\s+than\s+to\s+any(?:thing|\s+\w+)?(?:\s+else)?)?(?=\s*(?:$|[.,;:()]))"
 )
 _MOST = shaped(
     r"(?:^|[,;:(]\s*|\b(?:and|but|while|that|because|since|so|although|though)\s+)"
@@ -68,7 +73,7 @@ class Orders:
             r"\b(?:would|could|should|might|may|if|whether)\b|\?", self.sentence.text, re.IGNORECASE
         ):
             return []
-        return [*self._ranks(), *self._commonest(), *self._quantified()]
+        return [*self._ranks(), *self._commonest(), *self._costliest(), *self._quantified()]
 
     # --- rank ----------------------------------------------------------------------------------------
 
@@ -166,6 +171,7 @@ class Orders:
         one = linked[0]
         is_not = bool(_NOT.search(self.sentence.shape))
         counted = tallies(self.ground, run, one.kind, often=bool(hit["often"]), seen=bool(hit["seen"]))
+        counted = counted[:1] if hit["lost"] and one.kind != STATE else counted
         name = one.names[0]
         is_first = any(
             name in tally and tally[name] >= max(tally.values()) - 1e-9 for tally in counted if tally
@@ -185,6 +191,26 @@ class Orders:
             hit, is_first, is_not, f"{first} is ({tally[first]:g}); {name} has {tally.get(name, 0):g}", run,
             (((one.kind == CAUSE and "cause") or "mode", name),), "most common", doubt,
         )  # fmt: skip
+
+    def _costliest(self) -> Iterator[Assertion]:
+        """`more points go to x than to anything else`: a sum that the report here makes."""
+        told = scope.run_of(self.reader, self.sentence, self.around)
+        for hit in _MOST_POINTS.finditer(self.sentence.shape) if len(told.runs) == 1 else ():
+            name, run = self.sentence.at[hit.start("d")].names[0], told.runs[0]
+            lost = tallies(self.ground, run, MODE)[0]
+            if lost:
+                first = max(lost, key=lambda key: lost[key])
+                mine = lost.get(name, 0.0)
+                words = f"{first} is ({lost[first] * 100:.1f} points); {name} has {mine * 100:.1f}"
+                holds = mine >= lost[first] - 1e-9
+                doubt = "" if name in self.ground.runs[run].behaviours else PROPOSALS
+                start, end = (self.sentence.places[at] for at in hit.span())
+                verdict = SUPPORTED if holds else UNVERIFIABLE if doubt else CONTRADICTED
+                yield said(
+                    self.place, verdict, "ordering", self.sentence.text[start:end], start, expected=words,
+                    why="" if holds else doubt or "the rows say otherwise", subject="lost", run=run,
+                    scope=(("mode", name),), value="most points",
+                )  # fmt: skip
 
     def _is_linked(self, hit: re.Match[str], one: Mention) -> bool:
         """`the most common mode is X`, or `X is the most common mode`."""

@@ -113,7 +113,7 @@ _HEDGES = {
 # `200 rollouts over 50 tasks` spreads them, and says nothing of more than 50.
 _SPREAD = re.compile(
     r"\b(?:rollouts|rows|attempts|trials|samples|repeats|traces|episodes|averaged|mean|computed|"
-    r"measured|spread)\s+$"
+    r"measured|spread)\s+$|\d\s?%\s+$"
 )
 
 

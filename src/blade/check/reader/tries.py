@@ -31,6 +31,8 @@ _NO_RUN = shaped(
     r"(?:\b(?:in|at|on|during)\s+(?:no|none of (?:its|the|their))\s+(?:\w+\s+)?(?:run|runs|point|"
     r"time|<N>)|\bnot once|\bnever)"
     r"\s+(?:did|does|do|has|have|was|is|were)\s+(?P<t><T>)\s+(?:get\s+|been\s+)?(?P<s><S>)"
+    r"|\b(?:no|not one|not a single|none of the)\s+(?:<N>|run)\s+(?:of|for|on|at|in)\s+(?P<t2><T>)\s+"
+    r"(?:ever\s+|is\s+|was\s+|are\s+|were\s+)*(?P<s2><S>)(?=\s*(?:$|[.,;:)(]))"
 )
 _SOLE = shaped(
     r"(?P<t><T>)\s+(?:are|is|were|was)\s+(?P<no>not\s+)?the\s+only\s+(?:<Q>\s+)?(?:ones?|"
@@ -147,7 +149,8 @@ class Tries:
         return any(one.value == times for one in readings), readings[0].words if readings else ""
 
     def _in_no(self, hit: re.Match[str], run: str) -> Iterator[Assertion]:
-        task, state = self.sentence.at[hit.start("t")], self.sentence.at[hit.start("s")]
+        of, did = ("t", "s") if hit["t"] else ("t2", "s2")
+        task, state = self.sentence.at[hit.start(of)], self.sentence.at[hit.start(did)]
         wanted = {"passed": "never", "solved": "never", "failed": "always"}.get(state.names[0])
         for key in task.names:
             known = self.ground.runs[run].tasks.get(key)

@@ -64,7 +64,7 @@ _AS_MANY = shaped(
     r"(?P<a><S>)\s+as\s+(?P<b><S>)"
 )
 _THAN_STATE = shaped(
-    r"\b(?P<way>more|fewer)\s+(?P<n><N>)\s+(?:are\s+|were\s+)?(?P<a><S>)\s+than\s+(?:are\s+)?(?P<b><S>)"
+    r"\b(?P<way>more|fewer)\s+(?P<n><N>)\s+(?:are\s+|were\s+)?(?P<a><S>)\s+than\s+(?:are\s+)?(?:(?P<b><S>)|(?P<not>not\b))"
 )
 _TIMES = {"twice": 2.0, "double": 2.0, "three times": 3.0, "four times": 4.0, "five times": 5.0, "half": 0.5}
 
@@ -294,14 +294,18 @@ class Versus:
 
     def _counted(self, hit: re.Match[str]) -> tuple[tuple[float, float], str, str] | None:
         run = self.line.run()
-        a, b = self._ends(hit)
-        unit = self.sentence.at[hit.start("n")].names[0]
-        if run is None or a.names == b.names:
+        a, unit = self.sentence.at[hit.start("a")].names, self.sentence.at[hit.start("n")].names[0]
+        if hit.groupdict().get("not"):
+            b = {"passed": ("failed",), "solved": ("failed",), "failed": ("passed",)}.get(a[0], a)
+        else:
+            b = self.sentence.at[hit.start("b")].names
+        if run is None or a == b:
             return None
-        ones, others = (self.ground.counts(run, unit, each.names) for each in (a, b))
+        ones, others = (self.ground.counts(run, unit, each) for each in (a, b))
         if not ones or not others:
             return None
-        if unit == TASKS and not {a.names[0], b.names[0]} <= {"always", "sometimes", "never"}:
+        is_single = self.ground.runs[run].run.coverage.repeats == 1
+        if unit == TASKS and not is_single and not {a[0], b[0]} <= {"always", "sometimes", "never"}:
             return None  # a task that passes sometimes is counted here and there
         return (ones[0].value, others[0].value), f"{ones[0].words}, {others[0].words}", run
 

@@ -1,0 +1,94 @@
+"""Turn tables with a column for each run into claims, row by row, by the words of the row's label."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from blade.check.reader.efforts import meant, of_effort
+from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
+from blade.check.reader.mentions import AMOUNT, METRIC, RUN, STATE, Mention, Reader
+from blade.check.reader.quantities import quantities
+from blade.check.reader.verdicts import Place, judged
+from blade.model import Assertion
+from blade.prose.document import Row, Table
+
+_CHANGE = re.compile(r"\W*(?:Δ|change|difference|diff|delta|gap|gain|p)?\W*(?:\(.*\))?", re.IGNORECASE)
+_CORNER = re.compile(
+    r"\W*(?:metrics?|measures?|outcomes?|quantity|what|runs?|models?|results?|values?)?\W*", re.IGNORECASE
+)
+_EFFORT = re.compile(
+    r"(?:(?:mean|average|avg\.?)\s+)?(?P<what>[a-z -]+?)"
+    r"(?:\s+(?:per|a|/)\s*(?:rollout|task|question|run|attempt))?"
+    r"(?:\s+\((?:mean|average|avg\.?)\))?",
+    re.IGNORECASE,
+)
+_STATES = re.compile(r"(?:n(?:umber)? of\s+|#\s*)?(?:rollouts?|tasks?|rows?|questions?)?\s*", re.IGNORECASE)
+_NUMBER = re.compile(r"\W{0,2}\s*\d[\d,]*(?:\.\d+)?\s*(?:%|s|sec(?:onds)?)?\W{0,2}")
+
+
+class Rows:
+    """The rows of tables whose columns are the runs."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader, self.ground = reader, reader.ground
+
+    def read(self, table: Table) -> Iterator[Assertion]:
+        """Every cell under a run whose row says what it is."""
+        runs = self._runs(table)
+        for row in table.rows if runs else ():
+            if len(row.cells) == len(table.header):
+                yield from self._row(row, runs)
+
+    def _runs(self, table: Table) -> dict[int, str]:
+        """The columns that are runs; none unless all but the first are, or tell how they differ."""
+        found: dict[int, str] = {}
+        if not _CORNER.fullmatch(table.header[0]):
+            return {}  # `on the common tasks`: what all of it is about
+        for at, cell in enumerate(table.header[1:], 1):
+            named = self.reader.sentence(cell)
+            runs = named.of(RUN)
+            rest = cell.strip("`* ")
+            if len(runs) == 1 and len(runs[0].names) == 1 and runs[0].text.strip("`* ") == rest:
+                found[at] = runs[0].names[0]
+            elif not _CHANGE.fullmatch(rest):
+                return {}
+        return found if len(set(found.values())) == len(found) >= 2 else {}
+
+    def _row(self, row: Row, runs: dict[int, str]) -> Iterator[Assertion]:
+        label = row.cells[0].strip("`* ")
+        place = Place(" | ".join(row.cells), row.line, row.line)
+        for at, run in runs.items():
+            told = self._readings(label, run)
+            cell = row.cells[at]
+            start = sum(len(one) + 3 for one in row.cells[:at])
+            if told is None or not _NUMBER.fullmatch(cell):
+                continue
+            readings, subject, as_rate = told
+            for one in quantities(cell)[:1]:
+                mention = Mention(AMOUNT, (), start + one.start, start + one.end, one, one.text)
+                yield judged(place, mention, "cell", readings, subject=subject, run=run, as_rate=as_rate)
+
+    def _readings(self, label: str, run: str) -> tuple[list[Reading], str, bool] | None:
+        """What the label of a row says of one run."""
+        effort = _EFFORT.fullmatch(label)
+        names = meant(effort["what"]) if effort else None
+        if names:
+            report = self.ground.report
+            found = [one for name in names for one in of_effort(report, run, name, "all", either=True)]
+            return (found, names[0], False) if found else None
+        named = self.reader.sentence(label)
+        states, metrics = named.of(STATE), named.of(METRIC)
+        rest = label
+        for one in (*states, *metrics):
+            rest = rest.replace(one.text, "")
+        if not _STATES.fullmatch(rest.strip()):
+            return None
+        if len(states) == 1 and not metrics and states[0].names[0] in ("passed", "failed", "solved"):
+            state = states[0].names
+            units = (TASKS, ROLLOUTS)
+            counts = [one for unit in units for one in self.ground.counts(run, unit, state)]
+            shares = [one for unit in units for one in self.ground.shares(run, unit, (), state)]
+            # a number of them, or a share as a percentage
+            return [*counts, *shares], state[0], False
+        return None
