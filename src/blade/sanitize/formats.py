@@ -60,7 +60,7 @@ _CUT = re.compile(
     r"|xox[abeoprs]-|AIza|AKIA|npm_|pypi-"
     r"|SG\.|eyJ)(?P<rest>[A-Za-z0-9_\-]{6,60})(?=…|\.{3}|\[…)"
 )
-_ELLIPSIS = re.compile(r"(?<=[\w\-\[])(?:…|\.{3,})")
+_ELLIPSIS = re.compile(r"[….](?:(?<=…)|\.{2,})")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _AZURE = re.compile(r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.\-]{31,34}(?![\w~])")
 _LOGIN_TOKEN = re.compile(r"(?<![\w~])sha256~[A-Za-z0-9_\-]{43}(?![\w\-])")
@@ -130,6 +130,9 @@ def _paired(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def cut_in(text: str) -> Iterator[Hit]:
     """Secrets that an ellipsis cuts short: what is left of them is known by its beginning."""
     for cut in _ELLIPSIS.finditer(text):
+        before = text[cut.start() - 1 : cut.start()]
+        if not (before.isalnum() or before in ("_", "-", "[")):
+            continue
         hit = _CUT.search(text, max(0, cut.start() - 80), cut.end())
         rest = hit["rest"] if hit else ""
         if hit and _HAS_DIGIT.search(rest) and len(_TURN.findall(rest)) >= 2:

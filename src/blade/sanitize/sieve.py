@@ -75,6 +75,7 @@ SURE = frozenset(
         named.assigned_at, named.query_at, named.header_at, named.flag_at,
     }
 )  # fmt: skip
+_AROUND = ".,;!?()'\"*`"  # punctuation around a word; no mark is made of it alone
 _RUN = 20
 _LONG = 17  # letters from which on a word may be a secret by itself
 _KEPT_LETTERS, _KEPT_WORDS = 48, 200_000
@@ -115,13 +116,15 @@ class Sieve:
         """The marks in new words: those of all of them first, as few marks are in any."""
         lowered = "\n".join(words).lower()
         marks = [mark for mark in MARKS if mark in lowered]
+        letters = [mark for mark in marks if mark.isalpha()]
         for word in words:
             # hashes and their like come once
             if len(self._words) < _KEPT_WORDS and (
                 len(word) < _RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
             ):
                 small = word.lower()
-                self._words[word] = tuple([mark for mark in marks if mark in small])
+                held = letters if small.strip(_AROUND).isalpha() else marks
+                self._words[word] = tuple([mark for mark in held if mark in small])
         return marks
 
 
