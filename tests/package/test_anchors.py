@@ -42,7 +42,7 @@ def test_a_file_gives_back_what_was_written(court: tuple[Case, Bench, Judged]) -
     written = json.loads(json.dumps(as_file(anchors, "desk", "sim-model-a")))
     assert of_file(written) == anchors
     assert of_file(written["anchor_facts"]) == anchors
-    assert set(written) == {"benchmark", "model", "extraction_method", "review_required", "anchor_facts"}
+    assert set(written) == {"benchmark", "model", "extraction_method", "review_required", "anchor_facts", "draft"}
     assert {"id", "fact", "difficulty", "mean_score"} <= set(written["anchor_facts"][0])
 
 
@@ -133,6 +133,14 @@ def test_the_command_drafts_a_file_that_the_judge_can_use(
     few = blade(*words, "--model-name", "sim-model-a", "--min-facts", 99)
     assert few.code == 1
     assert len(json.loads(to.read_text())["anchor_facts"]) == 12
+    told = json.loads(to.read_text())
+    for changed in (told | {"review_required": False}, told | {"anchor_facts": told["anchor_facts"][1:]}):
+        to.write_text(json.dumps(changed))
+        kept = blade(*words, "--model-name", "sim-model-a")
+        assert (kept.code, json.loads(to.read_text())) == (2, changed)
+        assert "--force" in kept.err
+    assert blade(*words, "--model-name", "sim-model-a", "--force").code == 0
+    assert json.loads(to.read_text()) == told
 
 
 def test_without_rollouts_facts_are_drafted_and_marked_as_unchecked(

@@ -268,6 +268,7 @@ def test_without_rollouts_it_cannot_judge(blade: Blade, package: Path) -> None:
     assert said.code == 1
     assert said.out == ""
     assert "cannot judge: no rollouts of sim-model-a" in said.err
+    assert [line.split(":")[0] for line in said.err.splitlines()[-3:]] == ["error", "hint", "see"]
     assert blade(*words, "--rollouts", kept).code == 0
 
 
@@ -309,8 +310,9 @@ def test_anchor_facts_that_are_no_json_say_so(blade: Blade, package: Path) -> No
     golden, anchors, _ = files(package)
     anchors.write_text("{")
     said = blade("package", "score", "--report", golden, "--golden", golden, "--anchor-facts", anchors)
-    assert said.code == 1
+    assert said.code == 4
     assert "anchor_facts.json" in said.err
+    assert "see:   docs/errors.md#unreadable-file" in said.err
 
 
 def test_a_sentence_turned_round_is_found_out_by_the_numbers_it_keeps(

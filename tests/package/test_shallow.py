@@ -69,9 +69,23 @@ def test_a_fence_that_never_closes_keeps_what_stood_before(tmp_path: Path) -> No
 def test_a_mark_and_carriage_returns_are_read(tmp_path: Path) -> None:
     source = tmp_path / "golden_report.md"
     source.write_bytes(b"\xef\xbb\xbf# T\r\n\r\n## Scores\r\n\r\n" + HEADLINE.replace("\n", "\r\n").encode())
-    made = make_shallow(source, tmp_path / "deep" / "out.md")
-    assert "| strong | 80.0% |" in made
-    assert (tmp_path / "deep" / "out.md").read_text(encoding="utf-8") == made
+    assert make_shallow(source, tmp_path / "deep" / "out.md") == ""
+    assert "| strong | 80.0% |" in (tmp_path / "deep" / "out.md").read_text(encoding="utf-8")
+
+
+def test_a_baseline_that_a_person_changed_is_kept_unless_forced(tmp_path: Path) -> None:
+    source, to = tmp_path / "golden_report.md", tmp_path / "out.md"
+    source.write_text(f"# T\n\n## Scores\n\n{HEADLINE}", encoding="utf-8")
+    assert make_shallow(source, to) == ""
+    source.write_text(f"# T\n\n## Results\n\n{HEADLINE}", encoding="utf-8")
+    assert make_shallow(source, to) == ""  # a draft that nobody touched
+    assert "## Results" in to.read_text(encoding="utf-8")
+    mine = to.read_text(encoding="utf-8").replace("80.0%", "81.0%")
+    to.write_text(mine, encoding="utf-8")
+    assert "differs" in make_shallow(source, to)
+    assert to.read_text(encoding="utf-8") == mine
+    assert make_shallow(source, to, force=True) == ""
+    assert "80.0%" in to.read_text(encoding="utf-8")
 
 
 @given(

@@ -122,20 +122,24 @@ def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: boo
 @package.command("make-shallow", short_help="Make the shallow baseline of a report.")
 @click.option("--input", "source", required=True, metavar="FILE", help="The golden report.")
 @click.option("--output", required=True, metavar="FILE", help="Where the shallow baseline goes.")
-def make_shallow(source: str, output: str) -> None:
+@click.option("--force", is_flag=True, help="Write over a baseline that a person has changed.")
+def make_shallow(source: str, output: str, force: bool) -> None:
     """Keep the headings and the tables of aggregate numbers of a report: a negative control."""
     from blade.cli.output import cannot_write
-    from blade.errors import NothingToRead
+    from blade.errors import NothingToRead, Unreadable
     from blade.package import files, shallow
 
     if not Path(source).is_file():
         raise NothingToRead(f"{source} does not exist", "name a Markdown report", "no-such-path")
     try:
-        shallow.make_shallow(Path(source), Path(output))
+        kept = shallow.make_shallow(Path(source), Path(output), force)
     except files.Broken as broken:
-        raise UsageError(f"{source} {broken}", "give a Markdown file in UTF-8", "usage") from broken
+        raise Unreadable(f"{source} {broken}", "give a Markdown file in UTF-8", "unreadable-file") from broken
     except OSError as error:
         raise cannot_write(Path(output), error) from error
+    if kept:
+        hint = "name another file, or add --force to write over it"
+        raise UsageError(f"{output} {kept}; it was kept", hint, "output-not-empty")
     click.echo(f"Wrote {output}")
 
 
@@ -188,6 +192,8 @@ def sanitize(
     else:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in removed.kinds.items())
         click.echo(f"Removed {removed.total:,} values{f': {kinds}' if kinds else ''}")
+        for name, why in removed.left_out.items():
+            click.echo(f"Left out {name}: it {why}")
         wrote = f"Wrote {output}/; keep the key with the raw rows, not with these"
         click.echo("\n".join(leak_lines(removed) or [wrote]))
     if removed.leaks:

@@ -31,6 +31,7 @@ from blade.package import MIN_ANCHORS
     help="Exit 1 if there are fewer.",
 )
 @click.option("--rollouts", metavar="FILE", multiple=True, help="Rollouts (default: those of the package).")
+@click.option("--force", is_flag=True, help="Write over facts that a person has reviewed or changed.")
 def extract_anchor_facts(
     golden: str,
     output: str,
@@ -39,6 +40,7 @@ def extract_anchor_facts(
     num_facts: int,
     min_facts: int,
     rollouts: tuple[str, ...],
+    force: bool,
 ) -> None:
     """Draft anchor facts: what the golden report says of single tasks and the rollouts bear out.
 
@@ -46,7 +48,7 @@ def extract_anchor_facts(
     they are drafted from the report alone, unchecked.
     """
     from blade.cli.watch import Progress
-    from blade.package import anchors, files, sources
+    from blade.package import anchors, sources
 
     path = _file(golden, "a golden report")
     given = tuple(_file(one, "a rollouts file") for one in rollouts)
@@ -56,10 +58,12 @@ def extract_anchor_facts(
             found = sources.drafted(path, given, model_name, num_facts, progress)
         except sources.CannotJudge as why:
             progress.notice(f"{why.message}: the facts are drafted from the report alone")
-            with _told_plainly():
-                found = anchors.undrafted(files.text(path), num_facts)
+            found = anchors.undrafted(sources.report_text(path), num_facts)
             method = anchors.UNCHECKED
-    _write(Path(output), anchors.as_file(found, benchmark, model_name, method))
+    made = anchors.as_file(found, benchmark, model_name, method)
+    if not force:
+        _refuse_reviewed(Path(output), made)
+    _write(Path(output), made)
     click.echo(f"Wrote {len(found)} anchor facts to {output}")
     if len(found) < min_facts:
         click.echo(f"Only {len(found)} facts name single tasks; {min_facts} are needed", err=True)
@@ -92,7 +96,7 @@ def score(
     The exit code is 1 if there is nothing to judge by.
     """
     from blade.cli.watch import Progress
-    from blade.package import files, judge, result, sources
+    from blade.package import judge, result, sources
 
     submitted = _file(report, "a report")
     with Progress() as progress, _told_plainly():
@@ -102,7 +106,7 @@ def score(
             rollouts=[_file(one, "a rollouts file") for one in rollouts],
         )
         seat = sources.seated(case, progress, min_anchor_facts)
-        told = result.as_json(judge.judged(files.text(submitted), seat), seat)
+        told = result.as_json(judge.judged(sources.report_text(submitted), seat), seat)
     if output_dir is not None:
         _write(Path(output_dir) / "reward.json", told)
     click.echo(json.dumps(told, indent=2))
@@ -150,8 +154,9 @@ def calibrate(
     from blade.cli.watch import Progress
     from blade.package import calibrate as trials
     from blade.package import sources
+    from blade.package.layout import TRIALS
 
-    folder = Path(output_dir or f"calibration-runs/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    folder = Path(output_dir or f"{TRIALS}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     with Progress() as progress, _told_plainly():
         case = sources.case(
             _file(golden_report, "a golden report"),
@@ -174,15 +179,14 @@ def calibrate(
 @contextmanager
 def _told_plainly() -> Iterator[None]:
     """Say why a report cannot be judged, and end with 1: the report may be good, and nothing shows it."""
-    from blade.package import files, sources
+    from blade.package import sources
 
     try:
         yield
     except sources.CannotJudge as why:
-        click.echo(f"error: cannot judge: {why.message}\nhint: {why.hint}", err=True)
+        click.echo(f"error: cannot judge: {why.message}\nhint:  {why.hint}", err=True)
+        click.echo("see:   docs/package.md#refine-it", err=True)
         raise click.exceptions.Exit(EXIT_FAILED_GATE) from why
-    except files.Broken as why:
-        raise UsageError(f"the report {why}", "give a Markdown file in UTF-8", "usage") from why
 
 
 def _file(path: str, what: str) -> Path:
@@ -191,11 +195,24 @@ def _file(path: str, what: str) -> Path:
     return Path(path)
 
 
+def _refuse_reviewed(path: Path, data: dict[str, Any]) -> None:
+    """Keep what a person has reviewed or changed."""
+    from blade.package.kept import why_kept
+
+    if why := why_kept(path, _json(data)):
+        hint = "name another file, or add --force to write over it"
+        raise UsageError(f"{path} {why}; it was kept", hint, "output-not-empty")
+
+
+def _json(data: dict[str, Any]) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
 def _write(path: Path, data: dict[str, Any]) -> None:
     from blade.cli.output import cannot_write
     from blade.package import files
 
     try:
-        files.write(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        files.write(path, _json(data))
     except OSError as error:
         raise cannot_write(path, error) from error

@@ -83,6 +83,7 @@ def _usable(
 
 def _bench(one: Golden, facts: Sequence[dict[str, Any]], world: World, text: str) -> Bench:
     """What a judge of this report would sit on."""
+    from blade.errors import BladeError
     from blade.package.anchors import of_file
     from blade.package.judge import bench
     from blade.package.sources import CannotJudge, case
@@ -91,7 +92,7 @@ def _bench(one: Golden, facts: Sequence[dict[str, Any]], world: World, text: str
     anchors = of_file(list(facts))
     try:
         told = case(one.report, one.anchors)
-    except CannotJudge:  # its rollouts were found by another way than a judge would
+    except (CannotJudge, BladeError):  # its rollouts were found by another way than a judge would
         return bench(world, text, anchors, "", runs)
     return bench(world, text, anchors, told.shallow, (*runs, *told.ours), told.others)
 

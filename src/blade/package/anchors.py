@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,9 +11,21 @@ import msgspec
 from blade.check import checked
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Attribution, Cause, Divergence, Evidence, Report
+from blade.package.kept import sealed_data
 from blade.package.matching import matched
-from blade.package.predicates import ABSENT, STEP, Predicate, met, normal, predicate_of, said, tasks_of
-from blade.package.units import BLAMES, MIN_QUOTE, Names, Unit, is_note, names_in, units
+from blade.package.predicates import (
+    ABSENT,
+    STEP,
+    Predicate,
+    met,
+    normal,
+    overlap,
+    place,
+    predicate_of,
+    said,
+    tasks_of,
+)
+from blade.package.units import BLAMES, MIN_QUOTE, Names, Unit, causes_in, is_note, names_in, units
 
 VITAL, OKAY, TRIVIAL = "vital", "okay", "trivial"
 WEIGHTS = {VITAL: 1.0, OKAY: 0.5, TRIVIAL: 0.0}
@@ -58,13 +71,15 @@ def as_file(anchors: Sequence[Anchor], benchmark: str, model: str, method: str =
         if one.predicate is not None:
             entry["predicate"] = msgspec.to_builtins(one.predicate)
         told.append(entry)
-    return {
-        "benchmark": benchmark,
-        "model": model,
-        "extraction_method": method,
-        "review_required": True,
-        "anchor_facts": told,
-    }
+    return sealed_data(
+        {
+            "benchmark": benchmark,
+            "model": model,
+            "extraction_method": method,
+            "review_required": True,
+            "anchor_facts": told,
+        }
+    )
 
 
 def of_file(data: Any) -> list[Anchor]:
@@ -135,8 +150,8 @@ def _of_unit(unit: Unit) -> Iterator[Predicate]:
     if not cites or len(cites) > MAX_CITES:
         return
     if unit.quotes:
-        yield Predicate("quote", object=normal(unit.quotes[0])[:MAX_QUOTE], must_cite=cites)
-    elif len(unit.causes) == 1:
+        yield Predicate("quote", object=_cut(unit.quotes[0]), must_cite=cites)
+    elif len(unit.causes) == 1 and unit.causes == causes_in(unit.text):
         yield Predicate("cause", value=next(iter(unit.causes)), must_cite=cites)
     elif len(unit.steps) == 1 and unit.kind == "sentence" and BLAMES.search(unit.text):
         yield Predicate("existence", STEP, value=float(next(iter(unit.steps))), must_cite=cites)
@@ -179,18 +194,28 @@ def _is_same(one: Predicate | None, other: Predicate | None) -> bool:
     """Whether two anchors ask for the same: equal but for the words they would be told in."""
     if one is None or other is None:
         return one is other
+    if not _own(one) & _own(other):
+        return False
+    if one.type == other.type == "quote":
+        return overlap(one.object, other.object)
     keys = [(told.type, told.value, told.other, told.object[:60]) for told in (one, other)]
     named = [told.subject if told.type not in ("cause", "quote") else "" for told in (one, other)]
-    return keys[0] == keys[1] and named[0] == named[1] and bool(tasks_of(one) & tasks_of(other))
+    return keys[0] == keys[1] and named[0] == named[1]
+
+
+def _own(one: Predicate) -> frozenset[str]:
+    """The task that a predicate was made for; those of its evidence if it was made for none."""
+    task = dict(one.scope).get("task")
+    return frozenset({task}) if task else tasks_of(one)
 
 
 def _candidates(report: Report) -> Iterator[Iterator[Anchor]]:
     told = sorted(report.attributions, key=lambda one: (-one.lost, one.run, one.task))
     told = [one for one in told if one.cause in _CAUSES]
-    yield (_cause(one) for one in told)
-    yield (anchor for one in told for anchor in _quotes(one))
+    yield (_cause(one, [other for other in told if other.run == one.run]) for one in told)
+    yield (anchor for one in told for anchor in _quotes(one, told))
     yield _counted(report)
-    yield (_step(one) for one in told if one.step is not None and one.repeat is not None)
+    yield (_step(one, told) for one in told if one.step is not None and one.repeat is not None)
     yield (anchor for one in report.divergences for anchor in _missing(one))
 
 
@@ -204,7 +229,9 @@ def _told(golden: Sequence[Unit], world: World | None) -> Iterator[Anchor]:
         for predicate in _of_unit(unit):
             fact = unit.text if unit.own else f"Task {', '.join(sorted(unit.tasks))}: {unit.text}"
             fact = f"Task {', '.join(sorted(unit.tasks))} says: “{fact}”" if unit.kind == "quote" else fact
-            yield Anchor("", " ".join(fact.split())[:400], predicate=predicate)
+            # Which of many lines to quote is a matter of taste; what failed and why is not.
+            weight = OKAY if predicate.type == "quote" else VITAL
+            yield Anchor("", " ".join(fact.split())[:400], weight=weight, predicate=predicate)
 
 
 def undrafted(text: str, most: int = 12) -> list[Anchor]:
@@ -216,30 +243,68 @@ def undrafted(text: str, most: int = 12) -> list[Anchor]:
     return [msgspec.structs.replace(one, id=f"B{at}") for at, one in enumerate(found, 1)]
 
 
-def _cause(one: Attribution) -> Anchor:
-    cites = (one.task, *_cites(one.evidence))
+def _cause(one: Attribution, told: Sequence[Attribution]) -> Anchor:
+    """Which of several tasks that fail for the same cause is looked at is the analyst's choice."""
+    others = _other_tasks(one, [other for other in told if other.cause == one.cause])
+    cites = (one.task, *_cites(one.evidence), *others)
     fact = f"Task {one.task} fails for {_CAUSES[one.cause]} ({one.cause.value}): {one.mode}."
+    fact += f" ({_ANY}.)" if others else ""
     return Anchor(
         "", fact, predicate=_of_task(one, "cause", one.mode, value=one.cause.value, must_cite=cites)
     )
 
 
-def _quotes(one: Attribution) -> Iterator[Anchor]:
+_ANY = "Another task of which the same can be shown will do"
+_MOST = 60  # tasks that may stand for the one of an anchor
+
+
+def _other_tasks(one: Attribution, told: Sequence[Attribution]) -> tuple[str, ...]:
+    same = [other.task for other in told if other.run == one.run and other.task != one.task]
+    return tuple(dict.fromkeys(same))[:_MOST]
+
+
+def _places(run: str, told: Sequence[Attribution]) -> tuple[str, ...]:
+    """The steps at which failing rollouts show why they fail, or are decided."""
+    found: dict[str, None] = {}
+    for one in [other for other in told if other.run == run][:_MOST]:
+        steps = [one.step, *(blame.step for blame in one.steps), *(told.step for told in one.evidence)]
+        found |= {place(one.task, step): None for step in steps if step is not None}
+    return tuple(found)
+
+
+def _quotes(one: Attribution, others: Sequence[Attribution]) -> Iterator[Anchor]:
     for told in one.evidence[:1]:
-        quote = normal(told.quote or "")[:MAX_QUOTE]
+        quote = _cut(told.quote or "")
         if len(quote) < MIN_QUOTE or told.repeat is None:
             continue
-        place = f"step {told.step}" if told.step is not None else f"field {told.field}"
+        where = f"step {told.step}" if told.step is not None else f"field {told.field}"
         cite = f"{told.task}/{told.repeat}"
-        fact = f"Rollout {cite}, {place}, shows it: “{quote}”."
-        yield Anchor("", fact, predicate=_of_task(one, "quote", one.mode, object=quote, must_cite=(cite,)))
+        fact = f"Rollout {cite}, {where}, shows it: “{quote}”."
+        cites = (cite, *_other_tasks(one, others))
+        predicate = _of_task(
+            one, "quote", one.mode, object=quote, must_cite=cites, places=_places(one.run, others)
+        )
+        yield Anchor("", fact, weight=OKAY, predicate=predicate)
 
 
-def _step(one: Attribution) -> Anchor:
+def _cut(quote: str) -> str:
+    """A quotation of whole words, as far as can be told, and no longer than an analyst would copy."""
+    text = normal(quote)
+    if text[:1].islower() and len(text) > MAX_QUOTE // 2:
+        text = text.partition(" ")[2] or text
+    if len(text) > MAX_QUOTE // 2 and not re.search(r"[.!?…)}\]\"”']$", text[:MAX_QUOTE]):
+        text = text[:MAX_QUOTE].rpartition(" ")[0] or text
+    return text[:MAX_QUOTE]
+
+
+def _step(one: Attribution, others: Sequence[Attribution]) -> Anchor:
     cite = f"{one.task}/{one.repeat}"
     fact = f"Rollout {cite} goes wrong at step {one.step} ({one.mode})."
     step = float(one.step or 0)
-    predicate = _of_task(one, "existence", STEP, value=step, tolerance=0.0, must_cite=(cite,))
+    cites = (cite, *_other_tasks(one, others))
+    predicate = _of_task(
+        one, "existence", STEP, value=step, tolerance=0.0, must_cite=cites, places=_places(one.run, others)
+    )
     return Anchor("", fact, "high", 3.5, OKAY, predicate)
 
 
@@ -272,7 +337,8 @@ def _counted(report: Report) -> Iterator[Anchor]:
         else:
             told = f"{predicate.subject} occurs in {value:.1%} of the failing rollouts"
             fact = f"{told}, for instance in rollouts {cites}."
-        yield Anchor("", fact, "medium", 3.25, OKAY, predicate)
+        weight = VITAL if predicate.type == "contrast" else OKAY
+        yield Anchor("", fact, "high" if weight == VITAL else "medium", 3.25, weight, predicate)
 
 
 def shares(report: Report) -> Iterator[Predicate]:

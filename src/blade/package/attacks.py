@@ -18,6 +18,7 @@ OTHER = Path(__file__).with_name("other_report.md")
 TEMPLATE = Path(__file__).with_name("generic_report.md")
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_ASIDE = re.compile(r"^ {0,3}>")
 _ITEM = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)(.*)$")
 _WORD = re.compile(r"\S+")
 _DIGITS = re.compile(r"\d+")
@@ -303,13 +304,19 @@ _INVENTED = (
 )
 
 
+_QUOTED = re.compile(r"“[^“”]{20,}”|(?<![\w{:,\[])\"[^\"]{20,}\"(?![\w:}\]])")
+
+
 def false_quotes(material: Material) -> str:
     """Every quotation replaced by words that no rollout has."""
     random = Random(f"quotes/{material.seed}")
-    lines, inside, shell = [], "", False
+    lines, inside, shell, aside = [], "", False, False
     for line in material.golden.split("\n"):
-        fence = _FENCE.match(line)
-        if fence and not inside:
+        fence, was_aside = _FENCE.match(line), aside
+        aside = not inside and bool(_ASIDE.match(line))
+        if aside:
+            lines += [] if was_aside else [f"> {random.choice(_INVENTED)}"]
+        elif fence and not inside:
             inside, shell = fence[1], line.strip(" `~") in ("sh", "bash", "console")
             lines.append(line)
             if not shell:
@@ -318,7 +325,7 @@ def false_quotes(material: Material) -> str:
             inside = ""
             lines.append(line)
         elif not inside or shell:
-            lines.append(re.sub(r"“[^“”]{20,}”", lambda _: f"“{random.choice(_INVENTED)}”", line))
+            lines.append(_QUOTED.sub(lambda hit: f"{hit[0][0]}{random.choice(_INVENTED)}{hit[0][-1]}", line))
     return "\n".join(lines)
 
 
@@ -428,7 +435,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
     inside = ""
     for line in text.split("\n"):
         fence = _FENCE.match(line)
-        yield line, bool(inside or fence)
+        yield line, bool(inside or fence or _ASIDE.match(line))
         if fence and not inside:
             inside = fence[1]
         elif fence and line.strip().startswith(inside) and not line.strip(" `~"):

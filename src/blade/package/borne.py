@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from blade.model import SUPPORTED, UNVERIFIABLE, Assertion, Report
-from blade.package.predicates import ABSENT_WORDS
+from blade.package.plainly import ABSENT_WORDS
 from blade.package.units import Unit
 from blade.prose.slots import NUMBER, agrees
 

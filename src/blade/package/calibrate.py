@@ -49,7 +49,7 @@ class Trial(msgspec.Struct, frozen=True):
     name: str
     score: float | None  # None: it could not be tried
     bound: str
-    held: bool
+    held: bool | None  # None: it could not be tried
     why: str = ""  # why it could not be tried
 
 
@@ -77,7 +77,7 @@ class Calibration(msgspec.Struct, frozen=True):
         return found + [
             f"{one.name}: {_number(one.score)}, {one.bound}"
             for one in (*self.attacks, *self.controls)
-            if not one.held
+            if one.held is False
         ]
 
 
@@ -89,10 +89,13 @@ def calibrated(
     material = _material(case, seat)
     tried = []
     for name, (make, limit) in attacks.ATTACKS.items():
+        texts = _drawn(make, material, seeds)
         if name == "swapped models" and not case.others:
             tried.append(_untried(name, "the package has one model"))
+        elif not texts:
+            tried.append(_untried(name, "there is nothing in the golden report that it would change"))
         else:
-            worst = max(judged(text, seat).score for text in _drawn(make, material, seeds))
+            worst = max(judged(text, seat).score for text in texts)
             tried.append(Trial(name, worst, f"at most {limit:.2f}", worst <= limit))
     tried += _worse(seat, golden, material, seeds)
     tried += _perturbed(case, seat, golden, watcher)
@@ -109,10 +112,11 @@ def _worse(seat: Bench, golden: Judged, material: attacks.Material, seeds: int) 
     """Reports that say all that golden says, and more or other things beside it that nothing bears out."""
     found = []
     for name, (make, least) in attacks.WORSE.items():
-        if make(material) == material.golden:
+        texts = _drawn(make, material, seeds)
+        if not texts:
             found.append(_untried(name, "the golden report has no such section"))
             continue
-        score = max(judged(text, seat).score for text in _drawn(make, material, seeds))
+        score = max(judged(text, seat).score for text in texts)
         bound = f"at most {golden.score - least:.2f}, {least:.2f} less than golden"
         found.append(Trial(name, score, bound, golden.score - score >= least))
     return found
@@ -128,11 +132,13 @@ def _material(case: Case, seat: Bench) -> attacks.Material:
 
 
 def _drawn(make: attacks.Attack, material: attacks.Material, seeds: int) -> list[str]:
-    return list(dict.fromkeys(make(replace(material, seed=seed)) for seed in range(max(1, seeds))))
+    """The texts that an attack makes, each once; none if it leaves the report as it is."""
+    made = dict.fromkeys(make(replace(material, seed=seed)) for seed in range(max(1, seeds)))
+    return [text for text in made if text != material.golden]
 
 
 def _untried(name: str, why: str) -> Trial:
-    return Trial(name, None, "not tried", True, why)
+    return Trial(name, None, "could not be tried", None, why)
 
 
 def _perturbed(case: Case, seat: Bench, golden: Judged, watcher: Watcher) -> list[Trial]:
@@ -234,7 +240,7 @@ def as_summary(told: Calibration) -> dict[str, Any]:
 
 def _trial(one: Trial) -> dict[str, Any]:
     told = {"name": one.name, "score": None if one.score is None else _round(one.score), "bound": one.bound}
-    return {**told, "held": one.held, **({"why": one.why} if one.why else {})}
+    return {**told, "held": one.held, "tried": one.score is not None, **({"why": one.why} if one.why else {})}
 
 
 def _round(value: float) -> float:
@@ -242,7 +248,7 @@ def _round(value: float) -> float:
 
 
 def _number(value: float | None) -> str:
-    return "not tried" if value is None else f"{value:.2f}"
+    return "could not be tried" if value is None else f"{value:.2f}"
 
 
 def rewards(told: Calibration, seat: Bench) -> dict[str, dict[str, Any]]:
@@ -261,7 +267,7 @@ def lines(told: Calibration) -> list[str]:
         found.append(title)
         for one in trials:
             score = f"{one.score:6.3f}" if one.score is not None else "     –"
-            note = ("" if one.held else "  BROKEN") + (one.why and f" ({one.why})")
+            note = ("  BROKEN" if one.held is False else "") + (one.why and f": {one.why}")
             found.append(f"  {one.name:<26} {score}  {one.bound}{note}")
         found.append("")
     problems = told.problems

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
+from blade.package.plainly import telling
 from blade.package.polarity import signs
 from blade.package.predicates import Predicate, is_number, names
 from blade.package.units import SAME, Unit
@@ -58,20 +59,68 @@ def oriented(unit: Unit, predicate: Predicate) -> bool | None:
     """Whether a sentence gives each rate to its own side; None if it does not say, or not these rates."""
     if predicate.type == "share":
         return _of_failing(unit, predicate)
-    if (
-        not isinstance(predicate.value, float)
-        or predicate.other is None
-        or not names(unit, predicate.subject)
-    ):
+    if not isinstance(predicate.value, float) or predicate.other is None:
         return None
     if "fail" in signs(unit.text) and "pass" not in signs(unit.text):
         return None
+    by_count = _by_count(unit, predicate)
+    if by_count is not None or not names(unit, predicate.subject) or _miscounts(unit.text, predicate):
+        return by_count
     sides = _sides(unit.text, predicate)
     lacks = bool(_ABSENT.search(predicate.object.split(":")[0]))
     first, second = sides
     if first is None or second is None or first == second:
         return None
     return first == lacks
+
+
+_SPLIT = re.compile(
+    r"[,;:–—]|\.\s|\b(?:against|versus|vs|while|whereas|but|compared (?:to|with)|as opposed to)\b",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"\b(?:others?|rest|remaining|remainder|elsewhere|otherwise"
+    r"|(?:those|ones|rollouts|repeats|answers)\s+(?:that|which|who)\s+(?:do|did))\b",
+    re.IGNORECASE,
+)
+_ALIKE = 0.3  # of the telling words of a condition that a sentence about it keeps
+
+
+def _by_count(unit: Unit, predicate: Predicate) -> bool | None:
+    """Whether the rates stand with so many rollouts and with the others: a sentence in a person's own words.
+
+    The number of rollouts that meet the condition, both rates and some of its words tell which one is meant.
+    """
+    condition = predicate.object.split(":")[0]
+    counted = [int(slot.value) for slot in slots(condition) if slot.value is not None and not slot.unit]
+    if not counted or not _is_alike(unit.text, condition):
+        return None
+    many = [slot.start for slot in slots(unit.text) if counted[-1] in (slot.value, slot.of) and not slot.unit]
+    sides = []
+    for value in (predicate.value, predicate.other):
+        rate = float(value or 0)
+        at = [slot for slot in slots(unit.text) if slot.unit and is_number(slot, rate, predicate.tolerance)]
+        if len(at) != 1 or not many:
+            return None
+        cuts = [0, *(hit.end() for hit in _SPLIT.finditer(unit.text)), len(unit.text)]
+        start = max(cut for cut in cuts if cut <= at[0].start)
+        end = min(cut for cut in cuts if cut >= at[0].end)
+        is_rest = bool(_OTHERS.search(unit.text[start:end]))
+        sides.append("rest" if is_rest else "with" if many[0] < end else "")
+    return {("with", "rest"): True, ("rest", "with"): False}.get((sides[0], sides[1]))
+
+
+def _miscounts(text: str, predicate: Predicate) -> bool:
+    """Whether a sentence gives a number of rollouts that its condition does not have."""
+    known = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", predicate.object)}
+    told = re.findall(r"(?<![\d./,])(\d+) (?:completed |scored )?rollouts\b", text)
+    return any(int(number) not in known for number in told)
+
+
+def _is_alike(text: str, condition: str) -> bool:
+    """Whether a sentence keeps enough of the words of a condition."""
+    wanted = telling(condition)
+    return len(wanted & telling(text)) >= max(2, round(_ALIKE * len(wanted)))
 
 
 def _of_failing(unit: Unit, predicate: Predicate) -> bool | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blade.package import files
+from blade.package.kept import sealed
 from blade.package.layout import Golden, Layout, prefix_of, rollouts_of
 from blade.package.metrics import facts_of, sidecar
 from blade.package.portable import portable
@@ -35,7 +36,7 @@ def golden(
         base: text,
         base.with_name(f"{base.stem}_metrics.json"): _json(sidecar(facts_of(report), model, benchmark)),
         base.with_name(f"{one.name}_anchor_facts.json"): _json(_anchors(text, report, one, benchmark, model)),
-        base.with_name(f"{one.name}_shallow.md"): shallow(text, base.stem),
+        base.with_name(f"{one.name}_shallow.md"): sealed(shallow(text, base.stem)),
     }
     for place, content in told.items():
         files.write(place, content)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 DENIED, TOLD = "denied", "told"
 
 # Beginnings of words that call a saying untrue, and whole words after them. Words that analyses use of what
 # an agent does (fail, miss, reject an answer) are not here: they take nothing back.
-_UNTRUE = """
+_UNTRUE = tuple(
+    """
 falsehood falsity untru inaccura incorrect erroneous mistaken myth misconception fallac hoax bogus nonsens
 humbug canard fiction fictiti fabricat invent imaginary rumour rumor satir sarcas joke joking kidding prank
 parody refut rebut disprov debunk dispel discredit disput deny denies denied denying denial disagree doubt
@@ -19,11 +21,14 @@ unthink unbeliev unfounded baseless groundless unsupported unsubstant unwarrant 
 disavow disown recant revok contrary delusion deluded figment misinform disinform misstate misrepresent
 untenable spurious
 """.split()
+)
 _UNTRUE_WORDS = frozenset("false falsely wrong wrongly lie lies lying liar liars bunk rubbish".split())
-_UNSURE = """
+_UNSURE = tuple(
+    """
 suppos assum imagin hypothe conject specul questionab suspect unlikely unproven unclear uncertain pretext
 perhaps maybe wonder dream what-if
 """.split()
+)
 _TRUE = frozenset(
     """
     true truth truly correct correctly right real accurate valid reliable believe believes believed
@@ -126,7 +131,7 @@ def _takes_clause(words: Sequence[str]) -> bool:
 
 
 def _is_unsure(word: str) -> bool:
-    return any(word.startswith(stem) for stem in _UNSURE)
+    return word.startswith(_UNSURE)
 
 
 def _backs(frame: str, wide: bool = False) -> str:
@@ -143,7 +148,7 @@ def _backs(frame: str, wide: bool = False) -> str:
 
 def is_untrue(word: str) -> bool:
     """Whether a word calls something untrue."""
-    return word in _UNTRUE_WORDS or any(word.startswith(stem) for stem in _UNTRUE)
+    return word in _UNTRUE_WORDS or word.startswith(_UNTRUE)
 
 
 def is_small(word: str) -> bool:
@@ -161,6 +166,7 @@ def _is_bare(frame: str) -> bool:
     return bool(words) and all(word in known or is_untrue(word) or _is_unsure(word) for word in words)
 
 
+@lru_cache(maxsize=5_000)
 def takes_back_below(heading: str) -> bool:
     """Whether a heading says that what stands under it is not so: `Refuted`, `Myths about this run`."""
     lead = re.split(r"\s*[:–—]\s*", heading, maxsplit=1)[0]

@@ -19,8 +19,9 @@ from blade.package.borne import with_findings
 from blade.package.contrasts import with_contrasts
 from blade.package.frames import taken_back, titles, unstruck
 from blade.package.matching import matched
+from blade.package.plainly import telling
 from blade.package.polarity import signs, with_polarity
-from blade.package.predicates import STEP, Predicate, gainsaid, met, said, tasks_of
+from blade.package.predicates import STEP, Predicate, gainsaid, met, narrowed, said, tasks_of
 from blade.package.retold import with_retelling
 from blade.package.units import CAUSES, Names, Unit, causes_in, is_note, names, units
 from blade.prose.slots import Slot, agrees, slots
@@ -126,7 +127,7 @@ def canaries(anchors: Sequence[Anchor], world: World, seed: int = 0) -> Iterator
             continue
         task = dict(told.scope).get("task", told.must_cite[0])
         wrong = [code for code in CAUSES if code != told.value and (task, code) not in true]
-        yield replace(told, value=random.choice(wrong))
+        yield replace(told, value=random.choice(wrong), must_cite=(task,))
 
 
 def judged(text: str, bench: Bench, opinions: Mapping[int, str] | None = None) -> Judged:
@@ -143,9 +144,9 @@ def score(read: Sequence[Unit], bench: Bench) -> Judged:
     recall = sum(one.weighs for one, is_met, _ in hits if is_met) / weight if weight else 0.0
     counts = _counts(read)
     precision = _precision(counts)
-    majors = [unit for unit in read if is_major(unit)]
+    majors = [unit for unit in read if is_major(unit) and not unit.advice]
     shown = _evident(read, majors)
-    evidence = shown / len(majors) if majors else 0.0
+    evidence = shown / len(majors) if majors else float(any(unit.kind == "quote" for unit in _borne(read)))
     gates, problems = _gates(read, bench, counts)
     problems += _contradictions(read)
     counts |= {"major": len(majors), "major_with_evidence": shown, "anchors": len(usable)}
@@ -160,7 +161,8 @@ def _hits(read: Sequence[Unit], usable: Sequence[Anchor]) -> tuple[tuple[Anchor,
     order = sorted(range(len(usable)), key=lambda at: -usable[at].weighs)
     found = matched(sound(read), wanted, met, order)
     # A report that says a thing and its opposite has not found it.
-    denied = {at for at in found if any(gainsaid(unit, wanted[at]) for unit in read)}
+    meant = {at: narrowed(wanted[at], unit) for at, unit in found.items()}
+    denied = {at for at in found if any(gainsaid(unit, meant[at]) for unit in read)}
     return tuple(
         (one, at in found and at not in denied, found[at].text if at in found else "")
         for at, one in enumerate(usable)
@@ -203,8 +205,11 @@ def _counts(read: Sequence[Unit]) -> dict[str, int]:
 
 
 def is_telling(unit: Unit) -> bool:
-    """Whether a unit says more than totals do: it names a task, a cause or a step, quotes, or advises."""
-    return bool(unit.tasks or unit.near or unit.causes or unit.steps or unit.quotes or unit.advice)
+    """Whether a unit says more than totals do: it names a task, a cause or a step, quotes, sets rates
+    against each other, or advises.
+    """
+    told = unit.tasks or unit.near or unit.causes or unit.steps or unit.quotes or unit.advice
+    return bool(told) or is_contrast(unit)
 
 
 def _precision(counts: Mapping[str, int]) -> float:
@@ -219,15 +224,40 @@ def is_major(unit: Unit) -> bool:
     if unit.advice:
         is_open = unit.verdict == UNVERIFIABLE
         return unit.kind == "row" or is_open or bool(unit.numbers or unit.tasks or unit.causes)
+    if is_contrast(unit):
+        return True
     return bool(unit.tasks or unit.kind == "sentence") and bool(unit.causes or (unit.steps and unit.tasks))
 
 
+def is_contrast(unit: Unit) -> bool:
+    """Whether a unit sets two pass rates against each other that the rows give too."""
+    return any(one.kind == "contrast" and one.verdict == SUPPORTED for one in unit.assertions)
+
+
+def _borne(read: Sequence[Unit]) -> list[Unit]:
+    return [unit for unit in sound(read) if unit.verdict == SUPPORTED and not unit.foreign]
+
+
 def _evident(read: Sequence[Unit], majors: Sequence[Unit]) -> int:
-    """How many major claims name a task of the rollouts, or stand in a section with a quotation from them."""
-    borne = [unit for unit in sound(read) if unit.verdict == SUPPORTED and not unit.foreign]
+    """How many major claims name a task of the rollouts, or stand in a section with a quotation from them.
+
+    Two pass rates that the rows give are evidence themselves.
+    """
+    borne = _borne(read)
     sections = {unit.section for unit in borne if unit.kind == "quote" or unit.own}
-    places = {(unit.line, unit.text) for unit in borne if unit.tasks or unit.section in sections}
+    places = {
+        (unit.line, unit.text)
+        for unit in borne
+        if unit.tasks or unit.section in sections or is_contrast(unit)
+    }
     return sum((unit.line, unit.text) in places for unit in majors)
+
+
+def _founded(read: Sequence[Unit], advice: Sequence[Unit]) -> int:
+    """How many recommendations have evidence, or take up a finding of the report that has."""
+    found = [unit for unit in _borne(read) if not unit.advice and (unit.causes or is_contrast(unit))]
+    words = {word for unit in found for word in telling(unit.text)}
+    return sum(bool(_evident(read, [unit]) or words & telling(unit.text)) for unit in advice)
 
 
 MOST_PROBLEMS = 20
@@ -273,12 +303,12 @@ def _gates(
     limit = LONGEST * max(1, _claims(_counts(bench.golden)))
     made = _claims(counts) + counts["duplicate"]
     gates["length"] = min(1.0, limit / made) if made else 1.0
-    gates["causes"] = _mostly_right([unit for unit in read if unit.causes], _is_of_cause)
+    gates["causes"] = _mostly_right([unit for unit in read if causes_in(unit.text)], _is_of_cause)
     speaking = [unit for unit in read if unit.kind == "sentence" and {*signs(unit.text)} & OUTCOMES]
     gates["outcomes"] = _mostly_right(speaking, lambda one: one.kind in TURNING and not _is_of_cause(one))
     gates["plain"] = _plain(read)
     advice = [unit for unit in read if unit.advice and is_major(unit)]
-    bare = 1 - _evident(read, advice) / len(advice) if advice else 0.0
+    bare = 1 - _founded(read, advice) / len(advice) if advice else 0.0
     gates["advice"] = 1 - UNFOUNDED * bare
     if bare > 0.5:
         problems.append("most recommendations name nothing that the rollouts bear out")

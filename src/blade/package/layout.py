@@ -50,6 +50,26 @@ def layout(folder: Path) -> Layout:
     )
 
 
+_FOLDERS = ("skill", "rollouts", "golden_reports")
+_ROOT = re.compile(
+    r"(?:readme|licen[cs]e|notice|citation|changelog|authors|contributing)(?:[._-].*)?", re.IGNORECASE
+)
+_OF_SKILL = ("references", "scripts", "assets")  # what may lie beside a skill
+TRIALS = "calibration-runs"  # where `calibrate` writes unless told otherwise
+
+
+def is_part(package: Layout, path: Path) -> bool:
+    """Whether a file, by its place below the folder, belongs to a package: the rest is somebody's own."""
+    top = path.parts[0]
+    if TRIALS in path.parts:
+        return False
+    if len(path.parts) == 1:
+        return top in ("SKILL.md", "blade.toml") or bool(_ROOT.fullmatch(top))
+    if top in _FOLDERS or (top == "data" and package.source == DATA):
+        return True
+    return top in _OF_SKILL and package.skill == package.folder / "SKILL.md"
+
+
 def golden(report: Path) -> Golden:
     """A golden report with its sidecars, by the first of their names that is there."""
     matched = _REPORT.match(report.name)

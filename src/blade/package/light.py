@@ -42,13 +42,19 @@ def _make_shallow(rest: list[str]) -> int:
     )
     parser.add_argument("--input", required=True, metavar="FILE", help="the golden report")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the shallow baseline goes")
+    parser.add_argument("--force", action="store_true", help="write over a file that a person has changed")
     told = parser.parse_args(rest)
     try:
-        make_shallow(Path(told.input), Path(told.output))
+        kept = make_shallow(Path(told.input), Path(told.output), told.force)
     except (files.Broken, OSError) as error:
         print(f"error: {told.input}: {error}", file=sys.stderr)
         print("hint:  give a Markdown report in UTF-8, and a place that can be written", file=sys.stderr)
         return 1
+    if kept:
+        print(f"error: {told.output} {kept}; it was kept", file=sys.stderr)
+        print("hint:  name another file, or add --force to write over it", file=sys.stderr)
+        print("see:   docs/errors.md#output-not-empty", file=sys.stderr)
+        return 2
     print(f"Wrote {told.output}")
     return 0
 

@@ -9,23 +9,17 @@ from typing import Any
 
 import msgspec
 
+from blade.check.held import pieces
 from blade.model import CONTRADICTED, SUPPORTED
+from blade.package.plainly import ABSENT_WORDS
+from blade.package.plainly import place as place_in
 from blade.package.units import BLAMES, MIN_QUOTE, Unit
 from blade.prose.slots import RATIO, Slot, agrees
 
 TYPES = ("concentration", "contrast", "ordering", "share", "existence", "cause", "metric", "quote")
-ABSENT_WORDS = re.compile(
-    r"\b(?:not|never|no|none|neither|without|miss(?:es|ing|ed)?|leaves? out|left out|omits?|omitted|skips?"
-    r"|skipped|fails? to|lacks?)\b|n['’]t\b",
-    re.IGNORECASE,
-)
 _COUNTED = ("concentration", "contrast", "ordering", "share", "metric")
 ABSENT = "absent"
 STEP = "step"  # the subject of an existence that names the step that decided a rollout
-_STOP = frozenset(
-    "the a an of in on at to and or for with by from is are was were be it its this that no not never could "
-    "would task tasks rollout rollouts failing passing which what when".split()
-)
 
 
 class Predicate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,7 +34,8 @@ class Predicate(msgspec.Struct, frozen=True, omit_defaults=True):
     tolerance: float = 0.005
     run: str | None = None
     scope: tuple[tuple[str, str], ...] = ()
-    must_cite: tuple[str, ...] = ()  # TASK or TASK/REPEAT
+    must_cite: tuple[str, ...] = ()  # TASK or TASK/REPEAT; one of them
+    places: tuple[str, ...] = ()  # TASK:STEP, where else the same is shown
 
 
 def predicate_of(given: Any) -> Predicate | None:
@@ -74,11 +69,14 @@ def met(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
 
 def said(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
     """What in a unit says what the predicate says, right or wrong."""
-    # A count over many rollouts may name its evidence in the passage; a claim of one task names it itself.
-    cites = unit.tasks or (unit.near if predicate.type in _COUNTED else frozenset())
-    for task in sorted(cites & tasks_of(predicate))[: 1 if predicate.type in _COUNTED else None]:
+    if predicate.type in _COUNTED:
+        # Numbers over many rollouts are of this run, or they would not agree: any of them may be the example.
         for part in _SAID[predicate.type](unit, predicate):
-            yield (predicate.type, "" if predicate.type in _COUNTED else task, part)
+            yield (predicate.type, "", part)
+        return
+    for task in sorted(unit.tasks & tasks_of(predicate)):
+        for part in _SAID[predicate.type](unit, predicate):
+            yield (predicate.type, task, part)
 
 
 def gainsaid(unit: Unit, predicate: Predicate) -> bool:
@@ -97,6 +95,12 @@ def gainsaid(unit: Unit, predicate: Predicate) -> bool:
     return names(unit, predicate.subject)
 
 
+def narrowed(predicate: Predicate, unit: Unit) -> Predicate:
+    """A predicate that asks for one of several tasks, of those that a unit names."""
+    cites = tuple(cite for cite in predicate.must_cite if _task(cite) in unit.tasks)
+    return msgspec.structs.replace(predicate, must_cite=cites) if cites else predicate
+
+
 def _cause(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
     if unit.causes == {str(predicate.value)}:
         yield str(predicate.value)
@@ -106,6 +110,26 @@ def _quote(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
     for quote in unit.quotes:
         if overlap(quote, predicate.object):
             yield normal(predicate.object)
+            return
+    if unit.quotes:
+        yield from sorted(_standing(unit) & set(predicate.places))[:1]
+
+
+def place(task: str, step: int) -> str:
+    return f"{task}:{step}"
+
+
+_STANDS = re.compile(r"stands in (?P<task>\S+)/\d+, step (?P<step>\d+)")
+
+
+def _standing(unit: Unit) -> set[str]:
+    """The steps of tasks in which the quotations of a unit stand."""
+    held = [one for one in unit.assertions if one.kind == "quote" and one.verdict == SUPPORTED]
+    found = [hit for one in held if (hit := _STANDS.search(one.why or ""))]
+    told = {place(hit["task"], int(hit["step"])) for hit in found}
+    if held and not found:
+        told |= {place(task, step) for task in unit.own for step in unit.steps}
+    return told
 
 
 def _existence(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
@@ -113,13 +137,20 @@ def _existence(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
     if unit.kind == "quote":
         return
     if predicate.subject == STEP:
-        value = predicate.value
-        if isinstance(value, int | float) and int(value) in unit.steps and BLAMES.search(unit.text):
-            yield int(value)
+        if BLAMES.search(unit.text):
+            yield from _blamed(unit, predicate)
     elif names(unit, predicate.subject) and (
         predicate.comparator != ABSENT or ABSENT_WORDS.search(unit.text)
     ):
         yield predicate.subject
+
+
+def _blamed(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
+    if predicate.places:
+        told = {place(task, step) for task in unit.tasks for step in unit.steps}
+        yield from sorted(told & set(predicate.places))
+    elif isinstance(predicate.value, int | float) and int(predicate.value) in unit.steps:
+        yield int(predicate.value)
 
 
 def _share(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
@@ -130,14 +161,23 @@ def _share(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
 def _contrast(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
     values = [value for value in (predicate.value, predicate.other) if value is not None]
     both = all(_has(unit, value, predicate.tolerance) for value in values)
-    if both and names(unit, predicate.subject):
+    if both and (names(unit, predicate.subject) or _is_held(unit, predicate)):
         yield (predicate.subject, predicate.value, predicate.other)
 
 
+def _is_held(unit: Unit, predicate: Predicate) -> bool:
+    """Whether the rates of a unit were found to be those of the predicate, by its counts and words."""
+    return any(
+        one.kind == "contrast" and one.verdict == SUPPORTED and one.found == predicate.subject
+        for one in unit.assertions
+    )
+
+
 def _ordering(unit: Unit, predicate: Predicate) -> Iterator[Hashable]:
-    text = unit.text.lower()
-    first, second = (_place(text, name) for name in (predicate.subject, predicate.object))
-    rises = re.search(r"\b(?:more|most|higher|larger|leads?|ahead|exceeds?|above|over|before)\b|>", text)
+    first, second = (place_in(unit.text, name) for name in (predicate.subject, predicate.object))
+    rises = re.search(
+        r"\b(?:more|most|higher|larger|leads?|ahead|exceeds?|above|over|before)\b|>", unit.text.lower()
+    )
     if first is not None and second is not None and first < second and rises:
         yield (predicate.subject, predicate.object)
 
@@ -179,25 +219,8 @@ def is_number(slot: Slot, value: float, tolerance: float) -> bool:
 
 
 def names(unit: Unit, subject: str) -> bool:
-    """Whether a unit names a behaviour, tool or mode: the word itself, or nearly all that it is made of."""
-    return _place(unit.text.lower(), subject) is not None
-
-
-def _place(text: str, subject: str) -> int | None:
-    if not subject:
-        return 0
-    wanted = subject.lower()
-    for form in (wanted, wanted.replace("_", " "), wanted.replace(" ", "_")):
-        hit = re.search(rf"(?<![\w]){re.escape(form)}(?!\w)", text)
-        if hit:
-            return hit.start()
-    words = [word for word in re.findall(r"[a-z0-9]+", wanted) if word not in _STOP]
-    places = [text.find(word[: max(4, len(word) - 2)]) for word in words]
-    # A phrase said in other words keeps its telling ones; a single word must stand as it is.
-    found = [place for place in places if place >= 0]
-    if len(words) >= 2 and len(found) >= max(2, round(0.75 * len(words))):
-        return min(found)
-    return None
+    """Whether a unit names a behaviour, tool or mode."""
+    return place_in(unit.text, subject) is not None
 
 
 def normal(text: str) -> str:
@@ -205,12 +228,20 @@ def normal(text: str) -> str:
 
 
 def overlap(quote: str, meant: str) -> bool:
-    """Whether two quotations share a piece that is long enough to tell where it is from."""
-    first, second = normal(quote), normal(meant)
+    """Whether two quotations share a piece that is long enough to tell where it is from.
+
+    Emphasis, quotation marks and line breaks may differ, and what is cut out is no part of either.
+    """
+    return any(_share_piece(one, other) for one in pieces(quote) for other in pieces(meant))
+
+
+_BARE_QUOTE = round(0.8 * MIN_QUOTE)  # without its white space
+
+
+def _share_piece(first: str, second: str) -> bool:
     short, long = sorted((first, second), key=len)
-    if len(short) < MIN_QUOTE:
+    if len(short) < _BARE_QUOTE:
         return False
-    if short in long:
-        return True
-    size = max(MIN_QUOTE, len(short) // 2)
-    return any(short[at : at + size] in long for at in range(0, len(short) - size + 1, 5))
+    size = max(_BARE_QUOTE, len(short) // 2)
+    starts = range(0, len(short) - size + 1, 5)
+    return short in long or any(short[at : at + size] in long for at in starts)

@@ -14,7 +14,7 @@ from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.package.frames import is_small, is_untrue
 from blade.package.paraphrase import OTHER_WORDS
 from blade.package.polarity import signs, turned
-from blade.package.units import SAME, Unit, is_note
+from blade.package.units import SAME, Unit, is_note, is_pointer
 from blade.prose.document import Statement
 from blade.prose.slots import slots
 
@@ -103,4 +103,5 @@ _ASKS = re.compile(r"[:?]\W*$")
 
 def _is_claim(unit: Unit) -> bool:
     """Whether a sentence without numbers and names states something: no label, question or note."""
-    return len(unit.text.split()) >= MIN_WORDS and not _ASKS.search(unit.text) and not is_note(unit)
+    is_open = not _ASKS.search(unit.text) and not is_pointer(unit.text)
+    return len(unit.text.split()) >= MIN_WORDS and is_open and not is_note(unit)

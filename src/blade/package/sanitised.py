@@ -14,7 +14,7 @@ from blade.errors import BladeError
 from blade.package import files
 from blade.package.carried import Carried
 from blade.package.drafts import page_of, redraft
-from blade.package.layout import Golden, Layout, layout
+from blade.package.layout import Golden, Layout, is_part, layout
 from blade.package.phases import SANITISED, Check, plural
 
 if TYPE_CHECKING:
@@ -73,10 +73,12 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
     parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".blade-", dir=parent) as waiting:
         held = Path(waiting, target.absolute().name)
-        pairs = [
-            (path, held / there.relative_to(target))
-            for path, there in folder_pairs(source, target, policy, key)
-        ]
+        pairs = []
+        for path, there in folder_pairs(source, target, policy, key):
+            if is_part(before, path.relative_to(source)):
+                pairs.append((path, held / there.relative_to(target)))
+            else:
+                export.tally.left_out[str(there.relative_to(target))] = "is no part of a package"
         export.clean(pairs)
         after = layout(held)
         if len(before.rollouts) == len(after.rollouts) and len(before.goldens) == len(after.goldens):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from blade.package import files
+from blade.package.kept import sealed, why_kept
 
 NOTE = (
     "This is a negative control, made from the headings and aggregate tables of a golden report.",
@@ -41,11 +42,13 @@ _MEASURE = re.compile(
 _LONG = 160  # characters of a cell that tells a story rather than a number
 
 
-def make_shallow(source: Path, output: Path) -> str:
-    """Write the shallow baseline of a report; returns its text."""
-    made = shallow(files.text(source), source.stem)
-    files.write(output, made)
-    return made
+def make_shallow(source: Path, output: Path, force: bool = False) -> str:
+    """Write the shallow baseline of a report; returns why not, if a person has changed what is there."""
+    made = sealed(shallow(files.text(source), source.stem))
+    why = "" if force else why_kept(output, made)
+    if not why:
+        files.write(output, made)
+    return why
 
 
 def shallow(text: str, name: str) -> str:

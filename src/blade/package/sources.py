@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from blade.errors import Unreadable
 from blade.package import MIN_ANCHORS, files
 from blade.package.anchors import Anchor, of_file
 from blade.package.anchors import drafted as anchors_of
@@ -69,7 +70,8 @@ def case(
     ours = dict.fromkeys((*models, told.prefix, *map(prefix_of, mine)))
     others = dict.fromkeys(name for path in beside for name in _names(path, folder))
     return Case(
-        _text(report), tuple(of_file(data)), _text(shallow) if shallow is not None else "", mine, beside,
+        report_text(report), tuple(of_file(data)),
+        report_text(shallow) if shallow is not None else "", mine, beside,
         tuple(ours), tuple(name for name in others if name not in ours),
     )  # fmt: skip
 
@@ -150,14 +152,18 @@ def _data(path: Path) -> Any:
     try:
         return files.data(path)
     except files.Broken as error:
-        raise CannotJudge(f"{path} {error}", "anchor facts are a JSON object or a JSON list") from error
+        message = f"{path} is no JSON that can be read: {error}"
+        raise Unreadable(message, "anchor facts are a JSON object or list", "unreadable-file") from error
 
 
-def _text(path: Path) -> str:
+def report_text(path: Path) -> str:
+    """The text of a report; an error that says so where it cannot be read."""
     try:
         return files.text(path)
     except files.Broken as error:
-        raise CannotJudge(f"{path} {error}", "a report is a Markdown file in UTF-8") from error
+        raise Unreadable(
+            f"{path} {error}", "a report is a Markdown file in UTF-8", "unreadable-file"
+        ) from error
 
 
 def drafted(report: Path, rollouts: Sequence[Path], model: str, most: int, watcher: Watcher) -> list[Anchor]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion, Report
 from blade.package.coherence import is_sentence
 from blade.package.frames import DENIED, TOLD, denies
+from blade.package.plainly import is_mode, meant, verb
 from blade.prose.document import Document, Quotation, Row, Statement, Table, document
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, slots
 
@@ -80,16 +81,20 @@ class Names(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()
     causes: Mapping[str, frozenset[str]] = {}  # by task: what the rules find, and what the anchors say
     steps: Mapping[str, frozenset[int]] = {}
+    modes: Mapping[str, frozenset[tuple[str, str]]] = {}  # by task: causes, each with what a rule calls it
 
 
 def names(report: Report, ours: Sequence[str] = (), others: Sequence[str] = ()) -> Names:
     """The names of a report's tasks."""
     tasks: dict[str, str] = {}
-    for one in report.tasks:
-        tasks[one.task] = one.task
-        tasks.setdefault(one.task_name, one.task)
+    for row in report.tasks:
+        tasks[row.task] = row.task
+        tasks.setdefault(row.task_name, row.task)
     tasks.pop("", None)
-    return replace(_names(tasks, ours, others), causes=_labels(report), steps=_blamed(report))
+    modes: dict[str, frozenset[tuple[str, str]]] = {}
+    for one in report.attributions:
+        modes[one.task] = modes.get(one.task, frozenset()) | {(one.cause.value, one.mode)}
+    return replace(_names(tasks, ours, others), causes=_labels(report), steps=_blamed(report), modes=modes)
 
 
 def _labels(report: Report) -> dict[str, frozenset[str]]:
@@ -138,10 +143,17 @@ def units(text: str, assertions: Iterable[Assertion], known: Names) -> tuple[Uni
     read = document(text)
     told = _by_place(assertions)
     about = _about(read, known)
-    found = [_sentence(one, told, known, about) for one in read.statements]
+    asides = [one for one in read.asides if _is_quoted(one, told)]
+    inside = {line for one in asides for line in range(one.line, one.last_line + 1)}
+    found = [_sentence(one, told, known, about) for one in read.statements if one.line not in inside]
     found += [_row(table, at, told, known, about) for table in read.tables for at in range(len(table.rows))]
-    found += [_quotation(one, told, known, about) for one in read.quotations]
+    found += [_quotation(one, told, known, about) for one in (*read.quotations, *asides)]
     return _with_passages(sorted(found, key=lambda unit: (unit.line, unit.last_line)))
+
+
+def _is_quoted(one: Quotation, told: _Told) -> bool:
+    """Whether a block quote was looked up as words of a rollout; a remark set off in the same way was not."""
+    return any(part.kind == "quote" and part.text == one.text for part in told.at(one.line))
 
 
 PASSAGE = 14  # lines after a statement in which its evidence may stand
@@ -167,6 +179,14 @@ def _with_passages(found: Sequence[Unit]) -> tuple[Unit, ...]:
 _POINTS = re.compile(
     r"^\W*(?:see|compare|cf|for (?:instance|example)|examples?|as an example)\b", re.IGNORECASE
 )
+
+
+_POINTER = re.compile(r"[\w\s]{3,40}?[\s:,]*(?:[`\d/,.&\s]|\band\b|\btasks?\b|\brollouts?\b)+", re.IGNORECASE)
+
+
+def is_pointer(text: str) -> bool:
+    """Whether a sentence lists rollouts to look at, and says nothing of them."""
+    return bool(_POINTS.match(text) and _POINTER.fullmatch(text))
 
 
 class _Told:
@@ -244,11 +264,15 @@ def _sentence(one: Statement, told: _Told, known: Names, about: bool) -> Unit:
     denied = how == DENIED or bool(_NO_STEP.search(one.text))
     own = _cited(one.text, known) | _claimed(parts, known)
     above = _cited(" ; ".join(one.headings), known)
-    if not own and not above and _LEANS.match(one.text):
+    is_quote = any(part.kind == "quote" and part.verdict == SUPPORTED for part in parts)
+    if not own and not above and (is_quote or _LEANS.match(one.text)):
         before = reversed(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", one.before))
         above = next((cites for part in before if (cites := _cited(part, known))), above)
     tasks, causes = own or above, causes_in(one.text)
     parts += _labelled(one, tasks, parts, known, bool(denied or how or no_cause))
+    if not (causes or denied or how or no_cause) and one.kind == "sentence":
+        causes = _plain_causes(one.text, tasks, known)
+        parts += tuple(_of_rules(one, "label", cause, SUPPORTED, tasks, known) for cause in causes)
     found = slots(one.text)
     section = " ".join(one.headings)
     again = any(part.why == SAME for part in parts)
@@ -258,8 +282,9 @@ def _sentence(one: Statement, told: _Told, known: Names, about: bool) -> Unit:
     verdict = _verdict(parts, denied or is_cause)
     unproved = jumbled or no_cause or how == TOLD or not (again or _is_reasoned(one.text, parts))
     verdict = UNVERIFIABLE if verdict == SUPPORTED and unproved else verdict
-    if verdict == UNVERIFIABLE and one.text.endswith(":") and all(part.kind in _NAMING for part in parts):
-        verdict = None  # it says where the quotation below it stands, and no more
+    is_pointing = one.text.endswith(":") or is_pointer(one.text)
+    if verdict == UNVERIFIABLE and is_pointing and all(part.kind in _NAMING for part in parts):
+        verdict = None  # it says where to look, and no more
     return Unit(
         one.line, one.last_line, "heading" if one.kind == "heading" else "sentence", one.text, one.headings,
         verdict, parts, tasks, own, causes, _steps(one.text),
@@ -314,7 +339,7 @@ def _labelled(
     found = []
     causes, steps = causes_in(one.text), _steps(one.text)
     if len(causes) == 1 and _LINKED.search(one.text):
-        verdict = _of_causes(causes, tasks, known)
+        verdict = verb(one.text, _of_causes(causes, tasks, known))
         if verdict == CONTRADICTED and denied:
             verdict = UNVERIFIABLE  # that a task has not another cause may be true
         if verdict == CONTRADICTED or not again:
@@ -324,6 +349,21 @@ def _labelled(
         told = ", ".join(map(str, sorted(steps)))
         found.append(_of_rules(one, "blame", told, SUPPORTED if held else UNVERIFIABLE, tasks, known))
     return tuple(found)
+
+
+def _plain_causes(text: str, tasks: frozenset[str], known: Names) -> frozenset[str]:
+    """The one cause of all tasks of a sentence that its plain words mean, or its words for a rule's mode."""
+    if not 0 < len(tasks) <= _FEW:
+        return frozenset()
+    words = meant(text)
+    if len(words) == 1:
+        return words if _of_causes(words, tasks, known) == SUPPORTED else frozenset()
+    found = [
+        {cause for cause, mode in known.modes.get(task, ()) if cause in CAUSES and is_mode(text, mode)}
+        for task in tasks
+    ]
+    held = frozenset(set.intersection(*found)) if not words else frozenset()
+    return held if len(held) == 1 else frozenset()
 
 
 def _is_settled(part: Assertion, kind: str) -> bool:
