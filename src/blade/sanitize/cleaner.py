@@ -24,6 +24,7 @@ _REMEMBERED = 64 << 20  # letters of texts that are kept as clean
 _PLACES = 100_000  # of rows that are remembered
 _PASSES = 8  # what a placeholder uncovers is looked at again, at most so often
 _SHORT = 16_384  # letters of a text that is read again as a whole
+_DENSE = 64  # letters for each edit: where there are fewer, all of the text stands around edits
 _AROUND = 1024  # letters on either side of an edit that it may change the meaning of, and as many again
 _BOM = "\ufeff"
 
@@ -339,7 +340,7 @@ def _is_of_id(text: str, found: Found) -> bool:
 
 def windows(text: str, edits: list[Edit]) -> list[tuple[int, int]] | None:
     """What stands around the edits that `text` has seen; None if that is most of it."""
-    if len(text) < _SHORT:
+    if len(text) < max(_SHORT, _DENSE * len(edits)):
         return None
     found: list[tuple[int, int]] = []
     moved = 0
