@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
 import subprocess
@@ -115,7 +117,75 @@ def test_what_was_not_read_is_told(blade: Blade, made: Path, tmp_path: Path) -> 
     (tmp_path / "mine.md").write_text("pass@1 is 67.0%.\n\nThe moon is 384,400 km away.\n")
     said = blade("check", tmp_path / "mine.md", "--run", made / "run")
     assert said.code == 0
-    assert "Not read: 1 sentence with a number or a quotation, line 3" in said.out
+    assert "Not read: 1 sentence, line 3" in said.out
+    said = blade("check", tmp_path / "mine.md", "--run", made / "run", "--all")
+    assert "line 3  The moon is 384,400 km away." in said.out
+
+
+def test_what_was_not_read_is_told_in_json(blade: Blade, made: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text(
+        "pass@1 is 67.0%.\n\nThe moon is 384,400 km away.\n\n"
+        "| Planet | Moons |\n| --- | ---: |\n| Mars | 2 |\n| Venus | none |\n"
+    )
+    said = blade("check", tmp_path / "mine.md", "--run", made / "run", "--json")
+    found = json.loads(said.out)
+    jsonschema.Draft202012Validator(SCHEMA).validate(found)
+    assert found["unread"] == [
+        {"line": 3, "kind": "sentence", "text": "The moon is 384,400 km away."},
+        {"line": 7, "kind": "cell", "text": "Mars | Moons: 2"},
+    ]
+    assert found["counts"]["unread"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("Rollout 8/0 upset the whole of the support team.", True),
+        ("In task 8/0, step 1 reads a letter aloud.", True),
+        ("See tasks 8 and 17.", False),
+        ("Task 8 never passes.", False),
+    ],
+)
+def test_that_an_id_exists_says_nothing_of_what_is_said_of_it(
+    blade: Blade, made: Path, tmp_path: Path, text: str, is_told: bool
+) -> None:
+    (tmp_path / "mine.md").write_text(text + "\n")
+    found = json.loads(blade("check", tmp_path / "mine.md", "--run", made / "run", "--json").out)
+    assert [one["text"] for one in found["unread"]] == ([text] if is_told else [])
+    assert found["counts"]["supported"] > 0
+    if is_told:
+        assert found["counts"]["named"] == found["counts"]["supported"]
+
+
+def test_of_our_own_report_all_is_read(blade: Blade, made: Path) -> None:
+    found = json.loads(blade("check", made / "report" / "report.md", "--run", made / "run", "--json").out)
+    assert found["unread"] == []
+
+
+def test_a_report_that_says_nothing_is_told_so(blade: Blade, made: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("It went rather well.\n")
+    said = blade("check", tmp_path / "mine.md", "--run", made / "run")
+    assert said.code == 0
+    assert "Nothing in this report could be read as a claim." in said.out
+
+
+@pytest.mark.parametrize("name", ["report.md", "report.json"])
+def test_the_same_rows_in_another_file_leave_what_is_said_of_the_file_open(
+    blade: Blade, tmp_path: Path, name: str
+) -> None:
+    plain = make_run(tmp_path, [make_row(task, 0, float(task % 2)) for task in range(8)], name="rows")
+    packed = tmp_path / "rows.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert blade("diagnose", packed, "-o", tmp_path / "out").code == 0
+    path = tmp_path / "out" / name
+    said = json.loads(blade("check", path, "--run", plain, "--json").out)
+    assert said["counts"]["contradicted"] == 0
+    assert said["problems"]
+    assert all("another file than rows.jsonl" in one["why"] for one in said["problems"])
+    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
+    path.write_text(path.read_text().replace(digest, digest[::-1]))
+    said = json.loads(blade("check", path, "--run", packed, "--json").out)
+    assert said["counts"]["contradicted"] > 0
 
 
 def test_a_folder_that_is_not_there_is_not_made(blade: Blade, made: Path, tmp_path: Path) -> None:

@@ -17,9 +17,12 @@ def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
     if world is not None and world.is_blind:
         text = blinded(text)
     data = parsed(text)
-    if data is not None:
-        return _of_json(text, data, world)
-    return _of_document(document(text), world)
+    found = _of_json(text, data, world) if data is not None else _of_document(document(text), world)
+    if world is None:
+        return found
+    from blade.check.filed import filed
+
+    return tuple(filed(found, text, world))
 
 
 def _of_document(told: Document, world: World | None) -> tuple[Assertion, ...]:

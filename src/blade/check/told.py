@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from blade import hostile
 from blade.check.made import parsed
+from blade.check.unread import CELL, NAMING, SENTENCE, Unread
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.prose.document import document, plain
-from blade.prose.slots import CODE, slots
 
 SCHEMA = "blade.check/1"
 MOST = 40  # problems told on the screen
@@ -23,6 +23,11 @@ VERDICTS = (SUPPORTED, CONTRADICTED, UNVERIFIABLE)
 def counts(found: Sequence[Assertion]) -> dict[str, int]:
     seen = Counter(one.verdict for one in found)
     return {verdict: seen[verdict] for verdict in VERDICTS}
+
+
+def named(found: Sequence[Assertion]) -> int:
+    """How many of the supported claims say no more than that a task, a rollout or a step is there."""
+    return sum(one.verdict == SUPPORTED and one.kind in NAMING for one in found)
 
 
 def problems(found: Sequence[Assertion]) -> list[Assertion]:
@@ -51,14 +56,15 @@ def _placed(one: Assertion, lines: Sequence[str]) -> Assertion:
     return one
 
 
-def as_json(found: Sequence[Assertion]) -> str:
+def as_json(found: Sequence[Assertion], left: Sequence[Unread] = ()) -> str:
     """The wire format of a check."""
     from blade.report.json_v1 import escaped
 
     wire: dict[str, Any] = {
         "schema": SCHEMA,
-        "counts": counts(found),
+        "counts": {**counts(found), "named": named(found), "unread": len(left)},
         "problems": [_problem(one) for one in problems(found)],
+        "unread": [{"line": one.line, "kind": one.kind, "text": one.text} for one in left],
     }
     return escaped(json.dumps(wire, ensure_ascii=False, indent=2)) + "\n"
 
@@ -76,42 +82,48 @@ def _problem(one: Assertion) -> dict[str, Any]:
     }
 
 
-def unread(text: str, found: Sequence[Assertion]) -> list[int]:
-    """The lines of sentences that hold a number or a quotation and of which nothing was read."""
-    if parsed(text) is not None:
-        return []
-    read = {(one.line, one.text) for one in found}
-    told = (one for one in document(text).statements if one.kind == "sentence")
-    return [
-        one.line for one in told
-        if (one.line, one.text) not in read and any(slot.kind != CODE for slot in slots(one.text))
-    ]  # fmt: skip
-
-
 def as_text(
-    found: Sequence[Assertion], name: str, runs: Sequence[str], left: Sequence[int] = (), note: str = ""
+    found: Sequence[Assertion],
+    name: str,
+    runs: Sequence[str],
+    left: Sequence[Unread] = (),
+    note: str = "",
+    is_all: bool = False,
 ) -> str:
-    """The counts and the problems, for a terminal; `left` are the lines of what was not read."""
+    """The counts and the problems, for a terminal; `left` is what was not read."""
     seen = counts(found)
+    exist = f" ({named(found):,} only that an id or a step exists)" if named(found) else ""
     against = f"against {', '.join(hostile.line(run, 40) for run in runs[:4])}" if runs else "against itself"
     lines = [
         f"BLADE check  {hostile.line(name, 60)} {against}",
-        f"{len(found):,} claims read: {seen[SUPPORTED]:,} supported, {seen[CONTRADICTED]:,} contradicted, "
-        f"{seen[UNVERIFIABLE]:,} unverifiable",
+        f"{len(found):,} claims read: {seen[SUPPORTED]:,} supported{exist}, "
+        f"{seen[CONTRADICTED]:,} contradicted, {seen[UNVERIFIABLE]:,} unverifiable",
         *([note] if note else ()),
     ]
-    for one in problems(found)[:MOST]:
+    shown = problems(found) if is_all else problems(found)[:MOST]
+    for one in shown:
         lines += ["", *_lines(one)]
-    more = len(problems(found)) - MOST
-    if more > 0:
-        lines += ["", f"{more:,} more with --json"]
+    more = len(problems(found)) - len(shown)
+    if more:
+        lines += ["", f"{more:,} more with --all or --json"]
     if not found:
-        lines.append("Nothing in it could be read as a claim.")
-    if left:
-        where = ", ".join(map(str, left[:12])) + (", …" if len(left) > 12 else "")
-        told = f"{len(left):,} sentence{'s' if len(left) > 1 else ''} with a number or a quotation"
-        lines += ["", f"Not read: {told}, line {where}"]
+        lines.append("Nothing in this report could be read as a claim.")
+    lines += _left(left, is_all)
     return "\n".join(lines) + "\n"
+
+
+def _left(left: Sequence[Unread], is_all: bool) -> list[str]:
+    """What was not read: how much and on which lines, or all of it."""
+    if not left:
+        return []
+    n = Counter(one.kind for one in left)
+    parts = [f"{n[kind]:,} {kind}{'s' if n[kind] > 1 else ''}" for kind in (SENTENCE, CELL) if n[kind]]
+    if is_all:
+        told = [f"  line {one.line}  {hostile.line(one.text, 120)}" for one in left]
+        return ["", f"Not read: {' and '.join(parts)}", *told]
+    at = list(dict.fromkeys(one.line for one in left))
+    where = ", ".join(map(str, at[:12])) + (", …" if len(at) > 12 else "")
+    return ["", f"Not read: {' and '.join(parts)}, line {where} (--all shows them)"]
 
 
 def _lines(one: Assertion) -> list[str]:

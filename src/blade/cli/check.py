@@ -26,7 +26,8 @@ from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError
     type=float,
     help="A row passes at reward >= X (default: as the report says).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the counts and problems as JSON.")
+@click.option("--all", "is_all", is_flag=True, help="Show every problem, and all that was not read.")
+@click.option("--json", "as_json", is_flag=True, help="Print counts, problems and what was not read as JSON.")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def check(
     report: str,
@@ -35,6 +36,7 @@ def check(
     output: str | None,
     baseline: str | None,
     pass_threshold: float | None,
+    is_all: bool,
     as_json: bool,
     force: bool,
 ) -> None:
@@ -58,6 +60,7 @@ def check(
             "cannot-write",
         )
     from blade.check import checked, redacted, told
+    from blade.check.unread import unread
 
     text = _text(report)
 
@@ -68,15 +71,19 @@ def check(
 
             world = recomputed(text, (*runs, *more), progress, pass_threshold, baseline)
         found = checked(text, world)
-    left = [] if as_json else told.unread(text, found)
+    is_blind = world is not None and world.is_blind
+    left = unread(redacted.blinded(text) if is_blind else text, found)
     found = told.placed(text, found)
-    note = redacted.untold() if world is not None and world.is_blind else ""
+    note = redacted.untold() if is_blind else ""
     if output:
         _write(Path(output), told.annotated(text, found))
     names = [one.name for one in world.report.runs] if world else []
     if as_json and note:
         click.echo(note, err=True)
-    click.echo(told.as_json(found) if as_json else told.as_text(found, report, names, left, note), nl=False)
+    click.echo(
+        told.as_json(found, left) if as_json else told.as_text(found, report, names, left, note, is_all),
+        nl=False,
+    )
     if output:
         click.echo(f"Wrote {output}", err=as_json)
     if told.counts(found)["contradicted"]:

@@ -1,4 +1,4 @@
-"""Find what passed and what failed that do not add up to all, in one sentence or in neighbouring ones."""
+"""Find what passed and what failed that do not add up to all, in one sentence or in two."""
 
 from __future__ import annotations
 
