@@ -1,4 +1,4 @@
-"""Turn a sentence into its clauses: what each names, what it leaves to the one before it, what is unknown."""
+"""Turn a sentence into its clauses: what each names, and which of its words nobody knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn the amounts that no phrase accounts for into claims, clause by clause, by what each clause names."""
+"""Turn amounts that no phrase accounts for into claims, by what the clause of each names."""
 
 from __future__ import annotations
 

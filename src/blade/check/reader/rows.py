@@ -43,7 +43,7 @@ class Rows:
     def _runs(self, table: Table) -> dict[int, str]:
         """The columns that are runs; none unless all but the first are, or tell how they differ."""
         found: dict[int, str] = {}
-        if not _CORNER.fullmatch(table.header[0]):
+        if not table.header or not _CORNER.fullmatch(table.header[0]):
             return {}  # `on the common tasks`: what all of it is about
         for at, cell in enumerate(table.header[1:], 1):
             named = self.reader.sentence(cell)
