@@ -12,7 +12,7 @@ from blade.package import attacks, calibrate, judge
 from blade.package.anchors import drafted
 from blade.package.judge import Bench, Judged
 from blade.package.layout import is_part, layout
-from blade.package.plainly import is_mode, meant
+from blade.package.plainly import is_mode, is_told, meant
 from blade.package.predicates import Predicate, met, narrowed, overlap
 from blade.package.sources import Case
 from blade.package.units import Unit, is_pointer
@@ -89,6 +89,10 @@ def test_a_mode_in_plain_words_is_its_cause_where_the_rules_found_it(
     assert (true.verdict, true.causes) == (SUPPORTED, {"BI"})
     other = read("In task 8 the agent ignores the error and says that all is done.", seat)[0]
     assert (other.verdict, other.causes) == (UNVERIFIABLE, set())
+    tool = "`find_order` is never called; `expected_actions` asks for it."
+    assert is_told("Task 3 leaves out `find_order`.", tool)
+    assert not is_told("Task 3 calls `find_order`.", tool)
+    assert not is_told("Task 3 leaves out `find_user`.", tool)
     assert is_mode("the agent never calls find_customer", "never calls find_customer")
     assert not is_mode("the agent calls find_customer", "never calls find_customer")
 

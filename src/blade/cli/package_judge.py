@@ -131,7 +131,7 @@ def score(
 @click.option(
     "--seeds",
     type=click.IntRange(1),
-    default=3,
+    default=2,
     show_default=True,
     help="Draws of what is drawn; the worst counts.",
 )

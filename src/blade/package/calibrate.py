@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from blade.package import attacks, perturbed
 from blade.package.anchors import Anchor
-from blade.package.judge import Bench, Judged, bench, judged
+from blade.package.judge import Bench, Judged, accepting, judged, score
 from blade.package.matching import matched
 from blade.package.predicates import Predicate, met, said
 from blade.package.result import as_json
 from blade.package.sources import Case, world_for
-from blade.package.units import Unit
+from blade.package.units import Unit, names
 
 if TYPE_CHECKING:
     from blade.store.index import Watcher
 
-SEEDS = 3  # of attacks that draw; the worst counts
+SEEDS = 2  # of attacks that draw; the worst counts
 TARGETS = {
     "golden_vs_self_min": 0.85,
     "shallow_vs_golden_max": attacks.TEXT_LIMIT,
@@ -85,7 +85,8 @@ def calibrated(
     case: Case, seat: Bench, watcher: Watcher, min_spread: float = 0.50, seeds: int = SEEDS
 ) -> Calibration:
     """Put the golden report, the attacks on it and its equals to the judge."""
-    golden = judged(case.golden, seat)
+    golden = score(seat.golden, seat)
+    thin = judged(case.shallow, seat)
     material = _material(case, seat)
     tried = []
     for name, (make, limit) in attacks.ATTACKS.items():
@@ -95,13 +96,14 @@ def calibrated(
         elif not texts:
             tried.append(_untried(name, "there is nothing in the golden report that it would change"))
         else:
-            worst = max(judged(text, seat).score for text in texts)
+            known = {case.shallow: thin}
+            worst = max((known.get(text) or judged(text, seat)).score for text in texts)
             tried.append(Trial(name, worst, f"at most {limit:.2f}", worst <= limit))
     tried += _worse(seat, golden, material, seeds)
     tried += _perturbed(case, seat, golden, watcher)
     return Calibration(
         golden,
-        judged(case.shallow, seat),
+        thin,
         tuple(tried),
         tuple(_controls(case, seat, golden, max(1, seeds))),
         min_spread,
@@ -116,9 +118,9 @@ def _worse(seat: Bench, golden: Judged, material: attacks.Material, seeds: int) 
         if not texts:
             found.append(_untried(name, "the golden report has no such section"))
             continue
-        score = max(judged(text, seat).score for text in texts)
+        worst = max(judged(text, seat).score for text in texts)
         bound = f"at most {golden.score - least:.2f}, {least:.2f} less than golden"
-        found.append(Trial(name, score, bound, golden.score - score >= least))
+        found.append(Trial(name, worst, bound, golden.score - worst >= least))
     return found
 
 
@@ -155,11 +157,9 @@ def _perturbed(case: Case, seat: Bench, golden: Judged, watcher: Watcher) -> lis
             )
         for name, make in tries.items():
             world = world_for(case, make(), watcher)
-            other = bench(world, case.golden, case.anchors, case.shallow, seat.known.ours, seat.known.others)
             # The anchors are those of the package: what the changed rollouts make of them is not asked.
-            told = judged(
-                case.golden, replace(other, anchors=seat.anchors, golden=seat.golden, canaries=seat.canaries)
-            )
+            known = accepting(names(world.report, seat.known.ours, seat.known.others), seat.anchors)
+            told = judged(case.golden, replace(seat, world=world, known=known))
             found.append(Trial(name, told.score, bound, golden.score - told.score >= least))
     if not case.beside:
         found.append(_untried("swapped rollouts", "the package has one run"))
@@ -169,7 +169,7 @@ def _perturbed(case: Case, seat: Bench, golden: Judged, watcher: Watcher) -> lis
 def _controls(case: Case, seat: Bench, golden: Judged, seeds: int) -> list[Trial]:
     """Reports that are as good as golden, and one that is half as good."""
     moved = [judged(attacks.reordered(case.golden, seed), seat).score for seed in range(seeds)]
-    farthest = max(moved, key=lambda score: abs(score - golden.score))
+    farthest = max(moved, key=lambda one: abs(one - golden.score))
     worded = min(judged(attacks.reworded(case.golden, seed), seat).score for seed in range(seeds))
     half = judged(halved(case.golden, seat), seat).score
     near, least = TARGETS["reordered_difference_max"], TARGETS["paraphrase_min"]

@@ -103,6 +103,22 @@ def is_mode(text: str, mode: str) -> bool:
     return place(text, mode) is not None and (not is_absence or bool(ABSENT_WORDS.search(text)))
 
 
+_NEVER = re.compile(r"`(?P<tool>[^`]+)` is never called")
+_OTHER = re.compile(r"`(?P<tool>[^`]+)` at step \d+: .*\bexpected\b")
+_WRONG = re.compile(
+    r"\b(?:wrong\w*|instead of|rather than|should have|mistaken\w*|other than)\b", re.IGNORECASE
+)
+
+
+def is_told(text: str, happened: str) -> bool:
+    """Whether a sentence says of a tool what a rule found: that it is never called, or called wrongly."""
+    never, other = _NEVER.match(happened), _OTHER.match(happened)
+    hit = never or other
+    if hit is None or not re.search(rf"(?<![\w.]){re.escape(hit['tool'])}(?!\w)", text):
+        return False
+    return bool((ABSENT_WORDS if never else _WRONG).search(text))
+
+
 _COMMON = frozenset(
     word[:5]
     for word in "that their them they with from this these those have been were will would should could must "

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
 
+from blade.check.aligned import Reference
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.package.units import SAME, Unit
@@ -41,11 +43,18 @@ def with_polarity(read: Sequence[Unit], world: World) -> tuple[Unit, ...]:
     A sentence that shares all its numbers and names with a recomputed one, but neither its negations nor who
     passes and who fails, is not borne out by them; if it shares its words too, it is contradicted.
     """
+    known = _known(world.reference)
+    return tuple(_turned(unit, known) for unit in read)
+
+
+@lru_cache(maxsize=4)
+def _known(reference: Reference) -> dict[Key, list[_Said]]:
+    """The recomputed sentences by what they name and number."""
     known: dict[Key, list[_Said]] = {}
-    for one in world.reference.statements:
+    for one in reference.statements:
         if key := _key(one.text):
             known.setdefault(key, []).append(_said(one.text))
-    return tuple(_turned(unit, known) for unit in read)
+    return known
 
 
 def _turned(unit: Unit, known: dict[Key, list[_Said]]) -> Unit:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
+from blade.check.aligned import Reference
 from blade.check.likeness import tokens, word_differences
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
@@ -36,15 +38,15 @@ def with_retelling(read: Sequence[Unit], world: World) -> tuple[Unit, ...]:
     Words that stand around a recomputed sentence may say anything of it, so they leave it unproved; a verb
     that turns it contradicts it; and a sentence that nothing bears out is a claim that cannot be verified.
     """
-    told = _Vocabulary(world)
+    told = _vocabulary(world.reference)
     return tuple(_retold(unit, world, told) if unit.kind == "sentence" else unit for unit in read)
 
 
 class _Vocabulary:
     """The words of the recomputed pages, but those that call a saying untrue."""
 
-    def __init__(self, world: World) -> None:
-        known = {word for words in world.reference.words for word in words}
+    def __init__(self, reference: Reference) -> None:
+        known = {word for words in reference.words for word in words}
         self.words = {word for word in known if not is_untrue(word)} | _NEUTRAL | OTHER_WORDS
 
     def adds(self, text: str, reference: str) -> list[str]:
@@ -52,6 +54,11 @@ class _Vocabulary:
         ours, theirs = (Counter(word for word, _ in tokens(one)) for one in (text, reference))
         more = ours - theirs
         return [word for word in more if word not in self.words and not is_small(word)]
+
+
+@lru_cache(maxsize=4)
+def _vocabulary(reference: Reference) -> _Vocabulary:
+    return _Vocabulary(reference)
 
 
 def _retold(unit: Unit, world: World, told: _Vocabulary) -> Unit:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion, Report
 from blade.package.coherence import is_sentence
 from blade.package.frames import DENIED, TOLD, denies
-from blade.package.plainly import is_mode, meant, verb
+from blade.package.plainly import is_mode, is_told, meant, verb
 from blade.prose.document import Document, Quotation, Row, Statement, Table, document
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, slots
 
@@ -81,7 +81,7 @@ class Names(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()
     causes: Mapping[str, frozenset[str]] = {}  # by task: what the rules find, and what the anchors say
     steps: Mapping[str, frozenset[int]] = {}
-    modes: Mapping[str, frozenset[tuple[str, str]]] = {}  # by task: causes, each with what a rule calls it
+    modes: Mapping[str, frozenset[tuple[str, str, str]]] = {}  # by task: cause, its mode, what happened
 
 
 def names(report: Report, ours: Sequence[str] = (), others: Sequence[str] = ()) -> Names:
@@ -91,9 +91,9 @@ def names(report: Report, ours: Sequence[str] = (), others: Sequence[str] = ()) 
         tasks[row.task] = row.task
         tasks.setdefault(row.task_name, row.task)
     tasks.pop("", None)
-    modes: dict[str, frozenset[tuple[str, str]]] = {}
+    modes: dict[str, frozenset[tuple[str, str, str]]] = {}
     for one in report.attributions:
-        modes[one.task] = modes.get(one.task, frozenset()) | {(one.cause.value, one.mode)}
+        modes[one.task] = modes.get(one.task, frozenset()) | {(one.cause.value, one.mode, one.mechanism)}
     return replace(_names(tasks, ours, others), causes=_labels(report), steps=_blamed(report), modes=modes)
 
 
@@ -359,7 +359,11 @@ def _plain_causes(text: str, tasks: frozenset[str], known: Names) -> frozenset[s
     if len(words) == 1:
         return words if _of_causes(words, tasks, known) == SUPPORTED else frozenset()
     found = [
-        {cause for cause, mode in known.modes.get(task, ()) if cause in CAUSES and is_mode(text, mode)}
+        {
+            cause
+            for cause, mode, happened in known.modes.get(task, ())
+            if cause in CAUSES and (is_mode(text, mode) or is_told(text, happened))
+        }
         for task in tasks
     ]
     held = frozenset(set.intersection(*found)) if not words else frozenset()
