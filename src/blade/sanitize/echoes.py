@@ -48,7 +48,7 @@ class Echoes:
 
     def whole(self, text: str) -> list[Found]:
         """Where known values stand alone in a text."""
-        if len(text) < _HEAD or self._heads.keys().isdisjoint(_STARTS.findall(text)):
+        if not self._heads or len(text) < _HEAD or self._heads.keys().isdisjoint(_STARTS.findall(text)):
             return []
         found: list[Found] = []
         for hit in _STARTS.finditer(text):

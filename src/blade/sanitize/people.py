@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from functools import cache
 from pathlib import Path
 
@@ -73,22 +73,35 @@ class Names:
 
     def found(self, text: str, kept: Set[str]) -> list[Found]:
         """Where known names stand; those in `kept`, in small letters, are names of something else too."""
-        if not self._forms or not self._may_hold(text):
+        if not self._forms:
             return []
+        lowered = text.lower()
+        if len(lowered) != len(text):  # few letters are longer in small: every place must stay
+            lowered = "".join(sign.lower()[:1] for sign in text)
+        hits = [
+            (start, hit.end(), kind, hit[0])
+            for head in self._heads(lowered)
+            for start in _sites(lowered, head)
+            for pattern, kind in self._forms[head]
+            if (hit := pattern.match(text, start)) is not None and hit[0].lower() not in kept
+        ]
         found: list[Found] = []
-        for token in _TOKEN.finditer(text):
-            start = token.start()
-            if found and start < found[-1][1]:
-                continue
-            for pattern, kind in self._forms.get(token[0].lower(), ()):
-                hit = pattern.match(text, start)
-                if hit is not None and hit[0].lower() not in kept:
-                    found.append((start, hit.end(), kind, hit[0]))
-                    break
+        for one in sorted(hits, key=lambda hit: (hit[0], -hit[1])):
+            if not found or one[0] >= found[-1][1]:
+                found.append(one)
         return found
 
-    def _may_hold(self, text: str) -> bool:
-        lowered = text.lower()
+    def _heads(self, lowered: str) -> list[str]:
+        """The first words of names that are in a text."""
         if len(self._forms) <= _FEW:
-            return any(head in lowered for head in self._forms)
-        return not self._forms.keys().isdisjoint(_TOKEN.findall(lowered))
+            return [head for head in self._forms if head in lowered]
+        return sorted(self._forms.keys() & set(_TOKEN.findall(lowered)))
+
+
+def _sites(text: str, head: str) -> Iterator[int]:
+    """Where a word begins a name: no letter or digit stands before it."""
+    at = text.find(head)
+    while at >= 0:
+        if not text[at - 1 : at].isalnum():
+            yield at
+        at = text.find(head, at + len(head))
