@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from blade.check.within.beside import rates_beside, significance
 from blade.check.within.changes import changes, differences, signs
 from blade.check.within.complements import complements
 from blade.check.within.equations import equations
@@ -34,6 +35,8 @@ TEXTS = (
     totals,
     quantities,
     comparisons,
+    significance,
+    rates_beside,
 )
 CELLS = (ratios, spans)  # all that fits into a short one
 TABLES = (
