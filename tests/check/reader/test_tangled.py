@@ -42,6 +42,7 @@ TRUE = [
     "I read 20 rollouts by hand: 12 fail, 8 pass.",
     "The 10 refund tasks: 31 passes, 9 failures.",
     "We looked at 10 tasks. 6 fail and 4 pass.",
+    "28 rollouts fail: 20 are long, 8 are short.",
     "31 rows score 0.",
     "31 rows (34%) get 0.",
     "20 tasks have four rows.",
@@ -93,6 +94,7 @@ def test_the_plain_false_sentence_still_is(told: Told, text: str) -> None:
 
 
 CAVEATS = [
+    "alpha is not worse on every task: it wins none.",
     "beta is better than alpha, but the difference may be noise.",
     "beta is ahead by 35.4 points, though not on every task.",
     "alpha is worse than beta, but not dramatically so.",

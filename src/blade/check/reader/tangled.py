@@ -31,7 +31,7 @@ _PART = re.compile(
 )
 _NUMBERS = rf"(?:\d+|hundred|{'|'.join(WORDS)})"
 _BACK = re.compile(
-    rf"\s+(?:of (?:these|those|them)|(?:\w+ )?in (?:every )?{_NUMBERS}"
+    rf"\s+(?:of (?:these|those|them)|(?:\w+ )?in (?:every )?{_NUMBERS}|\w+ (?:that|which) only"
     r"|(?:rollouts?|repeats?|attempts?) of (?:task )?\S+)\b"
 )
 _FEW = re.compile(
@@ -101,12 +101,14 @@ def placed_here(found: Iterable[Assertion], line: Line) -> Iterator[Assertion]:
     """The assertions of one sentence; what it may say of another time or place is not contradicted."""
     lower = line.sentence.text.lower()
     for one in found:
-        if one.verdict == CONTRADICTED and _is_elsewhere(one, lower):
+        is_it = len(line.ground.runs) > 1 and _IT.search(lower[: max(one.start, 0)])
+        if one.verdict == CONTRADICTED and (is_it or _is_elsewhere(one, lower)):
             yield replace(one, verdict=UNVERIFIABLE, expected=None, why=_ANOTHER)
         else:
             yield one
 
 
+_IT = re.compile(r"\b(?:it|they|the other(?: one)?)\s+(?:\w+\s+){1,2}$")  # either run may be meant
 _ANOTHER = "it may be said of another run"
 
 
@@ -173,7 +175,9 @@ def _scoped(one: Assertion, line: Line, parts: list[int]) -> str:
     """Why a count may be one of a part that the sentence speaks of."""
     text = line.sentence.text
     before, after = text[: max(one.start, 0)], text[one.start + len(one.found) :]
-    if any(part < one.start for part in parts) or _THOSE.search(before.lower()):
+    colon = before.rfind(":")  # what follows it takes apart what is counted before it
+    apart = any(start < colon for start in _counted(line, line.sentence)) if colon >= 0 else False
+    if apart or any(part < one.start for part in parts) or _THOSE.search(before.lower()):
         return "it may be said of a part that is named before"
     if (one.subject or "").startswith("n_"):
         after = _BRACKETS.sub("", after.lower())
