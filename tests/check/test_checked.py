@@ -164,3 +164,17 @@ def test_another_true_example_than_ours_is_no_fault(told: Told) -> None:
 )
 def test_a_report_without_claims_has_no_faults(told: Told, text: str) -> None:
     assert wrong(told, text) == {}
+
+
+def test_a_table_of_rules_by_their_names_is_read_cell_by_cell(told: Told) -> None:
+    seen = next(one for one in told.world.report.behaviours if one.in_fail > 1 and one.in_pass < one.in_fail)
+    rows = "| Rule | Failing | Passing |\n|---|---:|---:|\n| `{}` | {} | {} |\n"
+    assert not wrong(told, rows.format(seen.detector, seen.in_fail, seen.in_pass))
+    assert wrong(told, rows.format(seen.detector, seen.in_fail + 1, seen.in_pass)) == {3: [(str(seen.in_fail + 1), f"{seen.detector}: {seen.in_fail} failing rollouts")]}
+
+
+def test_a_rule_named_behind_its_count_is_meant(told: Told) -> None:
+    seen = next(one for one in told.world.report.behaviours if one.in_fail > 1 and one.in_pass < one.in_fail)
+    text = "An answer is missed in {} of the " + f"{seen.of_fail} failing rollouts (`{seen.detector}`)."
+    assert not wrong(told, text.format(seen.in_fail))
+    assert wrong(told, text.format(seen.in_fail + 3))

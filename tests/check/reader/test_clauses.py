@@ -21,6 +21,7 @@ ONE = (
     ("We found 4 tasks that never pass.", "We found 7 tasks that never pass."),
     ("Every one of the 48 rows was scored.", "Every one of the 45 rows was scored."),
     ("Four tasks were never solved, 3 every time.", "Four tasks were never solved, 6 every time."),
+    ("Four tasks are never solved, 3 always and 5 in between.", "Four tasks are never solved, 3 always and 8 in between."),
     ("No repeat of task 2 succeeds.", "No repeat of task 4 succeeds."),
     ("The hopeless tasks are 2, 5 and 8.", "The hopeless tasks are 2, 5 and 9."),
     ("The tasks that never pass are 2, 5 and 11.", "The tasks that never pass are 2, 5 and 10."),
@@ -33,12 +34,16 @@ TWO = (
      "beta lifted pass@1 from 43.8% to 79.2%, a gain of 45.4 points."),
     ("beta lifted pass@1 from 43.8% to 79.2%.", "beta lifted pass@1 from 43.8% to 72.9%."),
     ("The gain is solid (p < 0.05).", "The gain is solid (p = 0.9)."),
+    ("2 tasks are solved by beta only, 0 by alpha only.", "2 tasks are solved by beta only, 3 by alpha only."),
     ("Seven tasks were gained.", "Nine tasks were gained."),
     ("Both fail on task 2, and beta gained tasks 5 and 6.", "beta gained tasks 5 and 8."),
     ("| | alpha | beta |\n|---|---|---|\n| failed | 27 | 10 |", "| | alpha | beta |\n|---|---|---|\n| failed | 27 | 15 |"),
 )  # fmt: skip
 # true, or said of something else
 OTHERS = (
+    "One pass over 12 tasks.",
+    "—",
+    "All 48 rollouts are there; 21 of them passed and 27 failed.",
     "Of 9 transfers, 5 passed.",
     "In a pilot over 20 rollouts, pass@1 was 55%.",
     "pass@1 is 43.8%, against 60% in the paper.",

@@ -18,6 +18,7 @@ def wrong(text: str) -> list[tuple[str, str | None]]:
         "40 of 50 passed (80%). 12 failed.",
         "Overall, 40 of 50 tasks passed and 12 failed.",
         "40 out of 50 rollouts failed; 12 passed.",
+        "All 50 rollouts are there; 40 of them passed and 12 failed.",
         "40 of 50 tasks were solved. The other 12 were not solved.",
         "40 of the 50 tasks passed (80.0%).\nThe model is new.\n12 tasks failed.",
     ],
@@ -29,6 +30,8 @@ def test_parts_that_are_more_than_the_whole_are_found(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "All 50 rollouts are there; 40 of them passed and 10 failed.",
+        "We read 50 rollouts by hand, 40 of them twice; 12 failed.",
         "40 of 50 passed (80%). 10 failed.",
         "40 of 50 passed. 8 failed. 2 errored.",
         "40 of 50 tasks passed at least once. 30 failed.",

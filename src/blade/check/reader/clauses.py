@@ -20,6 +20,7 @@ _OF_ALL = shaped(r"\W*(?:out of|of)\s+<Q>\s+<N>(?=\s+<Q>)")
 _BOTH_SIDES = ("and", *_JOINS)
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_BETWEEN = re.compile(r"\bin between\b(?=\W*$)", re.IGNORECASE)  # neither always nor never
 _NO_ADVERBS = frozenset("nightly hourly daily weekly monthly quarterly yearly early friendly family".split())
 # What may stand in a clause and changes nothing in what is counted or measured.
 KNOWN = lexicon.HARMLESS | frozenset(
@@ -102,7 +103,8 @@ def clauses(sentence: Sentence) -> list[Clause]:
 
 def _clause(sentence: Sentence, shape: str, start: int, end: int, joint: str, hidden: set[int]) -> Clause:
     inside = tuple(one for at, one in sorted(sentence.at.items()) if start <= at < end and at not in hidden)
-    words = (word.lower().replace("’", "'").removesuffix("'s") for word in _WORD.findall(shape[start:end]))
+    plain = _BETWEEN.sub(" ", shape[start:end])
+    words = (word.lower().replace("’", "'").removesuffix("'s") for word in _WORD.findall(plain))
     unknown = tuple(
         word
         for word in words

@@ -12,7 +12,7 @@ from blade.check.reader.clauses import ASIDE, BACK, Clause, clauses
 from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
 from blade.check.reader.lexicon import NARROWING
 from blade.check.reader.lines import Line
-from blade.check.reader.mentions import AMOUNT, METRIC, MODE, RUN, STATE, UNIT, Mention
+from blade.check.reader.mentions import AMOUNT, METRIC, MODE, RUN, STATE, UNIT, Mention, Sentence
 from blade.check.reader.mentions import pattern as shaped
 from blade.check.reader.quantities import COUNT, POINTS, RATE, RATIO
 from blade.check.reader.verdicts import held, said
@@ -360,19 +360,26 @@ class Grounded:
         return Found(told, "delta", "metric")
 
     def _of_all(self) -> bool:
-        """Whether `of them` is of all: the sentence before it tells the size of the run and nothing else."""
-        before = self.line.around.before.strip()
-        if not before or len(self.ground.runs) != 1:
+        """Whether `of them` is of all: what stands before it tells the size of the run and nothing else."""
+        if len(self.ground.runs) != 1:
             return False
+        them = _OF_THEM.search(self.sentence.text)
+        here = self.line.reader.sentence(self.sentence.text[: them.start()]) if them else None
+        # the number right before `of them` is the part; what it is a part of stands before that
+        if here is not None and len(here.of(AMOUNT)) > 1:
+            return self._is_size(here, here.of(AMOUNT)[:-1])
+        before = self.line.around.before.strip()
         last = self.line.reader.sentence(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", before)[-1][-300:])
+        return self._is_size(last, last.of(AMOUNT))
+
+    def _is_size(self, told: Sentence, amounts: list[Mention]) -> bool:
         run = next(iter(self.ground.runs))
         sizes = {one for unit in (TASKS, ROLLOUTS) for one in self.ground.wholes(run, unit, ())}
         sizes.add(float(self.ground.runs[run].run.coverage.repeats))
-        told = [one.amount for one in last.of(AMOUNT) if one.amount is not None]
         return (
-            bool(told)
-            and all(one.value in sizes for one in told)
-            and not any(last.of(kind) for kind in "TALDCSX")
+            bool(amounts)
+            and all(one.amount is not None and one.amount.value in sizes for one in amounts)
+            and not any(told.of(kind) for kind in "TALDCSX")
         )
 
     # --- why a misfit may be none --------------------------------------------------------------------
@@ -410,7 +417,7 @@ _OFTEN = tuple(
     for state, words in (
         ("solved_once", "at least once"),
         ("always", "every time|each time|every single time"),
-        ("sometimes", "now and then|sometimes|occasionally|some of the time|at times"),
+        ("sometimes", "now and then|sometimes|occasionally|some of the time|at times|in between"),
         ("never", "not once|never|not at all"),
     )
 )

@@ -74,6 +74,8 @@ _STATES = lexicon.compiled(lexicon.STATES)
 _UNITS = lexicon.compiled(lexicon.UNITS)
 _CAUSES = lexicon.compiled(lexicon.CAUSES)
 _CODES = re.compile(r"\b(?:KG|UK|BI|TI|IR|DA)\b")
+_ONE = re.compile(r"\b(?:one|an?|single|each|first|second|another|this|that|full|quick)\s$", re.IGNORECASE)
+_ROUND = re.compile(r"pass(?:es)?\s+(?:over|through|across|per)\b", re.IGNORECASE)
 
 
 class Reader:
@@ -186,6 +188,12 @@ class Reader:
                                    (UNIT, _UNITS, lexicon.UNITS)):  # fmt: skip
             for hit in found.finditer(free.low()):
                 text = free.text[hit.start() : hit.end()]
+                if (
+                    kind == STATE
+                    and _ROUND.match(free.text, hit.start())
+                    and _ONE.search(free.text[: hit.start()])
+                ):
+                    continue  # one pass over the tasks is a round, no success
                 yield Mention(kind, (lexicon.which(hit, table),), hit.start(), hit.end(), text=text)
         for amount in quantities(free.left(), free.text):
             yield Mention(AMOUNT, (), amount.start, amount.end, amount, amount.text)

@@ -9,7 +9,7 @@ from blade.check.reader.ground import PROPOSALS, ROLLOUTS, TASKS, Reading
 from blade.check.reader.lines import Line
 from blade.check.reader.mentions import AMOUNT, CAUSE, MODE, RUN, Mention
 from blade.check.reader.mentions import pattern as shaped
-from blade.check.reader.quantities import COUNT, POINTS, RATE
+from blade.check.reader.quantities import COUNT, POINTS, RATE, RATIO
 from blade.check.reader.scope import aligned
 from blade.model import Assertion
 
@@ -23,6 +23,11 @@ _FIRES = shaped(
     rf"(?P<d><D>)\s+(?:\w+ly\s+)?{_VERB}\s+(?:in\s+|on\s+|at\s+)?(?:only\s+|just\s+|exactly\s+|"
     rf"a total of\s+)?(?P<q><Q>)\s+"
     r"(?:of\s+the\s+)?(?P<s><S>)?\s*(?P<n><N>)(?!\s*(?:of|that|which|with|per)\b)"
+)
+# `in 9 of the 29 failed rollouts (`x`)`, `in 9 of them (`x`)`
+_NAMED_BEHIND = shaped(
+    r"\bin\s+(?:only\s+|just\s+|exactly\s+)?(?P<q><Q>)\s+(?:of\s+(?:them|these|those)|(?:of\s+the\s+)?(?P<s><S>)?\s*(?P<n><N>))"
+    r"\s*\(\s*(?P<d><D>)\s*\)"
 )
 _MORE = shaped(
     r"(?:\s*,?\s*(?:compared\s+(?:with|to)|against|versus|vs\.?|and|but|"
@@ -53,8 +58,43 @@ class Modes:
             return
         for hit in _FIRES.finditer(self.line.shape):
             yield from self._fires(hit)
+        for hit in _NAMED_BEHIND.finditer(self.line.shape):
+            yield from self._named_behind(hit)
         for hit in _COSTS.finditer(self.line.shape):
             yield from self._costs(hit)
+
+    def _named_behind(self, hit: re.Match[str]) -> Iterator[Assertion]:
+        """A count with the rule's own name in brackets behind it; `of them` leaves open of which."""
+        mode, amount, run = (
+            self.sentence.at[hit.start("d")],
+            self.sentence.at[hit.start("q")],
+            self.line.run(),
+        )
+        seen = self.ground.runs[run].behaviours.get(mode.names[0]) if run is not None else None
+        unit = self.sentence.at[hit.start("n")].names[0] if hit["n"] else ROLLOUTS
+        quantity = amount.amount
+        if (
+            seen is None
+            or run is None
+            or unit != ROLLOUTS
+            or not self._is_ours(mode, run)
+            or quantity is None
+        ):
+            return
+        state = self.line.mention(hit, "s")
+        readings = self._counts(run, mode.names[0], unit, state)
+        if quantity.kind == RATIO and quantity.of not in (
+            seen.of_fail,
+            seen.of_pass,
+            seen.of_fail + seen.of_pass,
+        ):
+            return
+        if quantity.kind not in (COUNT, RATIO):
+            return
+        yield self.line.amount(
+            amount, "count", readings, "behaviour_rollouts", run, given=(("mode", mode.names[0]),),
+            doubt=self.line.part(),
+        )  # fmt: skip
 
     def _fires(self, hit: re.Match[str]) -> Iterator[Assertion]:
         mode, amount = self.sentence.at[hit.start("d")], self.sentence.at[hit.start("q")]

@@ -59,6 +59,8 @@ class Moved:
         if self.sentence.of("L") or self.sentence.of("A"):
             return
         parts = clauses(self.sentence)
+        if not parts:
+            return
         if self.line.reader.roles() is not None and len(self.ground.runs) == 2:
             yield from self._moves(parts)
         yield from self._lists(parts)

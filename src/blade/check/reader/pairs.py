@@ -40,6 +40,11 @@ _ALONE = (
         rf"uniquely))\s+(?P<s><S>)\s+(?:on\s+)?{_Q}(?P<n><N>)"
     ),
 )
+# `…, 14 by B only`: what they are and what became of them stands before
+_ALONE_TOO = shaped(
+    rf"\s*(?:,|;)?\s*(?:and\s+|but\s+|while\s+)?(?P<q><Q>)\s+(?:(?:only|solely)\s+{_BY}{_RUN.format('a')}"
+    rf"|{_BY}{_RUN.format('a2')}\s+(?:only|alone))"
+)
 _NOT_THE_OTHER = (
     shaped(
         rf"{_RUN.format('a')}\s+(?P<s><S>)\s+(?:on\s+)?{_Q}(?P<n><N>)\s+(?:that|which|where|on which|"
@@ -108,6 +113,7 @@ class Pairs:
                 if sets is not None:
                     taken.add(amount.start)
                     yield from self._counted(hit, amount, sets, runs)
+                    yield from self._too(hit, runs) if patterns is _ALONE else ()
 
     def _flips(self) -> list[Mention]:
         return self.sentence.of("N") if _CHANGED.search(self.line.shape) else []
@@ -177,6 +183,24 @@ class Pairs:
             return None
         other = next(run for run in runs if run != named.names[0])
         return self._each((named.names[0], state), (other, state), frozenset.difference)
+
+    def _too(self, hit: re.Match[str], runs: tuple[str, ...]) -> Iterator[Assertion]:
+        more, state = _ALONE_TOO.match(self.line.shape, hit.end()), self._state(hit, "s")
+        named = (self.line.mention(more, "a") or self.line.mention(more, "a2")) if more else None
+        if more is None or named is None or len(named.names) != 1:
+            return
+        other = next(run for run in runs if run != named.names[0])
+        sets = self._each((named.names[0], state), (other, state), frozenset.difference)
+        readings = [
+            Reading(float(len(each)), f"{len(each)} tasks by {named.names[0]} alone") for each in sets
+        ]
+        amount = self.sentence.at[more.start("q")]
+        if amount.amount is not None and amount.amount.kind == COUNT:
+            doubt = "" if _END.match(self.line.shape[more.end() :]) else "more is said of it"
+            given = (("runs", " ".join(runs)),)
+            yield self.line.amount(
+                amount, "count", readings, "tasks_of_both", None, given=given, doubt=doubt or self.line.part()
+            )
 
     def _not_other(self, hit: re.Match[str], runs: tuple[str, ...]) -> list[Keys] | None:
         one, other = self.sentence.at[hit.start("a")], self.sentence.at[hit.start("b")]

@@ -1,4 +1,4 @@
-"""Turn tables with a column for each run into claims, row by row, by the words of the row's label."""
+"""Turn tables with a column for each run, or a row for each rule, into claims, by their labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blade.check.reader.ground import ROLLOUTS, TASKS, Reading
 from blade.check.reader.mentions import AMOUNT, METRIC, RUN, STATE, Mention, Reader
 from blade.check.reader.quantities import quantities
 from blade.check.reader.verdicts import Place, judged
-from blade.model import Assertion
+from blade.model import Assertion, Behaviour
 from blade.prose.document import Row, Table
 
 _CHANGE = re.compile(r"\W*(?:Δ|change|difference|diff|delta|gap|gain|p)?\W*(?:\(.*\))?", re.IGNORECASE)
@@ -27,6 +27,28 @@ _STATES = re.compile(r"(?:n(?:umber)? of\s+|#\s*)?(?:rollouts?|tasks?|rows?|ques
 _NUMBER = re.compile(r"\W{0,2}\s*\d[\d,]*(?:\.\d+)?\s*(?:%|s|sec(?:onds)?)?\W{0,2}")
 
 
+_COUNT = re.compile(r"\W{0,2}\d[\d,]*\W{0,2}")
+_OF = r"(?:(?:in|n|#|no\.|rollouts?|rows|runs|of) )*"
+_FAILING = re.compile(rf"{_OF}fail(?:s|ed|ing|ures?)?(?: rollouts?| rows)?", re.I)
+_PASSING = re.compile(rf"{_OF}(?:pass(?:es|ed|ing)?|success(?:es|ful)?)(?: rollouts?| rows)?", re.I)
+_FIRING = re.compile(
+    r"(?:n |# ?|all )?(?:rollouts?|rows)(?: affected| with it)?|fires(?: on)?|fired(?: on)?|hits", re.I
+)
+_TASKS = re.compile(r"(?:n |# ?)?tasks?(?: affected| with it)?", re.I)
+
+
+def _fired(seen: Behaviour, head: str) -> list[tuple[int, str]]:
+    """What a column says of a rule: its rollouts that fail, that pass, all of them, or its tasks."""
+    head = head.strip("`* ")
+    if _FAILING.fullmatch(head):
+        return [(seen.in_fail, "failing rollouts")]
+    if _PASSING.fullmatch(head):
+        return [(seen.in_pass, "passing rollouts")]
+    if _FIRING.fullmatch(head):
+        return [(seen.n_rollouts, "rollouts"), (seen.in_fail, "failing rollouts")]
+    return [(seen.n_tasks, "tasks")] if _TASKS.fullmatch(head) else []
+
+
 class Rows:
     """The rows of tables whose columns are the runs."""
 
@@ -36,9 +58,27 @@ class Rows:
     def read(self, table: Table) -> Iterator[Assertion]:
         """Every cell under a run whose row says what it is."""
         runs = self._runs(table)
-        for row in table.rows if runs else ():
+        for row in table.rows:
             if len(row.cells) == len(table.header):
-                yield from self._row(row, runs)
+                yield from self._row(row, runs) if runs else self._rule(table, row)
+
+    def _rule(self, table: Table, row: Row) -> Iterator[Assertion]:
+        """The row of a rule under its own name, in a report on one run: the rollouts it fires on."""
+        if len(self.ground.runs) != 1:
+            return
+        run, known = next(iter(self.ground.runs.items()))
+        seen = known.behaviours.get(row.cells[0].strip("`* "))
+        if seen is None:
+            return
+        place = Place(" | ".join(row.cells), row.line, row.line)
+        for at, head in enumerate(table.header[1:], 1):
+            counts = _fired(seen, head)
+            start = sum(len(one) + 3 for one in row.cells[:at])
+            if counts and _COUNT.fullmatch(row.cells[at]):
+                for one in quantities(row.cells[at])[:1]:
+                    mention = Mention(AMOUNT, (), start + one.start, start + one.end, one, one.text)
+                    told = [Reading(float(n), f"{seen.detector}: {n} {what}") for n, what in counts]
+                    yield judged(place, mention, "cell", told, subject="behaviour_rollouts", run=run)
 
     def _runs(self, table: Table) -> dict[int, str]:
         """The columns that are runs; none unless all but the first are, or tell how they differ."""

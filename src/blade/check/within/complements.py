@@ -28,6 +28,9 @@ _WHOLE = re.compile(
     rf"{_LEAD}(?P<n>{COUNT}) (?:out )?of (?:the |all )?(?P<of>{COUNT})(?: {_UNIT})? {_STATE}{_TAIL}", re.I
 )
 _REST = re.compile(rf"{_LEAD}(?P<n>{COUNT})(?: (?:of them|others?|{_UNIT}))? {_STATE}{_TAIL}", re.I)
+# `All 50 tasks ran; 40 of them passed`
+_SIZE = re.compile(rf"[^\d]{{0,60}}?(?P<of>{COUNT}) {_UNIT}\b[^\d]{{0,60}}", re.I)
+_PART = re.compile(rf"{_LEAD}(?P<n>{COUNT}) of them {_STATE}{_TAIL}", re.I)
 _CLAUSE = re.compile(
     r";|,(?=\s(?:and|but|while)\b)|(?<=\w|\)|%)\s(?=(?:and|but|while)\s+(?:the \w+ )?\d)|,(?=\s\d+ \w+)"
 )
@@ -55,11 +58,20 @@ def complements(document: Document) -> Iterator[Assertion]:
             continue
         clauses = [clause for one in paragraph for clause in _clauses(one)]
         for at, clause in enumerate(clauses):
-            if whole := _WHOLE.fullmatch(clause.text):
+            if whole := _whole(clause, clauses[at - 1] if at else None):
                 for other in clauses[at + 1 : at + 1 + _REACH]:
                     if rest := _REST.fullmatch(other.text):
                         yield from _added(whole, rest, other)
                         break
+
+
+def _whole(clause: _Clause, before: _Clause | None) -> dict[str, str | None] | None:
+    """A part of a whole and its state, the whole in the same clause or, for `of them`, in the one before."""
+    if hit := _WHOLE.fullmatch(clause.text):
+        return hit.groupdict()
+    size = _SIZE.fullmatch(before.text) if before else None
+    part = _PART.fullmatch(clause.text) if size else None
+    return {**part.groupdict(), **size.groupdict()} if size and part else None
 
 
 def _paragraphs(statements: Sequence[Statement]) -> Iterator[list[Statement]]:
@@ -82,12 +94,12 @@ def _clauses(one: Statement) -> Iterator[_Clause]:
     yield _Clause(text[start:], start, one)
 
 
-def _added(whole: re.Match[str], rest: re.Match[str], clause: _Clause) -> Iterator[Assertion]:
+def _added(whole: dict[str, str | None], rest: re.Match[str], clause: _Clause) -> Iterator[Assertion]:
     """Passing and failing of the same kind of thing; two counts of one state are two statements of it."""
-    units = {hit["unit"].lower().rstrip("s") for hit in (whole, rest) if hit["unit"]}
+    units = {unit.lower().rstrip("s") for unit in (whole["unit"], rest["unit"]) if unit}
     if bool(whole["passed"]) == bool(rest["passed"]) or len(units) > 1:
         return
-    n, of, more = (float(text.replace(",", "")) for text in (whole["n"], whole["of"], rest["n"]))
+    n, of, more = (float((text or "").replace(",", "")) for text in (whole["n"], whole["of"], rest["n"]))
     holds = n + more == of
     said = f"{n:,.0f} and {more:,.0f} make {n + more:,.0f}, not {of:,.0f}"
     why = "the parts add up" if holds else said
