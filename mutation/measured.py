@@ -125,7 +125,7 @@ def _controlled(job: tuple[int, int | None]) -> Control:
     page = pages[job[0]]
     text, form = page.text, page.form
     if job[1] is not None:
-        from blade.package.paraphrase import paraphrased
+        from blade.package.calibrate.paraphrase import paraphrased
 
         text, form = paraphrased(text, job[1]), "paraphrased"
     told = list(check(text, page))

@@ -9,7 +9,7 @@ from typing import Any
 from blade import pipeline
 from blade.check.world import world
 from blade.model import Report
-from blade.package.paraphrase import paraphrased
+from blade.package.calibrate.paraphrase import paraphrased
 from blade.pipeline import comparing
 from blade.pipeline.load import Loaded
 from blade.planted import write_demo, write_run

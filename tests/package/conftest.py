@@ -12,7 +12,7 @@ import pytest
 from blade import pipeline
 from blade.package.drafts import MARK
 from blade.package.scaffold import scaffold
-from blade.package.validate import Validation, validate
+from blade.package.validate.checks import Validation, validate
 from blade.planted import write_run
 from blade.planted.runs import BENCHMARK
 from blade.store.index import Silent

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from blade.model import SUPPORTED, Assertion
-from blade.package.judge import Bench, Judged, judged
-from blade.package.sources import Case, case, seated
-from blade.package.units import Unit
+from blade.package.judge.score import Bench, Judged, judged
+from blade.package.judge.sources import Case, case, seated
+from blade.package.judge.units import Unit
 from blade.store.index import Silent
 
 MODEL = "sim_model_a"

@@ -10,11 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade.package.anchors import OKAY, TRIVIAL, VITAL, Anchor, as_file, of_file, parsed, settled, undrafted
-from blade.package.judge import Bench, Judged, claims
-from blade.package.matching import matched
-from blade.package.predicates import STEP, Predicate, met, overlap, predicate_of, tasks_of
-from blade.package.sources import Case
+from blade.package.judge.anchors import (
+    OKAY,
+    TRIVIAL,
+    VITAL,
+    Anchor,
+    as_file,
+    of_file,
+    parsed,
+    settled,
+    undrafted,
+)
+from blade.package.judge.matching import matched
+from blade.package.judge.predicates import STEP, Predicate, met, overlap, predicate_of, tasks_of
+from blade.package.judge.score import Bench, Judged, claims
+from blade.package.judge.sources import Case
 from tests.conftest import Blade
 from tests.package.court import files, make_unit, reports, seat_of
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade.package import attacks
-from blade.package.attacks import ATTACKS, Material
-from blade.package.coherence import is_sentence
-from blade.package.paraphrase import paraphrased
+from blade.package.calibrate import attacks
+from blade.package.calibrate.attacks import ATTACKS, Material
+from blade.package.calibrate.paraphrase import paraphrased
+from blade.package.judge.coherence import is_sentence
 from blade.prose.document import document
 from blade.prose.slots import slots
 from tests.package.court import files

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from blade.package import attacks, perturbed
-from blade.package.calibrate import Calibration, Trial, halved, lines
-from blade.package.judge import Bench, Judged, judged
-from blade.package.sources import Case
+from blade.package.calibrate import attacks, perturbed
+from blade.package.calibrate.battery import Calibration, Trial, halved, lines
+from blade.package.judge.score import Bench, Judged, judged
+from blade.package.judge.sources import Case
 from tests.builders import make_row, make_run
 from tests.conftest import Blade, Said
 from tests.package.court import files, seat_of

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE
-from blade.package import attacks, judge
-from blade.package.frames import (
+from blade.package.calibrate import attacks
+from blade.package.judge import score as judge
+from blade.package.judge.frames import (
     DENIED,
     TOLD,
     denies,
@@ -19,8 +20,8 @@ from blade.package.frames import (
     takes_back_below,
     unstruck,
 )
-from blade.package.judge import Bench, Judged, judged
-from blade.package.sources import Case
+from blade.package.judge.score import Bench, Judged, judged
+from blade.package.judge.sources import Case
 from tests.package.court import seat_of
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from blade.package import files
-from blade.package.cited import cited
-from blade.package.validate import validate
+from blade.package.validate.checks import validate
+from blade.package.validate.cited import cited
 from blade.planted import write_run
 from blade.store.index import Silent
 from tests.builders import make_rows, make_run

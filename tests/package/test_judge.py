@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE
-from blade.package import judge
-from blade.package.judge import Bench, Judged, consulted, is_backwards, judged, score
-from blade.package.sources import Case
+from blade.package.judge import score as judge
+from blade.package.judge.score import Bench, Judged, consulted, is_backwards, judged, score
+from blade.package.judge.sources import Case
 from tests.conftest import Blade
 from tests.package.court import files, make_unit, reports, seat_of
 

@@ -8,14 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE
-from blade.package import attacks, calibrate, judge
-from blade.package.anchors import drafted
-from blade.package.judge import Bench, Judged
+from blade.package.calibrate import attacks
+from blade.package.calibrate import battery as calibrate
+from blade.package.judge import score as judge
+from blade.package.judge.anchors import drafted
+from blade.package.judge.plainly import is_mode, is_told, meant
+from blade.package.judge.predicates import Predicate, met, narrowed, overlap
+from blade.package.judge.score import Bench, Judged
+from blade.package.judge.sources import Case
+from blade.package.judge.units import Unit, is_pointer
 from blade.package.layout import is_part, layout
-from blade.package.plainly import is_mode, is_told, meant
-from blade.package.predicates import Predicate, met, narrowed, overlap
-from blade.package.sources import Case
-from blade.package.units import Unit, is_pointer
 from blade.store.index import Silent
 from tests.conftest import Blade
 from tests.package.conftest import reviewed

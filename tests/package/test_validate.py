@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from blade import pipeline
 from blade.package import metrics
-from blade.package.scan import scan
-from blade.package.validate import validate
+from blade.package.validate.checks import validate
+from blade.package.validate.scan import scan
 from blade.store.index import Silent
 from tests.conftest import Blade
 from tests.package import person
@@ -394,7 +394,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, blade: Blade) -> None:
 def test_a_line_that_is_too_long_is_counted_and_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("blade.package.scan.MAX_LINE", 40)
+    monkeypatch.setattr("blade.package.validate.scan.MAX_LINE", 40)
     rows = ['{"task_id": "a", "reward": 1}', '{"task_id": "b", "x": "' + "y" * 200 + '"}', '{"task_id": "c"}']
     (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
     found = scan(tmp_path / "a.jsonl")

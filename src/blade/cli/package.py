@@ -110,7 +110,7 @@ def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: boo
     The exit code is 1 if anything fails.
     """
     from blade.cli.watch import Progress
-    from blade.package.validate import validate as validated
+    from blade.package.validate.checks import validate as validated
 
     with Progress() as progress:
         found = validated(Path(benchmark_dir), phase, min_anchor_facts, progress)

@@ -48,7 +48,7 @@ def extract_anchor_facts(
     they are drafted from the report alone, unchecked.
     """
     from blade.cli.watch import Progress
-    from blade.package import anchors, sources
+    from blade.package.judge import anchors, sources
 
     path = _file(golden, "a golden report")
     given = tuple(_file(one, "a rollouts file") for one in rollouts)
@@ -96,7 +96,8 @@ def score(
     The exit code is 1 if there is nothing to judge by.
     """
     from blade.cli.watch import Progress
-    from blade.package import judge, result, sources
+    from blade.package.judge import result, sources
+    from blade.package.judge import score as judge
 
     submitted = _file(report, "a report")
     with Progress() as progress, _told_plainly():
@@ -152,8 +153,8 @@ def calibrate(
     The exit code is 0 only if the golden report separates from every attack and the controls hold.
     """
     from blade.cli.watch import Progress
-    from blade.package import calibrate as trials
-    from blade.package import sources
+    from blade.package.calibrate import battery as trials
+    from blade.package.judge import sources
     from blade.package.layout import TRIALS
 
     folder = Path(output_dir or f"{TRIALS}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
@@ -179,7 +180,7 @@ def calibrate(
 @contextmanager
 def _told_plainly() -> Iterator[None]:
     """Say why a report cannot be judged, and end with 1: the report may be good, and nothing shows it."""
-    from blade.package import sources
+    from blade.package.judge import sources
 
     try:
         yield

@@ -128,8 +128,8 @@ def _anchors(text: str, report: Report, one: Loaded, benchmark: str, model: str)
     """Facts of the rollouts that the draft states, each with its predicate."""
     from blade.check import checked
     from blade.check.world import world
-    from blade.package.anchors import as_file, drafted
-    from blade.package.units import names, units
+    from blade.package.judge.anchors import as_file, drafted
+    from blade.package.judge.units import names, units
 
     known = names(report)
     told = world(report, [one])

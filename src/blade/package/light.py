@@ -9,7 +9,7 @@ from pathlib import Path
 
 from blade.package import files
 from blade.package.shallow import make_shallow
-from blade.package.validate import validate_skill
+from blade.package.validate.checks import validate_skill
 
 
 def main(arguments: list[str]) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from blade.package import files
-from blade.package.phases import METRICS, Check, plural
+from blade.package.validate.phases import METRICS, Check, plural
 
 if TYPE_CHECKING:
     from blade.model import Report

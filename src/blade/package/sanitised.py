@@ -15,7 +15,7 @@ from blade.package import files
 from blade.package.carried import Carried
 from blade.package.drafts import page_of, redraft
 from blade.package.layout import Golden, Layout, is_part, layout
-from blade.package.phases import SANITISED, Check, plural
+from blade.package.validate.phases import SANITISED, Check, plural
 
 if TYPE_CHECKING:
     from blade.sanitize import Cleaner, Key, Policy, Removed

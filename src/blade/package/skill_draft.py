@@ -11,7 +11,7 @@ from blade.hostile import line as clean
 from blade.hostile import markdown_code, markdown_fence, markdown_inline
 from blade.package import schema
 from blade.package.layout import slug
-from blade.package.phases import plural
+from blade.package.validate.phases import plural
 from blade.report.markdown import inline
 from blade.report.sections import prose
 

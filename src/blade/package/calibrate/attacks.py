@@ -10,8 +10,8 @@ from random import Random
 
 import msgspec
 
-from blade.package.paraphrase import paraphrased
-from blade.package.units import CAUSES, causes_in
+from blade.package.calibrate.paraphrase import paraphrased
+from blade.package.judge.units import CAUSES, causes_in
 
 TEXT_LIMIT, EVIDENCE_LIMIT = 0.25, 0.40
 OTHER = Path(__file__).with_name("other_report.md")

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blade.package.layout import Layout, layout
-from blade.package.phases import PHASES, Check
-from blade.package.readiness import readiness
-from blade.package.skill import skill_checks
-from blade.package.terms import terms
+from blade.package.validate.phases import PHASES, Check
+from blade.package.validate.readiness import readiness
+from blade.package.validate.skill import skill_checks
+from blade.package.validate.terms import terms
 
 if TYPE_CHECKING:
-    from blade.package.runs import Shared
-    from blade.package.scan import Scan
+    from blade.package.validate.runs import Shared
+    from blade.package.validate.scan import Scan
     from blade.store.index import Watcher
 
 ALL = "all"
@@ -98,10 +98,10 @@ def _phase(
     if name == "skill":
         return skill_checks(package, _benchmarks(package), terms(package.rollouts))
     if name == "rollouts":
-        from blade.package.runs import rollout_checks
+        from blade.package.validate.runs import rollout_checks
 
         return rollout_checks(package, scans, _shared(watcher))
-    from blade.package.golden import golden_checks
+    from blade.package.validate.golden import golden_checks
 
     return golden_checks(package, min_facts, watcher)
 
@@ -114,7 +114,7 @@ def _there(folder: Path) -> list[Check]:
 
 
 def _scans(package: Layout) -> list[Scan]:
-    from blade.package.scan import scan
+    from blade.package.validate.scan import scan
 
     return [scan(path) for path in package.rollouts]
 
@@ -137,7 +137,7 @@ def _benchmarks(package: Layout) -> list[str]:
 def _shared(watcher: Watcher) -> Shared:
     """The tasks that two files share: by key and content where they can be read as runs, else by id."""
     from blade.errors import BladeError
-    from blade.package.runs import by_name
+    from blade.package.validate.runs import by_name
 
     def shared(a: Scan, b: Scan) -> tuple[int, int, str]:
         from blade import pipeline

@@ -11,12 +11,12 @@ import msgspec
 
 from blade.errors import Unreadable
 from blade.package import MIN_ANCHORS, files
-from blade.package.anchors import Anchor, of_file
-from blade.package.anchors import drafted as anchors_of
-from blade.package.judge import Bench, bench, claims
+from blade.package.judge.anchors import Anchor, of_file
+from blade.package.judge.anchors import drafted as anchors_of
+from blade.package.judge.score import Bench, bench, claims
+from blade.package.judge.units import names
 from blade.package.layout import Golden, Layout, golden, layout, prefix_of, rollouts_of, slug
-from blade.package.proof import NotProved, world_of
-from blade.package.units import names
+from blade.package.validate.proof import NotProved, world_of
 
 if TYPE_CHECKING:
     from blade.check.world import World

@@ -11,9 +11,8 @@ import msgspec
 from blade.check import checked
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, Attribution, Cause, Divergence, Evidence, Report
-from blade.package.kept import sealed_data
-from blade.package.matching import matched
-from blade.package.predicates import (
+from blade.package.judge.matching import matched
+from blade.package.judge.predicates import (
     ABSENT,
     STEP,
     Predicate,
@@ -25,7 +24,8 @@ from blade.package.predicates import (
     said,
     tasks_of,
 )
-from blade.package.units import BLAMES, MIN_QUOTE, Names, Unit, causes_in, is_note, names_in, units
+from blade.package.judge.units import BLAMES, MIN_QUOTE, Names, Unit, causes_in, is_note, names_in, units
+from blade.package.kept import sealed_data
 
 VITAL, OKAY, TRIVIAL = "vital", "okay", "trivial"
 WEIGHTS = {VITAL: 1.0, OKAY: 0.5, TRIVIAL: 0.0}

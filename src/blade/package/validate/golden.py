@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blade.package import files, metrics, proof
-from blade.package.anchored import anchor_checks
-from blade.package.cited import cited
+from blade.package import files, metrics
 from blade.package.drafts import MARK
 from blade.package.layout import Golden, Layout, rollouts_of
-from blade.package.phases import DRAFT, EVIDENCE, METRICS, SHALLOW, Check, plural, words
+from blade.package.validate import proof
+from blade.package.validate.anchored import anchor_checks
+from blade.package.validate.cited import cited
+from blade.package.validate.phases import DRAFT, EVIDENCE, METRICS, SHALLOW, Check, plural, words
 
 if TYPE_CHECKING:
     from blade.check.world import World
@@ -124,7 +125,7 @@ def _evidence(name: str, text: str, told: Sequence[Assertion], world: World) -> 
 def _said_of_tasks(text: str, told: Sequence[Assertion], world: World) -> int:
     """Sentences, rows and quotations that say more of a task than its name, and that the rows bear out."""
     from blade.model import SUPPORTED
-    from blade.package.units import names, units
+    from blade.package.judge.units import names, units
 
     return sum(
         unit.verdict == SUPPORTED

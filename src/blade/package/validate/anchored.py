@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from blade.package import files
 from blade.package.layout import Golden
-from blade.package.phases import ANCHORS, EVIDENCE, Check, words
+from blade.package.validate.phases import ANCHORS, EVIDENCE, Check, words
 
 if TYPE_CHECKING:
     from blade.check.world import World
-    from blade.package.judge import Bench
+    from blade.package.judge.score import Bench
 
 MIN_FACT = 20  # characters
 DIFFICULTIES = ("high", "medium", "low")
@@ -84,9 +84,9 @@ def _usable(
 def _bench(one: Golden, facts: Sequence[dict[str, Any]], world: World, text: str) -> Bench:
     """What a judge of this report would sit on."""
     from blade.errors import BladeError
-    from blade.package.anchors import of_file
-    from blade.package.judge import bench
-    from blade.package.sources import CannotJudge, case
+    from blade.package.judge.anchors import of_file
+    from blade.package.judge.score import bench
+    from blade.package.judge.sources import CannotJudge, case
 
     runs = [name for run in world.report.runs for name in (run.name, run.model) if name]
     anchors = of_file(list(facts))
@@ -99,8 +99,8 @@ def _bench(one: Golden, facts: Sequence[dict[str, Any]], world: World, text: str
 
 def _own_score(name: str, bench: Bench) -> Check:
     """Whether the report meets the facts that others are to be judged by."""
-    from blade.package.calibrate import TARGETS
-    from blade.package.judge import score
+    from blade.package.calibrate.battery import TARGETS
+    from blade.package.judge.score import score
 
     found, least = score(bench.golden, bench), TARGETS["golden_vs_self_min"]
     met, of = found.counts["anchors_met"], found.counts["anchors"]

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from blade.package import files, frontmatter
-from blade.package.coherence import is_sentence
+from blade.package import files
+from blade.package.judge.coherence import is_sentence
 from blade.package.layout import Layout, slug
-from blade.package.phases import SKILL, Check, plural, words
-from blade.package.terms import Terms
+from blade.package.validate import frontmatter
+from blade.package.validate.phases import SKILL, Check, plural, words
+from blade.package.validate.terms import Terms
 
 MIN_LINES = 50
 MIN_HEADINGS = 3

@@ -11,9 +11,9 @@ import msgspec
 
 from blade.check.held import pieces
 from blade.model import CONTRADICTED, SUPPORTED
-from blade.package.plainly import ABSENT_WORDS
-from blade.package.plainly import place as place_in
-from blade.package.units import BLAMES, MIN_QUOTE, Unit
+from blade.package.judge.plainly import ABSENT_WORDS
+from blade.package.judge.plainly import place as place_in
+from blade.package.judge.units import BLAMES, MIN_QUOTE, Unit
 from blade.prose.slots import RATIO, Slot, agrees
 
 TYPES = ("concentration", "contrast", "ordering", "share", "existence", "cause", "metric", "quote")

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
-from blade.package.plainly import telling
-from blade.package.polarity import signs
-from blade.package.predicates import Predicate, is_number, names
-from blade.package.units import SAME, Unit
+from blade.package.judge.plainly import telling
+from blade.package.judge.polarity import signs
+from blade.package.judge.predicates import Predicate, is_number, names
+from blade.package.judge.units import SAME, Unit
 from blade.prose.slots import slots
 
 _CLAUSE = re.compile(

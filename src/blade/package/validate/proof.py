@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
 from blade.package.layout import prefix_of
-from blade.package.phases import EVIDENCE, Check, plural
+from blade.package.validate.phases import EVIDENCE, Check, plural
 
 if TYPE_CHECKING:
     from blade.check.world import World

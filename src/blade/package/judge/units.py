@@ -9,9 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion, Report
-from blade.package.coherence import is_sentence
-from blade.package.frames import DENIED, TOLD, denies
-from blade.package.plainly import is_mode, is_told, meant, verb
+from blade.package.judge.coherence import is_sentence
+from blade.package.judge.frames import DENIED, TOLD, denies
+from blade.package.judge.plainly import is_mode, is_told, meant, verb
 from blade.prose.document import Document, Quotation, Row, Statement, Table, document
 from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, slots
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from blade.model import CONTRADICTED, SUPPORTED
-from blade.package.anchors import TRIVIAL
-from blade.package.judge import Bench, Judged
-from blade.package.units import Unit
+from blade.package.judge.anchors import TRIVIAL
+from blade.package.judge.score import Bench, Judged
+from blade.package.judge.units import Unit
 
 NOTE = (
     "Claims are checked against the rollouts. final_score = recall x sqrt(precision x evidence) x gates; "

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from blade.package import attacks, perturbed
-from blade.package.anchors import Anchor
-from blade.package.judge import Bench, Judged, accepting, judged, score
-from blade.package.matching import matched
-from blade.package.predicates import Predicate, met, said
-from blade.package.result import as_json
-from blade.package.sources import Case, world_for
-from blade.package.units import Unit, names
+from blade.package.calibrate import attacks, perturbed
+from blade.package.judge.anchors import Anchor
+from blade.package.judge.matching import matched
+from blade.package.judge.predicates import Predicate, met, said
+from blade.package.judge.result import as_json
+from blade.package.judge.score import Bench, Judged, accepting, judged, score
+from blade.package.judge.sources import Case, world_for
+from blade.package.judge.units import Unit, names
 
 if TYPE_CHECKING:
     from blade.store.index import Watcher

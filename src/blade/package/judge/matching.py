@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from blade.package.predicates import Predicate
-from blade.package.units import Unit
+from blade.package.judge.predicates import Predicate
+from blade.package.judge.units import Unit
 
 Meets = Callable[[Unit, Predicate], Iterable[Hashable]]
 

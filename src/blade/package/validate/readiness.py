@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from blade.package.layout import Golden, Layout
-from blade.package.phases import (
+from blade.package.validate.phases import (
     ANCHORS,
     DRAFT,
     EVIDENCE,

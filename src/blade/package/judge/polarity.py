@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from blade.check.aligned import Reference
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
-from blade.package.units import SAME, Unit
+from blade.package.judge.units import SAME, Unit
 from blade.prose.slots import Slot, slots
 
 MIN_SLOTS = 3  # numbers, names and quotations from which on a sentence is known again

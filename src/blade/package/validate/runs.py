@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from blade.package.layout import Layout
-from blade.package.phases import RUNS, Check, plural
-from blade.package.scan import Scan
+from blade.package.validate.phases import RUNS, Check, plural
+from blade.package.validate.scan import Scan
 
 MIN_SHARED = 0.5  # of the tasks of the larger run that another must share to be compared with it
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from blade.model import SUPPORTED, UNVERIFIABLE, Assertion, Report
-from blade.package.plainly import ABSENT_WORDS
-from blade.package.units import Unit
+from blade.package.judge.plainly import ABSENT_WORDS
+from blade.package.judge.units import Unit
 from blade.prose.slots import NUMBER, agrees
 
 

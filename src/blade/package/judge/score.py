@@ -14,16 +14,16 @@ from msgspec.structs import replace
 from blade.check import checked
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
-from blade.package.anchors import Anchor, settled, shares
-from blade.package.borne import with_findings
-from blade.package.contrasts import with_contrasts
-from blade.package.frames import taken_back, titles, unstruck
-from blade.package.matching import matched
-from blade.package.plainly import telling
-from blade.package.polarity import signs, with_polarity
-from blade.package.predicates import STEP, Predicate, gainsaid, met, narrowed, said, tasks_of
-from blade.package.retold import with_retelling
-from blade.package.units import CAUSES, Names, Unit, causes_in, is_note, names, units
+from blade.package.judge.anchors import Anchor, settled, shares
+from blade.package.judge.borne import with_findings
+from blade.package.judge.contrasts import with_contrasts
+from blade.package.judge.frames import taken_back, titles, unstruck
+from blade.package.judge.matching import matched
+from blade.package.judge.plainly import telling
+from blade.package.judge.polarity import signs, with_polarity
+from blade.package.judge.predicates import STEP, Predicate, gainsaid, met, narrowed, said, tasks_of
+from blade.package.judge.retold import with_retelling
+from blade.package.judge.units import CAUSES, Names, Unit, causes_in, is_note, names, units
 from blade.prose.slots import Slot, agrees, slots
 
 NUMBERS_WRONG, MOSTLY_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.5, 0.7, 0.2, 0.8

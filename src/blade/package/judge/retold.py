@@ -13,10 +13,10 @@ from blade.check.aligned import Reference
 from blade.check.likeness import tokens, word_differences
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
-from blade.package.frames import is_small, is_untrue
-from blade.package.paraphrase import OTHER_WORDS
-from blade.package.polarity import signs, turned
-from blade.package.units import SAME, Unit, is_note, is_pointer
+from blade.package.calibrate.paraphrase import OTHER_WORDS
+from blade.package.judge.frames import is_small, is_untrue
+from blade.package.judge.polarity import signs, turned
+from blade.package.judge.units import SAME, Unit, is_note, is_pointer
 from blade.prose.document import Statement
 from blade.prose.slots import slots
 

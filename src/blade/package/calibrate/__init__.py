@@ -1,0 +1,1 @@
+"""Find out whether the judge of a package tells its golden report from attacks on it."""
