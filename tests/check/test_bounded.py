@@ -17,7 +17,7 @@ from tests.check.conftest import Told
 
 VERDICTS = {SUPPORTED, CONTRADICTED, UNVERIFIABLE}
 PIECES = (
-    "pass@1 is 67.0%. ", "| Task | Rate |\n", "| --- | --- |\n", "| `4` | 25.0% |\n", "|||\n", "```text\n", "\n\n",
+    "pass@1 is 67.0%. ", "| Task | Rate |\n", "| --- | --- |\n", "| `4` | 25.0% |\n", "|||\n", "| a |\n| - |\n| 1 |\n", "```text\n", "\n\n",
     "## Results\n", "- 11 of 28 fail\n", "`4/1` ", "“Done.” ", "[a](b) ", "<b>5%</b> ", "<!-- ", "--> ", "\r\n",
     "never ", "all 24 tasks ", "+7.6 points [+6.4, +10.8 points] ", "模型 67.0%。", "\\|", "\x00", "\u202e", "1e999 ",
     "0/0 ", "-0 ", "9" * 400, "½ ∞ − ", "{", "}", "[", '"schema": "blade.report/1"',

@@ -59,7 +59,7 @@ class Rows:
         """Every cell under a run whose row says what it is."""
         runs = self._runs(table)
         for row in table.rows:
-            if len(row.cells) == len(table.header):
+            if len(row.cells) == len(table.header) > 1:
                 yield from self._row(row, runs) if runs else self._rule(table, row)
 
     def _rule(self, table: Table, row: Row) -> Iterator[Assertion]:
