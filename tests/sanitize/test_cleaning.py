@@ -133,6 +133,15 @@ def test_a_broken_row_is_cleaned_too() -> None:
     assert "initech" not in Cleaner(KEY).row('{"a": "mara.quint@initech.io", "b": "torn')
 
 
+@pytest.mark.parametrize("odd", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_row_with_what_python_writes_for_odd_numbers_keeps_its_ids(odd: str) -> None:
+    row = f'{{"_ng_task_index": 1, "reward": {odd}, "error_kind": "a@b.io", "task_id": "jane@acme.com"'
+    for more in (', "x": NaN}', ', "by": "jane@acme.com"}', "}"):
+        new = Cleaner(KEY).row(row + more)
+        assert new.startswith(row)
+        assert ("[EMAIL:" in new) == ("by" in more)
+
+
 def test_the_same_value_and_key_make_the_same_placeholder() -> None:
     assert clean("a x@initech.io")[2:] == clean("b x@initech.io")[2:]
     assert Cleaner(Key(b"another key, also long enough")).text("x@initech.io") != clean("x@initech.io")

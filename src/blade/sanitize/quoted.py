@@ -15,9 +15,18 @@ _NUMBERS = re.compile(r"\[?\s*(?:-?\d+\s*,\s*)*-?\d+\s*(?=[,}\]])")  # one, or t
 
 
 def is_json(text: str) -> bool:
+    """Is it JSON, or what Python writes and reads as such: NaN, Infinity."""
     try:
         msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError):
+        return _is_pythons(text)
+    return True
+
+
+def _is_pythons(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
         return False
     return True
 
