@@ -224,3 +224,16 @@ def test_a_megabyte_of_claims_is_answered(told: Told) -> None:
     found = checked(text, told.world)
     sound(found, text)
     assert len(found) > 10_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9" * 310 + " tasks pass.",
+        "39/" + "9" * 310 + " tasks pass.",
+        "| Bucket | Tasks |\n| --- | --- |\n| always | " + "9" * 310 + " |",
+        '{"pass_at_1": ' + "9" * 400 + ', "n_tasks": -' + "9" * 400 + "}",
+    ],
+)
+def test_numbers_beyond_all_counting_are_answered(told: Told, text: str) -> None:
+    sound(checked(text, told.world), text)

@@ -65,7 +65,11 @@ def _differences(path: str, told: Any, again: Any) -> Iterator[tuple[str, str, s
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool) or not isinstance(one, int | float):
         return bool(one == other and type(one) is type(other))
-    return isinstance(other, int | float) and abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other))
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other  # however large
+    if not isinstance(other, int | float) or max(abs(one), abs(other)) > 1e300:
+        return bool(one == other)
+    return bool(abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other)))
 
 
 def _shown(value: Any) -> str:

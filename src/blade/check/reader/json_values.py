@@ -353,6 +353,8 @@ def _are_ids(value: object) -> bool:
 
 
 def _printed(value: float) -> Mention | None:
+    if abs(value) > 1e300:
+        return None  # nobody counts so far, and it cannot be told apart from its neighbours
     text = repr(value)
     if not re.fullmatch(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text):
         return None

@@ -166,10 +166,13 @@ def _kind(unit: str | None) -> str:
     return RATE if unit.strip().lower() in ("%", "percent", "per cent") else POINTS
 
 
+_MOST = 1e300  # more than anyone counts, and still a number that can be made whole
+
+
 def _value(digits: str) -> float:
     lowered = digits.lower()
     if lowered[0].isdigit():
-        return float(digits.replace(",", ""))
+        return min(float(digits.replace(",", "")), _MOST)
     return float(sum(WORDS[part] for part in lowered.split("-")))
 
 
