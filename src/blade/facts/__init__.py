@@ -5,22 +5,12 @@ from __future__ import annotations
 from blade.facts.causes import of_causes
 from blade.facts.changes import of_changes
 from blade.facts.runs import of_runs
-from blade.facts.tasks import of_failure, of_task
 from blade.model import Fact, Report
 
 
 def facts(report: Report) -> tuple[Fact, ...]:
     """What the report states of its runs, apart from its single tasks: `Known` makes those when asked."""
     return _unambiguous([*of_runs(report), *of_causes(report), *of_changes(report)])
-
-
-def task_facts(report: Report, run: str, task: str) -> tuple[Fact, ...]:
-    """What the report states of one task of one run; many tasks go through `Known`."""
-    found = [fact for one in report.tasks if (one.run, one.task) == (run, task) for fact in of_task(one)]
-    for failure in report.attributions:
-        if (failure.run, failure.task) == (run, task):
-            found += of_failure(failure)
-    return _unambiguous(found)
 
 
 def _unambiguous(found: list[Fact]) -> tuple[Fact, ...]:
