@@ -224,3 +224,12 @@ def test_matching_is_one_to_one_and_as_large_as_can_be(wanted: list[set[int]]) -
 
 def test_okay_facts_weigh_half() -> None:
     assert [Anchor("B", "fact", weight=weight).weighs for weight in (VITAL, OKAY, TRIVIAL)] == [1.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize("name", ["weight", "difficulty"])
+@pytest.mark.parametrize("value", [[], {}, 3, True])
+def test_a_weight_that_is_no_word_is_told_and_stops_nothing(name: str, value: object) -> None:
+    fact = {"id": "B1", "fact": "Task 4 fails for a knowledge gap (KG).", name: value}
+    [bad, good] = of_file([fact, {**fact, name: "high" if name == "difficulty" else "okay"}])
+    assert name in bad.problem
+    assert not good.problem

@@ -94,14 +94,16 @@ def _anchor(entry: Any, at: int) -> Anchor:
     given = entry if isinstance(entry, Mapping) else {"fact": entry if isinstance(entry, str) else ""}
     fact = given.get("fact")
     fact = fact if isinstance(fact, str) else ""
-    difficulty = given.get("difficulty") if given.get("difficulty") in _DIFFICULTY else "high"
-    weight = given.get("weight") if given.get("weight") in WEIGHTS else _DIFFICULTY[str(difficulty)]
-    score = given.get("mean_score")
+    difficulty, weight, score = given.get("difficulty", "high"), given.get("weight"), given.get("mean_score")
+    odd = [name for name in ("difficulty", "weight") if not isinstance(given.get(name), str | None)]
+    difficulty = difficulty if isinstance(difficulty, str) and difficulty in _DIFFICULTY else "high"
+    weight = weight if isinstance(weight, str) and weight in WEIGHTS else _DIFFICULTY[difficulty]
+    problem = f"its {' and '.join(odd)} is no word, so it was not understood" if odd else ""
+    problem = problem if len(fact.strip()) >= 20 else "the fact has fewer than 20 characters"
     return Anchor(
-        str(given.get("id") or f"B{at}"), fact, str(difficulty),
-        float(score) if isinstance(score, int | float) else 3.5, str(weight),
-        predicate_of(given.get("predicate")),
-        "" if len(fact.strip()) >= 20 else "the fact has fewer than 20 characters",
+        str(given.get("id") or f"B{at}"), fact, difficulty,
+        float(score) if isinstance(score, int | float) else 3.5, weight,
+        predicate_of(given.get("predicate")), problem,
     )  # fmt: skip
 
 

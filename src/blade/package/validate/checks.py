@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from blade.store.index import Watcher
 
 ALL = "all"
-MIN_ANCHOR_FACTS = 8
 
 
 @dataclass(frozen=True)
