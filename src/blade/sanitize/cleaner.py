@@ -48,6 +48,12 @@ class Site:
             self._listed = self if role == self.role else Site(self.path, role, self.holder, self.is_row)
         return self._listed
 
+    def named(self, name: str) -> Site:
+        """Where a value stands whose name is the value of the key before it."""
+        if self.role.is_id or not fields.is_beside(self.path, name):
+            return self
+        return Site(self.path, Role(name), self.holder, self.is_row)
+
     def within(self) -> Site:
         """Where what is encoded in a text here stands: it is no field of the row."""
         if self._inside is None:
@@ -168,12 +174,13 @@ class Cleaner:
         lines = Lines(raw, on_line)
         outer, up = self.field, len(base.path)
         saved: list[tuple[Site, Site]] = []
-        done, place, above, keys = 0, base, base, self._keys
+        done, place, above, keys, beside = 0, base, base, self._keys, ""
         for hit in TOKEN.finditer(raw):
             text = hit["text"]
             if hit.start() < done:
                 continue  # inside of what was replaced as a whole
             if text is None:
+                beside = ""
                 if hit["open"]:
                     saved.append((place, above))
                     if hit["open"] == "{":
@@ -195,10 +202,13 @@ class Cleaner:
                     if end > hit.end():
                         parts += [raw[done : hit.end()], new]
                         done = end
-            elif text not in place.clean:
-                lines.tell(hit.start(), hit.start())
-                self.field = self._told(outer, place.path[up:])
-                done = self._edited(parts, raw, done, hit.span("text"), place, depth, place.clean)
+            else:
+                site = place.named(beside) if beside else place
+                beside = fields.naming(place.path, text) or beside
+                if text not in site.clean:
+                    lines.tell(hit.start(), hit.start())
+                    self.field = self._told(outer, place.path[up:])
+                    done = self._edited(parts, raw, done, hit.span("text"), site, depth, site.clean)
         self.field = outer
         return "".join([*parts, raw[done:]]) if parts else raw
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from blade.sanitize.chosen import is_chosen
 from blade.sanitize.formats import azure_at, login_token_at
 from blade.sanitize.named import NAME_CHARS, is_no_secret, secret_name, secret_value
 from blade.sanitize.places import GENERIC, share_at
@@ -20,7 +21,7 @@ _TOOL = re.compile(
     r"|smbclient(?P<f>[^\n|;]{0,200}?\s-U\s?\S{1,64}?%)|ldap\w{2,10}(?=\s)(?P<g>[^\n|;]{0,300}?\s-w\s)"
     r"|sqlcmd(?P<h>[^\n|;]{0,300}?\s-P\s?)|htpasswd(?P<i>\s+-\w*b\w*\s+\S+\s+\S+\s)"
     r"|openssl(?P<j>[^\n|;]{0,300}?\spass:)"
-    r"|(?:zip|7z)(?P<k>[^\n|;]{0,100}?\s-[pP]\s?))"
+    r"|(?:zip|7z)(?P<k>[^\n|;]{0,100}?\s-[pP]\s?)|unzip(?P<l>[^\n|;]{0,100}?\s-P\s?))"
     r"[\"']?(?P<value>[^\s\"'`$<>|;\\]{4,200})"
 )
 _NETRC = re.compile(r"login\s{1,8}(?P<user>\S{1,100})\s{1,8}password\s{1,8}(?P<value>[^\s\"'\\]{4,200})")
@@ -63,7 +64,9 @@ def command_at(text: str, at: int) -> Iterator[Hit]:
         return
     # other tools have options that begin as this one does, such as -print
     is_login = hit[0].startswith("sshpass") or (hit["a"] or "").find(" -u") >= 0
-    if is_login or secret_value("token", hit["value"]):
+    # the other tools have no such option but for a password
+    is_sure = not (hit["a"] or hit["k"]) and is_chosen(hit["value"])
+    if is_login or is_sure or secret_value("token", hit["value"]):
         yield *hit.span("value"), "SECRET"
 
 
@@ -126,7 +129,7 @@ MARKS: dict[str, tuple[Callable[[str, int], Iterator[Hit]], ...]] = {
         ),
         (command_at,),
     ),
-    **dict.fromkeys(("sqlcmd", "htpasswd", "openssl", "zip", "7z"), (command_at,)),
+    **dict.fromkeys(("sqlcmd", "htpasswd", "openssl", "unzip", "zip", "7z"), (command_at,)),
     **dict.fromkeys((":5432:", ":5433:", ":6432:", ":*:"), (pgpass_at,)),
     **dict.fromkeys(("$1$", "$2", "$5$", "$6$", "$7$", "$y$", "$gy$", "$p$", "$h$"), (hash_at,)),
     **dict.fromkeys(("$apr1$", "$argon2", "$scrypt$", "$pbkdf2"), (hash_at,)),

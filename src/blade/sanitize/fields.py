@@ -36,7 +36,10 @@ _ABOUT = frozenset(
     "port email id status expires expires_at created created_at updated_at scope scopes provider method "
     "items properties required".split()
 )
-_NUMERIC = re.compile(r"(?i)\w*(?:pass(?:word|wd|code|phrase)|pwd|secret|api_?key|credential)|pin|pass|pw")
+_NAMING = frozenset("name key variable var env env_var header".split())
+_VALUES = frozenset("value val content data secret_value".split())
+_NAME_LETTERS = 60
+_NUMERIC = re.compile(r"(?i)\w*(?:pass(?:word|wd|code|phrase)|pwd|secret|api_?key|credential)|pin")
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -88,6 +91,18 @@ def member(key: str, own: Role) -> Role:
     if secret_name(key):
         return own
     return Role("password" if key.lower().endswith("passwords") else "token")
+
+
+def naming(path: tuple[str, ...], text: str) -> str:
+    """The name of a secret, where it is a value of its own: `{"name": "DB_PASSWORD", "value": ...}`."""
+    if len(text) > _NAME_LETTERS or not secret_name(text):
+        return ""
+    return text if text.lower() == "authorization" or (path and path[-1].lower() in _NAMING) else ""
+
+
+def is_beside(path: tuple[str, ...], name: str) -> bool:
+    """Is it where the value of what was named before stands; a header and its value may be a plain pair."""
+    return name.lower() == "authorization" or (bool(path) and path[-1].lower() in _VALUES)
 
 
 def is_secret_number(text: str) -> bool:

@@ -13,7 +13,10 @@ _WORD = (
     r"|ssh|deploy|"
     r"admin|webhook|wandb|storage|subscription|auth|session|hmac|jwt|app|client|root)[_\-]?keys?"
     r"(?:[_\-]?id)?|"
-    r"credentials?|authorization|auth|cookie|session[_\-]?id|sessionid|signature|x-amz-credential"
+    r"credentials?|authorization|auth|cookie|session[_\-]?id|sessionid|signature|x-amz-credential|"
+    r"(?<![a-z0-9])(?:db|database|sql|mysql|pg|postgres|mongo|redis|smtp|imap|ftp|mail|email|user|admin"
+    r"|root|sudo|ssh|http|proxy|login|account)[_\-]?(?:pass|pw)(?![a-z0-9_\-])"
+    r"|(?-i:(?<=[A-Z0-9]_)(?:PASS|PW)(?![A-Za-z0-9_\-]))"
 )
 _ASSIGNED = re.compile(
     rf"[A-Za-z0-9_\-]{{0,48}}?(?i:(?P<word>{_WORD}))(?P<tail>[A-Za-z0-9_]{{0,24}})"
@@ -90,7 +93,7 @@ _DIGIT, _LETTER, _HEX = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r
 _LOOKBACK = 48
 _SIGN = re.compile(r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}(?:=|:|is\b|,|>)")
 Hit = tuple[int, int, str]
-_QUIET = frozenset("token auth authorization session cookie signature credential credentials".split())
+_QUIET = frozenset("pass pw token auth authorization session cookie signature credential credentials".split())
 
 
 def secret_name(name: str) -> bool:
@@ -111,6 +114,8 @@ def secret_value(name: str, value: str) -> bool:
         return False
     if " " in value.strip() and not _is_hard(name):
         return False
+    if value[0] in "/~" and name.lower().endswith("pwd"):
+        return False  # the folder that one works in
     return _is_hard(name) or _drawn(value, 8)
 
 

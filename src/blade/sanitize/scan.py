@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 
 import msgspec
 
-from blade.sanitize import drawn, formats, named, places
+from blade.sanitize import chosen, drawn, formats, named, places
 from blade.sanitize.keys import PLACEHOLDER
 from blade.sanitize.policy import Policy, name_pattern
 from blade.sanitize.sieve import SIEVE, SURE
@@ -20,6 +20,9 @@ _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
 # Runs that no issuer made: paths and joined words, and hashes, which only what stands beside them betrays.
 _SAID = re.compile(r"[a-z_/.+=\-]+")
 _HASH = re.compile(r"[0-9a-f\-]+")
+# Under `pass`, which may as well be a count or a verdict: a word and digits.
+_CHOSEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9!@#$%&*+?\-]{8,40}")
+_SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -115,6 +118,11 @@ def _under_name(text: str, name: str) -> list[places.Hit]:
     if named.secret_name(name) and named.secret_value(name, text):
         scheme = re.match(r"(?i)(?:bearer|basic|token)\s+", text)
         return [(scheme.end() if scheme else 0, len(text), "SECRET")]
+    if name.lower() in ("pass", "pw") and _CHOSEN.fullmatch(text):
+        return [(0, len(text), "SECRET")]
+    sent = _SENT.fullmatch(text) if name.lower().endswith("authorization") else None
+    if sent is not None and chosen.is_chosen(sent["value"]):
+        return [(*sent.span("value"), "SECRET")]
     if name in places.USER_KEYS and _is_word(text) and text.lower() not in places.GENERIC:
         return [(0, len(text), "USER")]
     if (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from blade.sanitize import commands, formats, named, places
+from blade.sanitize import chosen, commands, formats, named, places
 
 Detector = Callable[[str, int], Iterator[tuple[int, int, str]]]
 
@@ -47,6 +47,7 @@ _SECRETS: dict[str, tuple[Detector, ...]] = {
     "bearer": (named.header_at,),
     "basic": (named.header_at,),
     "passphrase": (named.assigned_at,),
+    **dict.fromkeys(("_pass", "dbpass", "userpass", "rootpass", "_pw", "dbpw"), (named.assigned_at,)),
     "passcode": (named.assigned_at,),
     **dict.fromkeys(("sig=", "code=", "sid=", "jwt=", "ticket=", "sas=", "state="), (named.query_at,)),
     **dict.fromkeys(("--pass", "--token", "--secret", "--api"), (named.flag_at,)),
@@ -65,7 +66,8 @@ MARKS: dict[str, tuple[Detector, ...]] = {
     **_SECRETS,
     **_EXTRA,
 }
-MARKS |= {mark: (*MARKS.get(mark, ()), *more) for mark, more in commands.MARKS.items()}
+for _more in (commands.MARKS, chosen.MARKS):
+    MARKS |= {mark: (*MARKS.get(mark, ()), *detectors) for mark, detectors in _more.items()}
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
 SURE = frozenset(
