@@ -122,3 +122,75 @@ def test_what_a_rollout_says_is_no_claim_of_the_report(told: Told) -> None:
 def test_many_quotations_that_stand_nowhere_are_answered(told: Told) -> None:
     text = "".join(f"The agent says “this is what I never said, number {at}”.\n\n" for at in range(2_000))
     assert set(quotes(told, text)) <= {CONTRADICTED, UNVERIFIABLE}
+
+
+LOCKED = "Error: order O-20023 is locked by the packing line, nothing was changed."  # 2/2, step 9
+DONE = "Done: order O-20023 now has exchange green lamp 34."  # 2/2, step 10, and other rollouts of task 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'Rollout 2/2 does the same: step 9 says "{LOCKED}" and the final message says "{DONE}"',
+        f'In 2/2 step 9 returns "{LOCKED}"; the agent answers "{DONE}"',
+        f'In 2/2 the tool says "{LOCKED}" (step 9), the reply is "{DONE}"',
+        f"In 2/2 “{LOCKED}” at step 9, the agent says “{DONE}”",
+        f"The update at step 9 of 2/2 fails and the agent nevertheless says “{DONE}”",
+        f"At step 9 of task 2/2 the tool fails, the agent replies “{DONE}”",
+        f"In 2/2, step 9 returns an error; then “{DONE}”",
+        f"“{DONE}” — after the update at step 9 of task 2/2 had failed.",
+        f"The update at step 9 of task `2/2` fails, and the agent ends with:\n\n> {DONE}\n",
+        f"In task `2/2` the update at step 9 fails, and the agent ends with:\n\n```\n{DONE}\n```\n",
+    ],
+)
+def test_a_step_is_not_the_place_of_what_is_said_after_it(told: Told, text: str) -> None:
+    assert set(quotes(told, text)) == {SUPPORTED}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'In 2/2 step 9 returns "{DONE}"',
+        f"In task 2/2, step 9, the agent says “{DONE}”",
+        f"In 2/2 the agent says “{DONE}” (step 9).",
+        f"Task `2/2` ends with “{DONE}” at step 9.",
+        f'In 2/2 step 9 returns "{DONE}" and the agent answers "{LOCKED}"',
+        f"Task `2/2`, step 9:\n\n> {DONE}\n",
+        f"Task `2/2`, step 9:\n\n```\n{DONE}\n```\n",
+    ],
+)
+def test_the_step_of_a_quotation_is_held_to_and_the_same_rollout_is_told_first(told: Told, text: str) -> None:
+    wrong = [one for one in checked(text, told.world) if one.kind == "quote" and one.verdict == CONTRADICTED]
+    assert [one.expected for one in wrong] == ["it stands in 2/2, step 10"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'In 2/2 step 9 returns "{LOCKED}" and the final message says "{FALSE}"',
+        f"The update at step 9 of 2/2 fails and the agent says “{CALL}”",
+    ],
+)
+def test_what_is_said_after_a_step_must_stand_in_the_rollout(told: Told, text: str) -> None:
+    assert quotes(told, text)[-1] == CONTRADICTED
+
+
+@pytest.mark.parametrize("place", ["4/1", "99/1"])
+def test_a_block_from_another_rollout_is_told_with_where_it_stands(told: Told, place: str) -> None:
+    (found,) = (
+        one for one in checked(f"Task `{place}`, step 9:\n\n```\n{LOCKED}\n```\n", told.world)
+        if one.kind == "quote"
+    )  # fmt: skip
+    assert (found.verdict, found.expected) == (CONTRADICTED, "it stands in 2/2, step 9")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Task `8/²`, step 4 says “{CALL}”.",
+        f"Task `8/²`, step 4:\n\n```\n{CALL}\n```\n",
+        f"| Task | Repeat | Quote |\n|---|---|---|\n| 4 | ² | {CALL} |\n",
+    ],
+)
+def test_a_digit_that_is_no_number_names_no_repeat(told: Told, text: str) -> None:
+    assert len(quotes(told, text)) == 1

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from blade.check.held import Address, squeezed
-from blade.check.speech import is_said, is_told, is_unsaid
+from blade.check.speech import is_direct, is_said, is_told, is_unsaid, speakers
 from blade.prose.document import Document, Quotation, Statement, Table
 
 SHORTEST = 20  # characters from which words in quotation marks are taken for a quotation
@@ -70,7 +70,7 @@ class Known(msgspec.Struct, frozen=True):
         if word in self.names:
             return Address(word)
         task, slash, repeat = word.rpartition("/")
-        if slash and repeat.isdigit() and len(repeat) < 9 and (task in self.names or is_marked):
+        if slash and repeat.isdecimal() and len(repeat) < 9 and (task in self.names or is_marked):
             return Address(task, int(repeat))
         return Address(word) if is_marked and re.search(r"\d", word) and not slash else None
 
@@ -114,7 +114,7 @@ def _sentence(one: Statement, known: Known) -> Iterator[Citing]:
     if near and (steps := _steps(outside)):
         near = tuple(msgspec.structs.replace(address, steps=steps) for address in near)
     advice = bool(_ADVICE.search(" ".join(one.headings)))
-    for quote, start, end in quotes:
+    for at, (quote, start, end) in enumerate(quotes):
         before, after = outside[:start], outside[end:]
         bound = _bound(one.text, end, known)
         is_spoken = is_said(before, after)
@@ -122,11 +122,47 @@ def _sentence(one: Statement, known: Known) -> Iterator[Citing]:
         is_led = any(address.repeat is not None for address in addresses(before, known))
         exact = is_led or any(address.steps or address.field for address in told)
         is_firm = bool(bound) or (bool(told) and (exact or is_spoken or is_told(before)))
+        if not _has_own_step(outside, quotes, at):
+            told = tuple(msgspec.structs.replace(address, steps=()) for address in told)
         yield Citing(
             quote, one.line, one.last_line, one.text, start, told, near,
             is_firm and not _ELSEWHERE.search(outside), is_spoken,
             advice or is_unsaid(before), " ".join((*one.headings, outside)),
         )  # fmt: skip
+
+
+_BARE = re.compile(
+    r"`[^`]*`|[\w.#@:+/-]*\d[\w.#@:+/-]*|\W|\b(?:of|in|for|at|from|on|the|see|tasks?|rollouts?|repeat|run|its)\b",
+    re.IGNORECASE,
+)
+
+
+def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], at: int) -> bool:
+    """Whether a step is named as the place of this quotation, not of another one or of what came before."""
+    _, start, end = quotes[at]
+    low = quotes[at - 1][2] if at else 0
+    high = quotes[at + 1][1] if at + 1 < len(quotes) else len(outside)
+    behind = _STEPS.search(outside, end, high)
+    if behind:
+        gap = outside[end : behind.start()]
+        is_bracketed = bool(re.match(r"[.,]?\s*[(\[]", gap)) and not re.search(r"[)\]]", gap)
+        is_last = at + 1 == len(quotes)
+        if is_direct(gap) if is_bracketed else is_last and not _BARE.sub("", gap):
+            return True
+    leading = [
+        hit
+        for hit in _STEPS.finditer(outside, low, start)
+        if not at or _BARE.sub("", outside[low : hit.start()])
+    ]
+    if not leading:
+        return False
+    between = outside[leading[-1].end() : start]
+    return is_direct(between) and not any(_BARE.sub("", part) for part in speakers(between))
+
+
+def leads(label: str) -> bool:
+    """Whether the step that a label names is the place of what stands below it."""
+    return _has_own_step(label, [("", len(label), len(label))], 0)
 
 
 def _without(text: str, quotes: Sequence[tuple[str, int, int]]) -> str:
@@ -187,12 +223,14 @@ def _block(block: Quotation, known: Known) -> Citing | None:
     told = addresses(by["by"], known) if by else ()
     if by and told:
         text = text[: by.start()]
-    leads = label.rstrip("*_ ").endswith(":")
+    is_led = label.rstrip("*_ ").endswith(":")
     outside = _without(label, list(_quotes(label)))
-    own = told or (addresses(outside, known) if leads or is_told(outside) else ())
-    is_spoken = leads and is_said(outside.rstrip("*_: "))
+    own = told or (addresses(outside, known) if is_led or is_told(outside) else ())
+    is_spoken = is_led and is_said(outside.rstrip("*_: "))
     if not own and not is_spoken:
         return None
+    if not told and not leads(outside):
+        own = tuple(msgspec.structs.replace(address, steps=()) for address in own)
     quote = text.strip().strip('“”"')
     if len(quote) < SHORTEST or len(squeezed(quote)) < SHORTEST // 2:
         return None
@@ -251,7 +289,7 @@ def _row_address(table: Table, cells: Sequence[str], known: Known) -> tuple[Addr
     repeat = steps = None
     for head, cell in zip(table.header, cells, strict=False):
         word = cell.strip("` ")
-        number = int(word) if word.isdigit() and len(word) < 9 else None
+        number = int(word) if word.isdecimal() and len(word) < 9 else None
         name = head.strip().lower()
         if re.fullmatch(r"repeat|rollout(?: index| number)?|attempt", name) and number is not None:
             repeat = number

@@ -20,6 +20,7 @@ _SAME = str.maketrans(
     dict.fromkeys("“”„‟«»‘’‚‛\"'", "'") | dict.fromkeys("–—−‐‑", "-") | dict.fromkeys("\\*`", "")
 )
 _EDGES = ".,;:!?'"
+STANDS = "it stands in"  # how what is expected begins for a quotation that is true of another place
 _WORK = 3_000_000_000  # characters compared in a search of all rows, in all: a bound, not a hope
 _KEPT = 60_000_000  # characters of rows kept for the next question
 
@@ -117,6 +118,13 @@ class Held:
             self._size += sum(len(text) for _, text in told)
             self._texts[key] = told
         return self._texts[key]
+
+
+def standing(quotes: Iterable[str], rows: Rows) -> set[str]:
+    """The quotations that some rollout holds, and those that were too much to look for."""
+    wanted = set(quotes)
+    found = Held(rows).anywhere(wanted) if wanted else {}
+    return {quote for quote in wanted if quote not in found or found[quote] is not None}
 
 
 def _place(trace: Trace, steps: tuple[int, ...] = (), field: str | None = None) -> Address:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from blade import hostile
 from blade.check.citing import Citing, Known, citings
-from blade.check.held import Address, Held, squeezed
+from blade.check.held import STANDS, Address, Held, squeezed
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.prose.document import Document
@@ -81,9 +81,11 @@ def _looked_up(one: Citing, places: dict[str, Address | None], held: Held, world
         return _said(one, UNVERIFIABLE, "no rollout holds these words, and it is not said that one does")
     if one.where and one.is_firm:
         # Where it stands in the rollout that is meant tells more than where it stands first.
-        loose = (held.at(one.quote, Address(where.task), _runs(one, world)) for where in stated)
+        wider = [Address(where.task, where.repeat) for where in stated]
+        wider += [Address(where.task) for where in stated if where.repeat is not None]
+        loose = (held.at(one.quote, where, _runs(one, world)) for where in wider)
         place = next((at for at in loose if at is not None), place)
-        there = f"it stands in {_shown(place, world)}"
+        there = f"{STANDS} {_shown(place, world)}"
         return _said(one, CONTRADICTED, f"it does not stand in {meant}", there)
     return _said(one, SUPPORTED, f"stands in {_shown(place, world)}")
 

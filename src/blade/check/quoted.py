@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from blade import hostile
-from blade.check.held import Address, Held
+from blade.check.citing import leads
+from blade.check.held import STANDS, Address, Held
 from blade.check.world import Rows, World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.prose.document import Document, Quotation
@@ -34,7 +37,7 @@ def address_at(label: str) -> int:
 def _address(hit: re.Match[str]) -> Address:
     task, slash, repeat = (hit["code"] or hit["bare"]).strip().rpartition("/")
     steps = (int(hit["step"]),) if hit["step"] else ()
-    if slash and repeat.isdigit():
+    if slash and repeat.isdecimal() and len(repeat) < 9:
         return Address(task, int(repeat), steps, hit["field"])
     return Address(f"{task}{slash}{repeat}", None, steps, hit["field"])
 
@@ -51,7 +54,21 @@ def quoted(document: Document, world: World) -> list[Assertion]:
         if one.info.lower() in SHELLS or not one.text.strip():
             continue
         found.append(_quotation(one, held, known, texts))
-    return found
+    return _elsewhere(found, held)
+
+
+def _elsewhere(found: list[Assertion], held: Held) -> list[Assertion]:
+    """The same, with where those stand that the task they are said to be from does not hold."""
+    lost = {str(one.value) for one in found if one.verdict == CONTRADICTED and one.expected is None}
+    places = held.anywhere(lost) if lost else {}
+    told = []
+    for one in found:
+        place = places.get(str(one.value)) if one.verdict == CONTRADICTED and one.expected is None else None
+        if place is not None:
+            run = f" of run {place.run}" if len(held.rows.runs) > 1 else ""
+            one = replace(one, expected=f"{STANDS} {place}{run}")
+        told.append(one)
+    return told
 
 
 def _quotation(one: Quotation, held: Held, known: Known, texts: set[str]) -> Assertion:
@@ -75,11 +92,12 @@ def _opened(one: Quotation, where: Address, held: Held) -> Assertion:
     rollout = Address(where.task, where.repeat)
     if not held.has(where.task, runs, where.repeat):
         return _told(one, CONTRADICTED, f"there is no rollout {rollout}")
-    if held.at(one.text, where, runs) is not None:
+    place = where if leads(one.label) else replace(where, steps=())
+    if held.at(one.text, place, runs) is not None:
         return _told(one, SUPPORTED, f"stands in {rollout}")
     elsewhere = held.at(one.text, rollout, runs) or held.at(one.text, Address(where.task), runs)
     if elsewhere is not None:
-        return _told(one, CONTRADICTED, f"it does not stand in {where}", f"it stands in {elsewhere}")
+        return _told(one, CONTRADICTED, f"it does not stand in {where}", f"{STANDS} {elsewhere}")
     return _told(one, CONTRADICTED, f"{rollout} does not hold this text")
 
 

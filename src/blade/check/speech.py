@@ -62,12 +62,30 @@ _UNSAID = re.compile(
     ),
     re.IGNORECASE,
 )
+_ONWARD = re.compile(
+    r";|\b(?:and|but|yet|then|so|while|whereas|although|though|after\w*|before|later|final\w*|last\w*|next|still"
+    r"|eventually|nevertheless|nonetheless|however|followed|subsequent\w*|despite|even|conclu\w*|until)\b",
+    re.IGNORECASE,
+)
+_SPEAKER = re.compile(
+    rf"\b(?:(?:the|its?|this|that|an?)\s+(?:[\w'’-]+\s+)?{_WHO}|it|they|he|she)\b", re.IGNORECASE
+)
 _REACH = 120  # characters before a quotation that say what it is
 
 
 def is_said(before: str, after: str = "") -> bool:
     """Whether someone in a rollout is said to have said it."""
     return bool(_SAID.search(before[-_REACH:]) or _SAID_AFTER.search(after[:_REACH]))
+
+
+def is_direct(between: str) -> bool:
+    """Whether nothing between a place and a quotation goes on to another place or time."""
+    return not _ONWARD.search(between)
+
+
+def speakers(between: str) -> list[str]:
+    """What stands before each speaker between a place and a quotation."""
+    return [between[: hit.start()] for hit in _SPEAKER.finditer(between)]
 
 
 def is_told(before: str) -> bool:
