@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.check import checked
+from blade.check.held import standing
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.package.judge.anchors import Anchor, settled, shares
@@ -285,7 +286,7 @@ def _gates(
 ) -> tuple[dict[str, float], list[str]]:
     problems = _numbers(read, bench.world)
     gates = {"required_numbers": NUMBERS_WRONG if problems else 1.0}
-    false = sorted({found for unit in read for found in unit.fabricated})
+    false = _fabricated(read, bench.world)
     gates["fabricated"] = max(FLOOR, FABRICATED ** len(false))
     problems += [f"no rollout has: {found}" for found in false[:20]]
     backwards = [unit for unit in read if is_backwards(unit.text)]
@@ -317,6 +318,13 @@ def _gates(
     if agreed:
         problems.append(f"{agreed} false facts are stated as true")
     return gates, problems
+
+
+def _fabricated(read: Sequence[Unit], world: World) -> list[str]:
+    """Ids and quotations that no rollout has; one that some rollout has is wrong about its place alone."""
+    told = {found for unit in read for found in unit.fabricated}
+    quotes = {one.found for unit in read for one in unit.assertions if one.kind == "quote"}
+    return sorted(told - standing(told & quotes, world.rows))
 
 
 TURNING, OUTCOMES = ("direction", "bucket", "word"), {"pass", "fail", "always"}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from blade.check.held import STANDS
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion, Report
 from blade.package.judge.coherence import is_sentence
 from blade.package.judge.frames import DENIED, TOLD, denies
@@ -63,11 +64,12 @@ class Unit(msgspec.Struct, frozen=True):
 
     @property
     def fabricated(self) -> tuple[str, ...]:
-        """Ids and quotations in it that no row has."""
+        """Ids that do not exist, and false quotations but for those that are known to stand elsewhere."""
         return tuple(
             one.found
             for one in self.assertions
             if one.verdict == CONTRADICTED and one.kind in ("id", "quote")
+            if one.kind == "id" or not (one.expected or "").startswith(STANDS)
         )
 
 
