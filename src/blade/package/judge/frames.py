@@ -181,9 +181,53 @@ def takes_back_below(heading: str) -> bool:
 _BESIDE = 3  # words beside those of a saying and its truth, up to which a sentence speaks of nothing else
 
 
+_SELF = r"(?:i|we|the authors?|the writers?)"
+_PAGE = r"(?:report|document|analysis|page)"
+_UNMADE = (
+    r" (?:is|are|was|were|has been|have been) (?:all |just |pure |simply |mere |entirely )*"
+    r"(?:made[ -]up|guess(?:es|ed|work)|invented|fabricated|fiction|a joke|a hoax|a prank|nonsense)\b"
+)
+_DISMISSES = re.compile(
+    r"(?:^\W*|[.!;]\s+|\bplease\s+)(?:ignore|disregard|discard|forget|disbelieve)\s+"
+    r"(?:(?:every(?:thing)?|all|anything|any|each|the (?:whole|entire|rest))\b.{0,40}"
+    rf"\b(?:words?|above|below|{_PAGE}|findings?|claims?|read|written|said|this)\b|this {_PAGE}\b)",
+    re.IGNORECASE,
+)
+# Words with which an author lets go of all that was written, whatever they are followed by.
+_WITHDRAWS = re.compile(
+    rf"\b(?:this {_PAGE}|(?:the|these|all|our|my) findings"
+    rf"|everything (?:here|above|below|in this {_PAGE})){_UNMADE}"
+    rf"|^\W*{_SELF} (?:have |just |simply )*(?:made|guessed|invented|fabricated) (?:all of |most of )?"
+    r"(?:this|it|all|everything|these|those|that|the (?:numbers|findings|report|claims))\b"
+    r"|\bread (?:every|each|all)\b.{0,30}\b(?:as|for) (?:its|their|the) (?:reverse|opposite|contrary)"
+    r"|\bwhat (?:comes next|follows|stands (?:here|below)) is (?:pure |mere )?(?:guess|invent|made up)"
+    rf"|\b{_SELF} (?:do|does|did|can|will)(?: not|n['’]t) (?:vouch|stand) (?:for|behind) (?:a|any|it|this)\b"
+    rf"|^\W*{_SELF} (?:have )?never (?:looked at|read|opened|saw|seen) (?:any of )?"
+    r"the (?:rollouts|data|rows)\b",
+    re.IGNORECASE,
+)
+# The same may be said of what an agent writes, so it is on the whole report only where all else was said.
+_MADE_UP = re.compile(
+    rf"\b(?:all|the|these|our|my) (?:numbers|figures|claims|statements|sentences|results|rest){_UNMADE}",
+    re.IGNORECASE,
+)
+_NOT_ANY = re.compile(r"\b(?:no|none|not|nothing|neither|nor|never)\b|n['’]t\b", re.IGNORECASE)
+
+
+def withdraws(text: str, is_last: bool = False) -> bool:
+    """Whether an author lets go of the whole report: `ignore all of this`, `the numbers were made up`."""
+    hit = _WITHDRAWS.search(text) or (_MADE_UP.search(text) if is_last else None)
+    hit = hit or (None if _AGENT.search(text) else _DISMISSES.search(text))
+    if hit is None or re.search(r"[`“”]|\d{2}", text):
+        return False
+    return not _NOT_ANY.search(text[: hit.start()].rpartition(";")[2])
+
+
 def reach(text: str) -> str:
     """How much else a sentence takes back: the `report`, its `section`, the `previous` one, or nothing."""
     words = _words(text)
+    if withdraws(text):
+        return "report"
     if re.search(r"[\d`“”]", text) or _backs(text) != DENIED or _AGENT.search(text):
         return ""
     if sum(not _is_bare(word) for word in words) > min(_BESIDE, len(words) // 2):
@@ -206,11 +250,11 @@ def unstruck(text: str) -> str:
     """A report without what is struck through; its lines keep their numbers."""
     return "".join(
         part if is_fenced else _STRUCK.sub(lambda hit: "\n" * hit[0].count("\n"), part)
-        for part, is_fenced in _parts(text)
+        for part, is_fenced in parts(text)
     )
 
 
-def _parts(text: str) -> Iterator[tuple[str, bool]]:
+def parts(text: str) -> Iterator[tuple[str, bool]]:
     """The text in and outside of fenced blocks."""
     held: list[str] = []
     fence = ""
@@ -230,12 +274,15 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
 def titles(text: str) -> list[tuple[int, str]]:
     """The headings of the first level, each with its line."""
     found, line = [], 1
-    for part, is_fenced in _parts(text):
+    for part, is_fenced in parts(text):
         for at, told in enumerate(part.split("\n")):
             if not is_fenced and (hit := re.match(r" {0,3}#\s+(.*?)[#\s]*$", told)):
                 found.append((line + at, hit[1]))
         line += part.count("\n")
     return found
+
+
+_OF_ALL = re.compile(r"^\W*(?:none|all|nothing) of\b", re.IGNORECASE)
 
 
 def taken_back(sayings: Sequence[tuple[str, tuple[str, ...], bool]]) -> set[int]:
@@ -245,13 +292,16 @@ def taken_back(sayings: Sequence[tuple[str, tuple[str, ...], bool]]) -> set[int]
     """
     found: set[int] = set()
     section: tuple[str, ...] | None = None
+    last = max((at for at, (_, _, speaks) in enumerate(sayings) if speaks), default=-1)
     for at, (text, headings, speaks) in enumerate(sayings):
         if section is not None and headings[: len(section)] != section:
             section = None
         if section is not None or any(map(takes_back_below, headings)):
             found.add(at)
         how = reach(text) if speaks else ""
-        if how == "report" or (how == "section" and not headings):
+        # The last word on a report that speaks of all of it is on more than the sentence before.
+        is_last = at == last and (withdraws(text, True) or (how == "previous" and bool(_OF_ALL.match(text))))
+        if how == "report" or is_last or (how == "section" and not headings):
             return set(range(len(sayings)))
         if how == "section":
             section = headings

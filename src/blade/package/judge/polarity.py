@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
 
 import msgspec
@@ -27,6 +28,7 @@ _SIGN = re.compile(
     r"|(?P<down>fewer|lower|below|smallest|least|loses?|lost))\b|(?P<nt>n['’]t\b)",
     re.IGNORECASE,
 )
+MIN_PART = 3  # words that a part of a sentence has which can be left out
 _WORD = re.compile(r"[^\W\d_]+")
 Key = tuple[tuple[str, str], ...]
 
@@ -68,7 +70,9 @@ def _turned(unit: Unit, known: dict[Key, list[_Said]]) -> Unit:
     if any(_agrees(told, one) for one in meant):
         return unit
     like = max(meant, key=lambda one: _likeness(told, one))
-    if _likeness(told, like) < ALIKE:
+    if any(_leaves_out(told, one) for one in meant):
+        return unit
+    if _likeness(told, like) < ALIKE or not _changed(told, like):
         return replace(unit, verdict=UNVERIFIABLE) if unit.verdict == SUPPORTED else unit
     found, meant_by = (" ".join(one.signs) or "no such word" for one in (told, like))
     why = f"the rows give: {like.text}"
@@ -78,7 +82,8 @@ def _turned(unit: Unit, known: dict[Key, list[_Said]]) -> Unit:
 
 def turned(text: str, reference: str) -> bool:
     """Whether a sentence in other words turns round what its reference says of passing, failing and more."""
-    return not _agrees(_said(text), _said(reference))
+    told, meant = _said(text), _said(reference)
+    return not _agrees(told, meant) and not _leaves_out(told, meant)
 
 
 def signs(text: str) -> tuple[str, ...]:
@@ -98,6 +103,39 @@ def _agrees(told: _Said, meant: _Said) -> bool:
         return told.signs == meant.signs
     ours, theirs = Counter(told.signs), Counter(meant.signs)
     return ours["no"] % 2 == theirs["no"] % 2 and ours - Counter(no=9) == theirs - Counter(no=9)
+
+
+def _leaves_out(told: _Said, meant: _Said) -> bool:
+    """Whether a sentence is another without some of its parts; a negation alone is no part."""
+    ours, theirs = _tokens(told.text), _tokens(meant.text)
+    gaps = [
+        theirs[low:high]
+        for kind, *_, low, high in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
+        if kind != "equal"
+    ]
+    is_part = len(ours) < len(theirs) and all(word in theirs for word in ours)
+    return is_part and not _changed(told, meant) and all(len(gap) >= MIN_PART for gap in gaps)
+
+
+def _changed(told: _Said, meant: _Said) -> bool:
+    """Whether a word that turns a sentence stands where another has a different one, or a few others."""
+    ours, theirs = _tokens(told.text), _tokens(meant.text)
+    for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        turning, turned = (
+            Counter(word for word in part if word.isupper()) for part in (ours[a:b], theirs[c:d])
+        )
+        if kind != "equal" and turning != turned and (min(b - a, d - c) or max(b - a, d - c) < MIN_PART):
+            return True
+    return False
+
+
+def _tokens(text: str) -> list[str]:
+    """The words of a sentence in lower case, with those that turn it as their kind in capitals."""
+    found, at = [], 0
+    for hit in _SIGN.finditer(text):
+        found += [*_WORD.findall(text[at : hit.start()].lower()), str(hit.lastgroup).upper()]
+        at = hit.end()
+    return ["NO" if word == "NT" else word for word in [*found, *_WORD.findall(text[at:].lower())]]
 
 
 def _likeness(told: _Said, meant: _Said) -> float:

@@ -16,6 +16,7 @@ from blade.check.held import standing
 from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.package.judge.anchors import Anchor, settled, shares
+from blade.package.judge.around import shown, without_unclaimed
 from blade.package.judge.borne import with_findings
 from blade.package.judge.contrasts import with_contrasts
 from blade.package.judge.frames import taken_back, titles, unstruck
@@ -25,6 +26,7 @@ from blade.package.judge.polarity import signs, with_polarity
 from blade.package.judge.predicates import STEP, Predicate, gainsaid, met, narrowed, said, tasks_of
 from blade.package.judge.retold import with_retelling
 from blade.package.judge.units import CAUSES, Names, Unit, causes_in, is_note, names, units
+from blade.package.judge.whose import misnamed
 from blade.prose.slots import Slot, agrees, slots
 
 NUMBERS_WRONG, MOSTLY_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.5, 0.7, 0.2, 0.8
@@ -67,10 +69,10 @@ class Bench(msgspec.Struct, frozen=True):
 
 def claims(text: str, world: World, known: Names) -> tuple[Unit, ...]:
     """What a report claims, with what the rows say of it."""
-    text = unstruck(text)
+    text = shown(unstruck(text))
     read = with_polarity(units(text, checked(text, world), known), world)
     read = with_findings(with_contrasts(read, shares(world.report)), world.report)
-    return _without_taken_back(with_retelling(read, world), text)
+    return without_unclaimed(_without_taken_back(with_retelling(read, world), text), text)
 
 
 def _without_taken_back(read: Sequence[Unit], text: str) -> tuple[Unit, ...]:
@@ -298,9 +300,11 @@ def _gates(
         problems.append(
             f"{jumbled} of {sentences} sentences have their words in no order that English allows"
         )
-    gates["more_wrong_than_right"] = (
-        MOSTLY_WRONG if counts[CONTRADICTED] and _precision(counts) < 0.5 else 1.0
-    )
+    wrong = misnamed(read, bench.known.ours, bench.world.report)
+    gates["names"] = FLOOR if wrong else 1.0
+    problems += wrong
+    is_wrong = counts[CONTRADICTED] and _precision(counts) < 0.5
+    gates["more_wrong_than_right"] = MOSTLY_WRONG if is_wrong else 1.0
     limit = LONGEST * max(1, _claims(_counts(bench.golden)))
     made = _claims(counts) + counts["duplicate"]
     gates["length"] = min(1.0, limit / made) if made else 1.0
