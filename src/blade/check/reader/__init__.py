@@ -18,8 +18,10 @@ from blade.check.reader.lines import Line
 from blade.check.reader.mentions import Reader
 from blade.check.reader.modes import Modes
 from blade.check.reader.moved import Moved
+from blade.check.reader.narrowed import narrowed
 from blade.check.reader.ordering import Orders
 from blade.check.reader.pairs import Pairs
+from blade.check.reader.portions import Portions
 from blade.check.reader.prose import Prose
 from blade.check.reader.rows import Rows
 from blade.check.reader.scope import Around
@@ -69,7 +71,7 @@ def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str)
     whole: list[Assertion] = []
     if is_read:
         whole = [each for kind in (Pairs, Tries) for each in kind(line).read()]
-        parts = (each for kind in (Slices, Modes, Versus) for each in kind(line).read())
+        parts = (each for kind in (Portions, Slices, Modes, Versus) for each in kind(line).read())
         told += placed_here([*whole, *parts], line)
     settled = {each.start for each in told if each.verdict != UNVERIFIABLE}
     if is_read:
@@ -80,7 +82,7 @@ def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str)
     runs = line.runs().runs
     more = scoped.read(text, place, runs[0] if len(runs) == 1 else None)
     told += untangled((each for each in more if each.start not in settled), line)
-    return weakest([*told, *_second(line, told)])
+    return list(narrowed(weakest([*told, *_second(line, told)]), line))
 
 
 def _second(line: Line, told: list[Assertion]) -> Iterator[Assertion]:

@@ -37,7 +37,7 @@ _MORE = shaped(r"<Q>\s+(?:more|fewer|less|extra|additional|other|new)\b")
 _OF_THEM = re.compile(r"\bof (?:them|these|those)\b", re.IGNORECASE)
 _EVERY = re.compile(r"\b(?:every|each) one\b", re.IGNORECASE)
 _ALL_SCORED = shaped(
-    r"\s*(?P<n><N>)(?:\s+(?:is|are|was|were|got|has been|have been))?\s+(?:<M>|graded|there"
+    r"\s*(?P<n><N>)(?:\s+(?:is|are|was|were|got|has been|have been))?\s+(?:<M>|scored|graded|there"
     r"|collected)\s*(?:$|[.,;])"
 )
 _ENDS = re.compile(r"\b(?:CI|interval|confidence|p)\b|±|\[", re.IGNORECASE)

@@ -67,6 +67,7 @@ _TASKS = re.compile(
     rf"attempts?)[ #:]+(?P<ids>(?:no\.? )?{_ID}(?:(?:,| and|, and| or|, or|/| &)\s+{_ID})*)",
     re.IGNORECASE,
 )
+_RANGE = re.compile(r"\s*(?:(?:up )?to|through|–|—)\s*(\d{1,5})\b")
 _SPLIT = re.compile(r",? (?:and|or|&) |, ?")
 _ADDRESS = re.compile(r"(?P<task>.+)/(?P<repeat>\d{1,6})")
 _METRICS = lexicon.compiled(lexicon.METRICS)
@@ -75,6 +76,10 @@ _UNITS = lexicon.compiled(lexicon.UNITS)
 _CAUSES = lexicon.compiled(lexicon.CAUSES)
 _CODES = re.compile(r"\b(?:KG|UK|BI|TI|IR|DA)\b")
 _ONE = re.compile(r"\b(?:one|an?|single|each|first|second|another|this|that|full|quick)\s$", re.IGNORECASE)
+# what was scored has a score, and it is not said which
+_BE_SCORED = re.compile(
+    r"\b(?:is|are|was|were|be|been|being|get|gets|got)\s+(?:all\s+|not\s+|fully\s+)?$", re.IGNORECASE
+)
 _ROUND = re.compile(r"pass(?:es)?\s+(?:over|through|across|per)\b", re.IGNORECASE)
 
 
@@ -181,7 +186,8 @@ class Reader:
         for hit in lexicon.CANDIDATE.finditer(free.left()):
             yield from self._role(hit, 1)
         for hit in _METRICS.finditer(free.low()):
-            yield _measured(hit, free.text)
+            if hit[0] != "scored" or not _BE_SCORED.search(free.text[: hit.start()]):
+                yield _measured(hit, free.text)
         for hit in _CODES.finditer(free.left()):
             yield Mention(CAUSE, (hit[0],), hit.start(), hit.end(), text=hit[0])
         for kind, found, table in ((CAUSE, _CAUSES, lexicon.CAUSES), (STATE, _STATES, lexicon.STATES),
@@ -230,6 +236,11 @@ class Reader:
         if len(found) == 1 and found[0].isdigit() and colon:
             return  # one number behind a colon is a count
         rest = hit.string[end:]
+        if (more := _RANGE.match(rest)) and found and found[-1].isdigit():
+            ids_between = [str(one) for one in range(int(found[-1]), int(more[1]) + 1)]
+            if len(ids_between) > 1 and all(one in self.tasks for one in ids_between):
+                found, end = [*found[:-1], *(self.tasks[one] for one in ids_between)], end + more.end()
+                rest = hit.string[end:]
         if not found or re.match(r"\s*(?:%|(?:out )?of\b|tasks?\b|rollouts?\b|rows\b|\.\d)", rest):
             return
         kind = ADDRESS if any("/" in one and one not in self.tasks for one in found) else TASK

@@ -9,6 +9,7 @@ from blade.check.reader.clauses import ASIDE, Clause, clauses
 from blade.check.reader.ground import TASKS, Keys, Reading
 from blade.check.reader.lines import Line
 from blade.check.reader.mentions import AMOUNT, RUN, STATE, TASK, UNIT, Mention
+from blade.check.reader.mentions import pattern as shaped
 from blade.check.reader.quantities import COUNT
 from blade.model import Assertion
 
@@ -49,6 +50,15 @@ _HOPELESS = re.compile(r"\b(?:hopeless|impossible|never[- ]solved|unsolved|lost 
 _LOOSE = ("passed", "failed", "solved")
 
 
+_GOAL = shaped(
+    r"(?:\b(?:switch|mov|go|chang|upgrad|downgrad|migrat|shift|chang)\w*\s+(?:over\s+|from\s+(?:the\s+)?<R>\s+)?"
+    r"to\s+|^\W*from\s+<R>\s+to\s+|^\W*(?:with|using|under|in)\s+)(?:the\s+)?(?P<r><R>)"
+)
+_ORIGIN = shaped(
+    r"\b(?:compared (?:to|with)|relative to|against|versus|vs\.?|over|from)\s+(?:the\s+)?(?P<r><R>)"
+)
+
+
 class Moved:
     """Tasks that changed between two runs, and tasks in lists, in one sentence."""
 
@@ -81,10 +91,11 @@ class Moved:
             if way == "turned":
                 way = {UP: DOWN, DOWN: UP}.get(last, "")
             runs = {one.names for one in clause.of(RUN)}
-            if way in (UP, DOWN) and len(runs) == 1 and next(iter(runs)) == (self._roles()[0],):
+            is_base = runs == {(self._roles()[0],)} and not _ORIGIN.search(clause.shape)
+            if way in (UP, DOWN) and is_base:
                 way = {UP: DOWN, DOWN: UP}[way]
             last = way
-            if not way or len(runs) > 1:
+            if not way or (len(runs) > 1 and not _GOAL.search(clause.shape)):
                 continue
             sets, doubt = self._sets(way), self._doubt(clause)
             for one in clause.of(TASK):
@@ -105,7 +116,17 @@ class Moved:
     def _roles(self) -> tuple[str, str]:
         roles = self.line.reader.roles()
         assert roles is not None
+        goals, origins = (
+            {name for hit in pattern.finditer(self.line.shape) for name in self._run(hit)}
+            for pattern in (_GOAL, _ORIGIN)
+        )
+        # a sentence that names where it goes, or where it comes from, sets the direction itself
+        if goals == {roles[0]} or (not goals and origins == {roles[1]}):
+            return roles[1], roles[0]
         return roles
+
+    def _run(self, hit: re.Match[str]) -> tuple[str, ...]:
+        return self.sentence.at[hit.start("r")].names
 
     def _sets(self, way: str) -> list[Keys]:
         base, other = (self.ground.runs[run] for run in self._roles())

@@ -83,6 +83,21 @@ _END = re.compile(
 )
 
 
+# `of the 12 tasks that A fails, B solves 2`, `B solves 53 of the 88 tasks that A solves`
+_WHICH = r"\s+(?:(?:that|which)\s+)?"
+_OF_ONE = (
+    shaped(
+        rf"\b(?:of|among|out of)\s+the\s+(?P<of><Q>)\s+(?P<n><N>){_WHICH}{_RUN.format('b')}\s+(?P<s2><S>)"
+        r"\s*,?\s*"
+        rf"{_RUN.format('a')}\s+(?P<s><S>)\s+(?:only\s+|just\s+)?(?P<q><Q>)(?:\s*\((?P<share><Q>)\))?"
+    ),
+    shaped(
+        rf"{_RUN.format('a')}\s+(?P<s><S>)\s+(?:only\s+|just\s+)?(?P<q><Q>)\s+(?P<n><N>){_WHICH}"
+        rf"{_RUN.format('b')}\s+(?P<s2><S>)(?:\s*\((?P<share><Q>)\))?"
+    ),
+)
+
+
 class Pairs:
     """What one sentence says of tasks in two runs at once."""
 
@@ -100,6 +115,10 @@ class Pairs:
             return
         yield from self._tasks(runs)
         taken: set[int] = set()
+        for hit in (one for pattern in _OF_ONE for one in pattern.finditer(self.line.shape)):
+            for claim in self._of_one(hit):
+                taken.add(claim.start)
+                yield claim
         for patterns, told in (
             (_IN_BOTH, self._both),
             (_IN_NEITHER, self._neither),
@@ -148,6 +167,53 @@ class Pairs:
             given=(("runs", " ".join(runs)),),
             doubt=doubt or self.line.part(),
         )
+
+    def _of_one(self, hit: re.Match[str]) -> Iterator[Assertion]:
+        """How many of those that are one thing in one run are another in the other."""
+        (one, other), amount = (
+            (self.sentence.at[hit.start(name)].names for name in "ab"),
+            self.line.mention(hit, "q"),
+        )
+        state, against = self._state(hit, "s"), self._state(hit, "s2")
+        quantity = amount.amount if amount is not None else None
+        of = self.line.mention(hit, "of")
+        size = (
+            of.amount.value if of is not None and of.amount is not None else quantity.of if quantity else None
+        )
+        if (
+            amount is None
+            or quantity is None
+            or size is None
+            or len(one) != 1
+            or len(other) != 1
+            or one == other
+        ):
+            return
+        if quantity.kind not in (COUNT, RATIO) or self.sentence.at[hit.start("n")].names[0] != TASKS:
+            return
+        shared = self._shared((one[0], other[0]))
+        wholes = [each & shared for each in self.ground.runs[other[0]].senses(against)]
+        fitting = [each for each in wholes if len(each) == size]
+        parts = self.ground.runs[one[0]].senses(state)
+        told = dict.fromkeys(
+            f"{len(whole & each)} of the {len(whole)}" for whole in fitting or wholes for each in parts
+        )
+        readings = [
+            Reading(float(words.split()[0]), f"{words} tasks {against} in {other[0]}") for words in told
+        ]
+        doubt = "" if fitting else "no such part is known here"
+        if not _END.match(self.line.shape[hit.end() :]):
+            doubt = doubt or "more is said of it"
+        given = (("runs", " ".join((one[0], other[0]))),)
+        yield self.line.amount(
+            amount, "count", readings if fitting else [], "tasks_of_both", None, given=given, doubt=doubt
+        )
+        share = self.line.mention(hit, "share")
+        if share is not None and share.amount is not None and share.amount.kind == RATE and size:
+            rates = [Reading(each.value / size, each.words) for each in readings] if fitting else []
+            yield self.line.amount(
+                share, "share", rates, "tasks_of_both", None, given=given, as_rate=True, doubt=doubt
+            )
 
     def _is_single(self, runs: tuple[str, ...]) -> bool:
         return all(self.ground.runs[run].run.coverage.repeats == 1 for run in runs)

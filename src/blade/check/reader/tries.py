@@ -79,7 +79,7 @@ class Tries:
             yield self.line.claim(
                 "count",
                 self.line.span(*hit.span()),
-                fits and of,
+                (fits and of) if of else None,  # of another number of tries: a proportion
                 told,
                 self._some(hit),
                 subject=state.names[0],
