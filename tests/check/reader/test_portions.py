@@ -35,6 +35,7 @@ OPEN = (
 # alpha fails 4 tasks for good, of which beta solves 2; beta solves all 8 that alpha solves
 TWO = (
     ("Of the 4 tasks alpha fails, beta solves 2 (50%).", "Of the 4 tasks alpha fails, beta solves 2 (80%)."),
+    ("alpha gains 0 tasks over beta and loses 2.", "alpha gains 0 tasks over beta and loses 6."),
     ("2 tasks are lost against beta.", "6 tasks are lost against beta."),
     ("Of the 4 tasks that alpha fails, beta solves 2.", "Of the 4 tasks that alpha fails, beta solves 3."),
     ("beta solves 8 of the 8 tasks that alpha solves.", "beta solves 5 of the 8 tasks that alpha solves."),

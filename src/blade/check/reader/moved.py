@@ -54,6 +54,7 @@ _GOAL = shaped(
     r"(?:\b(?:switch|mov|go|chang|upgrad|downgrad|migrat|shift|chang)\w*\s+(?:over\s+|from\s+(?:the\s+)?<R>\s+)?"
     r"to\s+|^\W*from\s+<R>\s+to\s+|^\W*(?:with|using|under|in)\s+)(?:the\s+)?(?P<r><R>)"
 )
+_AGAINST = ("versus", "vs", "vs.", "against", "compared with", "compared to", "over")
 _ORIGIN = shaped(
     r"\b(?:compared (?:to|with)|relative to|against|versus|vs\.?|over|from)\s+(?:the\s+)?(?P<r><R>)"
 )
@@ -91,7 +92,8 @@ class Moved:
             if way == "turned":
                 way = {UP: DOWN, DOWN: UP}.get(last, "")
             runs = {one.names for one in clause.of(RUN)}
-            is_base = runs == {(self._roles()[0],)} and not _ORIGIN.search(clause.shape)
+            is_against = clause.joint in _AGAINST or _ORIGIN.search(clause.shape)
+            is_base = runs == {(self._roles()[0],)} and not is_against
             if way in (UP, DOWN) and is_base:
                 way = {UP: DOWN, DOWN: UP}[way]
             last = way

@@ -1,4 +1,4 @@
-"""Turn verdicts on numbers into open questions where the sentence names a part, a threshold or a measure."""
+"""Turn verdicts on numbers into open questions where the sentence names a part or a threshold."""
 
 from __future__ import annotations
 
