@@ -60,6 +60,14 @@ _CUT = re.compile(
     r"|xox[abeoprs]-|AIza|AKIA|npm_|pypi-"
     r"|SG\.|eyJ)(?P<rest>[A-Za-z0-9_\-]{6,60})(?=…|\.{3}|\[…)"
 )
+_HEADS = (
+    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-proj-", "sk-ant-", "hf_", "nvapi-",
+    "xox", "AIza", "AKIA", "npm_", "pypi-",
+)  # fmt: skip
+_TORN = re.compile(
+    rf"(?<![A-Za-z0-9])(?P<head>(?:{'|'.join(map(re.escape, _HEADS))})[A-Za-z0-9_\-]{{1,200}})"
+    r"\r?\n[ \t>+|]{0,8}(?P<rest>[A-Za-z0-9_\-]{4,200})"
+)
 _ELLIPSIS = re.compile(r"[….](?:(?<=…)|\.{2,})")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _AZURE = re.compile(r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.\-]{31,34}(?![\w~])")
@@ -137,6 +145,18 @@ def cut_in(text: str) -> Iterator[Hit]:
         rest = hit["rest"] if hit else ""
         if hit and _HAS_DIGIT.search(rest) and len(_TURN.findall(rest)) >= 2:
             yield *hit.span(), "SECRET"
+
+
+def torn_in(text: str) -> Iterator[Hit]:
+    """Secrets that a line break tears: neither half has their form, both together do."""
+    if not any(head in text for head in _HEADS):
+        return
+    for hit in _TORN.finditer(text):
+        whole = hit["head"] + hit["rest"]
+        form = _FORM.match(whole)
+        is_drawn = _HAS_DIGIT.search(hit["rest"]) and not hit["rest"].isdigit()
+        if form and is_drawn and not _FORM.match(hit["head"]) and _is_made_up(form[0]):
+            yield hit.start(), hit.end() - (len(whole) - form.end()), "SECRET"
 
 
 def login_token_at(text: str, at: int) -> Iterator[Hit]:

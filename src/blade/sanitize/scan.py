@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 
 import msgspec
 
-from blade.sanitize import chosen, drawn, formats, named, places
+from blade.sanitize import accounts, chosen, drawn, formats, named, places
 from blade.sanitize.keys import PLACEHOLDER
 from blade.sanitize.policy import Policy, name_pattern
 from blade.sanitize.sieve import SIEVE, SURE
@@ -54,6 +54,10 @@ class Scanner:
             found += _runs(text, is_id)
         if "…" in text or "..." in text:
             found += formats.cut_in(text)
+        if "\n" in text:
+            found += formats.torn_in(text)
+        if "su -" in text and not is_id:
+            found += accounts.switched_in(text)
         if marks:
             lowered = _lowered(text)
             for mark, detectors in marks.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from blade.sanitize import chosen, commands, formats, named, places
+from blade.sanitize import accounts, chosen, commands, formats, named, places
 
 Detector = Callable[[str, int], Iterator[tuple[int, int, str]]]
 
@@ -66,7 +66,7 @@ MARKS: dict[str, tuple[Detector, ...]] = {
     **_SECRETS,
     **_EXTRA,
 }
-for _more in (commands.MARKS, chosen.MARKS):
+for _more in (commands.MARKS, chosen.MARKS, accounts.MARKS):
     MARKS |= {mark: (*MARKS.get(mark, ()), *detectors) for mark, detectors in _more.items()}
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
