@@ -51,6 +51,16 @@ def _phrase(rng: random.Random) -> Canary:
     return Canary(value, f'{rng.choice(("password", "passphrase", "PASSWORD"))} = "{value}"')
 
 
+def _human_password(rng: random.Random) -> Canary:
+    value = rng.choice((word(rng, 9), word(rng, 7).title())) + str(rng.randrange(10, 2030))
+    said = rng.choice((
+        f"DB_PASS={value}", f"export SMTP_PW={value}", f"tool --http-password {value} -v",
+        f"CREATE USER svc WITH PASSWORD '{value}'", f"the password is {value}", f"Passwort: {value}",
+        f"IDENTIFIED BY '{value}'", f"redis-cli -a {value} ping", f"setx API_KEY {value}",
+    ))  # fmt: skip
+    return Canary(value, said, rng.choice(("", "DB_PASS", "password")))
+
+
 def _share(rng: random.Random) -> Canary:
     value = word(rng) + str(rng.randrange(10, 99))
     return Canary(value, f"copied to \\\\{value}\\{word(rng)}\\plans.txt")
@@ -124,6 +134,7 @@ DISGUISED: dict[str, Callable[[random.Random], Canary]] = {
     "e-mail, foreign": _foreign_mail,
     "password with marks": _hard_password,
     "password of words": _phrase,
+    "password of a person": _human_password,
     "shared disk": _share,
     "file address": _file_url,
     "home (Windows forms)": _windows,
