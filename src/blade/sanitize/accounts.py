@@ -1,4 +1,4 @@
-"""Find users where commands name them: sudo -u, su, chown, useradd, whoami; and their scratch folders."""
+"""Find users where commands name them: sudo -u, su, chown, useradd, whoami; and on scratch disks."""
 
 from __future__ import annotations
 

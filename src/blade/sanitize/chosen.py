@@ -159,8 +159,9 @@ def column_at(text: str, at: int) -> Iterator[Hit]:
     by = "|" if head.count("|") else heads["by"] if heads else ""
     names = head.split(by) if by else []
     places = [n for n, name in enumerate(names) if _COLUMN.fullmatch(name.strip())]
-    if len(names) < 2 or not places:
-        return
+    above = text[max(0, start - 400) : start].rstrip("\r\n").rpartition("\n")[2]
+    if len(names) < 2 or not places or above.count(by) == head.count(by):
+        return  # what stands below a row of as many cells is no head
     yield from _cells(text, end + 1, by, len(names), places)
 
 
