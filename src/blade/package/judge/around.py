@@ -1,4 +1,4 @@
-"""Find what the shape of a report takes back: questions, open boxes, refrains, hidden blocks, verdicts."""
+"""Find what the shape of a report takes back: questions, open boxes, refrains, hidden blocks."""
 
 from __future__ import annotations
 
