@@ -17,13 +17,13 @@ SRC = ROOT / "src" / "blade"
 NOUNS = {"hostile", "model", "errors", "stats", "events", "answers"}
 STAGES = {
     "ingest", "store", "measure", "signatures", "detect", "discover", "contrast", "locate", "attribute",
-    "recommend", "compare", "report",
+    "recommend", "compare", "report", "judgements", "queue",
 }  # fmt: skip
 
 # Room -> the other rooms it may import. A room is a module or a folder directly under src/blade.
 # `blade` itself (its version) is open to all; nothing imports `cli` but `__main__`.
 RULES: dict[str, set[str]] = {
-    "__init__": set(),
+    "__init__": {"api"},
     "__main__": {"cli"},
     "model": set(),
     "errors": {"model"},
@@ -36,14 +36,18 @@ RULES: dict[str, set[str]] = {
     "contrast": NOUNS | {"align"},
     "locate": NOUNS | {"align"},
     "planted": {"model", "stats"},
-    "pipeline": NOUNS | STAGES | {"align"},
+    "pipeline": NOUNS | STAGES | {"align", "read"},
     "prose": set(),
     "facts": {"model"},
     "report": NOUNS | {"prose", "facts"},
     "check": NOUNS | {"ingest", "store", "report", "sanitize", "pipeline", "prose", "facts"},
-    "package": NOUNS | STAGES | {"pipeline", "prose", "facts", "check", "sanitize"},
+    "read": NOUNS,
+    "skills": NOUNS | STAGES | {"pipeline"},
+    "package": NOUNS | STAGES | {"pipeline", "prose", "facts", "check", "sanitize", "skills"},
     "sanitize": NOUNS,
-    "cli": NOUNS | STAGES | {"pipeline", "planted", "prose", "check", "package", "sanitize"},
+    "mcp": NOUNS | STAGES | {"pipeline", "check"},
+    "api": NOUNS | STAGES | {"pipeline", "check"},
+    "cli": NOUNS | STAGES | {"pipeline", "planted", "prose", "check", "package", "sanitize", "skills", "mcp"},
 }
 
 # Family -> the name of its literal table, and the modules of its folder that are no members of it.

@@ -19,7 +19,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _spoil(path: Path) -> None:
     """Leave a mark in what is kept, to see whether it is used."""
-    kept = cache.folder_for(path) / "summary.json"
+    kept = cache.folder_for(path) / "summary.kept"
     kept.write_text(kept.read_text().replace("Score", "Kept!"))
 
 
@@ -53,7 +53,7 @@ def test_any_change_makes_it_anew(path: Path, blade: Blade, change: str) -> None
 
 def test_a_damaged_memo_is_made_anew(path: Path, blade: Blade) -> None:
     first = blade("diagnose", path).out
-    (cache.folder_for(path) / "summary.json").write_text('{"key": 3')
+    (cache.folder_for(path) / "summary.kept").write_text('{"key": 3')
     assert blade("diagnose", path).out == first
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.model import Report
-    from blade.pipeline import Loaded
     from blade.pipeline.gather import Clock
 
 
@@ -76,6 +74,7 @@ def print_report(
     from blade.cli.redaction import guarded
     from blade.cli.watch import Progress
     from blade.pipeline.gather import Clock
+    from blade.pipeline.session import depends_on
     from blade.report import text
     from blade.store import memo
 
@@ -88,7 +87,7 @@ def print_report(
             click.echo(text.render(pipeline.summarise(loaded, command, threshold)), nl=False)
             click.echo("Not read  the trajectories: leave --quick out to learn why tasks fail")
             return
-        key = None if folder or as_json or timings or redact else _key(loaded, command)
+        key = None if folder or as_json or timings or redact else depends_on(loaded, command)
         told = memo.kept(Path(loaded[0].sources[0].path), key) if key else None
         if told is not None:
             click.echo(told, nl=False)
@@ -118,18 +117,6 @@ def _write(report: Report, folder: Path) -> list[Path]:
     from blade.report import write
 
     return put(lambda: write(report, folder), folder)
-
-
-def _key(loaded: Sequence[Loaded], command: str) -> str | None:
-    """What the summary of these runs depends on; None for what cannot be found again."""
-    from blade.store import memo
-
-    files = {source.path for one in loaded for source in one.sources}
-    files |= {artifact.path for one in loaded for artifact in one.artifacts if artifact.present}
-    if "-" in files:
-        return None
-    notes = "\n".join(note for one in loaded for note in one.notes)
-    return memo.key(sorted(map(Path, files)), command, notes)
 
 
 def tell_times(clock: Clock) -> None:

@@ -49,6 +49,7 @@ from blade.model.explained import (
     Signature,
     Suspicion,
 )
+from blade.model.judged import Agreement, Judgement, Waiting
 from blade.model.measured import (
     Buckets,
     Compared,
@@ -116,6 +117,7 @@ __all__ = [
     "SIDES",
     "SUPPORTED",
     "UNVERIFIABLE",
+    "Agreement",
     "Alignment",
     "Alone",
     "Artifact",
@@ -159,6 +161,7 @@ __all__ = [
     "Health",
     "Ints",
     "Judged",
+    "Judgement",
     "Level",
     "Located",
     "Loss",
@@ -202,4 +205,5 @@ __all__ = [
     "Trace",
     "Transition",
     "View",
+    "Waiting",
 ]

@@ -219,6 +219,9 @@ class Attribution(msgspec.Struct, frozen=True):
     against: tuple[str, ...]
     evidence: tuple[Evidence, ...]
     lost: float  # points of score this task loses
+    judged_by: str = ""  # who gave the cause, where a judgement stands in for the engine's proposal
+    proposed: Cause | None = None  # what the engine proposes instead
+    proposed_confidence: float | None = None
 
 
 class RunCause(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from blade.model.explained import (
     RunCause,
     Signature,
 )
+from blade.model.judged import Agreement, Judgement
 from blade.model.measured import (
     Buckets,
     Compared,
@@ -58,6 +59,8 @@ class Report(msgspec.Struct, frozen=True):
     attributions: tuple[Attribution, ...] = ()
     run_causes: tuple[RunCause, ...] = ()
     recommendations: tuple[Recommendation, ...] = ()
+    judgements: Mapping[str, tuple[Judgement, ...]] = msgspec.field(default_factory=dict)  # by run name
+    agreements: tuple[Agreement, ...] = ()
     comparisons: tuple[Comparison, ...] = ()  # candidates against one baseline, in the order given
     matrix: Matrix | None = None  # several runs against one another
     series: Series | None = None  # checkpoints in order

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
     Hashes = NDArray[np.uint64]
+else:  # so that a report can be decoded by its annotations without numpy; in it, arrays are lists
+    Bools = Ints = Floats = Hashes = Any
 
 
 class Source(msgspec.Struct, frozen=True):

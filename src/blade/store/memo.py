@@ -1,30 +1,43 @@
-"""Keep the summary of a diagnosis beside the index of its source while nothing changes."""
+"""Keep conclusions on a source beside its index while nothing that they depend on changes."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
 from blade.store import cache
 
-_FILE = "summary.json"
+_KEY = 32  # characters of a key, which stands before what is kept
+
+
+@lru_cache(maxsize=1)
+def _ours() -> bytes:
+    """Our own code as it lies on disk: other code, other conclusions."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parents[1].rglob("*")):
+        if path.suffix in (".py", ".toml", ".json"):
+            digest.update(_looks(path))
+    return digest.digest()
+
+
+def _looks(path: Path) -> bytes:
+    stat = path.stat()
+    told = f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\0"
+    return told.encode("utf-8", "surrogateescape")
 
 
 def key(paths: Iterable[Path], *others: str) -> str | None:
-    """What a summary depends on: files as they lie on disk, our own code, and what else is told; None if a
-    file cannot be looked at."""
-    digest = blake2b(digest_size=16)
-    ours = sorted(
-        path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".toml", ".json")
-    )
+    """What a conclusion depends on: files as they lie on disk, our own code, and what else is told; None if
+    a file cannot be looked at."""
+    digest = blake2b(digest_size=_KEY // 2)
     try:
-        for path in (*ours, *paths):
-            stat = path.stat()
-            digest.update(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+        digest.update(_ours())
+        for path in paths:
+            digest.update(_looks(path))
     except OSError:
         return None
     for text in others:
@@ -32,18 +45,29 @@ def key(paths: Iterable[Path], *others: str) -> str | None:
     return digest.hexdigest()
 
 
-def kept(source: Path, wanted: str) -> str | None:
-    """The summary that was kept for this source under this key."""
+def kept_bytes(source: Path, name: str, wanted: str) -> bytes | None:
+    """What was kept for this source under this name and key."""
     try:
-        held = json.loads((cache.folder_for(source) / _FILE).read_text(encoding="utf-8"))
-        return str(held["text"]) if held["key"] == wanted else None
-    except (OSError, ValueError, KeyError, TypeError):
+        held = (cache.folder_for(source) / f"{name}.kept").read_bytes()
+    except OSError:
         return None
+    return held[_KEY:] if held[:_KEY] == wanted.encode() else None
 
 
-def keep(source: Path, made: str, text: str) -> None:
-    """Keep a summary; where the cache cannot be written, it is made again next time."""
+def keep_bytes(source: Path, name: str, made: str, content: bytes) -> None:
+    """Keep a conclusion; where the cache cannot be written, it is made again next time."""
     folder = cache.folder_for(source)
     with contextlib.suppress(OSError):
         if folder.is_dir() and os.access(folder, os.W_OK):
-            cache.write_whole(folder / _FILE, json.dumps({"key": made, "text": text}).encode())
+            cache.write_whole(folder / f"{name}.kept", made.encode() + content)
+
+
+def kept(source: Path, wanted: str) -> str | None:
+    """The summary that was kept for this source under this key."""
+    held = kept_bytes(source, "summary", wanted)
+    return held.decode("utf-8", "replace") if held is not None else None
+
+
+def keep(source: Path, made: str, text: str) -> None:
+    """Keep a summary."""
+    keep_bytes(source, "summary", made, text.encode("utf-8", "replace"))

@@ -1,0 +1,52 @@
+"""What people and agents say of single tasks, and which tasks wait to be read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from blade.model.words import Cause
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What somebody holds to be the cause of a failed task, with a place of its rollouts that shows it."""
+
+    id: str  # of what it says and who says it: the same judgement twice is one
+    agent: str | None  # whose rollouts they are, where a file holds those of several
+    task: str
+    cause: Cause
+    repeat: int
+    step: int | None  # exactly one of step and field
+    field: str | None  # a JSON path into the row
+    quote: str  # a substring of that place
+    mechanism: str  # what happened, in a sentence
+    by: str
+    at: str  # when, in UTC
+    mode: str = ""  # a name for what happened; empty: the engine's, where it proposes the same cause
+    proposed: Cause | None = None  # what the engine proposed when it was given
+
+
+class Agreement(msgspec.Struct, frozen=True):
+    """How often two who labelled the same tasks said the same; one of them may be the engine."""
+
+    run: str
+    first: str
+    second: str
+    n: int  # tasks that both labelled
+    agreed: int
+    kappa: float | None  # None: chance alone decides, or nothing was labelled by both
+    confusion: tuple[tuple[Cause, Cause, int], ...]  # what the first said, what the second said, how often
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A failed task in the queue, and what reading it is worth."""
+
+    run: str
+    task: str
+    task_name: str
+    bucket: str | None
+    cause: Cause  # the engine's proposal
+    confidence: float  # of that cause; 0 where nothing is proposed
+    lost: float  # points of score
+    value: float  # lost x (1 - confidence); all that is lost where the task itself is suspected
+    tokens: int  # of its dossier
+    reason: str  # why it waits, in words

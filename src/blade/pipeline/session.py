@@ -1,0 +1,95 @@
+"""Turn paths into a session: runs that are read and diagnosed once and can be asked many times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from blade.errors import UsageError
+from blade.ingest import opened
+from blade.model import Report, Trace
+from blade.pipeline import pages
+from blade.pipeline.load import Loaded, load
+from blade.store import index as store
+from blade.store import memo
+
+if TYPE_CHECKING:
+    from blade.store.index import Watcher
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Some runs, and everything that was concluded of each by itself."""
+
+    loaded: tuple[Loaded, ...]
+    report: Report
+
+    def run(self, name: str | None = None) -> Loaded:
+        """The run of this name; the only one where none is named."""
+        chosen = [one for one in self.loaded if name in (None, one.name)]
+        names = ", ".join(one.name for one in self.loaded[:8])
+        if not chosen:
+            raise UsageError(f"there is no run named {name}", f"the runs are {names}", "unknown-run")
+        if len(chosen) > 1:
+            raise UsageError(f"{len(chosen)} runs were read", f"name one of {names}", "unknown-run")
+        return chosen[0]
+
+    def key(self, run: Loaded, task: str) -> str:
+        """The key of a task that is named by its key or by its name."""
+        rollouts = run.run.rollouts
+        if task in rollouts.task_keys:
+            return task
+        if task in rollouts.task_names:
+            return rollouts.task_keys[rollouts.task_names.index(task)]
+        some = ", ".join(rollouts.task_keys[:3])
+        more = f" ... {rollouts.task_keys[-1]}" if len(rollouts.task_keys) > 3 else ""
+        hint = f"its {len(rollouts.task_keys)} tasks are {some}{more}"
+        raise UsageError(f"{run.name} has no task {task}", hint, "unknown-task")
+
+    def traces(self, run: Loaded, task: str) -> tuple[Trace, ...]:
+        """All rows of a task with their steps, in the order of their repeats."""
+        found = [opened.traced(run.run, at) for at in opened.positions(run.run, task, None)]
+        return tuple(sorted(found, key=lambda trace: (trace.rollout.repeat, trace.rollout.line)))
+
+
+def session(
+    specs: Sequence[str],
+    watcher: Watcher | None = None,
+    threshold: float | None = None,
+    command: str = "",
+) -> Session:
+    """The runs that `specs` name; a diagnosis that was made before of the same files is taken again."""
+    watcher = watcher or store.Silent()
+    loaded = load(specs, watcher)
+    key = depends_on(loaded, f"session {threshold}")
+    source = Path(loaded[0].sources[0].path)
+    held = memo.kept_bytes(source, "report", key) if key else None
+    if held is not None:
+        try:
+            return Session(tuple(loaded), msgspec.msgpack.decode(held, type=Report))
+        except msgspec.DecodeError:
+            pass  # written by other code, or torn: made again below
+    report = pages.diagnose(loaded, command, threshold, watcher)
+    if key:
+        memo.keep_bytes(source, "report", key, msgspec.msgpack.encode(report, enc_hook=_plain))
+    return Session(tuple(loaded), report)
+
+
+def depends_on(loaded: Sequence[Loaded], *others: str) -> str | None:
+    """What a conclusion on these runs depends on, as a key; None for what cannot be found again."""
+    files = {source.path for one in loaded for source in one.sources}
+    files |= {artifact.path for one in loaded for artifact in one.artifacts if artifact.present}
+    if "-" in files:
+        return None
+    names = [one.name for one in loaded]
+    notes = [note for one in loaded for note in one.notes]
+    return memo.key(sorted(map(Path, files)), *names, *notes, *others)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy as those of Python; nothing else in a report needs help."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise NotImplementedError(f"a report holds a {type(value).__name__}")
