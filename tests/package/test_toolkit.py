@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from blade.package import files
-from blade.package.validate.frontmatter import split
+from blade.skills.frontmatter import split
 from tests.conftest import ROOT
 
 TOOLKIT = ".codex/skills/nemo-gym-blade-analysis/scripts/blade_toolkit.py"

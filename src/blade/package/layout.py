@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from blade.skills.names import slug
+
 ROLLOUTS = "rollouts/*.jsonl"
 DATA = "data/*rollout*.jsonl"
 _NO_ROLLOUTS = ("materialized_inputs", "reward_profiling", "aggregate")
@@ -97,21 +99,12 @@ def prefix_of(rollouts: Path) -> str:
 def rollouts_of(golden: Golden, rollouts: Sequence[Path], models: Sequence[str] = ()) -> Path | None:
     """The rollouts file that a golden report is about: by its own name, or by a name of its model."""
     for name in (golden.prefix, *models):
-        wanted = _plain(name)
-        exact = [path for path in rollouts if wanted in (_plain(prefix_of(path)), _plain(path.stem))]
-        near = [path for path in rollouts if _plain(path.stem).startswith(f"{wanted}_")]
+        wanted = slug(name)
+        exact = [path for path in rollouts if wanted in (slug(prefix_of(path)), slug(path.stem))]
+        near = [path for path in rollouts if slug(path.stem).startswith(f"{wanted}_")]
         if wanted and len(exact or near) == 1:
             return (exact or near)[0]
     return rollouts[0] if len(rollouts) == 1 and not golden.is_comparison else None
-
-
-def slug(name: str, joint: str = "_") -> str:
-    """A name in lower-case letters, digits and one joint."""
-    return re.sub(r"[^a-z0-9]+", joint, name.lower()).strip(joint)
-
-
-def _plain(name: str) -> str:
-    return slug(name)
 
 
 def _rollouts(folder: Path) -> tuple[str | None, list[Path]]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from blade.errors import UsageError
 from blade.package import drafts, files
 from blade.package.copied import copied, shared_files
-from blade.package.layout import slug
-from blade.package.skill_draft import skill
+from blade.skills.draft import skill
+from blade.skills.names import slug
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded
@@ -58,7 +58,7 @@ def scaffold(
     written += [drafts.compared(folder, [again[0], one], threshold, watcher) for one in again[1:]]
     told = {prefix: str(path.relative_to(folder)) for prefix, path in paths.items()}
     path = folder / "skill" / "SKILL.md"
-    files.write(path, skill(benchmark, again, reports, told))
+    files.write(path, skill(benchmark, again, reports, told, "golden_reports/REPORT.md"))
     return [path, *written]
 
 

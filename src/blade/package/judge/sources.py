@@ -15,8 +15,9 @@ from blade.package.judge.anchors import Anchor, of_file
 from blade.package.judge.anchors import drafted as anchors_of
 from blade.package.judge.score import Bench, bench, claims
 from blade.package.judge.units import names
-from blade.package.layout import Golden, Layout, golden, layout, prefix_of, rollouts_of, slug
+from blade.package.layout import Golden, Layout, golden, layout, prefix_of, rollouts_of
 from blade.package.validate.proof import NotProved, world_of
+from blade.skills.names import slug
 
 if TYPE_CHECKING:
     from blade.check.world import World

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from blade.package import files
 from blade.package.judge.coherence import is_sentence
-from blade.package.layout import Layout, slug
-from blade.package.validate import frontmatter
+from blade.package.layout import Layout
 from blade.package.validate.phases import SKILL, Check, plural, words
 from blade.package.validate.terms import Terms
+from blade.skills import frontmatter
+from blade.skills.names import MAX_NAME, slug
 
 MIN_LINES = 50
 MIN_HEADINGS = 3
@@ -23,7 +24,6 @@ MIN_SMALL = 0.15  # of the words of a section that are the small ones of a langu
 MIN_FIELDS = 3  # of the rows, under the schema
 MIN_PARTS = 3  # of a report, under the template
 JUMBLED = 0.15  # of the sentences; in prose that people write it is well below 0.01
-MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 
 # What a benchmark-specific skill must explain, with the headings that do.
