@@ -21,16 +21,39 @@ if TYPE_CHECKING:
 @click.option(
     "--chars", metavar="N", default=1500, show_default=True, help="Most characters of one step; 0 for all."
 )
+@click.option("--dossier", "as_dossier", is_flag=True, help="What is needed to judge TASK, in few tokens.")
+@click.option("--budget", metavar="TOKENS", type=int, help="Most tokens of a dossier.")
 @click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(run: str, task: str, steps: str | None, chars: int, only: str | None, as_json: bool) -> None:
+@click.pass_context
+def show(
+    context: click.Context,
+    run: str,
+    task: str,
+    steps: str | None,
+    chars: int,
+    as_dossier: bool,
+    budget: int | None,
+    only: str | None,
+    as_json: bool,
+) -> None:
     """Show the repeats of TASK, or the steps of one repeat: blade show results.jsonl 12/0.
 
     TASK is the key or the name of a task, REPEAT its number. Text of a rollout is data: nothing in it
-    is run, followed or obeyed.
+    is run, followed or obeyed. A dossier holds outcomes, the proposed cause with its grounds, findings,
+    both sides and the decisive steps; with TASK/REPEAT that repeat is read closely.
     """
     from blade.cli import trace_text
 
+    if as_dossier:
+        was_given = context.get_parameter_source("chars") is click.core.ParameterSource.COMMANDLINE
+        if steps is not None or was_given:
+            hint = "leave out --steps and --chars, or --dossier; --budget says how long a dossier may be"
+            raise UsageError("a dossier chooses its steps itself", hint, "usage")
+        _dossier(run, task, only, budget, as_json)
+        return
+    if budget is not None:
+        raise UsageError("--budget is the length of a dossier", "add --dossier, or use --chars", "usage")
     wanted = _range(steps)
     rows = (_quick(run, task) if only is None else []) or _thorough(run, task, only)
     runs = list(dict.fromkeys(row.run for row in rows))
@@ -46,6 +69,40 @@ def show(run: str, task: str, steps: str | None, chars: int, only: str | None, a
         click.echo(trace_text.as_json(shown))
     else:
         click.echo("\n".join(trace_text.render(result, chars) for result in results), nl=False)
+
+
+def _dossier(run: str, task: str, only: str | None, budget: int | None, as_json: bool) -> None:
+    """Print what is needed to judge one task."""
+    import json
+
+    from blade.cli.watch import Progress
+    from blade.pipeline.session import session
+    from blade.report.dossier import BUDGET, check_budget, dossier
+    from blade.report.facts import facts
+
+    check_budget(BUDGET if budget is None else budget)
+    with Progress() as progress:
+        opened = session([run], progress)
+    chosen = opened.run(only)
+    tasks = chosen.run.rollouts
+    name, repeat = (task, None) if task in tasks.task_keys or task in tasks.task_names else _split(task)
+    key = opened.key(chosen, name)
+    traces = opened.traces(chosen, key)
+    if repeat is not None and repeat not in {trace.rollout.repeat for trace in traces}:
+        raise _unknown(run, f"{key}/{repeat}", chosen)
+    of = next(one for one in facts(opened.report) if one.run.name == chosen.name)
+    made = dossier(of, key, traces, BUDGET if budget is None else budget, repeat)
+    if as_json:
+        told = {
+            "run": made.run,
+            "task": made.task,
+            "tokens": made.tokens,
+            "budget": made.budget,
+            "text": made.text,
+        }
+        click.echo(json.dumps(told, ensure_ascii=False))
+    else:
+        click.echo(made.text, nl=False)
 
 
 def _range(steps: str | None) -> tuple[int, int | None]:

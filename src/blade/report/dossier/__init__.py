@@ -1,0 +1,147 @@
+"""Turn one task into a dossier: what an analyst needs to judge it, in plain text of bounded length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from blade.errors import UsageError
+from blade.model import Trace
+from blade.report import causes
+from blade.report.dossier import asked, commands, frame, outcomes, parting, proposal, trajectory, verdict
+from blade.report.dossier.budget import Page, Part, price
+from blade.report.dossier.case import Case, case
+from blade.report.dossier.tokens import UNIT, tokens
+from blade.report.facts import Facts
+
+BUDGET = 3000  # tokens, by our own estimate, which is an upper one
+LEAST, MOST = 600, 100_000
+
+
+class Dossier(msgspec.Struct, frozen=True):
+    """What an analyst needs to judge one task."""
+
+    run: str
+    task: str
+    text: str
+    tokens: int  # as estimated; common tokenizers count fewer
+    budget: int
+
+
+def check_budget(budget: int) -> None:
+    """Refuse a budget in which no dossier can be told."""
+    if not LEAST <= budget <= MOST:
+        hint = f"give {LEAST} to {MOST} tokens; {BUDGET} are the default"
+        raise UsageError(f"a dossier cannot be told in {budget} tokens", hint, "usage")
+
+
+def dossier(
+    facts: Facts, task: str, traces: Sequence[Trace], budget: int = BUDGET, repeat: int | None = None
+) -> Dossier:
+    """The dossier of a task from its rows; `repeat` is the rollout to read closely, if not the blamed one."""
+    check_budget(budget)
+    of = case(facts, task, traces, repeat)
+    page = Page(budget * UNIT)
+    head = _head(of, budget, budget)
+    page.room -= price(head)
+    _fill(page, of, budget)
+    body = page.lines()
+    used = budget
+    for _ in range(4):  # the number stands in the text that it counts
+        text = "\n".join([*_head(of, used, budget), *body]) + "\n"
+        if tokens(text) == used:
+            break
+        used = tokens(text)
+    return Dossier(facts.run.name, task, text, tokens(text), budget)
+
+
+def _head(of: Case, used: int, budget: int) -> list[str]:
+    result, cause = of.result, of.cause
+    bucket = f"{result.bucket} passes" if result is not None and result.bucket else "no bucket"
+    lost = f"loses {causes.points(cause.lost)}" if cause is not None else "loses nothing"
+    found = [
+        f"# dossier of one task: {bucket}, {lost} of the score; {used:,} tokens of {budget:,}",
+        frame.behind("run", of.facts.run.name, 24),
+        frame.behind("task", of.task, 24),
+    ]
+    name = result.task_name if result is not None else ""
+    if name and name != of.task:
+        found.append(frame.behind("name", name, 24))
+    return [*found, frame.RULE]
+
+
+def _fill(page: Page, of: Case, budget: int) -> None:
+    """Every part in the order of print, then raised in the order of what helps most to judge."""
+    scale = max(1.0, budget / BUDGET)
+    small, some, much = (int(size * scale) for size in (40, 110, 260))
+
+    def titled(name: str, lines: list[str]) -> list[str]:
+        return [f"## {name}", *lines] if lines else []
+
+    task = page.add(
+        lambda: titled("task", [*asked.lines(of, 80), *asked.expected(of, 60)]),
+        lambda: titled("task", [*asked.lines(of, much), *asked.expected(of, much)]),
+    )
+    ends = page.add(
+        lambda: titled("outcomes", outcomes.counted(of)),
+        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.told(of, 12)]),
+        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.told(of, small)]),
+    )
+    cause = page.add(
+        lambda: titled("proposal of the engine", proposal.proposed(of)),
+        lambda: titled("proposal of the engine", [*proposal.proposed(of), *proposal.grounds(of, small)]),
+        lambda: titled("proposal of the engine", [*proposal.proposed(of), *proposal.grounds(of, some)]),
+    )
+    flags = page.add(lambda: proposal.flags(of, small), lambda: proposal.flags(of, some))
+    found = page.add(lambda: proposal.findings(of, 24), lambda: proposal.findings(of, small))
+    sides = page.add(
+        lambda: titled("beside a passing rollout", parting.lines(of, small)),
+        lambda: titled("beside a passing rollout", parting.lines(of, some, 1)),
+    )
+    page.raise_to(page.add(lambda: trajectory.title(of)))
+    path = trajectory.Trajectory(page, of, scale)
+    said = page.add(
+        lambda: titled("verifier and row", verdict.lines(of.focus, 60, 30)),
+        lambda: titled("verifier and row", verdict.lines(of.focus, much, some)),
+    )
+    near, more = page.add(lambda: commands.near(of)), page.add(lambda: commands.more(of))
+    label = page.add(lambda: commands.label(of))
+    for part in (cause, ends, label, near):
+        page.raise_to(part)
+    for index in of.candidates[:1]:
+        path.step(index, 0)
+    for part in (said, task, sides, more, found):
+        page.raise_to(part)
+    _raise(page, of, path, (cause, ends, flags, found, sides, said, task))
+    path.finish()
+
+
+def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part, ...]) -> None:
+    cause, ends, flags, found, sides, said, task = parts
+    n = len(path.steps)
+    for index in of.candidates[:2]:
+        path.step(index, 1)
+    page.raise_to(flags)
+    page.raise_to(task, 1)
+    page.raise_to(cause, 1)
+    page.raise_to(ends, 1)
+    page.raise_to(said, 1)
+    for index in path.outline():
+        path.step(index, 0)
+    page.raise_to(sides, 1)
+    for index in of.candidates[2:5]:
+        path.step(index, 1)
+    last = [step.index for step in path.steps if step.kind == "message"][-1:] or [n - 1][: n and 1]
+    for index in last:
+        path.step(index, 1)
+    page.raise_to(cause, 2)
+    page.raise_to(flags, 1)
+    page.raise_to(found, 1)
+    if of.is_open:
+        page.raise_to(ends, 2)
+        for index in path.outline():
+            path.step(index, 1)
+
+
+__all__ = ["BUDGET", "LEAST", "MOST", "Dossier", "check_budget", "dossier", "tokens"]

@@ -1,0 +1,93 @@
+"""Say how every repeat of a task ended, one line each, or counted where there are very many."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from blade.model import Outcome, Trace
+from blade.report import cases, words
+from blade.report.dossier import frame
+from blade.report.dossier.case import Case
+
+_MAX_LINES = 12  # repeats that are told one by one
+_MAX_RANGES = 12
+
+
+def counted(case: Case) -> list[str]:
+    """`4 repeats: 1 passed, 3 failed (0 0 1 0)`."""
+    repeats = case.result.repeats if case.result else ()
+    if not repeats or case.result is None:
+        return ["no repeat of this task was scored"]
+    seen = Counter(one.outcome.value.replace("_", " ") if one.outcome else "not judged" for one in repeats)
+    order = [outcome.value.replace("_", " ") for outcome in Outcome] + ["not judged"]
+    said = ", ".join(f"{seen[name]} {name}" for name in order if seen[name])
+    line = f"{words.count(len(repeats), 'repeat')}: {said}"
+    if 1 < len(repeats) <= cases.MAX_REPEATS:
+        line += f" (in order {cases.signs(case.result)}; 1 passes)"
+    elif len(repeats) > 1:
+        passed = [one.repeat for one in repeats if one.outcome is Outcome.PASSED]
+        if 0 < len(passed) < len(repeats):
+            few = passed if 2 * len(passed) <= len(repeats) else _others(case, passed)
+            line += f"; {'passing' if few is passed else 'not passing'}: {_ranges(few)}"
+    return [line]
+
+
+def told(case: Case, room: int) -> list[str]:
+    """Each repeat with its steps, calls and last words; those alike to read come first."""
+    found = []
+    for repeat, trace in list(_chosen(case).items()):
+        head = f"repeat {repeat} {case.outcome(repeat)}, reward {_reward(trace)}, {_effort(trace)}"
+        found.append(frame.behind(head, _last(trace), room))
+    left = len(case.traces) - len(found)
+    return [*found, f"{left} more repeats are counted above"] if left > 0 else found
+
+
+def _chosen(case: Case) -> dict[int, Trace]:
+    """All, or the one in focus, a few that pass and a few that do not."""
+    if len(case.traces) <= _MAX_LINES:
+        return case.traces
+    focus = [case.focus.rollout.repeat] if case.focus else []
+    passed = [repeat for repeat in case.traces if case.outcome(repeat) == "passed"]
+    others = [repeat for repeat in case.traces if repeat not in set(passed)]
+    picked = [*focus, *passed[:4], *others]
+    kept = set(list(dict.fromkeys(picked))[: _MAX_LINES - 4])
+    return {repeat: trace for repeat, trace in case.traces.items() if repeat in kept}
+
+
+def _others(case: Case, passed: list[int]) -> list[int]:
+    known = set(passed)
+    return [one.repeat for one in case.result.repeats if one.repeat not in known] if case.result else []
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`0-3, 7, 9-12`."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    said = [f"{a}" if a == b else f"{a}-{b}" for a, b in found[:_MAX_RANGES]]
+    return ", ".join(said) + (" …" if len(found) > _MAX_RANGES else "")
+
+
+def _reward(trace: Trace) -> str:
+    value = trace.rollout.reward
+    return "none" if value is None else words.number(value)
+
+
+def _effort(trace: Trace) -> str:
+    calls = sum(step.kind == "call" for step in trace.steps)
+    return f"{words.count(len(trace.steps), 'step')}, {words.count(calls, 'call')}"
+
+
+def _last(trace: Trace) -> str:
+    """The error of the row, else the last words of the model, else the last step."""
+    response = trace.row.get("response")
+    error = trace.row.get("error") or (response.get("error") if isinstance(response, dict) else None)
+    if error:
+        return f"error: {error if isinstance(error, str) else str(error)[:2000]}"
+    for step in reversed(trace.steps):
+        if step.kind == "message" and step.text.strip():
+            return step.text
+    return trace.steps[-1].text if trace.steps else "no steps"

@@ -1,0 +1,96 @@
+"""Say what the engine proposes and on what grounds, who overruled it, and what was found in the rollouts."""
+
+from __future__ import annotations
+
+from blade.model import Cause, Level
+from blade.report import causes, words
+from blade.report.dossier import frame
+from blade.report.dossier.case import Case
+
+MEANS = {
+    Cause.KNOWLEDGE_GAP: "the model does not know it or cannot do it",
+    Cause.UNRELIABLE_KNOWLEDGE: "the model knows it now and then",
+    Cause.BEHAVIOUR: "the model could do it and went about it wrongly",
+    Cause.TASK_OR_VERIFIER: "the task, its gold or its verifier is wrong",
+    Cause.INFRASTRUCTURE: "provider, sandbox, harness or a limit broke it",
+    Cause.DATA_ARTIFACT: "the row or its data is broken, doubled or misplaced",
+    Cause.UNDETERMINED: "no cause reaches the bar",
+}
+_MAX_GROUNDS = 5
+_MAX_FINDINGS = 8
+
+
+def proposed(case: Case) -> list[str]:
+    """The cause in one line, what happened, and where."""
+    one = case.cause
+    if one is None:
+        return ["no cause: this task is not among those that lose score"]
+    said = f"{causes.called(one.cause)} ({MEANS[one.cause]})"
+    if one.judged_by:
+        was = causes.called(one.proposed) if one.proposed else "nothing"
+        sure = f", confidence {words.probability(one.proposed_confidence)}" if one.proposed else ""
+        found = [f"judged: {said}; the engine proposes {was}{sure}"]
+        found.append(frame.behind("judged by", one.judged_by, 20))
+    elif one.cause is Cause.UNDETERMINED:
+        found = [f"undetermined: {MEANS[one.cause]}; judge it from what follows"]
+    else:
+        found = [f"cause: {said}, confidence {words.probability(one.confidence)}"]
+    if one.mode.strip():
+        found.append(frame.behind("mode", causes.mode(case.facts, one.mode), 24))
+    if one.mechanism.strip():
+        found.append(frame.behind("what happened", one.mechanism, 70))
+    if one.steps:
+        ranked = ", ".join(f"{blame.step} ({blame.weight:.2f})" for blame in one.steps)
+        which = f"step {one.step}" if one.step is not None else "no single step"
+        found.append(f"where: repeat {one.repeat}, {which}; candidates by weight: {ranked}")
+    return found
+
+
+def grounds(case: Case, room: int) -> list[str]:
+    """What speaks for and against; what was told above is not told again."""
+    one = case.cause
+    if one is None:
+        return []
+    told = one.mechanism.strip().rstrip(".")
+    found = []
+    for name, texts in (("for", one.grounds), ("against", one.against)):
+        for text in texts[:_MAX_GROUNDS]:
+            said = text.replace(told, "as told above") if told else text
+            if said.strip().rstrip(".") != "as told above":
+                found.append(frame.behind(name, said, room))
+        left = len(texts) - _MAX_GROUNDS
+        found += [f"{name}: {left} more in report.json"] if left > 0 else []
+    return found
+
+
+def findings(case: Case, room: int) -> list[str]:
+    """Findings of this task, the severe first, each in one line."""
+    found = []
+    told = case.cause.mechanism.strip().rstrip(".") if case.cause else ""
+    for one in case.findings[:_MAX_FINDINGS]:
+        where = next((e.step for e in one.evidence if e.step is not None), None)
+        repeat = f", repeat {one.repeat}" if one.repeat is not None else ""
+        step = f", step {where}" if where is not None else ""
+        head = f"finding {frame.ours(one.detector)}, severity {one.severity}{repeat}{step}"
+        is_told = bool(told) and one.summary.strip().rstrip(".") == told
+        found.append(head if is_told else frame.behind(head, one.summary, room))
+    left = len(case.findings) - _MAX_FINDINGS
+    return [*found, f"{left} more findings in report.json"] if left > 0 else found
+
+
+def flags(case: Case, room: int) -> list[str]:
+    """What speaks against the task itself, and what concerns the whole run."""
+    found = []
+    for flag in case.facts.health:
+        names_it = flag.task == case.task or (
+            flag.task is None
+            and flag.level is not Level.INFO
+            and any(e.task == case.task for e in flag.evidence)
+        )
+        if names_it:
+            head = f"{flag.level.value}, {frame.ours(flag.flag)}"
+            found.append(frame.behind(head, flag.text, room))
+    for cause in case.facts.run_causes[:2]:
+        head = f"of the whole run: {causes.called(cause.cause)}, {words.count(cause.n_rollouts, 'rollout')}"
+        found.append(frame.behind(head, causes.text(cause), room))
+    return found[:6]

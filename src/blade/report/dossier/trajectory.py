@@ -1,0 +1,95 @@
+"""Lay out the rollout in focus: every step where that fits, else windows around what points to a fault."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+
+from blade.report.dossier import frame, steps, tokens
+from blade.report.dossier.budget import Page, Part
+from blade.report.dossier.case import Case
+
+_MARK = "*"  # beside steps that something points to
+_GAP = 24 * tokens.UNIT  # what a line that says what is left out may cost at the most
+_MOST = 400  # steps that are considered for the outline
+_NEAR = 3  # steps around a candidate that come before all others
+
+
+class Trajectory:
+    """The steps of a rollout as parts of a page; what is left out between them is said."""
+
+    def __init__(self, page: Page, case: Case, scale: float) -> None:
+        self.page, self.case = page, case
+        self.steps = case.focus.steps if case.focus is not None else ()
+        self.parts: dict[int, Part] = {}
+        self.shown: list[int] = []  # in order
+        self.brief, self.full, self.long = int(32 * scale), int(170 * scale), int(500 * scale)
+        self.marked = set(case.candidates)
+        self.slot = page.add()  # the steps stand here
+        page.room -= _GAP if self.steps else 0  # at first all of it is left out
+
+    def step(self, index: int, level: int) -> bool:
+        """Show a step at a level: 0 one line, 1 in full, 2 at length."""
+        if index not in self.parts:
+            self.parts[index] = Part(self._levels(index))
+        part = self.parts[index]
+        is_new = part.level < 0
+        if not self.page.raise_to(part, level, self._gaps(index) if is_new else 0):
+            return False
+        if is_new:
+            insort(self.shown, index)
+        return True
+
+    def _levels(self, index: int) -> list[Callable[[], list[str]]]:
+        step, made = self.steps[index], self.case.calls
+        mark = _MARK if index in self.marked else ""
+        around = self.case.quotes.get(index, "")
+        return [
+            lambda: steps.brief(step, made, self.brief, mark, around),
+            lambda: steps.full(step, made, self.full, mark, around),
+            lambda: steps.full(step, made, self.long, mark, around),
+        ]
+
+    def _gaps(self, index: int) -> int:
+        """What showing a step costs or saves in lines that say what is left out."""
+        at = bisect_left(self.shown, index)
+        before = self.shown[at - 1] if at else -1
+        after = self.shown[at] if at < len(self.shown) else len(self.steps)
+        return ((before + 1 < index) + (index + 1 < after) - (before + 1 < after)) * _GAP
+
+    def outline(self) -> Iterator[int]:
+        """All steps: those near a candidate, the first and the last, then the rest from the end."""
+        n = len(self.steps)
+        seen: set[int] = set()
+        near = [c + d for d in range(1, _NEAR + 1) for c in self.case.candidates[:3] for d in (d, -d)]
+        ends = [0, n - 1, 1, n - 2, n - 3, 2, 3]
+        for index in (*self.case.candidates, *near, *ends, *range(n - 1, max(-1, n - _MOST), -1)):
+            if 0 <= index < n and index not in seen:
+                seen.add(index)
+                yield index
+
+    def finish(self) -> None:
+        """Put the lines of the steps, and what is left out between them, into the page."""
+        found: list[str] = []
+        at = 0
+        for index in [*self.shown, len(self.steps)]:
+            if index > at:
+                found.append(self._left_out(at, index - 1))
+            found += self.parts[index].shown if index in self.parts else []
+            at = index + 1
+        self.slot.shown = found
+
+    def _left_out(self, first: int, last: int) -> str:
+        which = f"step {first}" if first == last else f"steps {first}-{last}"
+        return f"({which} left out: --steps {first}:{last + 1})"
+
+
+def title(case: Case) -> list[str]:
+    """Which rollout is read closely, and what the star means."""
+    if case.focus is None:
+        return []
+    n = len(case.focus.steps)
+    repeat = case.focus.rollout.repeat
+    words = f"repeat {repeat}, {case.outcome(repeat)}, {n} steps"
+    stars = f"; {_MARK} marks steps that something points to" if case.candidates else ""
+    return [frame.ours(f"## rollout in focus: {words}{stars}")]

@@ -1,0 +1,75 @@
+"""Quote what the verifier and the environment left in a row: rewards, errors, checks, words of judges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from blade import events, hostile
+from blade.model import Trace
+from blade.report.dossier import asked, frame
+
+_PASSED_OVER = frozenset(
+    "responses_create_params response agent_ref skills_ref messages trajectory subagent_trajectories "
+    "osworld_steps delegated_response ng_model_call_capture ng_agent_observations ng_trajectory ng_perf "
+    "tools input judge_prompt reward task_id id uuid name task_name problem_id instance_id "
+    "question_id".split()
+)
+_LOUD = re.compile(
+    r"error|fail|exception|stderr|verdict|judge|reason|explan|rationale|feedback|check|message|assert|test"
+    r"|verifier|valid|status|termination|rubric|grader",
+    re.IGNORECASE,
+)
+_DULL = re.compile(
+    r"cost|duration|_ms$|latency|^published|^run_id|hash|timestamp|_s$|^dataset", re.IGNORECASE
+)
+_MAX_FIELDS = 16
+_LONG = 200_000  # characters of a value beyond which only its beginning is spelled
+
+
+def lines(trace: Trace | None, room: int, each: int) -> list[str]:
+    """The fields in which a verdict may be told, the loud ones first, in about `room` tokens."""
+    if trace is None:
+        return []
+    found = [f"reward {'none' if trace.rollout.reward is None else repr(trace.rollout.reward)}"]
+    quiet: list[str] = []
+    told = sorted(_fields(trace.row), key=lambda one: (not _LOUD.search(one[0]), bool(_DULL.search(one[0]))))
+    n_left = max(0, len(told) - _MAX_FIELDS)
+    for name, value in told[:_MAX_FIELDS]:
+        said = value if isinstance(value, str) else _spelled(value)
+        size = each if _LOUD.search(name) else each // 3
+        if len(said) <= 24 and not _LOUD.search(name):
+            quiet.append(f"{hostile.line(name, 40)}={hostile.line(said)}")
+        else:
+            found.append(frame.behind("field", f"{hostile.line(name, 60)}: {said}", max(12, size)))
+    if quiet:
+        found.append(frame.behind("other fields", ", ".join(quiet), each))
+    return [*found, f"{n_left} more fields"] if n_left else found
+
+
+def _fields(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    response = row.get("response")
+    if isinstance(response, Mapping):
+        for key in ("error", "incomplete_details"):
+            if response.get(key):
+                yield f"response.{key}", response[key]
+        if response.get("status") not in (None, "completed"):
+            yield "response.status", response["status"]
+    elif "response" not in row or response is None:
+        yield "response", "missing" if "response" not in row else "null"
+    for key, value in row.items():
+        if key in _PASSED_OVER or key.startswith("_ng_") or value in (None, "", [], {}):
+            continue
+        if isinstance(value, str) and asked.TASK.search(key):
+            continue
+        if asked.EXPECTED.search(key) or _DULL.search(key):
+            continue
+        yield key, value
+
+
+def _spelled(value: Any) -> str:
+    try:
+        return events.compact(value)[:_LONG]
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)[:_LONG]
