@@ -22,6 +22,10 @@ class BladeError(Exception):
         self.hint = hint
         self.slug = slug
 
+    def __str__(self) -> str:
+        """What a traceback shows: both, for somebody who calls from Python."""
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+
     def as_json(self) -> dict[str, object]:
         """The same error for a program."""
         see = f"docs/errors.md#{self.slug}"

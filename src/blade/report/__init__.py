@@ -37,12 +37,7 @@ FILES = {"markdown": "report.md", "html": "report.html", "json_v1": "report.json
 
 def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
     """Write every file of a report into `folder` and return their paths; each appears whole or not at all."""
-    drawn: tuple[Figure, ...] = ()
-    if figures:
-        from blade.report.change import figures as change_figures
-        from blade.report.figures import drawn as draw
-
-        drawn = (*draw(report), *change_figures.drawn(report))
+    drawn = _figures(report) if figures else ()
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
     sections, version = chapters(report, drawn), report.made_by.get("blade", "")
     claims, anchors = claimed(sections, Known(report))
@@ -66,11 +61,7 @@ def write_comparison(
     """Write compare.md, compare.html, compare.json, their figures, and `extra` files (name -> text)."""
     from blade.report.change import pages as change
 
-    drawn: tuple[Figure, ...] = ()
-    if figures:
-        from blade.report.change import figures as change_figures
-
-        drawn = change_figures.drawn(report, COMPARED_FIGURES)
+    drawn = _comparison_figures(report) if figures else ()
     named, sections = change.title(report), change.chapters(report, drawn)
     claims, anchors = claimed(sections, Known(report))
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
@@ -85,7 +76,7 @@ def write_comparison(
 
 def printed(report: Report) -> str:
     """report.json as `write` writes it, without drawing a figure."""
-    return json_v1.render(report, _captions(report))
+    return json_v1.render(report, _figures(report, draw=False))
 
 
 def printed_comparison(report: Report) -> str:
@@ -95,7 +86,7 @@ def printed_comparison(report: Report) -> str:
 
 def pages(report: Report) -> str:
     """report.md as `write` writes it, without anchors and without drawing a figure."""
-    return markdown.page(title(report), chapters(report, _captions(report)))
+    return markdown.page(title(report), chapters(report, _figures(report, draw=False)))
 
 
 def comparison_pages(report: Report) -> str:
@@ -105,18 +96,39 @@ def comparison_pages(report: Report) -> str:
     return markdown.page(change.title(report), _comparison(report))
 
 
-def _captions(report: Report) -> tuple[Figure, ...]:
-    from blade.report.change import figures as change_figures
-    from blade.report.figures import drawn as draw
+def html_page(report: Report) -> str:
+    """report.html as `write` writes it."""
+    sections = chapters(report, _figures(report))
+    anchors = claimed(sections, Known(report))[1]
+    return html.page(title(report), sections, report.made_by.get("blade", ""), anchors)
 
-    return (*draw(report, draw=False), *change_figures.drawn(report, draw=False))
+
+def comparison_html_page(report: Report) -> str:
+    """compare.html as `write_comparison` writes it."""
+    from blade.report.change import pages as change
+
+    sections = change.chapters(report, _comparison_figures(report))
+    anchors = claimed(sections, Known(report))[1]
+    return html.page(change.title(report), sections, report.made_by.get("blade", ""), anchors)
+
+
+def _figures(report: Report, draw: bool = True) -> tuple[Figure, ...]:
+    from blade.report import figures
+    from blade.report.change import figures as change_figures
+
+    return (*figures.drawn(report, draw=draw), *change_figures.drawn(report, draw=draw))
+
+
+def _comparison_figures(report: Report, draw: bool = True) -> tuple[Figure, ...]:
+    from blade.report.change import figures as change_figures
+
+    return change_figures.drawn(report, COMPARED_FIGURES, draw=draw)
 
 
 def _comparison(report: Report) -> tuple[Section, ...]:
-    from blade.report.change import figures as change_figures
     from blade.report.change import pages as change
 
-    return change.chapters(report, change_figures.drawn(report, COMPARED_FIGURES, draw=False))
+    return change.chapters(report, _comparison_figures(report, draw=False))
 
 
 def _remove_stale(folder: Path, drawn: set[str], prefix: str = "") -> None:

@@ -1,0 +1,146 @@
+"""Turn two or more runs into why their scores differ: verdicts, terms that add up, tasks that flipped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from blade import model
+from blade.api.reports import Report
+from blade.api.tables import Table, to_dict
+from blade.errors import UsageError
+
+if TYPE_CHECKING:
+    import os
+
+    from blade.api.checks import Checked
+
+
+class Comparison:
+    """A baseline against one candidate or several; what is asked of one is asked of the only one."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    @property
+    def comparisons(self) -> Table[model.Comparison]:
+        """One row for each candidate."""
+        return Table(model.Comparison, self._report.data.comparisons)
+
+    @property
+    def details(self) -> model.Comparison:
+        """The only comparison, with all that is known of it."""
+        found = self._report.data.comparisons
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(one.candidate for one in found[:8])
+        raise UsageError(
+            f"{len(found)} runs were compared with {found[0].baseline}",
+            f"take one with comparison[NAME]: {names}",
+            "unknown-run",
+        )
+
+    def __getitem__(self, candidate: str) -> Comparison:
+        """The comparison with the candidate of this name."""
+        from msgspec.structs import replace
+
+        whole = self._report.data
+        chosen = tuple(one for one in whole.comparisons if one.candidate == candidate)
+        if not chosen:
+            names = ", ".join(one.candidate for one in whole.comparisons[:8])
+            raise UsageError(f"no candidate is named {candidate}", f"they are {names}", "unknown-run")
+        return Comparison(self._report.of(replace(whole, comparisons=chosen)))
+
+    @property
+    def baseline(self) -> str:
+        return self.details.baseline
+
+    @property
+    def candidate(self) -> str:
+        return self.details.candidate
+
+    @property
+    def delta(self) -> float | None:
+        """Score of the candidate less that of the baseline; None where they cannot be compared."""
+        return self.details.delta
+
+    @property
+    def verdict(self) -> str | None:
+        """On these tasks: improved, regressed, equivalent or inconclusive."""
+        return self.details.verdict
+
+    @property
+    def verdict_new_tasks(self) -> str | None:
+        """On new tasks like these."""
+        return self.details.verdict_new_tasks
+
+    @property
+    def margin(self) -> float:
+        """Points of score within which runs are equivalent."""
+        return self.details.margin
+
+    @property
+    def mde(self) -> float | None:
+        """The smallest change that the comparison would have seen, on new tasks."""
+        power = self.details.power
+        return power.mde if power is not None else None
+
+    @property
+    def refused(self) -> str | None:
+        """Why there is no comparison; None: there is one."""
+        return self.details.refused
+
+    def tests(self) -> Table[model.Tested]:
+        """The change with its interval and p, for each of the two questions."""
+        return Table(model.Tested, self.details.tests)
+
+    def bridge(self) -> Table[model.Term]:
+        """What moved the score, in terms that add up to `delta`."""
+        return Table(model.Term, self.details.bridge)
+
+    def views(self) -> dict[str, Table[model.Term]]:
+        """Other ways to add up to `delta`, by name."""
+        return {view.name: Table(model.Term, view.terms) for view in self.details.views}
+
+    def movers(self) -> Table[model.Mover]:
+        """The terms that are claimed to have moved the score, strongest claim first."""
+        return Table(model.Mover, self.details.movers)
+
+    def flips(self) -> Table[model.Flip]:
+        """The tasks that changed most surely."""
+        return Table(model.Flip, self.details.flips)
+
+    def settings(self) -> Table[model.Setting]:
+        """The settings that differ."""
+        return Table(model.Setting, self.details.config_diff)
+
+    def shifts(self) -> Table[model.Shift]:
+        """What changed beside the score: behaviours, errors, tokens, turns."""
+        return Table(model.Shift, self.details.shifts)
+
+    def report(self) -> Report:
+        """The comparison as pages."""
+        return self._report
+
+    def check(self, text: str | os.PathLike[str]) -> Checked:
+        """Every claim of a text, or of a file, against the rows of the runs."""
+        return self._report.check(text)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """`comparisons` as compare.json has them."""
+        return [to_dict(one) for one in self._report.data.comparisons]
+
+    def __repr__(self) -> str:
+        told = [f"{one.candidate} against {one.baseline}: {_said(one)}" for one in self.comparisons]
+        return f"<blade.Comparison {'; '.join(told)}>"
+
+    def _repr_html_(self) -> str:
+        found = self._report.data.comparisons
+        bridge = self.bridge()._repr_html_() if len(found) == 1 and found[0].bridge else ""
+        return self.comparisons._repr_html_() + bridge
+
+
+def _said(one: model.Comparison) -> str:
+    if one.refused is not None or one.delta is None:
+        return f"refused, {one.refused}"
+    told = f"{100 * one.delta:+.1f} points, {one.verdict} on these tasks"
+    return f"{told}, {one.verdict_new_tasks} on new tasks"

@@ -1,0 +1,131 @@
+"""Keep the session that runs were loaded in, and join sessions where runs are compared."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from blade import model
+from blade.api.reports import Report
+from blade.api.watch import Lines
+from blade.errors import UsageError
+
+if TYPE_CHECKING:
+    from blade.pipeline import Loaded, Session
+    from blade.store.index import Watcher
+
+# The parts of a report whose rows name their run.
+_BY_RUN = (
+    "measures", "buckets", "tasks", "health", "funnels", "slices", "findings", "compared", "losses",
+    "behaviours", "signatures", "meanings", "mechanisms", "contrasts", "divergences", "attributions",
+    "run_causes", "recommendations", "agreements",
+)  # fmt: skip
+
+
+class Held:
+    """How runs were loaded, what came of it, and how it is made anew when a judgement is added."""
+
+    def __init__(self, specs: tuple[str, ...], threshold: float | None, watcher: Watcher) -> None:
+        self.specs = specs
+        self.threshold = threshold
+        self.watcher = watcher
+        self.renew()
+
+    def renew(self) -> None:
+        """Read again: what is cheap is done, what did not change comes from the cache."""
+        from blade import pipeline
+        from blade.report.order import ordered
+
+        self.session: Session = pipeline.session(self.specs, self.watcher, self.threshold)
+        self.report: model.Report = ordered(self.session.report)
+
+
+def opened(specs: tuple[str, ...], threshold: float | None, progress: bool) -> Held:
+    """The runs that `specs` name, read and diagnosed."""
+    from blade.store.index import Silent
+
+    return Held(specs, threshold, Lines() if progress else Silent())
+
+
+def part_of(report: model.Report, names: Sequence[str]) -> model.Report:
+    """What a report says of some of its runs; all of it if they are all."""
+    if {run.name for run in report.runs} == set(names):
+        return report
+    chosen = [one for one in report.comparisons if {one.baseline, one.candidate} <= set(names)]
+    return replace(
+        report,
+        runs=tuple(run for run in report.runs if run.name in names),
+        judgements={run: told for run, told in report.judgements.items() if run in names},
+        comparisons=tuple(chosen),
+        matrix=None,
+        series=None,
+        benchmark={run: facts for run, facts in report.benchmark.items() if run in names},
+        **{part: tuple(row for row in getattr(report, part) if row.run in names) for part in _BY_RUN},
+    )
+
+
+def together(
+    sides: Sequence[tuple[Held, tuple[str, ...]]], margin: float, by: str | None, series: bool
+) -> Report:
+    """The comparison of runs that may have been loaded apart, as `blade compare` makes it."""
+    from blade import pipeline
+    from blade.pipeline import comparing
+
+    first = sides[0][0]
+    if any(held.threshold != first.threshold for held, _ in sides):
+        hint = "load them with the same threshold"
+        raise UsageError("the runs were loaded with different thresholds", hint, "bad-threshold")
+    specs = _apart([spec for held in dict.fromkeys(held for held, _ in sides) for spec in held.specs])
+    loaded = pipeline.load(specs, first.watcher)
+    chosen = _chosen(loaded, sides)
+    parts = comparing.split_runs(chosen, by) if by else chosen
+    if len(parts) < 2:
+        hint = "give another run to compare with, or split this one: compare(by=FIELD)"
+        raise UsageError("one run was given, and a comparison takes two", hint, "one-run")
+    told = [*(["--by", by] if by else []), *(["--series"] if series else [])]
+    told += ["--margin", repr(margin)] if margin != comparing.MARGIN else []
+    told += ["--pass-threshold", repr(first.threshold)] if first.threshold is not None else []
+    report = comparing.compare(
+        parts, shlex.join(["blade", "compare", *specs, *told]), threshold=first.threshold, margin=margin,
+        ordered=series, watcher=first.watcher,
+    )  # fmt: skip
+    return Report(pipeline.with_digests(report), specs, first.watcher, first.threshold, is_comparison=True)
+
+
+def _chosen(loaded: Sequence[Loaded], sides: Sequence[tuple[Held, tuple[str, ...]]]) -> list[Loaded]:
+    """Of what was loaded together the runs that were asked for, in the order in which they were.
+
+    Loaded together, files of the same name get longer names: runs are known again by their sources.
+    """
+    left = list(loaded)
+    found: list[Loaded] = []
+    for held, names in sides:
+        for name in names:
+            was = held.session.run(name)
+            same = [one for one in left if _identity(one) == _identity(was)]
+            if not same:
+                raise UsageError(
+                    f"{name} and the other runs are read as one when they are read together",
+                    'load each under a name of its own: blade.load("a=PATH")',
+                    "unknown-run",
+                )
+            found.append(same[0])
+            left.remove(same[0])
+    return found
+
+
+def _identity(one: Loaded) -> tuple[object, ...]:
+    return (tuple(source.path for source in one.sources), one.run.agent)
+
+
+def _apart(specs: Sequence[str]) -> tuple[str, ...]:
+    """The runs as they were given; one that is given twice is held against itself under a second name."""
+    found: list[str] = []
+    for spec in specs:
+        again = spec in found and "=" not in spec
+        found.append(f"{Path(spec).name.split('.')[0]} again={spec}" if again else spec)
+    return tuple(found)

@@ -1,0 +1,319 @@
+"""Turn paths into runs that answer in tables: what was measured, what was found, why, what to fix."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from blade import model
+from blade.api.changes import Comparison
+from blade.api.checks import Checked, checked
+from blade.api.held import Held, opened, part_of, together
+from blade.api.reports import Report
+from blade.api.tables import Row, Table
+from blade.errors import UsageError
+
+if TYPE_CHECKING:
+    from blade.report.dossier import Dossier
+
+Place = str | os.PathLike[str]
+
+
+def load(*paths: Place, threshold: float | None = None, progress: bool = False) -> Runs:
+    """Read and diagnose the runs of rollouts files, folders, globs of shards, or `NAME=PATH`.
+
+    A row passes at a reward of `threshold`, if one is given. With `progress` a few lines on stderr tell
+    how far it is; otherwise nothing is printed.
+    """
+    if not paths:
+        raise UsageError("no path was given", "name a rollouts file or a folder", "usage")
+    if threshold is not None and not math.isfinite(threshold):
+        raise UsageError(f"{threshold} is no number to pass at", "give a finite number", "bad-threshold")
+    held = opened(tuple(os.fspath(path) for path in paths), threshold, progress)
+    return Runs(held, tuple(one.name for one in held.session.loaded))
+
+
+class Runs(Mapping[str, "Runs"]):
+    """One run, or several by name: `runs["a"]` is that run alone, with the same methods.
+
+    Tables hold the rows of all runs, each with the name of its run. What concerns a single run, such as
+    `score`, `rollout` or `label`, is asked of one run.
+    """
+
+    def __init__(self, held: Held, names: tuple[str, ...]) -> None:
+        self._held = held
+        self._names = names
+
+    # ---- The runs --------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Runs:
+        if name not in self._names:
+            raise UnknownRun(name, self._names)
+        return Runs(self._held, (name,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Runs):
+            return NotImplemented
+        return other._held is self._held and other._names == self._names
+
+    def __hash__(self) -> int:
+        return hash(self._names)
+
+    @property
+    def name(self) -> str:
+        """The name of the only run."""
+        if len(self._names) > 1:
+            hint = f"take one with runs[NAME]: {', '.join(self._names[:8])}"
+            raise UsageError(f"{len(self._names)} runs were read", hint, "unknown-run")
+        return self._names[0]
+
+    @property
+    def run(self) -> model.Run:
+        """What the only run is: its model, settings, counts and score."""
+        name = self.name
+        return next(one for one in self._report.runs if one.name == name)
+
+    @property
+    def score(self) -> float | None:
+        """The headline of the only run: `run.score_name` says which measure it is."""
+        return self.run.score
+
+    def overview(self) -> Table[model.Run]:
+        """One row for each run."""
+        return Table(model.Run, self._report.runs)
+
+    # ---- What was measured -----------------------------------------------------------------------
+
+    def measures(self) -> Table[model.Measure]:
+        """Every number with its n and interval: pass_at_1, pass_at_k, consistency, tokens, ..."""
+        return self._table(model.Measure, "measures")
+
+    def tasks(self) -> Table[model.TaskResult]:
+        """Every task: its repeats, rate, bucket, and how sure the bucket is."""
+        return self._table(model.TaskResult, "tasks")
+
+    def buckets(self) -> Table[model.Buckets]:
+        """For each run the tasks that always, sometimes and never pass, and those that are missing."""
+        return self._table(model.Buckets, "buckets")
+
+    def health(self) -> Table[model.Health]:
+        """Whether the evaluation itself is sound."""
+        return self._table(model.Health, "health")
+
+    def funnels(self) -> Table[model.Funnel]:
+        """How far rollouts got."""
+        return self._table(model.Funnel, "funnels")
+
+    def slices(self) -> Table[model.Slice]:
+        """The score by fields of the tasks."""
+        return self._table(model.Slice, "slices")
+
+    # ---- Why -------------------------------------------------------------------------------------
+
+    def findings(self) -> Table[model.Finding]:
+        """What the rows show, rollout by rollout, with evidence."""
+        return self._table(model.Finding, "findings")
+
+    def behaviours(self) -> Table[model.Behaviour]:
+        """How often each detector fires among failures and passes."""
+        return self._table(model.Behaviour, "behaviours")
+
+    def signatures(self) -> Table[model.Signature]:
+        """Error texts that say the same thing."""
+        return self._table(model.Signature, "signatures")
+
+    def mechanisms(self) -> Table[model.Mechanism]:
+        """Conditions that go with failing, found in the rows themselves."""
+        return self._table(model.Mechanism, "mechanisms")
+
+    def contrasts(self) -> Table[model.Contrast]:
+        """What sets passing from failing rollouts of the same tasks."""
+        return self._table(model.Contrast, "contrasts")
+
+    def attributions(self) -> Table[model.Attribution]:
+        """The root cause of each failed task, with its grounds; judgements stand in for proposals."""
+        return self._table(model.Attribution, "attributions")
+
+    def run_causes(self) -> Table[model.RunCause]:
+        """Causes that concern a run as a whole."""
+        return self._table(model.RunCause, "run_causes")
+
+    def losses(self) -> Table[model.Loss]:
+        """Points of score lost to each cause and mode; of one run they add up to 1 - score."""
+        return self._table(model.Loss, "losses")
+
+    def recommendations(self) -> Table[model.Recommendation]:
+        """What to fix first, and what it could win."""
+        return self._table(model.Recommendation, "recommendations")
+
+    def gaps(self) -> Table[model.Gap]:
+        """What cannot be said, and why."""
+        return Table(model.Gap, self._report.gaps)
+
+    def skipped(self) -> Table[model.Skipped]:
+        """Lines and files that were not read, the first thousand; all are counted in the report."""
+        return Table(model.Skipped, self._report.skipped)
+
+    # ---- Reading and judging ---------------------------------------------------------------------
+
+    def rollouts(self, task: str | int) -> tuple[model.Trace, ...]:
+        """All rows of a task of the only run with their steps, in the order of their repeats."""
+        session = self._held.session
+        one = session.run(self.name)
+        return session.traces(one, session.key(one, str(task)))
+
+    def rollout(self, task: str | int, repeat: int = 0) -> model.Trace:
+        """One rollout: `.steps` is what was done, `.row` the row as it stands in the file."""
+        found = self.rollouts(task)
+        chosen = [trace for trace in found if trace.rollout.repeat == repeat]
+        if not chosen:
+            have = ", ".join(str(trace.rollout.repeat) for trace in found[:20])
+            hint = f"it has the repeats {have}" if found else "its rollouts failed or were lost"
+            raise UsageError(f"task {task} of {self.name} has no repeat {repeat}", hint, "unknown-task")
+        if len(chosen) > 1:
+            message = f"{len(chosen)} rows are repeat {repeat} of task {task}"
+            raise UsageError(message, "rollouts(task) gives all of them", "unknown-task")
+        return chosen[0]
+
+    def queue(self, most: int | None = 20, *, budget: int | None = None) -> Table[model.Waiting]:
+        """The failed tasks most worth reading, of each run so many."""
+        from blade.pipeline import reviewing
+
+        budget = reviewing.BUDGET if budget is None else budget
+        found = [reviewing.queue(self._held.session, name, most, budget) for name in self._names]
+        return Table(model.Waiting, (row for queue in found for row in queue.waiting))
+
+    def dossier(self, task: str | int, *, budget: int | None = None) -> Dossier:
+        """What is needed to judge one task of the only run, as `.text` of at most `budget` tokens."""
+        from blade.pipeline import reviewing
+
+        budget = reviewing.BUDGET if budget is None else budget
+        return reviewing.dossier(self._held.session, str(task), self.name, budget)
+
+    def judgements(self) -> Table[model.Judgement]:
+        """What people and agents hold to be the causes."""
+        told = self._report.judgements
+        return Table(model.Judgement, (one for name in self._names for one in told.get(name, ())))
+
+    def agreements(self) -> Table[model.Agreement]:
+        """How often authors, and authors and the engine, say the same."""
+        return self._table(model.Agreement, "agreements")
+
+    def label(
+        self,
+        task: str | int,
+        *,
+        cause: str,
+        repeat: int,
+        quote: str,
+        mechanism: str,
+        by: str,
+        step: int | None = None,
+        field: str | None = None,
+        mode: str = "",
+    ) -> model.Judgement:
+        """Keep the cause of a failed task beside the run, if ids, place, quote and chronology verify."""
+        place: dict[str, Any] = {"step": step} if field is None else {"field": field}
+        if step is not None and field is not None:
+            place = {"step": step, "field": field}  # refused with its reason
+        given = {"task": str(task), "cause": str(cause), "repeat": repeat, "quote": quote, **place}
+        given |= {"mechanism": mechanism, **({"mode": mode} if mode else {})}
+        return self.label_many([given], by=by)[0]
+
+    def label_many(self, proposals: Sequence[Mapping[str, Any]], *, by: str) -> Table[model.Judgement]:
+        """Keep several judgements on the only run: all of them, or none and the reasons why."""
+        from blade.pipeline import reviewing
+
+        found = reviewing.label(self._held.session, proposals, by, self.name)
+        self._held.renew()
+        return Table(model.Judgement, found)
+
+    def withdraw(self, task: str | int, *, by: str) -> Table[model.Judgement]:
+        """Take back what an author said of a task of the only run."""
+        from blade.pipeline import reviewing
+
+        found = reviewing.withdraw(self._held.session, str(task), by, self.name)
+        self._held.renew()
+        return Table(model.Judgement, found)
+
+    # ---- Reports and comparisons -----------------------------------------------------------------
+
+    def report(self) -> Report:
+        """Everything as pages, as `blade diagnose` writes them."""
+        from blade import pipeline
+
+        held = self._held
+        options = [] if held.threshold is None else ["--pass-threshold", repr(held.threshold)]
+        command = shlex.join(["blade", "diagnose", *held.specs, *options])
+        report = replace(self._report, made_by={**self._report.made_by, "command": command})
+        return Report(pipeline.with_digests(report), held.specs, held.watcher, held.threshold)
+
+    def check(self, text: Place) -> Checked:
+        """Every claim of a text, or of a file that holds one, against the rows."""
+        return checked(text, self._held.specs, self._held.watcher, self._held.threshold)
+
+    def compare(
+        self,
+        other: Runs | Place | None = None,
+        *,
+        margin: float = 0.03,
+        by: str | None = None,
+        series: bool = False,
+    ) -> Comparison:
+        """Why the score changed from this run to `other`; without one, from the first run to the rest.
+
+        `by` splits the only run by a field of its rows instead; `series` takes runs as checkpoints in order.
+        """
+        if not 0 < margin < math.inf:
+            raise UsageError(f"a margin of {margin:g} is none", "give a fraction such as 0.03", "bad-margin")
+        if isinstance(other, str | os.PathLike):
+            other = load(other, threshold=self._held.threshold)
+        sides = [(self._held, self._names)]
+        if other is not None:
+            sides.append((other._held, other._names))
+        return Comparison(together(sides, margin, by, series))
+
+    # ---- Display ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<blade.Runs {'; '.join(_told(run) for run in self._report.runs)}>"
+
+    def _repr_html_(self) -> str:
+        return self.overview()._repr_html_()
+
+    @property
+    def _report(self) -> model.Report:
+        """What was concluded of these runs, in the order of report.json."""
+        return part_of(self._held.report, self._names)
+
+    def _table(self, kind: type[Row], part: str) -> Table[Row]:
+        rows: tuple[Row, ...] = getattr(self._held.report, part)
+        return Table(kind, (row for row in rows if getattr(row, "run", None) in self._names))
+
+
+class UnknownRun(UsageError, KeyError):
+    """No run has that name; a KeyError too, so that runs behave as a mapping does."""
+
+    def __init__(self, name: object, names: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no run named {name}", f"the runs are {', '.join(names[:8])}", "unknown-run"
+        )
+
+
+def _told(run: model.Run) -> str:
+    score = "no score" if run.score is None else f"{run.score_name} {run.score:.4g}"
+    return f"{run.name!r}: {score}, {run.n_tasks:,} tasks, {run.n_rollouts:,} rollouts"

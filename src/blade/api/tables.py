@@ -1,0 +1,225 @@
+"""Turn rows of conclusions into a list that filters, prints itself, and becomes a data frame."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import msgspec
+
+from blade import hostile
+from blade.errors import UsageError
+from blade.model import Report
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    import polars  # type: ignore[import-not-found,unused-ignore]
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+MOST_LINES = 10  # of a table as text
+MOST_ROWS = 40  # of a table in a notebook
+MOST_CHARS = 100  # of one cell there
+
+# What a table shows of its rows; all fields are in `to_dicts`. Other rows show their first fields.
+SHOWN: dict[str, tuple[str, ...]] = {
+    "Agreement": ("run", "first", "second", "n", "agreed", "kappa"),
+    "Assertion": ("verdict", "kind", "line", "found", "expected", "why"),
+    "Attribution": ("run", "task", "cause", "confidence", "lost", "mode", "repeat", "step", "mechanism"),
+    "Buckets": ("run", "always", "sometimes", "never", "missing"),
+    "Comparison": ("baseline", "candidate", "delta", "verdict", "verdict_new_tasks", "refused"),
+    "Finding": ("run", "task", "repeat", "detector", "severity", "confidence", "cause", "summary"),
+    "Health": ("run", "level", "flag", "task", "value", "n", "text"),
+    "Judgement": ("task", "cause", "repeat", "step", "field", "by", "at", "mechanism"),
+    "Measure": ("run", "name", "k", "slice", "value", "n", "unit", "low", "high", "method"),
+    "Mechanism": (
+        "run",
+        "standing",
+        "text",
+        "n_with",
+        "pass_with",
+        "n_without",
+        "pass_without",
+        "p_adjusted",
+    ),
+    "Recommendation": ("run", "rank", "kind", "action", "cause", "gain", "effort"),
+    "Run": ("name", "model", "score_name", "score", "n_tasks", "n_rollouts"),
+    "Step": ("index", "kind", "tool", "arguments", "text", "failed"),
+    "TaskResult": ("run", "task", "task_name", "n", "passed", "rate", "low", "high", "bucket", "p_bucket"),
+    "Waiting": ("run", "task", "bucket", "cause", "confidence", "lost", "value", "tokens", "reason"),
+}
+MOST_FIELDS = 9
+
+# The part of a report in which a row stands, and its name in report.json.
+WIRED: dict[str, tuple[str, str]] = {
+    "Attribution": ("attributions", "attributions"),
+    "Behaviour": ("behaviours", "behaviours"),
+    "Buckets": ("buckets", "buckets"),
+    "Comparison": ("comparisons", "comparisons"),
+    "Compared": ("compared", "reported"),
+    "Contrast": ("contrasts", "contrasts"),
+    "Divergence": ("divergences", "divergences"),
+    "Finding": ("findings", "findings"),
+    "Funnel": ("funnels", "funnel"),
+    "Gap": ("gaps", "gaps"),
+    "Health": ("health", "health"),
+    "Loss": ("losses", "losses"),
+    "Meaning": ("meanings", "meanings"),
+    "Measure": ("measures", "measures"),
+    "Mechanism": ("mechanisms", "mechanisms"),
+    "Recommendation": ("recommendations", "recommendations"),
+    "Run": ("runs", "runs"),
+    "RunCause": ("run_causes", "run_causes"),
+    "Signature": ("signatures", "signatures"),
+    "Skipped": ("skipped", "skipped"),
+    "Slice": ("slices", "slices"),
+    "TaskResult": ("tasks", "tasks"),
+}
+
+
+class Table(Sequence[Row], Generic[Row]):
+    """Rows of one kind, in the order of the report; frozen, as are the rows.
+
+    A row has its fields as attributes; `to_dicts` gives them as report.json has them.
+    """
+
+    def __init__(self, kind: type[Row], rows: Iterable[Row]) -> None:
+        self._kind = kind
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> Table[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | Table[Row]:
+        return Table(self._kind, self._rows[at]) if isinstance(at, slice) else self._rows[at]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == other._rows if isinstance(other, Table) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self._kind, len(self._rows)))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of what each row has."""
+        return self._kind.__struct_fields__
+
+    def where(self, test: Callable[[Row], object] | None = None, **equal: object) -> Table[Row]:
+        """The rows that pass `test` and whose fields are equal to what is named: `where(cause="BI")`."""
+        unknown = [name for name in equal if name not in self.fields and not hasattr(self._kind, name)]
+        if unknown:
+            message = f"a {self._kind.__name__} has no field {unknown[0]}"
+            raise UsageError(message, f"its fields are {', '.join(self.fields)}", "usage")
+        found = (row for row in self._rows if all(getattr(row, key) == equal[key] for key in equal))
+        return Table(self._kind, (row for row in found if test is None or test(row)))
+
+    def column(self, name: str) -> list[Any]:
+        """One field of every row."""
+        if name not in self.fields:
+            message = f"a {self._kind.__name__} has no field {name}"
+            raise UsageError(message, f"its fields are {', '.join(self.fields)}", "usage")
+        return [getattr(row, name) for row in self._rows]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows as report.json writes them: texts, numbers, lists, and nothing else."""
+        return [to_dict(row) for row in self._rows]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a data frame of pandas, if that is installed."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise _not_installed("pandas") from error
+        rows = [_flat(row) for row in self.to_dicts()]
+        return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=list(self.fields))
+
+    def to_polars(self) -> polars.DataFrame:
+        """The rows as a data frame of polars, if that is installed."""
+        try:
+            import polars
+        except ImportError as error:
+            raise _not_installed("polars") from error
+        rows = [_flat(row) for row in self.to_dicts()]
+        if not rows:
+            return polars.DataFrame(schema=list(self.fields))
+        # all rows decide on the types: a column may begin with many nulls
+        return polars.DataFrame(rows, infer_schema_length=None, strict=False)
+
+    def __repr__(self) -> str:
+        rows = self._rows[:MOST_LINES]
+        lines = [f"{len(self):,} x {self._kind.__name__}"]
+        lines += ["  " + "  ".join(f"{name}={_cell(row, name, 40)}" for name in self._shown) for row in rows]
+        if len(self) > len(rows):
+            lines.append(f"  ... {len(self) - len(rows):,} more")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks; text of rollouts in it is escaped and cut."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._shown)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_cell(row, name))}</td>" for name in self._shown) + "</tr>"
+            for row in self._rows[:MOST_ROWS]
+        )
+        more = f", the first {MOST_ROWS} shown" if len(self) > MOST_ROWS else ""
+        caption = f"<caption>{len(self):,} x {html.escape(self._kind.__name__)}{more}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        return SHOWN.get(self._kind.__name__, self.fields[:MOST_FIELDS])
+
+
+def to_dict(row: msgspec.Struct) -> dict[str, Any]:
+    """One row as report.json writes it; what that does not have, by its fields."""
+    name = type(row).__name__
+    if name not in WIRED:
+        found: dict[str, Any] = msgspec.to_builtins(row)
+        return found
+    from blade.report.json_v1 import document
+
+    part, key = WIRED[name]
+    only: dict[str, Any] = {part: (row,)}
+    wire: dict[str, Any] = document(Report(made_by={}, **only))[key][0]
+    return wire
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose nested objects are columns of their own: gain.low, gain.point."""
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{inner}": one for inner, one in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _cell(row: msgspec.Struct, name: str, most: int = MOST_CHARS) -> str:
+    """A value on one line, without what could move a cursor or turn a text around."""
+    value = getattr(row, name)
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple):
+        return f"{len(value):,} of them" if len(value) != 1 else "1 of them"
+    if isinstance(value, msgspec.Struct):
+        inner = (f"{key} {_cell(value, key)}" for key in value.__struct_fields__)
+        return hostile.line(", ".join(inner), most)
+    return hostile.line(str(value), most)
+
+
+def _not_installed(name: str) -> UsageError:
+    return UsageError(
+        f"{name} is not installed, and a data frame of it was asked for",
+        f"pip install {name}, or take the rows as they are with to_dicts()",
+        "not-installed",
+    )
