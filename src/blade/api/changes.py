@@ -1,4 +1,4 @@
-"""Turn two or more runs into why their scores differ: verdicts, terms that add up, tasks that flipped."""
+"""Turn runs into why their scores differ: verdicts, terms that add up, tasks that flipped."""
 
 from __future__ import annotations
 
