@@ -1,0 +1,1 @@
+"""Answer a coding agent over the Model Context Protocol: what the commands tell, as tools."""

@@ -1,0 +1,150 @@
+"""Tell why a score changed between runs, and which claims of a report are false."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blade.errors import Unreadable, UsageError
+from blade.hostile import line, quoted
+from blade.mcp import arguments, roots
+from blade.mcp.answers import Answer, answer, cut, listed, paged
+from blade.mcp.house import House, refuse_threshold
+from blade.report import comparisons_v1, words
+from blade.report.sections import Block, Code, Heading, Quote, para, prose
+
+if TYPE_CHECKING:
+    from blade.check.unread import Unread
+    from blade.model import Assertion, Report
+
+REPORT = 16 << 20  # bytes of a report that is checked
+TERMS = 12
+
+
+def compare(house: House, asked: arguments.Compare) -> Answer:
+    """Is the change real, and what moved it, in terms that add up."""
+    refuse_threshold(asked.pass_threshold)
+    report = _compared(house, asked)
+    if asked.format == "markdown":
+        from blade.report.change.text import compare_text
+
+        names = ", ".join(line(run.name, 60) for run in report.runs[:4])
+        told = Quote(("As ", Code("blade compare"), " tells it"), compare_text(report))
+        return answer(asked, f"Comparison of {names}", {}, [told])
+    wire = [comparisons_v1.comparison(one) for one in report.comparisons]
+    document = {
+        "runs": [{"name": run.name, "score_name": run.score_name, "score": run.score} for run in report.runs],
+        "comparisons": [_brief(one) for one in wire],
+        "series": comparisons_v1.series(report.series) if report.series is not None else None,
+    }
+    return answer(asked, "", document, [])
+
+
+def _compared(house: House, asked: arguments.Compare) -> Report:
+    from blade.pipeline import comparing
+    from blade.pipeline.session import depends_on
+
+    loaded = house.loaded([asked.baseline, *asked.candidates])
+    if len({one.name for one in loaded}) < len(loaded):
+        from blade import pipeline
+
+        loaded = pipeline.load(house.specs([asked.baseline, *asked.candidates]), house.watcher)
+    if len(loaded) < 2:
+        raise UsageError("a comparison takes two runs", "name another run among the candidates", "one-run")
+    settings = f"compare {asked.margin} {asked.series} {asked.pass_threshold}"
+    key = depends_on(loaded, settings) or settings
+    return house.once(
+        ("compare", key, *(one.name for one in loaded)),
+        lambda: comparing.compare(
+            loaded, "blade mcp", threshold=asked.pass_threshold, margin=asked.margin, ordered=asked.series,
+            watcher=house.watcher,
+        ),
+    )  # fmt: skip
+
+
+def _brief(one: dict[str, Any]) -> dict[str, Any]:
+    """A comparison with the first entries of its long lists."""
+    whole = ("tests", "bridge")
+    return {
+        key: cut(value, TERMS) if isinstance(value, list) and key not in whole else _short(value)
+        for key, value in one.items()
+    }
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _short(item) for key, item in value.items()}
+    return value[: TERMS * 5] if isinstance(value, list) else value
+
+
+def check_claims(house: House, asked: arguments.CheckClaims) -> Answer:
+    """Every claim of a report held against the rows: what is contradicted, then what cannot be verified."""
+    from blade.check import told
+
+    found, left, names = _checked(house, asked)
+    wire = json.loads(told.as_json(found, left))
+    seen = wire["counts"]
+    page = paged(wire["problems"], asked, dict, _problem)
+    head = {"against": names, "counts": seen}
+    against = ", ".join(line(name, 60) for name in names) or "itself alone; name runs to hold it against rows"
+    intro = [
+        para(
+            f"{words.count(len(found), 'claim')} read, held against {against}: {seen['supported']:,} supported, "
+            f"{seen['contradicted']:,} contradicted, {seen['unverifiable']:,} unverifiable; "
+            f"{words.count(len(left), 'sentence or cell', 'sentences or cells')} not read."
+        )
+    ]
+    return listed(asked, "Check of a report", head, "problems", page, intro)
+
+
+def _checked(house: House, asked: arguments.CheckClaims) -> tuple[list[Assertion], list[Unread], list[str]]:
+    from blade.check import checked, redacted, told
+    from blade.check.unread import unread
+
+    refuse_threshold(asked.pass_threshold)
+    text, world = _text(house, asked), None
+    if asked.runs:
+        from blade.check.recomputed import recomputed
+
+        specs = house.specs(asked.runs)
+        house.loaded(asked.runs)  # refuses what leads elsewhere
+        world = recomputed(text, specs, house.watcher, asked.pass_threshold)
+    found = checked(text, world)
+    is_blind = world is not None and world.is_blind
+    left = unread(redacted.blinded(text) if is_blind else text, found)
+    names = [one.name for one in world.report.runs] if world else []
+    return list(told.placed(text, found)), list(left), names
+
+
+def _text(house: House, asked: arguments.CheckClaims) -> str:
+    if (asked.report is None) == (asked.path is None):
+        raise UsageError(
+            "there is no one report to check", "give its text as `report`, or its `path`", "usage"
+        )
+    if asked.report is not None:
+        if not asked.report.strip():
+            raise UsageError("the report is empty", "give Markdown or JSON", "usage")
+        return asked.report
+    path: Path = roots.file_of(house.roots, asked.path or "")
+    try:
+        if path.stat().st_size > REPORT:
+            raise Unreadable(f"{path.name} is too large for a report", "give a part of it", "unreadable-file")
+        return path.read_text("utf-8-sig")
+    except OSError as error:
+        raise Unreadable(
+            f"cannot read {path.name}: {error.strerror}", "check it", "unreadable-file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise Unreadable(
+            f"{path.name} is no text", "give Markdown or JSON in UTF-8", "unreadable-file"
+        ) from error
+
+
+def _problem(one: dict[str, Any]) -> tuple[Block, ...]:
+    expected = f" Expected {line(str(one['expected']), 200)}." if one["expected"] not in (None, "") else ""
+    return (
+        Heading((f"{one['verdict']}, {one['kind']}, line {one['line']}",)),
+        para(*prose(f"{line(one['why'] or 'No reason.', 400)}{expected}")),
+        Quote(("The report says",), quoted(one["text"], 400)),
+    )

@@ -1,0 +1,186 @@
+"""Tell what there is: the runs, the first page of one, and whether its evaluation is sound."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from blade.errors import BladeError
+from blade.hostile import line, quoted
+from blade.mcp import arguments, roots
+from blade.mcp.answers import Answer, answer, cut, listed, paged
+from blade.mcp.house import House
+from blade.report import health_text, json_v1, places, text, words
+from blade.report.conclusions_v1 import number
+from blade.report.sections import Block, Code, Heading, Quote, Table, cells, para, prose
+
+QUOTES = 2  # quotations of one entry
+SHOWN = 8  # recommendations and the like of a summary
+
+
+def list_runs(house: House, asked: arguments.ListRuns) -> Answer:
+    """The runs under the folders of the server, each with its rows and its score."""
+    notes: list[str] = []
+    found = roots.places(house.roots, notes.append)
+    page = paged(
+        found, asked, lambda place: _run(house, place), lambda place: (_runs_table([_run(house, place)]),)
+    )
+    intro = [para("Give the path or the name of a run to the other tools.")]
+    intro += [para(line(note, 300)) for note in notes[:5]]
+    if not found:
+        intro.append(
+            para("There is no rollouts file here. Start the server with a folder: blade mcp FOLDER.")
+        )
+    head = {"folders": [str(one) for one in house.roots.allowed], "notes": notes[:20]}
+    return listed(asked, "Runs", head, "runs", page, intro, one_table)
+
+
+def _run(house: House, place: roots.Place) -> dict[str, Any]:
+    """A place with what its columns say; a file that cannot be read says why."""
+    from blade import pipeline
+    from blade.pipeline import pages
+
+    try:
+        loaded = pipeline.load(place.specs, house.watcher)
+        house.refuse_links(loaded)
+        report = pages.listed(loaded, [pages.scoring_of(one, None) for one in loaded], "")
+    except BladeError as error:
+        return {"run": place.id, "name": place.name, "error": error.message, "hint": error.hint, "runs": []}
+    told = [
+        {
+            "name": run.name,
+            "n_tasks": int(run.n_tasks),
+            "n_rollouts": int(run.n_rollouts),
+            "score_name": run.score_name,
+            "score": number(run.score),
+            "model": run.model,
+        }
+        for run in report.runs
+    ]
+    return {"run": place.id, "name": place.name, "error": None, "hint": None, "runs": told}
+
+
+def _runs_table(told: list[dict[str, Any]]) -> Table:
+    rows = []
+    for place in told:
+        for run in place["runs"] or [None]:
+            if run is None:
+                rows.append(
+                    cells(Code(place["run"]), Code(place["name"]), "–", "–", line(place["error"], 200))
+                )
+                continue
+            score = (
+                "no score" if run["score"] is None else f"{run['score_name']} {words.number(run['score'])}"
+            )
+            counts = (f"{run['n_tasks']:,}", f"{run['n_rollouts']:,}")
+            rows.append(cells(Code(place["run"]), Code(run["name"]), *counts, score))
+    return Table(("Run", "Name", "Tasks", "Rollouts", "Score"), tuple(rows), "llrrl")
+
+
+def one_table(blocks: tuple[tuple[Block, ...], ...]) -> tuple[Block, ...]:
+    """The rows of many tables of one header under one header."""
+    tables = [block for one in blocks for block in one if isinstance(block, Table)]
+    return (Table(tables[0].header, tuple(row for one in tables for row in one.rows), tables[0].align),)
+
+
+def summary(house: House, asked: arguments.Summary) -> Answer:
+    """The first page of a run: score, losses, causes, what to fix first, health."""
+    session, only = house.sessions(asked.run, asked.pass_threshold)
+    if asked.format == "markdown":
+        named = only or ", ".join(run.name for run in session.report.runs)
+        more = para("More: blade_tasks, blade_queue and blade_dossier, blade_findings, blade_health.")
+        blocks = [
+            Quote(
+                (f"{words.count(len(session.report.runs), 'run')}, as ", Code("blade diagnose"), " tells it"),
+                text.render(session.report),
+            )
+        ]
+        return answer(asked, f"Summary of {line(named, 120)}", {}, [*blocks, more])
+    wire = json_v1.document(session.report)
+    names = [run["name"] for run in wire["runs"] if only in (None, run["name"])]
+    told = {
+        "runs": [
+            _without(run, "sources", "artifacts", "notes", "settings")
+            for run in _of(wire["runs"], names, "name")
+        ],
+        "measures": [one for one in _of(wire["measures"], names) if one["slice"] is None],
+        "buckets": [
+            {key: value if key == "run" else len(value) for key, value in one.items()}
+            for one in _of(wire["buckets"], names)
+        ],
+        "losses": cut(_of(wire["losses"], names)),
+        "run_causes": [_brief(one) for one in _of(wire["run_causes"], names)[:SHOWN]],
+        "recommendations": [_brief(one) for one in _of(wire["recommendations"], names)[:SHOWN]],
+        "health": [_levels(wire, name) for name in names],
+        "gaps": cut(wire["gaps"], SHOWN),
+        "accuracy": wire["accuracy"],
+    }
+    return answer(asked, "", told, [])
+
+
+def _of(found: list[dict[str, Any]], names: list[str], key: str = "run") -> list[dict[str, Any]]:
+    return [one for one in found if one.get(key, names[0]) in names]
+
+
+def _without(one: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in one.items() if key not in keys}
+
+
+def _brief(one: dict[str, Any]) -> dict[str, Any]:
+    """A conclusion with few of its tasks and quotations."""
+    found = {**one, "evidence": one["evidence"][:QUOTES]}
+    return {**found, "tasks": cut(one["tasks"], SHOWN)} if "tasks" in one else found
+
+
+def _levels(wire: dict[str, Any], name: str) -> dict[str, Any]:
+    flags = [one["level"] for one in wire["health"] if one["run"] == name]
+    return {"run": name, **{level: flags.count(level) for level in ("problem", "warning", "info")}}
+
+
+def health(house: House, asked: arguments.Health) -> Answer:
+    """Flags on the evaluation itself, the gravest first, then the tasks in doubt."""
+    session, run = house.session(asked)
+    document = json.loads(health_text.as_json(session.report))
+    (one,) = [told for told in document["runs"] if told["name"] == run.name]
+    entries = [
+        {"kind": kind, **entry}
+        for kind in ("findings", "flags", "suspects", "to_review")
+        for entry in one[kind]
+    ]
+    page = paged(entries, asked, _quoting, _flag)
+    head = {key: one[key] for key in ("name", "score_name", "score", "n_tasks", "n_rollouts", "levels")}
+    head["score_without_suspects"] = one["score_without_suspects"]
+    counts = ", ".join(f"{n:,} {level}" for level, n in one["levels"].items())
+    intro = [para(f"{counts}. Flags on the data and the run come first, then single tasks.")]
+    return listed(asked, f"Health of {line(run.name, 120)}", head, "entries", page, intro)
+
+
+def _quoting(entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "evidence": entry["evidence"][:QUOTES]}
+
+
+def _flag(entry: dict[str, Any]) -> tuple[Block, ...]:
+    name = entry.get("flag") or entry.get("detector") or ""
+    level = entry.get("level") or f"severity {entry.get('severity')}"
+    task = () if entry.get("task") is None else (", task ", Code(line(str(entry["task"]), 80)))
+    said = line(entry.get("text") or entry.get("summary") or "", 1_200)
+    return (
+        Heading((f"{level}: ", Code(line(name, 60)), *task)),
+        para(*prose(said)),
+        *quotes(entry["evidence"]),
+    )
+
+
+def quotes(evidence: list[dict[str, Any]]) -> tuple[Block, ...]:
+    """The first quotations of a conclusion, each fenced under its address."""
+    return tuple(quote(one) for one in evidence[:QUOTES])
+
+
+def quote(one: dict[str, Any]) -> Block:
+    where = ("task ", Code(line(places.place(one["task"], one["repeat"]), 80)))
+    if one["quote"] is None:
+        return para(*where, ", a row that is not there.")
+    step = (
+        (f", step {one['step']}",) if one["step"] is not None else (", field ", Code(line(one["field"], 80)))
+    )
+    return Quote((*where, *step), quoted(one["quote"], places.QUOTE))

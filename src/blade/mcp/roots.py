@@ -1,0 +1,186 @@
+"""Turn the paths a server was started with into the runs it may read, and refuse all others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from blade.errors import BladeError, NothingToRead, UsageError
+from blade.hostile import line
+from blade.ingest import find
+
+MOST_NAMED = 20  # runs that an error lists
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A run as it lies on disk; a file with several agents is one place."""
+
+    id: str  # what to ask for it by: its path, or its folder and name where it is split into shards
+    name: str
+    paths: tuple[Path, ...]
+    specs: tuple[str, ...]  # what a command would be given
+
+
+class Roots(msgspec.Struct, frozen=True):
+    """What may be read: the specs as given, and the real places behind them."""
+
+    specs: tuple[str, ...]
+    allowed: tuple[Path, ...]
+
+    def holds(self, path: str | Path) -> bool:
+        """Does a path, its links followed, lie in one of the places."""
+        try:
+            real = Path(os.path.realpath(path))
+        except (OSError, ValueError):  # a NUL, a circle of links
+            return False
+        return any(real == one or one in real.parents for one in self.allowed)
+
+
+def roots(specs: Sequence[str]) -> Roots:
+    """The places behind `specs`; the working directory where none is given."""
+    given = tuple(specs) or (".",)
+    allowed: list[Path] = []
+    for spec in given:
+        path = _path(spec)
+        if path == "-":
+            raise UsageError(
+                "standard input is the protocol of this server", "name files or folders instead of -", "usage"
+            )
+        real = Path(os.path.realpath(os.path.expanduser(path)))
+        if real.exists():
+            allowed.append(real)
+        else:  # a glob, or nothing: `find` says which
+            allowed += [
+                Path(os.path.realpath(file)) for run in find.runs([spec], _unheard) for file in run.paths
+            ]
+    return Roots(given, tuple(dict.fromkeys(allowed)))
+
+
+def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> list[Place]:
+    """The runs that lie there; files that a link takes elsewhere are left out and told."""
+    found: list[Place] = []
+    for spec in roots.specs:
+        try:
+            runs = find.runs([spec], notice)
+        except NothingToRead as error:
+            notice(error.message)
+            continue
+        for run in runs:
+            inside = tuple(path for path in run.paths if roots.holds(path))
+            if len(inside) < len(run.paths):
+                notice(f"{run.name} leads out of the folders of this server by a link; passed over")
+            else:
+                found.append(_place(run))
+    return list({place.id: place for place in found}.values())
+
+
+def chosen(roots: Roots, asked: str | None) -> tuple[Place, str | None]:
+    """The place that is asked for, and the run in it where one of several agents is named."""
+    known = places(roots)
+    if asked is None:
+        if len(known) == 1:
+            return known[0], None
+        raise _unknown("no run was named" if known else "there is no run yet", known)
+    if _leads_out(roots, asked):
+        raise UsageError(
+            f"{line(asked, 200)} lies outside the folders of this server",
+            f"{_listed(known)}; to read others start it with them: blade mcp FOLDER",
+            "outside-roots",
+        )
+    for matches in (
+        [place for place in known if asked in (place.id, place.name)],
+        [place for place in known if _is_path_of(roots, asked, place)],
+        [place for place in known if asked.startswith(f"{place.name}:")],
+        [place for place in known if line(asked) in (line(place.id), line(place.name))],
+    ):
+        if len(matches) == 1:
+            only = asked if asked.startswith(f"{matches[0].name}:") else None
+            return matches[0], only
+        if matches:
+            raise _unknown(f"{len(matches)} runs are called {line(asked, 100)}", matches)
+    raise _unknown(f"there is no run {line(asked, 200)}", known)
+
+
+def file_of(roots: Roots, asked: str) -> Path:
+    """A file that may be read."""
+    real = [Path(path) for path in _candidates(roots, asked) if roots.holds(path)]
+    if not real:
+        raise UsageError(
+            f"{line(asked, 200)} lies outside the folders of this server",
+            "give the text itself, or a file under the folders the server was started with",
+            "outside-roots",
+        )
+    found = next((path for path in real if path.is_file()), None)
+    if found is None:
+        raise NothingToRead(
+            f"{line(asked, 200)} does not exist", "check the path, or give the text", "no-such-path"
+        )
+    return found
+
+
+def refuse_links(roots: Roots, artifacts: Sequence[str]) -> None:
+    """Refuse files beside a run that a link takes elsewhere."""
+    beside = Roots(roots.specs, tuple(one.parent if one.is_file() else one for one in roots.allowed))
+    for path in artifacts:
+        if os.path.islink(path) and not beside.holds(path):
+            raise UsageError(
+                f"{line(path, 200)} is a link that leads out of the folders of this server",
+                "replace the link by the file, or start the server with the folder it leads to",
+                "outside-roots",
+            )
+
+
+def _place(run: find.Found) -> Place:
+    paths = tuple(str(path) for path in run.paths)
+    if len(paths) > 1:
+        return Place(str(run.paths[0].parent / run.name), run.name, run.paths, paths)
+    named = run.named and "/" not in run.name
+    return Place(paths[0], run.name, run.paths, (f"{run.name}={paths[0]}",) if named else paths)
+
+
+def _path(spec: str) -> str:
+    """PATH of NAME=PATH."""
+    name, equals, path = spec.partition("=")
+    return path if equals and name and "/" not in name and not os.path.lexists(spec) else spec
+
+
+def _candidates(roots: Roots, asked: str) -> list[str]:
+    """Where a path may be meant to start: here, or at a folder of the server."""
+    folders = [one for one in roots.allowed if one.is_dir()]
+    return [os.path.abspath(asked), *(os.path.join(folder, asked) for folder in folders)]
+
+
+def _leads_out(roots: Roots, asked: str) -> bool:
+    """Does a text that can only be a path lead out; whether something is there is not told."""
+    if not ("/" in asked or asked.startswith((".", "~")) or "\0" in asked):
+        return False
+    return not any(roots.holds(path) for path in _candidates(roots, asked))
+
+
+def _is_path_of(roots: Roots, asked: str, place: Place) -> bool:
+    """Is it a path of the run, or of a folder that it lies in."""
+    files = [Path(os.path.realpath(file)) for file in place.paths]
+    for path in _candidates(roots, asked):
+        real = Path(os.path.realpath(path))
+        if any(real == file or real in file.parents for file in files):
+            return True
+    return False
+
+
+def _unknown(message: str, known: Sequence[Place]) -> BladeError:
+    return UsageError(message, _listed(known), "unknown-run")
+
+
+def _listed(known: Sequence[Place]) -> str:
+    if not known:
+        return (
+            "no rollouts file lies under the folders of this server; start it with others: blade mcp FOLDER"
+        )
+    left = f" and {len(known) - MOST_NAMED} more, see blade_list_runs" if len(known) > MOST_NAMED else ""
+    return f"the runs are {', '.join(line(place.id, 200) for place in known[:MOST_NAMED])}{left}"
+
+
+def _unheard(text: str) -> None: ...
