@@ -19,7 +19,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 KEYS = (
     "schema made_by runs measures buckets tasks health funnel slices signatures findings mechanisms contrasts "
     "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy reported "
-    "behaviours meanings divergences matrix series gate"
+    "behaviours meanings divergences judgements agreements matrix series gate"
 ).split()
 RUN_KEYS = (
     "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored failed masked "

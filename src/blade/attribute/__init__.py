@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from blade import stats
+from blade.attribute import overruled
 from blade.attribute.contents import observe
 from blade.attribute.grounds import CONFIDENCE, EXCLUDED_FIRST, GRAVE, SUSPECT, Known, grounds
 from blade.attribute.runs import run_causes
@@ -102,8 +103,10 @@ def attribute(
     located: Mapping[int, Located],
     health: Sequence[Health],
     quote: Callable[[int], tuple[Evidence, ...]],
+    judgements: overruled.Judged | None = None,
 ) -> Attributed:
     """One cause per task that loses points; `quote` finds evidence in a row that has none yet."""
+    told_of = judgements or {}
     prior = _prior(judged)
     attributions: list[Attribution] = []
     modes: dict[int, tuple[Cause, str]] = {}
@@ -119,15 +122,18 @@ def attribute(
                 spoiled[row.grounds[0].mode].append(row.position)
         if not any(row.lost > 0 for row in rows):
             continue
-        decision = decide(rows, _p_never(prior, rows))
-        modes.update(decision.modes)
+        decision, task = decide(rows, _p_never(prior, rows)), judged.task_keys[code]
         for row in rows:
             if row.lost > 0:
                 steps[row.position] = blamed(row, decision, _believed(located.get(row.position), known))
         points = math.fsum(lost[row.position] for row in rows)
-        attributions.append(
-            _attribution(judged.run, judged.task_keys[code], decision, located, steps, quote, points)
-        )
+        proposed = _attribution(judged.run, task, decision, located, steps, quote, points)
+        if task in told_of:
+            modes.update(overruled.modes(decision, rows, told_of[task]))
+            proposed = overruled.attribution(proposed, decision, told_of[task])
+        else:
+            modes.update(decision.modes)
+        attributions.append(proposed)
     grouped: defaultdict[tuple[Cause, str], list[float]] = defaultdict(list)
     for position, key in modes.items():
         grouped[key].append(lost[position])
@@ -142,20 +148,23 @@ def attribute(
                 return ground.text, ground.evidence or quote(position)
         return mode, quote(position)
 
+    clean = _clean(judged, known, attributions)
     causes = run_causes(judged, modes, lost, health, _Gone(judged, known, spoiled, attributions), told)
-    return Attributed(
-        tuple(attributions), tuple(losses), tuple(causes), modes, steps, _clean(judged, known, attributions)
-    )
+    return Attributed(tuple(attributions), tuple(losses), tuple(causes), modes, steps, clean)
 
 
-def booked(judged: Judged, known: Known, contents: Mapping[int, str]) -> dict[int, tuple[Cause, str]]:
+def booked(
+    judged: Judged, known: Known, contents: Mapping[int, str], judgements: overruled.Judged
+) -> dict[int, tuple[Cause, str]]:
     """The cause and mode of every row that loses points, without the rest of an attribution."""
     prior = _prior(judged)
     modes: dict[int, tuple[Cause, str]] = {}
-    for _, start, end in _spans(judged):
+    for code, start, end in _spans(judged):
         rows = [_row(judged, at, known, contents) for at in range(start, end)]
         if any(row.lost > 0 for row in rows):
-            modes.update(decide(rows, _p_never(prior, rows)).modes)
+            decision = decide(rows, _p_never(prior, rows))
+            told = judgements.get(judged.task_keys[code])
+            modes.update(overruled.modes(decision, rows, told) if told else decision.modes)
     return modes
 
 
@@ -297,9 +306,12 @@ def _clean(judged: Judged, known: Known, attributions: Sequence[Attribution]) ->
     """The pass rate without rows that infrastructure spoiled and without tasks that are broken themselves,
     whether they pass or fail."""
     out = {a.task for a in attributions if a.cause in (Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)}
-    out |= {task for task, doubts in known.suspects.items() if sum(d.points for d in doubts) >= SUSPECT}
+    doubted = {t for t, doubts in known.suspects.items() if sum(d.points for d in doubts) >= SUSPECT}
+    out |= doubted - {a.task for a in attributions if a.judged_by}  # read, and held to be sound
     codes = [code for code, key in enumerate(judged.task_keys) if key in out]
-    kept = ~judged.broken & ~np.isin(judged.task, codes)
+    broken = {a.task for a in attributions if a.judged_by and a.cause is Cause.INFRASTRUCTURE}
+    spoiled = [code for code, key in enumerate(judged.task_keys) if key in broken]
+    kept = ~(judged.broken | (np.isin(judged.task, spoiled) & ~judged.passed)) & ~np.isin(judged.task, codes)
     if not kept.any():
         return Measure(judged.run, "clean_pass_at_1", None, 0, method="no row is left")
     task, passed = judged.task[kept], judged.passed[kept].astype(np.float64)

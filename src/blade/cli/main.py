@@ -21,7 +21,9 @@ from blade.cli import (
     doctor,
     health,
     init,
+    label,
     package,
+    queue,
     sanitize,
     show,
 )
@@ -39,6 +41,8 @@ COMMANDS = {
     "check": check.check,
     "show": show.show,
     "health": health.health,
+    "queue": queue.queue,
+    "label": label.label,
     "package": package.package,
     "sanitize": sanitize.sanitize,
     "init": init.init,

@@ -48,6 +48,11 @@ BEHAVIOUR = (
     Says("standing", "text", ("standing",), "behaviour_standing"),
     Says("detector", "text", ("behaviour", "detector"), "behaviour"),
 )
+AGREEMENT = (
+    Says("n", "count", ("tasks", "tasks that both labelled"), "agreement_tasks", "tasks"),
+    Says("agreed", "count", ("same label", "agree"), "agreement_same", "tasks", "n"),
+    Says("kappa", "number", ("kappa",), "agreement_kappa"),
+)
 MECHANISM = (
     Says("n_with", "count", ("with it", "rollouts"), "mechanism_n_with", "rollouts"),
     Says("pass_with", "rate", ("pass with it", "of them pass"), "mechanism_pass_with", "rollouts", "n_with"),
@@ -162,6 +167,10 @@ def of_causes(report: Report) -> Iterator[Fact]:
         stem = path("meanings", run=meaning.run, field=meaning.field, value=meaning.value)
         scope = (("field", meaning.field), ("value", meaning.value))
         yield from said(meaning, stem, MEANING, meaning.run, scope, (meaning.value.lower(),))
+    for agreed in report.agreements:
+        stem = path("agreements", run=agreed.run, first=agreed.first, second=agreed.second)
+        scope = (("first", agreed.first), ("second", agreed.second))
+        yield from said(agreed, stem, AGREEMENT, agreed.run, scope, (agreed.second.lower(),))
     yield from _advice(report)
     yield from _counted(report)
     yield from _gaps(report)

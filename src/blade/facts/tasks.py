@@ -22,6 +22,7 @@ FIELDS = (
 )
 OF_CAUSE = (
     Says("confidence", "p", ("confidence", "certainty"), "task_confidence"),
+    Says("proposed_confidence", "p", ("the engine's confidence",), "task_proposed_confidence"),
     Says("mode", "text", ("mode", "failure mode"), "task_mode"),
     Says("mechanism", "text", ("mechanism", "what happened"), "task_mechanism"),
     Says("repeat", "number", ("repeat", "rollout"), "task_blamed_repeat"),

@@ -17,7 +17,7 @@ from blade.ingest.items import parsed
 
 _SUFFIX = re.compile(r"\.(jsonl|ndjson)(\.gz|\.zst|\.zstd)?$", re.IGNORECASE)
 _SIDECAR = re.compile(
-    r"(_materialized_inputs|_failures|_reward_profiling|_prepare)$|^rollout_verdicts$|\.capture$"
+    r"(_materialized_inputs|_failures|_reward_profiling|_prepare|_judgements)$|^rollout_verdicts$|\.capture$"
 )
 # A shard number: said in words, or with its total, or padded with zeros to four digits or more. Fewer digits
 # may count runs, and to take two runs for one is worse than to take one for two.

@@ -80,7 +80,15 @@ def artifacts(run: find.Found) -> list[Artifact]:
     ]
     for kind, name in (("notes", "notes.md"), ("benchmark", "blade.toml")):
         found.append(Artifact(kind, str(folder / name), (folder / name).is_file()))
+    judged = judgements(run)
+    if judged is not None and judged.is_file():  # nobody misses it
+        found.append(Artifact("judgements", str(judged), True))
     return found
+
+
+def judgements(run: find.Found) -> Path | None:
+    """The file that holds judgements of a run, or would; None for standard input."""
+    return None if run.paths[0] == Path("-") else Path(f"{_bases(run)[-1]}_judgements.jsonl")
 
 
 def _bases(run: find.Found) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from blade import attribute, contrast, discover, measure, recommend, signatures
+from blade import attribute, contrast, discover, judgements, measure, recommend, signatures
 from blade.detect import weigh
 from blade.ingest import opened
 from blade.measure import meanings, soundness
@@ -72,7 +72,9 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
     # without these there is no diagnosis: their faults are not passed over
     attributed = clock.timed(
         "attribute",
-        lambda: attribute.attribute(judged, known, seen.contents, seen.located, flags, quoted),
+        lambda: attribute.attribute(
+            judged, known, seen.contents, seen.located, flags, quoted, read.judgements
+        ),
     )
     books = recommend.Books(
         judged, attributed.losses, attributed.modes, attributed.attributions, seen.found, mechanisms, RULES,
@@ -95,6 +97,12 @@ def concluded(read: Read, shared: Mapping[str, tuple[Suspicion, ...]], clock: Cl
         attributed=attributed,
         recommended=recommended,
         gaps=(*seen.gaps(read.loaded.name), *read.gaps, *tried.gaps),
+        judgements=tuple(one for told in read.judgements.values() for one in told),
+        agreements=judgements.agreements(
+            judged.run,
+            read.judgements,
+            {one.task: one.proposed for one in attributed.attributions if one.proposed is not None},
+        ),
     )
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from blade import ingest
+from blade import ingest, judgements
 from blade.errors import NothingToRead, Unreadable
 from blade.ingest import assemble, find, opened, sidecars
 from blade.ingest.rows import Rows
-from blade.model import Artifact, Benchmark, Gap, ReportedNumber, Skipped, Source
+from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
 from blade.store import index as store
 from blade.store.columns import Index
 from blade.store.index import Watcher
@@ -33,6 +33,8 @@ class Loaded(msgspec.Struct, frozen=True):
     reported: tuple[ReportedNumber, ...]
     skipped: tuple[Skipped, ...]
     n_skipped: int
+    judged_in: Path | None  # the file that holds judgements of the run, or would
+    judgements: tuple[Judgement, ...]  # as they were kept; whether they still hold is another question
     gaps: tuple[Gap, ...] = ()  # what was passed over while reading, told once for all runs
 
 
@@ -65,6 +67,10 @@ def _loaded(
     runs = assemble.assemble(found.name, Rows(list(main)), *beside, benchmark, notice)
     reported = sidecars.reported(found.name, artifacts, notice)
     settings = sidecars.settings(artifacts, notice)
+    judged_in = sidecars.judgements(found)
+    told, bad = judgements.read(judged_in) if judged_in is not None else ((), 0)
+    if bad:
+        notice(f"{bad} line(s) of {judged_in} are no judgements; passed over")
     read = [*main, *inputs, *failures]
     return [
         Loaded(
@@ -80,6 +86,8 @@ def _loaded(
             ),
             skipped=tuple([entry for index in read for entry in index.skipped()][:MAX_SKIPPED]),
             n_skipped=sum(index.n_skipped for index in read),
+            judged_in=judged_in,
+            judgements=tuple(one for one in told if len(runs) == 1 or one.agent == run.agent),
         )
         for run in runs
     ]

@@ -122,7 +122,7 @@ def scoring_of(one: Loaded, threshold: float | None) -> measure.Scoring:
 _LISTS = (
     "runs", "measures", "buckets", "tasks", "health", "funnels", "slices", "findings", "compared", "losses",
     "behaviours", "signatures", "meanings", "mechanisms", "contrasts", "divergences", "attributions",
-    "run_causes", "recommendations",
+    "run_causes", "recommendations", "agreements",
 )  # fmt: skip
 
 
@@ -136,6 +136,7 @@ def _joined(loaded: Sequence[Loaded], pages: Sequence[Report], command: str) -> 
         skipped=_skipped(loaded)[:MAX_SKIPPED],
         skipped_total=_n_skipped(loaded),
         gaps=tuple(dict.fromkeys(gap for page in pages for gap in page.gaps)),
+        judgements={run: told for page in pages for run, told in page.judgements.items()},
         benchmark={one.name: _with_guesses(one) for one in loaded},
     )
 
@@ -161,6 +162,8 @@ def _with_reading(page: Report, read: Reading) -> Report:
         attributions=told.attributions if bounded else (),
         run_causes=told.run_causes if bounded else (),
         recommendations=read.recommended.recommendations if bounded else (),
+        judgements={read.judged.run: read.judgements} if read.judgements else {},
+        agreements=read.agreements,
         gaps=(*page.gaps, *read.gaps, *gap, *_clean_gap(read, bounded)),
     )
 

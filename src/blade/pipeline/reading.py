@@ -14,6 +14,7 @@ from blade import attribute, contrast, detect, events, measure, recommend, signa
 from blade.detect import survey, weigh
 from blade.measure import meanings, slices, soundness
 from blade.model import (
+    Agreement,
     Behaviour,
     Cause,
     Confidence,
@@ -25,6 +26,7 @@ from blade.model import (
     Gap,
     Health,
     Judged,
+    Judgement,
     Meaning,
     Mechanism,
     Rule,
@@ -32,6 +34,7 @@ from blade.model import (
     Signature,
 )
 from blade.pipeline.gather import Clock, Gathered, seen
+from blade.pipeline.judging import standing
 from blade.pipeline.load import Loaded
 from blade.pipeline.walk import Span, Walker
 
@@ -57,6 +60,7 @@ class Read(msgspec.Struct):
     codes: Mapping[int, Meaning]
     slices: Mapping[str, tuple[Any, Sequence[str]]]  # a field that describes tasks: its code by row, labels
     gaps: list[Gap]
+    judgements: Mapping[str, tuple[Judgement, ...]]  # task -> the last word of each author
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -77,6 +81,8 @@ class Reading(msgspec.Struct, frozen=True):
     attributed: attribute.Attributed
     recommended: recommend.Recommended
     gaps: tuple[Gap, ...]
+    judgements: tuple[Judgement, ...] = ()  # those that stand, and hold in the rows
+    agreements: tuple[Agreement, ...] = ()
 
 
 def read_all(
@@ -112,7 +118,9 @@ def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock
     clock.seconds["read the traces (wall)"] += time.perf_counter() - start
     for stage, seconds in gathered.seconds.items():
         clock.seconds[f"{stage} (in workers)"] += seconds
-    return _settled(Read(one, scoring, judged, walker, facts, gathered, [], {}, {}, []), clock)
+    stand, fallen = standing(one, judged)
+    read = Read(one, scoring, judged, walker, facts, gathered, [], {}, {}, fallen, stand)
+    return _settled(read, clock)
 
 
 def _settled(read: Read, clock: Clock) -> Read:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from blade.errors import UsageError
 from blade.ingest import opened
 from blade.model import Report, Trace
 from blade.pipeline import pages
 from blade.pipeline.load import Loaded, load
+from blade.report.facts import Facts, facts
 from blade.store import index as store
 from blade.store import memo
 
@@ -25,6 +27,8 @@ class Session(msgspec.Struct, frozen=True):
 
     loaded: tuple[Loaded, ...]
     report: Report
+    threshold: float | None = None  # at which a row passes, where the user said so
+    facts: Mapping[str, Facts] = msgspec.field(default_factory=dict)  # the same report, run by run
 
     def run(self, name: str | None = None) -> Loaded:
         """The run of this name; the only one where none is named."""
@@ -68,13 +72,18 @@ def session(
     held = memo.kept_bytes(source, "report", key) if key else None
     if held is not None:
         try:
-            return Session(tuple(loaded), msgspec.msgpack.decode(held, type=Report))
+            return _session(loaded, msgspec.msgpack.decode(held, type=Report), threshold, command)
         except msgspec.DecodeError:
             pass  # written by other code, or torn: made again below
     report = pages.diagnose(loaded, command, threshold, watcher)
     if key:
         memo.keep_bytes(source, "report", key, msgspec.msgpack.encode(report, enc_hook=_plain))
-    return Session(tuple(loaded), report)
+    return _session(loaded, report, threshold, command)
+
+
+def _session(loaded: Sequence[Loaded], report: Report, threshold: float | None, command: str) -> Session:
+    report = replace(report, made_by={**report.made_by, "command": command})
+    return Session(tuple(loaded), report, threshold, {one.run.name: one for one in facts(report)})
 
 
 def depends_on(loaded: Sequence[Loaded], *others: str) -> str | None:

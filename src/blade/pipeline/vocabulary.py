@@ -64,7 +64,7 @@ def modes(read: Sequence[Read], told: Sequence[Reading]) -> list[dict[int, Mode]
             [d for doubts in reading.known.suspects.values() for d in doubts if d.flag not in ACROSS],
             reading.known.checks,
         )
-        booked = attribute.booked(one.judged, known, one.gathered.contents)
+        booked = attribute.booked(one.judged, known, one.gathered.contents, one.judgements)
         found.append({position: named(*mode) for position, mode in booked.items()})
     return _one_side_each(_merged(found, read, told))
 

@@ -129,6 +129,13 @@ def _standing(facts: Facts, one: Attribution, task: TaskResult | None) -> Para:
     )
     if one.cause is Cause.UNDETERMINED:
         cause = (Strong("Cause: undetermined"), ": no cause reaches the bar, and we do not guess. ")
+    if one.judged_by and one.proposed is not None:
+        cause = (
+            Strong(f"Cause: {name} ({one.cause.value})"),
+            f", judged by {hostile.line(one.judged_by, 60)}; the engine proposes "
+            f"{causes.NAMES[one.proposed]} ({one.proposed.value}), "
+            f"confidence {words.probability(one.proposed_confidence)}. ",
+        )
     lost = f"The task loses {causes.points(one.lost)} of {quantities.label(facts.score)}."
     return Para((*repeats, *cause, lost))
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from blade.model import (
+    Agreement,
     Attribution,
     Behaviour,
     Contrast,
     Divergence,
     Evidence,
     Finding,
+    Judgement,
     Loss,
     Meaning,
     Mechanism,
@@ -202,7 +204,39 @@ def attribution(found: Attribution) -> dict[str, Any]:
         "grounds": list(found.grounds),  # what speaks for it
         "against": list(found.against),  # what speaks against it
         "lost": number(found.lost),  # points of score this task loses
+        "judged_by": found.judged_by or None,  # who gave the cause; null: the engine
+        "proposed": found.proposed.value if found.proposed is not None else None,  # the engine's, if judged
+        "proposed_confidence": number(found.proposed_confidence),
         "evidence": _all(found.evidence),
+    }
+
+
+def judgement(run: str, found: Judgement) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "run": run,
+        "task": found.task,
+        "cause": found.cause.value,  # KG, UK, BI, TI, IR, DA, undetermined
+        "mode": found.mode,  # a name for what happened; may be empty
+        "mechanism": found.mechanism,  # what happened, in a sentence
+        "by": found.by,
+        "at": found.at,  # in UTC
+        "proposed": found.proposed.value if found.proposed is not None else None,  # by the engine, then
+        "evidence": [evidence(Evidence(run, found.task, found.repeat, found.step, found.field, found.quote))],
+    }
+
+
+def agreement(found: Agreement) -> dict[str, Any]:
+    return {
+        "run": found.run,
+        "first": found.first,  # an author, or engine
+        "second": found.second,
+        "n": int(found.n),  # tasks that both labelled
+        "agreed": int(found.agreed),
+        "kappa": number(found.kappa),  # Cohen's; null: chance alone decides
+        "confusion": [
+            {"first": one.value, "second": other.value, "n": int(n)} for one, other, n in found.confusion
+        ],
     }
 
 

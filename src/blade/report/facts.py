@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from blade.model import (
+    Agreement,
     Attribution,
     Behaviour,
     Buckets,
@@ -16,6 +17,7 @@ from blade.model import (
     Finding,
     Funnel,
     Health,
+    Judgement,
     Level,
     Loss,
     Meaning,
@@ -74,6 +76,8 @@ class Parts:
         self.attributions = by_run(report.attributions)
         self.run_causes = by_run(report.run_causes)
         self.recommendations = by_run(report.recommendations)
+        self.judgements = report.judgements
+        self.agreements = by_run(report.agreements)
 
 
 class Facts:
@@ -99,6 +103,8 @@ class Facts:
         self.attributions: list[Attribution] = of.attributions.get(name, [])
         self.run_causes: list[RunCause] = of.run_causes.get(name, [])
         self.recommendations: list[Recommendation] = of.recommendations.get(name, [])
+        self.judgements: tuple[Judgement, ...] = of.judgements.get(name, ())
+        self.agreements: list[Agreement] = of.agreements.get(name, [])
         self.attribution: dict[str, Attribution] = {found.task: found for found in self.attributions}
         self._divergence = {found.task: found for found in reversed(of.divergences.get(name, []))}
         self._mechanism = {found.predicate: found for found in reversed(self.mechanisms)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Cause, Finding, Outcome
-from blade.report import causes, patterns, places, reasons, words
+from blade.report import causes, judged, patterns, places, reasons, words
 from blade.report.facts import Facts
 from blade.report.sections import (
     Badge,
@@ -47,6 +47,7 @@ def dominant_failure_modes(runs: tuple[Facts, ...], figures: tuple[Figure, ...] 
         blocks += reasons.chapter(facts)
         blocks += losses(facts)
         blocks += named(figures, "losses", facts.run.name)
+        blocks += judged.judgements(facts)
         explained = [*patterns.mechanisms(facts), *patterns.behaviours(facts), *patterns.signatures(facts)]
         blocks += explained or [para(nothing_recurs(facts))]
         blocks += patterns.meanings(facts)

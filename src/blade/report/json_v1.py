@@ -91,6 +91,10 @@ def document(report: Report, claims: tuple[Claim, ...] = ()) -> dict[str, Any]:
         "behaviours": [concluded.behaviour(one) for one in report.behaviours],
         "meanings": [concluded.meaning(one) for one in report.meanings],
         "divergences": [concluded.divergence(one) for one in report.divergences],  # to be read, not tested
+        "judgements": [
+            concluded.judgement(run, one) for run, told in report.judgements.items() for one in told
+        ],  # of people and agents; each stands in the rows
+        "agreements": [concluded.agreement(one) for one in report.agreements],
         "matrix": compared_v1.matrix(report.matrix) if report.matrix is not None else None,
         "series": compared_v1.series(report.series) if report.series is not None else None,
         "gate": compared_v1.gate(report.gate) if report.gate is not None else None,

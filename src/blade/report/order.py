@@ -62,6 +62,10 @@ def ordered(report: Report) -> Report:
                 key=lambda c: (of(c.run), -c.lost, -c.n_rollouts, c.cause.value, c.mode, c.text),
             )
         ),
+        judgements={
+            run: tuple(sorted(told, key=lambda j: (*task_key(j.task), j.at, j.by)))
+            for run, told in sorted(report.judgements.items(), key=lambda told: of(told[0]))
+        },
         recommendations=tuple(sorted(report.recommendations, key=lambda r: (of(r.run), r.rank, r.action))),
     )
 

@@ -1,0 +1,202 @@
+"""`blade label`: keep a judgement of a failed task, once its ids, place, quotation and order hold."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blade.errors import NothingToRead, Unreadable, UsageError
+
+if TYPE_CHECKING:
+    from blade.model import Judgement
+    from blade.pipeline import Session
+
+
+@click.command(short_help="Judge failed tasks; list what was judged, and how far authors agree.")
+@click.argument("run", metavar="RUN")
+@click.argument("task", metavar="[TASK[/REPEAT]]", required=False)
+@click.option("--cause", metavar="CAUSE", help="KG, UK, BI, TI, IR, DA or undetermined.")
+@click.option("--repeat", metavar="N", type=int, help="The failing rollout that shows it.")
+@click.option("--step", metavar="N", type=int, help="The step that decided it.")
+@click.option("--field", metavar="PATH", help="Instead of a step: a field of the row, such as error.")
+@click.option("--quote", metavar="TEXT", help="Words that stand in that step or field.")
+@click.option("--mechanism", metavar="TEXT", help="What happened, in a sentence.")
+@click.option("--mode", metavar="TEXT", help="A short name for it, under which losses are booked.")
+@click.option("--by", metavar="NAME", help="Who judges (default: the user's name).")
+@click.option(
+    "--from", "source", metavar="FILE", help="Many judgements, one JSON object a line; - for stdin."
+)
+@click.option("--withdraw", is_flag=True, help="Take back what --by said of TASK.")
+@click.option("--check", "only_check", is_flag=True, help="Verify, and keep nothing.")
+@click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def label(
+    run: str, task: str | None, source: str | None, withdraw: bool, only_check: bool, only: str | None,
+    as_json: bool, by: str | None, **told: Any,
+) -> None:  # fmt: skip
+    """Judge TASK of RUN: blade label results.jsonl 12 --cause BI --repeat 2 --step 7 --quote "…"
+    --mechanism "…".
+
+    A judgement is kept only if the task and repeat exist and fail, the step or field holds the quotation,
+    and nothing is blamed for what came before it. It is kept beside the run, in FILE_judgements.jsonl, and
+    stands in for the engine's proposal from then on. Without TASK and --from, what was judged is listed,
+    with the agreement between authors and the engine.
+    """
+    from blade import pipeline
+    from blade.cli.watch import Progress
+    from blade.pipeline import reviewing
+
+    author = by or _user()
+    proposals = _proposals(task, source, told, withdraw)
+    with Progress() as progress:
+        session = pipeline.session([run], progress)
+        if withdraw:
+            _tell_withdrawn(reviewing.withdraw(session, str(task), author, only), as_json)
+            return
+        if proposals is None:
+            click.echo(_listed(session, only, as_json))
+            return
+        if only_check:
+            found, refused = reviewing.checked(session, proposals, author, only)
+            _tell_checked(found, refused, as_json)
+            raise click.exceptions.Exit(1 if refused else 0)
+        kept = reviewing.label(session, proposals, author, only)
+    _tell_kept(kept, session.run(only).judged_in, as_json)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as containers have them
+        return "unnamed"
+
+
+def _proposals(
+    task: str | None, source: str | None, told: Mapping[str, Any], withdraw: bool
+) -> list[Mapping[str, Any]] | None:
+    """What was given to be judged; None where nothing was, and what is kept shall be listed."""
+    given = {key: value for key, value in told.items() if value is not None}
+    if source is not None:
+        if task is not None or given:
+            raise UsageError("--from brings its own tasks", "leave out TASK and the other options", "usage")
+        return _lines(source)
+    if task is None:
+        if given or withdraw:
+            raise UsageError("no TASK was given", "name the task that is judged", "usage")
+        return None
+    if withdraw:
+        return None
+    name, slash, repeat = task.rpartition("/")
+    if "repeat" not in given and slash and repeat.isdecimal():
+        task, given["repeat"] = name, int(repeat)
+    return [{"task": task, **given}]
+
+
+def _lines(source: str) -> list[Mapping[str, Any]]:
+    """The objects of a JSONL file."""
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NothingToRead(f"there is no file {source}", "give a JSONL file", "nothing-to-read") from None
+    except (OSError, UnicodeError) as error:
+        raise Unreadable(f"cannot read {source}: {error}", "give a JSONL file", "unreadable-file") from error
+    found: list[Mapping[str, Any]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"line {number} of {source} is no JSON: {error}", _FORM, "usage") from error
+        if not isinstance(value, dict):
+            raise UsageError(f"line {number} of {source} is no object", _FORM, "usage")
+        found.append({**value, "task": str(value["task"])} if "task" in value else value)
+    if not found:
+        raise UsageError(f"{source} holds no judgement", _FORM, "usage")
+    return found
+
+
+_FORM = 'each line is {"task": …, "cause": …, "repeat": …, "step": …, "quote": …, "mechanism": …}'
+
+
+def as_document(one: Judgement) -> dict[str, Any]:
+    """A judgement as JSON values."""
+    import msgspec
+
+    told: dict[str, Any] = msgspec.to_builtins(one)
+    return told
+
+
+def _printed(document: Any) -> str:
+    from blade.report.json_v1 import escaped
+
+    return escaped(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _line(one: Judgement) -> str:
+    from blade.hostile import line
+
+    place = f"step {one.step}" if one.step is not None else f"field {one.field}"
+    engine = f" (engine: {one.proposed.value})" if one.proposed is not None else ""
+    return (
+        f"{line(one.task, 40)}/{one.repeat} {place}: {one.cause.value}{engine}, by {line(one.by, 40)}, "
+        f"{one.at}: {line(one.mechanism, 160)}"
+    )
+
+
+def _tell_kept(kept: Sequence[Judgement], path: Path | None, as_json: bool) -> None:
+    if as_json:
+        click.echo(_printed({"kept": [as_document(one) for one in kept], "file": str(path)}))
+        return
+    for one in kept:
+        click.echo(f"kept  {_line(one)}")
+    click.echo(f"Wrote {path}")
+
+
+def _tell_checked(found: Sequence[Judgement], refused: Sequence[str], as_json: bool) -> None:
+    if as_json:
+        told = {"would_keep": [as_document(one) for one in found], "refused": list(refused)}
+        click.echo(_printed(told))
+        return
+    for one in found:
+        click.echo(f"would keep  {_line(one)}")
+    for reason in refused:
+        click.echo(f"refused     {reason}")
+
+
+def _tell_withdrawn(found: Sequence[Judgement], as_json: bool) -> None:
+    if as_json:
+        click.echo(_printed({"withdrawn": [as_document(one) for one in found]}))
+        return
+    for one in found:
+        click.echo(f"withdrawn  {_line(one)}")
+
+
+def _listed(session: Session, only: str | None, as_json: bool) -> str:
+    """What was judged of a run, and how far its authors agree."""
+    from blade.hostile import line
+    from blade.report.conclusions_v1 import agreement
+
+    one = session.run(only)
+    facts = session.facts[one.name]
+    if as_json:
+        told = {
+            "judgements": [as_document(found) for found in facts.judgements],
+            "agreements": [agreement(found) for found in facts.agreements],
+        }
+        return _printed(told)
+    if not facts.judgements:
+        return f"Nothing of {line(one.name, 80)} was judged yet; `blade queue` says where to begin"
+    lines = [_line(found) for found in facts.judgements]
+    for found in facts.agreements:
+        kappa = "not computable" if found.kappa is None else f"{found.kappa:.2f}"
+        names = f"{line(found.first, 40)} and {line(found.second, 40)}"
+        lines.append(f"agreement  {names}: {found.agreed} of {found.n} tasks, kappa {kappa}")
+        lines += [f"           {a.value} / {b.value}: {n}" for a, b, n in found.confusion if a is not b]
+    return "\n".join(lines)

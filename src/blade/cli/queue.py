@@ -1,0 +1,112 @@
+"""`blade queue`: the failed tasks worth reading, those first that are unsure and cost most."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blade.cli.diagnose import refuse_threshold
+from blade.errors import UsageError
+
+if TYPE_CHECKING:
+    from blade.model import Waiting
+    from blade.pipeline.reviewing import Queue
+
+
+@click.command(short_help="Which failed tasks are worth reading next.")
+@click.argument("run", metavar="RUN")
+@click.option("--most", metavar="N", default=10, show_default=True, help="Tasks to list; 0 for all.")
+@click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
+@click.option("--budget", metavar="TOKENS", type=int, help="Of a dossier (default: as for `blade show`).")
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--judged", is_flag=True, help="List tasks that were judged already, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def queue(
+    run: str,
+    most: int,
+    only: str | None,
+    budget: int | None,
+    pass_threshold: float | None,
+    judged: bool,
+    as_json: bool,
+) -> None:
+    """Order the failed tasks of RUN by what reading them could set right.
+
+    The value of a task is the score it loses times (1 - confidence of its cause): all of it where the
+    cause is undetermined or the task itself is suspected. The order is value per token of its dossier.
+    """
+    from blade import pipeline
+    from blade.cli.watch import Progress
+    from blade.pipeline import reviewing
+
+    refuse_threshold(pass_threshold)
+    if most < 0:
+        raise UsageError(f"--most {most} is no number of tasks", "give 0 for all", "usage")
+    with Progress() as progress:
+        session = pipeline.session([run], progress, pass_threshold)
+        found = reviewing.queue(session, only, most or None, budget or reviewing.BUDGET, judged)
+    click.echo(json.dumps(as_document(found), indent=2) if as_json else render(found, run))
+
+
+def as_document(found: Queue) -> dict[str, Any]:
+    """The queue as JSON values; points of score as fractions."""
+    return {
+        "run": found.run,
+        "n_failed": found.n_failed,
+        "n_judged": found.n_judged,
+        "value": found.value,
+        "waiting": [_entry(one) for one in found.waiting],
+    }
+
+
+def _entry(one: Waiting) -> dict[str, Any]:
+    from blade.queue import per_token
+
+    return {
+        "task": one.task,
+        "task_name": one.task_name,
+        "bucket": one.bucket,
+        "cause": one.cause.value,
+        "confidence": one.confidence,
+        "lost": one.lost,
+        "value": one.value,
+        "tokens": one.tokens,
+        "value_per_1000_tokens": 1000 * per_token(one),
+        "reason": one.reason,
+    }
+
+
+def render(found: Queue, run: str) -> str:
+    """A line for each task, and what to type to read the first."""
+    from blade.hostile import argument, line
+
+    if not found.waiting:
+        judged = f"; {found.n_judged} judged already (--judged lists them)" if found.n_judged else ""
+        return f"Nothing waits in {line(found.run, 80)}: {found.n_failed} tasks lose points{judged}"
+    lines = [
+        f"{line(found.run, 80)}: {found.n_failed} tasks lose points, {found.n_judged} judged; "
+        f"{_points(found.value)} points hang on labels that nobody has confirmed",
+        "value = points lost x (1 - confidence); order: value per 1,000 tokens of the dossier",
+        "",
+        f"{'task':<14} {'bucket':<10} {'cause':<13} {'lost':>6} {'conf':>5} {'value':>6} {'tokens':>6} "
+        f"{'per 1k':>7}  why",
+    ]
+    for one in found.waiting:
+        told = _entry(one)
+        lines.append(
+            f"{line(one.task, 14):<14} {one.bucket or '':<10} {one.cause.value:<13} {_points(one.lost):>6} "
+            f"{one.confidence:>5.2f} {_points(one.value):>6} {one.tokens:>6,} "
+            f"{_points(told['value_per_1000_tokens']):>7}  {line(one.reason, 80)}"
+        )
+    total, tokens = sum(one.value for one in found.waiting), sum(one.tokens for one in found.waiting)
+    lines += ["", f"these {len(found.waiting)}: {_points(total)} points of value for {tokens:,} tokens"]
+    words = [argument(run), argument(found.waiting[0].task)]
+    if all(words):
+        lines.append(f"read:  blade show {words[0]} {words[1]} --dossier")
+    return "\n".join(lines)
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.2f}"

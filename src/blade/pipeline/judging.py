@@ -1,0 +1,47 @@
+"""Turn the judgements that lie beside a run into those that still hold in its rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from blade import judgements
+from blade.ingest import opened
+from blade.judgements import Seen
+from blade.model import Cause, Gap, Judged, Judgement
+
+if TYPE_CHECKING:
+    from blade.pipeline.load import Loaded
+
+_TOLD = 3  # of those that fell, named
+
+
+def standing(one: Loaded, judged: Judged) -> tuple[dict[str, tuple[Judgement, ...]], list[Gap]]:
+    """Task -> the last word of each author that holds; and what fell because the rows are others now."""
+    holds: list[Judgement] = []
+    fallen: list[str] = []
+    for kept in one.judgements:
+        problems = judgements.again(kept, seen_of(one, judged, kept.task, None))
+        if problems:
+            fallen.append(f"task {kept.task} by {kept.by}: {problems[0]}")
+        else:
+            holds.append(kept)
+    gaps = []
+    if fallen:
+        more = f" and {len(fallen) - _TOLD} more" if len(fallen) > _TOLD else ""
+        why = f"{len(fallen)} of {len(one.judgements)} hold no longer: {'; '.join(fallen[:_TOLD])}{more}"
+        gaps.append(Gap(f"judgements of {one.name}", why))
+    return judgements.standing(holds), gaps
+
+
+def seen_of(one: Loaded, judged: Judged, task: str, proposed: Cause | None) -> Seen:
+    """A task as a judgement of it is held against."""
+    traces = [opened.traced(one.run, at) for at in opened.positions(one.run, task, None)]
+    return Seen(one.run.agent, task, traces, losing(judged, task), proposed)
+
+
+def losing(judged: Judged, task: str) -> frozenset[int]:
+    """The repeats of a task that lose points."""
+    if task not in judged.task_keys:
+        return frozenset()
+    of_task = judged.task == judged.task_keys.index(task)
+    return frozenset(int(repeat) for repeat in judged.repeat[of_task & (judged.score < 1)])

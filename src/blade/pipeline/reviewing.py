@@ -1,0 +1,134 @@
+"""Turn a session into what a reader of single tasks needs: the queue, dossiers, judgements that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from blade import hostile, judgements
+from blade import queue as queueing
+from blade.errors import UsageError
+from blade.model import Judgement, Waiting
+from blade.pipeline import judging, pages, reading
+from blade.pipeline.session import Session
+from blade.report.dossier import BUDGET, Dossier
+from blade.report.dossier import dossier as write_dossier
+
+if TYPE_CHECKING:
+    from blade.pipeline.load import Loaded
+
+_TOLD = 10  # refused judgements that an error names
+__all__ = ["BUDGET", "Queue", "checked", "dossier", "label", "queue", "withdraw"]
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """The tasks of a run that wait to be read, those first whose reading is worth most."""
+
+    run: str
+    waiting: tuple[Waiting, ...]
+    n_failed: int  # tasks that lose points
+    n_judged: int  # of these, judged already
+    value: float  # points of score that hang on labels nobody has confirmed, of all of them
+
+
+def queue(
+    session: Session,
+    run: str | None = None,
+    most: int | None = 20,
+    budget: int = BUDGET,
+    judged: bool = False,
+) -> Queue:
+    """What to read next; `judged` keeps tasks in it on which somebody has spoken and nobody disagreed."""
+    one = session.run(run)
+    told = session.facts[one.name]
+    doubts = queueing.doubts_of(told.health)
+    worths = [queueing.worth(found, doubts.get(found.task, ())) for found in told.attributions]
+    kept = [found for found in worths if judged or found.reason != "judged"]
+
+    def tokens(task: str) -> int:
+        return dossier(session, task, one.name, budget).tokens
+
+    waiting = queueing.queue(kept, {task.task: task for task in told.tasks}, tokens, most)
+    n_judged = sum(bool(found.judged_by) for found in told.attributions)
+    return Queue(one.name, waiting, len(worths), n_judged, sum(found.value for found in kept))
+
+
+def dossier(session: Session, task: str, run: str | None = None, budget: int = BUDGET) -> Dossier:
+    """What is needed to judge one task, within a budget of tokens."""
+    one = session.run(run)
+    key = session.key(one, task)
+    return write_dossier(session.facts[one.name], key, session.traces(one, key), budget)
+
+
+# ---- Judgements --------------------------------------------------------------------------------
+
+
+def checked(
+    session: Session, proposals: Sequence[Mapping[str, Any]], by: str, run: str | None = None
+) -> tuple[list[Judgement], list[str]]:
+    """What would be kept, and the reasons against the rest; nothing is written."""
+    one = session.run(run)
+    scoring = pages.scoring_of(one, session.threshold)
+    judged = reading.judged_of(one, scoring)
+    engine = {found.task: found.proposed or found.cause for found in session.facts[one.name].attributions}
+    at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    found: list[Judgement] = []
+    refused: list[str] = []
+    for number, given in enumerate(proposals, 1):
+        named = hostile.line(str(given.get("task")), 60)
+        try:
+            key = session.key(one, str(given.get("task")))
+        except UsageError as error:
+            refused.append(f"{number}. task {named}: {error.message}; {error.hint}")
+            continue
+        seen = judging.seen_of(one, judged, key, engine.get(key))
+        told = judgements.verified({**given, "task": key}, seen, by, at)
+        if isinstance(told, Judgement):
+            found.append(told)
+        else:
+            refused.append(f"{number}. task {named}: {'; '.join(told)}")
+    return found, refused
+
+
+def label(
+    session: Session, proposals: Sequence[Mapping[str, Any]], by: str, run: str | None = None
+) -> tuple[Judgement, ...]:
+    """Keep judgements beside the run: all of them, or none and the reasons why."""
+    one = session.run(run)
+    path = _path(one)
+    found, refused = checked(session, proposals, by, run)
+    if refused:
+        more = [f"and {len(refused) - _TOLD} more"] if len(refused) > _TOLD else []
+        raise UsageError(
+            "\n".join([f"{len(refused)} of {len(proposals)} refused, nothing kept", *refused[:_TOLD], *more]),
+            f"look again: blade show {hostile.line(one.sources[0].path)} TASK/REPEAT --steps A:B",
+            "judgement-refused",
+        )
+    new = {told.id for told in one.judgements}
+    judgements.append(path, [told for told in found if told.id not in new])
+    return tuple(found)
+
+
+def withdraw(session: Session, task: str, by: str, run: str | None = None) -> tuple[Judgement, ...]:
+    """Take back what an author said of a task."""
+    one = session.run(run)
+    key = session.key(one, task)
+    found = judgements.held(one.judgements, key, by)
+    if not found:
+        authors = sorted({told.by for told in one.judgements if told.task == key})
+        hint = f"judged it: {', '.join(authors)}" if authors else "nobody has judged it"
+        raise UsageError(f"{by} has not judged task {key}", hint, "judgement-refused")
+    at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    judgements.append(_path(one), [judgements.withdrawal(told, by, at) for told in found])
+    return found
+
+
+def _path(one: Loaded) -> Any:
+    if one.judged_in is None:
+        raise UsageError(
+            "judgements are kept beside a file", "name a rollouts file, not standard input", "usage"
+        )
+    return one.judged_in
