@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
 
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from blade.prose.slots import CODE, NUMBER, QUOTED, RATIO, Slot, skeleton, slots
 KINDS = {NUMBER: "number", RATIO: "share", CODE: "name", QUOTED: "quote"}
 CLAUSE = "clause"  # part of a sentence of the reference
 _LIKELY = 12  # references whose words are compared with a statement in full
+_KEPT = 4_000  # statements whose readings are kept: reports say much again, in the same words
 _COMMON = 400  # places from which a word is too common to find a statement by
 _NEAR = 0.35  # share of words in common, headings counted in, from which two statements are compared
 _FEW = 2  # differences up to which a sentence in other words is the same sentence
@@ -30,6 +32,8 @@ class Reference:
         self._by_text: dict[str, list[Statement]] = {}
         self._by_word: dict[str, list[int]] = {}
         self._under: dict[tuple[str, ...], list[int]] = {}
+        self.read = lru_cache(maxsize=_KEPT)(partial(_read, reference=self))
+        self._alike = lru_cache(maxsize=_KEPT)(self._most_alike)
         self.words = [frozenset(word for word, _ in tokens(one.text)) for one in self.statements]
         for at, statement in enumerate(self.statements):
             self._by_skeleton.setdefault(skeleton(statement.text), []).append(statement)
@@ -42,27 +46,30 @@ class Reference:
         return self._by_text.get(statement.text, [])
 
     def same_skeleton(self, statement: Statement) -> list[Statement]:
-        return _fit(statement, self._by_skeleton.get(skeleton(statement.text), []))
+        return _fit(statement.text, self._by_skeleton.get(skeleton(statement.text), []))
 
     def alike(self, statement: Statement) -> list[Statement]:
         """The references that share most of their words with a statement, most alike first."""
-        words = frozenset(word for word, _ in tokens(statement.text)) - set("#$&")
+        return self._alike(statement.text, statement.headings)
+
+    def _most_alike(self, text: str, headings: tuple[str, ...]) -> list[Statement]:
+        words = frozenset(word for word, _ in tokens(text)) - set("#$&")
         seen: Counter[int] = Counter()
-        for word in words:
+        for word in sorted(words):  # which of two that are as near goes first is no matter of chance
             places = self._by_word.get(word, ())
             if len(places) <= _COMMON:
                 seen.update(places)
-        for at in self._under.get(statement.headings, ())[:_COMMON]:
+        for at in self._under.get(headings, ())[:_COMMON]:
             seen[at] = len(words & self.words[at])
         ranked = [(n / len(words | self.words[at]), at) for at, n in seen.most_common(4 * _LIKELY) if n]
-        near = [(share + _nearness(statement, self.statements[at]), at) for share, at in ranked]
+        near = [(share + _nearness(headings, self.statements[at].headings), at) for share, at in ranked]
         near = [(share, at) for share, at in near if share > _NEAR]
-        return _fit(statement, [self.statements[at] for _, at in sorted(near, reverse=True)])[:_LIKELY]
+        return _fit(text, [self.statements[at] for _, at in sorted(near, reverse=True)])[:_LIKELY]
 
 
-def _fit(statement: Statement, among: list[Statement]) -> list[Statement]:
+def _fit(text: str, among: list[Statement]) -> list[Statement]:
     """Without single clauses, if the statement has several: one of them would not speak for the others."""
-    return [one for one in among if one.kind != CLAUSE] if "; " in statement.text else among
+    return [one for one in among if one.kind != CLAUSE] if "; " in text else among
 
 
 def _pieces(statement: Statement) -> list[Statement]:
@@ -73,11 +80,11 @@ def _pieces(statement: Statement) -> list[Statement]:
     return [statement, *(replace(statement, text=clause, kind=CLAUSE) for clause in clauses)]
 
 
-def _nearness(one: Statement, other: Statement) -> float:
+def _nearness(one: tuple[str, ...], other: tuple[str, ...]) -> float:
     """How much the headings above two statements agree."""
-    if one.headings == other.headings:
+    if one == other:
         return 0.3
-    return 0.1 if one.headings[:1] == other.headings[:1] else 0.0
+    return 0.1 if one[:1] == other[:1] else 0.0
 
 
 def given_again(document: Document, reference: Reference) -> set[tuple[int, str]]:
@@ -92,8 +99,9 @@ def given_again(document: Document, reference: Reference) -> set[tuple[int, str]
 def aligned(document: Document, reference: Reference) -> list[Assertion]:
     """What the recomputed pages say of each statement; nothing of those they have no like of."""
     found: list[Assertion] = []
-    for statement in document.statements:
-        found += _read(statement, reference)
+    for one in document.statements:
+        told = reference.read(replace(one, line=0, last_line=0))
+        found += [replace(each, line=one.line, last_line=one.last_line) for each in told]
     return found
 
 

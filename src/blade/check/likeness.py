@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 import msgspec
 
@@ -92,7 +93,8 @@ class Difference(msgspec.Struct, frozen=True):
     start: int
 
 
-def tokens(text: str) -> list[tuple[str, int]]:
+@lru_cache(maxsize=20_000)
+def tokens(text: str) -> Sequence[tuple[str, int]]:
     """The words of a statement outside its slots, each with its place; a slot is one mark."""
     found, at = [], 0
     marks = {NUMBER: "#", RATIO: "#", CODE: "$", QUOTED: "&"}
@@ -100,7 +102,8 @@ def tokens(text: str) -> list[tuple[str, int]]:
         found += [(hit[0].lower(), at + hit.start()) for hit in _TOKEN.finditer(text[at : slot.start])]
         found.append((marks[slot.kind], slot.start))
         at = slot.end
-    return found + [(hit[0].lower(), at + hit.start()) for hit in _TOKEN.finditer(text[at:])]
+    found += [(hit[0].lower(), at + hit.start()) for hit in _TOKEN.finditer(text[at:])]
+    return tuple(found)
 
 
 def same_slot(one: Slot, other: Slot) -> bool:
@@ -199,7 +202,7 @@ def _same_numbers(text: str, reference: str) -> bool:
     return ours == theirs
 
 
-def _rivals(gone: list[tuple[str, int]], come: list[tuple[str, int]]) -> list[Difference]:
+def _rivals(gone: Sequence[tuple[str, int]], come: Sequence[tuple[str, int]]) -> list[Difference]:
     """Words of one group that took each other's place."""
     found = []
     for word, place in come:
@@ -227,7 +230,7 @@ def _excludes(one: str, other: str) -> bool:
 
 
 def _negated(
-    gone: list[tuple[str, int]], come: list[tuple[str, int]], ours: list[tuple[str, int]], start: int
+    gone: Sequence[tuple[str, int]], come: Sequence[tuple[str, int]], ours: Sequence[tuple[str, int]], start: int
 ) -> list[Difference]:  # fmt: skip
     before, after = (sum(is_negation(word) for word, _ in part) for part in (gone, come))
     if (before - after) % 2 == 0 or len(gone) + len(come) > 6 or len(gone) > 2 + len(come):
@@ -244,7 +247,7 @@ def is_negation(word: str) -> bool:
 
 def _paired(
     text: str, reference: str, codes: Sequence[tuple[str, int, int, int, int]],
-    ours: list[tuple[str, int]], theirs: list[tuple[str, int]],
+    ours: Sequence[tuple[str, int]], theirs: Sequence[tuple[str, int]],
 ) -> list[Difference]:  # fmt: skip
     """Slots that stand in the same place of both statements and differ.
 

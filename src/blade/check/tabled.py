@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from blade.check.likeness import same_slot, same_text
 from blade.model import CONTRADICTED, SUPPORTED, Assertion
@@ -45,9 +46,14 @@ class Tables:
         return next((one for one in elsewhere if self.rows_with(one, 0, label)), None)
 
 
-def _names(table: Table) -> list[str]:
+def _names(table: Table) -> tuple[str, ...]:
     """The columns by their words, whatever the numbers in them."""
-    return [skeleton(name) for name in table.header]
+    return _skeletons(table.header)
+
+
+@lru_cache(maxsize=2_000)
+def _skeletons(header: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(skeleton(name) for name in header)
 
 
 def tabled(document: Document, tables: Tables) -> list[Assertion]:
@@ -123,6 +129,7 @@ def _row_like(row: Row, reference: Table, places: list[int], tables: Tables, tak
     return best if enough else None
 
 
+@lru_cache(maxsize=50_000)
 def _same_cell(one: str, other: str) -> bool:
     if one == other:
         return True

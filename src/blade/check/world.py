@@ -55,8 +55,11 @@ class Rows:
         return self._traces[run, place]
 
 
-class World(msgspec.Struct, frozen=True):
-    """What the runs say: the report of them, its facts, its pages as documents, and their rows."""
+class World(msgspec.Struct, frozen=True, eq=False):
+    """What the runs say: the report of them, its facts, its pages as documents, and their rows.
+
+    A world is equal to itself alone, so that what was read of it can be kept by it.
+    """
 
     report: Report
     facts: tuple[Fact, ...]

@@ -6,6 +6,7 @@ import html
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -67,6 +68,7 @@ _LEAD = re.compile(r"\s*(?:\*\*)?`(?P<name>[^`]{1,200})`(?:\*\*)?:\s")
 _BORDER = re.compile(r"(?<!\\)\|")
 
 
+@lru_cache(maxsize=4)  # a report that is checked and judged is asked for by each who reads it
 def document(text: str) -> Document:
     """The whole of a Markdown text, in one pass over its lines."""
     return _Reader(text).read()

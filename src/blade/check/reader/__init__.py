@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
 
 from msgspec.structs import replace
 
@@ -47,19 +48,36 @@ _SHORT = re.compile(
 
 def read(document: Document, world: World) -> list[Assertion]:
     """Every claim that the prose and the tables of a report make, and whether the runs bear it out."""
-    reader, scoped = Reader(Ground(world)), Scoped(world.facts)
+    told = _readers(world)
     found: list[Assertion] = []
     for one in document.statements:
         if len(one.text) <= LONGEST:
+            anywhere = replace(one, line=0, last_line=0)
             for offset, piece in _pieces(one.text):
-                found += _shifted(_read(reader, scoped, one, piece, document.title), one.text, offset)
-    tables, rows = Tables(reader), Rows(reader)
+                found += _shifted(told.read(anywhere, piece, document.title), one, offset)
+    tables, rows = told.tables, told.rows
     for table in document.tables:
         cells = list(tables.read(table, document.title))
         sure = {(each.line, each.start) for each in cells if each.verdict != UNVERIFIABLE}
         found += cells
         found += [each for each in rows.read(table) if (each.line, each.start) not in sure]
     return found
+
+
+class _Readers:
+    """The readers of one world, with what they read last: reports say much again, in the same words."""
+
+    MOST = 4_000  # sentences
+
+    def __init__(self, world: World) -> None:
+        reader, scoped = Reader(Ground(world)), Scoped(world.facts)
+        self.tables, self.rows = Tables(reader), Rows(reader)
+        self.read = lru_cache(maxsize=self.MOST)(partial(_read, reader, scoped))
+
+
+@lru_cache(maxsize=1)
+def _readers(world: World) -> _Readers:
+    return _Readers(world)
 
 
 def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str) -> list[Assertion]:
@@ -126,6 +144,8 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
     yield start, text[start:]
 
 
-def _shifted(found: Iterable[Assertion], text: str, offset: int) -> Iterator[Assertion]:
+def _shifted(found: Iterable[Assertion], told: Statement, offset: int) -> Iterator[Assertion]:
+    """What a piece of a statement claims, where the statement stands."""
     for one in found:
-        yield replace(one, text=text, start=one.start + offset if one.start >= 0 else -1)
+        start = one.start + offset if one.start >= 0 else -1
+        yield replace(one, line=told.line, last_line=told.last_line, text=told.text, start=start)

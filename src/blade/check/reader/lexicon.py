@@ -189,12 +189,12 @@ BASELINE = re.compile(r"\b(?:the )?(?:baseline|control|reference run|base model)
 CANDIDATE = re.compile(r"\b(?:the )?(?:candidate|treatment|challenger|new model)\b", re.IGNORECASE)
 
 
-_SMALL = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_LARGE = re.compile(r"[A-Z]+")
 
 
 def lowered(text: str) -> str:
     """A text in lower case, letter for letter, so that places stay the same."""
-    return text.translate(_SMALL)
+    return text.lower() if text.isascii() else _LARGE.sub(lambda hit: hit[0].lower(), text)
 
 
 def compiled(table: tuple[tuple[str, str], ...]) -> re.Pattern[str]:

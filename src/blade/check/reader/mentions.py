@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -87,9 +88,11 @@ class Reader:
     """The names of the runs and their parts, once, and sentences read by them."""
 
     MOST_WORDS = 6
+    MOST_SENTENCES = 4_000  # that are kept: headings and sentences before one are read again for each below
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
+        self.sentence = lru_cache(maxsize=self.MOST_SENTENCES)(self._sentence)
         self.tasks: dict[str, str] = {key: key for run in ground.runs.values() for key in run.tasks}
         self.named: dict[str, str] = {}  # names that are the key of another task: either may be meant
         for run in ground.runs.values():
@@ -167,7 +170,7 @@ class Reader:
 
     # --- one sentence --------------------------------------------------------------------------------
 
-    def sentence(self, text: str) -> Sentence:
+    def _sentence(self, text: str) -> Sentence:
         """A sentence with everything in it that has a name."""
         free = _Free(text)
         for one in self._found(free):
@@ -382,18 +385,21 @@ class _Free:
         self.text = text
         self.taken: list[Mention] = []
         self._left = text
+        self._low = lexicon.lowered(text)
 
     def left(self) -> str:
         return self._left
 
     def low(self) -> str:
-        return lexicon.lowered(self._left)
+        return self._low
 
     def take(self, one: Mention) -> None:
         if "\0" in self._left[one.start : one.end] or one.end <= one.start:
             return
         self.taken.append(one)
-        self._left = self._left[: one.start] + "\0" * (one.end - one.start) + self._left[one.end :]
+        blank = "\0" * (one.end - one.start)
+        self._left = self._left[: one.start] + blank + self._left[one.end :]
+        self._low = self._low[: one.start] + blank + self._low[one.end :]
 
 
 def _shaped(text: str, taken: list[Mention]) -> Sentence:

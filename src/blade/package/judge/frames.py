@@ -95,6 +95,7 @@ _NOT_SO = re.compile(
 )
 
 
+@lru_cache(maxsize=10_000)
 def denies(text: str) -> str:
     """`denied` if a sentence says that what it says is not so; `told` if it tells of such words, or doubts.
 

@@ -91,6 +91,7 @@ def signs(text: str) -> tuple[str, ...]:
     return _said(text).signs
 
 
+@lru_cache(maxsize=10_000)
 def _said(text: str) -> _Said:
     bare = _SIGN.sub(" ", text)
     signs = tuple("no" if hit.lastgroup == "nt" else str(hit.lastgroup) for hit in _SIGN.finditer(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -53,7 +54,12 @@ def predicate_of(given: Any) -> Predicate | None:
 
 def tasks_of(predicate: Predicate) -> frozenset[str]:
     """The tasks of a predicate's evidence, without their repeats."""
-    return frozenset(_task(cite) for cite in predicate.must_cite)
+    return _tasks(predicate.must_cite)
+
+
+@lru_cache(maxsize=1_000)
+def _tasks(cites: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(_task, cites))
 
 
 def _task(cite: str) -> str:

@@ -419,13 +419,14 @@ def _stated(read: Sequence[Unit], world: World) -> dict[str, list[tuple[bool, Un
     found: dict[str, list[tuple[bool, Unit]]] = {}
     scores = {run.name: run.score for run in world.report.runs if run.score is not None}
     for unit in read:
+        tells_score = bool(unit.assertions and _SCORE.search(unit.text))
         for one in unit.assertions:
             if one.verdict not in (SUPPORTED, CONTRADICTED):
                 continue
             is_right = one.verdict == SUPPORTED
             if one.subject in CHECKED and not one.scope:
                 found.setdefault(f"{one.subject} of {one.run}", []).append((is_right, unit))
-            elif one.subject is None and _SCORE.search(unit.text):
+            elif one.subject is None and tells_score:
                 meant = one.found if is_right else one.expected or ""
                 for name, value in scores.items():
                     if any(_is_rate(slot, value) for slot in slots(meant)[:1]):

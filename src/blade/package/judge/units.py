@@ -228,7 +228,9 @@ def _about(read: Document, known: Names) -> bool:
 
 def _models(text: str, known: Names) -> tuple[bool, bool]:
     def has(name: str) -> bool:
-        return bool(name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+        if not name or name not in text:
+            return False
+        return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
 
     return any(map(has, known.ours)), any(map(has, known.others))
 
