@@ -72,8 +72,8 @@ def skill(
     paths: Mapping[str, str],
     report_path: str = "report.md",
 ) -> str:
-    """The draft, from a report of each run; `paths` are the rollouts files as its reader names them."""
-    runs = [facts(report)[0] for report in reports]
+    """The draft, from reports on the runs; `paths` are the rollouts files as its reader names them."""
+    runs = [run for report in reports for run in facts(report)]
     fields = schema.schema(loaded, reports)
     parts: list[Iterable[str]] = [
         _frontmatter(name, runs),

@@ -1,0 +1,190 @@
+"""`blade skill`: the skills that coding agents are given: list, install, check, and write new ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from blade.errors import EXIT_FAILED_GATE
+
+if TYPE_CHECKING:
+    from blade.skills.installed import Copy
+
+KNOWN = ("claude", "codex", "agents", "cursor", "gemini", "copilot", "opencode")
+
+
+@click.group(short_help="Skills for coding agents: list, install, check, write.")
+def skill() -> None:
+    """A skill is a folder that tells a coding agent how to analyse evaluations with BLADE."""
+
+
+@skill.command("list", short_help="The skills that ship with BLADE, and the copies that agents see.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_(as_json: bool) -> None:
+    """List the skills of this BLADE, and every copy in this project and at home."""
+    from blade import __version__
+    from blade.skills.installed import copies
+    from blade.skills.shipped import shipped
+
+    known, found = shipped(), copies(Path.cwd(), Path.home())
+    if as_json:
+        told = [
+            {
+                "name": one.name,
+                "description": one.description,
+                "blade": one.version,
+                "folder": str(one.folder),
+            }
+            for one in known
+        ]
+        click.echo(json.dumps({"blade": __version__, "skills": told, "copies": _copies(found)}, indent=2))
+        return
+    for one in known:
+        click.echo(f"{one.name}  (BLADE {one.version})\n    {one.description}\n    {one.folder}")
+    click.echo(_told(found) if found else "\nNo copy is installed here: blade skill install")
+
+
+@skill.command(short_help="Copy a skill to where agents look for it.")
+@click.argument("name", required=False)
+@click.option(
+    "--agent",
+    "agents",
+    type=click.Choice(KNOWN),
+    multiple=True,
+    help="Whose folder; may be repeated (default: those that are in use, else agents).",
+)
+@click.option(
+    "--project", "scope", flag_value="project", default="project", help="Below this folder (default)."
+)
+@click.option("--user", "scope", flag_value="user", help="Below the home folder: for all projects.")
+@click.option("--force", is_flag=True, help="Write over a copy that somebody changed.")
+@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+def install(name: str | None, agents: tuple[str, ...], scope: str, force: bool, dry_run: bool) -> None:
+    """Copy the skill NAME: one that ships (default), or a folder with a SKILL.md, under the skill's name.
+
+    A copy that nobody changed is brought up to date; one that somebody changed is kept.
+    """
+    from blade.cli.output import cannot_write
+    from blade.skills.installed import install as installed
+    from blade.skills.shipped import skill as chosen
+
+    root = Path.home() if scope == "user" else Path.cwd()
+    try:
+        found = installed(chosen(name), scope, agents, root, force, dry_run)
+    except OSError as error:
+        raise cannot_write(root, error) from error
+    for one in found:
+        who = ", ".join(one.agents)
+        if one.did == "unchanged":
+            click.echo(f"{one.path} is up to date ({who})")
+        elif dry_run:
+            click.echo(f"Would write {one.path}/ ({who}): {', '.join(one.files)}")
+        else:
+            click.echo(f"Wrote {one.path}/ ({who}): {len(one.files)} files {one.did}")
+
+
+@skill.command(short_help="Were skills written for this version of BLADE.")
+@click.option("--for", "version", metavar="VERSION", help="Only say whether this BLADE is VERSION.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(version: str | None, as_json: bool) -> None:
+    """Hold skills against the engine: the version that one names, or every copy that agents see here.
+
+    The exit code is 1 if one was written for another version.
+    """
+    from blade import __version__
+
+    if version is not None:
+        fits = version == __version__
+        if as_json:
+            click.echo(json.dumps({"blade": __version__, "written_for": version, "fits": fits}))
+        else:
+            told = f"BLADE {__version__}"
+            click.echo(f"{told}: the skill fits" if fits else _misfit(version, __version__))
+        if not fits:
+            raise click.exceptions.Exit(EXIT_FAILED_GATE)
+        return
+    from blade.skills.installed import copies
+
+    found = copies(Path.cwd(), Path.home())
+    if as_json:
+        click.echo(json.dumps({"blade": __version__, "copies": _copies(found)}, indent=2))
+    else:
+        click.echo(_told(found).lstrip() if found else f"BLADE {__version__}; no skill is installed here")
+    if any(one.state == "older" for one in found):
+        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+@skill.command(short_help="Write the skill of one benchmark from runs of it.")
+@click.argument("name", required=False)
+@click.option("--run", "runs", metavar="RUN", multiple=True, required=True, help="A run; may be repeated.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    default=".agents/skills",
+    show_default=True,
+    help="Where its folder goes.",
+)
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--force", is_flag=True, help="Write over a skill that is there.")
+def new(
+    name: str | None, runs: tuple[str, ...], output: str, pass_threshold: float | None, force: bool
+) -> None:
+    """Write DIR/NAME/SKILL.md: schema, funnel, failure labels and worked examples from the rows.
+
+    NAME is the benchmark (default: as its rows or blade.toml say). It is a draft: a person reviews it.
+    """
+    from blade.cli.diagnose import refuse_threshold
+    from blade.cli.output import cannot_write
+    from blade.cli.watch import Progress
+    from blade.pipeline import session
+    from blade.skills import written
+
+    refuse_threshold(pass_threshold)
+    with Progress() as progress:
+        asked = session(runs, progress, pass_threshold)
+        called, folder = written.folder_of(name, asked, Path(output))
+        written.refuse_written(folder, force)
+        try:
+            path = written.write(called, folder, asked)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+    click.echo(f"Wrote {path}")
+
+
+def _misfit(version: str, engine: str) -> str:
+    return (
+        f"This skill was written for BLADE {version}, installed is {engine}: commands may differ.\n"
+        "Run `blade skill install` for the skill of the installed version, or `blade COMMAND --help`."
+    )
+
+
+def _copies(found: list[Copy]) -> list[dict[str, object]]:
+    return [
+        {
+            "name": one.name,
+            "agents": list(one.agents),
+            "scope": one.scope,
+            "path": str(one.path),
+            "blade": one.version,
+            "state": one.state,
+        }
+        for one in found
+    ]
+
+
+def _told(found: list[Copy]) -> str:
+    states = {
+        "current": "fits this BLADE",
+        "older": "written for another BLADE: blade skill install",
+        "changed": "changed since it was installed",
+        "own": "names no version",
+    }
+    lines = [
+        f"{one.path}  ({', '.join(one.agents)}; {one.version or 'no version'}): {states[one.state]}"
+        for one in found
+    ]
+    return "\nCopies that agents see here\n" + "\n".join(lines)

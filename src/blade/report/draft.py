@@ -1,0 +1,271 @@
+"""Turn a report into a short draft in Markdown: what is verified, and marks where judgement belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from blade import hostile
+from blade.model import Evidence, Report
+from blade.report import places
+from blade.report.chapters import chapters, title
+from blade.report.deepdives import LEGEND
+from blade.report.facts import Facts, facts
+from blade.report.markdown import laid_out
+from blade.report.sections import (
+    Block,
+    Bullets,
+    Code,
+    Commands,
+    Heading,
+    Para,
+    Quote,
+    Section,
+    Strong,
+    Table,
+    Tiles,
+    para,
+)
+
+EXAMPLES = {
+    "Sometimes-Pass Deep Dives": 2,
+    "Never-Pass Deep Dives": 1,
+}  # over all runs; dossiers have the others
+MAX_IDS = 60
+MAX_JUDGED = 12  # judgements whose quotations are printed
+MANY = 30
+QUOTE = 300  # characters of a quotation
+CARD = 3  # blocks of the accuracy card: what it is, the name of its first set, and its first numbers
+
+# First column of a table -> the columns that stay (none named: all), and the most rows.
+TABLES: dict[str, tuple[tuple[str, ...], int]] = {
+    "Measure": (("Measure", "Value, 95% interval", "n"), 10),
+    "Artifact": (("Artifact", "Path"), 12),
+    "Number": (("Number", "Reported", "Ours", "Why they agree or differ"), 4),
+    "Level": ((), 12),
+    "Field": ((), 8),
+    "Task": (("Task", "Standing", "Points", "Why", "Cause, confidence", "Repeats"), 20),
+    "Cause": ((), MANY + 2),
+    "Standing": (("Standing", "Behaviour", "In failing", "In passing", "Tasks", "For instance"), 6),
+    "Id": (("Id", "Template", "What differs", "In passing", "In failing", "Failing of rollouts", "Tasks"), 3),
+    "Verifier field": (("Verifier field", "Cause", "What it means", "Rollouts", "of these pass"), 8),
+    "Rank": (("Rank", "Action", "Kind", "Expected gain", "Tasks", "Addresses"), 8),
+    "Term": (("Term", "Change, 95% interval", "p", "Tasks"), MANY),
+    "Setting": ((), 10),
+    "Made by": ((), 2),
+}
+# The measures that a reader asks for first; the others stand in report.md.
+MEASURES = tuple("pass@ pass^ clean consistency coverage retry mean best oracle".split())
+
+Rule = Callable[[Block], bool]
+_MORE = para("Not all of them are listed here: ", Code("blade queue"), " ranks the failed tasks.")
+
+
+def _all(block: Block) -> bool:
+    return not isinstance(block, Tiles | Commands)
+
+
+def _tables(block: Block) -> bool:
+    return isinstance(block, Table) or (isinstance(block, Para) and block.line == (LEGEND,))
+
+
+def _strong(block: Block) -> bool:
+    """Tables, and paragraphs that begin with their subject: what explains a table stands in report.md."""
+    return isinstance(block, Table) or (
+        isinstance(block, Para) and bool(block.line) and not isinstance(block.line[0], str)
+    )
+
+
+def _advice(block: Block) -> bool:
+    """The table and what follows it; not the same actions once more at length."""
+    numbered = (
+        isinstance(block, Para) and isinstance(block.line[0], Strong) and block.line[0].text[0].isdigit()
+    )
+    return _strong(block) and not numbered
+
+
+def _notes(block: Block) -> bool:
+    """All but where the tables of report.md go on, which the draft says of itself."""
+    return _all(block) and not (isinstance(block, Para) and str(block.line[0]).startswith("The same rows"))
+
+
+def _told(block: Block) -> bool:
+    return isinstance(block, Para)
+
+
+def _no(block: Block) -> bool:
+    return False
+
+
+# Section -> how its headings begin, and what stays under each; "" is what stands under no other heading.
+SECTIONS: dict[str, dict[str, Rule]] = {
+    "Executive Summary": {"": _all},
+    "Artifact Inventory": {"": _all},
+    "Aggregate Results": {"Effort": _no, "Health": _all, "": _tables},
+    "Workflow Funnel": {"": _all},
+    "Task Outcome Buckets": {"": _tables},
+    "Dominant Failure Modes": {
+        "Causes of the run": _all, "Why": _no, "Score lost": _all, "Judgements": _all, "Mechanisms": _strong,
+        "Leads": _no, "Behaviours": _tables, "Error signatures": _tables, "What the verifier": _tables,
+        "How rollouts": _no, "Findings": _tables, "": _told,
+    },
+    "Sometimes-Pass Deep Dives": {"Task": _all, "What passing": _tables, "All tasks": _tables, "": _no},
+    "Never-Pass Deep Dives": {"Task": _all, "All tasks": _tables, "": _no},
+    "Cross-Model Comparison": {
+        "Verdict": _told, "What Moved": _all, "From the score": _strong, "Comparability": _strong,
+        "Tasks That Moved": _told, "The surest": _no, "Further": _no, "Slices": _no, "Tasks": _no,
+        "Settings": _no, "Outcomes": _no, "Buckets": _no, "What Else": _no, "How rollouts": _no,
+        "What rollouts": _no, "Behaviours": _no, "Error texts": _no, "Further measures": _no, "": _all,
+    },
+    "Recommendations": {"Repairs": _advice, "": _advice},
+    "Reproducibility Notes": {"How right": _all, "": _notes},
+}  # fmt: skip
+
+
+def draft(report: Report, specs: Sequence[str]) -> str:
+    """The draft; `specs` are the runs as they were typed, for the commands in its marks."""
+    runs = facts(report)
+    typed = " ".join(word for word in map(hostile.argument, specs) if word) or "RUN"
+    parts = [f"# {hostile.markdown_inline(title(report))}", _mark(f"your own prose; then: {_check(typed)}")]
+    for section in chapters(report):
+        parts.append(f"## {hostile.markdown_inline(section.title)}")
+        parts += [laid_out(block) for block in _kept(section, runs)]
+        parts += [_mark(text) for text in _wanted(section.title, runs, typed)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _kept(section: Section, runs: tuple[Facts, ...]) -> list[Block]:
+    """The blocks of a section that stay, their tables cut; a heading with nothing under it goes."""
+    rules = SECTIONS[section.title]
+    found: list[Block] = []
+    n_told = 0
+    for heading, blocks in _groups(section.blocks):
+        name = _plain(heading)
+        key = next((start for start in rules if start and name.startswith(start)), "")
+        n_told += key == "Task"
+        if key == "Task" and n_told > EXAMPLES[section.title]:
+            continue
+        stay = [_cut(block) for block in blocks if rules[key](block)]
+        if key == "How right":
+            stay = [_first(block, CARD) for block in stay[:CARD]]  # the sets that people labelled come first
+        is_run = heading is not None and not key
+        if key == "All tasks" and _is_cut(blocks, stay):
+            stay.append(_MORE)
+        found += [heading] if heading is not None and (stay or is_run) else []
+        found += stay
+        if key == "Judgements":
+            found += _quoted(runs, stay)
+    if section.title == "Task Outcome Buckets":
+        found += _ids(runs)
+    if section.title == "Reproducibility Notes":
+        found.append(
+            para("Tables are cut to their first rows; ", Code("blade diagnose -o"), " writes them all.")
+        )
+    return [block for block in found if not (isinstance(block, Table) and not block.rows)]
+
+
+def _first(block: Block, most: int) -> Block:
+    return Table(block.header, block.rows[:most], block.align) if isinstance(block, Table) else block
+
+
+def _is_cut(blocks: list[Block], stay: list[Block]) -> bool:
+    n_rows, n_left = (
+        sum(len(block.rows) for block in some if isinstance(block, Table)) for some in (blocks, stay)
+    )
+    return n_left < n_rows
+
+
+def _groups(blocks: Iterable[Block]) -> list[tuple[Heading | None, list[Block]]]:
+    """The blocks under each heading, first those under none."""
+    found: list[tuple[Heading | None, list[Block]]] = [(None, [])]
+    for block in blocks:
+        if isinstance(block, Heading):
+            found.append((block, []))
+        else:
+            found[-1][1].append(block)
+    return found
+
+
+def _plain(heading: Heading | None) -> str:
+    """The words of a heading up to the first name in it."""
+    if heading is None or not isinstance(heading.line[0], str):
+        return ""
+    return heading.line[0]
+
+
+def _cut(block: Block) -> Block:
+    if isinstance(block, Quote):
+        return Quote(block.label, hostile.quoted(block.text, QUOTE))
+    if not isinstance(block, Table):
+        return block
+    columns, most = TABLES.get(block.header[0], ((), MANY))
+    places_ = [at for at, name in enumerate(block.header) if not columns or name in columns]
+    rows = [row for row in block.rows if _is_worth(block.header, row)][:most]
+    return Table(
+        tuple(block.header[at] for at in places_),
+        tuple(tuple(row[at] for at in places_) for row in rows),
+        "".join(block.align[at] for at in places_),
+    )
+
+
+def _is_worth(header: tuple[str, ...], row: Sequence[tuple[object, ...]]) -> bool:
+    """Whether a row says something: zero counts, absent files and lesser measures do not."""
+    first = header[0]
+    if first == "Measure" and "Method" in header:
+        return str(row[0][0]).lower().startswith(MEASURES)
+    if first == "Counted":
+        return row[1] != ("0",)
+    if first == "Artifact":
+        return getattr(row[1][0], "text", "") == "present"
+    return True
+
+
+def _ids(runs: tuple[Facts, ...]) -> list[Block]:
+    """The tasks that no deep dive lists, by id."""
+    items = []
+    for run in runs:
+        for name in ("always", "missing"):
+            keys: tuple[str, ...] = getattr(run.buckets, name)
+            whose = (" in ", Code(hostile.line(run.run.name, 80))) if len(runs) > 1 else ()
+            ids = places.ids(((key, None) for key in keys[:MAX_IDS]), MAX_IDS)
+            items += [(name, *whose, ": ", *ids, *((" …",) if len(keys) > MAX_IDS else ()))] if keys else []
+    return [Bullets(tuple(items))] if items else []
+
+
+def _quoted(runs: tuple[Facts, ...], stay: list[Block]) -> list[Block]:
+    """The quotations that judgements rest on, in the order of their table."""
+    shown = {str(row[0][0].text) for table in stay if isinstance(table, Table) for row in table.rows
+             if isinstance(row[0][0], Code)}  # fmt: skip
+    found: list[Block] = []
+    for run in runs:
+        for one in run.judgements:
+            if hostile.line(places.place(one.task, one.repeat), 60) in shown and len(found) < MAX_JUDGED:
+                told = Evidence(run.run.name, one.task, one.repeat, one.step, one.field, one.quote)
+                found.append(places.quotation(told, places.side(run, told)))
+    return [block for block in found if isinstance(block, Quote)]
+
+
+def _wanted(section: str, runs: tuple[Facts, ...], typed: str) -> list[str]:
+    """What a person or an agent should say in a section, and the commands that show more."""
+    first = runs[0] if runs else None
+    who = (places.run_argument(first.run) if first else None) or "RUN"
+    wanted = {
+        "Executive Summary": "what happened and what to do first, in two sentences",
+        "Dominant Failure Modes": f"what the modes have in common, which are one fault. blade queue {who}",
+        "Sometimes-Pass Deep Dives": "for each task that you read: what parts the passing from the failing "
+        f"repeats, with step and quotation. blade show {who} TASK --dossier",
+        "Never-Pass Deep Dives": "for each task that you read: the first decisive step and its quotation, or "
+        f"why none can be named. blade show {who} TASK --dossier",
+        "Recommendations": "which to do first, and why; gains only from the table",
+    }
+    if len(runs) > 1:
+        wanted["Cross-Model Comparison"] = f"what the change comes from, if it is real. blade compare {typed}"
+    return [wanted[section]] if section in wanted and first is not None else []
+
+
+def _check(typed: str) -> str:
+    return f"blade check FILE {typed}" if typed.count(" ") else f"blade check FILE --run {typed}"
+
+
+def _mark(text: str) -> str:
+    """A comment: no reader of claims sees it, and nothing in it can end it."""
+    return f"<!-- write: {hostile.line(text, 400).replace('-->', '')} -->"
