@@ -84,6 +84,9 @@ _LIKE = 0.6  # share of words in common from which two statements may say the sa
 _CLOSE = 0.75  # the share from which another number in the same place is another value
 
 
+Words = Sequence[tuple[str, int]]  # each with its place
+
+
 class Difference(msgspec.Struct, frozen=True):
     """One place where a statement departs from its reference."""
 
@@ -94,7 +97,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=20_000)
-def tokens(text: str) -> Sequence[tuple[str, int]]:
+def tokens(text: str) -> Words:
     """The words of a statement outside its slots, each with its place; a slot is one mark."""
     found, at = [], 0
     marks = {NUMBER: "#", RATIO: "#", CODE: "$", QUOTED: "&"}
@@ -202,7 +205,7 @@ def _same_numbers(text: str, reference: str) -> bool:
     return ours == theirs
 
 
-def _rivals(gone: Sequence[tuple[str, int]], come: Sequence[tuple[str, int]]) -> list[Difference]:
+def _rivals(gone: Words, come: Words) -> list[Difference]:
     """Words of one group that took each other's place."""
     found = []
     for word, place in come:
@@ -229,9 +232,7 @@ def _excludes(one: str, other: str) -> bool:
     return bool(_NAME.fullmatch(one) and _NAME.fullmatch(other))
 
 
-def _negated(
-    gone: Sequence[tuple[str, int]], come: Sequence[tuple[str, int]], ours: Sequence[tuple[str, int]], start: int
-) -> list[Difference]:  # fmt: skip
+def _negated(gone: Words, come: Words, ours: Words, start: int) -> list[Difference]:
     before, after = (sum(is_negation(word) for word, _ in part) for part in (gone, come))
     if (before - after) % 2 == 0 or len(gone) + len(come) > 6 or len(gone) > 2 + len(come):
         return []  # a clause that is left out denies nothing
@@ -247,7 +248,7 @@ def is_negation(word: str) -> bool:
 
 def _paired(
     text: str, reference: str, codes: Sequence[tuple[str, int, int, int, int]],
-    ours: Sequence[tuple[str, int]], theirs: Sequence[tuple[str, int]],
+    ours: Words, theirs: Words,
 ) -> list[Difference]:  # fmt: skip
     """Slots that stand in the same place of both statements and differ.
 
