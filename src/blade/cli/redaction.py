@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blade.model import Report
@@ -23,6 +23,29 @@ def guarded(report: Report, loaded: Sequence[Loaded], redact: bool, is_written: 
     if is_written:
         _warn(sanitize.leaks_of(report, _policy(loaded)))
     return report
+
+
+def cleaner(one: Loaded) -> Callable[[str, Sequence[Mapping[str, Any]]], str]:
+    """Text about rows with placeholders for what looks private, in it or anywhere in those rows."""
+    import json
+
+    from blade import sanitize
+
+    key, policy = sanitize.own_key(), _policy([one])
+    ids = frozenset(one.run.rollouts.task_keys)
+
+    def clean(text: str, rows: Sequence[Mapping[str, Any]]) -> str:
+        scout = sanitize.Cleaner(key, policy)
+        scout.ids = ids
+        scout.task_ids.update(ids)
+        for row in rows:  # a name that the rows tell as one is known again where the text only mentions it
+            scout.row(json.dumps(dict(row), ensure_ascii=False))
+        scout.text(text)
+        second = sanitize.Cleaner(key, policy)
+        second.ids = ids
+        return second.text(scout.echoing(None, at_end=True).text(text))
+
+    return clean
 
 
 def _policy(loaded: Sequence[Loaded]) -> Policy:

@@ -1,0 +1,266 @@
+"""`blade read`: have a model read failed tasks; what it cannot quote is thrown away."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blade.errors import Unreadable, UsageError
+
+if TYPE_CHECKING:
+    from blade.pipeline.asking import Plan, Reading, Wish
+    from blade.pipeline.session import Session
+
+
+@click.command(short_help="Have a model read failed tasks; every answer is held against its rollouts.")
+@click.argument("run", metavar="RUN")
+@click.option("--label", is_flag=True, help="Label the root cause of failed tasks, the first of the queue.")
+@click.option("--name-clusters", is_flag=True, help="Name each mode of failing and each error signature.")
+@click.option(
+    "--explain", metavar="TASK", multiple=True, help="Where failing repeats part from passing ones."
+)
+@click.option("--ask", metavar="QUESTION", help="Answer a question of yours for each failed task, and count.")
+@click.option(
+    "--choice", metavar="TEXT", multiple=True, help="With --ask: an answer that is allowed; repeat it."
+)
+@click.option("--task", "tasks", metavar="TASK", multiple=True, help="Only this task; may be repeated.")
+@click.option("--most", metavar="N", type=click.IntRange(min=1), default=20, show_default=True,
+              help="Ask about at most N tasks or clusters, the most valuable first.")  # fmt: skip
+@click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--budget", metavar="TOKENS", type=int, help="Most tokens of a dossier (default: 3000).")
+@click.option("--model", metavar="NAME", help="The model (default: BLADE_MODEL).")
+@click.option("--base-url", metavar="URL", help="The endpoint (default: OPENAI_BASE_URL, else OpenAI's).")
+@click.option("--key-env", metavar="NAME", help="The variable that holds the key (default: OPENAI_API_KEY).")
+@click.option("--price", metavar="IN,OUT", help="Dollars for a million tokens in and out, to tell the cost.")
+@click.option("--max-cost", metavar="USD", type=click.FloatRange(min=0), help="Spend no more; needs --price.")
+@click.option(
+    "--max-tokens", metavar="N", type=click.IntRange(min=1), help="Spend no more tokens, in and out."
+)
+@click.option("--max-output", metavar="N", type=click.IntRange(min=16), default=4000, show_default=True,
+              help="Most tokens of one reply, thinking included.")  # fmt: skip
+@click.option("--concurrency", metavar="N", type=click.IntRange(1, 64), default=4, show_default=True,
+              help="Questions asked at once.")  # fmt: skip
+@click.option("--timeout", metavar="S", type=click.FloatRange(min=0, min_open=True), default=120.0,
+              show_default=True, help="Seconds that one call may take.")  # fmt: skip
+@click.option("--retries", metavar="N", type=click.IntRange(0, 20), default=4, show_default=True,
+              help="How often a call that failed is tried again.")  # fmt: skip
+@click.option("--redact", is_flag=True, help="Send prompts with placeholders for what looks private.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be asked and its cost; nothing is sent.")
+@click.option("--fresh", is_flag=True, help="Ask again what was answered before.")
+@click.option("--record", is_flag=True, help="Keep the labels beside the run as judgements by the model.")
+@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of printing it.")
+@click.option("--force", is_flag=True, help="Write over FILE.")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+def read(run: str, **given: Any) -> None:
+    """Have a language model read failed tasks of RUN: label them, name clusters, explain, answer a question.
+
+    TEXT OF YOUR ROLLOUTS IS SENT to the endpoint that --base-url names (by default OpenAI's): dossiers of
+    the tasks that are asked about, with quotations from their rollouts. --redact replaces what looks private,
+    --dry-run sends nothing and tells what would be sent.
+
+    Any OpenAI-compatible endpoint serves. The key is read from the environment and never stored or printed.
+    An answer counts only if what it quotes stands in the rollouts, word for word, where it says; otherwise
+    the model may correct itself once, then the answer is discarded. Accepted answers are kept in the cache:
+    asked again, they cost nothing. The exit code is 0 unless no question was answered at all.
+    """
+    from blade import pipeline
+    from blade.cli import read_text
+    from blade.cli.watch import Progress
+
+    wish, whom = _wish(given), _whom(given)
+    _refuse_output(given)
+    with Progress() as progress:
+        session = pipeline.session([run], progress, given["pass_threshold"], f"blade read {run}")
+        plan = _planned(session, wish, whom, given)
+    before = read_text.before(plan, whom.price, given["max_output"], given["redact"])
+    if given["dry_run"]:
+        said = read_text.dry_json(plan, whom.price, given["max_output"]) if given["as_json"] else None
+        return _put(said if said is not None else "\n".join([*before, *read_text.listed(plan)]) + "\n", given)
+    for line in before:
+        click.echo(line, err=True)
+    found = _asked(session, plan, whom, given)
+    kept: tuple[Any, list[str]] | None = None
+    if given["record"]:
+        from blade.pipeline import asking
+
+        kept = asking.record(session, found)
+    _put(read_text.as_json(found, kept) if given["as_json"] else read_text.render(found, kept), given)
+    for line in read_text.after(found):
+        click.echo(line, err=True)
+    _refuse_nothing_answered(found)
+
+
+# ---- What was asked for ----------------------------------------------------------------------------
+
+
+class Whom:
+    """Which model is asked where, with which key, at which price; the key is never printed."""
+
+    def __init__(self, model: str, url: str, key: str, price: Any, cap: Any) -> None:
+        self.model, self.url, self.price, self.cap = model, url, price, cap
+        self._key = key
+
+    def endpoint(self, timeout: float, limit: int) -> Any:
+        from blade.pipeline import asking
+
+        return asking.endpoint(self.model, self.url, self._key, timeout, limit)
+
+
+def _wish(given: dict[str, Any]) -> Wish:
+    from blade.pipeline import asking
+    from blade.report.dossier import BUDGET, check_budget
+
+    kinds = {
+        "label": given["label"],
+        "name": given["name_clusters"],
+        "explain": bool(given["explain"]),
+        "ask": given["ask"] is not None,
+    }
+    wanted = [kind for kind, is_wanted in kinds.items() if is_wanted]
+    if len(wanted) != 1:
+        told = "nothing is asked" if not wanted else "several questions at once"
+        raise UsageError(
+            told, "give one of --label, --name-clusters, --explain TASK, --ask QUESTION", "usage"
+        )
+    kind = wanted[0]
+    if given["ask"] is not None and not given["ask"].strip():
+        raise UsageError("the question is empty", 'write it as --ask "QUESTION"', "usage")
+    if given["choice"] and kind != "ask":
+        raise UsageError("--choice goes with --ask", "leave it out", "usage")
+    if given["record"] and kind != "label":
+        raise UsageError("only labels can be recorded", "give --record with --label", "usage")
+    if given["tasks"] and kind in ("name", "explain"):
+        raise UsageError("--task goes with --label and --ask", "leave it out", "usage")
+    budget = given["budget"] if given["budget"] is not None else BUDGET
+    check_budget(budget)
+    return asking.Wish(
+        kind, given["explain"] or given["tasks"], given["most"], given["ask"] or "", given["choice"],
+        given["only"], budget,
+    )  # fmt: skip
+
+
+def _whom(given: dict[str, Any]) -> Whom:
+    from blade.pipeline import asking
+
+    model = given["model"] or os.environ.get("BLADE_MODEL", "")
+    if not model.strip():
+        raise UsageError("no model is named", "give --model NAME, or set BLADE_MODEL", "no-model")
+    url = given["base_url"] or os.environ.get("OPENAI_BASE_URL") or asking.PUBLIC
+    asking.host_of(url)
+    variable = given["key_env"] or "OPENAI_API_KEY"
+    key = os.environ.get(variable, "").strip()
+    if not key and (given["key_env"] or url == asking.PUBLIC) and not given["dry_run"]:
+        raise UsageError(
+            f"there is no key: {variable} is not set",
+            f"export {variable}=..., or name another with --key-env",
+            "no-key",
+        )
+    price = _price(given["price"])
+    if given["max_cost"] is not None and price is None:
+        raise UsageError("--max-cost needs a price", "give --price IN,OUT, or use --max-tokens", "no-price")
+    return Whom(model, url, key, price, asking.Cap(given["max_cost"], given["max_tokens"]))
+
+
+def _price(text: str | None) -> Any:
+    from blade.pipeline import asking
+
+    if text is None:
+        return None
+    try:
+        first, second = (float(part) for part in text.split(","))
+        if not (0 <= first < float("inf") and 0 <= second < float("inf")):
+            raise ValueError(text)
+    except ValueError:
+        hint = "write dollars for a million tokens in and out, as --price 2.50,10"
+        raise UsageError(f"--price {text} is no price", hint, "no-price") from None
+    return asking.Price(first, second)
+
+
+def _planned(session: Session, wish: Wish, whom: Whom, given: dict[str, Any]) -> Plan:
+    from blade.cli.redaction import cleaner
+    from blade.pipeline import asking
+
+    clean = cleaner(session.run(wish.run)) if given["redact"] else None
+    host = asking.host_of(whom.url)
+    return asking.plan(session, wish, whom.model, host, clean, given["fresh"])
+
+
+# ---- Asking ----------------------------------------------------------------------------------------
+
+
+def _asked(session: Session, plan: Plan, whom: Whom, given: dict[str, Any]) -> Reading:
+    from blade.pipeline import asking
+
+    if not plan.open:
+        return asking.answers(session, plan, None, whom.cap, whom.price)
+    _warn_open(whom.url)
+    endpoint = whom.endpoint(given["timeout"], given["max_output"])
+    done = 0
+
+    def told(_: Any) -> None:
+        nonlocal done
+        done += 1
+        if sys.stderr.isatty():
+            end = "\n" if done == len(plan.open) else ""
+            print(f"\r{done} of {len(plan.open)} answered{end}", end="", file=sys.stderr, flush=True)
+
+    patience = asking.Patience(tries=given["retries"] + 1)
+    return asking.answers(session, plan, endpoint, whom.cap, whom.price, given["concurrency"], patience, told)
+
+
+def _warn_open(url: str) -> None:
+    """A key and rollouts over an unencrypted line to another machine."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        click.echo(f"warning: {parts.hostname} is asked without encryption (http)", err=True)
+
+
+def _refuse_nothing_answered(found: Reading) -> None:
+    """An endpoint that answered nothing at all is an error; the result was printed before."""
+    answered = [one for one in found.results if one.status not in ("failed", "left")]
+    if answered or not found.results or (found.stopped is not None and found.stopped.is_cap):
+        return
+    why = found.stopped.text if found.stopped is not None else found.results[0].reasons[-1]
+    hint = found.stopped.hint if found.stopped is not None else ""
+    raise Unreadable(
+        f"no question was answered: {why}", hint or "is the endpoint running, and is --base-url right?",
+        "endpoint-refused",
+    )  # fmt: skip
+
+
+# ---- Where the result goes -------------------------------------------------------------------------
+
+
+def _refuse_output(given: dict[str, Any]) -> None:
+    from blade.cli.output import refuse_unwritable
+
+    if not given["output"]:
+        return
+    path = Path(given["output"])
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", "name a file with -o", "output-not-empty")
+    if path.exists() and not given["force"]:
+        raise UsageError(f"{path} is there already", "name another file, or add --force", "output-not-empty")
+    refuse_unwritable(path.parent)
+
+
+def _put(text: str, given: dict[str, Any]) -> None:
+    from blade.cli.output import cannot_write
+
+    if not given["output"]:
+        click.echo(text, nl=False)
+        return
+    path = Path(given["output"])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    click.echo(f"Wrote {path}", err=given["as_json"])

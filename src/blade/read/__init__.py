@@ -1,0 +1,41 @@
+"""Have a model read tasks: every answer quotes its rollouts, or it is thrown away."""
+
+from __future__ import annotations
+
+from blade.read.asked import (
+    ACCEPTED,
+    DISCARDED,
+    FAILED,
+    KEPT,
+    LEFT,
+    STATUSES,
+    Asking,
+    Patience,
+    Result,
+    Stopped,
+)
+from blade.read.endpoint import PUBLIC, Endpoint, host_of
+from blade.read.kept import Kept
+from blade.read.prompts import VERSION, framed, prompt
+from blade.read.questions import (
+    ASK,
+    EXPLAIN,
+    KINDS,
+    LABEL,
+    NAME,
+    UNDETERMINED,
+    Answer,
+    Cited,
+    Prompt,
+    Question,
+    schema,
+)
+from blade.read.spending import EXPECTED_OUT, Cap, Price, Purse, Usage
+from blade.read.tally import agreement, answers, statuses
+
+__all__ = [
+    "ACCEPTED", "ASK", "DISCARDED", "EXPECTED_OUT", "EXPLAIN", "FAILED", "KEPT", "KINDS", "LABEL", "LEFT",
+    "NAME", "PUBLIC", "STATUSES", "UNDETERMINED", "VERSION", "Answer", "Asking", "Cap", "Cited", "Endpoint",
+    "Kept", "Patience", "Price", "Prompt", "Purse", "Question", "Result", "Stopped", "Usage", "agreement",
+    "answers", "framed", "host_of", "prompt", "schema", "statuses",
+]  # fmt: skip

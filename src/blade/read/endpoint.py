@@ -1,0 +1,245 @@
+"""Ask an OpenAI-compatible endpoint once, and turn whatever goes wrong into one kind of fault."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from blade import hostile
+from blade.errors import UsageError
+from blade.read import wire
+from blade.read.questions import Prompt
+from blade.read.wire import CHAT, LIMITS, RESPONSES, Form, Reply
+
+PUBLIC = "https://api.openai.com/v1"
+AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+MOST_BODY = 8 << 20  # bytes of a response
+_NO_CREDIT = re.compile(r"insufficient_quota|billing|out of credit", re.IGNORECASE)
+_NO_ROUTE = re.compile(
+    r"\b(?:unknown|invalid|unrecogni[sz]ed|no such)\b.{0,20}\b(?:endpoint|url|path|route|api)\b"
+    r"|/responses\b|\bresponses api\b|not (?:supported|implemented)|\bstore\b",
+    re.IGNORECASE,
+)
+_NO_SCHEMA = re.compile(
+    r"response_format|json_schema|text\.format|\bschema\b|structured output|\bstrict\b", re.IGNORECASE
+)
+_NO_LIMIT = re.compile(r"max_completion_tokens|max_tokens", re.IGNORECASE)
+
+
+class Fault(Exception):
+    """A call without an answer."""
+
+    def __init__(self, text: str, hint: str = "", again: bool = False, is_final: bool = False) -> None:
+        super().__init__(text)
+        self.text, self.hint = text, hint
+        self.again = again  # worth another try
+        self.is_final = is_final  # no other question would fare better
+        self.wait: float | None = None  # seconds that the endpoint asks for
+        self.is_charged = False  # the endpoint may have done the work
+
+
+class Endpoint:
+    """One model behind one URL; what its endpoint understands is found out once."""
+
+    def __init__(self, model: str, url: str, key: str, timeout: float, limit: int) -> None:
+        openai = _package()
+        self.model, self.host, self.limit, self.timeout = model, host_of(url), limit, timeout
+        self._key = key
+        self.form = Form()
+        self._changing = Lock()
+        self._client: Any = openai.OpenAI(
+            api_key=key or "none",
+            base_url=url,
+            timeout=timeout,
+            max_retries=0,  # we wait ourselves, within our own bounds
+            # a redirect would carry rollouts to a host that nobody named
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+        )
+
+    def ask(self, prompt: Prompt, turns: Sequence[tuple[str, str]], schema: dict[str, Any]) -> Reply:
+        """One reply; a form that the endpoint does not know is left for a simpler one."""
+        while True:
+            form = self.form
+            try:
+                content = self._sent(form, wire.body(form, self.model, prompt, turns, schema, self.limit))
+            except _Refused as refused:
+                if self._simpler(form, refused):
+                    continue
+                raise self._told(refused) from None
+            try:
+                found = wire.reply(form, self._without_key(content))
+            except (msgspec.DecodeError, RecursionError):
+                raise _torn("the endpoint sent no whole response") from None
+            return found
+
+    def _sent(self, form: Form, body: dict[str, Any]) -> bytes:
+        openai = _package()
+        made = self._client.responses if form.api == RESPONSES else self._client.chat.completions
+        try:
+            with made.with_streaming_response.create(**body) as response:
+                return self._read(response)
+        except openai.APIStatusError as error:
+            raise _Refused(error.status_code, _said(error.body), _wait(error.response.headers)) from None
+        except openai.APITimeoutError:
+            raise self._slow() from None
+        except openai.APIConnectionError as error:
+            raise _torn(f"no connection to {self.host}: {_why(error)}") from None
+        except openai.OpenAIError as error:
+            raise _torn(f"the endpoint answered nonsense: {hostile.line(str(error), 200)}") from None
+
+    def _read(self, response: Any) -> bytes:
+        """The body, within a time and a size: the client's own time limit starts anew with every byte."""
+        until, held = time.monotonic() + self.timeout, bytearray()
+        try:
+            for piece in response.iter_bytes():
+                held += piece
+                if len(held) > MOST_BODY:
+                    raise _torn(f"the endpoint sent more than {MOST_BODY >> 20} MiB")
+                if time.monotonic() > until:
+                    raise self._slow()
+        except Fault:
+            raise
+        except Exception as error:  # the classes of the HTTP library differ from version to version
+            if "timeout" in type(error).__name__.lower():
+                raise self._slow() from None
+            raise _torn(f"the response broke off: {type(error).__name__}") from None
+        return bytes(held)
+
+    def _slow(self) -> Fault:
+        return _torn(f"no answer within {self.timeout:g} s; --timeout gives it longer")
+
+    def _simpler(self, form: Form, refused: _Refused) -> bool:
+        """Step down to a form that the endpoint may know; False where there is none to try."""
+        new = _stepped(form, refused)
+        if new is None:
+            return False
+        with self._changing:
+            if self.form == form:  # another question may have stepped down meanwhile
+                self.form = new
+        return True
+
+    def _without_key(self, content: bytes) -> bytes:
+        """An endpoint that repeats the key does not get it into an answer."""
+        return content.replace(self._key.encode(), b"[key]") if self._key else content
+
+    def _told(self, refused: _Refused) -> Fault:
+        text = f": {hostile.line(refused.text, 300)}" if refused.text else ""
+        text = text.replace(self._key, "[key]") if self._key else text
+        fault = Fault(f"{self.host} answered {refused.status}{text}", *_advice(refused, self.model))
+        fault.wait = refused.wait
+        return fault
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, text: str, wait: float | None) -> None:
+        super().__init__(text)
+        self.status, self.text, self.wait = status, text, wait
+
+
+def host_of(url: str) -> str:
+    """The host and port of a URL; user names, passwords and paths are left out."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(
+            "the base URL is no http or https address", "give it as https://HOST/v1", "bad-endpoint"
+        )
+    return f"{parts.hostname}:{port}" if port else parts.hostname
+
+
+def _package() -> Any:
+    try:
+        import openai
+    except ImportError:
+        raise UsageError(
+            "`blade read` needs the package `openai`, which is not installed",
+            "pip install 'blade-diagnostics[llm]'",
+            "no-llm-extra",
+        ) from None
+    return openai
+
+
+def _torn(text: str) -> Fault:
+    fault = Fault(text, "is the endpoint running, and is --base-url right?", again=True)
+    fault.is_charged = True
+    return fault
+
+
+def _stepped(form: Form, refused: _Refused) -> Form | None:
+    status, text = refused.status, refused.text
+    if form.api == RESPONSES and status in (404, 405, 501):
+        return Form(CHAT)
+    if status not in (400, 415, 422):
+        return None
+    if form.has_schema and _NO_SCHEMA.search(text):
+        return msgspec.structs.replace(form, has_schema=False)
+    if form.api == RESPONSES and _NO_ROUTE.search(text):
+        return Form(CHAT, form.has_schema)
+    if form.api == CHAT and form.limit and _NO_LIMIT.search(text):
+        return msgspec.structs.replace(form, limit=LIMITS[LIMITS.index(form.limit) + 1])
+    return None
+
+
+def _advice(refused: _Refused, model: str) -> tuple[str, bool, bool]:
+    """What to do, whether to try again, and whether no other question would fare better."""
+    status = refused.status
+    if status == 402 or (status == 429 and _NO_CREDIT.search(refused.text)):
+        return "the account has no credit left at this endpoint", False, True
+    if status in AGAIN:
+        return "the endpoint is busy or broken; fewer at once with --concurrency, or try later", True, False
+    if status in (401, 403):
+        return "is the key right, and may it use this model? it is read from the environment", False, True
+    if status in (404, 405, 501):
+        name = hostile.line(model, 80)
+        return (
+            f"is --base-url right (it mostly ends in /v1), and does it offer the model {name}?",
+            False,
+            True,
+        )
+    if 300 <= status < 400:
+        return "redirects are not followed; give the address it points to with --base-url", False, True
+    if status == 413 or "context" in refused.text.lower():
+        return "the prompt is too long for the model; --budget makes dossiers shorter", False, False
+    return "the endpoint does not take this request; what it says stands above", False, False
+
+
+def _said(body: Any) -> str:
+    """What an error body says; nothing else of it is shown."""
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        told = inner if isinstance(inner, dict) else {"message": inner}
+        words = [str(told[name]) for name in ("message", "detail", "code", "type", "param") if told.get(name)]
+        return "; ".join(words)[:2000]
+    return body[:2000] if isinstance(body, str) else ""
+
+
+def _why(error: Exception) -> str:
+    return type(error.__cause__).__name__ if error.__cause__ is not None else "it failed"
+
+
+def _wait(headers: Any) -> float | None:
+    """The seconds of Retry-After, given as a number or as a date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        told = headers.get(name)
+        if told is None:
+            continue
+        try:
+            found = float(told) / unit
+        except ValueError:
+            try:
+                found = parsedate_to_datetime(told).timestamp() - time.time()
+            except (ValueError, TypeError):
+                continue
+        if found == found and found < float("inf"):
+            return max(0.0, found)
+    return None

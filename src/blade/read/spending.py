@@ -1,0 +1,84 @@
+"""Count what is spent on questions, in tokens and money, and stop before a cap is passed."""
+
+from __future__ import annotations
+
+from threading import Condition
+
+import msgspec
+
+EXPECTED_OUT = 350  # tokens of an answer, where nobody counted them
+_MILLION = 1_000_000
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens in and out, and how many of them were estimated because the endpoint did not say."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    estimated: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+            self.estimated + other.estimated,
+        )
+
+
+class Price(msgspec.Struct, frozen=True):
+    """Dollars for a million tokens."""
+
+    per_in: float
+    per_out: float
+
+    def of(self, usage: Usage) -> float:
+        return (usage.tokens_in * self.per_in + usage.tokens_out * self.per_out) / _MILLION
+
+
+class Cap(msgspec.Struct, frozen=True):
+    """The most that may be spent; None: no limit."""
+
+    cost: float | None = None
+    tokens: int | None = None
+
+
+class Purse:
+    """What was spent, what is being spent, and whether one more call fits."""
+
+    def __init__(self, cap: Cap, price: Price | None = None) -> None:
+        self.cap, self.price = cap, price
+        self.spent = Usage()
+        self._out = Usage()  # by calls under way, at most
+        self._calls = 0
+        self._changed = Condition()
+
+    def take(self, most: Usage) -> bool:
+        """Set aside the most that a call can cost; False if that would pass the cap.
+
+        Calls under way are waited for where they decide: they mostly cost less than was set aside.
+        """
+        with self._changed:
+            while self._calls and not self._fits(self._out + most):
+                self._changed.wait()
+            if not self._fits(self._out + most):
+                return False
+            self._out, self._calls = self._out + most, self._calls + 1
+            return True
+
+    def settle(self, most: Usage, cost: Usage) -> None:
+        """A call for which `most` was set aside did cost this."""
+        with self._changed:
+            left = Usage(-most.tokens_in, -most.tokens_out, -most.estimated)
+            self._out, self._calls = self._out + left, self._calls - 1
+            self.spent += cost
+            self._changed.notify_all()
+
+    def _fits(self, more: Usage) -> bool:
+        usage = self.spent + more
+        if self.cap.tokens is not None and usage.total > self.cap.tokens:
+            return False
+        return self.cap.cost is None or self.price is None or self.price.of(usage) <= self.cap.cost
