@@ -84,8 +84,8 @@ class Dossier(OfRun, frozen=True, kw_only=True):
 
     task: Annotated[str, Meta(min_length=1, description=TASK)]
     budget: Annotated[
-        Annotated[int, Meta(ge=500, le=20_000)] | None,
-        Meta(description="Most tokens of the dossier (default: under 4,000)."),
+        Annotated[int, Meta(ge=600, le=20_000)] | None,
+        Meta(description="Most tokens of the dossier (default: 3,000)."),
     ] = None
 
 

@@ -90,9 +90,9 @@ def check_claims(house: House, asked: arguments.CheckClaims) -> Answer:
     against = ", ".join(line(name, 60) for name in names) or "itself alone; name runs to hold it against rows"
     intro = [
         para(
-            f"{words.count(len(found), 'claim')} read, held against {against}: {seen['supported']:,} supported, "
-            f"{seen['contradicted']:,} contradicted, {seen['unverifiable']:,} unverifiable; "
-            f"{words.count(len(left), 'sentence or cell', 'sentences or cells')} not read."
+            f"{words.count(len(found), 'claim')} read, held against {against}: "
+            f"{seen['supported']:,} supported, {seen['contradicted']:,} contradicted, "
+            f"{seen['unverifiable']:,} unverifiable; {seen['unread']:,} sentences or cells not read."
         )
     ]
     return listed(asked, "Check of a report", head, "problems", page, intro)
@@ -143,8 +143,9 @@ def _text(house: House, asked: arguments.CheckClaims) -> str:
 
 def _problem(one: dict[str, Any]) -> tuple[Block, ...]:
     expected = f" Expected {line(str(one['expected']), 200)}." if one["expected"] not in (None, "") else ""
+    why = line(one["why"] or "no reason is known", 400).rstrip(".")
     return (
         Heading((f"{one['verdict']}, {one['kind']}, line {one['line']}",)),
-        para(*prose(f"{line(one['why'] or 'No reason.', 400)}{expected}")),
+        para(*prose(f"{why[:1].upper()}{why[1:]}.{expected}")),
         Quote(("The report says",), quoted(one["text"], 400)),
     )

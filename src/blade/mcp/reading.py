@@ -21,6 +21,7 @@ FRAMEWORK = ("responses_create_params", "response", "reward")
 FIELDS = 40  # fields of a row that are told
 FIELD = 160  # characters of one
 TURNS = 6  # turns of the request
+DOSSIER = 100_000  # characters: it keeps to its budget itself
 LAST = 200  # characters of the last words of a repeat
 
 
@@ -44,7 +45,8 @@ def queue(house: House, asked: arguments.Queue) -> Answer:
 def _waiting(one: Any) -> Table:
     row = cells(
         Code(line(one.task, 80)), Code(line(one.task_name, 80)), one.bucket or words.NONE,
-        one.cause.value, f"{one.confidence:.2f}", f"{one.lost * 100:.2f}", f"{one.value * 100:.2f}", f"{one.tokens:,}",
+        one.cause.value, f"{one.confidence:.2f}", f"{one.lost * 100:.2f}",
+        f"{one.value * 100:.2f}", f"{one.tokens:,}",
         prose(line(one.reason, 200)),
     )  # fmt: skip
     header = ("Task", "Name", "Bucket", "Cause", "Confidence", "Lost", "Value", "Tokens", "Why")
@@ -60,7 +62,7 @@ def dossier(house: House, asked: arguments.Dossier) -> Answer:
     budget = {} if asked.budget is None else {"budget": asked.budget}
     found = reviewing.dossier(session, task, run.name, **budget)
     if asked.format == "json":
-        return told(msgspec.to_builtins(found))
+        return told(msgspec.to_builtins(found), DOSSIER)
     return Answer(found.text)
 
 
