@@ -1,0 +1,243 @@
+"""Runs in Python: what they answer is what the command line answers, and nothing is printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import blade
+from blade.cli.main import main
+from blade.planted import write_run
+from tests.builders import make_row, make_run
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command prints, the cache being that of the module."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    told = capsys.readouterr()
+    assert stop.value.code == 0, told.err
+    return told.out
+
+
+def test_import_loads_nothing() -> None:
+    program = "import sys, blade; print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "blade" in loaded
+    assert not loaded & {"numpy", "scipy", "msgspec", "click", "rich", "jinja2", "pandas", "polars"}
+
+
+def test_everything_offered_is_there_and_the_rest_is_not() -> None:
+    from blade import api
+
+    assert set(blade.__all__) - {"__version__"} == set(api.__all__)
+    assert all(getattr(blade, name) is getattr(api, name) for name in api.__all__)
+    assert set(blade.__all__) <= set(dir(blade))
+    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+        blade.lod  # noqa: B018
+
+
+def test_reports_are_those_of_the_command_line(run: blade.Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.report().json() == said(capsys, "diagnose", "results/before.jsonl", "--json")
+    assert run.report().summary() == said(capsys, "diagnose", "results/before.jsonl")
+    both = ("results/before.jsonl", "results/after.jsonl")
+    change = run.compare("results/after.jsonl", margin=0.05).report()
+    assert change.json() == said(capsys, "compare", *both, "--margin", "0.05", "--json")
+    assert change.summary() == said(capsys, "compare", *both, "--margin", "0.05")
+
+
+def test_a_threshold_is_that_of_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [make_row(task, repeat, (task + repeat) % 5 / 4) for task in range(4) for repeat in range(3)]
+    path = make_run(folder / "graded", rows)
+    graded = blade.load(path, threshold=0.5)
+    assert graded.report().json() == said(capsys, "diagnose", str(path), "--pass-threshold", "0.5", "--json")
+    assert graded.score != blade.load(path).score
+    with pytest.raises(blade.UsageError, match="different thresholds"):
+        graded.compare(blade.load(path))
+
+
+def test_pages_are_those_that_are_written(run: blade.Runs, tmp_path: Path) -> None:
+    report = run.report()
+    written = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in report.write(tmp_path)
+        if path.suffix != ".svg"
+    }
+    assert report.html() == written["report.html"]
+    assert report.json() == written["report.json"]
+    lines = [
+        line for line in written["report.md"].splitlines() if not line.startswith("<!-- claims:") and line
+    ]
+    assert [line for line in report.markdown().splitlines() if line] == lines
+    assert "<script" not in report._repr_html_()
+    assert report._repr_html_().count("<iframe sandbox ") == 1
+
+
+def test_what_cannot_be_written_is_told(run: blade.Runs, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(blade.Unreadable, match="cannot write"):
+        run.report().write(tmp_path / "file")
+
+
+def test_runs_are_a_mapping_by_name(runs: blade.Runs) -> None:
+    assert list(runs) == ["before", "after"]
+    assert len(runs) == 2
+    assert "after" in runs
+    assert "other" not in runs
+    assert runs["after"] == runs["after"] != runs["before"]
+    assert {task.run for task in runs["after"].tasks()} == {"after"}
+    assert {task.run for task in runs.tasks()} == {"before", "after"}
+    assert [run["name"] for run in runs["after"].report().to_dict()["runs"]] == ["after"]
+    with pytest.raises(KeyError, match="there is no run named other"):
+        runs["other"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda runs: runs.score,
+        lambda runs: runs.rollout("8"),
+        lambda runs: runs.dossier("8"),
+        lambda runs: runs.run,
+    ],
+)
+def test_what_concerns_one_run_is_asked_of_one(runs: blade.Runs, ask: Callable[[blade.Runs], Any]) -> None:
+    with pytest.raises(
+        blade.UsageError, match=r"2 runs were read\nhint: take one with runs\[NAME\]: before, after"
+    ):
+        ask(runs)
+
+
+def test_comparisons_agree_however_the_runs_were_loaded(run: blade.Runs, runs: blade.Runs) -> None:
+    apart = run.compare("results/after.jsonl")
+    for other in (runs.compare(), runs["before"].compare(runs["after"]), run.compare(runs["after"])):
+        assert other.to_dicts() == apart.to_dicts()
+    back = runs["after"].compare(run)
+    assert (back.baseline, back.candidate) == ("after", "before")
+    assert back.delta == pytest.approx(-(apart.delta or 0))
+    assert apart.delta == pytest.approx(sum(term.value for term in apart.bridge()), abs=1e-9)
+    assert apart["after"].verdict == apart.verdict
+    assert "before" in repr(apart)
+    assert "<table>" in apart._repr_html_()
+
+
+def test_several_candidates_are_asked_one_by_one(folder: Path) -> None:
+    three = ("a", "b", "c")
+    for at, name in enumerate(three):
+        write_run(folder / "three", name=name, n_tasks=6, repeats=2, seed=at)
+    runs = blade.load(*(f"three/{name}.jsonl" for name in three))
+    change = runs.compare(series=True)
+    assert change.comparisons.column("candidate") == ["b", "c"]
+    assert change["c"].candidate == "c"
+    with pytest.raises(blade.UsageError, match=r"comparison\[NAME\]: b, c"):
+        _ = change.delta
+    with pytest.raises(blade.UsageError, match="they are b, c"):
+        change["a"]
+    assert change.report().to_dict()["series"]["runs"] == list(three)
+
+
+def test_runs_of_one_name_are_told_apart(folder: Path) -> None:
+    for place in ("x", "y"):
+        write_run(folder / place, n_tasks=4, repeats=2, seed=ord(place))
+    x, y = blade.load("x"), blade.load("y")
+    assert x.name == y.name == "rollouts"
+    change = x.compare(y)
+    assert (change.baseline, change.candidate) == ("x/rollouts", "y/rollouts")
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda run: blade.load(), "no path was given"),
+        (lambda run: blade.load("results/none.jsonl"), "does not exist"),
+        (lambda run: blade.load("results/before.jsonl", threshold=float("nan")), "no number to pass at"),
+        (lambda run: run.compare(), "a comparison takes two"),
+        (lambda run: run.compare("results/after.jsonl", margin=0), "a margin of 0"),
+        (lambda run: run.rollout("8", 9), "no repeat 9\nhint: it has the repeats 0, 1, 2, 3"),
+        (lambda run: run.rollout("none"), "has no task none"),
+        (lambda run: run.check("none.md"), "none.md does not exist"),
+    ],
+)
+def test_errors_say_what_to_do(run: blade.Runs, ask: Callable[[blade.Runs], Any], told: str) -> None:
+    with pytest.raises(blade.BladeError, match=told) as caught:
+        ask(run)
+    assert f"\nhint: {caught.value.hint}" in str(caught.value)
+    assert caught.value.slug
+
+
+def test_rows_that_share_a_key_are_not_chosen_among(folder: Path) -> None:
+    path = make_run(folder / "twice", [make_row(0, 0, 1.0), make_row(0, 0, 0.0), make_row(1, 0, 1.0)])
+    run = blade.load(path)
+    assert len(run.rollouts(0)) == 2
+    with pytest.raises(blade.UsageError, match="2 rows are repeat 0 of task 0"):
+        run.rollout(0, 0)
+    assert run.rollout(1).steps[0].text == "the answer"
+
+
+def test_nothing_is_printed_unless_asked(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = [make_row(task, 0, task % 2) for task in range(4)]
+    path = make_run(folder / "quiet", [*rows, "not a row"])
+    run = blade.load(path)
+    run.report().summary()
+    assert capfd.readouterr() == ("", "")
+    assert len(run.skipped()) == 1
+    path.write_bytes(path.read_bytes() * 2)
+    blade.load(path, progress=True)
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert "..." in told.err
+
+
+def test_a_judgement_counts_at_once_and_is_taken_back(folder: Path) -> None:
+    write_run(folder / "judged", n_tasks=6, repeats=3, rates=[0.3])
+    run = blade.load("judged")
+    was = run.attributions()[0]
+    place = next(one for one in was.evidence if one.step is not None)
+    cause = "KG" if was.cause != "KG" else "UK"
+    kept = run.label(
+        was.task, cause=cause, repeat=place.repeat or 0, step=place.step, quote=place.quote or "",
+        mechanism="It does not know.", by="ann",
+    )  # fmt: skip
+    assert run.judgements().column("id") == [kept.id]
+    now = run.attributions().where(task=was.task)[0]
+    assert (now.cause, now.judged_by, now.proposed) == (cause, "ann", was.cause)
+    assert sum(run.losses().where(cause=cause).column("lost")) > 0
+    assert run.agreements().where(first="engine", second="ann")[0].agreed == 0
+    assert was.task not in run.queue(most=None).column("task")
+    with pytest.raises(blade.UsageError, match="refused"):
+        run.label(
+            was.task,
+            cause=cause,
+            repeat=0,
+            step=0,
+            field="reward",
+            quote="x",
+            mechanism="It guesses.",
+            by="ann",
+        )
+    assert len(run.judgements()) == 1
+    run.withdraw(was.task, by="ann")
+    assert run.attributions().where(task=was.task)[0].cause == was.cause
+
+
+def test_a_check_is_that_of_the_command_line(
+    run: blade.Runs, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "The run before has a pass@1 of 62.0%, and 3 tasks never pass.\n"
+    (folder / "said.md").write_text(text)
+    found = run.check(folder / "said.md")
+    assert not found.ok
+    assert found.counts["contradicted"] == len(found.problems().where(verdict="contradicted")) == 1
+    assert run.check(text).to_dict() == run.check("said.md").to_dict() == found.to_dict()
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["check", "said.md", "--run", "results/before.jsonl", "--json"])
+    assert json.loads(capsys.readouterr().out) == found.to_dict()

@@ -1,0 +1,135 @@
+"""Tables: rows that filter, print themselves, and become what report.json has or a data frame."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import blade
+from blade.api.tables import MOST_CHARS, MOST_ROWS, WIRED
+from blade.model import Evidence, Finding, Measure, Report
+from blade.model.words import Cause, Confidence
+from tests.report.test_hostile import HOSTILE
+
+# Method -> the list of report.json that holds its rows.
+LISTS = {
+    "overview": "runs", "measures": "measures", "tasks": "tasks", "buckets": "buckets", "health": "health",
+    "funnels": "funnel", "slices": "slices", "findings": "findings", "behaviours": "behaviours",
+    "signatures": "signatures", "mechanisms": "mechanisms", "contrasts": "contrasts", "attributions": "attributions",
+    "run_causes": "run_causes", "losses": "losses", "recommendations": "recommendations", "gaps": "gaps",
+    "skipped": "skipped", "agreements": "agreements",
+}  # fmt: skip
+
+
+def finding(text: str) -> Finding:
+    evidence = (Evidence("r", "0", 0, 0, None, text),)
+    return Finding("f", "r", "d", "0", 0, text, 1, Confidence.LIKELY, evidence, Cause.BEHAVIOUR)
+
+
+def measures(n: int) -> blade.Table[Measure]:
+    return blade.Table(Measure, (Measure("r", f"m{at}", at / 7, at) for at in range(n)))
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_rows_are_those_of_the_report(runs: blade.Runs, wire: Mapping[str, Any], method: str) -> None:
+    found = getattr(runs, method)().to_dicts()
+    if method == "overview":  # the report adds the digests of the files
+        for run in [*found, *wire["runs"]]:
+            run["sources"] = [{**source, "sha256": None} for source in run["sources"]]
+    assert json.loads(json.dumps(found)) == wire[LISTS[method]]
+
+
+@pytest.fixture(scope="module")
+def wire(runs: blade.Runs) -> dict[str, Any]:
+    return runs.report().to_dict()
+
+
+def test_every_list_of_rows_was_compared_with_something(wire: Mapping[str, Any]) -> None:
+    empty = [name for name in LISTS.values() if not wire[name]]
+    assert set(empty) <= {"skipped", "contrasts", "agreements"}
+
+
+def test_every_row_that_is_wired_has_a_part_of_the_report() -> None:
+    parts = Report.__struct_fields__
+    assert {part for part, _ in WIRED.values()} <= set(parts)
+
+
+def test_a_table_is_a_list_that_filters() -> None:
+    table = measures(5)
+    assert [row.n for row in table] == [0, 1, 2, 3, 4]
+    assert isinstance(table[1:3], blade.Table)
+    assert table[1:3].column("n") == [1, 2]
+    assert table.where(lambda row: row.n > 2).column("n") == [3, 4]
+    assert table.where(lambda row: row.n > 2, name="m3") == table[3:4]
+    assert table.where(name="none") != table
+    assert table[-1].n == 4
+
+
+@pytest.mark.parametrize("ask", [lambda table: table.where(nme="x"), lambda table: table.column("nme")])
+def test_a_field_that_is_not_there_is_told(ask: Any) -> None:
+    with pytest.raises(blade.UsageError, match="has no field nme\nhint: its fields are run, name"):
+        ask(measures(1))
+
+
+def test_text_is_short_and_says_how_much_there_is() -> None:
+    said = repr(measures(25))
+    assert said.startswith("25 x Measure\n")
+    assert said.endswith("... 15 more")
+    assert "more" not in repr(measures(10))
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_rollout_says_is_inert_in_a_notebook(text: str) -> None:
+    shown = blade.Table(Finding, [finding(text)])._repr_html_()
+    tags = {part.partition(">")[0].lstrip("/") for part in shown.split("<")[1:]}
+    assert tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    printed = shown + repr(blade.Table(Finding, [finding(text)]))
+    assert not set(printed.replace("\n", "")) & {"\x1b", "\x07", "\x00", "\u202e", "\u2066", "\x9b"}
+
+
+def test_a_notebook_shows_so_many_rows_and_so_much_of_a_text() -> None:
+    assert measures(MOST_ROWS + 5)._repr_html_().count("<tr>") == MOST_ROWS + 1
+    assert f"the first {MOST_ROWS} shown" in measures(MOST_ROWS + 5)._repr_html_()
+    assert "shown" not in measures(MOST_ROWS)._repr_html_()
+    shown = blade.Table(Finding, [finding("x" * 5000)])._repr_html_()
+    assert "x" * (MOST_CHARS // 2) in shown
+    assert "x" * (MOST_CHARS + 1) not in shown
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+@pytest.mark.parametrize("method", LISTS)
+def test_data_frames_have_every_row_and_scalar(runs: blade.Runs, method: str, name: str) -> None:
+    pytest.importorskip(name)
+    table = getattr(runs, method)()
+    frame = getattr(table, f"to_{name}")()
+    assert frame.shape[0] == len(table)
+    rows = table.to_dicts()
+    for key in [key for key, value in (rows[0] if rows else {}).items() if isinstance(value, str)]:
+        assert list(frame[key]) == [row[key] for row in rows]
+    if not rows:
+        assert list(frame.columns) == list(table.fields)
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_nested_objects_are_columns(runs: blade.Runs, name: str) -> None:
+    pytest.importorskip(name)
+    table = runs.recommendations()
+    frame = getattr(table, f"to_{name}")()
+    assert list(frame["gain.point"]) == [row.gain.point for row in table]
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_what_is_not_installed_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)  # importing it fails as if it were not there
+    with pytest.raises(blade.UsageError, match=f"{name} is not installed(.|\n)*pip install {name}"):
+        getattr(measures(1), f"to_{name}")()
+
+
+def test_one_kind_of_data_frame_is_tested_where_all_must_hold() -> None:
+    """`make test` installs one of the two, so that the tests above are not all skipped."""
+    assert importlib.util.find_spec("pandas") or importlib.util.find_spec("polars")
