@@ -30,7 +30,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("blade_health", {"run": "first"}),
     ("blade_compare", {"baseline": "first", "candidates": ["second"]}),
     ("blade_check_claims", {"report": "7 of 5 tasks failed."}),
-    ("blade_check_claims", {"report": "The score of first is 1.5%.", "runs": ["first"]}),
+    ("blade_check_claims", {"report": "The score is 1.5%.", "runs": ["first"]}),
     ("blade_judgements", {"run": "first"}),
 ]
 
@@ -189,7 +189,7 @@ def test_a_report_is_checked_from_its_text_and_from_its_file(ask: Asking, report
     n = report["runs"][0]["n_tasks"]
     true = ask.json("blade_check_claims", report=f"The run first has {n} tasks.", runs=["first"])
     assert (true["counts"]["supported"], true["counts"]["contradicted"]) == (1, 0)
-    false = ask.json("blade_check_claims", report="The score of first is 1.5%.", runs=["first"])
+    false = ask.json("blade_check_claims", report="The score is 1.5%.", runs=["first"])
     assert (false["counts"]["contradicted"], false["problems"][0]["verdict"]) == (1, "contradicted")
     assert ask.json("blade_check_claims", path="report.md")["counts"]["contradicted"] == 1
 
