@@ -94,7 +94,11 @@ def _fill(page: Page, of: Case, budget: int) -> None:
         lambda: titled("proposal of the engine", [*proposal.proposed(of), *proposal.grounds(of, some)]),
     )
     flags = page.add(lambda: proposal.flags(of, small), lambda: proposal.flags(of, some))
-    found = page.add(lambda: proposal.findings(of, 24), lambda: proposal.findings(of, small))
+    found = page.add(
+        lambda: proposal.findings(of, 24),
+        lambda: [*proposal.findings(of, 24), *proposal.elsewhere(of, 32)],
+        lambda: [*proposal.findings(of, small), *proposal.elsewhere(of, small)],
+    )
     sides = page.add(
         lambda: titled("beside a passing rollout", parting.lines(of, small)),
         lambda: titled("beside a passing rollout", parting.lines(of, some, 1)),
@@ -118,8 +122,8 @@ def _fill(page: Page, of: Case, budget: int) -> None:
 
 
 def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part, ...]) -> None:
+    """What is worth more room, the most useful first; a task that loses nothing needs none of it."""
     cause, ends, flags, found, sides, said, task = parts
-    n = len(path.steps)
     for index in of.candidates[:2]:
         path.step(index, 1)
     page.raise_to(flags)
@@ -127,21 +131,19 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
     page.raise_to(cause, 1)
     page.raise_to(ends, 1)
     page.raise_to(said, 1)
-    for index in path.outline():
-        path.step(index, 0)
+    page.raise_to(found, 1)
+    path.raise_all(path.outline(), 0)
+    if of.cause is None:
+        return
     page.raise_to(sides, 1)
-    for index in of.candidates[2:5]:
-        path.step(index, 1)
-    last = [step.index for step in path.steps if step.kind == "message"][-1:] or [n - 1][: n and 1]
-    for index in last:
-        path.step(index, 1)
+    path.raise_all(of.candidates[2:5], 1)
+    path.raise_all(path.telling()[:1], 1)
     page.raise_to(cause, 2)
     page.raise_to(flags, 1)
-    page.raise_to(found, 1)
     if of.is_open:
         page.raise_to(ends, 2)
-        for index in path.outline():
-            path.step(index, 1)
+        path.raise_all(path.telling(), 1)
+    page.raise_to(found, 2)
 
 
 __all__ = ["BUDGET", "LEAST", "MOST", "Dossier", "check_budget", "dossier", "tokens"]

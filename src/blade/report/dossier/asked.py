@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blade import events, hostile
+from blade.model import Call
 from blade.report.dossier import frame
 from blade.report.dossier.case import Case
 
@@ -16,7 +17,8 @@ TASK = re.compile(
 )
 EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
 _MAX_TOOLS = 40
-_MAX_CALLS = 12
+_MAX_CALLS = 8  # expected calls that were not made as expected
+_MAX_GOLD = 60
 
 
 def lines(case: Case, room: int) -> list[str]:
@@ -48,44 +50,66 @@ def lines(case: Case, room: int) -> list[str]:
 
 def expected(case: Case, room: int) -> list[str]:
     """The expected answer, and each expected call beside what the rollout did instead."""
+    if case.focus is None:
+        return []
     found = []
     if case.gold.answer is not None:
         found.append(frame.behind("expected answer", case.gold.answer, room // 2))
-    actions = case.gold.actions[:_MAX_CALLS]
-    for tool, arguments in actions:
-        did, differs = made(case, tool, arguments)
-        said = f"{hostile.line(tool, 60)} {events.compact(arguments)}{differs}"
-        each = max(16, room // max(2, len(actions)))
-        found.append(frame.behind(f"expected call, {did}", said, each))
-    left = len(case.gold.actions) - len(actions)
-    if left > 0:
-        found.append(f"{left} more expected calls are left out")
-    if found or case.focus is None:
-        return found
-    for key, value in case.focus.row.items():
-        if EXPECTED.search(key) and value not in (None, "", [], {}):
+    done, undone = _compared(case)
+    each = max(20, room // max(2, min(len(undone), 4)))
+    found += [frame.behind(f"expected call, {did}", said, each) for did, said in undone[:_MAX_CALLS]]
+    if done:
+        found.append(frame.behind("expected calls that it made, at steps", ", ".join(done), room // 4))
+    left = len(undone) - _MAX_CALLS + max(0, len(case.gold.actions) - _MAX_GOLD)
+    found += [f"{left} more expected calls are left out"] if left > 0 else []
+    known = (case.gold.answer_field, case.gold.actions_field)
+    others = [key for key in case.focus.row if EXPECTED.search(key) and key not in known]
+    for key in others[:3]:
+        value = case.focus.row[key]
+        if value not in (None, "", [], {}):
             said = value if isinstance(value, str) else events.compact(value)
-            found.append(frame.behind("expected", f"{hostile.line(key, 40)}: {said}", room // 2))
-    return found[:4]
+            found.append(frame.behind("expected, field", f"{hostile.line(key, 40)}: {said}", room // 2))
+    return found
 
 
-def made(case: Case, tool: str, arguments: Any) -> tuple[str, str]:
-    """What the rollout in focus did about an expected call, in our words; and the arguments that differ."""
-    same = [call for call in case.calls.values() if call.tool == tool]
-    if not same:
-        return "never called", ""
-    want = events.canonical(arguments)
-    hit = next((c for c in same if c.arguments is not None and events.canonical(c.arguments) == want), None)
-    if hit is not None:
-        return f"made at step {hit.step}{' (failed)' if hit.failed else ''}", ""
-    return f"made otherwise at step {same[-1].step}", _differing(arguments, same[-1].arguments)
+def _compared(case: Case) -> tuple[list[str], list[tuple[str, str]]]:
+    """Expected calls that were made, with their step; and the others: what was done instead, and the call."""
+    free = [call for call in case.calls.values() if not call.failed]
+    done: list[str] = []
+    waiting: list[tuple[str, Any]] = []
+    for tool, arguments in case.gold.actions[:_MAX_GOLD]:
+        want = events.canonical(arguments)
+        hit = next(
+            (c for c in case.calls.values() if c.tool == tool and not c.failed and _spelled(c) == want), None
+        )
+        if hit is None:
+            waiting.append((tool, arguments))
+        else:
+            free = [call for call in free if call.step != hit.step]
+            done.append(f"{hostile.line(tool, 40)} [{hit.step}]")
+    undone = []
+    for tool, arguments in waiting:
+        likely = [(_differing(arguments, call.arguments), call) for call in free if call.tool == tool]
+        differs, call = min(likely, key=lambda one: len(one[0]), default=([], None))
+        failed = next((c for c in case.calls.values() if c.tool == tool and c.failed), None)
+        did = "never made"
+        if call is not None:
+            did = f"made otherwise at step {call.step}"
+        elif failed is not None:
+            did = f"made only in vain, at step {failed.step}"
+        names = f" (differs in {', '.join(hostile.line(key, 24) for key in differs[:5])})" if differs else ""
+        undone.append((did, f"{hostile.line(tool, 60)} {events.compact(arguments)}{names}"))
+    return done, undone
 
 
-def _differing(want: Any, got: Any) -> str:
+def _spelled(call: Call) -> str | None:
+    return events.canonical(call.arguments) if call.arguments is not None else None
+
+
+def _differing(want: Any, got: Any) -> list[str]:
     if not isinstance(want, Mapping) or not isinstance(got, Mapping):
-        return ""
-    keys = sorted(str(key) for key in {*want, *got} if want.get(key) != got.get(key))
-    return f" (differs in {', '.join(hostile.line(key, 24) for key in keys[:5])})" if keys else ""
+        return ["arguments"]
+    return sorted(str(key) for key in {*want, *got} if want.get(key) != got.get(key))
 
 
 def _tools(row: Mapping[str, Any], room: int) -> list[str]:

@@ -51,10 +51,9 @@ def more(case: Case) -> list[str]:
 def label(case: Case) -> list[str]:
     """The template of a judgement; what stands in capitals is to be filled in."""
     who, what = target(case), typed(case.task)
-    if who is None or what is None or case.focus is None:
+    if who is None or what is None or case.focus is None or case.cause is None:
         return []
-    one = case.cause
-    cause = one.cause.value if one is not None and one.cause is not Cause.UNDETERMINED else "CAUSE"
+    cause = case.cause.cause.value if case.cause.cause is not Cause.UNDETERMINED else "CAUSE"
     step = case.candidates[0] if case.candidates else "STEP"
     return [
         f"{PROMPT}blade label {who} {what} --cause {cause} --repeat {case.focus.rollout.repeat} "

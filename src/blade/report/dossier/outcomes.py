@@ -37,7 +37,8 @@ def told(case: Case, room: int) -> list[str]:
     found = []
     for repeat, trace in list(_chosen(case).items()):
         head = f"repeat {repeat} {case.outcome(repeat)}, reward {_reward(trace)}, {_effort(trace)}"
-        found.append(frame.behind(head, _last(trace), room))
+        is_below = trace is case.focus and trace.steps
+        found.append(f"{head}; read below" if is_below else frame.behind(head, _last(trace), room))
     left = len(case.traces) - len(found)
     return [*found, f"{left} more repeats are counted above"] if left > 0 else found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade.model import Cause, Level
 from blade.report import causes, words
-from blade.report.dossier import frame
+from blade.report.dossier import frame, steps
 from blade.report.dossier.case import Case
 
 MEANS = {
@@ -16,8 +16,12 @@ MEANS = {
     Cause.DATA_ARTIFACT: "the row or its data is broken, doubled or misplaced",
     Cause.UNDETERMINED: "no cause reaches the bar",
 }
+CHOICE = "causes: " + "; ".join(
+    f"{cause.value} {said}" for cause, said in MEANS.items() if cause is not Cause.UNDETERMINED
+)
 _MAX_GROUNDS = 5
 _MAX_FINDINGS = 8
+_MAX_ELSEWHERE = 4
 
 
 def proposed(case: Case) -> list[str]:
@@ -32,7 +36,7 @@ def proposed(case: Case) -> list[str]:
         found = [f"judged: {said}; the engine proposes {was}{sure}"]
         found.append(frame.behind("judged by", one.judged_by, 20))
     elif one.cause is Cause.UNDETERMINED:
-        found = [f"undetermined: {MEANS[one.cause]}; judge it from what follows"]
+        found = [f"undetermined: {MEANS[one.cause]}; judge it from what follows", CHOICE]
     else:
         found = [f"cause: {said}, confidence {words.probability(one.confidence)}"]
     if one.mode.strip():
@@ -76,6 +80,22 @@ def findings(case: Case, room: int) -> list[str]:
         found.append(head if is_told else frame.behind(head, one.summary, room))
     left = len(case.findings) - _MAX_FINDINGS
     return [*found, f"{left} more findings in report.json"] if left > 0 else found
+
+
+def elsewhere(case: Case, room: int) -> list[str]:
+    """What other failing repeats did at the step that their gravest finding points to."""
+    focus = case.focus.rollout.repeat if case.focus is not None else None
+    shown: dict[int, str] = {}
+    for one in case.findings:
+        trace = case.traces.get(one.repeat) if one.repeat is not None else None
+        at = next((e for e in one.evidence if e.step is not None and e.repeat == one.repeat), None)
+        if trace is None or at is None or at.step is None or one.severity < 2 or one.repeat == focus:
+            continue
+        if case.outcome(trace.rollout.repeat) != "passed" and at.step < len(trace.steps):
+            step = trace.steps[at.step]
+            head = f"repeat {one.repeat} {steps.head(step, {})}"
+            shown.setdefault(trace.rollout.repeat, frame.behind(head, steps.text(step), room, at.quote or ""))
+    return list(shown.values())[:_MAX_ELSEWHERE]
 
 
 def flags(case: Case, room: int) -> list[str]:

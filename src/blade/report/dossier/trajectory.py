@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from blade import events
 from blade.report.dossier import frame, steps, tokens
 from blade.report.dossier.budget import Page, Part
 from blade.report.dossier.case import Case
@@ -12,6 +13,7 @@ from blade.report.dossier.case import Case
 _MARK = "*"  # beside steps that something points to
 _GAP = 24 * tokens.UNIT  # what a line that says what is left out may cost at the most
 _MOST = 400  # steps that are considered for the outline
+_MISSES = 6
 _NEAR = 3  # steps around a candidate that come before all others
 
 
@@ -44,8 +46,13 @@ class Trajectory:
         step, made = self.steps[index], self.case.calls
         mark = _MARK if index in self.marked else ""
         around = self.case.quotes.get(index, "")
+        # what tools bring back opens with much that says little
+        brief = self.brief if step.kind in ("message", "call", "user") else self.brief * 2 // 3
+        call = made.get(index)
+        if call is not None and call.does == events.WRITE:
+            brief *= 2
         return [
-            lambda: steps.brief(step, made, self.brief, mark, around),
+            lambda: steps.brief(step, made, brief, mark, around),
             lambda: steps.full(step, made, self.full, mark, around),
             lambda: steps.full(step, made, self.long, mark, around),
         ]
@@ -67,6 +74,18 @@ class Trajectory:
             if 0 <= index < n and index not in seen:
                 seen.add(index)
                 yield index
+
+    def raise_all(self, order: Iterable[int], level: int) -> None:
+        """Show steps in an order until several in a row find no room."""
+        misses = 0
+        for index in order:
+            misses = 0 if self.step(index, level) else misses + 1
+            if misses > _MISSES:
+                return
+
+    def telling(self) -> list[int]:
+        """Steps to read at length where nothing is proposed: what the model says and does, from the end."""
+        return [step.index for step in reversed(self.steps[-_MOST:]) if step.kind in ("message", "reasoning")]
 
     def finish(self) -> None:
         """Put the lines of the steps, and what is left out between them, into the page."""
