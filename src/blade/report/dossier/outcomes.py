@@ -6,7 +6,7 @@ from collections import Counter
 
 from blade.model import Outcome, Trace
 from blade.report import cases, words
-from blade.report.dossier import frame
+from blade.report.dossier import frame, steps
 from blade.report.dossier.case import Case
 
 _MAX_LINES = 12  # repeats that are told one by one
@@ -38,7 +38,8 @@ def told(case: Case, room: int) -> list[str]:
     for repeat, trace in list(_chosen(case).items()):
         head = f"repeat {repeat} {case.outcome(repeat)}, reward {_reward(trace)}, {_effort(trace)}"
         is_below = trace is case.focus and trace.steps
-        found.append(f"{head}; read below" if is_below else frame.behind(head, _last(trace), room))
+        what, said = _last(trace)
+        found.append(f"{head}; read below" if is_below else frame.behind(f"{head}; {what}", said, room))
     left = len(case.traces) - len(found)
     return [*found, f"{left} more repeats are counted above"] if left > 0 else found
 
@@ -82,13 +83,15 @@ def _effort(trace: Trace) -> str:
     return f"{words.count(len(trace.steps), 'step')}, {words.count(calls, 'call')}"
 
 
-def _last(trace: Trace) -> str:
-    """The error of the row, else the last words of the model, else the last step."""
+def _last(trace: Trace) -> tuple[str, str]:
+    """The error of the row, else the last words of the model, else the last step; and what it is."""
     response = trace.row.get("response")
     error = trace.row.get("error") or (response.get("error") if isinstance(response, dict) else None)
     if error:
-        return f"error: {error if isinstance(error, str) else str(error)[:2000]}"
+        return "error", error if isinstance(error, str) else str(error)[:2000]
     for step in reversed(trace.steps):
         if step.kind == "message" and step.text.strip():
-            return step.text
-    return trace.steps[-1].text if trace.steps else "no steps"
+            return f"last words [{step.index}]", step.text
+    if trace.steps:
+        return f"ends {steps.head(trace.steps[-1], {})}", steps.text(trace.steps[-1])
+    return "no steps", ""

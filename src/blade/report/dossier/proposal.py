@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from blade.model import Cause, Level
+from blade import events
+from blade.model import Cause, Level, Trace
 from blade.report import causes, words
 from blade.report.dossier import frame, steps
 from blade.report.dossier.case import Case
@@ -83,19 +84,27 @@ def findings(case: Case, room: int) -> list[str]:
 
 
 def elsewhere(case: Case, room: int) -> list[str]:
-    """What other failing repeats did at the step that their gravest finding points to."""
+    """What other failing repeats did: where their gravest finding points, else their last change."""
     focus = case.focus.rollout.repeat if case.focus is not None else None
-    shown: dict[int, str] = {}
+    pointed: dict[int, tuple[int, str]] = {}
     for one in case.findings:
-        trace = case.traces.get(one.repeat) if one.repeat is not None else None
         at = next((e for e in one.evidence if e.step is not None and e.repeat == one.repeat), None)
-        if trace is None or at is None or at.step is None or one.severity < 2 or one.repeat == focus:
+        if one.repeat is not None and at is not None and at.step is not None and one.severity > 1:
+            pointed.setdefault(one.repeat, (at.step, at.quote or ""))
+    found: list[str] = []
+    for repeat, trace in case.traces.items():
+        if repeat == focus or case.outcome(repeat) == "passed" or len(found) >= _MAX_ELSEWHERE:
             continue
-        if case.outcome(trace.rollout.repeat) != "passed" and at.step < len(trace.steps):
-            step = trace.steps[at.step]
-            head = f"repeat {one.repeat} {steps.head(step, {})}"
-            shown.setdefault(trace.rollout.repeat, frame.behind(head, steps.text(step), room, at.quote or ""))
-    return list(shown.values())[:_MAX_ELSEWHERE]
+        step, quote = pointed.get(repeat) or (_last_change(trace), "")
+        if step is not None and 0 <= step < len(trace.steps):
+            head = f"repeat {repeat} {steps.head(trace.steps[step], {})}"
+            found.append(frame.behind(head, steps.text(trace.steps[step]), room, quote))
+    return found
+
+
+def _last_change(trace: Trace) -> int | None:
+    changed = [call.step for call in events.calls(trace.steps, {}, {}) if call.does == events.WRITE]
+    return changed[-1] if changed else None
 
 
 def flags(case: Case, room: int) -> list[str]:

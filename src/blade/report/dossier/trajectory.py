@@ -27,6 +27,7 @@ class Trajectory:
         self.shown: list[int] = []  # in order
         self.brief, self.full, self.long = int(32 * scale), int(170 * scale), int(500 * scale)
         self.marked = set(case.candidates)
+        self.failed = {call.result_step for call in case.calls.values() if call.failed}
         self.slot = page.add()  # the steps stand here
         page.room -= _GAP if self.steps else 0  # at first all of it is left out
 
@@ -49,7 +50,7 @@ class Trajectory:
         # what tools bring back opens with much that says little
         brief = self.brief if step.kind in ("message", "call", "user") else self.brief * 2 // 3
         call = made.get(index)
-        if call is not None and call.does == events.WRITE:
+        if (call is not None and call.does == events.WRITE) or index in self.failed:
             brief *= 2
         return [
             lambda: steps.brief(step, made, brief, mark, around),
