@@ -1,0 +1,123 @@
+"""A small run whose failures are known, a session over it, and a model that answers truly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade import pipeline
+from blade.pipeline import asking
+from blade.pipeline.session import Session
+from blade.read import Patience
+from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
+from tests.read.server import Call, Says, Server, serving
+
+KEY = "sk-test-0123456789abcdef-never-seen"
+QUICK = Patience(tries=3, base=0.001, longest=0.005, longest_asked=1.0)
+FAILED = tuple(str(task) for task in range(6))  # task 6 passes always
+
+
+def locked(task: int) -> str:
+    return f"Error: record R-{task}00 is locked by another writer"
+
+
+def rollout(task: int, passes: bool) -> Row:
+    """Look, change, be refused; a rollout that fails claims success, one that passes tries again."""
+    output = [
+        make_call("c1", "look", json.dumps({"record": f"R-{task}00"})),
+        make_result("c1", f"record R-{task}00 has the value blue"),
+        make_call("c2", "change", json.dumps({"record": f"R-{task}00", "value": "red"})),
+        make_result("c2", locked(task)),
+    ]
+    if passes:
+        output += [
+            make_call("c3", "change", json.dumps({"record": f"R-{task}00", "value": "red"})),
+            make_result("c3", f"record R-{task}00 now has the value red"),
+        ]
+    output.append(make_message(f"Record R-{task}00 is red now, as you asked."))
+    return make_row(
+        task,
+        1 if passes else 0,
+        1.0 if passes else 0.0,
+        response=make_response(output),
+        verifier_message="matches" if passes else f"expected red, record R-{task}00 is blue",
+    )
+
+
+def rows() -> list[Row]:
+    """Tasks 0 to 4 fail once and pass once, task 5 fails twice, task 6 passes twice."""
+    found = [rollout(task, passes) for task in range(5) for passes in (False, True)]
+    found += [rollout(5, False), {**rollout(5, False), "_ng_rollout_index": 1}]
+    return [*found, {**rollout(6, True), "_ng_rollout_index": 0}, rollout(6, True)]
+
+
+def place(task: Any, /, **changed: Any) -> dict[str, Any]:
+    """A true quotation: the error that is ignored."""
+    told = {"task": str(task), "repeat": 0, "step": 3, "field": None, "quote": locked(int(task))}
+    return {**told, **changed}
+
+
+def label(task: Any, /, **changed: Any) -> dict[str, Any]:
+    """A true label."""
+    told = {
+        "about": str(task),
+        "answer": "BI",
+        "mode": "ignored a tool error",
+        "because": "The change was refused, and the final message claims it was made.",
+        "evidence": [place(task)],
+    }
+    return {**told, **changed}
+
+
+def honest(call: Call, number: int) -> Says:
+    """A model that labels truly."""
+    return Says(label(call.about))
+
+
+@pytest.fixture(scope="session")
+def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("read"), rows())
+
+
+@pytest.fixture(scope="session")
+def session(run_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("index")))
+        made = pipeline.session([str(run_path)])
+    yield made
+
+
+@pytest.fixture
+def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """An endpoint, and a cache of the test's own."""
+    for name in ("OPENAI_BASE_URL", "BLADE_MODEL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serving() as made:
+        made.script = honest
+        yield made
+
+
+Ask = Callable[..., asking.Reading]
+
+
+@pytest.fixture
+def ask(session: Session, server: Server) -> Ask:
+    """Ask the endpoint about the run, with tiny waits; options of the plan and of the asking by name."""
+
+    def asked(kind: str = "label", **given: Any) -> asking.Reading:
+        wish = {
+            name: given.pop(name) for name in ("tasks", "most", "asked", "choices", "budget") if name in given
+        }
+        timeout, limit = given.pop("timeout", 5.0), given.pop("limit", 1000)
+        model, fresh, clean = given.pop("model", "m"), given.pop("fresh", False), given.pop("clean", None)
+        made = asking.plan(session, asking.Wish(kind, **wish), model, server.host, clean, fresh)
+        whom = asking.endpoint(model, server.url, KEY, timeout, limit)
+        return asking.answers(session, made, whom, **{"patience": QUICK, **given})
+
+    return asked
