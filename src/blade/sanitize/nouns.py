@@ -15,6 +15,9 @@ from blade.sanitize.policy import Policy
 from blade.sanitize.removed import Removed, Tally
 
 _THINGS = ("tool", "field", "model", "actionable")  # what they name is no person
+_SHORTEST = 4  # letters of a text that is looked at
+_LISTS = (tuple, list)
+_PLAIN = (str, int, float, type(None))  # what holds nothing, told apart before the slow test for a mapping
 
 
 def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Report, Removed]:
@@ -31,12 +34,19 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
     scout.ids = cleaner.ids
     scout.task_ids.update(cleaner.ids)
     scout.kept.update(told.lower() for told in _told(report, _THINGS))
-    _mapped(report, lambda text, _: scout.text(text))
+    for told in dict.fromkeys(_texts(report)):
+        scout.text(told)
     echoing = scout.echoing(tally.seen, at_end=True)
+    clean: set[str] = set()  # a report says much again: what is clean once is clean wherever it stands
 
     def change(text: str, field: str) -> str:
+        if text in clean:
+            return text
         cleaner.field = echoing.field = field
-        return cleaner.text(echoing.text(text))
+        new = cleaner.text(echoing.text(text))
+        if new == text:
+            clean.add(text)
+        return new
 
     new = _mapped(report, change)
     tally.renamed(scout.echoing(None).text)
@@ -66,9 +76,11 @@ def _count(value: Any) -> int:
     """Quotations of evidence that hold a placeholder."""
     if isinstance(value, Evidence):
         return value.is_redacted
+    if isinstance(value, _PLAIN):
+        return 0
     if isinstance(value, msgspec.Struct):
         return sum(_count(getattr(value, name)) for name in value.__struct_fields__)
-    if isinstance(value, tuple | list):
+    if isinstance(value, _LISTS):
         return sum(map(_count, value))
     return sum(map(_count, value.values())) if isinstance(value, Mapping) else 0
 
@@ -79,18 +91,36 @@ def _told(value: Any, fields: tuple[str, ...]) -> Iterator[str]:
         for name in value.__struct_fields__:
             one = getattr(value, name)
             yield from [one] if name in fields and isinstance(one, str) else _told(one, fields)
-    elif isinstance(value, tuple | list):
+    elif isinstance(value, _LISTS):
         for one in value:
             yield from _told(one, fields)
-    elif isinstance(value, Mapping):
+    elif not isinstance(value, _PLAIN) and isinstance(value, Mapping):
         for one in value.values():
             yield from _told(one, fields)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text of a noun that is long enough to hold anything private."""
+    if isinstance(value, str):
+        if not (isinstance(value, enum.Enum) or len(value) < _SHORTEST):
+            yield value
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _texts(getattr(value, name))
+    elif isinstance(value, _LISTS):
+        for one in value:
+            yield from _texts(one)
+    elif not isinstance(value, _PLAIN) and isinstance(value, Mapping):
+        for one in (*value, *value.values()):
+            yield from _texts(one)
 
 
 def _mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:
     """A noun with every text in it changed, by the field it stands in; what stays is the same object."""
     if isinstance(value, str):
-        return value if isinstance(value, enum.Enum) or len(value) < 4 else change(value, field)
+        return value if isinstance(value, enum.Enum) or len(value) < _SHORTEST else change(value, field)
+    if isinstance(value, _PLAIN):
+        return value
     if isinstance(value, msgspec.Struct):
         changed = {}
         for name in value.__struct_fields__:
@@ -99,7 +129,7 @@ def _mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> A
             if new is not old:
                 changed[name] = new
         return msgspec.structs.replace(value, **changed) if changed else value
-    if isinstance(value, tuple | list):
+    if isinstance(value, _LISTS):
         items = [_mapped(item, change, field) for item in value]
         same = all(new is old for new, old in zip(items, value, strict=True))
         return value if same else type(value)(items)
