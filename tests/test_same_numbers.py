@@ -17,7 +17,7 @@ import blade
 from blade.facts.query import Answers
 from blade.planted import write_run
 from blade.prose.slots import agrees, slots
-from tests.exits import AFTER, BEFORE, EXITS, KINDS, OF_CAUSE, OF_QUEUE, Numbers, World, files
+from tests.exit_numbers import AFTER, BEFORE, EXITS, KINDS, OF_CAUSE, OF_QUEUE, Numbers, World, files
 
 
 @pytest.fixture(scope="module")
