@@ -17,6 +17,7 @@ from blade.report.facts import Facts
 
 BUDGET = 3000  # tokens, by our own estimate, which is an upper one
 LEAST, MOST = 600, 100_000
+_FEW = 4  # steps of a rollout whose one answer is worth reading at length
 
 
 class Dossier(msgspec.Struct, frozen=True):
@@ -85,7 +86,7 @@ def _fill(page: Page, of: Case, budget: int) -> None:
     )
     ends = page.add(
         lambda: titled("outcomes", outcomes.counted(of)),
-        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.told(of, 12)]),
+        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.told(of, 20)]),
         lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.told(of, small)]),
     )
     cause = page.add(
@@ -138,6 +139,8 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
     page.raise_to(sides, 1)
     path.raise_all(of.candidates[2:5], 1)
     path.raise_all(path.telling()[:1], 1)
+    if len(path.steps) <= _FEW:
+        path.raise_all(of.candidates[:1], 2)
     page.raise_to(cause, 2)
     page.raise_to(flags, 1)
     if of.is_open:

@@ -67,9 +67,21 @@ def expected(case: Case, room: int) -> list[str]:
     for key in others[:3]:
         value = case.focus.row[key]
         if value not in (None, "", [], {}):
-            said = value if isinstance(value, str) else events.compact(value)
+            said = value if isinstance(value, str) else _listed(value)
             found.append(frame.behind("expected, field", f"{hostile.line(key, 40)}: {said}", room // 2))
     return found
+
+
+def _listed(value: Any) -> str:
+    """A list of calls by name and arguments; anything else as JSON."""
+    if isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):
+        return "; ".join(map(_call, value[:_MAX_GOLD]))
+    return events.compact(value)
+
+
+def _call(one: Mapping[str, Any]) -> str:
+    arguments = one.get("arguments", one.get("kwargs", {}))
+    return f"{one.get('requestor', '')} {one['name']} {events.compact(arguments)}".strip()
 
 
 def _compared(case: Case) -> tuple[list[str], list[tuple[str, str]]]:

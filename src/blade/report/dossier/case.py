@@ -47,6 +47,15 @@ class Case:
         """Whether nothing is proposed, so that more of the rollout must speak for itself."""
         return self.cause is None or self.cause.cause is Cause.UNDETERMINED
 
+    def telling_findings(self) -> list[Finding]:
+        """Without weak findings in rollouts that are not read, and what passing repeats do as well."""
+        focus = self.focus.rollout.repeat if self.focus is not None else None
+        return [
+            one
+            for one in self.findings
+            if one.repeat in (focus, None) or (one.severity > 1 and self.outcome(one.repeat) != "passed")
+        ]
+
     def outcome(self, repeat: int) -> str:
         for one in self.result.repeats if self.result else ():
             if one.repeat == repeat:

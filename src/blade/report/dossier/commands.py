@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Cause
+from blade.model import Cause, Trace
 from blade.report import places
 from blade.report.dossier.case import Case
 
+_SHORT = 5  # steps that are shown whole
 _LONGEST = 300  # characters of a path or a key that is worth typing
 PROMPT = "$ "  # a line that begins so is a command of ours: its arguments are quoted for the shell
 
@@ -35,17 +36,21 @@ def near(case: Case) -> list[str]:
     """The rollout in focus, around the step that is blamed."""
     if case.focus is None:
         return []
-    at = case.candidates[0] if case.candidates else max(0, len(case.focus.steps) - 3)
-    return _line(show(case, case.focus.rollout.repeat, max(0, at - 2), at + 3))
+    return _line(_around(case, case.focus, case.candidates[0] if case.candidates else None))
 
 
 def more(case: Case) -> list[str]:
     """A passing repeat, and the request in full."""
     if case.passer is None:
         return []
-    at = case.parting.passer_step if case.parting is not None else None
-    where = (max(0, at - 2), at + 3) if at is not None else (None, None)
-    return _line(show(case, case.passer.rollout.repeat, *where))
+    return _line(_around(case, case.passer, case.parting.passer_step if case.parting is not None else None))
+
+
+def _around(case: Case, trace: Trace, at: int | None) -> str | None:
+    """A rollout near a step; all of it where it is short or no step is known."""
+    if at is None or len(trace.steps) <= _SHORT:
+        return show(case, trace.rollout.repeat)
+    return show(case, trace.rollout.repeat, max(0, at - 2), at + 3)
 
 
 def label(case: Case) -> list[str]:
@@ -54,11 +59,19 @@ def label(case: Case) -> list[str]:
     if who is None or what is None or case.focus is None or case.cause is None:
         return []
     cause = case.cause.cause.value if case.cause.cause is not Cause.UNDETERMINED else "CAUSE"
-    step = case.candidates[0] if case.candidates else "STEP"
+    where = f"--step {case.candidates[0] if case.candidates else 'STEP'}"
+    if not case.focus.steps:
+        where = f"--field {_field(case) or 'FIELD'}"
     return [
         f"{PROMPT}blade label {who} {what} --cause {cause} --repeat {case.focus.rollout.repeat} "
-        f'--step {step} --quote "EXACT WORDS OF THAT STEP" --mechanism "WHAT HAPPENED"'
+        f'{where} --quote "EXACT WORDS FROM THERE" --mechanism "WHAT HAPPENED"'
     ]
+
+
+def _field(case: Case) -> str | None:
+    """A field that is quoted for the cause, where no step can be."""
+    quoted = [one.field for one in case.cause.evidence if one.field] if case.cause is not None else []
+    return typed(quoted[0]) if quoted else None
 
 
 def _line(command: str | None) -> list[str]:

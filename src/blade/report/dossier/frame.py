@@ -14,12 +14,12 @@ RULE = (
 )
 _PER_TOKEN = 8  # characters of a token at the most, as far as looking is worth while
 _CUT = 5  # tokens of the words that say how much is missing
-_TAIL = 60  # tokens from which a cut text shows its end as well
+_TAIL = 26  # tokens from which a cut text shows its end as well
 
 
-def behind(words: str, text: str, room: int, around: str = "") -> str:
-    """One line: our words, the bar, and at most `room` tokens of foreign text."""
-    said = " ".join(shortened(text, room, around).split())
+def behind(words: str, text: str, room: int, around: str = "", ends: bool = False) -> str:
+    """One line: our words, the bar, and at most `room` tokens of a foreign text; with `ends` its end."""
+    said = " ".join((_end(text, room) if ends else shortened(text, room, around)).split())
     return f"{words} {BAR} {said}" if said else f"{words} {BAR} (empty)"
 
 
@@ -52,6 +52,13 @@ def shortened(text: str, room: int, around: str = "") -> str:
     head = _fitting(text, room // 3)
     start = max(len(head), at - 40)
     return _joined(text, [(0, head), (start, _fitting(text[start:], max(4, room - room // 3 - _CUT)))])
+
+
+def _end(text: str, room: int) -> str:
+    if len(text) <= room * _PER_TOKEN and _cost(clean(text)) <= room * tokens.UNIT:
+        return clean(text)
+    last = _fitting(text[-room * _PER_TOKEN :][::-1], max(4, room - _CUT))[::-1]
+    return _joined(text, [(len(text) - len(last), last)])
 
 
 def _joined(text: str, pieces: Sequence[tuple[int, str]]) -> str:

@@ -39,7 +39,10 @@ def told(case: Case, room: int) -> list[str]:
         head = f"repeat {repeat} {case.outcome(repeat)}, reward {_reward(trace)}, {_effort(trace)}"
         is_below = trace is case.focus and trace.steps
         what, said = _last(trace)
-        found.append(f"{head}; read below" if is_below else frame.behind(f"{head}; {what}", said, room))
+        # where nothing is called, the answer stands at the end
+        ends = not any(step.kind == "call" for step in trace.steps)
+        line = frame.behind(f"{head}; {what}", said, room, ends=ends)
+        found.append(f"{head}; read below" if is_below else line)
     left = len(case.traces) - len(found)
     return [*found, f"{left} more repeats are counted above"] if left > 0 else found
 

@@ -29,7 +29,8 @@ def lines(case: Case, room: int, around: int = 0) -> list[str]:
     )
     if borrowed:
         found.append(frame.behind("that run", parting.passer_run, 20))
-    found += _side("failing", case.traces.get(parting.repeat), parting.step, room, 0, case, True)
+    # the failing side is read at length below
+    found += _side("failing", case.traces.get(parting.repeat), parting.step, min(room, 30), 0, case, True)
     passer = None if borrowed else case.traces.get(parting.passer)
     found += _side("passing", passer, parting.passer_step, room, around, case, False)
     if parting.missing:
@@ -55,7 +56,8 @@ def _side(
     for step in chosen:
         head = f"{name} {steps.head(step, made)}"
         size = room if step.index == at else room // 2
-        found.append(frame.behind(head, steps.text(step), size))
+        ends = step.kind == "message" and not any(one.kind == "call" for one in trace.steps)
+        found.append(frame.behind(head, steps.text(step), size, ends=ends and is_focus))
     return found
 
 

@@ -72,15 +72,18 @@ def findings(case: Case, room: int) -> list[str]:
     """Findings of this task, the severe first, each in one line."""
     found = []
     told = case.cause.mechanism.strip().rstrip(".") if case.cause else ""
-    for one in case.findings[:_MAX_FINDINGS]:
+    chosen = case.telling_findings()
+    for one in chosen[:_MAX_FINDINGS]:
         where = next((e.step for e in one.evidence if e.step is not None), None)
         repeat = f", repeat {one.repeat}" if one.repeat is not None else ""
         step = f", step {where}" if where is not None else ""
         head = f"finding {frame.ours(one.detector)}, severity {one.severity}{repeat}{step}"
         is_told = bool(told) and one.summary.strip().rstrip(".") == told
         found.append(head if is_told else frame.behind(head, one.summary, room))
-    left = len(case.findings) - _MAX_FINDINGS
-    return [*found, f"{left} more findings in report.json"] if left > 0 else found
+    left = len(case.findings) - min(len(chosen), _MAX_FINDINGS)
+    return (
+        [*found, f"{words.count(left, 'more finding')} of this task, of less weight"] if left > 0 else found
+    )
 
 
 def elsewhere(case: Case, room: int) -> list[str]:
@@ -111,12 +114,8 @@ def flags(case: Case, room: int) -> list[str]:
     """What speaks against the task itself, and what concerns the whole run."""
     found = []
     for flag in case.facts.health:
-        names_it = flag.task == case.task or (
-            flag.task is None
-            and flag.level is not Level.INFO
-            and any(e.task == case.task for e in flag.evidence)
-        )
-        if names_it:
+        of_all = flag.task is None and flag.level is Level.PROBLEM
+        if flag.task == case.task or (of_all and any(e.task == case.task for e in flag.evidence)):
             head = f"{flag.level.value}, {frame.ours(flag.flag)}"
             found.append(frame.behind(head, flag.text, room))
     for cause in case.facts.run_causes[:2]:

@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 
 from blade import events
+from blade.report import words
 from blade.report.dossier import frame, steps, tokens
 from blade.report.dossier.budget import Page, Part
 from blade.report.dossier.case import Case
@@ -86,7 +87,9 @@ class Trajectory:
 
     def telling(self) -> list[int]:
         """Steps to read at length where nothing is proposed: what the model says and does, from the end."""
-        return [step.index for step in reversed(self.steps[-_MOST:]) if step.kind in ("message", "reasoning")]
+        last = self.steps[: -_MOST - 1 : -1]
+        said = [step.index for step in last if step.kind in ("message", "reasoning")]
+        return said + [step.index for step in last if step.kind == "call"]
 
     def finish(self) -> None:
         """Put the lines of the steps, and what is left out between them, into the page."""
@@ -110,6 +113,6 @@ def title(case: Case) -> list[str]:
         return []
     n = len(case.focus.steps)
     repeat = case.focus.rollout.repeat
-    words = f"repeat {repeat}, {case.outcome(repeat)}, {n} steps"
+    said = f"repeat {repeat}, {case.outcome(repeat)}, {words.count(n, 'step')}"
     stars = f"; {_MARK} marks steps that something points to" if case.candidates else ""
-    return [frame.ours(f"## rollout in focus: {words}{stars}")]
+    return [frame.ours(f"## rollout in focus: {said}{stars}")]

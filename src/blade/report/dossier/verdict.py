@@ -24,6 +24,10 @@ _LOUD = re.compile(
 _DULL = re.compile(
     r"cost|duration|_ms$|latency|^published|^run_id|hash|timestamp|_s$|^dataset", re.IGNORECASE
 )
+_MET = re.compile(r"(^|_)(met|passed|match|matched|success|succeeded|satisfied|correct|ok|valid)$")
+_NAMES = ("name", "func_name", "criterion", "criteria", "check", "test", "instruction", "rule", "title")
+_WORTH = 160  # characters of a value beyond which what failed in it is told first
+_MAX_NODES, _MAX_ITEMS, _MAX_UNMET = 400, 40, 8
 _MAX_FIELDS = 16
 _LONG = 200_000  # characters of a value beyond which only its beginning is spelled
 
@@ -38,6 +42,9 @@ def lines(trace: Trace | None, room: int, each: int) -> list[str]:
     n_left = max(0, len(told) - _MAX_FIELDS)
     for name, value in told[:_MAX_FIELDS]:
         said = value if isinstance(value, str) else _spelled(value)
+        unmet = _unmet(value) if len(said) > _WORTH else []
+        if unmet:
+            said = f"not met: {', '.join(unmet)}; {said}"
         size = each if _LOUD.search(name) else each // 3
         if len(said) <= 24 and not _LOUD.search(name):
             quiet.append(f"{hostile.line(name, 40)}={hostile.line(said)}")
@@ -46,6 +53,29 @@ def lines(trace: Trace | None, room: int, each: int) -> list[str]:
     if quiet:
         found.append(frame.behind("other fields", ", ".join(quiet), each))
     return [*found, f"{n_left} more fields"] if n_left else found
+
+
+def _unmet(value: Any) -> list[str]:
+    """What the checks inside a value are called that say of themselves that they were not met."""
+    found: list[str] = []
+    waiting: list[tuple[str, Any]] = [("", value)]
+    for _ in range(_MAX_NODES):
+        if not waiting:
+            break
+        name, inner = waiting.pop()
+        if isinstance(inner, Mapping):
+            name = next((str(inner[key]) for key in _NAMES if isinstance(inner.get(key), str)), name)
+            held = [one for one in inner.values() if isinstance(one, Mapping)]
+            deep = (one[key] for one in held for key in _NAMES if isinstance(one.get(key), str))
+            named = hostile.line(name or next(deep, ""), 60)
+            failed = [str(key) for key, one in inner.items() if one is False and _MET.search(str(key))]
+            found += [
+                f"{named} ({hostile.line(key, 30)})" if named else hostile.line(key, 30) for key in failed
+            ]
+            waiting += [("", one) for one in list(inner.values())[::-1] if isinstance(one, Mapping | list)]
+        elif isinstance(inner, list):
+            waiting += [("", one) for one in reversed(inner[:_MAX_ITEMS])]
+    return list(dict.fromkeys(found))[:_MAX_UNMET]
 
 
 def _fields(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
