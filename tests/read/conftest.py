@@ -84,11 +84,11 @@ def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def session(run_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def session(run_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("index")))
         made = pipeline.session([str(run_path)])
-    yield made
+    return made
 
 
 @pytest.fixture

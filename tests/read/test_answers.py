@@ -96,7 +96,10 @@ def test_a_model_that_corrects_itself_is_heard(ask: Ask, server: Server) -> None
         label(0, evidence=[place(0, **FIELD)]),
         label(0, evidence=[place(0, quote=f"> [3]* result | {locked(0)}")]),
         label(0, evidence=[place(0, step=2, quote='change {"record": "R-000", "value": "red"}')]),
-        label(0, evidence=[place(0, **{**FIELD, "quote": "verifier_message: expected red, record R-000 is blue"})]),
+        label(
+            0,
+            evidence=[place(0, **{**FIELD, "quote": "verifier_message: expected red, record R-000 is blue"})],
+        ),
     ],
 )
 def test_what_holds_is_accepted(told: dict[str, Any], ask: Ask, server: Server, session: Session) -> None:
@@ -112,7 +115,9 @@ def test_what_holds_is_accepted(told: dict[str, Any], ask: Ask, server: Server, 
 
 
 def test_undetermined_with_a_false_quotation_is_refused_all_the_same(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Says(label(0, answer="undetermined", evidence=[place(0, quote="never said so")]))
+    server.script = lambda call, n: Says(
+        label(0, answer="undetermined", evidence=[place(0, quote="never said so")])
+    )
     assert ask(tasks=("0",)).results[0].status == DISCARDED
 
 
@@ -169,7 +174,10 @@ def test_a_cluster_is_named_by_what_several_tasks_show(ask: Ask, server: Server)
     assert all("shown by two" in call.turns[2]["content"] for call in seconds)
     assert seconds
     for call in server.calls:
-        assert "A mode of failing" in call.turns[0]["content"] or "An error signature" in call.turns[0]["content"]
+        assert (
+            "A mode of failing" in call.turns[0]["content"]
+            or "An error signature" in call.turns[0]["content"]
+        )
 
 
 def test_a_question_over_all_failures_is_counted(ask: Ask, server: Server) -> None:
@@ -206,7 +214,9 @@ def test_agreement_with_the_engine_is_told(ask: Ask, server: Server, session: Se
     assert told.n == 6
     assert told.agreed == sum(mine[task] == engine[task] for task in engine)
     assert sum(n for _, _, n in told.confusion) == 6
-    assert {(a.value, b.value) for a, b, _ in told.confusion} == {(engine[task], mine[task]) for task in engine}
+    assert {(a.value, b.value) for a, b, _ in told.confusion} == {
+        (engine[task], mine[task]) for task in engine
+    }
 
 
 def test_labels_are_kept_as_judgements_by_the_model(
@@ -217,10 +227,14 @@ def test_labels_are_kept_as_judgements_by_the_model(
     copy = tmp_path / "rollouts.jsonl"
     copy.write_bytes(run_path.read_bytes())
     own = pipeline.session([str(copy)])
-    server.script = lambda call, n: Says(label(call.about, **({"answer": "undetermined", "evidence": []} if call.about == "5" else {})))
+    server.script = lambda call, n: Says(
+        label(call.about, **({"answer": "undetermined", "evidence": []} if call.about == "5" else {}))
+    )
     kept, refused = asking.record(own, ask())
     assert sorted(one.task for one in kept) == ["0", "1", "2", "3", "4"]
-    assert {(one.by, one.cause.value, one.mode) for one in kept} == {("model m", "BI", "ignored a tool error")}
+    assert {(one.by, one.cause.value, one.mode) for one in kept} == {
+        ("model m", "BI", "ignored a tool error")
+    }
     assert len(refused) == 1
     assert "task 5" in refused[0]
     after = pipeline.session([str(copy)])

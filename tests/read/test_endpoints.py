@@ -162,7 +162,9 @@ def test_what_breaks_every_time_gives_no_answer(ask: Ask, server: Server) -> Non
         (Status(307, "moved", {"Location": "http://127.0.0.1:9/v1/responses"}), "redirect"),
     ],
 )
-def test_what_no_question_would_pass_stops_at_once(refusal: Status, word: str, ask: Ask, server: Server) -> None:
+def test_what_no_question_would_pass_stops_at_once(
+    refusal: Status, word: str, ask: Ask, server: Server
+) -> None:
     server.script = lambda call, n: refusal
     found = ask(at_once=1)
     assert statuses(found) == [FAILED] + [LEFT] * 5
@@ -172,7 +174,9 @@ def test_what_no_question_would_pass_stops_at_once(refusal: Status, word: str, a
 
 
 def test_a_request_that_is_refused_for_itself_does_not_stop_the_others(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Status(400, "maximum context length") if call.about == "1" else honest(call, n)
+    server.script = lambda call, n: (
+        Status(400, "maximum context length") if call.about == "1" else honest(call, n)
+    )
     found = ask(tasks=("0", "1", "2"))
     assert statuses(found) == [ACCEPTED, FAILED, ACCEPTED]
     assert "--budget" in found.results[1].reasons[0]
@@ -200,7 +204,10 @@ def test_results_stand_in_the_order_of_the_questions_however_many_are_asked_at_o
 def test_waiting_grows_and_is_bounded() -> None:
     patience = Patience(tries=4, base=1.0, longest=3.0, longest_asked=10.0)
     drawn = [patience.wait(tried, None) for tried in (1, 2, 3)]
-    assert all(wait is not None and low <= wait <= high for wait, (low, high) in zip(drawn, [(0.5, 1), (1, 2), (1.5, 3)], strict=True))
+    assert all(
+        wait is not None and low <= wait <= high
+        for wait, (low, high) in zip(drawn, [(0.5, 1), (1, 2), (1.5, 3)], strict=True)
+    )
     assert patience.wait(4, None) is None
     assert patience.wait(1, 7.0) == 7.0
     assert patience.wait(1, 11.0) is None

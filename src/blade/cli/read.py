@@ -185,7 +185,7 @@ def _planned(session: Session, wish: Wish, whom: Whom, given: dict[str, Any]) ->
     from blade.cli.redaction import cleaner
     from blade.pipeline import asking
 
-    clean = cleaner(session.run(wish.run)) if given["redact"] else None
+    clean = cleaner(session, session.run(wish.run)) if given["redact"] else None
     host = asking.host_of(whom.url)
     return asking.plan(session, wish, whom.model, host, clean, given["fresh"])
 

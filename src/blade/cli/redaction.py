@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blade.model import Report
-    from blade.pipeline import Loaded
+    from blade.pipeline import Loaded, Session
+    from blade.pipeline.asking import Clean
     from blade.sanitize import Policy, Removed
 
 
@@ -25,27 +26,42 @@ def guarded(report: Report, loaded: Sequence[Loaded], redact: bool, is_written: 
     return report
 
 
-def cleaner(one: Loaded) -> Callable[[str, Sequence[Mapping[str, Any]]], str]:
-    """Text about rows with placeholders for what looks private, in it or anywhere in those rows."""
+def cleaner(session: Session, one: Loaded) -> Clean:
+    """What may be sent of a run: placeholders for what looks private, in a text or anywhere in its rows."""
     import json
 
     from blade import sanitize
+    from blade.pipeline.asking import Clean
 
     key, policy = sanitize.own_key(), _policy([one])
     ids = frozenset(one.run.rollouts.task_keys)
 
-    def clean(text: str, rows: Sequence[Mapping[str, Any]]) -> str:
-        scout = sanitize.Cleaner(key, policy)
-        scout.ids = ids
-        scout.task_ids.update(ids)
-        for row in rows:  # a name that the rows tell as one is known again where the text only mentions it
-            scout.row(json.dumps(dict(row), ensure_ascii=False))
-        scout.text(text)
-        second = sanitize.Cleaner(key, policy)
-        second.ids = ids
-        return second.text(scout.echoing(None, at_end=True).text(text))
+    def made() -> sanitize.Cleaner:
+        new = sanitize.Cleaner(key, policy)
+        new.ids = ids
+        new.task_ids.update(ids)
+        return new
 
-    return clean
+    known = made()  # what rows told as private is known again where a text only mentions it
+
+    def rows(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        lines = [json.dumps(dict(row), ensure_ascii=False) for row in told]
+        for line in lines:
+            known.row(line)
+        found = []
+        for line in lines:
+            clean = made().row(known.echoing(None, at_end=True).row(line))
+            try:
+                found.append(json.loads(clean))
+            except ValueError:  # cleaned as text, because it is no JSON that all parsers read: nothing leaves
+                found.append({})
+        return found
+
+    def text(told: str) -> str:
+        known.text(told)
+        return made().text(known.echoing(None, at_end=True).text(told))
+
+    return Clean(sanitize.redacted(session.report, key, policy)[0], rows, text)
 
 
 def _policy(loaded: Sequence[Loaded]) -> Policy:

@@ -8,10 +8,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from blade import hostile, read
 from blade.errors import UsageError
-from blade.model import Agreement, Cause, Judgement, Trace
+from blade.ingest.trace import steps as steps_of
+from blade.model import Agreement, Cause, Judgement, Report, Trace
 from blade.pipeline import clusters, reviewing
 from blade.pipeline.answering import Checker, solid
 from blade.read import (
@@ -29,22 +31,30 @@ from blade.read import (
 )
 from blade.read import answers as counted
 from blade.report.dossier import BUDGET
+from blade.report.dossier import dossier as write_dossier
 from blade.report.dossier.commands import PROMPT
 from blade.report.dossier.tokens import tokens
+from blade.report.facts import facts
 from blade.store import cache
 
 if TYPE_CHECKING:
     from blade.pipeline.session import Session
 
 __all__ = [
-    "EXPECTED_OUT", "PUBLIC", "Cap", "Patience", "Plan", "Price", "Question", "Reading", "Result", "Usage",
-    "Wish", "answers", "counted", "endpoint", "host_of", "plan", "prompt", "record", "statuses",
+    "EXPECTED_OUT", "PUBLIC", "Cap", "Clean", "Patience", "Plan", "Price", "Question", "Reading", "Result",
+    "Usage", "Wish", "answers", "counted", "endpoint", "host_of", "plan", "prompt", "record", "statuses",
 ]  # fmt: skip
 
 ANSWERS = "answers"  # the folder of the cache in which answers are kept; emptying indexes leaves it alone
 EXPLAINED = ("explained", read.UNDETERMINED)
 
-Clean = Callable[[str, Sequence[Mapping[str, Any]]], str]  # a text that may leave, from it and its rows
+
+class Clean(msgspec.Struct, frozen=True):
+    """What may leave the house in place of a session: its report, and rows and texts as they may be shown."""
+
+    report: Report
+    rows: Callable[[Sequence[Mapping[str, Any]]], list[dict[str, Any]]]
+    text: Callable[[str], str]
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -118,8 +128,9 @@ def plan(
         check = Checker(session, one.name, members)
         for question in questions:
             found = kept.get(question.key)
-            # what was kept is held against the rows again: a file can be changed by anybody
-            told = check(question, found) if found is not None and found.about == question.about else None
+            # what was kept is held against question and rows again: a file can be changed by anybody
+            told = read.again(found, question) if found is not None else []
+            told = check(question, told) if isinstance(told, read.Answer) else told
             if isinstance(told, read.Answer):
                 held[question.key] = told
     return Plan(
@@ -148,10 +159,18 @@ class _Maker:
 
     def __init__(self, session: Session, run: str, wish: Wish, whom: str, clean: Clean | None) -> None:
         self.session, self.run, self.wish, self.whom, self.clean = session, run, wish, whom, clean
+        self.facts = session.facts[run]
+        if clean is not None:
+            at = [one.name for one in session.report.runs].index(run)
+            self.facts = facts(clean.report)[at]
 
     def of_task(self, task: str) -> Question:
         traces = self.session.traces(self.session.run(self.run), task)
-        text = reviewing.dossier(self.session, task, self.run, self.wish.budget).text
+        if self.clean is None:
+            text = reviewing.dossier(self.session, task, self.run, self.wish.budget).text
+        else:  # cleaned before it is cut to length: half a secret is not recognised as one
+            shown = self._cleaned(traces, self.clean)
+            text = self.clean.text(write_dossier(self.facts, task, shown, self.wish.budget).text)
         # commands are for whoever sits at this machine, and name its folders
         told = "\n".join(line for line in text.split("\n") if not line.startswith(PROMPT))
         return self._question(task, told, traces)
@@ -159,20 +178,27 @@ class _Maker:
     def of_cluster(self, found: clusters.Cluster) -> Question:
         run = self.session.run(self.run)
         traces = [trace for task in found.tasks for trace in self.session.traces(run, task)]
-        return self._question(found.id, found.data, traces)
+        data = found.data if self.clean is None else self.clean.text(found.data)
+        return self._question(found.id, data, traces)
+
+    def _cleaned(self, traces: Sequence[Trace], clean: Clean) -> list[Trace]:
+        names = {one.task: one.task_name for one in self.facts.tasks}
+        found = []
+        for trace, row in zip(traces, clean.rows([trace.row for trace in traces]), strict=True):
+            steps, source = steps_of(row)
+            rollout = replace(trace.rollout, task_name=names.get(trace.rollout.task, ""))
+            found.append(Trace(rollout, tuple(steps), source, row))
+        return found
 
     def _question(self, about: str, data: str, traces: Sequence[Trace]) -> Question:
-        wish = self.wish
-        if self.clean is not None:
-            data = self.clean(data, [trace.row for trace in traces])
-        choices = _choices(wish)
+        wish, choices = self.wish, _choices(self.wish)
         made = read.prompt(wish.kind, about, data, wish.asked, choices)
         told = [read.VERSION, wish.kind, about, wish.asked, *choices, wish.budget, self.clean is not None]
         key = _digest([*told, self.whom, *(_digest(_row(trace)) for trace in traces)])
         question = Question(wish.kind, about, made, key, 0, choices)
         form = json.dumps(read.schema(question))
         count = tokens(made.system) + tokens(made.user) + tokens(form)
-        return msgspec.structs.replace(question, tokens=count)
+        return replace(question, tokens=count)
 
 
 def _choices(wish: Wish) -> tuple[str, ...]:
@@ -220,10 +246,9 @@ def _tasks(session: Session, wish: Wish, notes: list[str]) -> list[str]:
 def _clusters(
     session: Session, made: _Maker, wish: Wish, notes: list[str]
 ) -> tuple[list[Question], dict[str, tuple[str, ...]], dict[str, str]]:
-    facts = session.facts[made.run]
     check = Checker(session, made.run, {})
-    losing = {task.task: check.losing(task.task) for task in facts.tasks}
-    found, silent = clusters.clusters(facts, losing)
+    losing = {task.task: check.losing(task.task) for task in made.facts.tasks}
+    found, silent = clusters.clusters(made.facts, losing)
     if silent:
         notes.append(f"{silent} clusters are left out: no failing rollout of theirs is quoted")
     if wish.most is not None and len(found) > wish.most:

@@ -14,6 +14,7 @@ from blade.read.asked import (
     Result,
     Stopped,
 )
+from blade.read.decoded import again
 from blade.read.endpoint import PUBLIC, Endpoint, host_of
 from blade.read.kept import Kept
 from blade.read.prompts import VERSION, framed, prompt
@@ -36,6 +37,6 @@ from blade.read.tally import agreement, answers, statuses
 __all__ = [
     "ACCEPTED", "ASK", "DISCARDED", "EXPECTED_OUT", "EXPLAIN", "FAILED", "KEPT", "KINDS", "LABEL", "LEFT",
     "NAME", "PUBLIC", "STATUSES", "UNDETERMINED", "VERSION", "Answer", "Asking", "Cap", "Cited", "Endpoint",
-    "Kept", "Patience", "Price", "Prompt", "Purse", "Question", "Result", "Stopped", "Usage", "agreement",
-    "answers", "framed", "host_of", "prompt", "schema", "statuses",
+    "Kept", "Patience", "Price", "Prompt", "Purse", "Question", "Result", "Stopped", "Usage", "again",
+    "agreement", "answers", "framed", "host_of", "prompt", "schema", "statuses",
 ]  # fmt: skip

@@ -30,6 +30,15 @@ def decoded(text: str, question: Question) -> Answer | list[str]:
     return list(_against(found, question)) or _within(found, question)
 
 
+def again(answer: Answer, question: Question) -> Answer | list[str]:
+    """An answer that was kept, held against the question once more."""
+    told = replace(answer, about=shown(answer.about))
+    try:
+        return decoded(msgspec.json.encode(told).decode(), question)
+    except UnicodeEncodeError:
+        return ["it holds what is no text"]
+
+
 def _clean(answer: Answer) -> Answer:
     """What is said in our own printable words; quotations stay as they are until they are found."""
     return replace(

@@ -1,0 +1,248 @@
+"""What was paid for is not asked again; what was cut off goes on where it stopped; caps hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blade import pipeline
+from blade.pipeline import asking
+from blade.pipeline.session import Session
+from blade.read import Answer, Cap, Kept, Price, Purse, Usage
+from blade.read.asked import ACCEPTED, DISCARDED, KEPT, LEFT
+from tests.conftest import ROOT
+from tests.read.conftest import FAILED, KEY, QUICK, Ask, honest, label, locked, place, rows
+from tests.read.server import Act, Call, Says, Server, Status
+
+
+def answers_in(cache: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for path in sorted(cache.glob("answers/*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+
+
+# ---- The cache ---------------------------------------------------------------------------------------
+
+
+def test_a_second_run_asks_nothing(ask: Ask, server: Server) -> None:
+    first = ask()
+    second = ask()
+    assert len(server.calls) == len(FAILED)
+    assert [one.status for one in second.results] == [KEPT] * len(FAILED)
+    assert [one.answer for one in second.results] == [one.answer for one in first.results]
+    assert second.spent == Usage()
+    assert second.agreement == first.agreement
+
+
+@pytest.mark.parametrize("other", [{"model": "n"}, {"fresh": True}, {"budget": 2000}, {"clean": True}])
+def test_another_question_is_asked_again(
+    other: dict[str, Any], ask: Ask, server: Server, session: Session
+) -> None:
+    ask(tasks=("0",))
+    if "clean" in other:
+        other = {"clean": asking.Clean(session.report, lambda rows: [dict(row) for row in rows], str)}
+    assert ask(tasks=("0",), **other).results[0].status == ACCEPTED
+    assert len(server.calls) == 2
+
+
+def test_another_kind_of_question_is_another_question(ask: Ask, server: Server) -> None:
+    server.script = lambda call, n: Says({**label(0), "answer": "yes", "mode": ""})
+    ask("ask", tasks=("0",), asked="One?")
+    ask("ask", tasks=("0",), asked="Two?")
+    ask("ask", tasks=("0",), asked="Two?", choices=("yes",))
+    assert len(server.calls) == 3
+    ask("ask", tasks=("0",), asked="Two?")
+    assert len(server.calls) == 3
+
+
+def test_changed_rows_are_asked_about_again_and_others_are_not(server: Server, tmp_path: Path) -> None:
+    def read(told: list[dict[str, Any]]) -> list[str]:
+        path = tmp_path / "rollouts.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in told))
+        session = pipeline.session([str(path)])
+        plan = asking.plan(session, asking.Wish("label"), "m", server.host)
+        found = asking.answers(
+            session, plan, asking.endpoint("m", server.url, KEY, 5.0, 1000), patience=QUICK
+        )
+        return [one.question.about for one in found.results if one.status == ACCEPTED]
+
+    assert sorted(read(rows())) == list(FAILED)
+    assert read(list(reversed(rows()))) == []  # the order of rows is nothing to a task
+    changed = rows()
+    changed[4] = {**changed[4], "reward": 0.0, "extra": "new"}
+    assert read(changed) == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (locked(0), "Error: it was never locked at all"),
+        ('"answer":"BI"', '"answer":"XX"'),
+        ('"about":"0"', '"about":"1"'),
+        ('"step":3', '"step":4'),
+    ],
+)
+def test_a_kept_answer_is_held_against_the_rows_again(
+    old: str, new: str, ask: Ask, server: Server, cache: Path
+) -> None:
+    ask(tasks=("0",))
+    (path,) = cache.glob("answers/*.jsonl")
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    assert ask(tasks=("0",)).results[0].status == ACCEPTED
+    assert len(server.calls) == 2
+
+
+def test_what_was_discarded_is_not_kept(ask: Ask, server: Server, cache: Path) -> None:
+    server.script = lambda call, n: Says(label(0, evidence=[place(0, step=0)]))
+    assert ask(tasks=("0",)).results[0].status == DISCARDED
+    assert answers_in(cache) == []
+
+
+def test_a_torn_line_costs_its_own_answer_alone(ask: Ask, server: Server, cache: Path) -> None:
+    ask(tasks=("0", "1"), at_once=1)
+    (path,) = cache.glob("answers/*.jsonl")
+    path.write_bytes(path.read_bytes()[:-30])  # as a killed process leaves it
+    found = ask(tasks=("0", "1", "2"))
+    assert [one.status for one in found.results] == [KEPT, ACCEPTED, ACCEPTED]
+    assert [one.status for one in ask(tasks=("0", "1", "2")).results] == [KEPT] * 3
+
+
+def test_answers_are_readable_by_their_owner_alone(ask: Ask, server: Server, cache: Path) -> None:
+    ask(tasks=("0",))
+    (path,) = cache.glob("answers/*.jsonl")
+    assert path.stat().st_mode & 0o077 == 0
+    assert path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_several_writers_lose_nothing(tmp_path: Path) -> None:
+    answer = Answer("0", "undetermined", "because", ())
+
+    def write(who: int) -> None:
+        kept = Kept(tmp_path, "m", "h")
+        for number in range(40):
+            assert kept.keep(f"{who}-{number}", answer, Usage(1, 1))
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = Kept(tmp_path, "m", "h")
+    assert all(kept.get(f"{who}-{number}") == answer for who in range(4) for number in range(40))
+
+
+def test_a_cache_that_cannot_be_written_is_told(ask: Ask, server: Server, cache: Path) -> None:
+    (cache / "answers").write_text("a file where the folder belongs")
+    found = ask(tasks=("0",))
+    assert found.results[0].status == ACCEPTED
+    assert not found.is_kept
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_a_killed_run_goes_on_where_it_stopped(
+    how: signal.Signals, code: int, server: Server, cache: Path, run_path: Path, ask: Ask
+) -> None:
+    stuck = threading.Event()
+    free = threading.Event()
+
+    def half(call: Call, number: int) -> Act:
+        if number >= 3 and not free.is_set():
+            stuck.set()
+            free.wait(30)
+            return Status(500)
+        return honest(call, number)
+
+    server.script = half
+    program = "from blade.cli.main import cli, main\nfrom blade.cli.read import read\ncli.commands.setdefault('read', read)\nmain()"
+    words = [sys.executable, "-c", program, "read", str(run_path), "--label", "--model", "m", "--base-url", server.url, "--concurrency", "1"]  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "BLADE_CACHE_DIR": str(cache)}
+    process = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert stuck.wait(60)
+    os.kill(process.pid, how)
+    assert process.wait(30) == code
+    free.set()
+    done = [call.about for call in server.calls[:3]]
+    assert sorted(line["answer"]["about"] for line in answers_in(cache)) == sorted(done)
+    server.calls.clear()
+    found = ask()
+    assert sorted(call.about for call in server.calls) == sorted(set(FAILED) - set(done))
+    assert {one.question.about for one in found.results if one.status == KEPT} == set(done)
+
+
+# ---- Money -------------------------------------------------------------------------------------------
+
+
+def test_a_cap_stops_before_the_call_that_would_pass_it(ask: Ask, server: Server) -> None:
+    found = ask(at_once=3, cap=Cap(tokens=7000))
+    asked = [one for one in found.results if one.status == ACCEPTED]
+    left = [one for one in found.results if one.status == LEFT]
+    assert 0 < len(asked) < len(FAILED)
+    assert len(server.calls) == len(asked)
+    assert len(asked) + len(left) == len(FAILED)
+    assert found.results[: len(asked)] == tuple(asked)  # the most valuable first
+    assert found.spent.total <= 7000
+    assert found.stopped is not None
+    assert found.stopped.is_cap
+    assert f"{len(left)} not asked" in found.stopped.text
+    # one more could have passed it
+    assert found.spent.total + left[0].question.tokens + 1000 > 7000
+    again = ask(cap=Cap(tokens=7000))
+    assert [one.status for one in again.results].count(KEPT) == len(asked)
+
+
+def test_a_cap_in_dollars_needs_nothing_but_the_price(ask: Ask, server: Server) -> None:
+    price = Price(10.0, 100.0)  # an answer costs 1,000 in and 100 out: two cents
+    found = ask(at_once=1, cap=Cap(cost=0.21), price=price, limit=1500)
+    n = len(server.calls)
+    assert 0 < n < len(FAILED)
+    assert price.of(found.spent) == pytest.approx(0.02 * n)
+    assert price.of(found.spent) <= 0.21
+
+
+def test_a_second_try_is_not_begun_past_the_cap(ask: Ask, server: Server) -> None:
+    server.script = lambda call, n: Says(label(call.about, evidence=[]))
+    tokens = ask(tasks=("0",), fresh=True).results[0].question.tokens
+    server.calls.clear()
+    found = ask(tasks=("0",), fresh=True, cap=Cap(tokens=tokens + 1000 + 10))
+    assert len(server.calls) == 1
+    assert found.results[0].status == DISCARDED
+    assert "pass the cap" in found.results[0].reasons[-1]
+
+
+def test_usage_that_is_not_told_is_estimated_and_said_so(ask: Ask, server: Server) -> None:
+    server.script = lambda call, n: Says(label(call.about), usage=None)
+    found = ask(tasks=("0",))
+    assert found.spent.estimated == found.spent.total > 0
+    assert found.spent.tokens_in >= found.results[0].question.tokens
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=30), st.integers(0, 300))
+def test_no_order_of_calls_passes_a_cap(calls: list[tuple[int, int]], cap: int) -> None:
+    purse = Purse(Cap(tokens=cap))
+    for tokens_in, tokens_out in calls:
+        most = Usage(tokens_in, tokens_out)
+        if purse.take(most):
+            purse.settle(most, Usage(tokens_in, tokens_out // 2))
+        else:
+            assert purse.spent.total + most.total > cap
+    assert purse.spent.total <= cap
+
+
+def test_estimates_are_not_below_what_is_sent(session: Session) -> None:
+    plan = asking.plan(session, asking.Wish("label"), "m", "h")
+    for one in plan.questions:
+        words = len((one.prompt.system + one.prompt.user).split())
+        assert one.tokens > words
