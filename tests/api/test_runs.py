@@ -116,6 +116,43 @@ def test_what_concerns_one_run_is_asked_of_one(runs: blade.Runs, ask: Callable[[
         ask(runs)
 
 
+def test_what_is_shown_has_its_n_and_its_interval(run: blade.Runs, runs: blade.Runs) -> None:
+    score = run.measures().where(name="pass_at_1")[0]
+    for shown in (repr(run), repr(runs)):
+        assert f"{score.value:.3f} [{score.low:.3f}, {score.high:.3f}], 16 tasks, 61 rollouts" in shown
+    assert run._repr_html_().count("<tr>") == 2
+    assert runs._repr_html_().count("<tr>") == 3
+    assert "<th>low</th><th>high</th>" in runs._repr_html_()
+
+
+def test_a_name_that_would_move_the_cursor_is_shown_without(folder: Path) -> None:
+    path = make_run(
+        folder / "odd", [make_row(task, 0, task % 2) for task in range(3)], name="a\x1b[2J\u202eb"
+    )
+    run = blade.load(path)
+    change = run.compare(path)
+    shown = (
+        repr(run),
+        run._repr_html_(),
+        repr(run.report()),
+        repr(change),
+        change._repr_html_(),
+        repr(run.tasks()),
+    )
+    assert not set("".join(shown)) & {"\x1b", "\u202e"}
+
+
+def test_runs_that_cannot_be_compared_say_why(folder: Path) -> None:
+    other = make_run(
+        folder / "foreign", [make_row(f"t{at}", 0, 1.0, question=f"what is {at}") for at in range(3)]
+    )
+    write_run(folder / "desk", n_tasks=3, repeats=2)
+    change = blade.load("desk").compare(other)
+    assert change.refused
+    assert change.delta is None
+    assert "refused" in repr(change)
+
+
 def test_comparisons_agree_however_the_runs_were_loaded(run: blade.Runs, runs: blade.Runs) -> None:
     apart = run.compare("results/after.jsonl")
     for other in (runs.compare(), runs["before"].compare(runs["after"]), run.compare(runs["after"])):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from blade import model
+from blade import hostile, model
 from blade.api.reports import Report
 from blade.api.tables import Table, to_dict
 from blade.errors import UsageError
@@ -130,8 +130,8 @@ class Comparison:
         return [to_dict(one) for one in self._report.data.comparisons]
 
     def __repr__(self) -> str:
-        told = [f"{one.candidate} against {one.baseline}: {_said(one)}" for one in self.comparisons]
-        return f"<blade.Comparison {'; '.join(told)}>"
+        told = (f"{one.candidate} against {one.baseline}: {_said(one)}" for one in self.comparisons)
+        return f"<blade.Comparison {'; '.join(hostile.line(one, 400) for one in told)}>"
 
     def _repr_html_(self) -> str:
         found = self._report.data.comparisons
@@ -142,5 +142,13 @@ class Comparison:
 def _said(one: model.Comparison) -> str:
     if one.refused is not None or one.delta is None:
         return f"refused, {one.refused}"
-    told = f"{100 * one.delta:+.1f} points, {one.verdict} on these tasks"
-    return f"{told}, {one.verdict_new_tasks} on new tasks"
+    words = {"these tasks": one.verdict, "new tasks": one.verdict_new_tasks}
+    told = [f"{verdict}{_interval(one, question)} on {question}" for question, verdict in words.items()]
+    return f"{100 * one.delta:+.1f} points; {', '.join(told)}; {len(one.alignment.common):,} tasks in common"
+
+
+def _interval(one: model.Comparison, question: str) -> str:
+    test = next((test for test in one.tests if test.question == question), None)
+    if test is None or test.low is None or test.high is None:
+        return ""
+    return f" [{100 * test.low:+.1f}, {100 * test.high:+.1f}]"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blade import hostile
 from blade.api.checks import Checked, checked
 from blade.errors import Unreadable
 
@@ -95,7 +96,7 @@ class Report:
         return checked(text, self._specs, self._watcher, self._threshold)
 
     def __repr__(self) -> str:
-        names = ", ".join(run.name for run in self._report.runs[:4])
+        names = ", ".join(hostile.line(run.name, 80) for run in self._report.runs[:4])
         return f"<blade.Report of {names}{', ...' if len(self._report.runs) > 4 else ''}>"
 
     def _repr_html_(self) -> str:

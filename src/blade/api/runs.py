@@ -189,12 +189,15 @@ class Runs(Mapping[str, "Runs"]):
             raise UsageError(message, "rollouts(task) gives all of them", "unknown-task")
         return chosen[0]
 
-    def queue(self, most: int | None = 20, *, budget: int | None = None) -> Table[model.Waiting]:
-        """The failed tasks most worth reading, of each run so many."""
+    def queue(
+        self, most: int | None = 20, *, budget: int | None = None, judged: bool = False
+    ) -> Table[model.Waiting]:
+        """The failed tasks most worth reading, of each run so many; `judged` keeps those judged already."""
         from blade.pipeline import reviewing
 
         budget = reviewing.BUDGET if budget is None else budget
-        found = [reviewing.queue(self._held.session, name, most, budget) for name in self._names]
+        session = self._held.session
+        found = [reviewing.queue(session, name, most, budget, judged) for name in self._names]
         return Table(model.Waiting, (row for queue in found for row in queue.waiting))
 
     def dossier(self, task: str | int, *, budget: int | None = None) -> Dossier:
@@ -290,10 +293,16 @@ class Runs(Mapping[str, "Runs"]):
     # ---- Display ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return f"<blade.Runs {'; '.join(_told(run) for run in self._report.runs)}>"
+        scores = {score.run: score for score in self._headlines()}
+        return f"<blade.Runs {'; '.join(_told(run, scores.get(run.name)) for run in self._report.runs)}>"
 
     def _repr_html_(self) -> str:
-        return self.overview()._repr_html_()
+        return self._headlines()._repr_html_()
+
+    def _headlines(self) -> Table[model.Measure]:
+        """The score of each run with its n and interval."""
+        names = {run.name: run.score_name for run in self._report.runs}
+        return self.measures().where(lambda one: one.name == names[one.run], k=None, slice=None)
 
     @property
     def _report(self) -> model.Report:
@@ -314,6 +323,9 @@ class UnknownRun(UsageError, KeyError):
         )
 
 
-def _told(run: model.Run) -> str:
-    score = "no score" if run.score is None else f"{run.score_name} {run.score:.4g}"
-    return f"{run.name!r}: {score}, {run.n_tasks:,} tasks, {run.n_rollouts:,} rollouts"
+def _told(run: model.Run, score: model.Measure | None) -> str:
+    counts = f"{run.n_tasks:,} tasks, {run.n_rollouts:,} rollouts"
+    if score is None or score.value is None:
+        return f"{run.name!r}: no score, {counts}"
+    interval = "" if score.low is None or score.high is None else f" [{score.low:.3f}, {score.high:.3f}]"
+    return f"{run.name!r}: {score.name} {score.value:.3f}{interval}, {counts}"
