@@ -132,7 +132,9 @@ def _standing(facts: Facts, one: Attribution, task: TaskResult | None) -> Para:
     if one.judged_by and one.proposed is not None:
         cause = (
             Strong(f"Cause: {name} ({one.cause.value})"),
-            f", judged by {hostile.line(one.judged_by, 60)}; the engine proposes "
+            ", judged by ",
+            Code(hostile.line(one.judged_by, 60)),
+            "; the engine proposes "
             f"{causes.NAMES[one.proposed]} ({one.proposed.value}), "
             f"confidence {words.probability(one.proposed_confidence)}. ",
         )

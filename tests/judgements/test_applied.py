@@ -1,0 +1,205 @@
+"""A judgement stands in for the engine's proposal, visibly, as long as its rows say so."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from blade import pipeline
+from blade.model import Cause
+from blade.pipeline import reviewing
+from tests.builders import make_run
+from tests.conftest import Blade
+from tests.judgements.conftest import rows, trajectory
+
+SAID = "It reports success although the order was never found."
+
+
+def label(path: Path, task: str, cause: str, by: str = "ann", repeat: int = 2, **more: Any) -> None:
+    quote = f"the order O-{task} is on its way"
+    given = {
+        "task": task,
+        "cause": cause,
+        "repeat": repeat,
+        "step": 5,
+        "quote": quote,
+        "mechanism": SAID,
+        **more,
+    }
+    reviewing.label(pipeline.session([str(path)]), [given], by)
+
+
+def attributed(path: Path, task: str) -> Any:
+    return next(one for one in pipeline.session([str(path)]).report.attributions if one.task == task)
+
+
+def test_it_overrides_the_proposal_and_says_so(path: Path, blade: Blade) -> None:
+    before = attributed(path, "2")
+    label(path, "2", "TI")
+    after = attributed(path, "2")
+    assert (after.cause, after.judged_by, after.mechanism) == (Cause.TASK_OR_VERIFIER, "ann", SAID)
+    assert (after.proposed, after.proposed_confidence) == (before.cause, before.confidence)
+    assert (after.repeat, after.step) == (2, 5)
+    assert after.evidence[0].quote == "the order O-2 is on its way"
+    assert any(text.startswith(f"the engine proposes {before.cause}") for text in after.against)
+    pages = path.parent / "report"
+    assert blade("diagnose", path, "-o", pages).code == 0
+    text = (pages / "report.md").read_text()
+    assert "judged by `ann`; the engine proposes" in text
+    wire = json.loads((pages / "report.json").read_text())
+    assert [one["judged_by"] for one in wire["attributions"] if one["task"] == "2"] == ["ann"]
+    assert [(one["by"], one["cause"]) for one in wire["judgements"]] == [("ann", "TI")]
+
+
+def test_losses_still_add_up_and_move_to_the_cause(path: Path) -> None:
+    label(path, "2", "TI")
+    report = pipeline.session([str(path)]).report
+    assert math.isclose(
+        math.fsum(one.lost for one in report.losses), 1 - (report.runs[0].score or 0), abs_tol=1e-9
+    )
+    of_task = sum(one.lost for one in report.losses if one.cause is Cause.TASK_OR_VERIFIER)
+    assert math.isclose(of_task, 1 / 5, abs_tol=1e-9)
+
+
+def test_the_clean_score_leaves_out_what_was_judged_broken(path: Path) -> None:
+    def clean(path: Path) -> tuple[float | None, int]:
+        found = pipeline.session([str(path)]).report.measures
+        return next((one.value, one.n) for one in found if one.name == "clean_pass_at_1")
+
+    before, n = clean(path)
+    label(path, "2", "TI")
+    after, left = clean(path)
+    assert left == n - 1
+    assert before is not None
+    assert after is not None
+    assert math.isclose(after, before * n / left)
+
+
+def test_a_report_with_judgements_is_true(path: Path, blade: Blade) -> None:
+    label(path, "2", "TI")
+    label(path, "4", "BI", "bob", mode="false success")
+    pages = path.parent / "report"
+    assert blade("diagnose", path, "-o", pages).code == 0
+    for name in ("report.md", "report.json"):
+        told = json.loads(blade("check", pages / name, "--run", path, "--json").out)
+        assert told["counts"]["contradicted"] == 0
+        assert told["counts"]["unverifiable"] == 0
+    false = (pages / "report.md").read_text().replace("judged by `ann`", "judged by `eve`")
+    (path.parent / "false.md").write_text(false)
+    told = json.loads(blade("check", path.parent / "false.md", "--run", path, "--json").out)
+    assert told["counts"]["contradicted"] > 0
+
+
+def test_it_survives_a_new_diagnosis_and_falls_with_its_rows(path: Path) -> None:
+    label(path, "2", "TI")
+    label(path, "4", "BI")
+    changed = [row for row in rows() if row["_ng_task_index"] != 2]
+    make_run(path.parent, [*changed, *(trajectory(7, at, 0.0) | {"_ng_task_index": 2} for at in range(3))])
+    report = pipeline.session([str(path)]).report
+    assert [one.task for one in report.attributions if one.judged_by] == ["4"]
+    gap = next(gap for gap in report.gaps if gap.what.startswith("judgements of"))
+    assert "1 of 2 hold no longer: task 2 by ann" in gap.why
+
+
+def test_row_order_does_not_matter_to_it(path: Path, tmp_path: Path) -> None:
+    label(path, "2", "TI")
+    first = pipeline.session([str(path)]).report.losses
+    make_run(path.parent, rows()[::-1])
+    assert pipeline.session([str(path)]).report.losses == first
+
+
+def test_where_authors_differ_the_last_word_stands_and_the_other_is_told(path: Path) -> None:
+    label(path, "2", "TI", "ann")
+    label(path, "2", "BI", "bob")
+    found = attributed(path, "2")
+    assert {found.cause, found.judged_by} & {Cause.BEHAVIOUR, Cause.TASK_OR_VERIFIER}
+    assert found.confidence == 0.5
+    other = "ann says TI" if found.judged_by == "bob" else "bob says BI"
+    assert any(text.startswith(other) for text in found.against)
+    waiting = reviewing.queue(pipeline.session([str(path)])).waiting
+    assert next(one.reason for one in waiting if one.task == "2") == "judged, and disputed"
+
+
+def test_agreement_is_counted_with_the_engine_and_between_authors(path: Path) -> None:
+    for task, ann, bob in (("2", "TI", "TI"), ("4", "BI", "TI"), ("1", "UK", "UK")):
+        label(path, task, ann, "ann")
+        label(path, task, bob, "bob")
+    found = {(one.first, one.second): one for one in pipeline.session([str(path)]).report.agreements}
+    assert set(found) == {("engine", "ann"), ("engine", "bob"), ("ann", "bob")}
+    both = found["ann", "bob"]
+    assert (both.n, both.agreed) == (3, 2)
+    assert both.kappa is not None
+    assert math.isclose(both.kappa, 0.5)  # agreed 2/3; by chance 1/3: (2/3 - 1/3) / (1 - 1/3)
+    assert sorted((a.value, b.value, n) for a, b, n in both.confusion) == [
+        ("BI", "TI", 1), ("TI", "TI", 1), ("UK", "UK", 1),
+    ]  # fmt: skip
+
+
+def test_a_comparison_books_by_it(path: Path, tmp_path: Path, blade: Blade) -> None:
+    other = make_run(tmp_path / "other", [trajectory(task, at, 1.0) for task in range(5) for at in range(3)])
+    label(path, "2", "TI")
+    told = json.loads(blade("compare", f"a={path}", f"b={other}", "--json").out)
+    sides = {term["term"]: term["value"] for term in told["comparisons"][0]["bridge"]}
+    assert any("task or verifier" in name or "as judged" in name for name in sides), sides
+
+
+def test_the_command_keeps_lists_and_takes_back(path: Path, blade: Blade) -> None:
+    words = ["--cause", "TI", "--step", "5", "--quote", "the order O-2 is on its way", "--mechanism", SAID]
+    kept = blade("label", path, "2/1", *words, "--by", "ann")
+    assert kept.code == 0
+    assert kept.out.splitlines()[-1].startswith("Wrote ")
+    assert blade("label", path, "2/1", *words, "--by", "ann").code == 0  # the same again is one
+    listed = blade("label", path)
+    assert listed.out.count("2/1 step 5: TI") == 1
+    assert "agreement  engine and ann: 0 of 1 tasks" in listed.out
+    assert blade("label", path, "2", "--withdraw", "--by", "eve").code == 2
+    assert blade("label", path, "2", "--withdraw", "--by", "ann").code == 0
+    assert "was judged yet" in blade("label", path).out
+
+
+def test_many_come_as_lines(path: Path, tmp_path: Path, blade: Blade) -> None:
+    lines = [
+        {
+            "task": task,
+            "cause": "TI",
+            "repeat": 0,
+            "step": 5,
+            "quote": f"the order O-{task} is",
+            "mechanism": SAID,
+        }
+        for task in (2, 4)
+    ]
+    source = tmp_path / "many.jsonl"
+    source.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert blade("label", path, "--from", source, "--check", "--by", "ann").code == 0
+    assert not list(path.parent.glob("*_judgements.jsonl"))
+    told = json.loads(blade("label", path, "--from", source, "--by", "ann", "--json").out)
+    assert [one["task"] for one in told["kept"]] == ["2", "4"]
+    source.write_text(json.dumps({**lines[0], "quote": "no such words"}) + "\n")
+    assert blade("label", path, "--from", source, "--check").code == 1
+    refused = blade("label", path, "--from", source)
+    assert refused.code == 2
+    assert "docs/errors.md#judgement-refused" in refused.err
+
+
+def test_runs_of_several_agents_have_judgements_of_their_own(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
+    agents = [{**row, "agent_ref": {"type": "x", "name": name}} for name in ("one", "two") for row in rows()]
+    path = make_run(tmp_path / "run", agents)
+    session = pipeline.session([str(path)])
+    names = [one.name for one in session.loaded]
+    given = {
+        "task": "2",
+        "cause": "TI",
+        "repeat": 0,
+        "step": 5,
+        "quote": "the order O-2 is on its way",
+        "mechanism": SAID,
+    }
+    reviewing.label(session, [given], "ann", names[1])
+    report = pipeline.session([str(path)]).report
+    assert [(one.run, one.judged_by) for one in report.attributions if one.task == "2"] == [
+        (names[0], ""), (names[1], "ann"),
+    ]  # fmt: skip

@@ -1,0 +1,112 @@
+"""Judgements lie beside the run as lines that are appended whole: no writer loses or tears what another wrote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blade.errors import Unreadable
+from blade.judgements import append, read, withdrawal
+from blade.judgements.standing import standing
+from blade.model import Cause, Judgement
+
+WRITER = """
+import sys
+from pathlib import Path
+from blade.judgements import append
+from tests.judgements.test_kept import judgement
+path, who = Path(sys.argv[1]), sys.argv[2]
+for at in range(25):
+    append(path, [judgement(f"{who}-{at}-{part}", by=who) for part in range(4)])
+"""
+LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+from blade.judgements import append
+from tests.judgements.test_kept import judgement
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 700, -1))
+try:
+    append(path, [judgement(f"late-{at}") for at in range(50)])
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def judgement(
+    name: str, by: str = "ann", at: str = "2031-01-01T00:00:00Z", cause: Cause = Cause.BEHAVIOUR
+) -> Judgement:
+    return Judgement(
+        name, None, f"task {name}", cause, 0, 3, None, "some words\nof it", "It went wrong.", by, at
+    )
+
+
+def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "run_judgements.jsonl"
+    append(path, [judgement("a"), judgement("b")])
+    append(path, [judgement("c")])
+    assert read(path) == ((judgement("a"), judgement("b"), judgement("c")), 0)
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", "b", "c"]
+
+
+def test_no_file_is_no_judgement(tmp_path: Path) -> None:
+    assert read(tmp_path / "none.jsonl") == ((), 0)
+
+
+def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "run_judgements.jsonl"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"w{at}"]) for at in range(4)]
+    assert [writer.wait(60) for writer in writers] == [0] * 4
+    found, bad = read(path)
+    assert bad == 0
+    assert len({one.id for one in found}) == 4 * 25 * 4
+    ids = [one.id for one in found]
+    for at in range(0, len(ids), 4):  # what was given together stands together
+        assert len({name.rsplit("-", 1)[0] for name in ids[at : at + 4]}) == 1
+
+
+def test_a_disk_that_fills_up_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "run_judgements.jsonl"
+    append(path, [judgement("early")])
+    before = path.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=True
+    )
+    assert "Unreadable cannot write" in done.stdout
+    assert path.read_bytes() == before
+
+
+def test_a_torn_last_line_costs_itself_alone(tmp_path: Path) -> None:
+    path = tmp_path / "run_judgements.jsonl"
+    append(path, [judgement("a")])
+    path.write_bytes(path.read_bytes() + b'{"id": "b", "ta')
+    append(path, [judgement("c")])
+    found, bad = read(path)
+    assert [one.id for one in found] == ["a", "c"]
+    assert bad == 1
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="cannot write"):
+        append(tmp_path / "gone" / "run_judgements.jsonl", [judgement("a")])
+
+
+def test_what_is_taken_back_no_longer_counts(tmp_path: Path) -> None:
+    path = tmp_path / "run_judgements.jsonl"
+    append(path, [judgement("a"), judgement("b")])
+    append(path, [withdrawal(judgement("a"), "ann", "2031-01-02T00:00:00Z")])
+    assert [one.id for one in read(path)[0]] == ["b"]
+    append(path, [judgement("a")])
+    assert [one.id for one in read(path)[0]] == ["b", "a"]
+
+
+def test_the_last_word_of_each_author_stands() -> None:
+    early = judgement("x", "ann", "2031-01-01T00:00:00Z")
+    late = judgement("x", "ann", "2031-01-03T00:00:00Z", Cause.KNOWLEDGE_GAP)
+    other = judgement("x", "bob", "2031-01-02T00:00:00Z")
+    assert standing([late, other, early]) == {"task x": (other, late)}
