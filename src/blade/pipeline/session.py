@@ -35,9 +35,9 @@ class Session(msgspec.Struct, frozen=True):
         chosen = [one for one in self.loaded if name in (None, one.name)]
         names = ", ".join(one.name for one in self.loaded[:8])
         if not chosen:
-            raise UsageError(f"there is no run named {name}", f"the runs are {names}", "unknown-run")
+            raise UsageError(f"there is no run named {name}", f"the runs are {names}", "no-such-run")
         if len(chosen) > 1:
-            raise UsageError(f"{len(chosen)} runs were read", f"name one of {names}", "unknown-run")
+            raise UsageError(f"{len(chosen)} runs were read", f"name one of {names}", "no-such-run")
         return chosen[0]
 
     def key(self, run: Loaded, task: str) -> str:
