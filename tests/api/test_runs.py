@@ -142,6 +142,26 @@ def test_a_name_that_would_move_the_cursor_is_shown_without(folder: Path) -> Non
     assert not set("".join(shown)) & {"\x1b", "\u202e"}
 
 
+def test_a_run_is_equal_to_itself(run: blade.Runs) -> None:
+    for change in (run.compare(run), run.compare("results/before.jsonl")):
+        assert change.details.identical
+        assert change.delta == 0
+
+
+def test_runs_of_one_file_are_compared(folder: Path) -> None:
+    agents = ({"type": "agent", "name": name} for name in ("one", "two"))
+    rows = [
+        make_row(task, 0, (task + at) % 2, agent_ref=ref)
+        for at, ref in enumerate(agents)
+        for task in range(3)
+    ]
+    runs = blade.load(make_run(folder / "agents", rows, name="both"))
+    assert list(runs) == ["both:one", "both:two"]
+    change = runs["both:two"].compare(runs["both:one"])
+    assert (change.baseline, change.candidate) == ("both:two", "both:one")
+    assert change.delta == pytest.approx((runs["both:one"].score or 0) - (runs["both:two"].score or 0))
+
+
 def test_runs_that_cannot_be_compared_say_why(folder: Path) -> None:
     other = make_run(
         folder / "foreign", [make_row(f"t{at}", 0, 1.0, question=f"what is {at}") for at in range(3)]

@@ -79,7 +79,7 @@ def together(
     if any(held.threshold != first.threshold for held, _ in sides):
         hint = "load them with the same threshold"
         raise UsageError("the runs were loaded with different thresholds", hint, "bad-threshold")
-    specs = _apart([spec for held in dict.fromkeys(held for held, _ in sides) for spec in held.specs])
+    specs = _apart([spec for held in _each(sides) for spec in held.specs])
     loaded = pipeline.load(specs, first.watcher)
     chosen = _chosen(loaded, sides)
     parts = comparing.split_runs(chosen, by) if by else chosen
@@ -106,15 +106,26 @@ def _chosen(loaded: Sequence[Loaded], sides: Sequence[tuple[Held, tuple[str, ...
     for held, names in sides:
         for name in names:
             was = held.session.run(name)
-            same = [one for one in left if _identity(one) == _identity(was)]
-            if not same:
+            same = next((at for at, one in enumerate(left) if _identity(one) == _identity(was)), None)
+            if same is None:
                 raise UsageError(
                     f"{name} and the other runs are read as one when they are read together",
                     'load each under a name of its own: blade.load("a=PATH")',
                     "unknown-run",
                 )
-            found.append(same[0])
-            left.remove(same[0])
+            found.append(left.pop(same))
+    return found
+
+
+def _each(sides: Sequence[tuple[Held, tuple[str, ...]]]) -> list[Held]:
+    """What has to be loaded: once for runs of one loading, again for a run held against itself."""
+    found: list[Held] = []
+    seen: set[tuple[int, str]] = set()
+    for held, names in sides:
+        asked = {(id(held), name) for name in names}
+        if held not in found or asked & seen:
+            found.append(held)
+        seen |= asked
     return found
 
 
