@@ -438,6 +438,12 @@ def test_diagnose_carries_the_same_comparison(
     pair = pairs(cause)
     told = json.loads(blade("diagnose", "--json", pair.baseline, pair.candidate).out)
     assert told["comparisons"] == compared(pair.baseline, pair.candidate)["comparisons"]
+
+
+def test_diagnose_carries_the_comparison_with_the_baseline_that_is_named(
+    compared: Compared, blade: Blade, pairs: Pairs
+) -> None:
+    pair = pairs("tasks dropped")
     turned_round = json.loads(
         blade("diagnose", "--json", pair.baseline, pair.candidate, "--baseline", "candidate").out
     )

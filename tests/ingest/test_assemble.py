@@ -274,17 +274,16 @@ def told(diagnosed: Blade) -> Callable[..., dict[str, Any]]:
 
 def assert_same_in_any_form(folder: Path, lines: list[Any], told: Callable[..., dict[str, Any]]) -> None:
     expected = told(make_run(folder / "as-is", lines))
-    for seed in range(3):
+    for seed, compress in enumerate((None, "gz", "zst")):
         mixed = random.Random(seed).sample(lines, len(lines))
-        assert told(make_run(folder / f"mixed{seed}", mixed)) == expected
-        assert told(make_run(folder / f"gz{seed}", mixed, compress="gz")) == expected
-        assert told(make_run(folder / f"zst{seed}", mixed, compress="zst")) == expected
-        for n_shards in (2, 7):
-            place = folder / f"shards{seed}-{n_shards}"
-            for shard in range(n_shards):
-                make_run(place, mixed[shard::n_shards], name=f"r-{shard:05d}-of-{n_shards:05d}", compress=(None, "gz", "zst")[shard % 3])
-            assert told(place) == expected
-            assert told(f"{place}/*") == expected
+        assert told(make_run(folder / f"mixed{seed}", mixed, compress=compress)) == expected
+    for seed, n_shards in enumerate((2, 7), 3):
+        mixed = random.Random(seed).sample(lines, len(lines))
+        place = folder / f"shards{n_shards}"
+        for shard in range(n_shards):
+            make_run(place, mixed[shard::n_shards], name=f"r-{shard:05d}-of-{n_shards:05d}", compress=(None, "gz", "zst")[shard % 3])
+        assert told(place) == expected
+        assert told(f"{place}/*") == expected
 
 
 def test_order_shards_and_compression_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
@@ -301,10 +300,8 @@ def test_order_does_not_matter_for_simulated_runs(tmp_path: Path, told: Callable
     planted = write_run(tmp_path, n_tasks=8, repeats=3, faults=[fault] if fault else [])
     expected = told(planted.path)
     lines = planted.path.read_bytes().splitlines()
-    planted.path.write_bytes(joined(reversed(lines)))
-    assert told(planted.path) == expected
     planted.path.unlink()
-    planted.path.with_suffix(".jsonl.zst").write_bytes(packed(joined(lines), "zst"))
+    planted.path.with_suffix(".jsonl.zst").write_bytes(packed(joined(reversed(lines)), "zst"))
     assert told(planted.path.with_suffix(".jsonl.zst")) == expected
 
 

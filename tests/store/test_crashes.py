@@ -74,7 +74,7 @@ def test_the_second_process_waits_and_reads_nothing(tmp_path: Path, cache: Path)
 @pytest.mark.usefixtures("cache", "eager")
 def test_a_run_after_a_kill_gives_the_right_answer(tmp_path: Path) -> None:
     path = tmp_path / "mix.jsonl"
-    n_rows = write_bench(path, "mix", 60_000_000)
+    n_rows = write_bench(path, "mix", 30_000_000)
     begun = time.monotonic()
     expected = told(opened(path))
     whole = time.monotonic() - begun
