@@ -19,13 +19,17 @@ from blade.cli import (
     detectors,
     diagnose,
     doctor,
+    draft,
     health,
     init,
     label,
+    mcp,
     package,
     queue,
+    read,
     sanitize,
     show,
+    skill,
 )
 
 
@@ -43,6 +47,10 @@ COMMANDS = {
     "health": health.health,
     "queue": queue.queue,
     "label": label.label,
+    "draft": draft.draft,
+    "read": read.read,
+    "skill": skill.skill,
+    "mcp": mcp.mcp,
     "package": package.package,
     "sanitize": sanitize.sanitize,
     "init": init.init,
