@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", *sorted(DOCS.glob("*.md"))]
+# Pages that coding agents are given; those of our own skill run as well, in tests/skills.
+SKILLS = [*sorted((ROOT / ".agents" / "skills").rglob("*.md")), *sorted((ROOT / "benchmarks").glob("*/skill/*.md"))]
 
 # The measures a report holds; what they mean is in docs/methods.md.
 OUTCOMES = (
@@ -59,6 +61,7 @@ def blade_arguments(text: str) -> Iterator[list[str]]:
     for line in (line for line in lines if line.startswith("blade ")):
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.commenters = "#"
+        lexer.wordchars += ":"  # --steps 6:10 is one word
         words: list[str] = []
         for word in lexer:
             if set(word) <= set("|&;<>()"):
@@ -129,7 +132,7 @@ def named_paths(text: str) -> Iterator[str]:
                 yield word
 
 
-@pytest.mark.parametrize(("page", "arguments"), commands(PAGES), ids=lambda value: " ".join(value) if isinstance(value, list) else value)
+@pytest.mark.parametrize(("page", "arguments"), commands([*PAGES, *SKILLS]), ids=lambda value: " ".join(value) if isinstance(value, list) else value)
 def test_every_command_in_the_docs_parses(page: str, arguments: list[str]) -> None:
     parse(arguments)
 

@@ -58,7 +58,7 @@ def scaffold(
     written += [drafts.compared(folder, [again[0], one], threshold, watcher) for one in again[1:]]
     told = {prefix: str(path.relative_to(folder)) for prefix, path in paths.items()}
     path = folder / "skill" / "SKILL.md"
-    files.write(path, skill(benchmark, again, reports, told, "golden_reports/REPORT.md"))
+    files.write(path, skill(benchmark, again, reports, told))
     return [path, *written]
 
 

@@ -33,6 +33,7 @@ EXAMPLES = {
 MAX_IDS = 60
 MAX_JUDGED = 12  # judgements whose quotations are printed
 MANY = 30
+LEAST = 4  # rows of a table, however many runs there are
 QUOTE = 300  # characters of a quotation
 CARD = 3  # blocks of the accuracy card: what it is, the name of its first set, and its first numbers
 
@@ -40,7 +41,7 @@ CARD = 3  # blocks of the accuracy card: what it is, the name of its first set, 
 TABLES: dict[str, tuple[tuple[str, ...], int]] = {
     "Measure": (("Measure", "Value, 95% interval", "n"), 10),
     "Artifact": (("Artifact", "Path"), 12),
-    "Number": (("Number", "Reported", "Ours", "Why they agree or differ"), 4),
+    "Number": (("Number", "Reported", "Ours", "Why they agree or differ"), 6),
     "Level": ((), 12),
     "Field": ((), 8),
     "Task": (("Task", "Standing", "Points", "Why", "Cause, confidence", "Repeats"), 20),
@@ -48,11 +49,13 @@ TABLES: dict[str, tuple[tuple[str, ...], int]] = {
     "Standing": (("Standing", "Behaviour", "In failing", "In passing", "Tasks", "For instance"), 6),
     "Id": (("Id", "Template", "What differs", "In passing", "In failing", "Failing of rollouts", "Tasks"), 3),
     "Verifier field": (("Verifier field", "Cause", "What it means", "Rollouts", "of these pass"), 8),
+    "Severity": (("Severity", "Detector", "Findings", "Tasks", "For instance", "What was found"), 5),
     "Rank": (("Rank", "Action", "Kind", "Expected gain", "Tasks", "Addresses"), 8),
     "Term": (("Term", "Change, 95% interval", "p", "Tasks"), MANY),
     "Setting": ((), 10),
     "Made by": ((), 2),
 }
+SHARED = frozenset(("Task", "Standing", "Id", "Field", "Rank", "Severity", "Verifier field"))
 # The measures that a reader asks for first; the others stand in report.md.
 MEASURES = tuple("pass@ pass^ clean consistency coverage retry mean best oracle".split())
 
@@ -66,6 +69,10 @@ def _all(block: Block) -> bool:
 
 def _tables(block: Block) -> bool:
     return isinstance(block, Table) or (isinstance(block, Para) and block.line == (LEGEND,))
+
+
+def _unquoted(block: Block) -> bool:
+    return isinstance(block, Table | Para)
 
 
 def _strong(block: Block) -> bool:
@@ -100,7 +107,7 @@ def _no(block: Block) -> bool:
 SECTIONS: dict[str, dict[str, Rule]] = {
     "Executive Summary": {"": _all},
     "Artifact Inventory": {"": _all},
-    "Aggregate Results": {"Effort": _no, "Health": _all, "": _tables},
+    "Aggregate Results": {"Effort": _no, "Health": _unquoted, "": _tables},
     "Workflow Funnel": {"": _all},
     "Task Outcome Buckets": {"": _tables},
     "Dominant Failure Modes": {
@@ -144,7 +151,7 @@ def _kept(section: Section, runs: tuple[Facts, ...]) -> list[Block]:
         n_told += key == "Task"
         if key == "Task" and n_told > EXAMPLES[section.title]:
             continue
-        stay = [_cut(block) for block in blocks if rules[key](block)]
+        stay = [_cut(block, len(runs)) for block in blocks if rules[key](block)]
         if key == "How right":
             stay = [_first(block, CARD) for block in stay[:CARD]]  # the sets that people labelled come first
         is_run = heading is not None and not key
@@ -192,14 +199,16 @@ def _plain(heading: Heading | None) -> str:
     return heading.line[0]
 
 
-def _cut(block: Block) -> Block:
+def _cut(block: Block, n_runs: int) -> Block:
+    """A block in short; several runs share the room of long tables, sums stay whole."""
     if isinstance(block, Quote):
         return Quote(block.label, hostile.quoted(block.text, QUOTE))
     if not isinstance(block, Table):
         return block
     columns, most = TABLES.get(block.header[0], ((), MANY))
+    most = max(LEAST, most // n_runs) if block.header[0] in SHARED else most
     places_ = [at for at, name in enumerate(block.header) if not columns or name in columns]
-    rows = [row for row in block.rows if _is_worth(block.header, row)][:most]
+    rows = [row for row in block.rows if _is_worth(block, row)][:most]
     return Table(
         tuple(block.header[at] for at in places_),
         tuple(tuple(row[at] for at in places_) for row in rows),
@@ -207,16 +216,29 @@ def _cut(block: Block) -> Block:
     )
 
 
-def _is_worth(header: tuple[str, ...], row: Sequence[tuple[object, ...]]) -> bool:
-    """Whether a row says something: zero counts, absent files and lesser measures do not."""
-    first = header[0]
-    if first == "Measure" and "Method" in header:
-        return str(row[0][0]).lower().startswith(MEASURES)
+def _is_worth(table: Table, row: Sequence[tuple[object, ...]]) -> bool:
+    """Whether a row says something: zero counts, absent files, numbers that agree, lesser measures do not."""
+    first, name = table.header[0], str(row[0][0])
+    if first == "Measure" and "Method" in table.header:
+        return name in _headlines([str(one[0][0]) for one in table.rows])
+    if first == "Number":
+        return row[3] != ("agrees",)
     if first == "Counted":
         return row[1] != ("0",)
     if first == "Artifact":
         return getattr(row[1][0], "text", "") == "present"
     return True
+
+
+def _headlines(names: list[str]) -> list[str]:
+    """The measures that a reader asks for first; of those that count tries, one try and the most."""
+    kept = [name for name in names if name.lower().startswith(MEASURES)]
+    for kind in ("pass@", "pass^", "best of"):
+        tries = [
+            name for name in kept if name.startswith(kind) and name.removeprefix(kind).strip().isdecimal()
+        ]
+        kept = [name for name in kept if name not in tries or name in (tries[-1], "pass@1")]
+    return kept
 
 
 def _ids(runs: tuple[Facts, ...]) -> list[Block]:

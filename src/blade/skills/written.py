@@ -28,14 +28,14 @@ def refuse_written(folder: Path, force: bool) -> None:
         )
 
 
-def write(called: str, folder: Path, session: Session, report_path: str = "report.md") -> Path:
+def write(called: str, folder: Path, session: Session) -> Path:
     """The SKILL.md of a benchmark; its commands name the runs as they lie, seen from here."""
     from blade.skills.draft import skill
 
     if any(source.path == "-" for one in session.loaded for source in one.sources):
         raise UsageError("a skill names its runs, and standard input has no name", "name a file", "usage")
     paths = {one.name: _here(one.sources[0].path) for one in session.loaded}
-    text = skill(called, session.loaded, [session.report], paths, report_path)
+    text = skill(called, session.loaded, [session.report], paths)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / PAGE
     path.write_text(text, encoding="utf-8")

@@ -1,0 +1,164 @@
+"""Every command that a skill gives an agent parses, and runs on a small planted run as it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from blade.model import Attribution
+from blade.pipeline import session
+from tests.conftest import ROOT, Blade
+from tests.test_docs import blade_arguments, parse
+
+OURS = ROOT / ".agents" / "skills" / "nemo-gym-blade-analysis"
+PAGES = [OURS / "SKILL.md", *sorted((OURS / "references").glob("*.md"))]
+BENCH, MODEL = "sim-help-desk", "sim_first"
+# What ends with 1 here because it should: nobody has reviewed the drafts of the package.
+UNREVIEWED = ["package", "validate"]
+# What takes long, and the test that runs it with the same options.
+ELSEWHERE: dict[tuple[str, ...], Path] = {
+    ("package", "calibrate"): ROOT / "tests" / "package" / "test_calibrate.py"
+}
+
+
+def named(text: str) -> Iterator[list[str]]:
+    """The arguments of every command in backticks, the three dots and COMMAND aside."""
+    for told in re.findall(r"`(?:uv run )?blade ([^`\n]+)`", text):
+        words = shlex.split(told)
+        if "COMMAND" not in words and "…" not in words:
+            yield words
+
+
+def is_mention(words: list[str]) -> bool:
+    """Whether a command is only called by its name."""
+    return all(re.fullmatch(r"[a-z-]+", word) for word in words) and words[0] != "doctor"
+
+
+def given(page: Path) -> list[list[str]]:
+    """What a page tells one to run, in its order: whole commands, fenced or in backticks."""
+    text = page.read_text(encoding="utf-8")
+    fenced = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+    found: list[list[str]] = []
+    at = 0
+    for block in fenced.finditer(text):
+        found += [words for words in named(text[at : block.start()]) if not is_mention(words)]
+        found += list(blade_arguments(block[0]))
+        at = block.end()
+    return found + [words for words in named(text[at:]) if not is_mention(words)]
+
+
+class Filled:
+    """Words of a skill with what they stand for in a project that has two runs."""
+
+    def __init__(self, run: str, other: str) -> None:
+        report = session([run]).report
+        self.one: Attribution = next(
+            one for one in report.attributions if one.step is not None and _at(one) is not None
+        )
+        told = _at(self.one)
+        assert told is not None
+        self.quote = told
+        self.words = {"RUN": run, "BASELINE": run, "CANDIDATE": other, "TASK": self.one.task, "AGENT": "agent",
+                      "FIELD": "_ng_rollout_index"}  # fmt: skip
+        self.row = next(
+            row
+            for row in rows(run)
+            if str(row["_ng_task_index"]) == self.one.task and row["_ng_rollout_index"] == self.one.repeat
+        )
+
+    def label(self) -> dict[str, Any]:
+        return {"task": self.one.task, "cause": "BI", "repeat": self.one.repeat, "step": self.one.step,
+                "quote": self.quote, "mechanism": "The order is changed without a look at what was asked."}  # fmt: skip
+
+    def of(self, words: list[str]) -> list[str]:
+        """A command as it is typed here."""
+        found = [self._word(word) for word in words]
+        if words[0] == "label" and "--quote" in words:
+            told = {"--repeat": str(self.one.repeat), "--step": str(self.one.step), "--quote": self.quote}
+            if "--field" in words:
+                told["--quote"] = self.row[words[words.index("--field") + 1]]
+            for option, value in told.items():
+                if option in words:
+                    found[words.index(option) + 1] = value
+        return found
+
+    def _word(self, word: str) -> str:
+        if word in self.words:
+            return self.words[word]
+        if word == "TASK/1":
+            return f"{self.one.task}/{self.one.repeat}"
+        return re.sub(r"\bNAME\b", BENCH, re.sub(r"\bMODEL(?=_)|^MODEL$", MODEL, word))
+
+
+def _at(one: Attribution) -> str | None:
+    return next((e.quote for e in one.evidence if e.step == one.step and e.repeat == one.repeat), None)
+
+
+def rows(run: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(run).read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_parse(page: Path) -> None:
+    commands = given(page)
+    assert commands
+    for words in commands:
+        parse(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_are_only_named_exist(page: Path) -> None:
+    from blade.cli.main import cli
+
+    for words in filter(is_mention, named(page.read_text(encoding="utf-8"))):
+        command: click.Command | None = cli
+        for word in words:
+            assert isinstance(command, click.Group), words
+            command = command.get_command(click.Context(command), word)
+            assert command is not None, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_run(page: Path, here: Path, blade: Blade) -> None:
+    filled = Filled("first/rollouts.jsonl", "second/rollouts.jsonl")
+    Path("judgements.jsonl").write_text(json.dumps(filled.label()) + "\n", encoding="utf-8")
+    commands = [filled.of(words) for words in given(page)]
+    if any("report.md" in words for words in commands) and not any(words[0] == "draft" for words in commands):
+        assert blade("draft", "first/rollouts.jsonl", "-o", "report.md").code == 0
+    for words in commands:
+        if Path("report.md").exists() and words[0] == "draft":
+            words.append("--force")
+        if test := ELSEWHERE.get(tuple(words[:2])):
+            assert json.dumps(words[:2])[1:-1] in test.read_text(encoding="utf-8")
+            assert all(Path(word).is_file() for word in words if word.startswith("benchmarks/"))
+            continue
+        said = blade(*words)
+        expected = 1 if words[:2] == UNREVIEWED else 0
+        assert said.code == expected, (words, said.out[-400:], said.err)
+        if words[0] == "check":
+            assert "0 contradicted, 0 unverifiable" in said.out
+    if page.name == "SKILL.md":  # what was judged on the way stands in the report that was checked
+        text = Path("report.md").read_text(encoding="utf-8")
+        assert "### Judgements" in text
+        assert "by agent" in text
+        assert filled.quote in text
+
+
+def test_what_a_page_gives_is_seen() -> None:
+    text = "Use `blade compare` or:\n\n```sh\nblade health RUN\n```\n\n`blade queue RUN --most 3`, `blade COMMAND --help`"
+    assert [words for words in named(text) if not is_mention(words)] == [["queue", "RUN", "--most", "3"]]
+    assert list(blade_arguments(text)) == [["health", "RUN"]]
+
+
+def test_a_command_that_does_not_run_is_seen(here: Path, blade: Blade) -> None:
+    filled = Filled("first/rollouts.jsonl", "second/rollouts.jsonl")
+    wrong = ["label", "RUN", "TASK", "--cause", "BI", "--repeat", "1", "--step", "7", "--mechanism", "x"]
+    assert blade(*filled.of([*wrong, "--quote", "EXACT WORDS"])).code == 0
+    assert blade(*[*filled.of(wrong), "--quote", "words that stand nowhere"]).code == 2

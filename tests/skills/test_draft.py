@@ -1,0 +1,150 @@
+"""Drafts: short, true as they stand, marked where judgement belongs, and held against the rows afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.planted.runs import write_run
+from blade.report.chapters import chapters
+from blade.report.dossier.tokens import tokens
+from blade.report.draft import SECTIONS, draft
+from blade.skills.draft import TEMPLATE
+from tests.builders import make_row, make_run
+from tests.conftest import Blade
+
+RUN = "first/rollouts.jsonl"
+
+
+@pytest.fixture
+def drafted(here: Path, blade: Blade) -> str:
+    assert blade("draft", RUN, "-o", "report.md").code == 0
+    return Path("report.md").read_text(encoding="utf-8")
+
+
+def checked(blade: Blade, text: str, *runs: str) -> dict[str, Any]:
+    """What check says of a changed draft."""
+    Path("changed.md").write_text(text, encoding="utf-8")
+    said = blade("check", "changed.md", *(runs or (RUN,)), "--json")
+    found: dict[str, Any] = json.loads(said.out)
+    assert said.code == (1 if found["counts"]["contradicted"] else 0)
+    return found
+
+
+def test_it_is_true_and_short_and_has_all_sections(drafted: str, blade: Blade) -> None:
+    told = checked(blade, drafted)["counts"]
+    assert told["supported"] > 200
+    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+    assert tokens(drafted) < 7000  # from above: common tokenizers count fewer
+    assert re.findall(r"^## (.+)$", drafted, re.MULTILINE) == list(TEMPLATE) == list(SECTIONS)
+
+
+def test_marks_say_what_belongs_there_and_are_no_claims(drafted: str, blade: Blade) -> None:
+    marks = re.findall(r"^<!-- write: .+ -->$", drafted, re.MULTILINE)
+    assert len(marks) == 6
+    assert f"blade check FILE --run {RUN}" in drafted
+    bare = re.sub(r"^<!-- write: .+ -->\n\n", "", drafted, flags=re.MULTILINE)
+    assert checked(blade, bare)["counts"] == checked(blade, drafted)["counts"]
+    lied = drafted.replace("<!-- write: ", "<!-- write: The score is 99.9%, task `777` never passes. ")
+    assert checked(blade, lied)["counts"] == checked(blade, drafted)["counts"]
+
+
+@pytest.mark.parametrize(
+    ("invented", "found"),
+    [
+        ("The run scored 91.3% pass@1.", "contradicted"),
+        ("Task `777` fails in every repeat.", "contradicted"),
+        ("Of 12 tasks, 11 never pass.", "contradicted"),
+        ("Task `4/1` says at step 4: “I have cancelled the wrong order on purpose”.", "contradicted"),
+        ("Failing, task `4/1`, step 4:\n\n```text\nthe customer was rude and I gave up\n```", "contradicted"),
+        ("Sloppy calls cost 73.1 points.", "unread"),
+        ("Fixing the prompt would win 21.7 points.", "unread"),
+    ],
+)
+def test_what_an_agent_makes_up_is_listed(invented: str, found: str, drafted: str, blade: Blade) -> None:
+    mark = re.search(r"^<!-- write: what happened .+ -->$", drafted, re.MULTILINE)
+    assert mark is not None
+    line = drafted[: mark.start()].count("\n") + 1
+    told = checked(blade, drafted.replace(mark[0], invented, 1))
+    assert told["counts"][found] > 0
+    assert (
+        sum(told["counts"][kind] for kind in ("contradicted", "unverifiable", "unread"))
+        == told["counts"][found]
+    )
+    assert all(line <= one["line"] <= line + 4 for one in (*told["problems"], *told["unread"]))
+
+
+def test_prose_that_the_rows_bear_out_passes(drafted: str, blade: Blade) -> None:
+    score = re.search(r"scored \*\*(\S+%)", drafted)
+    assert score is not None
+    text = re.sub(
+        r"<!-- write: what happened .+ -->", f"The run scored {score[1]} pass@1 over 12 tasks.", drafted
+    )
+    told = checked(blade, text)["counts"]
+    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+
+
+def test_several_runs_with_their_comparison(here: Path, blade: Blade) -> None:
+    runs = (f"a={RUN}", "b=second/rollouts.jsonl")
+    assert blade("draft", *runs, "-o", "both.md").code == 0
+    text = Path("both.md").read_text(encoding="utf-8")
+    assert "### Verdict" in text
+    assert "Sum of" in text
+    assert "blade compare a=first" in text
+    told = checked(blade, text, *runs)["counts"]
+    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+
+
+def test_a_threshold_is_found_again(here: Path, blade: Blade) -> None:
+    run = make_run(
+        here / "graded.jsonl",
+        [make_row(task, at, (task + at) % 5 / 4) for task in range(6) for at in range(3)],
+    )
+    assert blade("draft", run, "-o", "graded.md", "--pass-threshold", "0.5").code == 0
+    text = Path("graded.md").read_text(encoding="utf-8")
+    assert "a reward of 0.500 or more" in text
+    told = checked(blade, text, str(run))["counts"]
+    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+
+
+def test_a_run_without_failures_or_repeats(here: Path, blade: Blade) -> None:
+    run = make_run(here / "perfect.jsonl", [make_row(task) for task in range(5)])
+    assert blade("draft", run, "-o", "perfect.md").code == 0
+    text = Path("perfect.md").read_text(encoding="utf-8")
+    told = checked(blade, text, str(run))["counts"]
+    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+
+
+def test_a_name_cannot_end_a_mark(here: Path, blade: Blade) -> None:
+    run = make_run(here / "x --> <b>y.jsonl", [make_row(task, 0, task % 2) for task in range(4)])
+    assert blade("draft", run, "-o", "odd.md").code == 0
+    for line in Path("odd.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("<!--"):
+            assert line.count("-->") == 1
+            assert line.endswith("-->")
+
+
+def test_it_is_not_written_over(drafted: str, here: Path, blade: Blade) -> None:
+    Path("report.md").write_text("mine", encoding="utf-8")
+    refused = blade("draft", RUN, "-o", "report.md")
+    assert refused.code == 2
+    assert "output-not-empty" in refused.err
+    assert Path("report.md").read_text(encoding="utf-8") == "mine"
+    assert blade("draft", RUN, "-o", "report.md", "--force").code == 0
+    assert blade("draft", RUN, "-o", ".").code == 2
+
+
+def test_a_large_run_stays_short(tmp_path: Path, cache: Path) -> None:
+    from blade.pipeline import session
+
+    run = write_run(tmp_path, n_tasks=60, seed=3, model="sim-model", rates=[0.5, 0.3]).path
+    report = session([str(run)]).report
+    text = draft(report, [str(run)])
+    assert tokens(text) < 9000
+    assert "Not all of them are listed here" in text
+    titles = {one.title for one in chapters(report)}
+    assert titles == set(SECTIONS)

@@ -1,0 +1,98 @@
+"""The skill of one benchmark: filled from the rows, its commands run, and packages draft the same one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from blade import __version__, pipeline
+from blade.package.scaffold import scaffold
+from blade.skills.shipped import skill_at
+from blade.store.index import Silent
+from tests.conftest import ROOT, Blade
+from tests.test_docs import blade_arguments
+
+PAGE = Path(".agents/skills/sim-help-desk/SKILL.md")
+
+
+@pytest.fixture
+def written(here: Path, blade: Blade) -> str:
+    said = blade("skill", "new", "--run", "first", "--run", "second")
+    assert said.code == 0, said.err
+    assert said.out == f"Wrote {PAGE}\n"
+    return PAGE.read_text(encoding="utf-8")
+
+
+def test_it_is_called_as_its_benchmark_and_says_what_it_knows(written: str) -> None:
+    one = skill_at(PAGE.parent)
+    assert one.name == "sim-help-desk"
+    assert one.version == __version__
+    for told in (
+        "| `reward` | reward | number | 96 of 96 |",
+        "| looked up a record | `n_lookups` is at least 1 |",
+        "| `extracted_answer` | `null` | no answer could be extracted | BI |",
+        "- Slice `category`: `address`, `exchange`, `refund`.",
+        "### Detection rules that fire here",
+    ):
+        assert told in written, told
+
+
+def test_worked_examples_are_of_different_causes_and_quote_their_rollouts(written: str) -> None:
+    examples = written.partition("### Worked example 1")[2].partition("## Report template")[0]
+    causes = re.findall(r"is labelled (\w+) \(", examples)
+    assert len(causes) == len(set(causes)) >= 2
+    rows = "".join(Path(f"{name}/rollouts.jsonl").read_text(encoding="utf-8") for name in ("first", "second"))
+    for quote in re.findall(r"```text\n(.+?)\n```", examples, re.DOTALL):
+        assert quote.replace('"', '\\"').replace("\n", "\\n") in rows
+
+
+def test_its_commands_run(written: str, blade: Blade) -> None:
+    commands = list(blade_arguments(written))
+    assert [words[0] for words in commands] == ["diagnose", "compare", "queue", "show", "draft", "check"]
+    for words in commands:
+        said = blade(*words)
+        assert said.code == 0, (words, said.err)
+    assert "0 contradicted, 0 unverifiable" in said.out
+
+
+def test_one_that_is_there_is_kept(written: str, blade: Blade) -> None:
+    PAGE.write_text("mine", encoding="utf-8")
+    refused = blade("skill", "new", "--run", "first")
+    assert refused.code == 2
+    assert "output-not-empty" in refused.err
+    assert PAGE.read_text(encoding="utf-8") == "mine"
+    assert blade("skill", "new", "--run", "first", "--run", "second", "--force").code == 0
+    assert PAGE.read_text(encoding="utf-8") == written
+
+
+def test_a_package_drafts_the_same_skill(written: str, here: Path, blade: Blade) -> None:
+    loaded = pipeline.load(["first", "second"], Silent())
+    scaffold(here / "package", loaded, "sim-help-desk", None, Silent())
+    of_package = (here / "package" / "skill" / "SKILL.md").read_text(encoding="utf-8")
+    names = {"rollouts/sim_first_rollouts.jsonl": "first/rollouts.jsonl", "sim_first": "first",
+             "rollouts/sim_second_rollouts.jsonl": "second/rollouts.jsonl", "sim_second": "second"}  # fmt: skip
+    for old, new in names.items():
+        of_package = of_package.replace(old, new)
+    ours = re.sub(r"`(first|second)[:/]rollouts`", r"`\1`", written)
+    assert headings(of_package) == headings(ours)
+    assert table(of_package, "| Field | Role |") == table(ours, "| Field | Role |")
+
+
+def headings(text: str) -> list[str]:
+    return re.findall(r"^#+ .+$", text, re.MULTILINE)
+
+
+def table(text: str, head: str) -> str:
+    return text[text.index(head) :].partition("\n\n")[0]
+
+
+def test_the_skill_of_the_example_is_what_its_rollouts_give(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT / "benchmarks" / "sim-help-desk")
+    runs = [f"--run={name}=rollouts/{name}_rollouts.jsonl" for name in ("sim_model_a", "sim_model_b")]
+    assert blade("skill", "new", *runs, "-o", tmp_path).code == 0
+    fresh = (tmp_path / "sim-help-desk" / "SKILL.md").read_text(encoding="utf-8")
+    assert fresh == Path("skill/SKILL.md").read_text(encoding="utf-8")

@@ -1,0 +1,126 @@
+"""Every skill folder against the Agent Skills rules, by a validator that is not ours, and by what it leaves out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import skills_ref
+import yaml
+
+from blade.skills.shipped import skill_at
+from tests.conftest import ROOT, Blade
+
+OURS = ROOT / ".agents" / "skills" / "nemo-gym-blade-analysis"
+FOLDERS = [
+    *sorted((ROOT / ".agents" / "skills").glob("*/SKILL.md")),
+    *sorted((ROOT / "benchmarks").glob("*/skill/SKILL.md")),
+]
+
+
+def problems(folder: Path, to: Path) -> list[str]:
+    """What the validator says of a skill under its own name: a package keeps it in a folder called `skill`."""
+    one = skill_at(folder)
+    if folder.name == one.name:
+        return list(skills_ref.validate(folder))
+    shutil.copytree(folder, to / one.name)
+    return list(skills_ref.validate(to / one.name))
+
+
+@pytest.mark.parametrize("page", FOLDERS, ids=lambda page: page.relative_to(ROOT).parent.as_posix())
+def test_skills_of_the_repository(page: Path, tmp_path: Path) -> None:
+    assert problems(page.parent, tmp_path) == []
+
+
+def test_a_skill_that_was_just_written(here: Path, tmp_path: Path, blade: Blade) -> None:
+    assert blade("skill", "new", "My Bench (v2)", "--run", "first", "-o", "skills").code == 0
+    assert problems(here / "skills" / "my-bench-v2", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 90, "Ünïcode 基准", '<b>bold</b>: "quoted" # not a comment', "a: - b"]
+)
+def test_whatever_the_benchmark_is_called(name: str, here: Path, tmp_path: Path, blade: Blade) -> None:
+    assert blade("skill", "new", name, "--run", "first", "-o", "skills").code == 0
+    (page,) = (here / "skills").glob("*/SKILL.md")
+    assert problems(page.parent, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("name: nemo-gym-blade-analysis", "name: Nemo-Gym"),
+        ("name: nemo-gym-blade-analysis", "name: nemo--gym"),
+        ("name: nemo-gym-blade-analysis", "name: another"),
+        ('description: "', 'description: "' + "x" * 1024),
+        ('compatibility: "', 'compatibility: "' + "x" * 500),
+        ("license: Apache-2.0", "licence: Apache-2.0"),
+    ],
+)
+def test_the_validator_sees_a_broken_rule(old: str, new: str, tmp_path: Path) -> None:
+    folder = tmp_path / OURS.name
+    shutil.copytree(OURS, folder)
+    page = folder / "SKILL.md"
+    text = page.read_text(encoding="utf-8")
+    assert old in text
+    assert list(skills_ref.validate(folder)) == []
+    page.write_text(text.replace(old, new, 1), encoding="utf-8")
+    assert list(skills_ref.validate(folder)) != []
+
+
+def test_the_skill_is_cheap_to_load() -> None:
+    from blade.report.dossier.tokens import tokens
+
+    text = (OURS / "SKILL.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 500
+    assert tokens(text) < 2500
+    assert all(tokens(path.read_text(encoding="utf-8")) < 1500 for path in (OURS / "references").iterdir())
+
+
+def test_references_are_one_level_deep_and_all_are_named() -> None:
+    text = (OURS / "SKILL.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(references/[\w.]+)`", text))
+    assert named == {f"references/{path.name}" for path in (OURS / "references").iterdir()}
+    for path in (OURS / "references").iterdir():
+        assert path.is_file()
+        assert "references/" not in path.read_text(encoding="utf-8")
+
+
+def test_every_cause_is_defined() -> None:
+    from blade.model import Cause
+
+    rows = re.findall(
+        r"^\| (\w+)", (OURS / "references" / "labels.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert {cause.value for cause in Cause} == set(rows) - {"Cause"}
+
+
+def test_every_section_of_a_report_is_in_the_template() -> None:
+    from blade.skills.draft import TEMPLATE
+
+    text = (OURS / "references" / "report_template.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| ([A-Z][\w -]+?) \|", text, re.MULTILINE)[1 : len(TEMPLATE) + 1] == list(TEMPLATE)
+
+
+def test_evals_hold_trigger_and_task_tests() -> None:
+    told = json.loads((OURS / "evals" / "evals.json").read_text(encoding="utf-8"))
+    assert told["skill_name"] == OURS.name
+    asked = {one["query"]: one["should_trigger"] for one in told["triggers"]}
+    assert len(asked) == len(told["triggers"])
+    assert min(sum(asked.values()), len(asked) - sum(asked.values())) >= 8
+    assert [one["id"] for one in told["evals"]] == list(range(1, len(told["evals"]) + 1))
+    for one in told["evals"]:
+        assert one["prompt"]
+        assert one["expected_output"]
+        assert one["expectations"]
+
+
+def test_codex_finds_its_metadata() -> None:
+    told = yaml.safe_load((OURS / "agents" / "openai.yaml").read_text(encoding="utf-8"))
+    face = told["interface"]
+    assert 25 <= len(face["short_description"]) <= 64
+    assert f"${OURS.name}" in face["default_prompt"]
+    assert told["policy"] == {"allow_implicit_invocation": True}
