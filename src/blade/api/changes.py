@@ -36,7 +36,7 @@ class Comparison:
         raise UsageError(
             f"{len(found)} runs were compared with {found[0].baseline}",
             f"take one with comparison[NAME]: {names}",
-            "unknown-run",
+            "no-such-run",
         )
 
     def __getitem__(self, candidate: str) -> Comparison:
@@ -47,7 +47,7 @@ class Comparison:
         chosen = tuple(one for one in whole.comparisons if one.candidate == candidate)
         if not chosen:
             names = ", ".join(one.candidate for one in whole.comparisons[:8])
-            raise UsageError(f"no candidate is named {candidate}", f"they are {names}", "unknown-run")
+            raise UsageError(f"no candidate is named {candidate}", f"they are {names}", "no-such-run")
         return Comparison(self._report.of(replace(whole, comparisons=chosen)))
 
     @property

@@ -111,7 +111,7 @@ def _chosen(loaded: Sequence[Loaded], sides: Sequence[tuple[Held, tuple[str, ...
                 raise UsageError(
                     f"{name} and the other runs are read as one when they are read together",
                     'load each under a name of its own: blade.load("a=PATH")',
-                    "unknown-run",
+                    "no-such-run",
                 )
             found.append(left.pop(same))
     return found

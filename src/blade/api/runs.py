@@ -78,7 +78,7 @@ class Runs(Mapping[str, "Runs"]):
         """The name of the only run."""
         if len(self._names) > 1:
             hint = f"take one with runs[NAME]: {', '.join(self._names[:8])}"
-            raise UsageError(f"{len(self._names)} runs were read", hint, "unknown-run")
+            raise UsageError(f"{len(self._names)} runs were read", hint, "no-such-run")
         return self._names[0]
 
     @property
@@ -319,7 +319,7 @@ class UnknownRun(UsageError, KeyError):
 
     def __init__(self, name: object, names: Sequence[str]) -> None:
         super().__init__(
-            f"there is no run named {name}", f"the runs are {', '.join(names[:8])}", "unknown-run"
+            f"there is no run named {name}", f"the runs are {', '.join(names[:8])}", "no-such-run"
         )
 
 
