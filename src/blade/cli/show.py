@@ -78,7 +78,6 @@ def _dossier(run: str, task: str, only: str | None, budget: int | None, as_json:
     from blade.cli.watch import Progress
     from blade.pipeline.session import session
     from blade.report.dossier import BUDGET, check_budget, dossier
-    from blade.report.facts import facts
 
     check_budget(BUDGET if budget is None else budget)
     with Progress() as progress:
@@ -90,8 +89,7 @@ def _dossier(run: str, task: str, only: str | None, budget: int | None, as_json:
     traces = opened.traces(chosen, key)
     if repeat is not None and repeat not in {trace.rollout.repeat for trace in traces}:
         raise _unknown(run, f"{key}/{repeat}", chosen)
-    of = next(one for one in facts(opened.report) if one.run.name == chosen.name)
-    made = dossier(of, key, traces, BUDGET if budget is None else budget, repeat)
+    made = dossier(opened.facts[chosen.name], key, traces, BUDGET if budget is None else budget, repeat)
     if as_json:
         told = {
             "run": made.run,

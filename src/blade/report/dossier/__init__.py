@@ -9,10 +9,19 @@ import msgspec
 from blade.errors import UsageError
 from blade.model import Trace
 from blade.report import causes
-from blade.report.dossier import asked, commands, frame, outcomes, parting, proposal, trajectory, verdict
+from blade.report.dossier import (
+    asked,
+    commands,
+    frame,
+    outcomes,
+    parting,
+    proposal,
+    tokens,
+    trajectory,
+    verdict,
+)
 from blade.report.dossier.budget import Page, Part, price
 from blade.report.dossier.case import Case, case
-from blade.report.dossier.tokens import UNIT, tokens
 from blade.report.facts import Facts
 
 BUDGET = 3000  # tokens, by our own estimate, which is an upper one
@@ -43,7 +52,7 @@ def dossier(
     """The dossier of a task from its rows; `repeat` is the rollout to read closely, if not the blamed one."""
     check_budget(budget)
     of = case(facts, task, traces, repeat)
-    page = Page(budget * UNIT)
+    page = Page(budget * tokens.UNIT)
     head = _head(of, budget, budget)
     page.room -= price(head)
     _fill(page, of, budget)
@@ -51,10 +60,10 @@ def dossier(
     used = budget
     for _ in range(4):  # the number stands in the text that it counts
         text = "\n".join([*_head(of, used, budget), *body]) + "\n"
-        if tokens(text) == used:
+        if tokens.tokens(text) == used:
             break
-        used = tokens(text)
-    return Dossier(facts.run.name, task, text, tokens(text), budget)
+        used = tokens.tokens(text)
+    return Dossier(facts.run.name, task, text, tokens.tokens(text), budget)
 
 
 def _head(of: Case, used: int, budget: int) -> list[str]:
@@ -149,4 +158,4 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
     page.raise_to(found, 2)
 
 
-__all__ = ["BUDGET", "LEAST", "MOST", "Dossier", "check_budget", "dossier", "tokens"]
+__all__ = ["BUDGET", "LEAST", "MOST", "Dossier", "check_budget", "dossier"]

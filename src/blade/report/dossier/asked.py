@@ -16,6 +16,7 @@ TASK = re.compile(
     r"instruction|^question|^problem|^prompt|^task_(?:purpose|description)|^scenario|^goal$|^input$|^query$"
 )
 EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
+_NAME = 80  # characters of a field's name that say what it holds
 _MAX_TOOLS = 40
 _MAX_CALLS = 8  # expected calls that were not made as expected
 _MAX_GOLD = 60
@@ -27,7 +28,9 @@ def lines(case: Case, room: int) -> list[str]:
         return []
     row = case.focus.row
     turns = list(_turns(row))
-    fields = [(key, row[key]) for key in row if TASK.search(key) and isinstance(row[key], str) and row[key]]
+    fields = [
+        (key, row[key]) for key in row if TASK.search(key[:_NAME]) and isinstance(row[key], str) and row[key]
+    ]
     known = " ".join(text for _, text in turns)[:20_000]
     told: list[tuple[str, str, int]] = []
     for name, text in fields:
@@ -63,7 +66,7 @@ def expected(case: Case, room: int) -> list[str]:
     left = len(undone) - _MAX_CALLS + max(0, len(case.gold.actions) - _MAX_GOLD)
     found += [f"{left} more expected calls are left out"] if left > 0 else []
     known = (case.gold.answer_field, case.gold.actions_field)
-    others = [key for key in case.focus.row if EXPECTED.search(key) and key not in known]
+    others = [key for key in case.focus.row if EXPECTED.search(key[:_NAME]) and key not in known]
     for key in others[:3]:
         value = case.focus.row[key]
         if value not in (None, "", [], {}):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from blade import hostile
 from blade.model import Cause, Trace
 from blade.report import places
@@ -14,18 +16,24 @@ PROMPT = "$ "  # a line that begins so is a command of ours: its arguments are q
 
 def show(case: Case, repeat: int, first: int | None = None, last: int | None = None) -> str | None:
     """`blade show RUN TASK/REPEAT --steps 3:9`; None where it cannot be typed."""
-    who, what = target(case), typed(places.place(case.task, repeat))
-    if who is None or what is None:
-        return None
     steps = f" --steps {first}:{last}" if first is not None else ""
-    return f"blade show {who} {what}{steps}"
+    where = target(case, places.place(case.task, repeat))
+    return f"blade show {where}{steps}" if where is not None else None
 
 
-def target(case: Case) -> str | None:
-    """The run as `blade` takes it, with its name where a file holds several."""
+def target(case: Case, task: str) -> str | None:
+    """RUN and TASK as `blade` takes them, with the name of the run where RUN holds several."""
     run = case.facts.run
-    path = typed(run.sources[0].path) if len(run.sources) == 1 else typed(run.name)
-    return path
+    folders = {os.path.dirname(source.path) for source in run.sources}
+    only = run.agent is not None and run.name.endswith(f":{run.agent}")
+    if len(run.sources) == 1:
+        path = run.sources[0].path
+    else:
+        path, only = (folders.pop() or ".", True) if len(folders) == 1 else (run.name, False)
+    who, what, name = typed(path), typed(task), typed(run.name)
+    if who is None or what is None or (only and name is None):
+        return None
+    return f"{who} {what} --run {name}" if only else f"{who} {what}"
 
 
 def typed(text: str) -> str | None:
@@ -55,15 +63,15 @@ def _around(case: Case, trace: Trace, at: int | None) -> str | None:
 
 def label(case: Case) -> list[str]:
     """The template of a judgement; what stands in capitals is to be filled in."""
-    who, what = target(case), typed(case.task)
-    if who is None or what is None or case.focus is None or case.cause is None:
+    where_to = target(case, case.task)
+    if where_to is None or case.focus is None or case.cause is None:
         return []
     cause = case.cause.cause.value if case.cause.cause is not Cause.UNDETERMINED else "CAUSE"
     where = f"--step {case.candidates[0] if case.candidates else 'STEP'}"
     if not case.focus.steps:
         where = f"--field {_field(case) or 'FIELD'}"
     return [
-        f"{PROMPT}blade label {who} {what} --cause {cause} --repeat {case.focus.rollout.repeat} "
+        f"{PROMPT}blade label {where_to} --cause {cause} --repeat {case.focus.rollout.repeat} "
         f'{where} --quote "EXACT WORDS FROM THERE" --mechanism "WHAT HAPPENED"'
     ]
 

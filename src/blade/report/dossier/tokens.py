@@ -80,13 +80,13 @@ def _piece(piece: str) -> int:
 def _word(word: str, spaced: bool) -> int:
     n = len(word)
     if n > _LONG:
-        return 65 * n
+        return 65 * n + 30 * len(_TURN.findall(word))
     if n > 2 and word.isupper():
         return 100 + 76 * (n - 2)
     low = word.lower()
     rare = sum(pair not in _PAIRS for pair in pairwise(low))
     known = 102 + 5 * max(0, n - 5) if spaced else 106 + 13 * max(0, n - 4)
-    return known + 92 * rare + 75 * len(_TURN.findall(word))
+    return known + 92 * rare + 90 * len(_TURN.findall(word))
 
 
 def _mark(mark: str) -> int:

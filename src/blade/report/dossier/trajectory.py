@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from blade import events
 from blade.report import words
-from blade.report.dossier import frame, steps, tokens
-from blade.report.dossier.budget import Page, Part
+from blade.report.dossier import frame, steps
+from blade.report.dossier.budget import Page, Part, price
 from blade.report.dossier.case import Case
 
 _MARK = "*"  # beside steps that something points to
-_GAP = 24 * tokens.UNIT  # what a line that says what is left out may cost at the most
 _MOST = 400  # steps that are considered for the outline
 _MISSES = 6
 _NEAR = 3  # steps around a candidate that come before all others
@@ -30,7 +29,9 @@ class Trajectory:
         self.marked = set(case.candidates)
         self.failed = {call.result_step for call in case.calls.values() if call.failed}
         self.slot = page.add()  # the steps stand here
-        page.room -= _GAP if self.steps else 0  # at first all of it is left out
+        most = len(self.steps)  # no number of a step is longer
+        self.gap = price([left_out(most, most + 1)])
+        page.room -= self.gap if self.steps else 0  # at first all of it is left out
 
     def step(self, index: int, level: int) -> bool:
         """Show a step at a level: 0 one line, 1 in full, 2 at length."""
@@ -64,7 +65,7 @@ class Trajectory:
         at = bisect_left(self.shown, index)
         before = self.shown[at - 1] if at else -1
         after = self.shown[at] if at < len(self.shown) else len(self.steps)
-        return ((before + 1 < index) + (index + 1 < after) - (before + 1 < after)) * _GAP
+        return ((before + 1 < index) + (index + 1 < after) - (before + 1 < after)) * self.gap
 
     def outline(self) -> Iterator[int]:
         """All steps: those near a candidate, the first and the last, then the rest from the end."""
@@ -97,14 +98,16 @@ class Trajectory:
         at = 0
         for index in [*self.shown, len(self.steps)]:
             if index > at:
-                found.append(self._left_out(at, index - 1))
+                found.append(left_out(at, index - 1))
             found += self.parts[index].shown if index in self.parts else []
             at = index + 1
         self.slot.shown = found
 
-    def _left_out(self, first: int, last: int) -> str:
-        which = f"step {first}" if first == last else f"steps {first}-{last}"
-        return f"({which} left out: --steps {first}:{last + 1})"
+
+def left_out(first: int, last: int) -> str:
+    """Which steps are left out, and what shows them."""
+    which = f"step {first}" if first == last else f"steps {first}-{last}"
+    return f"({which} left out: --steps {first}:{last + 1})"
 
 
 def title(case: Case) -> list[str]:

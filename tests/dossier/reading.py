@@ -1,0 +1,65 @@
+"""Read a dossier by its frame alone: what is ours, what is quoted, and which steps it shows with which words."""
+
+from __future__ import annotations
+
+import re
+
+from blade.report.dossier.commands import PROMPT
+from blade.report.dossier.frame import BAR, RULE
+
+HEADINGS = (
+    "# dossier of one task", "## task", "## outcomes", "## proposal of the engine", "## beside a passing rollout",
+    "## rollout in focus", "## verifier and row",
+)  # fmt: skip
+# Every way in which a line of ours begins; what a rollout says comes after a bar.
+OURS = re.compile(
+    r"(?:run|task|name|field|first \w+ turn|last of \d+ turns|system prompt|\d+ tools"
+    r"|expected (?:answer|calls?\b.*)|expected, field|\d+ more expected calls are left out"
+    r"|no repeat of this task was scored|\d+ repeats?: .*|repeat \d+ .*|\d+ more repeats are counted above"
+    r"|no cause: .*|judged.*|undetermined: .*|causes: .*|cause: .*|mode|what happened|where: .*|for|against"
+    r"|(?:for|against): \d+ more in report\.json|finding \w+, severity \d.*|\d+ more findings? of this task, of less weight"
+    r"|(?:problem|warning|info), \w+|of the whole run: .*|contrast \(.*\)|failing .*|passing .*|that run"
+    r"|used by nearly all passing rollouts, not by this one|\[\d+\]\*? \w+[ ,\w]*"
+    r"|\(steps? \d+(?:-\d+)? left out: --steps \d+:\d+\)|reward .*|other fields|\d+ more fields)"
+)
+
+
+def ours(text: str) -> list[str]:
+    """What stands before the bar of each line, without lines that are quoted from end to end."""
+    heads = [line.partition(BAR)[0].rstrip() for line in text.splitlines() if not line.startswith(PROMPT)]
+    return [head for head in heads if head]
+
+
+def strangers(text: str) -> list[str]:
+    """Lines of ours that no part of a dossier writes: what a rollout would have to forge."""
+    return [
+        head
+        for head in ours(text)
+        if head != RULE and not head.startswith(HEADINGS) and not OURS.fullmatch(head)
+    ]
+
+
+def commands(text: str) -> list[str]:
+    return [line.removeprefix(PROMPT) for line in text.splitlines() if line.startswith(PROMPT)]
+
+
+def focus(text: str) -> int | None:
+    found = re.search(r"^## rollout in focus: repeat (\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def shown(text: str, repeat: int, step: int) -> str | None:
+    """The words a dossier shows of a step, on one line; None if it shows none."""
+    lines, found = text.splitlines(), []
+    of_focus = rf"|\[{step}\]" if focus(text) == repeat else ""
+    head = re.compile(rf"(?:repeat {repeat} .*\[{step}\]{of_focus})")
+    for at, line in enumerate(lines):
+        before, _, said = line.partition(BAR)
+        if head.match(before):
+            words = [said]
+            for more in lines[at + 1 :]:
+                if not more.startswith(BAR):
+                    break
+                words.append(more[1:])
+            found.append(" ".join(" ".join(words).split()))
+    return max(found, key=len, default=None)
