@@ -166,8 +166,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
         return honest(call, number)
 
     server.script = half
-    program = "from blade.cli.main import cli, main\nfrom blade.cli.read import read\ncli.commands.setdefault('read', read)\nmain()"
-    words = [sys.executable, "-c", program, "read", str(run_path), "--label", "--model", "m", "--base-url", server.url, "--concurrency", "1"]  # fmt: skip
+    words = [sys.executable, "-m", "blade", "read", str(run_path), "--label", "--model", "m", "--base-url", server.url, "--concurrency", "1"]  # fmt: skip
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "BLADE_CACHE_DIR": str(cache)}
     process = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert stuck.wait(60)

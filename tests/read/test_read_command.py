@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from blade.cli.main import cli
-from blade.cli.read import read as command
-from tests.conftest import ROOT, Blade, Said
+from tests.conftest import Blade, Said
 from tests.read.conftest import KEY, honest, label, place
 from tests.read.server import Act, Call, Says, Server, Status
-
-cli.commands.setdefault("read", command)
 
 
 @pytest.fixture
@@ -128,9 +122,11 @@ def test_a_key_from_another_variable(read: Any, server: Server, monkeypatch: pyt
     monkeypatch.setenv("MY_KEY", "another")
     assert read("--label", "--task", 0, "--key-env", "MY_KEY").code == 0
     assert server.calls[0].headers["authorization"] == "Bearer another"
-    said = read("--label", "--key-env", "NOT_SET", "--json")
-    assert said.code == 2
-    assert said.error["slug"] == "no-key"
+    monkeypatch.setenv("BAD_KEY", "two\nlines")
+    for name in ("NOT_SET", "BAD_KEY"):
+        said = read("--label", "--key-env", name, "--json")
+        assert said.code == 2
+        assert said.error["slug"] == "no-key"
 
 
 @pytest.mark.parametrize(
@@ -146,6 +142,8 @@ def test_a_key_from_another_variable(read: Any, server: Server, monkeypatch: pyt
         (("--label", "--price", "cheap"), "no-price"),
         (("--label", "--price", "1,nan"), "no-price"),
         (("--label", "--base-url", "ftp://x"), "bad-endpoint"),
+        (("--label", "--base-url", "http://host:port/v1"), "bad-endpoint"),
+        (("--label", "--base-url", "http://[::1/v1"), "bad-endpoint"),
         (("--label", "--budget", "5"), "usage"),
         (("--label", "--task", "99"), "unknown-task"),
         (("--label", "--task", "6"), "nothing-to-ask"),
@@ -255,33 +253,16 @@ def test_redacted_prompts_are_said_to_be_so(
     assert "1 accepted" in said.out
 
 
-def test_the_extra_is_named_where_it_is_missing(server: Server, cache: Path, run_path: Path) -> None:
-    code = (
-        "import sys\nsys.modules['openai'] = None\n"
-        "from blade.cli.main import cli, main\nfrom blade.cli.read import read\n"
-        "cli.commands.setdefault('read', read)\nmain()"
-    )
-    words = [
-        sys.executable,
-        "-c",
-        code,
-        "read",
-        str(run_path),
-        "--label",
-        "--model",
-        "m",
-        "--base-url",
-        server.url,
-    ]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "BLADE_CACHE_DIR": str(cache)}
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert "pip install 'blade-diagnostics[llm]'" in done.stderr
-    assert "no-llm-extra" in done.stderr
-    dry = subprocess.run(
-        [*words, "--dry-run"], env=env, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert dry.returncode == 0, dry.stderr
+def test_the_extra_is_named_where_it_is_missing(
+    read: Any, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)  # as if it were not installed
+    said = read("--label")
+    assert said.code == 2
+    assert "pip install 'blade-diagnostics[llm]'" in said.err
+    assert "llm-not-installed" in said.err
+    assert read("--label", "--dry-run").code == 0
+    assert server.calls == []
 
 
 def test_help_says_what_leaves_the_house(blade: Blade) -> None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     "--choice", metavar="TEXT", multiple=True, help="With --ask: an answer that is allowed; repeat it."
 )
 @click.option("--task", "tasks", metavar="TASK", multiple=True, help="Only this task; may be repeated.")
-@click.option("--most", metavar="N", type=click.IntRange(min=1), default=20, show_default=True,
-              help="Ask about at most N tasks or clusters, the most valuable first.")  # fmt: skip
+@click.option("--most", metavar="N", type=click.IntRange(min=1),
+              help="At most N, the most valuable first (default: 20; of --ask all).")  # fmt: skip
 @click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
 @click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
 @click.option("--budget", metavar="TOKENS", type=int, help="Most tokens of a dossier (default: 3000).")
@@ -138,8 +138,9 @@ def _wish(given: dict[str, Any]) -> Wish:
         raise UsageError("--task goes with --label and --ask", "leave it out", "usage")
     budget = given["budget"] if given["budget"] is not None else BUDGET
     check_budget(budget)
+    most = given["most"] or (None if kind == "ask" else 20)
     return asking.Wish(
-        kind, given["explain"] or given["tasks"], given["most"], given["ask"] or "", given["choice"],
+        kind, given["explain"] or given["tasks"], most, given["ask"] or "", given["choice"],
         given["only"], budget,
     )  # fmt: skip
 
@@ -160,6 +161,8 @@ def _whom(given: dict[str, Any]) -> Whom:
             f"export {variable}=..., or name another with --key-env",
             "no-key",
         )
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{variable} holds no key", "a key has no line breaks and no accents", "no-key")
     price = _price(given["price"])
     if given["max_cost"] is not None and price is None:
         raise UsageError("--max-cost needs a price", "give --price IN,OUT, or use --max-tokens", "no-price")

@@ -290,7 +290,7 @@ def answers(
     engine = {found.task: found.proposed or found.cause for found in session.facts[made.run].attributions}
     agreed = None
     if made.kind == read.LABEL:
-        agreed = read.agreement(made.run, f"model {made.model}", results, engine)
+        agreed = read.agreement(made.run, f"model {hostile.line(made.model, 100)}", results, engine)
     return Reading(made, results, purse.spent, price, engine, agreed, stopped, is_kept)
 
 

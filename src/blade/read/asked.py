@@ -78,7 +78,7 @@ class Asking:
         self.told = told
         self.stopped: Stopped | None = None
         self.is_kept = True  # False: the cache could not be written
-        self._is_closed = False  # no further question is taken
+        self._is_over = False  # no further question is taken
         self._end = Event()  # and those under way wait no longer
         self._turn, self._state = Lock(), Lock()
         self._answered = self._failed = 0
@@ -95,6 +95,7 @@ class Asking:
                     results[number] = self._answered_once(questions[number])
             except BaseException as error:
                 errors.append(error)
+                self._is_over = True
                 self._end.set()
 
         threads = [Thread(target=work, daemon=True) for _ in range(max(1, min(at_once, len(questions))))]
@@ -105,6 +106,7 @@ class Asking:
                 while thread.is_alive():
                     thread.join(0.2)
         finally:
+            self._is_over = True
             self._end.set()  # an interrupt ends the waiting; what was accepted is kept already
         if errors:
             raise errors[0]
@@ -124,13 +126,16 @@ class Asking:
     def _taken(self, questions: Sequence[Question]) -> int | None:
         """The next question that may be asked, its cost set aside; in order, so that a cap cuts the tail."""
         with self._turn:
-            if self._is_closed or self._end.is_set() or self._next >= len(questions):
+            if self._is_over or self._next >= len(questions):
                 return None
-            if not self.purse.take(self._most(questions[self._next])):
+            most = self._most(questions[self._next])
+            if not self.purse.take(most):
                 left = len(questions) - self._next
-                self._stop(
-                    Stopped(f"the next call could pass the cap; {left} not asked", "raise the cap", True)
-                )
+                why = f"the next call could pass the cap; {left} not asked"
+                self._stop(Stopped(why, "raise the cap", is_cap=True))
+                return None
+            if self._is_over:  # while the cap was waited for
+                self.purse.settle(most, Usage())
                 return None
             self._next += 1
             return self._next - 1
@@ -183,7 +188,7 @@ class Asking:
 
     def _stop(self, why: Stopped) -> None:
         self.stopped = self.stopped or why
-        self._is_closed = True
+        self._is_over = True
         if not why.is_cap:
             self._end.set()
 

@@ -145,16 +145,16 @@ class _Refused(Exception):
 
 def host_of(url: str) -> str:
     """The host and port of a URL; user names, passwords and paths are left out."""
-    parts = urlsplit(url)
     try:
-        port = parts.port
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
     except ValueError:
-        port = None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+        parts, host, port = urlsplit(""), None, None
+    if parts.scheme not in ("http", "https") or not host:
         raise UsageError(
             "the base URL is no http or https address", "give it as https://HOST/v1", "bad-endpoint"
         )
-    return f"{parts.hostname}:{port}" if port else parts.hostname
+    return f"{host}:{port}" if port else host
 
 
 def _package() -> Any:
@@ -164,7 +164,7 @@ def _package() -> Any:
         raise UsageError(
             "`blade read` needs the package `openai`, which is not installed",
             "pip install 'blade-diagnostics[llm]'",
-            "no-llm-extra",
+            "llm-not-installed",
         ) from None
     return openai
 

@@ -47,7 +47,7 @@ class Kept:
         line = Line(key, answer, usage)
         try:
             _append(self.path, msgspec.json.encode(line) + b"\n")
-        except OSError:
+        except (OSError, UnicodeError):  # half a character of a broken row cannot be written as JSON
             return False
         if self._held is not None:
             self._held[key] = line
