@@ -15,7 +15,7 @@ HEADINGS = (
 OURS = re.compile(
     r"(?:run|task|name|field|first \w+ turn|last of \d+ turns|system prompt|\d+ tools"
     r"|expected (?:answer|calls?\b.*)|expected, field|\d+ more expected calls are left out"
-    r"|no repeat of this task was scored|\d+ repeats?: .*|repeat \d+ .*|\d+ more repeats are counted above"
+    r"|no call is expected: its list is empty|no repeat of this task was scored|\d+ repeats?: .*|repeat \d+ .*|\d+ more repeats are counted above"
     r"|no cause: .*|judged.*|undetermined: .*|causes: .*|cause: .*|mode|what happened|where: .*|for|against"
     r"|(?:for|against): \d+ more in report\.json|finding \w+, severity \d.*|\d+ more findings? of this task, of less weight"
     r"|(?:problem|warning|info), \w+|of the whole run: .*|contrast \(.*\)|failing .*|passing .*|that run"

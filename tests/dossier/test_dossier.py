@@ -63,6 +63,13 @@ def test_an_expected_call_that_was_made_is_told_as_made(desk: Session) -> None:
     assert "expected call, " not in text
 
 
+def test_that_no_call_is_expected_is_told(desk: Session) -> None:
+    of, _ = known(desk)
+    text = dossier(of, "0", [rollout([make_message("done")], expected_actions=[])]).text
+    assert "no call is expected" in text
+    assert not strangers(text)
+
+
 def test_the_rollout_in_focus_is_the_blamed_one_or_the_one_asked_for(desk: Session) -> None:
     of, traces = known(desk)
     blamed = of.attribution["0"].repeat

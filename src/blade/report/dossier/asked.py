@@ -17,6 +17,7 @@ TASK = re.compile(
 )
 EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
 _NAME = 80  # characters of a field's name that say what it holds
+_ACTIONS = ("expected_actions", "gold_actions", "expected_tool_calls", "expected_calls")
 _MAX_TOOLS = 40
 _MAX_CALLS = 8  # expected calls that were not made as expected
 _MAX_GOLD = 60
@@ -65,6 +66,9 @@ def expected(case: Case, room: int) -> list[str]:
         found.append(frame.behind("expected calls that it made, at steps", ", ".join(done), room // 4))
     left = len(undone) - _MAX_CALLS + max(0, len(case.gold.actions) - _MAX_GOLD)
     found += [f"{left} more expected calls are left out"] if left > 0 else []
+    found += ["no call is expected: its list is empty" for key in _ACTIONS if case.focus.row.get(key) == []][
+        :1
+    ]
     known = (case.gold.answer_field, case.gold.actions_field)
     others = [key for key in case.focus.row if EXPECTED.search(key[:_NAME]) and key not in known]
     for key in others[:3]:

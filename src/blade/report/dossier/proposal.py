@@ -43,7 +43,7 @@ def proposed(case: Case) -> list[str]:
     if one.mode.strip():
         found.append(frame.behind("mode", causes.mode(case.facts, one.mode), 24))
     if one.mechanism.strip():
-        found.append(frame.behind("what happened", one.mechanism, 70))
+        found.append(frame.behind("what happened", one.mechanism, 100))
     if one.steps:
         ranked = ", ".join(f"{blame.step} ({blame.weight:.2f})" for blame in one.steps)
         which = f"step {one.step}" if one.step is not None else "no single step"
@@ -99,10 +99,16 @@ def elsewhere(case: Case, room: int) -> list[str]:
         if repeat == focus or case.outcome(repeat) == "passed" or len(found) >= _MAX_ELSEWHERE:
             continue
         step, quote = pointed.get(repeat) or (_last_change(trace), "")
-        if step is not None and 0 <= step < len(trace.steps):
+        if step is not None and 0 <= step < len(trace.steps) and not _is_last(trace, step):
             head = f"repeat {repeat} {steps.head(trace.steps[step], {})}"
             found.append(frame.behind(head, steps.text(trace.steps[step]), room, quote))
     return found
+
+
+def _is_last(trace: Trace, step: int) -> bool:
+    """Whether a step holds the last words, which stand among the outcomes already."""
+    later = (one.kind == "message" for one in trace.steps[step + 1 :])
+    return trace.steps[step].kind == "message" and not any(later)
 
 
 def _last_change(trace: Trace) -> int | None:

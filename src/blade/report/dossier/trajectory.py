@@ -14,6 +14,7 @@ from blade.report.dossier.case import Case
 _MARK = "*"  # beside steps that something points to
 _MOST = 400  # steps that are considered for the outline
 _MISSES = 6
+_RESULTS = 6  # of a rollout that are read at length where nothing is proposed
 _NEAR = 3  # steps around a candidate that come before all others
 
 
@@ -90,7 +91,9 @@ class Trajectory:
         """Steps to read at length where nothing is proposed: what the model says and does, from the end."""
         last = self.steps[: -_MOST - 1 : -1]
         said = [step.index for step in last if step.kind in ("message", "reasoning")]
-        return said + [step.index for step in last if step.kind == "call"]
+        said += [step.index for step in last if step.kind == "call"]
+        brought = [step.index for step in last if step.kind == "result"]
+        return said + (brought if len(brought) <= _RESULTS else [])
 
     def finish(self) -> None:
         """Put the lines of the steps, and what is left out between them, into the page."""
