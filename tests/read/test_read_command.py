@@ -129,6 +129,14 @@ def test_a_key_from_another_variable(read: Any, server: Server, monkeypatch: pyt
         assert said.error["slug"] == "no-key"
 
 
+@pytest.mark.parametrize("word", ["k", "locked", "EMPTY"])
+def test_a_word_in_place_of_a_key_is_no_secret(
+    word: str, read: Any, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", word)
+    assert "1 accepted" in read("--label", "--task", 0).out
+
+
 @pytest.mark.parametrize(
     ("options", "slug"),
     [

@@ -78,7 +78,7 @@ class Asking:
         self.told = told
         self.stopped: Stopped | None = None
         self.is_kept = True  # False: the cache could not be written
-        self._is_over = False  # no further question is taken
+        self._over = Event()  # no further question is taken
         self._end = Event()  # and those under way wait no longer
         self._turn, self._state = Lock(), Lock()
         self._answered = self._failed = 0
@@ -95,7 +95,7 @@ class Asking:
                     results[number] = self._answered_once(questions[number])
             except BaseException as error:
                 errors.append(error)
-                self._is_over = True
+                self._over.set()
                 self._end.set()
 
         threads = [Thread(target=work, daemon=True) for _ in range(max(1, min(at_once, len(questions))))]
@@ -106,7 +106,7 @@ class Asking:
                 while thread.is_alive():
                     thread.join(0.2)
         finally:
-            self._is_over = True
+            self._over.set()
             self._end.set()  # an interrupt ends the waiting; what was accepted is kept already
         if errors:
             raise errors[0]
@@ -126,7 +126,7 @@ class Asking:
     def _taken(self, questions: Sequence[Question]) -> int | None:
         """The next question that may be asked, its cost set aside; in order, so that a cap cuts the tail."""
         with self._turn:
-            if self._is_over or self._next >= len(questions):
+            if self._over.is_set() or self._next >= len(questions):
                 return None
             most = self._most(questions[self._next])
             if not self.purse.take(most):
@@ -134,7 +134,7 @@ class Asking:
                 why = f"the next call could pass the cap; {left} not asked"
                 self._stop(Stopped(why, "raise the cap", is_cap=True))
                 return None
-            if self._is_over:  # while the cap was waited for
+            if self._over.is_set():  # while the cap was waited for
                 self.purse.settle(most, Usage())
                 return None
             self._next += 1
@@ -188,7 +188,7 @@ class Asking:
 
     def _stop(self, why: Stopped) -> None:
         self.stopped = self.stopped or why
-        self._is_over = True
+        self._over.set()
         if not why.is_cap:
             self._end.set()
 

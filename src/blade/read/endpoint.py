@@ -21,6 +21,7 @@ from blade.read.wire import CHAT, LIMITS, RESPONSES, Form, Reply
 PUBLIC = "https://api.openai.com/v1"
 AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MOST_BODY = 8 << 20  # bytes of a response
+_SHORT, _LONG = 10, 24  # characters of a key, with a digit in it and without
 _NO_CREDIT = re.compile(r"insufficient_quota|billing|out of credit", re.IGNORECASE)
 _NO_ROUTE = re.compile(
     r"\b(?:unknown|invalid|unrecogni[sz]ed|no such)\b.{0,20}\b(?:endpoint|url|path|route|api)\b"
@@ -52,6 +53,8 @@ class Endpoint:
         openai = _package()
         self.model, self.host, self.limit, self.timeout = model, host_of(url), limit, timeout
         self._key = key
+        # endpoints that want no key are given words such as `none` or `EMPTY`, which rollouts may hold too
+        self._is_secret = len(key) >= _LONG or (len(key) >= _SHORT and any(sign.isdigit() for sign in key))
         self.form = Form()
         self._changing = Lock()
         self._client: Any = openai.OpenAI(
@@ -127,11 +130,11 @@ class Endpoint:
 
     def _without_key(self, content: bytes) -> bytes:
         """An endpoint that repeats the key does not get it into an answer."""
-        return content.replace(self._key.encode(), b"[key]") if self._key else content
+        return content.replace(self._key.encode(), b"[key]") if self._is_secret else content
 
     def _told(self, refused: _Refused) -> Fault:
         text = f": {hostile.line(refused.text, 300)}" if refused.text else ""
-        text = text.replace(self._key, "[key]") if self._key else text
+        text = text.replace(self._key, "[key]") if self._is_secret else text
         fault = Fault(f"{self.host} answered {refused.status}{text}", *_advice(refused, self.model))
         fault.wait = refused.wait
         return fault
