@@ -6,7 +6,9 @@ import contextlib
 import io
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,15 @@ from tests.injections import KINDS, Kind, tamed, word_of
 Put = Callable[[str, str], str]  # a place and what stands there otherwise -> what stands there
 
 
-def putter(number: int, kind: Kind, is_tame: bool) -> Put:
+VERDICTS = ("error", "verifier")  # what is put there the engine groups by its words, as it shall
+
+
+def putter(number: int, kind: Kind, is_tame: bool, but: tuple[str, ...] = VERDICTS) -> Put:
     """Puts the payload of a kind where it can stand, or what is harmless in its stead."""
     word = word_of(number)
     payload = kind.payload(word)
     said = tamed(payload, word) if is_tame else payload
-    return lambda place, usual: f"{usual} {said}" if place in kind.places else usual
+    return lambda place, usual: f"{usual} {said}" if place in kind.places and place not in but else usual
 
 
 def rows_of(number: int, put: Put, passes: tuple[bool, bool], part: int) -> list[Row]:
@@ -32,8 +37,15 @@ def rows_of(number: int, put: Put, passes: tuple[bool, bool], part: int) -> list
         is_down = not passed and part % 3 == 2
         record = f"R-{number}" if passed else "R-999"
         output: list[Row] = [
-            {"type": "reasoning", "summary": [{"type": "summary_text", "text": put("reasoning", "Which record is it?")}]},
-            make_call("c1", put("tool", "find")[:64], json.dumps({"name": put("arguments", "Ada"), put("nested_key", "k")[:60]: 1})),
+            {
+                "type": "reasoning",
+                "summary": [{"type": "summary_text", "text": put("reasoning", "Which record is it?")}],
+            },
+            make_call(
+                "c1",
+                put("tool", "find")[:64],
+                json.dumps({"name": put("arguments", "Ada"), put("nested_key", "k")[:60]: 1}),
+            ),
             make_result("c1", put("result", f"found R-{number}")),
             {"type": "message", "role": "user", "content": put("other_turn", "Go on.")},
             make_call("c2", "save", json.dumps({"record": record})),
@@ -93,8 +105,14 @@ def markdown_frame(said: str) -> list[str]:
     """Headings, tables, fences, lists and paragraphs, without what stands in them."""
     from markdown_it import MarkdownIt
 
+    from tests.inert import ANCHOR
+
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").parse(said)
-    return [f"{token.type} {token.tag} {token.info} {token.level}" for token in tokens]
+    return [
+        f"{token.type} {token.tag} {token.info} {token.level}"
+        for token in tokens
+        if token.type != "html_block" or not ANCHOR.fullmatch(token.content)
+    ]
 
 
 def html_frame(said: str) -> list[str]:
@@ -104,14 +122,18 @@ def html_frame(said: str) -> list[str]:
     page = Page(said)
     assert not page.open
     inline = {"code", "strong", "span", "img"}
-    return [f"{tag} {sorted(attributes)} {attributes.get('class')}" for tag, attributes in page.tags if tag not in inline]
+    return [
+        f"{tag} {sorted(attributes)} {attributes.get('class')}"
+        for tag, attributes in page.tags
+        if tag not in inline
+    ]
 
 
 def json_frame(value: Any, at: str = "$") -> Iterator[str]:
-    """Keys, kinds and numbers; texts are only said to be texts."""
+    """Keys, kinds and numbers; texts are only said to be texts, and names of fields to be names."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from json_frame(item, f"{at}.{key}")
+            yield from json_frame(item, f"{at}.{'*' if at.endswith('.fields') else key}")
         yield f"{at} {len(value)} keys"
     elif isinstance(value, list):
         for number, item in enumerate(value):
@@ -121,6 +143,192 @@ def json_frame(value: Any, at: str = "$") -> Iterator[str]:
         yield f"{at} text" if isinstance(value, str) else f"{at} {value}"
 
 
-def labels(said: str) -> list[str]:
-    """The words that begin lines which are not indented: what a screen says in our name."""
-    return [re.split(r"\s{2,}|[:|]", line)[0] for line in said.splitlines() if line[:1].strip()]
+def screen_frame(said: str) -> list[str]:
+    """The word that begins each line which is not indented: what a screen says in our name."""
+    return [line.split()[0] for line in said.splitlines() if line[:1].strip()]
+
+
+def dossier_frame(said: str) -> list[str]:
+    """Of each line what stands before its bar, lines of one quotation as one; commands apart."""
+    found = []
+    for line in said.splitlines():
+        ours = re.sub(r"\d[\d,]* tokens", "N tokens", line.split("|")[0])
+        if not line.startswith("$ ") and (ours or found[-1:] != [""]):
+            found.append(ours)
+    return found
+
+
+def commands(said: str) -> list[str]:
+    """The commands that a text offers, without the names in them."""
+    found = []
+    for line in re.findall(r"^(?:\$ |read:  )?(blade .*)$", said, re.MULTILINE):
+        words = shlex.split(line, comments=True)
+        found.append(f"{words[:2]} {[word for word in words if word.startswith('--')]} {len(words)}")
+    return found
+
+
+# -- the exits -------------------------------------------------------------------------------------
+
+
+class Told:
+    """Two runs of foreign text in a folder, and what every exit makes of the first."""
+
+    def __init__(self, folder: Path, is_tame: bool) -> None:
+        from blade import pipeline
+
+        self.folder = folder
+        self.run, self.other = write(folder / "a", is_tame), write(folder / "b", is_tame, shift=1)
+        self.session = pipeline.session([str(self.run)])
+        self.name = self.session.loaded[0].name
+        self.keys = self.session.loaded[0].run.rollouts.task_keys
+        self.failed = [one.task for one in self.session.report.attributions]
+
+    def masked(self, said: str) -> str:
+        return said.replace(str(self.folder), "FOLDER")
+
+    def screens(self) -> Iterator[tuple[str, str]]:
+        """What commands print."""
+        from blade.cli import check, compare, diagnose, draft, health, label, queue, show, skill
+
+        out, run = self.folder / "out", self.run
+        yield "diagnose", printed(diagnose.diagnose, run, "-o", out / "report")
+        yield "diagnose again", printed(diagnose.diagnose, run)
+        yield "health", printed(health.health, run)
+        yield "health json", printed(health.health, run, "--json")
+        yield "compare", printed(compare.compare, f"a={run}", f"b={self.other}", "-o", out / "compare")
+        yield "draft", printed(draft.draft, run, "-o", out / "draft.md")
+        yield "skill new", printed(skill.new, "records", "--run", run, "-o", out / "skills")
+        wrong = out / "wrong.md"
+        wrong.write_text(
+            (out / "draft.md").read_text(encoding="utf-8").replace("50.4%", "61.9%"), encoding="utf-8"
+        )
+        yield "check", printed(check.check, wrong, "--run", run)
+        yield "queue", printed(queue.queue, run, "--most", 0)
+        yield "queue json", printed(queue.queue, run, "--most", 0, "--json")
+        for key in (self.failed[1], self.failed[40]):
+            yield f"show {key[:3]}", printed(show.show, run, key)
+            yield f"show {key[:3]}/1", printed(show.show, run, f"{key}/1")
+            yield f"show {key[:3]}/1 json", printed(show.show, run, f"{key}/1", "--json")
+            yield f"show {key[:3]} dossier", printed(show.show, run, key, "--dossier")
+            refused = (
+                "--cause",
+                "KG",
+                "--repeat",
+                1,
+                "--step",
+                3,
+                "--quote",
+                "words nobody said",
+                "--mechanism",
+                "x",
+            )
+            yield f"label {key[:3]} refused", printed(label.label, run, key, *refused, "--by", "me")
+            yield (
+                f"label {key[:3]} refused json",
+                printed(label.label, run, key, *refused, "--by", "me", "--json"),
+            )
+        yield "show nothing", printed(show.show, run, f"{self.keys[0]} nothing")
+
+    def files(self) -> dict[str, str]:
+        """What commands write."""
+        found = {}
+        for path in sorted((self.folder / "out").rglob("*")):
+            if path.is_file() and path.suffix in (".md", ".html", ".json", ".toml", ".svg"):
+                found[str(path.relative_to(self.folder / "out"))] = path.read_text(encoding="utf-8")
+        return found
+
+    def rollouts(self) -> Iterator[tuple[str, str]]:
+        """Every task and every rollout as `blade show` prints it, as text and as JSON."""
+        from blade.cli import trace_text
+
+        one = self.session.loaded[0]
+        for key in self.keys:
+            rows = [
+                trace_text.Shown(
+                    self.name, key, at.rollout.repeat, at.rollout.file, at.rollout.line, dict(at.row), True
+                )
+                for at in self.session.traces(one, key)
+            ]
+            yield f"task {key[:3]}", trace_text.render(trace_text.task(rows), 1500)
+            for row in rows:
+                told = trace_text.rollout(row, (0, None))
+                yield f"rollout {key[:3]}/{row.repeat}", trace_text.render(told, 1500)
+            yield f"json {key[:3]}", trace_text.as_json(trace_text.rollout(rows[0], (0, None)))
+
+    def dossiers(self, budget: int) -> Iterator[tuple[str, str]]:
+        from blade.pipeline import reviewing
+
+        for key in self.failed:
+            yield key[:3], reviewing.dossier(self.session, key, None, budget).text
+
+    def prompts(self) -> Iterator[tuple[str, Any]]:
+        """What would be sent to a model about every failed task."""
+        from blade.pipeline import asking
+
+        for number, key in enumerate(self.failed):
+            yield key[:3], asking.prompt(self.session, key, ("label", "explain")[number % 2])
+
+    @cached_property
+    def house(self) -> Any:
+        from blade.mcp.house import House
+        from blade.mcp.roots import roots
+
+        return House(roots([str(self.folder / "a"), str(self.folder / "b")]))
+
+    def tools(self, form: str) -> Iterator[tuple[str, str]]:
+        """What the MCP server answers."""
+        from blade.mcp.tools import called
+
+        house, here = self.house, str(self.run)
+
+        def said(name: str, **given: Any) -> str:
+            return called(house, name, {"format": form, **given}).text
+
+        yield "list_runs", said("blade_list_runs")
+        yield "summary", said("blade_summary", run=here)
+        for name in ("tasks", "findings", "health"):
+            yield name, said(f"blade_{name}", run=here, limit=8, offset=2)
+        yield "compare", said("blade_compare", baseline=here, candidates=[str(self.other)])
+        report = (self.folder / "out" / "wrong.md").read_text(encoding="utf-8")
+        yield "check_claims", said("blade_check_claims", report=report, runs=[here], limit=5)
+        for key in self.failed[::9]:
+            yield f"show {key[:3]}", said("blade_show", run=here, task=key)
+            yield f"show {key[:3]}/1", said("blade_show", run=here, task=key, repeat=1, chars=300)
+            yield f"dossier {key[:3]}", said("blade_dossier", run=here, task=key, budget=20_000)
+        yield "judgements", said("blade_judgements", run=here)
+
+    def notebook(self) -> Iterator[tuple[str, Any]]:
+        """What a notebook shows of the Python API."""
+        import blade
+
+        runs = blade.load(self.run)
+        yield "runs", runs
+        for name in ("tasks", "findings", "health", "attributions", "signatures", "recommendations"):
+            if hasattr(runs, name):
+                yield name, getattr(runs, name)()
+
+    def judged(self) -> None:
+        """Judgements that quote what rollouts say, and repeat it in their own words."""
+        from blade.hostile import line
+        from blade.pipeline import reviewing
+
+        given = []
+        for key in self.failed:
+            trace = self.session.traces(self.session.loaded[0], key)[1]
+            if len(trace.steps) > 3:
+                quote = trace.steps[3].text[:200]
+                told = re.sub(
+                    r"step \d+", "", line(quote, 150)
+                )  # a judgement that blames a later step is refused
+                given.append(
+                    {
+                        "task": key,
+                        "cause": "TI",
+                        "repeat": 1,
+                        "step": 3,
+                        "quote": quote,
+                        "mechanism": told,
+                        "mode": told[:60],
+                    }
+                )
+        reviewing.label(self.session, given, "a reader")
