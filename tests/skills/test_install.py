@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def test_the_analysis_skill_ships_and_was_written_for_this_engine() -> None:
     assert one.version == __version__, "a new version takes a look at SKILL.md, then its number"
     assert f"blade skill check --for {__version__}" in (one.folder / "SKILL.md").read_text(encoding="utf-8")
     assert "scripts/blade_toolkit.py" in contents(one)
+
+
+def test_a_wheel_puts_the_folders_where_they_are_looked_for() -> None:
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    assert told["wheel"]["force-include"] == {".agents/skills": "blade/skills/folders"}
+    assert ".agents" in told["sdist"]["include"]
+    assert shipped.PLACES[0].parts[-3:] == ("blade", "skills", "folders")
 
 
 def test_agents_that_know_the_old_places_find_it() -> None:

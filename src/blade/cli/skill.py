@@ -43,7 +43,8 @@ def list_(as_json: bool) -> None:
         click.echo(json.dumps({"blade": __version__, "skills": told, "copies": _copies(found)}, indent=2))
         return
     for one in known:
-        click.echo(f"{one.name}  (BLADE {one.version})\n    {one.description}\n    {one.folder}")
+        said = one.description.partition(". ")[0]
+        click.echo(f"{one.name}  (BLADE {one.version})\n    {said}\n    {one.folder}")
     click.echo(_told(found) if found else "\nNo copy is installed here: blade skill install")
 
 

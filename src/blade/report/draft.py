@@ -38,13 +38,16 @@ QUOTE = 300  # characters of a quotation
 CARD = 3  # blocks of the accuracy card: what it is, the name of its first set, and its first numbers
 
 # First column of a table -> the columns that stay (none named: all), and the most rows.
-TABLES: dict[str, tuple[tuple[str, ...], int]] = {
+TABLES: dict[str, tuple[Sequence[str], int]] = {
     "Measure": (("Measure", "Value, 95% interval", "n"), 10),
     "Artifact": (("Artifact", "Path"), 12),
     "Number": (("Number", "Reported", "Ours", "Why they agree or differ"), 6),
     "Level": ((), 12),
     "Field": ((), 8),
-    "Task": (("Task", "Standing", "Points", "Why", "Cause, confidence", "Repeats"), 20),
+    "Task": (
+        "Task|Standing|Points|Why|Cause, confidence|Repeats|Cause|Engine|By|On|What happened".split("|"),
+        20,
+    ),
     "Cause": ((), MANY + 2),
     "Standing": (("Standing", "Behaviour", "In failing", "In passing", "Tasks", "For instance"), 6),
     "Id": (("Id", "Template", "What differs", "In passing", "In failing", "Failing of rollouts", "Tasks"), 3),
