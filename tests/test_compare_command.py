@@ -21,11 +21,11 @@ from tests.compared import (
     Compared,
     Pairs,
     assert_adds_up,
-    by_json,
     drawn,
     only,
     screen,
     two_runs,
+    without_claims,
     written,
 )
 from tests.conftest import Blade
@@ -41,7 +41,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
 
 @pytest.fixture
 def compared(blade: Blade) -> Compared:
-    return by_json(blade)
+    return without_claims(blade)
 
 
 # -- files, screen, exit codes --------------------------------------------------------------------

@@ -263,11 +263,11 @@ def odd_rows() -> list[Row | bytes]:
 
 
 @pytest.fixture
-def told(diagnosed: Blade) -> Callable[..., dict[str, Any]]:
+def told(blade: Blade) -> Callable[..., dict[str, Any]]:
     """The report on `x=PATH` without what may differ."""
 
     def report(path: object) -> dict[str, Any]:
-        return of_rows(diagnosed(f"x={path}").report)
+        return of_rows(blade("diagnose", "--json", f"x={path}").report)
 
     return report
 
