@@ -1,4 +1,4 @@
-"""Find the skill folders that ship with BLADE: beside this module in a wheel, in the repository otherwise."""
+"""Find the skills that ship with BLADE: beside this module in a wheel, in the repository otherwise."""
 
 from __future__ import annotations
 
