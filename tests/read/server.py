@@ -92,9 +92,10 @@ class Slow:
 
 @dataclass(frozen=True)
 class Drip:
-    """One byte after another, forever slow."""
+    """A good reply after 20 blanks, each of them late: something comes all the time."""
 
     seconds: float
+    says: Says
 
 
 class Reset:
@@ -176,11 +177,13 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(act.seconds)
             self.close_connection = True
         elif isinstance(act, Drip):
-            self._head(200, 1000, {})
-            for _ in range(1000):
+            content = json.dumps(_body(call, act.says)).encode()
+            self._head(200, len(content) + 20, {})
+            for _ in range(20):
                 self.wfile.write(b" ")
                 self.wfile.flush()
                 time.sleep(act.seconds)
+            self.wfile.write(content)
         else:
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

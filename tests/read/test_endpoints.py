@@ -124,7 +124,7 @@ def test_an_endpoint_that_stays_broken_is_tried_as_often_as_told_and_not_for_eve
     "bad",
     [
         Slow(1.0),
-        Drip(0.05),
+        Drip(0.05, Says(label(0))),
         Reset(),
         Raw(b'{"output": [{"type": "message", "con'),
         Raw(b'{"output": [', declared=5000),
