@@ -1,4 +1,4 @@
-"""Turn one task into a dossier: what an analyst needs to judge it, in plain text of bounded length."""
+"""Turn one task into a dossier: what is needed to judge it, in plain text of bounded length."""
 
 from __future__ import annotations
 

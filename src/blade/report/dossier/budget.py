@@ -1,4 +1,4 @@
-"""Share a budget of tokens among the parts of a page: each part has levels, the more urgent come first."""
+"""Share a budget of tokens among the parts of a page, the more urgent first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gather what is known of one task: its rows, its proposal, its findings, and the steps worth reading."""
+"""Gather what is known of one task: rows, proposal, findings, and the steps worth reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn text of rollouts into lines in which it cannot pass for ours: all of it stands behind a bar."""
+"""Turn text of rollouts into lines in which it cannot pass for ours: it stands behind a bar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say what the engine proposes and on what grounds, who overruled it, and what was found in the rollouts."""
+"""Say what the engine proposes and on what grounds, who overruled it, and what was found."""
 
 from __future__ import annotations
 

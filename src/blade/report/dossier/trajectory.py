@@ -1,4 +1,4 @@
-"""Lay out the rollout in focus: every step where that fits, else windows around what points to a fault."""
+"""Lay out the rollout in focus: every step where that fits, else windows around the suspects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quote what the verifier and the environment left in a row: rewards, errors, checks, words of judges."""
+"""Quote what the verifier left in a row: rewards, errors, checks that failed, words of judges."""
 
 from __future__ import annotations
 
