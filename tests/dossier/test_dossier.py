@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade.errors import UsageError
-from blade.model import Attribution, Cause, Trace
+from blade.model import Attribution, Cause, Evidence, Trace
 from blade.pipeline.session import Session
 from blade.report.dossier import BUDGET, LEAST, dossier
 from blade.report.dossier.tokens import tokens
@@ -86,6 +86,21 @@ def test_both_sides_of_the_parting_are_shown(desk: Session) -> None:
     assert f"failing repeat {parting.repeat} parts from passing repeat {parting.passer}" in text
     assert 'failing [3] call | write_order {"order":"O-0","lamp":"red"}' in text
     assert 'passing [3] call | write_order {"order":"O-0","lamp":"green"}' in text
+
+
+def test_a_passing_side_that_is_borrowed_is_quoted_with_its_run(desk: Session) -> None:
+    of, traces = known(desk)
+    parting = of.divergence_of("0")
+    assert parting is not None
+    theirs = Evidence("other", "0", 5, step=7, quote="the lamp was made green")
+    borrowed = replace(
+        parting, passer_run="other", passer=5, passer_step=7, evidence=(parting.evidence[0], theirs)
+    )
+    text = dossier(facts(replace(desk.report, divergences=(borrowed,)))[0], "0", traces).text
+    assert f"failing repeat {parting.repeat} parts from passing repeat 5 of another run" in text
+    assert "that run | other" in text
+    assert "passing step 7 | the lamp was made green" in text
+    assert not strangers(text)
 
 
 def test_the_cause_is_told_with_its_grounds_and_what_speaks_against(desk: Session) -> None:

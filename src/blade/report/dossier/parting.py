@@ -43,10 +43,9 @@ def _side(
     name: str, trace: Trace | None, at: int, room: int, around: int, case: Case, is_focus: bool
 ) -> list[str]:
     if trace is None:
-        quoted = case.parting.evidence[-1] if case.parting and case.parting.evidence else None
-        return (
-            [frame.behind(f"{name} step {at}", quoted.quote or "", room)] if quoted and quoted.quote else []
-        )
+        told = case.parting.evidence if case.parting is not None else ()
+        quoted = next((one for one in told if (one.task, one.run) != (case.task, case.facts.run.name)), None)
+        return [frame.behind(f"{name} step {at}", quoted.quote or "", room)] if quoted is not None else []
     made = case.calls if is_focus else {}
     chosen = trace.steps[max(0, at - around) : at + 1 + around]
     # what a call brought back belongs to it
