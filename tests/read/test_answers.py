@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from blade import pipeline
 from blade.pipeline import asking, reviewing
 from blade.pipeline.session import Session
 from blade.read.asked import ACCEPTED, DISCARDED
-from tests.read.conftest import Ask, honest, label, locked, place
+from tests.builders import make_call, make_result, make_run
+from tests.read.conftest import Ask, honest, label, locked, place, rollout
 from tests.read.server import Act, Call, Says, Server
 
 FIELD = {"step": None, "field": "verifier_message", "quote": "expected red, record R-000 is blue"}
@@ -180,6 +183,19 @@ def test_a_cluster_is_named_by_what_several_tasks_show(ask: Ask, server: Server)
         )
 
 
+def test_the_same_error_of_two_tools_is_two_clusters(cache: Path, tmp_path: Path) -> None:
+    rows = []
+    for task in range(4):
+        row = rollout(task, False)
+        row["response"]["output"][4:4] = [make_call("c9", "alter"), make_result("c9", locked(task))]
+        rows += [row, rollout(task, True)]
+    session = pipeline.session([str(make_run(tmp_path, rows))])
+    plan = asking.plan(session, asking.Wish("name"), "m", "h")
+    locks = [one.about for one in plan.questions if plan.called[one.about].startswith("Error: record")]
+    assert len(locks) == len(set(locks)) == 2
+    assert {plan.called[one].rpartition(" (")[2] for one in locks} == {"tool alter)", "tool change)"}
+
+
 def test_a_question_over_all_failures_is_counted(ask: Ask, server: Server) -> None:
     def answered(call: Call, number: int) -> Act:
         said = "undetermined" if call.about == "5" else "YES" if call.about == "4" else "yes"
@@ -222,8 +238,6 @@ def test_agreement_with_the_engine_is_told(ask: Ask, server: Server, session: Se
 def test_labels_are_kept_as_judgements_by_the_model(
     ask: Ask, server: Server, session: Session, run_path: Any, tmp_path: Any
 ) -> None:
-    from blade import pipeline
-
     copy = tmp_path / "rollouts.jsonl"
     copy.write_bytes(run_path.read_bytes())
     own = pipeline.session([str(copy)])

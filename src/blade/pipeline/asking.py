@@ -250,7 +250,9 @@ def _clusters(
     losing = {task.task: check.losing(task.task) for task in made.facts.tasks}
     found, silent = clusters.clusters(made.facts, losing)
     if silent:
-        notes.append(f"{silent} clusters are left out: no failing rollout of theirs is quoted")
+        notes.append(
+            f"{silent} {'cluster is' if silent == 1 else 'clusters are'} left out: no failure is quoted"
+        )
     if wish.most is not None and len(found) > wish.most:
         notes.append(
             f"{len(found) - wish.most} of {len(found)} clusters are not asked about; --most asks about more"

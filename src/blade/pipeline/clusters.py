@@ -65,7 +65,9 @@ def _signature(one: Signature, losing: dict[str, frozenset[int]]) -> Cluster | N
         f"Tasks: {one.n_tasks}; rollouts: {one.n_rollouts}, of which {one.n_failed} fail",
     ]
     quoted = [(place.task, place) for place in one.evidence]
-    return _cluster("signature", one.template, one.n_tasks, head, _failing(quoted, losing), {})
+    # several tools may give the same error
+    called = f"{one.template} ({one.source})"
+    return _cluster("signature", called, one.n_tasks, head, _failing(quoted, losing), {})
 
 
 def _failing(
