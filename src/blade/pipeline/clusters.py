@@ -52,7 +52,8 @@ def _mode(members: Sequence[Attribution], losing: dict[str, frozenset[int]]) -> 
         f"A mode of failing, by the engine: {first.cause.value}, {hostile.line(first.mode, 200)}",
         f"Tasks: {len(members)}; points of score lost: {lost:.4f}",
     ]
-    quoted = [(one.task, place) for one in members for place in one.evidence[:2]]
+    # what another task shows is no place of this one
+    quoted = [(one.task, place) for one in members for place in one.evidence[:2] if place.task == one.task]
     told = {one.task: hostile.line(one.mechanism, 300) for one in members}
     name = f"{first.cause.value}: {first.mode}"
     return _cluster("mode", name, len(members), head, _failing(quoted, losing), told)
