@@ -9,6 +9,7 @@ import msgspec
 
 from blade.model import Attribution, Cause, Health, Level, TaskResult, Waiting
 
+PRICED = 500  # tasks whose dossiers are priced at most: of more, those with the most at stake
 FLOOR = 200  # tokens that the shortest dossier costs: no task is worth more for a token than by this
 VARIES = "varies between repeats"
 DEFECTS = (Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
@@ -64,9 +65,11 @@ def queue(
 ) -> tuple[Waiting, ...]:
     """The tasks worth most for a token of their dossiers, best first.
 
-    Dossiers are written only of those that can still come in: a task is worth at most its value for FLOOR.
+    Dossiers are priced only of those that can still come in: a task is worth at most its value for FLOOR.
+    Of a very large run only the tasks with the most at stake are priced unless all are asked for.
     """
     waiting = sorted((one for one in worths if one.value > 0), key=lambda one: (-one.value, _key(one)))
+    waiting = waiting if most is None else waiting[: max(PRICED, most)]
     best: list[tuple[float, int, Waiting]] = []
     for at, one in enumerate(waiting):
         if most is not None and len(best) >= most and one.value / FLOOR <= best[0][0]:

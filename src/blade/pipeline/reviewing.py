@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,9 +15,10 @@ from blade import queue as queueing
 from blade.errors import UsageError
 from blade.model import Judgement, Waiting
 from blade.pipeline import judging, pages, reading
-from blade.pipeline.session import Session
+from blade.pipeline.session import Session, depends_on
 from blade.report.dossier import BUDGET, Dossier
 from blade.report.dossier import dossier as write_dossier
+from blade.store import memo
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded
@@ -48,12 +51,32 @@ def queue(
     worths = [queueing.worth(found, doubts.get(found.task, ())) for found in told.attributions]
     kept = [found for found in worths if judged or found.reason != "judged"]
 
-    def tokens(task: str) -> int:
-        return dossier(session, task, one.name, budget).tokens
+    with _prices(session, one, budget) as known:
 
-    waiting = queueing.queue(kept, {task.task: task for task in told.tasks}, tokens, most)
+        def tokens(task: str) -> int:
+            if task not in known:
+                known[task] = dossier(session, task, one.name, budget).tokens
+            return known[task]
+
+        waiting = queueing.queue(kept, {task.task: task for task in told.tasks}, tokens, most)
     n_judged = sum(bool(found.judged_by) for found in told.attributions)
     return Queue(one.name, waiting, len(worths), n_judged, sum(found.value for found in kept))
+
+
+@contextlib.contextmanager
+def _prices(session: Session, one: Loaded, budget: int) -> Iterator[dict[str, int]]:
+    """The tokens of dossiers as they were counted before; what is added is kept for the next time."""
+    key = depends_on(session.loaded, f"prices {one.name} {session.threshold} {budget}")
+    source = Path(one.sources[0].path)
+    held = memo.kept_bytes(source, "prices", key) if key else None
+    try:
+        known = msgspec.msgpack.decode(held, type=dict[str, int]) if held else {}
+    except msgspec.DecodeError:
+        known = {}
+    before = len(known)
+    yield known
+    if key and len(known) > before:
+        memo.keep_bytes(source, "prices", key, msgspec.msgpack.encode(known))
 
 
 def dossier(session: Session, task: str, run: str | None = None, budget: int = BUDGET) -> Dossier:
