@@ -9,6 +9,7 @@ from blade.check.reader.ground import PROPOSALS, ROLLOUTS, TASKS, Reading
 from blade.check.reader.lines import Line
 from blade.check.reader.mentions import AMOUNT, CAUSE, MODE, RUN, Mention
 from blade.check.reader.mentions import pattern as shaped
+from blade.check.reader.phrases import COSTS
 from blade.check.reader.quantities import COUNT, POINTS, RATE, RATIO
 from blade.check.reader.scope import aligned
 from blade.model import Assertion
@@ -34,13 +35,6 @@ _MORE = shaped(
     r"while)\s+(?:in\s+)?(?:only\s+|just\s+)?)(?P<q><Q>)"
     r"(?=\s*(?:<N>|in\b|for\b|with\b|$|[.,;]))"
 )
-_COSTS = shaped(
-    r"(?P<c><DC>)(?:\s+(?:errors?|issues?|failures?|alone))?\s+(?:costs?|cost|loses?|lost|takes?|"
-    r"took|eats?|burns?|accounts?\s+for|is\s+worth|"
-    r"explains?|is\s+responsible\s+for)\s+(?:the\s+(?:run|model|agent)\s+|us\s+|"
-    r"it\s+)?(?:a\s+(?:further\s+)?)?(?P<q><Q>)"
-    r"(?!\s*(?:of\s+(?!(?:the\s+)?<M>)|<N>|<S>))"
-)
 
 
 class Modes:
@@ -60,7 +54,7 @@ class Modes:
             yield from self._fires(hit)
         for hit in _NAMED_BEHIND.finditer(self.line.shape):
             yield from self._named_behind(hit)
-        for hit in _COSTS.finditer(self.line.shape):
+        for hit in COSTS.finditer(self.line.shape):
             yield from self._costs(hit)
 
     def _named_behind(self, hit: re.Match[str]) -> Iterator[Assertion]:

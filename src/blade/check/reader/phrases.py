@@ -78,8 +78,14 @@ ALONE_AFTER = shaped(r"\s*(?:$|[.,;:)(]|and\b|in total\b|overall\b|(?:in|for) <R
 IN_BRACKETS = shaped(r"\s*\(\s*(?:i\.e\.,?\s*|or\s+|=\s*)?(?P<q><Q>)\s*[),]")
 
 
+# What a mode or a cause does to the score: `costs 3 points`, `takes a third of the lost score`.
+_COSTS = r"costs?|takes?|took|accounts?\s+for|explains?|is\s+responsible\s+for"
 COSTS = shaped(
-    r"(?P<c><CD>)\s+(?:alone\s+)?(?:accounts? for|explains?|makes? up|takes?|took|costs?|"
-    r"is responsible for)\s+(?P<q><Q>)\s+of\s+(?:the\s+|all\s+)?"
+    rf"(?P<c><DC>)(?:\s+(?:errors?|issues?|failures?|alone))?\s+(?:{_COSTS}|loses?|lost|eats?|burns?|is\s+worth)"
+    r"\s+(?:the\s+(?:run|model|agent)\s+|us\s+|it\s+)?(?:a\s+(?:further\s+)?)?(?P<q><Q>)"
+    r"(?!\s*(?:of\s+(?!(?:the\s+)?<M>)|<N>|<S>))"
+)
+COSTS_OF_LOSS = shaped(
+    rf"(?P<c><CD>)\s+(?:alone\s+)?(?:{_COSTS}|makes? up)\s+(?P<q><Q>)\s+of\s+(?:the\s+|all\s+)?"
     r"(?P<lost>lost\s+(?:<M>|points)|(?:<M>|points)\s+lost|loss(?:es)?\b|<S>)"
 )

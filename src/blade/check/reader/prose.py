@@ -30,7 +30,7 @@ from blade.check.reader.phrases import (
     ALONE_BEFORE,
     BEFORE,
     BESIDE,
-    COSTS,
+    COSTS_OF_LOSS,
     DENIED,
     DONE,
     GOES_ON,
@@ -72,7 +72,7 @@ class Prose:
 
     def _costs(self) -> Iterator[Assertion]:
         """`KG accounts for 40% of the lost score`: a sum that the report here makes, not a judgement."""
-        for hit in COSTS.finditer(self.sentence.shape):
+        for hit in COSTS_OF_LOSS.finditer(self.sentence.shape):
             amount, what = self._at(hit, "q"), self._at(hit, "c")
             told = around_it.run_of(self.reader, self.sentence, self.around)
             if amount.amount is None or amount.amount.kind != RATE or self.sentence.of(TASK):
