@@ -33,7 +33,7 @@ def planted(cached: Path, tmp_path_factory: pytest.TempPathFactory) -> Written:
 
     def written(fault: str, prevalence: float) -> tuple[Injected, Session]:
         folder = tmp_path_factory.mktemp(fault)
-        made = write_injected(folder, fault=fault, prevalence=prevalence, seed=3, n_tasks=8)
+        made = write_injected(folder, fault=fault, prevalence=prevalence, seed=3, n_tasks=6)
         return made, session([str(made.path)])
 
     return cache(written)

@@ -63,6 +63,15 @@ def test_an_expected_call_that_was_made_is_told_as_made(desk: Session) -> None:
     assert "expected call, " not in text
 
 
+def test_a_row_that_broke_takes_the_task_from_its_siblings(desk: Session) -> None:
+    of, traces = known(desk)
+    broken = rollout([], error="connection reset", responses_create_params=None)
+    text = dossier(of, "0", [broken, traces[0]], repeat=1).text
+    assert "first user turn | Make the lamp of order O-0 green." in text
+    assert 'expected call, never made | write_order {"order":"O-0","lamp":"green"}' in text
+    assert "error: connection reset" in text
+
+
 def test_that_no_call_is_expected_is_told(desk: Session) -> None:
     of, _ = known(desk)
     text = dossier(of, "0", [rollout([make_message("done")], expected_actions=[])]).text

@@ -27,7 +27,9 @@ def lines(case: Case, room: int) -> list[str]:
     """The request, then what is expected, in at most about `room` tokens."""
     if case.focus is None:
         return []
-    row = case.focus.row
+    # a row that broke may lack the request, which its siblings have
+    rows = (trace.row for trace in (case.focus, *case.traces.values()))
+    row = next((row for row in rows if next(_turns(row), None) is not None), case.focus.row)
     turns = list(_turns(row))
     fields = [
         (key, row[key]) for key in row if TASK.search(key[:_NAME]) and isinstance(row[key], str) and row[key]
