@@ -71,9 +71,11 @@ SUPPORT: dict[str, set[str]] = {
 }  # fmt: skip
 
 # Packages that cost start-up time, and the places that must stay quick to import.
-HEAVY = {"numpy", "scipy", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash"}
-LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py"]
-HELP_NEVER_LOADS = {"numpy", "scipy", "vl_convert", "jinja2", "msgspec"}
+HEAVY = {
+    "numpy", "scipy", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "openai", "mcp",
+}  # fmt: skip
+LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "mcp/*.py", "read/*.py"]
+HELP_NEVER_LOADS = {"numpy", "scipy", "vl_convert", "jinja2", "msgspec", "openai", "mcp"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
 MAX_FILE_LINES = 500
