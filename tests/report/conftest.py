@@ -272,7 +272,7 @@ CASES: dict[str, Callable[[], Report]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=list(CASES))
+@pytest.fixture(scope="module", params=list(CASES))
 def report(request: pytest.FixtureRequest) -> Report:
     """Every kind of report, one at a time."""
     return CASES[request.param]()
