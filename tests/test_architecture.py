@@ -64,8 +64,8 @@ SUPPORT: dict[str, set[str]] = {
     },
     "report": {
         "accuracy", "advice", "cases", "causes",
-        "chapters", "comparisons_v1", "conclusions_v1", "deepdives", "facts", "failures",
-        "figures", "health_text", "inventory", "ledger", "order", "patterns", "places", "quantities", "reasons", "results", "sections",
+        "chapters", "comparisons_v1", "conclusions_v1", "deepdives", "draft", "facts", "failures",
+        "figures", "health_text", "inventory", "judged", "ledger", "order", "patterns", "places", "quantities", "reasons", "results", "sections",
         "sides", "summary", "words",
     },
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Turn the engine's proposal for a task and judgements of it into what stands, and what it stands against."""
+"""Turn the engine's proposal for a task and judgements of it into what stands, and against what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn a session into what a reader of single tasks needs: the queue, dossiers, judgements that are kept."""
+"""Turn a session into what a reader of single tasks needs: the queue, dossiers, kept judgements."""
 
 from __future__ import annotations
 
@@ -79,11 +79,13 @@ def _prices(session: Session, one: Loaded, budget: int) -> Iterator[dict[str, in
         memo.keep_bytes(source, "prices", key, msgspec.msgpack.encode(known))
 
 
-def dossier(session: Session, task: str, run: str | None = None, budget: int = BUDGET) -> Dossier:
-    """What is needed to judge one task, within a budget of tokens."""
+def dossier(
+    session: Session, task: str, run: str | None = None, budget: int = BUDGET, repeat: int | None = None
+) -> Dossier:
+    """What is needed to judge one task, within a budget of tokens; `repeat` is the rollout in focus."""
     one = session.run(run)
     key = session.key(one, task)
-    return write_dossier(session.facts[one.name], key, session.traces(one, key), budget)
+    return write_dossier(session.facts[one.name], key, session.traces(one, key), budget, repeat)
 
 
 # ---- Judgements --------------------------------------------------------------------------------
