@@ -48,7 +48,7 @@ def rows_of(number: int, put: Put, passes: tuple[bool, bool], part: int) -> list
             ),
             make_result("c1", put("result", f"found R-{number}")),
             {"type": "message", "role": "user", "content": put("other_turn", "Go on.")},
-            make_call("c2", "save", json.dumps({"record": record})),
+            make_call("c2", "save", json.dumps({"note": put("arguments", "new"), "record": record})),
             make_result("c2", "saved"),
             make_message(put("message", f"Done, {record} is saved.")),
         ]
@@ -74,13 +74,21 @@ def rows_of(number: int, put: Put, passes: tuple[bool, bool], part: int) -> list
     return found
 
 
-def write(folder: Path, is_tame: bool, shift: int = 0, kinds: tuple[Kind, ...] = KINDS) -> Path:
-    """One task for each kind; `shift` makes other tasks fail."""
+def write(
+    folder: Path,
+    is_tame: bool,
+    shift: int = 0,
+    kinds: tuple[Kind, ...] = KINDS,
+    but: tuple[str, ...] = VERDICTS,
+    **everywhere: Any,
+) -> Path:
+    """One task for each kind; `shift` makes other tasks fail, `everywhere` stands in all rows."""
     rows: list[Row] = []
     for number, kind in enumerate(kinds):
         part = number + shift
         passes = ((True, True), (True, False), (False, False))[part % 3]
-        rows += rows_of(number, putter(number, kind, is_tame), passes, part // 3)
+        rows += rows_of(number, putter(number, kind, is_tame, but), passes, part // 3)
+    rows = [{**row, **everywhere} for row in rows]
     return make_run(folder, [json.dumps(row) for row in rows], name="run")
 
 

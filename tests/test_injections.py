@@ -10,13 +10,19 @@ from typing import Any
 
 import pytest
 
-from blade import hostile
+from blade import hostile, pipeline
+from blade.mcp.house import House
+from blade.mcp.roots import roots
+from blade.mcp.tools import called
 from blade.pipeline import reviewing
+from blade.report import RENDERERS, pages
 from tests import exits
 from tests.exits import Told
-from tests.inert import assert_inert_markdown
+from tests.inert import assert_inert_markdown, headings
 from tests.injections import EVERYWHERE, KINDS, tamed, word_of
 from tests.report.test_hostile import DECEIVING
+from tests.report.test_html import Page
+from tests.report.test_json_v1 import VALIDATOR
 
 Both = tuple[Told, Told]  # the hostile run and its harmless twin
 IMAGE = r"figures/[a-z0-9-]+\.svg"
@@ -139,7 +145,8 @@ def test_screens_say_the_same_in_our_name(screens: dict[str, tuple[str, str]]) -
         elif name.endswith("json"):
             assert counted(out or "0") == counted(twin or "0"), name
         elif name == "queue":
-            assert sorted(exits.screen_frame(out)) == sorted(exits.screen_frame(twin))
+            told, wanted = (sorted({*exits.screen_frame(one)} - {"read:"}) for one in (out, twin))
+            assert told == wanted  # which task is first, and whether its name can be typed, hangs on the text
         elif name.endswith("dossier"):
             assert exits.dossier_frame(out) == exits.dossier_frame(twin)
         elif name == "check":
@@ -215,6 +222,68 @@ def test_figures_hold_nothing_active(files: dict[str, tuple[str, str]]) -> None:
     for name, (evil, _) in drawn.items():
         assert_quiet(evil, name)
         assert not re.search(r"<(?:script|image|a|foreignObject)\b", evil), name
+
+
+# -- words of verifiers, names of runs -------------------------------------------------------------
+
+
+def test_errors_and_verdicts_of_any_wording_change_no_frame(
+    both: Both, files: dict[str, tuple[str, str]]
+) -> None:
+    """What the engine groups by its words has no twin of the same groups; the frame holds all the same."""
+    but = tuple(place for place in EVERYWHERE if place not in exits.VERDICTS)
+    path = exits.write(both[0].folder / "verdicts", False, but=but)
+    report = pipeline.session([str(path)]).report
+    assert any(word_of(number) in one.template for one in report.signatures for number in range(len(KINDS)))
+    said = {name: one.render(report) for name, one in RENDERERS.items()}
+    for one in said.values():
+        assert_quiet(one)
+    sections = headings(assert_inert_markdown(files["report/report.md"][1], IMAGE), "h2")
+    assert headings(assert_inert_markdown(said["markdown"], IMAGE), "h2") == sections
+    assert not Page(said["html"]).open
+    VALIDATOR.validate(json.loads(said["json_v1"]))
+    ours = {*exits.screen_frame(RENDERERS["text"].render(both[1].session.report)), "Mostly", "Slices"}
+    assert set(exits.screen_frame(said["text"])) <= ours
+
+
+NAMING = ("plain instruction", "fake section", "fake table cells", "long fence", "script", "terminal link", "carriage return",
+          "bidi override", "line separators", "json break")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMING)
+def test_names_of_runs_models_agents_and_notes_change_no_frame(both: Both, name: str) -> None:
+    number, kind = next((number, kind) for number, kind in enumerate(KINDS) if kind.name == name)
+    word, found = word_of(number), []
+    for told, is_tame in zip(both, (False, True), strict=True):
+        said = tamed(kind.payload(word), word) if is_tame else kind.payload(word)
+        folder = told.folder / f"named {number}"
+        path = exits.write(folder, is_tame, kinds=KINDS[:3], agent_ref={"name": f"agent {said}"})
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for row in rows:
+            row["response"]["model"] = f"model {said}"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / "notes.md").write_text(f"note {said}", encoding="utf-8")
+        if hostile.argument(kind.payload(word)):  # else no command could be offered for one of them alone
+            path = path.rename(folder / f"run {said.replace('/', '-')[:40]}.jsonl")
+        report = pipeline.session([str(path)]).report
+        assert word in (report.runs[0].model or "")
+        house = House(roots([str(folder)]))
+        asked = [
+            called(house, tool, {}).text
+            for tool in ("blade_list_runs", "blade_summary", "blade_health", "blade_tasks")
+        ]
+        found.append(({key: one.render(report) for key, one in RENDERERS.items()}, asked))
+    (evil, answers), (tame, twins) = found
+    for said in (*evil.values(), *answers):
+        assert_quiet(said)
+    assert exits.screen_frame(evil["text"]) == exits.screen_frame(tame["text"])
+    assert exits.markdown_frame(evil["markdown"]) == exits.markdown_frame(tame["markdown"])
+    assert_inert_markdown(evil["markdown"], IMAGE)
+    assert exits.html_frame(evil["html"]) == exits.html_frame(tame["html"])
+    assert counted(evil["json_v1"], r"\.bytes", r"^\$\.claims") == counted(
+        tame["json_v1"], r"\.bytes", r"^\$\.claims"
+    )
+    assert list(map(exits.markdown_frame, answers)) == list(map(exits.markdown_frame, twins))
 
 
 # -- reading one task ------------------------------------------------------------------------------
@@ -304,20 +373,15 @@ def test_notebooks_show_tables_and_nothing_else(both: Both) -> None:
 def test_judgements_that_repeat_a_rollout_stay_in_their_frame(
     both: Both, screens: dict[str, tuple[str, str]]
 ) -> None:
-    from blade import pipeline
-    from blade.cli import diagnose, label
+    from blade.cli import label
 
     said = []
     for told in both:
         told.judged()
         listed, wire = exits.printed(label.label, told.run), exits.printed(label.label, told.run, "--json")
-        out = told.folder / "judged"
-        exits.printed(diagnose.diagnose, told.run, "-o", out)
         session = pipeline.session([str(told.run)])
-        assert reviewing.queue(session).n_judged > 40
-        said.append(
-            (listed.split("\x1d")[0], wire.split("\x1d")[0], (out / "report.md").read_text(encoding="utf-8"))
-        )
+        assert reviewing.queue(session, most=1).n_judged > 40
+        said.append((listed.split("\x1d")[0], wire.split("\x1d")[0], pages(session.report)))
     evil, tame = said
     for part in evil:
         assert_quiet(part)

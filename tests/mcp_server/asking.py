@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.conftest import ROOT
 
-COMMAND = [sys.executable, "-c", "from blade.cli.mcp import mcp; mcp(prog_name='blade mcp')"]
+COMMAND = [sys.executable, "-m", "blade", "mcp"]
 
 
 def environment(cache: Path) -> dict[str, str]:

@@ -200,17 +200,16 @@ def test_an_empty_folder_is_served_and_says_so(tmp_path: Path) -> None:
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['mcp'] = None; from blade.mcp.server import serve; serve([])"
+    code = "import sys; sys.modules['mcp'] = None; from blade.cli.main import main; main(['mcp'])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment(tmp_path), check=False
     )
-    assert done.returncode == 1
-    assert "mcp" in done.stderr
-    told = subprocess.run(
-        [sys.executable, "-c", code.replace("; serve([])", "\ntry:\n    serve([])\nexcept Exception as e:\n    print(e.hint, e.slug)")],
-        capture_output=True, text=True, env=environment(tmp_path), check=False,
-    )  # fmt: skip
-    assert told.stdout == "install it: pip install 'blade-diagnostics[mcp]' mcp-not-installed\n"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "error: the MCP server needs the package mcp",
+        "hint:  install it: pip install 'blade-diagnostics[mcp]'",
+        "see:   docs/errors.md#mcp-not-installed",
+    ]
 
 
 def test_the_command_is_quick_to_load() -> None:
@@ -228,6 +227,6 @@ def test_standard_input_is_no_run(tmp_path: Path) -> None:
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert "is the protocol" in done.stderr
     assert os.fsencode(done.stdout) == b""
