@@ -112,7 +112,10 @@ def test_standard_input(blade_process: Callable[..., subprocess.CompletedProcess
     done = blade_process("diagnose", "--json", "-", input=packed(joined(ROWS), how))
     (run,) = json.loads(done.stdout)["runs"]
     assert (run["name"], run["n_rollouts"], run["sources"][0]["path"]) == ("stdin", 4, "-")
-    done = blade_process("diagnose", "--json", "x=-", input=packed(joined(ROWS), how))
+
+
+def test_standard_input_may_be_named(blade_process: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    done = blade_process("diagnose", "--json", "x=-", input=joined(ROWS))
     assert json.loads(done.stdout)["runs"][0]["name"] == "x"
 
 
