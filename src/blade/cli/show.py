@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--chars", metavar="N", default=1500, show_default=True, help="Most characters of one step; 0 for all."
 )
+@click.option("--request", is_flag=True, help="What stood before the rollout: its fields and the request.")
 @click.option("--dossier", "as_dossier", is_flag=True, help="What is needed to judge TASK, in few tokens.")
 @click.option("--budget", metavar="TOKENS", type=int, help="Most tokens of a dossier.")
 @click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
@@ -32,6 +33,7 @@ def show(
     task: str,
     steps: str | None,
     chars: int,
+    request: bool,
     as_dossier: bool,
     budget: int | None,
     only: str | None,
@@ -47,14 +49,14 @@ def show(
 
     if as_dossier:
         was_given = context.get_parameter_source("chars") is click.core.ParameterSource.COMMANDLINE
-        if steps is not None or was_given:
-            hint = "leave out --steps and --chars, or --dossier; --budget says how long a dossier may be"
+        if steps is not None or was_given or request:
+            hint = "leave out --steps, --chars and --request; --budget says how long a dossier may be"
             raise UsageError("a dossier chooses its steps itself", hint, "usage")
         _dossier(run, task, only, budget, as_json)
         return
     if budget is not None:
         raise UsageError("--budget is the length of a dossier", "add --dossier, or use --chars", "usage")
-    wanted = _range(steps)
+    wanted = (0, 0) if request and steps is None else _range(steps)
     rows = (_quick(run, task) if only is None else []) or _thorough(run, task, only)
     runs = list(dict.fromkeys(row.run for row in rows))
     if not rows[0].is_one:
@@ -68,7 +70,9 @@ def show(
         shown = results[0] if len(results) == 1 else results
         click.echo(trace_text.as_json(shown))
     else:
-        click.echo("\n".join(trace_text.render(result, chars) for result in results), nl=False)
+        is_whole = steps is None or request
+        told = (trace_text.render(result, chars, is_whole) for result in results)
+        click.echo("\n".join(told), nl=False)
 
 
 def _dossier(run: str, task: str, only: str | None, budget: int | None, as_json: bool) -> None:
@@ -76,20 +80,22 @@ def _dossier(run: str, task: str, only: str | None, budget: int | None, as_json:
     import json
 
     from blade.cli.watch import Progress
+    from blade.ingest.opened import positions
+    from blade.pipeline import reviewing
     from blade.pipeline.session import session
-    from blade.report.dossier import BUDGET, check_budget, dossier
+    from blade.report.dossier import BUDGET, check_budget
 
-    check_budget(BUDGET if budget is None else budget)
+    budget = BUDGET if budget is None else budget
+    check_budget(budget)
     with Progress() as progress:
         opened = session([run], progress)
     chosen = opened.run(only)
     tasks = chosen.run.rollouts
     name, repeat = (task, None) if task in tasks.task_keys or task in tasks.task_names else _split(task)
     key = opened.key(chosen, name)
-    traces = opened.traces(chosen, key)
-    if repeat is not None and repeat not in {trace.rollout.repeat for trace in traces}:
+    if repeat is not None and not positions(chosen.run, key, repeat):
         raise _unknown(run, f"{key}/{repeat}", chosen)
-    made = dossier(opened.facts[chosen.name], key, traces, BUDGET if budget is None else budget, repeat)
+    made = reviewing.dossier(opened, key, chosen.name, budget, repeat)
     if as_json:
         told = {
             "run": made.run,

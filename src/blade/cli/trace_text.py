@@ -39,9 +39,7 @@ def rollout(shown: Shown, wanted: tuple[int, int | None]) -> dict[str, Any]:
     return {
         **_head(shown),
         "fields": {key: value for key, value in shown.row.items() if key not in _FRAMEWORK},
-        "request": [_turn(item) for item in request]
-        if isinstance(request, list)
-        else [text_of(request)],
+        "request": [_turn(item) for item in request] if isinstance(request, list) else [text_of(request)],
         "steps_from": source,
         "n_steps": len(steps),
         "steps": [_step(step) for step in chosen],
@@ -101,9 +99,10 @@ def _step(step: Told) -> Told:
     }
 
 
-def render(result: dict[str, Any], chars: int) -> str:
-    """Plain text; control sequences are gone and long texts are cut."""
-    found = _render_task(result) if "repeats" in result else _render_rollout(result, chars)
+def render(result: dict[str, Any], chars: int, is_whole: bool = True) -> str:
+    """Plain text; control sequences are gone and long texts are cut. A part of a rollout comes without what
+    stood before it."""
+    found = _render_task(result) if "repeats" in result else _render_rollout(result, chars, is_whole)
     return "\n".join(map(lines, found)) + "\n"
 
 
@@ -138,21 +137,16 @@ def _render_task(result: dict[str, Any]) -> list[str]:
     return found
 
 
-def _render_rollout(result: dict[str, Any], chars: int) -> list[str]:
+def _render_rollout(result: dict[str, Any], chars: int, is_whole: bool) -> list[str]:
     """What a rollout wrote stands indented or on the line it belongs to, so that it cannot pose as ours."""
     found = [
         f"{_titled(result)} repeat {result['repeat']} of {line(result['run'])}",
         f"reward {line(str(result['reward']), 40)}   {result['n_steps']} steps from {result['steps_from']}",
         f"{line(result['file'])}:{result['line']}",
-        "",
     ]
-    for key, value in result["fields"].items():
-        found.append(f"  {line(key, 80)}: {_cut(line(quotable(value)[:2000]), 160)}")
-    for turn in result["request"]:
-        turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
-        found += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
+    found += _render_given(result, chars) if is_whole else []
     room = _TOTAL - sum(map(len, found))
-    if result["n_steps"] and not result["steps"]:
+    if result["n_steps"] and not result["steps"] and not is_whole:
         found += ["", f"no step in this range: they are numbered 0 to {result['n_steps'] - 1}"]
     for number, step in enumerate(result["steps"]):
         if chars > 0 and room < 0:
@@ -162,6 +156,17 @@ def _render_rollout(result: dict[str, Any], chars: int) -> list[str]:
         shown = _render_step(step, chars)
         room -= sum(map(len, shown))
         found += shown
+    return found
+
+
+def _render_given(result: dict[str, Any], chars: int) -> list[str]:
+    """What stood before the rollout began: the fields of the row, and the request."""
+    found = [""]
+    for key, value in result["fields"].items():
+        found.append(f"  {line(key, 80)}: {_cut(line(quotable(value)[:2000]), 160)}")
+    for turn in result["request"]:
+        turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
+        found += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
     return found
 
 
