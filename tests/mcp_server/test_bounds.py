@@ -12,8 +12,14 @@ from typing import Any
 
 import pytest
 
+from blade.errors import UsageError
+from blade.mcp import answers, arguments, tools
 from blade.mcp import roots as under
+from blade.mcp.house import House
 from blade.planted import write_run
+from blade.report.sections import para
+from blade.store import cache
+from tests.builders import make_row, make_run
 from tests.conftest import ROOT
 from tests.mcp_server.asking import COMMAND, Asking, asking, environment, frames, started
 
@@ -129,6 +135,62 @@ def test_two_who_ask_at_a_time_have_the_work_done_once(folder: Path, tmp_path: P
         told = ask.both("blade_summary", {"format": "markdown"}, format="json")
         assert [one.is_error for one in told] == [False, False]
         assert ask.errors.read_text().count("reading the traces") == 1
+
+
+def test_pings_and_other_tools_are_answered_while_one_waits(folder: Path, tmp_path: Path) -> None:
+    path = folder / "runs" / "second.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path))
+        index = cache.folder_for(path)
+    with asking(tmp_path, path) as ask:
+        index.mkdir(parents=True, exist_ok=True)
+        with cache.locked(index, lambda: None):  # as if another process were at work on it
+            call = ask.portal.start_task_soon(ask.client.call_tool, "blade_summary", {})
+            while "waiting for another process" not in ask.errors.read_text():
+                assert not call.done()
+            assert len(ask.portal.call(ask.client.list_tools).tools) == 12
+            checked = ask.json("blade_check_claims", report="7 of 5 tasks failed.")
+            assert checked["counts"]["contradicted"] == 1
+            assert not call.done()
+        assert call.result().is_error is False
+
+
+def test_pages_are_cut_by_length_and_lose_nothing() -> None:
+    texts = [f"{n} " + "x" * 3000 for n in range(20)] + ["20 " + "y" * 100_000, "21"]
+    for form in ("json", "markdown"):
+        seen: list[str] = []
+        offset: int | None = 0
+        while offset is not None:
+            asked = arguments.Pages(format=form, limit=200, offset=offset)
+            page = answers.paged(texts, asked, lambda text: {"text": text}, lambda text: (para(text),))
+            told = page.entries if form == "json" else page.blocks
+            assert 1 <= len(told) == page.count <= 8
+            seen += texts[offset : offset + page.count]
+            offset = page.next_offset
+        assert seen == texts
+    long = answers.told({"text": "z" * 10_000}).document
+    assert long is not None
+    assert long["text"].endswith("… (6,000 characters more)")
+
+
+def test_one_of_several_agents_is_named_by_run_and_agent(tmp_path: Path) -> None:
+    rows = [
+        make_row(task, 0, float(task == at), agent_ref={"name": f"agent{at}"})
+        for at in (0, 1)
+        for task in range(3)
+    ]
+    house = House(under.roots([str(make_run(tmp_path, rows, name="both"))]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
+        (place,) = json.loads(tools.called(house, "blade_list_runs", {"format": "json"}).text)["runs"]
+        assert [run["name"] for run in place["runs"]] == ["both:agent0", "both:agent1"]
+        told = json.loads(tools.called(house, "blade_summary", {"format": "json", "run": "both:agent1"}).text)
+        assert [run["name"] for run in told["runs"]] == ["both:agent1"]
+        assert "both:agent0" not in tools.called(house, "blade_summary", {"run": "both:agent1"}).text
+        for run in ("both", "both:nobody"):
+            with pytest.raises(UsageError) as refused:
+                tools.called(house, "blade_tasks", {"run": run})
+            assert "both:agent0, both:agent1" in refused.value.hint
 
 
 def answered(out: bytes) -> dict[int, dict[str, Any]]:

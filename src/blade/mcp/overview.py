@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
 from blade.errors import BladeError
 from blade.hostile import line, quoted
 from blade.mcp import arguments, roots
@@ -86,18 +88,23 @@ def one_table(blocks: tuple[tuple[Block, ...], ...]) -> tuple[Block, ...]:
 def summary(house: House, asked: arguments.Summary) -> Answer:
     """The first page of a run: score, losses, causes, what to fix first, health."""
     session, only = house.sessions(asked.run, asked.pass_threshold)
+    if only is not None:
+        session.run(only)  # an agent that is not there is refused
+    report = replace(
+        session.report, runs=tuple(run for run in session.report.runs if only in (None, run.name))
+    )
     if asked.format == "markdown":
-        named = only or ", ".join(run.name for run in session.report.runs)
+        named = ", ".join(run.name for run in report.runs)
         more = para("More: blade_tasks, blade_queue and blade_dossier, blade_findings, blade_health.")
         blocks = [
             Quote(
-                (f"{words.count(len(session.report.runs), 'run')}, as ", Code("blade diagnose"), " tells it"),
-                text.render(session.report),
+                (f"{words.count(len(report.runs), 'run')}, as ", Code("blade diagnose"), " tells it"),
+                text.render(report),
             )
         ]
         return answer(asked, f"Summary of {line(named, 120)}", {}, [*blocks, more])
-    wire = json_v1.document(session.report)
-    names = [run["name"] for run in wire["runs"] if only in (None, run["name"])]
+    wire = json_v1.document(report)
+    names = [run["name"] for run in wire["runs"]]
     told = {
         "runs": [
             _without(run, "sources", "artifacts", "notes", "settings")
