@@ -16,7 +16,7 @@ from blade.report.json_v1 import escaped
 from blade.report.sections import Block, para
 
 Entry = TypeVar("Entry")
-ROOM = 24_000  # characters of the entries of a page: some 8,000 tokens
+ROOM = 16_000  # characters of the entries of a page: some 8,000 tokens at most
 TEXT = 4_000  # characters of one text in JSON
 MOST = 60  # entries of a list inside an entry
 DATA = (

@@ -120,7 +120,7 @@ def summary(house: House, asked: arguments.Summary) -> Answer:
         "recommendations": [_brief(one) for one in _of(wire["recommendations"], names)[:SHOWN]],
         "health": [_levels(wire, name) for name in names],
         "gaps": cut(wire["gaps"], SHOWN),
-        "accuracy": wire["accuracy"],
+        "accuracy": {key: (wire["accuracy"] or {}).get(key) for key in ("date", "about")},
     }
     return answer(asked, "", told, [])
 
