@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -119,8 +120,15 @@ _SPREAD = re.compile(
 
 def quantities(text: str, told: str = "") -> list[Quantity]:
     """The amounts in a text, in order; `told` is the text before anything was taken out of it."""
-    found = (_quantity(hit, lowered(told or text)) for hit in _PATTERN.finditer(lowered(text)))
-    return [msgspec.structs.replace(one, text=text[one.start : one.end]) for one in found if one is not None]
+    return list(_quantities(text, told or text))
+
+
+@lru_cache(maxsize=10_000)  # cells say the same few amounts over and over
+def _quantities(text: str, told: str) -> tuple[Quantity, ...]:
+    found = (_quantity(hit, lowered(told)) for hit in _PATTERN.finditer(lowered(text)))
+    return tuple(
+        msgspec.structs.replace(one, text=text[one.start : one.end]) for one in found if one is not None
+    )
 
 
 def _quantity(hit: re.Match[str], told: str) -> Quantity | None:
