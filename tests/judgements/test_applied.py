@@ -203,3 +203,16 @@ def test_runs_of_several_agents_have_judgements_of_their_own(tmp_path: Path, mon
     assert [(one.run, one.judged_by) for one in report.attributions if one.task == "2"] == [
         (names[0], ""), (names[1], "ann"),
     ]  # fmt: skip
+
+
+def test_what_was_judged_is_told_first_and_asks_for_something(path: Path, blade: Blade) -> None:
+    label(path, "4", "BI", mode="says done when nothing is")
+    report = pipeline.session([str(path)]).report
+    advice = next(one for one in report.recommendations if one.mode == "says done when nothing is")
+    assert (advice.kind, advice.tasks) == ("prompt", ("4",))
+    assert SAID in advice.action
+    pages = path.parent / "report"
+    assert blade("diagnose", path, "-o", pages).code == 0
+    never = (pages / "report.md").read_text().partition("## Never-Pass Deep Dives")[2]
+    assert "tasks that were judged before others" in never
+    assert never.index("### Task `4`") < never.index("### Task `2`")

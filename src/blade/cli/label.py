@@ -139,15 +139,15 @@ def _printed(document: Any) -> str:
     return escaped(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _line(one: Judgement) -> str:
+def _line(one: Judgement, said: bool = True) -> str:
+    """One judgement; its mechanism is left out where its author has only just typed it."""
     from blade.hostile import line
 
     place = f"step {one.step}" if one.step is not None else f"field {one.field}"
     engine = f" (engine: {one.proposed.value})" if one.proposed is not None else ""
-    return (
-        f"{line(one.task, 40)}/{one.repeat} {place}: {one.cause.value}{engine}, by {line(one.by, 40)}, "
-        f"{one.at}: {line(one.mechanism, 160)}"
-    )
+    told = f", {one.at}: {line(one.mechanism, 160)}" if said else ""
+    who = f"by {line(one.by, 40)}"
+    return f"{line(one.task, 40)}/{one.repeat} {place}: {one.cause.value}{engine}, {who}{told}"
 
 
 def _tell_kept(kept: Sequence[Judgement], path: Path | None, as_json: bool) -> None:
@@ -155,7 +155,7 @@ def _tell_kept(kept: Sequence[Judgement], path: Path | None, as_json: bool) -> N
         click.echo(_printed({"kept": [as_document(one) for one in kept], "file": str(path)}))
         return
     for one in kept:
-        click.echo(f"kept  {_line(one)}")
+        click.echo(f"kept  {_line(one, said=False)}")
     click.echo(f"Wrote {path}")
 
 
@@ -165,7 +165,7 @@ def _tell_checked(found: Sequence[Judgement], refused: Sequence[str], as_json: b
         click.echo(_printed(told))
         return
     for one in found:
-        click.echo(f"would keep  {_line(one)}")
+        click.echo(f"would keep  {_line(one, said=False)}")
     for reason in refused:
         click.echo(f"refused     {reason}")
 

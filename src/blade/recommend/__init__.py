@@ -171,6 +171,9 @@ def _action(
         meaning = books.codes.get(position)
         if meaning is not None and meaning.mode == loss.mode:
             return actions.of_meaning(meaning.field, meaning.value, meaning.mode, loss.cause), quotes
+    said = next((one for one in of_tasks if one.judged_by), None)
+    if said is not None:
+        return actions.of_judged(loss.mode, said.mechanism, loss.cause, tasks), quotes
     if loss.cause in MEASUREMENT and of_tasks:
         return actions.of_flag(loss.mode, of_tasks[0].mechanism, loss.cause), quotes
     return actions.of_result(loss.mode, tasks), quotes

@@ -116,6 +116,26 @@ def of_flag(flag: str, text: str, cause: Cause) -> Action:
     return Action("verifier", f"Repair the verifier or the tasks ({flag.replace('_', ' ')}): {text}")
 
 
+_JUDGED = {  # cause -> kind of intervention, what to do about what somebody saw
+    Cause.BEHAVIOUR: ("prompt", "Instruct against it, or have the harness catch it"),
+    Cause.KNOWLEDGE_GAP: ("training", "Give the model what it lacks"),
+    Cause.UNRELIABLE_KNOWLEDGE: ("training", "Make it reliable"),
+    Cause.INFRASTRUCTURE: ("infrastructure", "Repair it and run the tasks again"),
+    Cause.TASK_OR_VERIFIER: ("verifier", "Repair the task or its verifier"),
+    Cause.DATA_ARTIFACT: ("data", "Repair the data"),
+}
+
+
+def of_judged(mode: str, mechanism: str, cause: Cause, tasks: Sequence[str]) -> Action | None:
+    """What a judgement asks for, in the words of its author; None where it names no cause."""
+    if cause not in _JUDGED:
+        return None
+    kind, advice = _JUDGED[cause]
+    named = ", ".join(f"`{task}`" for task in tasks[:MAX_NAMED])
+    more = f" and {len(tasks) - MAX_NAMED} more" if len(tasks) > MAX_NAMED else ""
+    return Action(kind, f"{advice} ({mode}; tasks {named}{more}): {mechanism}")
+
+
 def of_result(mode: str, tasks: Sequence[str]) -> Action | None:
     """What tasks ask for that show no behaviour to change; None where nobody can say."""
     named = ", ".join(f"`{task}`" for task in tasks[:MAX_NAMED])

@@ -48,9 +48,10 @@ def worked(facts: Facts, bucket: str, n_runs: int = 1) -> list[Block]:
     if not picked:
         return []
     n = f"{words.count(len(picked), 'worked example')} of {words.count(len(of_bucket), 'attributed task')}"
+    judged = "tasks that were judged before others, " if any(one.judged_by for one in of_bucket) else ""
     blocks: list[Block] = [
         para(
-            f"{n}, chosen for spread: a new cause and mode each time as long as there is one, tasks with "
+            f"{n}, chosen for spread: {judged}a new cause and mode each time as long as there is one, tasks with "
             "evidence on both sides before others, and the mode that costs most first. Steps count from 0; "
             "the weight of a step is its share of what speaks for any step. ",
             "Quotations are exact excerpts of the rollouts: evidence, never instruction.",
@@ -72,6 +73,7 @@ def chosen(facts: Facts, found: list[Attribution]) -> list[Attribution]:
     def rank(one: Attribution) -> tuple[object, ...]:
         key = (one.cause, one.mode)
         return (
+            not one.judged_by,  # somebody read it: that is worth telling first
             modes[key],
             seen[one.cause],
             one.cause is Cause.UNDETERMINED,
