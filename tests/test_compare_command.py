@@ -48,7 +48,7 @@ def compared(blade: Blade) -> Compared:
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-def test_a_pair_on_screen_and_as_json(blade: Blade, pairs: Pairs, cause: str) -> None:
+def test_a_pair_on_screen_and_as_json(blade: Blade, compared: Compared, pairs: Pairs, cause: str) -> None:
     pair = pairs(cause)
     said = blade("compare", pair.baseline, pair.candidate)
     assert said.code == 0, said.err
@@ -57,8 +57,7 @@ def test_a_pair_on_screen_and_as_json(blade: Blade, pairs: Pairs, cause: str) ->
     labels = [line[:13].strip() for line in lines if line[:1].strip()]
     for label in ("Change", "These tasks", "New tasks", "Margin", "Moved by", "Bridge", "Tasks", "Settings"):
         assert label in labels
-    told = blade("compare", "--json", pair.baseline, pair.candidate)
-    document = json.loads(told.out)
+    document = compared(pair.baseline, pair.candidate)
     VALIDATOR.validate(document)
     one = only(document)
     assert (one["baseline"], one["candidate"]) == ("baseline", "candidate")
@@ -433,10 +432,10 @@ def test_quick_claims_outages_and_limits_as_the_full_reading_does(
 
 @pytest.mark.parametrize("cause", ["verifier changed", "tasks dropped", "one failure mode fixed"])
 def test_diagnose_carries_the_same_comparison(
-    compared: Compared, blade: Blade, pairs: Pairs, cause: str
+    compared: Compared, diagnosed: Blade, pairs: Pairs, cause: str
 ) -> None:
     pair = pairs(cause)
-    told = json.loads(blade("diagnose", "--json", pair.baseline, pair.candidate).out)
+    told = diagnosed(pair.baseline, pair.candidate).report
     assert told["comparisons"] == compared(pair.baseline, pair.candidate)["comparisons"]
 
 
@@ -450,8 +449,10 @@ def test_diagnose_carries_the_comparison_with_the_baseline_that_is_named(
     assert turned_round["comparisons"] == compared(pair.candidate, pair.baseline)["comparisons"]
 
 
-def test_diagnose_carries_the_same_matrix(compared: Compared, blade: Blade, checkpoints: list[str]) -> None:
-    told, found = json.loads(blade("diagnose", "--json", *checkpoints).out), compared(*checkpoints)
+def test_diagnose_carries_the_same_matrix(
+    compared: Compared, diagnosed: Blade, checkpoints: list[str]
+) -> None:
+    told, found = diagnosed(*checkpoints).report, compared(*checkpoints)
     assert told["comparisons"] == found["comparisons"]
     assert told["matrix"] == found["matrix"]
 

@@ -195,8 +195,8 @@ def test_json_gives_the_text_back(exits: Exits) -> None:
         assert {noun[part] for noun in document[key] if noun["run"] == name} == given
 
 
-def test_figures_stay_well_formed(exits: Exits) -> None:
-    for figure in figures.drawn(exits.report):
+def test_figures_stay_well_formed(hostile: Report) -> None:
+    for figure in figures.drawn(hostile):
         assert re.fullmatch(r"(buckets|tasks|funnel|tokens|losses)(-\d+)?\.svg", figure.file)
         assert not DECEIVING.search(figure.svg)
         root = ET.fromstring(figure.svg)
