@@ -15,7 +15,7 @@ demo: .venv/.base ## Diagnose a simulated run with planted faults: the first thi
 	@$(BIN)/blade demo
 
 test: check ## Everything that must hold: check, then all tests
-	@$(BIN)/pytest -n $(WORKERS)
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test-fast: .venv/.dev ## The inner loop: stop at the first failure, leave slow tests out
 	@$(BIN)/pytest -n $(WORKERS) -x -m "not slow and not corpus"
