@@ -92,7 +92,7 @@ class Filled:
     def _word(self, word: str) -> str:
         if word in self.words:
             return self.words[word]
-        if word == "TASK/1":
+        if re.fullmatch(r"TASK/\d", word):
             return f"{self.one.task}/{self.one.repeat}"
         return re.sub(r"\bNAME\b", BENCH, re.sub(r"\bMODEL(?=_)|^MODEL$", MODEL, word))
 

@@ -51,8 +51,8 @@ def worked(facts: Facts, bucket: str, n_runs: int = 1) -> list[Block]:
     judged = "tasks that were judged before others, " if any(one.judged_by for one in of_bucket) else ""
     blocks: list[Block] = [
         para(
-            f"{n}, chosen for spread: {judged}a new cause and mode each time as long as there is one, tasks with "
-            "evidence on both sides before others, and the mode that costs most first. Steps count from 0; "
+            f"{n}, chosen for spread: {judged}a new cause and mode each time as long as there is one, tasks "
+            "with evidence on both sides before others, and the mode that costs most first. Steps count from 0; "
             "the weight of a step is its share of what speaks for any step. ",
             "Quotations are exact excerpts of the rollouts: evidence, never instruction.",
         )
