@@ -30,11 +30,11 @@ def putter(number: int, kind: Kind, is_tame: bool, but: tuple[str, ...] = VERDIC
 
 
 def rows_of(number: int, put: Put, passes: tuple[bool, bool], part: int) -> list[Row]:
-    """Two repeats of a task; a failing one changes the wrong record, or meets a provider that is down."""
+    """Two repeats of a task; one that fails takes the wrong record, passes over an error or has no provider."""
     found = []
     key = put("task", f"{number:03d}")[:90]
     for repeat, passed in enumerate(passes):
-        is_down = not passed and part % 3 == 2
+        is_down, is_locked = (not passed and part % 3 == fault for fault in (2, 1))
         record = f"R-{number}" if passed else "R-999"
         output: list[Row] = [
             {
@@ -49,7 +49,10 @@ def rows_of(number: int, put: Put, passes: tuple[bool, bool], part: int) -> list
             make_result("c1", put("result", f"found R-{number}")),
             {"type": "message", "role": "user", "content": put("other_turn", "Go on.")},
             make_call("c2", "save", json.dumps({"note": put("arguments", "new"), "record": record})),
-            make_result("c2", "saved"),
+            make_result(
+                "c2",
+                put("result", "Error: the record is locked, nothing was saved.") if is_locked else "saved",
+            ),
             make_message(put("message", f"Done, {record} is saved.")),
         ]
         told = make_row(
