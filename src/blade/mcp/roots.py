@@ -171,7 +171,7 @@ def _is_path_of(roots: Roots, asked: str, place: Place) -> bool:
 
 
 def _unknown(message: str, known: Sequence[Place]) -> BladeError:
-    return UsageError(message, _listed(known), "unknown-run")
+    return UsageError(message, _listed(known), "no-such-run")
 
 
 def _listed(known: Sequence[Place]) -> str:

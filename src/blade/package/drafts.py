@@ -13,6 +13,7 @@ from blade.package.layout import Golden, Layout, prefix_of, rollouts_of
 from blade.package.metrics import facts_of, sidecar
 from blade.package.portable import portable
 from blade.package.shallow import shallow
+from blade.report.json_v1 import escaped
 
 if TYPE_CHECKING:
     from blade.model import Report
@@ -141,4 +142,4 @@ def _threshold(threshold: float | None) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return escaped(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
