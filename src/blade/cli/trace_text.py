@@ -163,11 +163,16 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     """What stood before the rollout began: the fields of the row, and the request."""
     found = [""]
     for key, value in result["fields"].items():
-        found.append(f"  {line(key, 80)}: {_cut(line(quotable(value)[:2000]), 160)}")
+        found.append(f"  {line(key, 80)}: {_field(value, chars)}")
     for turn in result["request"]:
         turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
         found += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
     return found
+
+
+def _field(value: Any, chars: int) -> str:
+    text = quotable(value)
+    return line(text) if chars <= 0 else _cut(line(text[:2000]), 160)
 
 
 def _render_step(step: Told, chars: int) -> list[str]:

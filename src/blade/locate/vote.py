@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from blade import events
 from blade.align import end_step, model_step
-from blade.model import Blame, Episode, Located
+from blade.model import ENDS, Blame, Episode, Located
 
 # How much each rule counts. Where failures labelled by people allowed to measure how often the rule alone
 # names the very step, that share: expected actions .31; the call before the first error .36 on short
@@ -97,4 +97,4 @@ def _at_the_end(episode: Episode) -> tuple[tuple[Blame, ...], int | None]:
     if end is None:
         return (), None
     others = [step for step in episode.trace.steps if step.kind in ("message", "call") and step.index != end]
-    return (Blame(end, 1.0, "no rule finds an earlier step; the rollout ends here"),), None if others else end
+    return (Blame(end, 1.0, ENDS),), None if others else end

@@ -32,6 +32,7 @@ from blade.model.comparisons import (
     View,
 )
 from blade.model.explained import (
+    ENDS,
     Attribution,
     Behaviour,
     Blame,
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTRADICTED",
+    "ENDS",
     "ID_FIELDS",
     "LAST_KINDS",
     "OTHER",

@@ -183,6 +183,9 @@ class Divergence(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...]  # the failing side, then the passing side
 
 
+ENDS = "no rule finds an earlier step; the rollout ends here"  # the reason of a step that nothing points to
+
+
 class Blame(msgspec.Struct, frozen=True):
     """A step that may have decided a rollout."""
 

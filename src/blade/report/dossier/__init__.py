@@ -92,6 +92,7 @@ def _fill(page: Page, of: Case, budget: int) -> None:
     task = page.add(
         lambda: titled("task", [*asked.lines(of, 80), *asked.expected(of, 60)]),
         lambda: titled("task", [*asked.lines(of, much), *asked.expected(of, much)]),
+        lambda: titled("task", [*asked.lines(of, 3 * much), *asked.expected(of, much)]),
     )
     ends = page.add(
         lambda: titled("outcomes", outcomes.counted(of)),
@@ -145,6 +146,7 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
     path.raise_all(path.outline(), 0)
     if of.cause is None:
         return
+    page.raise_to(task, 2)  # what was asked decides more often than anything else
     page.raise_to(sides, 1)
     path.raise_all(of.candidates[2:5], 1)
     path.raise_all(path.telling()[:1], 1)
@@ -156,6 +158,8 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
         page.raise_to(ends, 2)
         path.raise_all(path.telling(), 1)
     page.raise_to(found, 2)
+    # a second look at the rollout costs more than what is left here
+    path.raise_all(path.resting(), 1)
 
 
 __all__ = ["BUDGET", "LEAST", "MOST", "Dossier", "check_budget", "dossier"]

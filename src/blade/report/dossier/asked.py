@@ -18,6 +18,7 @@ TASK = re.compile(
 EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
 _NAME = 80  # characters of a field's name that say what it holds
 _ACTIONS = ("expected_actions", "gold_actions", "expected_tool_calls", "expected_calls")
+_SYSTEM = 40  # tokens of a system prompt, which all tasks share: it is read once, elsewhere
 _MAX_TOOLS = 40
 _MAX_CALLS = 8  # expected calls that were not made as expected
 _MAX_GOLD = 60
@@ -50,7 +51,8 @@ def lines(case: Case, room: int) -> list[str]:
     shares = sum(share for _, _, share in told) or 1
     found = []
     for name, text, share in told:
-        found.append(frame.behind(name, text, max(12, room * share // shares)))
+        most = max(12, room * share // shares)
+        found.append(frame.behind(name, text, min(most, _SYSTEM) if share == 1 else most))
     return [*found, *_tools(row, room // 4)]
 
 

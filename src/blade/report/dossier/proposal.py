@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blade import events
-from blade.model import Cause, Level, Trace
+from blade.model import ENDS, Cause, Level, Trace
 from blade.report import causes, words
 from blade.report.dossier import frame, steps
 from blade.report.dossier.case import Case
@@ -44,7 +44,9 @@ def proposed(case: Case) -> list[str]:
         found.append(frame.behind("mode", causes.mode(case.facts, one.mode), 24))
     if one.mechanism.strip():
         found.append(frame.behind("what happened", one.mechanism, 100))
-    if one.steps:
+    if one.steps and one.steps[0].reason == ENDS:
+        found.append(f"where: no step is named; repeat {one.repeat} ends at step {one.steps[0].step}")
+    elif one.steps:
         ranked = ", ".join(f"{blame.step} ({blame.weight:.2f})" for blame in one.steps)
         which = f"step {one.step}" if one.step is not None else "no single step"
         found.append(f"where: repeat {one.repeat}, {which}; candidates by weight: {ranked}")

@@ -95,6 +95,21 @@ class Trajectory:
         brought = [step.index for step in last if step.kind == "result"]
         return said + (brought if len(brought) <= _RESULTS else [])
 
+    def resting(self) -> Iterator[int]:
+        """Steps that what was said and done rests on: results before suspects, then the last words, then all
+        that tools brought back."""
+        kinds = {step.index: step.kind for step in self.steps}
+        seen: set[int] = set()
+        before = [c - d for d in range(1, 2 * _NEAR + 1) for c in self.case.candidates[:3]]
+        order = [index for index in before if kinds.get(index) == "result"]
+        last = [step.index for step in self.steps[: -_MOST - 1 : -1]]
+        order += [index for index in last if kinds[index] in ("message", "reasoning")]
+        order += [index for index in last if kinds[index] == "result"]
+        for index in order:
+            if index not in seen:
+                seen.add(index)
+                yield index
+
     def finish(self) -> None:
         """Put the lines of the steps, and what is left out between them, into the page."""
         found: list[str] = []
