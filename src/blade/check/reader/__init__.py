@@ -29,6 +29,7 @@ from blade.check.reader.scope import Around
 from blade.check.reader.scoped import Scoped
 from blade.check.reader.setup import Setup
 from blade.check.reader.slices import Slices
+from blade.check.reader.steps import Steps
 from blade.check.reader.tables import Tables
 from blade.check.reader.tangled import placed_here, untangled, weakest
 from blade.check.reader.tries import Tries
@@ -85,6 +86,7 @@ def _read(reader: Reader, scoped: Scoped, one: Statement, text: str, title: str)
     place = Place(text, one.line, one.last_line, cited(sentence))
     line = Line(reader, sentence, place, Around(one.headings, one.before, title))
     told = list(placed_here((each for kind in (Setup, Bounds, Efforts) for each in kind(line).read()), line))
+    told += placed_here(Steps(line).read(), line)
     is_read = bool(sentence.mentions) or len(reader.ground.runs) > 1
     whole: list[Assertion] = []
     if is_read:

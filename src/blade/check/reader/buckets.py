@@ -1,4 +1,4 @@
-"""Turn what a report says of single tasks and rollouts into claims: buckets, labels, ids, steps."""
+"""Turn what a report says of single tasks and rollouts into claims: buckets, labels, ids."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ _AFTER = re.compile(
     r"\s*(?:in|on|under|with|when|if|at|for|after|before|once|\d|until|unless|by)\b", re.IGNORECASE
 )
 _THOUGHT = re.compile(r"\b(?:would|could|should|might|may|if|unless|had it)\b", re.IGNORECASE)
-_STEP = re.compile(r"\bstep\s+#?(?P<n>\d{1,6})\b", re.IGNORECASE)
 _ENGINE = re.compile(
     r"\b(?:blade|engine|tool|analy[sz]er|classifier|report)(?:['’]s)?\s+(?:labels?|labelled|assigns?|"
     r"assigned|attributes?|says|calls|classif\w+|marks?|label)\b",
@@ -70,10 +69,9 @@ class Parts:
             yield from self._ids(named, is_heading)
             yield from self._states(told, is_told)
             yield from self._labels(told)
-            yield from self._steps(named, told)
         yield from self._colon()
 
-    # --- ids and steps -------------------------------------------------------------------------------
+    # --- ids -------------------------------------------------------------------------------------
 
     def _ids(self, named: list[Mention], is_heading: bool) -> Iterator[Assertion]:
         for one in named:
@@ -108,29 +106,6 @@ class Parts:
                         why="no such id",
                         value=name,
                     )
-
-    def _steps(self, named: list[Mention], told: scope.Scope) -> Iterator[Assertion]:
-        hits = list(_STEP.finditer(self.sentence.text))
-        addresses = {name for one in named if one.kind == ADDRESS for name in one.names}
-        if not hits or len(addresses) != 1 or len(told.runs) != 1:
-            return
-        task, _, repeat = next(iter(addresses)).rpartition("/")
-        if task not in self.ground.runs[told.runs[0]].tasks:
-            return
-        traces = [
-            one
-            for key in self.reader.either(task)
-            for one in self.ground.world.rows.at(told.runs[0], key, int(repeat))
-        ]
-        most = max((len(trace.steps) for trace in traces), default=0)
-        for hit in hits:
-            fits = int(hit["n"]) < most or (int(hit["n"]) == most and most > 0)
-            if traces:
-                yield said(
-                    self.place, SUPPORTED if fits else CONTRADICTED, "step", hit[0], hit.start(),
-                    expected=f"{task}/{repeat} has {most} steps", why="" if fits else "no such step",
-                    run=told.runs[0], value=float(hit["n"]),
-                )  # fmt: skip
 
     # --- states --------------------------------------------------------------------------------------
 

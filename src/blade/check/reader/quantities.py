@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
+from blade.check.places import is_place
 from blade.check.reader.lexicon import lowered
 
 COUNT, RATE, RATIO, POINTS = "count", "rate", "ratio", "points"
@@ -119,7 +120,10 @@ _SPREAD = re.compile(
 
 
 def quantities(text: str, told: str = "") -> list[Quantity]:
-    """The amounts in a text, in order; `told` is the text before anything was taken out of it."""
+    """The amounts in a text, in order; `told` is the text before anything was taken out of it.
+
+    The number of a step, a repeat or a row is none.
+    """
     return list(_quantities(text, told or text))
 
 
@@ -127,7 +131,9 @@ def quantities(text: str, told: str = "") -> list[Quantity]:
 def _quantities(text: str, told: str) -> tuple[Quantity, ...]:
     found = (_quantity(hit, lowered(told)) for hit in _PATTERN.finditer(lowered(text)))
     return tuple(
-        msgspec.structs.replace(one, text=text[one.start : one.end]) for one in found if one is not None
+        msgspec.structs.replace(one, text=text[one.start : one.end])
+        for one in found
+        if one is not None and not is_place(told, one.start)
     )
 
 
