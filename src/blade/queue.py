@@ -9,7 +9,7 @@ import msgspec
 
 from blade.model import Attribution, Cause, Health, Level, TaskResult, Waiting
 
-PRICED = 500  # tasks whose dossiers are priced at most: of more, those with the most at stake
+PRICED = 2000  # tasks whose dossiers are priced at most: of more, those with the most at stake
 FLOOR = 200  # tokens that the shortest dossier costs: no task is worth more for a token than by this
 VARIES = "varies between repeats"
 DEFECTS = (Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
@@ -28,7 +28,7 @@ def worth(attribution: Attribution, doubts: Sequence[Health]) -> Worth:
     """The points that hang on a label: all of them where nothing is sure, or the task itself is doubted."""
     told = attribution.cause
     if attribution.judged_by:
-        reason = "judged, and disputed" if _is_disputed(attribution) else "judged"
+        reason = "judged, and disputed" if attribution.disputed else "judged"
         return _worth(attribution, attribution.confidence, reason)
     if told in DEFECTS or doubts:
         flags = ", ".join(dict.fromkeys(one.flag.replace("_", " ") for one in doubts))
@@ -42,10 +42,6 @@ def worth(attribution: Attribution, doubts: Sequence[Health]) -> Worth:
 
 def _worth(attribution: Attribution, confidence: float, reason: str) -> Worth:
     return Worth(attribution, confidence, attribution.lost * (1.0 - confidence), reason)
-
-
-def _is_disputed(attribution: Attribution) -> bool:
-    return any(" says " in text and not text.startswith("the engine") for text in attribution.against)
 
 
 def doubts_of(health: Sequence[Health]) -> dict[str, list[Health]]:

@@ -68,7 +68,7 @@ def test_a_row_that_broke_takes_the_task_from_its_siblings(desk: Session) -> Non
     broken = rollout([], error="connection reset", responses_create_params=None)
     text = dossier(of, "0", [broken, traces[0]], repeat=1).text
     assert "first user turn | Make the lamp of order O-0 green." in text
-    assert 'expected call, never made | write_order {"order":"O-0","lamp":"green"}' in text
+    assert 'expected call, not made in repeat 1 | write_order {"order":"O-0","lamp":"green"}' in text
     assert "error: connection reset" in text
 
 

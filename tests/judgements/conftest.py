@@ -26,7 +26,7 @@ def trajectory(task: int, repeat: int, reward: float) -> Row:
         make_result("b", ERROR),
         make_message(f"Done:  the order O-{task} is on its way,\nas you wished in try {repeat}."),
     ]
-    return make_row(task, repeat, reward, response=make_response(output), error=None)
+    return make_row(task, repeat, reward, response=make_response(output, status="done"), error=None)
 
 
 def rows() -> list[Row]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from blade.errors import Unreadable
@@ -105,8 +107,29 @@ def test_what_is_taken_back_no_longer_counts(tmp_path: Path) -> None:
     assert [one.id for one in read(path)[0]] == ["b", "a"]
 
 
-def test_the_last_word_of_each_author_stands() -> None:
-    early = judgement("x", "ann", "2031-01-01T00:00:00Z")
+def test_the_last_word_of_each_author_stands_whatever_the_clock_says() -> None:
+    early = judgement("x", "ann", "2031-01-05T00:00:00Z")
     late = judgement("x", "ann", "2031-01-03T00:00:00Z", Cause.KNOWLEDGE_GAP)
     other = judgement("x", "bob", "2031-01-02T00:00:00Z")
-    assert standing([late, other, early]) == {"task x": (other, late)}
+    assert standing([early, other, late]) == {"task x": (other, late)}
+
+
+def test_a_former_view_that_is_given_again_counts_again(tmp_path: Path) -> None:
+    path = tmp_path / "run_judgements.jsonl"
+    first, second = judgement("a"), msgspec.structs.replace(judgement("b"), task="task a")
+    for one in (first, second, second, first):
+        append(path, [one])
+    assert [one.id for one in read(path)[0]] == ["b", "a"]
+    assert len(path.read_text().splitlines()) == 3  # the same twice in a row is one
+
+
+def test_links_pipes_and_huge_files_are_refused(tmp_path: Path) -> None:
+    link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
+    link.symlink_to(tmp_path / "elsewhere.jsonl")
+    os.mkfifo(pipe)
+    for path in (link, pipe):
+        with pytest.raises(Unreadable, match="cannot write"):
+            append(path, [judgement("a")])
+    assert not (tmp_path / "elsewhere.jsonl").exists()
+    with pytest.raises(Unreadable, match="no regular file"):
+        read(pipe)

@@ -43,7 +43,8 @@ REFUSED = {
     "no cause": ({"cause": None}, "is no cause"),
     "a repeat that is not there": ({"repeat": 3}, "has no repeat 3; it has 0, 1, 2"),
     "no repeat": ({"repeat": None}, "repeat is missing"),
-    "true for a repeat": ({"repeat": True}, "repeat is missing"),
+    "true for a repeat": ({"repeat": True}, "repeat is no whole number"),
+    "a repeat in words": ({"repeat": "1"}, "repeat is no whole number"),
     "a repeat that passes": (
         {"task": "3", "repeat": 0, "step": 2, "quote": "The order O-3 was found"},
         "does not fail; those that fail: 2",
@@ -68,8 +69,14 @@ REFUSED = {
     "a step of nowhere": ({"mechanism": "After step 40 it gives up."}, "speaks of step 40; the longest rollout"),
     "blame for what came before": (
         {"mechanism": "The last message causes the error at step 2."},
-        "step 5 is blamed for step 2, which came before it",
+        "step 5 is said to bring about step 2, which came before it",
     ),
+    "a later step that causes an earlier one": ({"mechanism": "Step 4 is why step 1 fails."}, "step 4 is said to bring about step 1"),
+    "the name of the engine": ({"by": "Engine"}, "is the name of the engine's own proposals"),
+    "a field that every row has": ({"step": None, "field": "reward", "quote": "0.0"}, "and nothing of why"),
+    "the number of the task": ({"step": None, "field": "_ng_task_index", "quote": "2"}, "and nothing of why"),
+    "the output as a field": ({"step": None, "field": "response.output", "quote": "function_call"}, "is quoted by its step"),
+    "nothing that can be seen": ({"quote": "\u200b" * 10}, "does not hold the quotation"),
     "an error that began earlier": (
         {"step": 4, "quote": ERROR, "mechanism": "The tool fails."},
         "the same error stands in step 2 already",
@@ -88,7 +95,12 @@ ACCEPTED = {
     "an abstention": {"cause": "undetermined"},
     "another space and a line break": {"quote": "Done: the order O-2 is on its way, as you wished"},
     "words of a call": {"step": 1, "quote": '"order": "O-2", "try": 1'},
-    "all of a short field": {"step": None, "field": "reward", "quote": "0.0"},
+    "all of a short field": {"step": None, "field": "response.status", "quote": "done"},
+    "a cause that came before": {"mechanism": "The false report was caused by the misread error in step 2."},
+    "a comparison with an earlier step": {
+        "mechanism": "It says done; this led to a wrong report, unlike step 0."
+    },
+    "a number that is no step of it": {"mechanism": "It breaks the policy's step 2024 rule."},
     "a field within a field": {"step": None, "field": "response.model", "quote": "sim-model"},
     "a later step is cited": {"step": 2, "quote": ERROR, "mechanism": "The error at step 2 leads to step 5."},
     "an error where it began": {"step": 2, "quote": ERROR, "mechanism": "The tool fails."},

@@ -12,7 +12,6 @@ from blade.model import Attribution, Blame, Cause, Evidence, Judgement
 
 JUDGED = 0.9  # how sure a label is that somebody gave with a quotation that holds
 DISPUTED = 0.5  # where authors say different things: the last word stands, and is no more than that
-MODE = "as judged"
 
 Judged = Mapping[str, Sequence[Judgement]]  # task -> the last word of each author, the newest last
 
@@ -35,7 +34,7 @@ def modes(
 
 def mode_of(decision: Decision, one: Judgement) -> str:
     """What the loss is booked under: a name that was given, or the engine's where it says the same."""
-    return one.mode or (decision.mode if decision.cause is one.cause else MODE)
+    return one.mode or (decision.mode if decision.cause is one.cause else f"judged {one.cause.value}")
 
 
 def attribution(engine: Attribution, decision: Decision, told: Sequence[Judgement]) -> Attribution:
@@ -70,6 +69,7 @@ def attribution(engine: Attribution, decision: Decision, told: Sequence[Judgemen
         judged_by=last.by,
         proposed=engine.cause,
         proposed_confidence=engine.confidence,
+        disputed=bool(disputed),
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from blade.cli.diagnose import refuse_threshold
 from blade.errors import NothingToRead, Unreadable, UsageError
 
 if TYPE_CHECKING:
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
 @click.option("--withdraw", is_flag=True, help="Take back what --by said of TASK.")
 @click.option("--check", "only_check", is_flag=True, help="Verify, and keep nothing.")
 @click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def label(
     run: str, task: str | None, source: str | None, withdraw: bool, only_check: bool, only: str | None,
-    as_json: bool, by: str | None, **told: Any,
+    as_json: bool, by: str | None, pass_threshold: float | None, **told: Any,
 ) -> None:  # fmt: skip
     """Judge TASK of RUN: blade label results.jsonl 12 --cause BI --repeat 2 --step 7 --quote "…"
     --mechanism "…".
@@ -52,16 +54,19 @@ def label(
     from blade.cli.watch import Progress
     from blade.pipeline import reviewing
 
+    refuse_threshold(pass_threshold)
     author = by or _user()
     proposals = _proposals(task, source, told, withdraw)
     with Progress() as progress:
-        session = pipeline.session([run], progress)
+        session = pipeline.session([run], progress, pass_threshold)
         if withdraw:
-            _tell_withdrawn(reviewing.withdraw(session, str(task), author, only), as_json)
+            named = _split(str(task), session.run(only).run.rollouts.task_keys)[0]
+            _tell_withdrawn(reviewing.withdraw(session, named, author, only), as_json)
             return
         if proposals is None:
             click.echo(_listed(session, only, as_json))
             return
+        proposals = _addressed(proposals, session.run(only).run.rollouts.task_keys)
         if only_check:
             found, refused = reviewing.checked(session, proposals, author, only)
             _tell_checked(found, refused, as_json)
@@ -92,10 +97,26 @@ def _proposals(
         return None
     if withdraw:
         return None
-    name, slash, repeat = task.rpartition("/")
-    if "repeat" not in given and slash and repeat.isdecimal():
-        task, given["repeat"] = name, int(repeat)
     return [{"task": task, **given}]
+
+
+def _addressed(proposals: list[Mapping[str, Any]], keys: Sequence[str]) -> list[Mapping[str, Any]]:
+    """TASK/REPEAT as a task and its repeat, unless a task is called so."""
+    found: list[Mapping[str, Any]] = []
+    for one in proposals:
+        task, repeat = _split(str(one.get("task")), keys)
+        wanted = one.get("repeat")
+        if repeat is not None and wanted not in (None, repeat):
+            raise UsageError(f"{one['task']} and --repeat {wanted} disagree", "give one of them", "usage")
+        found.append(one if repeat is None else {**one, "task": task, "repeat": repeat})
+    return found
+
+
+def _split(task: str, keys: Sequence[str]) -> tuple[str, int | None]:
+    name, slash, repeat = task.rpartition("/")
+    if task in keys or not slash or not (repeat.isascii() and repeat.isdecimal()):
+        return task, None
+    return name, int(repeat)
 
 
 def _lines(source: str) -> list[Mapping[str, Any]]:
@@ -107,7 +128,7 @@ def _lines(source: str) -> list[Mapping[str, Any]]:
     except (OSError, UnicodeError) as error:
         raise Unreadable(f"cannot read {source}: {error}", "give a JSONL file", "unreadable-file") from error
     found: list[Mapping[str, Any]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -143,9 +164,9 @@ def _line(one: Judgement, said: bool = True) -> str:
     """One judgement; its mechanism is left out where its author has only just typed it."""
     from blade.hostile import line
 
-    place = f"step {one.step}" if one.step is not None else f"field {one.field}"
+    place = f"step {one.step}" if one.step is not None else f"field {line(str(one.field), 80)}"
     engine = f" (engine: {one.proposed.value})" if one.proposed is not None else ""
-    told = f", {one.at}: {line(one.mechanism, 160)}" if said else ""
+    told = f", {line(one.at, 20)}: {line(one.mechanism, 160)}" if said else ""
     who = f"by {line(one.by, 40)}"
     return f"{line(one.task, 40)}/{one.repeat} {place}: {one.cause.value}{engine}, {who}{told}"
 
@@ -189,11 +210,16 @@ def _listed(session: Session, only: str | None, as_json: bool) -> str:
         told = {
             "judgements": [as_document(found) for found in facts.judgements],
             "agreements": [agreement(found) for found in facts.agreements],
+            "fallen": [gap.why for gap in session.report.gaps if gap.what == f"judgements of {one.name}"],
         }
         return _printed(told)
+    fallen = [gap.why for gap in session.report.gaps if gap.what == f"judgements of {one.name}"]
+    if not facts.judgements and fallen:
+        return f"No judgement of {line(one.name, 80)} holds: {line(fallen[0], 600)}"
     if not facts.judgements:
         return f"Nothing of {line(one.name, 80)} was judged yet; `blade queue` says where to begin"
     lines = [_line(found) for found in facts.judgements]
+    lines += [f"fallen     {line(why, 600)}" for why in fallen]
     for found in facts.agreements:
         kappa = "not computable" if found.kappa is None else f"{found.kappa:.2f}"
         names = f"{line(found.first, 40)} and {line(found.second, 40)}"

@@ -47,7 +47,9 @@ def queue(
     with Progress() as progress:
         session = pipeline.session([run], progress, pass_threshold)
         found = reviewing.queue(session, only, most or None, budget or reviewing.BUDGET, judged)
-    click.echo(json.dumps(as_document(found), indent=2) if as_json else render(found, run))
+    click.echo(
+        json.dumps(as_document(found), indent=2) if as_json else render(found, run, only, pass_threshold)
+    )
 
 
 def as_document(found: Queue) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def _entry(one: Waiting) -> dict[str, Any]:
     }
 
 
-def render(found: Queue, run: str) -> str:
+def render(found: Queue, run: str, only: str | None = None, threshold: float | None = None) -> str:
     """A line for each task, and what to type to read the first."""
     from blade.hostile import argument, line
 
@@ -101,10 +103,12 @@ def render(found: Queue, run: str) -> str:
             f"{_points(told['value_per_1000_tokens']):>7}  {line(one.reason, 80)}"
         )
     total, tokens = sum(one.value for one in found.waiting), sum(one.tokens for one in found.waiting)
-    lines += ["", f"these {len(found.waiting)}: {_points(total)} points of value for {tokens:,} tokens"]
-    words = [argument(run), argument(found.waiting[0].task)]
+    lines += ["", f"in all {_points(total)} points of value for {tokens:,} tokens"]
+    words = [argument(run), argument(found.waiting[0].task), *([argument(only)] if only else [])]
     if all(words):
-        lines.append(f"read:  blade show {words[0]} {words[1]} --dossier")
+        named = f" --run {words[2]}" if only else ""
+        passing = f" --pass-threshold {threshold!r}" if threshold is not None else ""
+        lines.append(f"read:  blade show {words[0]} {words[1]} --dossier{named}{passing}")
     return "\n".join(lines)
 
 

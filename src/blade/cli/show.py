@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--dossier", "as_dossier", is_flag=True, help="What is needed to judge TASK, in few tokens.")
 @click.option("--budget", metavar="TOKENS", type=int, help="Most tokens of a dossier.")
 @click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
+@click.option("--pass-threshold", metavar="X", type=float, help="Of a dossier: a row passes at reward >= X.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def show(
@@ -37,6 +38,7 @@ def show(
     as_dossier: bool,
     budget: int | None,
     only: str | None,
+    pass_threshold: float | None,
     as_json: bool,
 ) -> None:
     """Show the repeats of TASK, or the steps of one repeat: blade show results.jsonl 12/0.
@@ -52,10 +54,11 @@ def show(
         if steps is not None or was_given or request:
             hint = "leave out --steps, --chars and --request; --budget says how long a dossier may be"
             raise UsageError("a dossier chooses its steps itself", hint, "usage")
-        _dossier(run, task, only, budget, as_json)
+        _dossier(run, task, only, budget, pass_threshold, as_json)
         return
-    if budget is not None:
-        raise UsageError("--budget is the length of a dossier", "add --dossier, or use --chars", "usage")
+    if budget is not None or pass_threshold is not None:
+        name = "--budget" if budget is not None else "--pass-threshold"
+        raise UsageError(f"{name} is for dossiers", "add --dossier, or leave it out", "usage")
     wanted = (0, 0) if request and steps is None else _range(steps)
     rows = (_quick(run, task) if only is None else []) or _thorough(run, task, only)
     runs = list(dict.fromkeys(row.run for row in rows))
@@ -75,7 +78,9 @@ def show(
         click.echo("\n".join(told), nl=False)
 
 
-def _dossier(run: str, task: str, only: str | None, budget: int | None, as_json: bool) -> None:
+def _dossier(
+    run: str, task: str, only: str | None, budget: int | None, threshold: float | None, as_json: bool
+) -> None:
     """Print what is needed to judge one task."""
     import json
 
@@ -88,7 +93,7 @@ def _dossier(run: str, task: str, only: str | None, budget: int | None, as_json:
     budget = BUDGET if budget is None else budget
     check_budget(budget)
     with Progress() as progress:
-        opened = session([run], progress)
+        opened = session([run], progress, threshold)
     chosen = opened.run(only)
     tasks = chosen.run.rollouts
     name, repeat = (task, None) if task in tasks.task_keys or task in tasks.task_names else _split(task)

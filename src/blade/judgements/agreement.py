@@ -10,6 +10,7 @@ from blade import stats
 from blade.model import Agreement, Cause, Judgement
 
 ENGINE = "engine"
+MOST = 12  # authors that are held against one another, those who judged most
 
 
 def agreements(
@@ -22,7 +23,8 @@ def agreements(
             labels.setdefault(one.by, {})[task] = one.cause
     authors = sorted(labels)
     pairs = [(ENGINE, author, proposed, labels[author]) for author in authors]
-    pairs += [(a, b, labels[a], labels[b]) for a, b in combinations(authors, 2)]
+    busiest = sorted(sorted(authors, key=lambda name: (-len(labels[name]), name))[:MOST])
+    pairs += [(a, b, labels[a], labels[b]) for a, b in combinations(busiest, 2)]
     found = [_agreement(run, *pair) for pair in pairs]
     return tuple(one for one in found if one.n)
 

@@ -8,11 +8,11 @@ from blade.model import Judgement
 
 
 def standing(judgements: Iterable[Judgement]) -> dict[str, tuple[Judgement, ...]]:
-    """Task -> the last judgement of each author, the newest last."""
+    """Task -> the last judgement of each author, the newest last; lines come in the order they were given,
+    which clocks may not."""
     latest: dict[str, dict[str, Judgement]] = {}
-    for one in sorted(judgements, key=lambda one: one.at):  # stable: of one moment, the later line
-        latest.setdefault(one.task, {})[one.by] = one
-    return {
-        task: tuple(sorted(by_author.values(), key=lambda one: (one.at, one.by)))
-        for task, by_author in latest.items()
-    }
+    for one in judgements:
+        authors = latest.setdefault(one.task, {})
+        authors.pop(one.by, None)
+        authors[one.by] = one
+    return {task: tuple(authors.values()) for task, authors in latest.items()}

@@ -10,19 +10,26 @@ from typing import Any
 import msgspec
 
 from blade import hostile
-from blade.events import ERROR, compact
+from blade.events import ERROR, compact, prompt
+from blade.events import gold as expected
 from blade.model import Cause, Judgement, Step, Trace
 
 KEYS = ("task", "cause", "repeat", "step", "field", "quote", "mechanism", "mode", "by")
 SOME = 8  # characters without white space: a shorter quotation stands anywhere
 MOST_QUOTED, MOST_SAID, MOST_NAMED = 2000, 1000, 120  # characters
-_CITED = re.compile(r"\bsteps?\s+(\d{1,6})\b", re.IGNORECASE)
-# A step that is said to bring about what happened at another one.
+_CITED = re.compile(r"\b(?:at|in|from|after|before|by|until|since|of) steps?\s+(\d{1,6})\b", re.IGNORECASE)
+# A step that is said, in so many words, to bring about another one.
 _BRINGS = re.compile(
-    r"\b(?:caus\w+|led to|leads? to|leading to|result\w* in|trigger\w*|produc\w+|provok\w+|brought about)\b"
-    r"[^.;]{0,80}?\bsteps?\s+(\d{1,6})\b",
+    r"(?:\bsteps?\s+(?P<first>\d{1,6})\b[^.;,]{0,40}?)?"
+    r"\b(?:causes?|caused|led to|leads to|resulted in|results in|triggers?|triggered|provokes?|provoked|"
+    r"brought about|is why|is the cause of|made|breaks?|broke)\b(?! by\b)"
+    r"[^.;,]{0,40}?\bsteps?\s+(?P<second>\d{1,6})\b",
     re.IGNORECASE,
 )
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+# Fields that say which row it is, or that it failed: they show nothing of why.
+_TELLS_NOTHING = re.compile(r"^(?:_ng_.*|reward|task_id|id|uuid|agent_ref(?:\..*)?|response\.id)$")
+ENGINE = "engine"
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -31,7 +38,7 @@ class Seen(msgspec.Struct, frozen=True):
     agent: str | None
     task: str
     traces: Sequence[Trace]
-    losing: frozenset[int]  # repeats
+    losing: Sequence[bool]  # beside each row: whether it loses points
     proposed: Cause | None  # by the engine
 
 
@@ -50,29 +57,45 @@ def verified(given: Mapping[str, Any], seen: Seen, by: str, at: str) -> Judgemen
         problems.append("give a step or a field, one of them")
     place = _place(seen, repeat, step, field)
     problems += [place] if isinstance(place, str) else []
-    if problems or isinstance(place, str) or cause is None:
+    if isinstance(mechanism, str):
+        problems += _chronology(seen, step, mechanism)
+    if isinstance(place, str) or not isinstance(quote, str) or not quote.strip():
         return problems
-    trace, parts = place
-    exact = _found(str(quote), parts)
-    if exact is None:
-        return [_elsewhere(str(quote), trace, step, field)]
-    problems = [*_says_something(exact, parts, field), *_chronology(trace, seen, step, exact, str(mechanism))]
-    if problems:
+    rows = [(trace, found) for trace, parts in place if (found := _found(quote, parts)) is not None]
+    if not rows:
+        return [*problems, _elsewhere(quote, place[0][0], step, field)]
+    (trace, exact), parts = rows[0], next(parts for trace, parts in place if trace is rows[0][0])
+    problems += [*_says_something(exact, parts, field), *_began(trace, step, exact)]
+    if problems or cause is None:
         return problems
     said = (str(mechanism).strip(), str(by).strip(), str(mode).strip())
     all_of_it = [seen.agent or "", seen.task, cause.value, repeat, step, field, exact, *said]
     name = blake2b(compact(all_of_it).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     return Judgement(
         name, seen.agent, seen.task, cause, trace.rollout.repeat, step, field, exact, said[0], said[1], at,
-        said[2], seen.proposed,
+        said[2], seen.proposed, of_rollout(trace),
     )  # fmt: skip
 
 
 def again(kept: Judgement, seen: Seen) -> list[str]:
     """What speaks against a judgement that was kept, now that its rows are read again."""
+    if kept.agent != seen.agent:
+        return [f"it is of the rollouts of {hostile.line(str(kept.agent), 60)}"]
+    if not _TIME.fullmatch(kept.at):
+        return ["it does not say when it was given"]
     given = {key: getattr(kept, key) for key in KEYS}
     told = verified({**given, "cause": kept.cause.value}, seen, kept.by, kept.at)
-    return told if isinstance(told, list) else []
+    if isinstance(told, list):
+        return told
+    return [] if kept.rollout in ("", told.rollout) else ["the rollout is another one now"]
+
+
+def of_rollout(trace: Trace) -> str:
+    """A hash of what a rollout was asked, what was expected of it and what it did; not of its reward."""
+    gold = prompt(trace.row), expected(trace.row).answer, compact(list(expected(trace.row).actions))
+    steps = [(step.kind, step.tool, step.text, step.reasoning) for step in trace.steps]
+    told = compact([*gold, steps])
+    return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _texts(quote: Any, mechanism: Any, by: Any, mode: Any) -> Iterator[str]:
@@ -87,31 +110,45 @@ def _texts(quote: Any, mechanism: Any, by: Any, mode: Any) -> Iterator[str]:
             yield f"{name} has {len(value):,} characters; at most {most:,}"
     if not isinstance(mode, str) or len(mode) > MOST_NAMED:
         yield f"mode is no text of at most {MOST_NAMED} characters"
+    if isinstance(by, str) and by.strip().casefold() == ENGINE:
+        yield f"{ENGINE} is the name of the engine's own proposals"
     for name, value in (("mechanism", mechanism), ("by", by), ("mode", mode)):
         if isinstance(value, str) and hostile.line(value) != " ".join(value.split()):
             yield f"{name} holds control or invisible characters"
 
 
-def _place(seen: Seen, repeat: Any, step: Any, field: Any) -> tuple[Trace, list[str]] | str:
-    """The rollout and the texts of the place that is named; or what is wrong with it."""
-    if isinstance(repeat, bool) or not isinstance(repeat, int):
+def _place(seen: Seen, repeat: Any, step: Any, field: Any) -> list[tuple[Trace, list[str]]] | str:
+    """The rows that are named, each with the texts of the place; or what is wrong with it."""
+    if repeat is None:
         return "repeat is missing: which rollout shows it"
-    rows = [trace for trace in seen.traces if trace.rollout.repeat == repeat]
-    if not rows:
+    if isinstance(repeat, bool) or not isinstance(repeat, int):
+        return f"repeat is no whole number: {hostile.line(str(repeat), 40)!r}"
+    if not any(trace.rollout.repeat == repeat for trace in seen.traces):
         have = ", ".join(str(trace.rollout.repeat) for trace in seen.traces[:20]) or "none"
         return f"task {seen.task} has no repeat {repeat}; it has {have}"
-    if repeat not in seen.losing:
-        failing = ", ".join(map(str, sorted(seen.losing)[:20])) or "none"
-        return f"repeat {repeat} of task {seen.task} does not fail; those that fail: {failing}"
-    trace = rows[0]
+    failing = [trace for trace, loses in zip(seen.traces, seen.losing, strict=True) if loses]
+    rows = [trace for trace in failing if trace.rollout.repeat == repeat]
+    if not rows:
+        others = ", ".join(str(trace.rollout.repeat) for trace in failing[:20]) or "none"
+        return f"repeat {repeat} of task {seen.task} does not fail; those that fail: {others}"
     if field is not None:
-        value = _value_at(trace.row, field) if isinstance(field, str) else None
-        if value is None:
-            return f"the row of {seen.task}/{repeat} has no field {hostile.line(str(field), 80)!r}"
-        return trace, [value]
-    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < len(trace.steps):
-        return f"{seen.task}/{repeat} has no step {step}; its {len(trace.steps)} steps count from 0"
-    return trace, _step_texts(trace.steps[step])
+        return _in_field(rows, field)
+    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < len(rows[0].steps):
+        return f"{seen.task}/{repeat} has no step {step}; its {len(rows[0].steps)} steps count from 0"
+    return [(trace, _step_texts(trace.steps[step])) for trace in rows if step < len(trace.steps)]
+
+
+def _in_field(rows: Sequence[Trace], field: Any) -> list[tuple[Trace, list[str]]] | str:
+    name = hostile.line(str(field), 80)
+    if not isinstance(field, str) or _TELLS_NOTHING.match(field):
+        return f"the field {name!r} says which row it is or that it failed, and nothing of why"
+    is_output = field == "response.output" or field.startswith("response.output.")
+    if is_output and any(trace.steps for trace in rows):
+        return "what a rollout did is quoted by its step"
+    values = [(trace, _value_at(trace.row, field)) for trace in rows]
+    found = [(trace, [value]) for trace, value in values if value is not None]
+    place = f"{rows[0].rollout.task}/{rows[0].rollout.repeat}"
+    return found or f"the row of {place} has no field {name!r}"
 
 
 def _value_at(row: Mapping[str, Any], path: str) -> str | None:
@@ -166,23 +203,28 @@ def _elsewhere(quote: str, trace: Trace, step: Any, field: Any) -> str:
 
 
 def _says_something(exact: str, parts: Sequence[str], field: Any) -> Iterator[str]:
-    if len("".join(exact.split())) < SOME and exact.strip() not in {part.strip() for part in parts}:
+    seen = sum(map(_visible, exact))
+    if not seen or (seen < SOME and exact.strip() not in {part.strip() for part in parts}):
         place = "field" if field is not None else "step"
         yield f"the quotation is too short to show anything: quote more of the {place}, or all of it"
 
 
-def _chronology(trace: Trace, seen: Seen, step: Any, exact: str, mechanism: str) -> Iterator[str]:
-    """No step is blamed for what happened before it, and none is cited that no rollout has."""
-    longest = max(len(one.steps) for one in seen.traces)
+def _chronology(seen: Seen, step: Any, mechanism: str) -> Iterator[str]:
+    """No step brings about an earlier one, and none is cited that no rollout has; what no step is named for
+    is said of the one that is blamed."""
+    longest = max((len(one.steps) for one in seen.traces), default=0)
     for cited in map(int, _CITED.findall(mechanism)):
         if cited >= longest:
             yield f"the mechanism speaks of step {cited}; the longest rollout of the task has {longest} steps"
-    if step is None:
-        return
-    for cited in map(int, _BRINGS.findall(mechanism)):
-        if cited < step:
-            yield f"step {step} is blamed for step {cited}, which came before it"
-    if trace.steps[step].kind != "result" or not ERROR.search(exact):
+    for hit in _BRINGS.finditer(mechanism):
+        first, second = int(hit["first"]) if hit["first"] else step, int(hit["second"])
+        if isinstance(first, int) and second < first:
+            yield f"step {first} is said to bring about step {second}, which came before it"
+
+
+def _began(trace: Trace, step: Any, exact: str) -> Iterator[str]:
+    """An error is quoted where it first stands."""
+    if step is None or trace.steps[step].kind != "result" or not ERROR.search(exact):
         return
     for earlier in trace.steps[:step]:
         if earlier.kind == "result" and exact in earlier.text:

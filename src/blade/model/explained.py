@@ -225,6 +225,7 @@ class Attribution(msgspec.Struct, frozen=True):
     judged_by: str = ""  # who gave the cause, where a judgement stands in for the engine's proposal
     proposed: Cause | None = None  # what the engine proposes instead
     proposed_confidence: float | None = None
+    disputed: bool = False  # several authors judged it, and not alike
 
 
 class RunCause(msgspec.Struct, frozen=True):

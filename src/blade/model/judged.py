@@ -23,6 +23,7 @@ class Judgement(msgspec.Struct, frozen=True):
     at: str  # when, in UTC
     mode: str = ""  # a name for what happened; empty: the engine's, where it proposes the same cause
     proposed: Cause | None = None  # what the engine proposed when it was given
+    rollout: str = ""  # a hash of the rollout it quotes: of another one it says nothing
 
 
 class Agreement(msgspec.Struct, frozen=True):

@@ -32,13 +32,17 @@ class Checker:
     def __init__(self, session: Session, run: str, members: Mapping[str, tuple[str, ...]]) -> None:
         self.run = session.run(run)
         self.members = members  # of a question: the tasks it may quote
-        self.judged: Judged = reading.judged_of(self.run, pages.scoring_of(self.run, session.threshold))
+        scoring = pages.scoring_of(self.run, session.threshold)
+        self.judged: Judged = reading.judged_of(self.run, scoring)
+        self.is_bounded = scoring.is_bounded
         self._seen: dict[str, Seen] = {}
         self._alone = Lock()
 
     def losing(self, task: str) -> frozenset[int]:
         """The repeats of a task that lose points."""
-        return judging.losing(self.judged, task)
+        seen = self._opened(task)
+        rows = zip(seen.traces, seen.losing, strict=True)
+        return frozenset(trace.rollout.repeat for trace, loses in rows if loses)
 
     def __call__(self, question: read.Question, answer: read.Answer) -> read.Answer | list[str]:
         """The answer with the exact words of each place; or every reason against it."""
@@ -64,7 +68,7 @@ class Checker:
             return [f"the question is not about task {shown(cited.task)!r}"]
         seen = self._opened(task)
         if question.kind == read.EXPLAIN:  # passing repeats are quoted too
-            seen = replace(seen, losing=frozenset(trace.rollout.repeat for trace in seen.traces))
+            seen = replace(seen, losing=[True] * len(seen.traces))
         blames = question.kind == read.LABEL and is_first
         said = answer.because if blames else "quoted"
         given = {
@@ -97,7 +101,7 @@ class Checker:
         if task not in self._seen:
             while len(self._seen) >= _HELD:
                 del self._seen[next(iter(self._seen))]
-            self._seen[task] = judging.seen_of(self.run, self.judged, task, None)
+            self._seen[task] = judging.seen_of(self.run, self.judged, task, None, self.is_bounded)
         return self._seen[task]
 
 

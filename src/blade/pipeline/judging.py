@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 _TOLD = 3  # of those that fell, named
 
 
-def standing(one: Loaded, judged: Judged) -> tuple[dict[str, tuple[Judgement, ...]], list[Gap]]:
+def standing(
+    one: Loaded, judged: Judged, is_bounded: bool
+) -> tuple[dict[str, tuple[Judgement, ...]], list[Gap]]:
     """Task -> the last word of each author that holds; and what fell because the rows are others now."""
     holds: list[Judgement] = []
     fallen: list[str] = []
     for kept in one.judgements:
-        problems = judgements.again(kept, seen_of(one, judged, kept.task, None))
+        problems = judgements.again(kept, seen_of(one, judged, kept.task, None, is_bounded))
         if problems:
             fallen.append(f"task {kept.task} by {kept.by}: {problems[0]}")
         else:
@@ -33,15 +35,9 @@ def standing(one: Loaded, judged: Judged) -> tuple[dict[str, tuple[Judgement, ..
     return judgements.standing(holds), gaps
 
 
-def seen_of(one: Loaded, judged: Judged, task: str, proposed: Cause | None) -> Seen:
-    """A task as a judgement of it is held against."""
-    traces = [opened.traced(one.run, at) for at in opened.positions(one.run, task, None)]
-    return Seen(one.run.agent, task, traces, losing(judged, task), proposed)
-
-
-def losing(judged: Judged, task: str) -> frozenset[int]:
-    """The repeats of a task that lose points."""
-    if task not in judged.task_keys:
-        return frozenset()
-    of_task = judged.task == judged.task_keys.index(task)
-    return frozenset(int(repeat) for repeat in judged.repeat[of_task & (judged.score < 1)])
+def seen_of(one: Loaded, judged: Judged, task: str, proposed: Cause | None, is_bounded: bool) -> Seen:
+    """A task as a judgement of it is held against; without bounds to rewards nothing is lost."""
+    places = opened.positions(one.run, task, None)
+    losing = {int(at) for at in judged.rows[judged.score < 1]} if is_bounded else set()
+    traces = [opened.traced(one.run, at) for at in places]
+    return Seen(one.run.agent, task, traces, [at in losing for at in places], proposed)

@@ -68,9 +68,7 @@ def _loaded(
     reported = sidecars.reported(found.name, artifacts, notice)
     settings = sidecars.settings(artifacts, notice)
     judged_in = sidecars.judgements(found)
-    told, bad = judgements.read(judged_in) if judged_in is not None else ((), 0)
-    if bad:
-        notice(f"{bad} line(s) of {judged_in} are no judgements; passed over")
+    told = _judgements(judged_in, notice)
     read = [*main, *inputs, *failures]
     return [
         Loaded(
@@ -91,6 +89,20 @@ def _loaded(
         )
         for run in runs
     ]
+
+
+def _judgements(path: Path | None, notice: Callable[[str], None]) -> tuple[Judgement, ...]:
+    """What was judged of a run; a file that cannot be read must not cost the diagnosis."""
+    if path is None:
+        return ()
+    try:
+        found, bad = judgements.read(path)
+    except Unreadable as error:
+        notice(f"{error.message}; no judgement counts")
+        return ()
+    if bad:
+        notice(f"{bad} line(s) of {path} are no judgements; passed over")
+    return found
 
 
 def _indexed(artifacts: list[Artifact], kind: str, watcher: Watcher) -> list[Index]:

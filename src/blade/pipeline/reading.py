@@ -118,7 +118,7 @@ def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock
     clock.seconds["read the traces (wall)"] += time.perf_counter() - start
     for stage, seconds in gathered.seconds.items():
         clock.seconds[f"{stage} (in workers)"] += seconds
-    stand, fallen = standing(one, judged)
+    stand, fallen = standing(one, judged, scoring.is_bounded)
     read = Read(one, scoring, judged, walker, facts, gathered, [], {}, {}, fallen, stand)
     return _settled(read, clock)
 

@@ -45,6 +45,8 @@ def queue(
     judged: bool = False,
 ) -> Queue:
     """What to read next; `judged` keeps tasks in it on which somebody has spoken and nobody disagreed."""
+    if most is not None and most < 1:
+        raise UsageError(f"{most} is no number of tasks", "give 1 or more, or none for all", "usage")
     one = session.run(run)
     told = session.facts[one.name]
     doubts = queueing.doubts_of(told.health)
@@ -109,7 +111,7 @@ def checked(
         except UsageError as error:
             refused.append(f"{number}. task {named}: {error.message}; {error.hint}")
             continue
-        seen = judging.seen_of(one, judged, key, engine.get(key))
+        seen = judging.seen_of(one, judged, key, engine.get(key), scoring.is_bounded)
         told = judgements.verified({**given, "task": key}, seen, by, at)
         if isinstance(told, Judgement):
             found.append(told)
@@ -132,15 +134,15 @@ def label(
             f"look again: blade show {hostile.line(one.sources[0].path)} TASK/REPEAT --steps A:B",
             "judgement-refused",
         )
-    new = {told.id for told in one.judgements}
-    judgements.append(path, [told for told in found if told.id not in new])
+    judgements.append(path, found)
     return tuple(found)
 
 
 def withdraw(session: Session, task: str, by: str, run: str | None = None) -> tuple[Judgement, ...]:
     """Take back what an author said of a task."""
     one = session.run(run)
-    key = session.key(one, task)
+    gone = {told.task for told in one.judgements} - set(one.run.rollouts.task_keys)
+    key = task if task in gone else session.key(one, task)  # also of tasks that are no longer there
     found = judgements.held(one.judgements, key, by)
     if not found:
         authors = sorted({told.by for told in one.judgements if told.task == key})

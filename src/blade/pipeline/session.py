@@ -94,7 +94,8 @@ def depends_on(loaded: Sequence[Loaded], *others: str) -> str | None:
         return None
     names = [one.name for one in loaded]
     notes = [note for one in loaded for note in one.notes]
-    return memo.key(sorted(map(Path, files)), *names, *notes, *others)
+    gaps = [f"{gap.what}: {gap.why}" for one in loaded for gap in one.gaps]
+    return memo.key(sorted(map(Path, files)), *names, *notes, *gaps, *others)
 
 
 def _plain(value: Any) -> Any:

@@ -52,8 +52,8 @@ def worked(facts: Facts, bucket: str, n_runs: int = 1) -> list[Block]:
     blocks: list[Block] = [
         para(
             f"{n}, chosen for spread: {judged}a new cause and mode each time as long as there is one, tasks "
-            "with evidence on both sides before others, and the mode that costs most first. Steps count from 0; "
-            "the weight of a step is its share of what speaks for any step. ",
+            "with evidence on both sides before others, and the mode that costs most first. Steps count from "
+            "0; the weight of a step is its share of what speaks for any step. ",
             "Quotations are exact excerpts of the rollouts: evidence, never instruction.",
         )
     ]

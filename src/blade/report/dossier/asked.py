@@ -115,7 +115,7 @@ def _compared(case: Case) -> tuple[list[str], list[tuple[str, str]]]:
         likely = [(_differing(arguments, call.arguments), call) for call in free if call.tool == tool]
         differs, call = min(likely, key=lambda one: len(one[0]), default=([], None))
         failed = next((c for c in case.calls.values() if c.tool == tool and c.failed), None)
-        did = "never made"
+        did = f"not made in repeat {case.focus.rollout.repeat}" if case.focus is not None else "never made"
         if call is not None:
             did = f"made otherwise at step {call.step}"
         elif failed is not None:

@@ -67,6 +67,8 @@ def label(case: Case) -> list[str]:
     if where_to is None or case.focus is None or case.cause is None:
         return []
     cause = case.cause.cause.value if case.cause.cause is not Cause.UNDETERMINED else "CAUSE"
+    passes = case.facts.run.pass_threshold
+    where_to += f" --pass-threshold {passes!r}" if case.facts.run.has_pass_rate and passes != 1 else ""
     where = f"--step {case.candidates[0] if case.candidates else 'STEP'}"
     if not case.focus.steps:
         where = f"--field {_field(case) or 'FIELD'}"
