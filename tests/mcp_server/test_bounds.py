@@ -252,6 +252,35 @@ def test_signals_end_it_at_once(folder: Path, tmp_path: Path, sent: signal.Signa
     process.communicate()
 
 
+def test_no_line_stays_without_an_answer(folder: Path, tmp_path: Path) -> None:
+    half = "\ud800"  # half of a character: no JSON, but rollouts hold it and clients repeat it
+    good = ("tools/call", {"name": "blade_check_claims", "arguments": {"report": "7 of 5 tasks failed."}})
+    calls = [
+        ("tools/call", {"name": "blade_summary", "arguments": {"run": f"no{half}"}}),
+        ("tools/call", {"name": f"no{half}", "arguments": {}}),
+        (
+            "tools/call",
+            {"name": "blade_check_claims", "arguments": {"report": f"7 of 5 {half} tasks failed."}},
+        ),
+        good,
+    ]
+    process = started(tmp_path, folder / "runs")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    broken = [b"not JSON\n", b"\xff\xfe\n", b"[]\n", b'{"jsonrpc": "2.0", "id": {}, "method": 3}\n']
+    process.stdin.write(frames(*calls) + b"".join(broken))
+    process.stdin.flush()
+    out = [json.loads(process.stdout.readline()) for _ in range(1 + len(calls) + len(broken))]
+    process.communicate()
+    told = {one["id"]: one for one in out if one["id"] is not None}
+    assert sorted(told) == [0, 1, 2, 3, 4]
+    assert "there is no run no\ufffd" in told[1]["result"]["content"][0]["text"]
+    assert "there is no tool no\ufffd" in told[2]["result"]["content"][0]["text"]
+    assert not told[3]["result"].get("isError")
+    refused = [one["error"]["code"] for one in out if one["id"] is None]
+    assert refused == [-32700, -32700, -32600, -32600]
+
+
 def test_an_empty_folder_is_served_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with asking(tmp_path, cwd=tmp_path / "empty") as ask:

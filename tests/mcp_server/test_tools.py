@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from blade import pipeline
+from blade.pipeline import reviewing
 from blade.report import json_v1, text
 from tests.inert import assert_inert_markdown
 from tests.mcp_server.asking import Asking
@@ -111,6 +112,22 @@ def test_the_summary_is_the_one_of_the_command(ask: Asking, report: dict[str, An
     assert told["measures"] == [one for one in report["measures"] if one["slice"] is None]
     buckets = {key: len(value) for key, value in report["buckets"][0].items() if key != "run"}
     assert {key: told["buckets"][0][key] for key in buckets} == buckets
+
+
+def test_the_queue_has_the_order_of_the_command(ask: Asking, folder: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path))
+        session = pipeline.session([str(folder / "runs" / "second.jsonl")])
+        whole = [one.task for one in reviewing.queue(session, None, None).waiting]
+        for limit in (1, 2, len(whole)):
+            told = ask.json("blade_queue", run="second", limit=limit)
+            found = [one.task for one in reviewing.queue(session, None, limit).waiting]
+            assert [one["task"] for one in told["waiting"]] == found == whole[:limit]
+            assert told["total"] == len(whole) > 2
+    later = ask.json("blade_queue", run="second", limit=2, offset=1)
+    assert [one["task"] for one in later["waiting"]] == whole[1:3]
+    beyond = ask.json("blade_queue", run="second", offset=len(whole))
+    assert (beyond["waiting"], beyond["total"], beyond["next_offset"]) == ([], len(whole), None)
 
 
 @pytest.mark.parametrize("form", ["json", "markdown"])

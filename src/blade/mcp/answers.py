@@ -63,8 +63,12 @@ def paged(
     asked: Paging,
     wire: Callable[[Entry], dict[str, Any]],
     laid_out: Callable[[Entry], tuple[Block, ...]],
+    total: int | None = None,
 ) -> Page:
-    """The entries that were asked for, as many as there is room for; one at least."""
+    """The entries that were asked for, as many as there is room for; one at least.
+
+    `total` is how many there are where `entries` are only the first of them.
+    """
     room, count = ROOM, 0
     told: list[dict[str, Any]] = []
     blocks: list[tuple[Block, ...]] = []
@@ -81,7 +85,8 @@ def paged(
         if room < 0 and count:
             break
         count += 1
-    return Page(len(entries), asked.offset, tuple(told), tuple(blocks), count, count < len(wanted))
+    known = len(entries) if total is None else total
+    return Page(known, asked.offset, tuple(told), tuple(blocks), count, count < len(wanted))
 
 
 def listed(

@@ -108,7 +108,6 @@ def _checked(house: House, asked: arguments.CheckClaims) -> tuple[list[Assertion
         from blade.check.recomputed import recomputed
 
         specs = house.specs(asked.runs)
-        house.loaded(asked.runs)  # refuses what leads elsewhere
         world = recomputed(text, specs, house.watcher, asked.pass_threshold)
     found = checked(text, world)
     is_blind = world is not None and world.is_blind

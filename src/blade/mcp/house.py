@@ -55,9 +55,9 @@ class House:
 
         refuse_threshold(threshold)
         place, only = under.chosen(self.roots, run)
+        under.refuse_links(self.roots, place)
         with self._one(("session", str(threshold), *place.specs)):
             found = pipeline.session(place.specs, self.watcher, threshold)
-        self.refuse_links(found.loaded)
         return found, only
 
     def loaded(self, runs: Sequence[str]) -> list[Loaded]:
@@ -67,9 +67,9 @@ class House:
         found: list[Loaded] = []
         for run in runs:
             place, only = under.chosen(self.roots, run)
+            under.refuse_links(self.roots, place)
             told = pipeline.load(place.specs, self.watcher)
             found += [one for one in told if only in (None, one.name)]
-        self.refuse_links(found)
         return found
 
     def specs(self, runs: Sequence[str]) -> list[str]:
@@ -77,13 +77,9 @@ class House:
         found: list[str] = []
         for run in runs:
             place, _ = under.chosen(self.roots, run)
+            under.refuse_links(self.roots, place)
             found += place.specs
         return list(dict.fromkeys(found))
-
-    def refuse_links(self, loaded: Sequence[Loaded]) -> None:
-        """Refuse runs with files beside them that lie elsewhere."""
-        files = {artifact.path for one in loaded for artifact in one.artifacts if artifact.present}
-        under.refuse_links(self.roots, sorted(files))
 
     def once(self, key: tuple[str, ...], make: Callable[[], Made]) -> Made:
         """What `make` makes, made once for each key while it is remembered."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from blade.hostile import line, quoted
-from blade.mcp import arguments
+from blade.mcp import arguments, roots
 from blade.mcp.answers import Answer, answer, listed, paged
 from blade.mcp.house import House, key_of
 from blade.model import Agreement, Judgement
@@ -20,6 +20,8 @@ def record(house: House, asked: arguments.RecordJudgement) -> Answer:
     from blade.pipeline import reviewing
 
     session, run = house.session(asked)
+    if run.judged_in is not None:
+        roots.refuse_to_write(run.judged_in)
     proposals = [_proposal(one, key_of(session, run, one.task)) for one in asked.judgements]
     kept = reviewing.label(session, proposals, asked.by, run.name)
     document = {

@@ -43,8 +43,8 @@ def _run(house: House, place: roots.Place) -> dict[str, Any]:
     from blade.pipeline import pages
 
     try:
+        roots.refuse_links(house.roots, place)
         loaded = pipeline.load(place.specs, house.watcher)
-        house.refuse_links(loaded)
         report = pages.listed(loaded, [pages.scoring_of(one, None) for one in loaded], "")
     except BladeError as error:
         return {"run": place.id, "name": place.name, "error": error.message, "hint": error.hint, "runs": []}

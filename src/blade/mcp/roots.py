@@ -10,7 +10,7 @@ import msgspec
 
 from blade.errors import BladeError, NothingToRead, UsageError
 from blade.hostile import line
-from blade.ingest import find
+from blade.ingest import find, sidecars
 
 MOST_NAMED = 20  # runs that an error lists
 
@@ -29,6 +29,8 @@ class Roots(msgspec.Struct, frozen=True):
 
     specs: tuple[str, ...]
     allowed: tuple[Path, ...]
+    # the folders of files that were named one by one: what belongs to such a run lies there
+    beside: tuple[Path, ...] = ()
 
     def holds(self, path: str | Path) -> bool:
         """Does a path, its links followed, lie in one of the places."""
@@ -43,20 +45,19 @@ def roots(specs: Sequence[str]) -> Roots:
     """The places behind `specs`; the working directory where none is given."""
     given = tuple(specs) or (".",)
     allowed: list[Path] = []
+    beside: list[Path] = []
     for spec in given:
         path = _path(spec)
         if path == "-":
             raise UsageError(
                 "standard input is the protocol of this server", "name files or folders instead of -", "usage"
             )
-        real = Path(os.path.realpath(os.path.expanduser(path)))
-        if real.exists():
-            allowed.append(real)
-        else:  # a glob, or nothing: `find` says which
-            allowed += [
-                Path(os.path.realpath(file)) for run in find.runs([spec], _unheard) for file in run.paths
-            ]
-    return Roots(given, tuple(dict.fromkeys(allowed)))
+        files = [Path(os.path.expanduser(path))]
+        if not files[0].exists():  # a glob, or nothing: `find` says which
+            files = [file for run in find.runs([spec], _unheard) for file in run.paths]
+        allowed += [Path(os.path.realpath(file)) for file in files]
+        beside += [Path(os.path.realpath(file.parent)) for file in files if not file.is_dir()]
+    return Roots(given, tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(beside)))
 
 
 def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> list[Place]:
@@ -113,7 +114,10 @@ def file_of(roots: Roots, asked: str) -> Path:
             "give the text itself, or a file under the folders the server was started with",
             "outside-roots",
         )
-    found = next((path for path in real if path.is_file()), None)
+    try:
+        found = next((path for path in real if path.is_file()), None)
+    except OSError:  # a name that is too long for any file
+        found = None
     if found is None:
         raise NothingToRead(
             f"{line(asked, 200)} does not exist", "check the path, or give the text", "no-such-path"
@@ -121,16 +125,40 @@ def file_of(roots: Roots, asked: str) -> Path:
     return found
 
 
-def refuse_links(roots: Roots, artifacts: Sequence[str]) -> None:
-    """Refuse files beside a run that a link takes elsewhere."""
-    beside = Roots(roots.specs, tuple(one.parent if one.is_file() else one for one in roots.allowed))
-    for path in artifacts:
-        if os.path.islink(path) and not beside.holds(path):
+def refuse_links(roots: Roots, place: Place) -> None:
+    """Refuse a run with files beside it that a link takes elsewhere; nothing has been read of them yet.
+
+    A link may lead to nothing: what is written through it later would come to lie there.
+    """
+    run = find.Found(place.name, place.paths)
+    beside = [artifact.path for artifact in sidecars.artifacts(run) if artifact.kind != "rollouts"]
+    for path in [*beside, sidecars.judgements(run)]:
+        if path is not None and not _is_beside(roots, path, place):
             raise UsageError(
-                f"{line(path, 200)} is a link that leads out of the folders of this server",
+                f"{line(str(path), 200)} is a link that leads out of the folders of this server",
                 "replace the link by the file, or start the server with the folder it leads to",
                 "outside-roots",
             )
+
+
+def refuse_to_write(path: Path) -> None:
+    """Refuse a file that is written if it is anything but a file, or still to be made."""
+    if os.path.islink(path) or (os.path.lexists(path) and not path.is_file()):
+        raise UsageError(
+            f"{line(str(path), 200)} is a link or no file, and judgements would be written through it",
+            "replace it by a file, or remove it",
+            "outside-roots",
+        )
+
+
+def _is_beside(roots: Roots, path: str | Path, place: Place) -> bool:
+    """Does a file lie inside the roots, or beside a file that was named without a link between the two."""
+    for folder in {file.parent for file in place.paths}:
+        real = Path(os.path.realpath(folder))
+        is_straight = real / os.path.relpath(path, folder) == Path(os.path.realpath(path))
+        if is_straight and real in roots.beside:
+            return True
+    return roots.holds(path)
 
 
 def _place(run: find.Found) -> Place:

@@ -14,6 +14,7 @@ import blade
 from blade.errors import EXIT_INTERRUPTED, BladeError, UsageError
 from blade.hostile import line, lines
 from blade.mcp import tools
+from blade.mcp.heard import Heard
 from blade.mcp.house import House
 from blade.mcp.roots import roots
 
@@ -48,7 +49,8 @@ async def _served(house: House) -> None:
 
     server = _server(house)
     async with stdio_server() as (reader, writer):
-        await server.run(reader, writer, server.create_initialization_options())
+        heard = Heard(reader, writer)
+        await server.run(heard, writer, server.create_initialization_options())
 
 
 def _server(house: House) -> Server[None]:
