@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import tomllib
 from pathlib import Path
 
@@ -155,6 +156,133 @@ def test_a_record_cannot_have_files_elsewhere_removed(here: Path, blade: Blade) 
     (folder / RECORD).write_text(json.dumps(record), encoding="utf-8")
     blade("skill", "install", "--force")
     assert victim.exists()
+
+
+@pytest.fixture
+def victim(here: Path) -> Path:
+    """A file of somebody else, outside the project."""
+    found = here.parent / "victim" / "blade_toolkit.py"
+    found.parent.mkdir()
+    found.write_text("precious", encoding="utf-8")
+    return found
+
+
+def forged(folder: Path, *names: str) -> None:
+    """A record that knows these files of a folder, as if they had been installed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    told = {"engine": "0.0.1", "files": {name: digest(folder / name) for name in names}}
+    (folder / RECORD).write_text(json.dumps(told), encoding="utf-8")
+
+
+@pytest.mark.parametrize("options", [(), ("--force",)], ids=["plain", "forced"])
+@pytest.mark.parametrize("behind", ["scripts", "old", "scripts/blade_toolkit.py", "SKILL.md", RECORD])
+def test_no_link_in_a_copy_is_followed(
+    behind: str, options: tuple[str, ...], victim: Path, here: Path, blade: Blade
+) -> None:
+    folder = here / ".agents" / "skills" / NAME
+    link = folder / behind
+    link.parent.mkdir(parents=True)
+    link.symlink_to(victim.parent if behind in ("scripts", "old") else victim)
+    if behind != RECORD:
+        forged(folder, f"{behind}/{victim.name}" if link.is_dir() else behind)
+    said = blade("skill", "install", *options)
+    assert said.code == 2
+    assert "skill-changed" in said.err
+    assert str(Path(NAME) / behind) in said.err
+    assert victim.read_text(encoding="utf-8") == "precious"
+    assert os.listdir(victim.parent) == [victim.name]
+    assert link.is_symlink()
+    if link.parent != folder:
+        link.parent.rename(here / "gone")
+    else:
+        link.unlink()
+    (folder / RECORD).unlink(missing_ok=True)
+    assert blade("skill", "install").code == 0  # without the link it is a folder like any other
+
+
+@pytest.mark.parametrize("at", [".agents", ".agents/skills", f".agents/skills/{NAME}"])
+@pytest.mark.parametrize("is_there", [True, False], ids=["to a folder", "to nothing"])
+def test_no_link_leads_out_of_the_project(at: str, is_there: bool, here: Path, blade: Blade) -> None:
+    outside = here.parent / "outside"
+    if is_there:
+        outside.mkdir()
+    (here / at).parent.mkdir(parents=True, exist_ok=True)
+    (here / at).symlink_to(outside)
+    for options in ((), ("--force",), ("--dry-run",)):
+        said = blade("skill", "install", "--agent", "agents", *options)
+        assert said.code == 2
+        assert "leads out of" in said.err
+    assert outside.exists() is is_there
+    assert not is_there or not os.listdir(outside)
+
+
+def test_links_between_folders_of_agents_are_followed(here: Path, blade: Blade) -> None:
+    shared = here / ".agents" / "skills" / NAME
+    shared.mkdir(parents=True)
+    (here / ".claude" / "skills").mkdir(parents=True)
+    (here / ".claude" / "skills" / NAME).symlink_to(f"../../.agents/skills/{NAME}")
+    assert blade("skill", "install", "--agent", "claude").code == 0
+    assert (shared / "SKILL.md").is_file()
+    assert (here / ".claude" / "skills" / NAME).is_symlink()
+
+
+def test_a_link_to_the_skill_itself_is_left_alone(here: Path, blade: Blade) -> None:
+    own = listed()[0].folder
+    (here / ".claude" / "skills").mkdir(parents=True)
+    (here / ".claude" / "skills" / NAME).symlink_to(own)
+    before = (own / "SKILL.md").read_bytes()
+    assert "is up to date" in blade("skill", "install", "--agent", "claude").out
+    assert (own / "SKILL.md").read_bytes() == before
+    assert not (own / RECORD).exists()
+
+
+def test_a_record_that_does_not_know_a_file_does_not_give_it_away(here: Path, blade: Blade) -> None:
+    folder = here / ".agents" / "skills" / NAME
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("by hand", encoding="utf-8")
+    (folder / "other.md").write_text("x", encoding="utf-8")
+    forged(folder, "other.md")
+    assert "skill-changed" in blade("skill", "install").err
+    assert (folder / "SKILL.md").read_text(encoding="utf-8") == "by hand"
+    forged(folder, "other.md", "SKILL.md")
+    assert "updated" in blade("skill", "install").out
+
+
+def test_a_file_that_has_another_name_elsewhere_stays_as_it_is_there(
+    victim: Path, here: Path, blade: Blade
+) -> None:
+    folder = here / ".agents" / "skills" / NAME
+    folder.mkdir(parents=True)
+    os.link(victim, folder / "SKILL.md")
+    assert blade("skill", "install", "--force").code == 0
+    assert victim.read_text(encoding="utf-8") == "precious"
+    assert (folder / "SKILL.md").read_bytes() == contents(listed()[0])["SKILL.md"]
+    assert not [path for path in folder.rglob(".*") if path.name != RECORD]
+
+
+def test_a_skill_does_not_take_files_from_elsewhere_along(victim: Path, here: Path, blade: Blade) -> None:
+    skill = here / "given"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: given\ndescription: x\n---\n", encoding="utf-8")
+    (skill / "notes.md").symlink_to(victim)
+    said = blade("skill", "install", skill)
+    assert said.code == 2
+    assert "leads out of the skill" in said.err
+    (skill / "notes.md").unlink()
+    (skill / "notes.md").symlink_to("SKILL.md")
+    assert blade("skill", "install", skill).code == 0
+
+
+@pytest.mark.parametrize("at", ["sim-help-desk", "sim-help-desk/SKILL.md"])
+def test_a_new_skill_is_not_written_through_a_link(at: str, here: Path, blade: Blade) -> None:
+    link = here / "into" / at
+    link.parent.mkdir(parents=True)
+    link.symlink_to(here.parent / "stolen")
+    for options in ((), ("--force",)):
+        said = blade("skill", "new", "--run", "first", "-o", "into", *options)
+        assert said.code == 2
+        assert "is a link" in said.err
+    assert not (here.parent / "stolen").exists()
 
 
 def test_one_cheap_command_tells_whether_the_version_fits(here: Path, blade: Blade) -> None:

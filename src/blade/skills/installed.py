@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,6 +74,9 @@ def install(
     """Copy a skill to every agent's folder; nothing is written if one copy must not be replaced."""
     files = contents(one)
     plans = [(place / one.name, told) for place, told in targets(scope, agents, root).items()]
+    for path, _ in plans:
+        if path.resolve() != one.folder.resolve():
+            _refuse_links(path, root, int(scope == USER))
     states = [_state(path, one, files) for path, _ in plans]
     for (path, _), state in zip(plans, states, strict=True):
         if state == "replaced" and not force:
@@ -86,6 +91,27 @@ def install(
             _write(path, files)
         found.append(Done(path, told, state, tuple(written)))
     return found
+
+
+def _refuse_links(path: Path, root: Path, where: int) -> None:
+    """Refuse a folder that a link takes elsewhere, and one that holds links: who wrote them is not known."""
+    within = [(root / places[where]).resolve() for places in AGENTS.values()]
+    within = [place for place in within if place.is_relative_to(root.resolve())]
+    if path.resolve() not in [place / path.name for place in within]:
+        raise UsageError(
+            f"{path} is a link, or lies behind one, that leads out of {root}",
+            "replace the link by a folder, or install where it leads to",
+            "skill-changed",
+        )
+    for here, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            kind = os.lstat(os.path.join(here, name)).st_mode
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                raise UsageError(
+                    f"{os.path.join(here, name)} is a link or no file, and would be written through",
+                    "remove it, or the whole copy, and install again",
+                    "skill-changed",
+                )
 
 
 def copies(root: Path, home: Path) -> list[Copy]:
@@ -137,7 +163,8 @@ def _state(path: Path, one: Skill, files: dict[str, bytes]) -> str:
     if path.is_dir() and not any(_differs(path / name, data) for name, data in files.items()):
         return "unchanged"
     kept = _record(path)
-    return "updated" if kept and kept == _digests(path, kept) else "replaced"
+    ours = all(name in kept for name in files if os.path.lexists(path / name))
+    return "updated" if kept and ours and kept == _digests(path, kept) else "replaced"
 
 
 def _differs(path: Path, data: bytes) -> bool:
@@ -148,14 +175,28 @@ def _write(path: Path, files: dict[str, bytes]) -> None:
     """The files of a skill and the record of them; those of an earlier version that are gone go too."""
     kept = _record(path)
     for name in sorted(set(kept) - set(files)):
-        if not _differs_from(path / name, kept[name]):
+        inside = (path / name).resolve().is_relative_to(path.resolve())
+        if inside and not _differs_from(path / name, kept[name]):
             (path / name).unlink()
-    for name, data in files.items():
+    told = {"engine": __version__, "files": {name: _digest(data) for name, data in files.items()}}
+    record = (json.dumps(told, indent=2) + "\n").encode()
+    for name, data in {**files, RECORD: record}.items():
         place = path / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
-    told = {"engine": __version__, "files": {name: _digest(data) for name, data in files.items()}}
-    (path / RECORD).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        _put(place, data)
+
+
+def _put(place: Path, data: bytes) -> None:
+    """A file in the stead of the one that is there: what else is known by another name stays as it is."""
+    part = place.with_name(f".{place.name}.{os.getpid()}")
+    file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with open(file, "wb") as opened:
+            opened.write(data)
+        os.replace(part, place)
+    except BaseException:
+        part.unlink()
+        raise
 
 
 def _record(path: Path) -> dict[str, str]:

@@ -79,8 +79,12 @@ def contents(one: Skill) -> dict[str, bytes]:
     found = {}
     for path in sorted(one.folder.rglob("*")):
         place = path.relative_to(one.folder)
-        if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in place.parts):
-            found[place.as_posix()] = path.read_bytes()
+        if not path.is_file() or any(part.startswith((".", "__pycache__")) for part in place.parts):
+            continue
+        if not path.resolve().is_relative_to(one.folder.resolve()):
+            hint = "put the file itself into the skill"
+            raise UsageError(f"{path} is a link that leads out of the skill", hint, "unknown-skill")
+        found[place.as_posix()] = path.read_bytes()
     if one.is_shipped:
         found[PAGE] = _stamped(found[PAGE].decode("utf-8")).encode("utf-8")
     return found

@@ -22,6 +22,9 @@ def folder_of(name: str | None, session: Session, into: Path) -> tuple[str, Path
 
 def refuse_written(folder: Path, force: bool) -> None:
     """Do not write over a skill unless told to: somebody may have put work into it."""
+    for place in (folder, folder / PAGE):
+        if place.is_symlink():
+            raise UsageError(f"{place} is a link", "name another, or remove the link", "output-not-empty")
     if (folder / PAGE).exists() and not force:
         raise UsageError(
             f"{folder / PAGE} is there already", "name another, or add --force", "output-not-empty"
