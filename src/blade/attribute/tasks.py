@@ -105,7 +105,7 @@ def _model(rows: Sequence[Row], failing: Sequence[Row], p_never: float | None) -
         return _by_ground(best, failing, passing)
     if passing:
         text = f"{len(failing)} of {len(rows)} repeats fail and nothing found sets them apart from the others"
-        against = ("no behaviour or argument separates passes from failures",)
+        against = ("no rule, tool or argument that was tried separates passes from failures",)
         cause, mode = Cause.UNRELIABLE_KNOWLEDGE, "varies between repeats"
         return Decision(cause, CONFIDENCE["varies"], mode, text, None, failing[0], (text,), against, {})
     return _by_content(failing, p_never)
@@ -208,11 +208,12 @@ def _by_content(failing: Sequence[Row], p_never: float | None) -> Decision:
         return Decision(
             Cause.UNDETERMINED, CONFIDENCE["weak"], NOTHING, text, None, failing[0], (text,), (), {}
         )
-    text = (
-        f"{n} repeats fail, each with another result"
-        if known
-        else f"{n} repeats fail and nothing explains it"
-    )
+    results = len({row.content for row in known})
+    text = f"{n} repeats fail and nothing explains it"
+    if results == n:
+        text = f"{n} repeats fail, each with another result"
+    elif known:
+        text = f"{n} repeats fail, with {results} different result{'s' if results > 1 else ''} among them"
     sure = p_never if p_never is not None else 0.0
     against = (f"with {n} repeats a task that sometimes passes may show none",)
     if known and sure >= ENOUGH:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from blade import pipeline
 from blade.check.made import Made, made, options
+from blade.check.judged import then
 from blade.check.redacted import like
 from blade.check.world import World, world
 from blade.pipeline import comparing
@@ -28,7 +29,7 @@ def recomputed(
 ) -> World:
     """The runs diagnosed or compared anew; what the caller gives goes before what the report says."""
     told = made(text)
-    loaded = _loaded(specs, told.runs, watcher)
+    loaded = then(text, told, _loaded(specs, told.runs, watcher), watcher)
     given = options(told.command)
     if threshold is None:
         threshold = _number(given.get("--pass-threshold"))
