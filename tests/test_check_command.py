@@ -156,21 +156,31 @@ def test_what_was_not_read_is_told_in_json(blade: Blade, made: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("text", "is_told"),
     [
-        ("Rollout 8/0 upset the whole of the support team.", True),
-        ("In task 8/0, step 1 reads a letter aloud.", True),
+        ("Rollout 8/0 upset the support team with 12 letters.", True),
+        ("In task 8/0, step 1 reads two letters aloud.", True),
+        ('In task 8/0, step 1 reads the word "lamp" aloud.', True),
+        ("In all of them but task 8/0 the letter is read aloud.", True),
+        ("It reads a letter aloud at step 4.", True),
+        ("Rollout 8/0 upset the whole of the support team.", False),
+        ("In task 8/0, step 1 reads a letter aloud.", False),
+        ("Then repair task 8, the one whose letter nobody reads.", False),
         ("See tasks 8 and 17.", False),
         ("Task 8 never passes.", False),
+        ("Have every letter read aloud before it is sent.", False),
     ],
 )
-def test_that_an_id_exists_says_nothing_of_what_is_said_of_it(
+def test_what_has_an_amount_that_nobody_read_is_told(
     blade: Blade, made: Path, tmp_path: Path, text: str, is_told: bool
 ) -> None:
     (tmp_path / "mine.md").write_text(text + "\n")
     found = json.loads(blade("check", tmp_path / "mine.md", "--run", made / "run", "--json").out)
     assert [one["text"] for one in found["unread"]] == ([text] if is_told else [])
-    assert found["counts"]["supported"] > 0
-    if is_told:
-        assert found["counts"]["named"] == found["counts"]["supported"]
+
+
+def test_that_an_id_exists_is_counted_apart(blade: Blade, made: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("Rollout 8/0 upset the support team at step 1.\n")
+    found = json.loads(blade("check", tmp_path / "mine.md", "--run", made / "run", "--json").out)
+    assert found["counts"]["named"] == found["counts"]["supported"] == 2
 
 
 def test_of_our_own_report_all_is_read(blade: Blade, made: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -57,6 +58,7 @@ class Citing(msgspec.Struct, frozen=True):
     is_unsaid: bool  # said not to have been said, or not to be a quotation
     around: str  # what else may name the run
     is_block: bool = False
+    is_loose: bool = False  # no quotation at all unless some rollout holds it
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -78,8 +80,11 @@ class Known(msgspec.Struct, frozen=True):
 def citings(document: Document, known: Known, settled: AbstractSet[tuple[int, str]]) -> list[Citing]:
     """Every quotation of a report that is no fenced block, but for those in statements that are settled."""
     found: list[Citing] = []
-    blocks = [one for block in document.asides if (one := _block(block, known)) is not None]
-    inside = {line for one in blocks for line in range(one.line, one.last_line + 1)}
+    blocks = []
+    for aside in document.asides:
+        one = _block(aside, known) or _under(aside, paragraph(document, aside.line), known)
+        blocks += [one] if one is not None else []
+    inside = {line for one in blocks if not one.is_loose for line in range(one.line, one.last_line + 1)}
     for statement in document.statements:
         is_open = statement.line not in inside and (statement.line, statement.text) not in settled
         if is_open and statement.kind == "sentence":
@@ -165,11 +170,25 @@ def leads(label: str) -> bool:
     return _has_own_step(label, [("", len(label), len(label))], 0)
 
 
+def unquoted(text: str) -> str:
+    """A text without its long quotations."""
+    return _without(text, list(_quotes(text)))
+
+
 def _without(text: str, quotes: Sequence[tuple[str, int, int]]) -> str:
     """A text with its quotations blanked out: what they name is not named by whoever quotes."""
     for _, start, end in quotes:
         text = text[:start] + " " * (end - start) + text[end:]
     return text
+
+
+def named_in(text: str, known: Known) -> tuple[Address, ...]:
+    """The rollout that a line begins with, then the others that it names, which may as well be quoted."""
+    lead, named = leading(text, known), addresses(text, known)
+    if lead is None:
+        return named
+    others = (one for one in named if (one.task, one.repeat) != (lead.task, lead.repeat))
+    return (lead, *(msgspec.structs.replace(one, steps=()) for one in others))
 
 
 def _bound(text: str, end: int, known: Known) -> tuple[Address, ...]:
@@ -251,6 +270,64 @@ def _block(block: Quotation, known: Known) -> Citing | None:
         around,
         True,
     )
+
+
+_REMARK = re.compile(
+    r"\W*(?:supported|contradicted|unverifiable|note|nb|n\.b|remark|warning|caveat|important|tip|todo|caution)\b",
+    re.IGNORECASE,
+)
+
+
+def _under(block: Quotation, above: str, known: Known) -> Citing | None:
+    """A block quote under a line that names a rollout in whatever words; it may still be a remark."""
+    outside = unquoted(above)
+    lead = leading(outside, known)
+    own = named_in(outside, known)
+    quote = block.text.strip().strip('“”"')
+    if not own or _REMARK.match(block.text) or min(len(quote), 2 * len(squeezed(quote))) < SHORTEST:
+        return None
+    if lead is None:
+        own = tuple(msgspec.structs.replace(address, steps=()) for address in own)
+    is_unmeant = is_unsaid(outside.rstrip(": ")) or bool(_ADVICE.search(" ".join(block.headings)))
+    return Citing(
+        quote, block.line, block.last_line, block.text, 0, own, (), lead is not None, False, is_unmeant,
+        " ".join((*block.headings, above)), True, not (lead and lead.steps),
+    )  # fmt: skip
+
+
+def paragraph(document: Document, line: int) -> str:
+    """The paragraph, list item or heading that stands last before a line."""
+    parts: list[str] = []
+    for one in reversed(document.statements[: bisect_left(document.statements, line, key=_line)]):
+        parts.append(one.text)
+        if not one.before:
+            break
+    return " ".join(reversed(parts))
+
+
+def _line(one: Statement) -> int:
+    return one.line
+
+
+_LEAD = re.compile(
+    r"\W*(?:(?:in|see|from|task|rollout|failing|passing|example)\b\W*){0,3}`(?P<code>[^`\s]{1,200})`"
+    r"(?:\W*\(?(?:at\s+)?(?P<steps>steps?\s+\d+(?:\s*(?:-|–|to|and|or|,|/)\s*\d+)*))?",
+    re.IGNORECASE,
+)
+
+
+def leading(text: str, known: Known) -> Address | None:
+    """The rollout that a line begins with, in backticks; with all steps of the line if one stands behind it.
+
+    What such a line says of other steps may be what is quoted.
+    """
+    hit = _LEAD.match(text)
+    if hit is None:
+        return None
+    told = known.address(hit["code"], bool(hit["steps"]) and "/" in hit["code"])
+    if told is None:
+        return None
+    return msgspec.structs.replace(told, steps=_steps(text) if hit["steps"] else ())
 
 
 def _table(table: Table, known: Known, settled: AbstractSet[tuple[int, str]]) -> Iterator[Citing]:

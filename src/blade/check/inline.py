@@ -38,12 +38,16 @@ def inline(
         elif not one.is_unsaid:
             left.append(one)
     places = held.anywhere(dict.fromkeys(one.quote for one in left))
+    remarks = [one for one in left if one.is_loose and places.get(one.quote) is None]
     for one in left:
+        if one in remarks:
+            continue
         if places.get(one.quote) is None and ours.has(one.quote):
             found.append(_said(one, SUPPORTED, "the rows give the same words"))
         else:
             found.append(_looked_up(one, places, held, world))
-    return found, {line for one in told if one.is_block for line in range(one.line, one.last_line + 1)}
+    blocks = (one for one in told if one.is_block and one not in remarks)
+    return found, {line for one in blocks for line in range(one.line, one.last_line + 1)}
 
 
 class _Ours:

@@ -80,6 +80,7 @@ NEGATIONS = frozenset(
 _NAME = re.compile(r"(?=.*\d)(?=.*[a-z])[\w.-]+")  # a name with a number in it, such as desk-0014
 _TOKEN = re.compile(r"[^\W_]+(?:['’_-][^\W_]+)*|[#$&]")
 _INTERVAL = re.compile(r"\[[-−+<>≥≤\d.,%\s]{1,40},\s[-−+<>≥≤\d.,%\s]{1,40}(?:points|pp)?\]")
+_BOUNDARY = re.compile(r"[,;:()—–]|\b(?:and|but|or|while|whereas|because|that|which|who)\b", re.IGNORECASE)
 _LIKE = 0.6  # share of words in common from which two statements may say the same
 _CLOSE = 0.75  # the share from which another number in the same place is another value
 
@@ -181,13 +182,14 @@ def word_differences(text: str, reference: str) -> list[Difference] | None:
     likeness = matcher.ratio() if matcher.quick_ratio() >= _LIKE else 0.0
     if likeness < _LIKE:
         return None
-    found: list[Difference] = []
-    for how, low, high, start, end in matcher.get_opcodes():
-        if how == "equal":
-            continue
-        gone, come = theirs[low:high], ours[start:end]
-        found += _rivals(gone, come)
-        found += _negated(gone, come, ours, start)
+    changed = [
+        (theirs[low:high], ours[start:end], start)
+        for how, low, high, start, end in matcher.get_opcodes()
+        if how != "equal"
+    ]
+    found = [each for gone, come, _ in changed for each in _rivals(gone, come)]
+    if not _says_no_elsewhere(changed, ours, text):
+        found += [each for gone, come, start in changed for each in _negated(gone, come, ours, start)]
     if likeness < _CLOSE and not found:
         return [] if _same_numbers(text, reference) else None
     return found + _paired(text, reference, matcher.get_opcodes(), ours, theirs)
@@ -232,10 +234,34 @@ def _excludes(one: str, other: str) -> bool:
     return bool(_NAME.fullmatch(one) and _NAME.fullmatch(other))
 
 
+def _says_no_elsewhere(changed: Sequence[tuple[Words, Words, int]], ours: Words, text: str) -> bool:
+    """Whether a negation went where another came: `no task can` for `a task cannot`.
+
+    Two that change places across clauses (`a does not and b does`) each turn round what they stand in.
+    """
+    turned = [
+        (n, _is_wide(gone, come), ours[min(start, len(ours) - 1)][1])
+        for gone, come, start in changed
+        if (n := _negations(come) - _negations(gone)) != 0
+    ]
+    if not turned or sum(n for n, _, _ in turned) != 0:
+        return False
+    is_one_clause = not _BOUNDARY.search(text, turned[0][2], turned[-1][2])
+    return is_one_clause or any(is_wide for _, is_wide, _ in turned)
+
+
+def _negations(words: Words) -> int:
+    return sum(is_negation(word) for word, _ in words)
+
+
+def _is_wide(gone: Words, come: Words) -> bool:
+    """Whether more than a word changed: a clause that is left out denies nothing."""
+    return len(gone) + len(come) > 6 or len(gone) > 2 + len(come)
+
+
 def _negated(gone: Words, come: Words, ours: Words, start: int) -> list[Difference]:
-    before, after = (sum(is_negation(word) for word, _ in part) for part in (gone, come))
-    if (before - after) % 2 == 0 or len(gone) + len(come) > 6 or len(gone) > 2 + len(come):
-        return []  # a clause that is left out denies nothing
+    if (_negations(gone) - _negations(come)) % 2 == 0 or _is_wide(gone, come):
+        return []
     place = next((place for word, place in come if is_negation(word)), ours[min(start, len(ours) - 1)][1])
     said = " ".join(word for word, _ in come) or "(nothing)"
     meant = " ".join(word for word, _ in gone) or "(nothing)"

@@ -7,8 +7,10 @@ import re
 from msgspec.structs import replace
 
 from blade import hostile
-from blade.check.citing import leads
+from blade.check.citing import Known as Names
+from blade.check.citing import leading, leads, named_in, paragraph, unquoted
 from blade.check.held import STANDS, Address, Held
+from blade.check.speech import is_unsaid
 from blade.check.world import Rows, World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.prose.document import Document, Quotation
@@ -19,6 +21,8 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 Known = dict[tuple[tuple[str, ...], str], list[str]]  # headings and label -> what stands there
+# A block under a line that only begins with a rollout may be no quotation, unless some row holds it.
+_PERHAPS = "no rollout holds this text, and it is not said that one does"
 SHELLS = frozenset("sh bash shell console".split())
 
 
@@ -49,11 +53,14 @@ def quoted(document: Document, world: World) -> list[Assertion]:
         for one in page.quotations:
             known.setdefault((one.headings, one.label), []).append(one.text)
     texts = {_normal(one.text) for page in world.pages for one in page.quotations}
-    found, held = [], Held(world.rows)
+    found, held, names = [], Held(world.rows), Names(world.rows.names())
     for one in document.quotations:
         if one.info.lower() in SHELLS or not one.text.strip():
             continue
-        found.append(_quotation(one, held, known, texts))
+        above = paragraph(document, one.line)
+        is_led = address(one.label) is None and not _same_label(one, known) and _is_exact(above, names)
+        told = None if is_led else _quotation(one, held, known, texts)
+        found.append(told or _under(one, above, held, names))
     return _elsewhere(found, held)
 
 
@@ -64,6 +71,9 @@ def _elsewhere(found: list[Assertion], held: Held) -> list[Assertion]:
     told = []
     for one in found:
         place = places.get(str(one.value)) if one.verdict == CONTRADICTED and one.expected is None else None
+        if one.why == _PERHAPS:
+            why = f"{' or '.join(one.cites[:4])} does not hold this text"
+            one = replace(one, verdict=UNVERIFIABLE) if place is None else replace(one, why=why)
         if place is not None:
             run = f" of run {place.run}" if len(held.rows.runs) > 1 else ""
             one = replace(one, expected=f"{STANDS} {place}{run}")
@@ -71,7 +81,8 @@ def _elsewhere(found: list[Assertion], held: Held) -> list[Assertion]:
     return told
 
 
-def _quotation(one: Quotation, held: Held, known: Known, texts: set[str]) -> Assertion:
+def _quotation(one: Quotation, held: Held, known: Known, texts: set[str]) -> Assertion | None:
+    """What is known of a quotation by its label; None if that does not say in full where it is from."""
     where = address(one.label)
     if _normal(one.text) in texts and (where is None or _same_label(one, known)):
         return _told(one, SUPPORTED, "the rows give the same quotation")
@@ -80,7 +91,49 @@ def _quotation(one: Quotation, held: Held, known: Known, texts: set[str]) -> Ass
         return _told(one, CONTRADICTED, "the rows give another text here", hostile.line(meant[0], 200))
     if where is not None:
         return _opened(one, where, held)
-    return _told(one, UNVERIFIABLE, "the text does not say which rollout it is from")
+    return None
+
+
+def _is_exact(above: str, names: Names) -> bool:
+    """Whether a line begins with a rollout, or with a step of a task."""
+    lead = leading(unquoted(above), names)
+    return lead is not None and (lead.repeat is not None or bool(lead.steps))
+
+
+def _under(one: Quotation, above: str, held: Held, names: Names) -> Assertion:
+    """A quotation under a line that names a rollout in whatever words: it begins with it, or leads to it."""
+    outside = unquoted(above)
+    lead = leading(outside, names)
+    places = named_in(outside, names)
+    runs = _runs(one, held.rows)
+    if lead is None and not leads(outside):
+        places = tuple(replace(where, steps=()) for where in places)
+    place = next((where for where in places if held.at(one.text, where, runs) is not None), None)
+    if place is not None:
+        return _cited(one, (place,), SUPPORTED, f"stands in {_meant((place,))}")
+    is_led = above.rstrip("*_ ").endswith(":")
+    if not places or not (is_led or _is_exact(above, names)) or is_unsaid(outside.rstrip("*_: ")):
+        return _told(one, UNVERIFIABLE, "the text does not say which rollout it is from")
+    wider = [replace(where, steps=(), field=None) for where in places]
+    wider += [Address(where.task) for where in places if where.repeat is not None]
+    elsewhere = next((at for where in wider if (at := held.at(one.text, where, runs)) is not None), None)
+    if elsewhere is None:
+        is_said = is_led or (lead is not None and bool(lead.steps))
+        why = f"{_meant(places)} does not hold this text" if is_said else _PERHAPS
+        return _cited(one, places, CONTRADICTED, why)
+    why = f"it does not stand in {' or '.join(map(str, places[:4]))}"
+    return _cited(one, places, CONTRADICTED, why, f"{STANDS} {elsewhere}")
+
+
+def _meant(places: tuple[Address, ...]) -> str:
+    return " or ".join(str(Address(where.task, where.repeat)) for where in places[:4])
+
+
+def _cited(
+    one: Quotation, places: tuple[Address, ...], verdict: str, why: str, expected: str | None = None
+) -> Assertion:
+    named = tuple(dict.fromkeys(str(Address(where.task, where.repeat)) for where in places))
+    return replace(_told(one, verdict, why, expected), cites=named)
 
 
 def _same_label(one: Quotation, known: Known) -> bool:

@@ -1,4 +1,4 @@
-"""Find what of a report nobody read: sentences that say something, and cells with numbers."""
+"""Find what of a report nobody read: sentences with an amount or a quotation, cells with a number."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from blade.check.made import parsed
+from blade.check.reader.quantities import WORDS
 from blade.model import SUPPORTED, Assertion
 from blade.prose.document import Document, Statement, document
 from blade.prose.slots import CODE, NUMBER, RATIO, slots
 
 SENTENCE, CELL = "sentence", "cell"
 NAMING = frozenset(("id", "step"))  # kinds of claims that say no more than that something is there
-_WORD = re.compile(r"[^\W\d_][\w'’-]+")
-# Words that point at a task or a rollout and say nothing of it.
-_POINTING = frozenset(
-    """see also cf compare such as like for example instance and or in of at from to the this that these those
-    task tasks rollout rollouts repeat repeats attempt attempts step steps run here there above below e.g eg
-    i.e ie is are was were it its with by on first second last other others both more""".split()
+_UNITS = r"tasks?|rollouts?|repeats?|attempts?|runs?|rows?|failures?|passes|cases|steps?|turns?|calls?|ones"
+# Amounts in words, where one may be no more than `that one`, and all or both need what they are all of.
+_AMOUNT = re.compile(
+    rf"\b(?:{'|'.join(word for word, value in WORDS.items() if value > 1)}"
+    r"|dozens?|hundreds?|thousands?|majority|twice|thrice|percent|half (?:of|the)"
+    r"|(?:third|quarter|fifth|tenth)s? of"
+    r"|(?:all|most|none|each|one|some|few|many|several|both|any) of (?:them|these|those|the|its|which)"
+    rf"|(?:all|every|each|most|no|one|only|few|many|several|both) (?:[\w-]+ )?(?:{_UNITS}))\b",
+    re.IGNORECASE,
 )
 
 
@@ -40,29 +44,32 @@ def unread(text: str, found: Sequence[Assertion]) -> list[Unread]:
 
 
 def _sentences(told: Document, found: Sequence[Assertion]) -> Iterator[Unread]:
-    """Sentences with a number or a quotation that nobody read, and those of which only the ids were read."""
+    """Sentences with a number, an amount in words or a quotation of which nobody read anything.
+
+    That the tasks, rollouts and steps which a sentence names are there tells nothing of its other numbers.
+    """
     claims: dict[tuple[int, str], list[Assertion]] = {}
     for one in found:
         claims.setdefault((one.line, one.text), []).append(one)
     for said in told.statements:
-        if said.kind != "sentence":
-            continue
-        of_it = claims.get((said.line, said.text), [])
-        if _says_more(said, of_it) if of_it else any(slot.kind != CODE for slot in slots(said.text)):
+        if said.kind == "sentence" and _has_more(said, claims.get((said.line, said.text), [])):
             yield Unread(said.line, SENTENCE, said.text)
 
 
-def _says_more(said: Statement, claims: Sequence[Assertion]) -> bool:
-    """Whether a sentence of which only the ids were read says something of them."""
+def _has_more(said: Statement, claims: Sequence[Assertion]) -> bool:
+    """Whether a sentence has amounts or quotations beside what was read of it."""
     if any(one.verdict != SUPPORTED or one.kind not in NAMING for one in claims):
         return False
-    if said.text.rstrip().endswith(":"):
-        return False  # what follows is what it says
     left = said.text
     for one in claims:
-        left = left.replace(one.found, " ")
-    words = [word for word in _WORD.findall(left) if word.lower() not in _POINTING]
-    return bool(words)
+        end = one.start + len(one.found)
+        if one.start >= 0:
+            left = left[: one.start] + " " * len(one.found) + left[end:]
+    if any(slot.kind != CODE for slot in slots(left)):
+        return True
+    for slot in slots(left):
+        left = left[: slot.start] + " " * (slot.end - slot.start) + left[slot.end :]
+    return bool(claims) and bool(_AMOUNT.search(left))
 
 
 def _cells(told: Document, found: Sequence[Assertion]) -> Iterator[Unread]:

@@ -47,8 +47,8 @@ class Steps:
         here = self._named(self.sentence)
         repeats = [one for one in told if one.kind == REPEAT and self._text(one).lower().startswith("repeat")]
         only = self._only_repeat(here, repeats)
-        yield from self._repeats(here, repeats)
         around = () if here else self._around()
+        yield from self._repeats(here or around, repeats)
         for one in told:
             if one.kind == STEP and not _OTHERS.search(self.sentence.text[: one.start]):
                 yield from self._step(one, here, around, only)
@@ -96,8 +96,8 @@ class Steps:
 
     # --- steps and repeats ---------------------------------------------------------------------------
 
-    def _repeats(self, here: Sequence[Named], repeats: Sequence[Numbered]) -> Iterator[Assertion]:
-        tasks = {one.task for one in here if one.is_sure}
+    def _repeats(self, names: Sequence[Named], repeats: Sequence[Numbered]) -> Iterator[Assertion]:
+        tasks = {one.task for one in names if one.is_sure}
         if len(tasks) != 1:
             return
         task = next(iter(tasks))
