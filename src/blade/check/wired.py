@@ -52,14 +52,22 @@ def _entry(path: str, told: Any, again: Any, lines: Lines) -> Iterator[Assertion
 
 def _differences(path: str, told: Any, again: Any) -> Iterator[tuple[str, str, str]]:
     if isinstance(told, dict) and isinstance(again, dict):
+        untold = _UNTOLD | (_of_files(told) & _of_files(again))
         for key in {**told, **again}:
-            if key not in _UNTOLD and path not in _UNTOLD:
+            if key not in untold and path not in _UNTOLD:
                 yield from _differences(f"{path}.{key}", told.get(key), again.get(key))
     elif isinstance(told, list) and isinstance(again, list) and len(told) == len(again):
         for at, (one, other) in enumerate(zip(told, again, strict=True)):
             yield from _differences(f"{path}[{at}]", one, other)
     elif not _same(told, again):
         yield path, _shown(told), _shown(again)
+
+
+def _of_files(entry: dict[str, Any]) -> frozenset[str]:
+    """What of a claim about files says where they lay; such claims have a series of their own."""
+    if "query" not in entry or not str(entry.get("id")).startswith("s"):
+        return frozenset()
+    return frozenset({"text", "query", "value"} if isinstance(entry.get("value"), str) else {"text", "query"})
 
 
 def _same(one: Any, other: Any) -> bool:
