@@ -221,6 +221,34 @@ def test_a_second_try_is_not_begun_past_the_cap(ask: Ask, server: Server) -> Non
     assert "pass the cap" in found.results[0].reasons[-1]
 
 
+@pytest.mark.parametrize("usage", [None, (0, 0), (0, 100), (1, 1)])
+@pytest.mark.parametrize("is_chat", [False, True], ids=["responses", "chat"])
+def test_a_cap_binds_at_an_endpoint_that_counts_too_little(
+    usage: tuple[int, int] | None, is_chat: bool, ask: Ask, server: Server
+) -> None:
+    def says(call: Call, number: int) -> Act:
+        return (
+            Says(label(call.about), usage=usage) if call.is_chat == is_chat else Status(404, "no such route")
+        )
+
+    server.script = says
+    price = Price(10.0, 30.0)
+    honest_cost = price.of(Usage(1000, 100))
+    found = ask(cap=Cap(cost=0.12), price=price, limit=1000, at_once=1)
+    assert found.stopped is not None
+    assert found.stopped.is_cap
+    answered = [one for one in found.results if one.status == "accepted"]
+    assert 0 < len(answered) < len(found.results)
+    assert found.spent.estimated == found.spent.total > 1000 * len(answered)
+    assert honest_cost * len(answered) < price.of(found.spent) <= 0.12
+
+
+def test_what_an_endpoint_counts_is_believed_where_it_can_be(ask: Ask, server: Server) -> None:
+    server.script = lambda call, n: Says(label(call.about), usage=(700, 1))
+    found = ask(tasks=("0",))
+    assert found.spent == Usage(700, 1)
+
+
 def test_usage_that_is_not_told_is_estimated_and_said_so(ask: Ask, server: Server) -> None:
     server.script = lambda call, n: Says(label(call.about), usage=None)
     found = ask(tasks=("0",))

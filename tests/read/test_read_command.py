@@ -118,6 +118,56 @@ def test_the_key_is_nowhere(read: Any, server: Server, cache: Path) -> None:
     assert KEY not in told
 
 
+def disguised(key: str) -> dict[str, str]:
+    """A key as an endpoint can spell it so that its bytes are not those of the key."""
+    return {
+        "json": "".join(f"\\u{ord(sign):04x}" for sign in key),
+        "json in capitals": "".join(f"\\u{ord(sign):04X}" for sign in key),
+        "in part": key[:9] + "".join(f"\\u{ord(sign):04x}" for sign in key[9:]),
+        "escaped twice": "".join(f"\\\\u{ord(sign):04x}" for sign in key),
+        "url": "".join(f"%{ord(sign):02x}" for sign in key),
+        "html": "".join(f"&#{ord(sign)};" for sign in key),
+        "hidden": "\u200b".join(key),
+    }
+
+
+@pytest.mark.parametrize("way", list(disguised(KEY)))
+def test_the_key_is_nowhere_however_it_is_spelled(
+    way: str, blade: Blade, server: Server, run_path: Path, cache: Path, tmp_path: Path
+) -> None:
+    spelled = disguised(KEY)[way]
+    once = json.loads(f'"{spelled}"')  # as it stands in a body that is JSON itself
+    said_of = {
+        "1": lambda: Says(
+            json.dumps(label(1, because="The key is HERE.", mode="HERE")).replace("HERE", spelled)
+        ),
+        "2": lambda: Status(400, f"Incorrect API key provided: {once} {'x' * 400}"),
+        "3": lambda: Says(f"not JSON, but your key is {spelled}"),
+        "4": lambda: Says(json.dumps(label(4, about="HERE")).replace("HERE", spelled)),
+        "5": lambda: Says("", refusal=f"not with {once}"),
+    }
+    server.script = lambda call, n: said_of[call.about]() if call.about in said_of else honest(call, n)
+    copy = tmp_path / "rollouts.jsonl"
+    copy.write_bytes(run_path.read_bytes())
+    told = ""
+    for options in (("--json",), ("--fresh", "--record")):
+        said = blade("read", copy, "--label", *options, "--model", "m", "--base-url", server.url)
+        assert said.code == 0, said.err
+        told += everything(said, cache)
+    kept = (tmp_path / "rollouts_judgements.jsonl").read_text(encoding="utf-8")
+    assert len(kept.splitlines()) == 2
+    assert kept.count("[key]") == 2  # in the mechanism and in the mode
+    for form in (KEY, *disguised(KEY).values()):
+        assert form not in told + kept
+        assert json.dumps(form)[1:-1] not in told + kept
+
+
+def test_a_text_that_is_like_the_key_stays(read: Any, server: Server) -> None:
+    near = KEY[:-1] + "m"
+    server.script = lambda call, n: Says(label(call.about, because=f"It wrote {near}."))
+    assert f"It wrote {near}." in read("--label", "--task", 0).out
+
+
 def test_a_key_from_another_variable(read: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "another")
     assert read("--label", "--task", 0, "--key-env", "MY_KEY").code == 0

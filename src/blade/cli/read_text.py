@@ -127,7 +127,7 @@ def after(found: Reading) -> list[str]:
         how = (
             "measured"
             if not spent.estimated
-            else f"{spent.estimated:,} of them estimated: the endpoint did not say"
+            else f"{spent.estimated:,} of them estimated: the endpoint did not say, or fewer than can be"
         )
         cost = f": {_money(found.price.of(spent))}" if found.price is not None else ""
         said.append(f"spent    {spent.tokens_in:,} tokens in and {spent.tokens_out:,} out ({how}){cost}")

@@ -9,12 +9,12 @@ from threading import Event, Lock, Thread
 import msgspec
 
 from blade import hostile
-from blade.read.decoded import decoded
+from blade.read.decoded import decoded, without
 from blade.read.endpoint import Endpoint, Fault
 from blade.read.kept import Kept
 from blade.read.prompts import correction
 from blade.read.questions import Answer, Question, schema
-from blade.read.spending import EXPECTED_OUT, Purse, Usage
+from blade.read.spending import Purse, Usage, believed
 
 KEPT, ACCEPTED, DISCARDED, FAILED, LEFT = "kept", "accepted", "discarded", "failed", "left"
 STATUSES = (KEPT, ACCEPTED, DISCARDED, FAILED, LEFT)
@@ -163,11 +163,11 @@ class Asking:
             usage, calls = usage + cost, calls + sent
             found = [fault] if fault else decoded(text, question)
             if isinstance(found, Answer):
-                found = self.verify(question, found)
+                found = self.verify(question, without(found, self.endpoint.without_key))
             if isinstance(found, Answer):
                 self.is_kept &= self.kept.keep(question.key, found, usage)
                 return self._done(Result(question, ACCEPTED, found, (), usage, calls))
-            reasons = [hostile.line(reason, 400) for reason in found]
+            reasons = [self.endpoint.without_key(hostile.line(reason, 400)) for reason in found]
             shown = hostile.lines(text[:_REPEATED]) or "(empty)"
             turns = [("assistant", shown), ("user", correction(reasons))]
         return self._done(Result(question, DISCARDED, None, tuple(reasons), usage, calls))
@@ -197,7 +197,6 @@ class Asking:
     def _called(self, question: Question, turns: Sequence[tuple[str, str]]) -> tuple[str, str, Usage, int]:
         """The text of a reply, what is wrong with it, its cost, and the requests it took."""
         most = self._most(question, turns)
-        guessed = Usage(most.tokens_in, EXPECTED_OUT, most.tokens_in + EXPECTED_OUT)
         spent = Usage()
         for tried in range(1, self.patience.tries + 1):
             if tried > 1 and not self.purse.take(most):
@@ -205,10 +204,10 @@ class Asking:
             cost = Usage()
             try:
                 reply = self.endpoint.ask(question.prompt, turns, schema(question))
-                cost = reply.usage or guessed
+                cost = believed(reply.usage, most, reply.text)
                 return reply.text, reply.fault, spent + cost, tried
             except Fault as fault:
-                cost = guessed if fault.is_charged else Usage()
+                cost = believed(None, most, "") if fault.is_charged else Usage()
                 failed = fault
             finally:
                 self.purse.settle(most, cost)

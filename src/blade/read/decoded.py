@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 from msgspec.structs import replace
@@ -37,6 +38,18 @@ def again(answer: Answer, question: Question) -> Answer | list[str]:
         return decoded(msgspec.json.encode(told).decode(), question)
     except UnicodeEncodeError:
         return ["it holds what is no text"]
+
+
+def without(answer: Answer, clean: Callable[[str], str]) -> Answer:
+    """An answer whose texts are cleaned: what was escaped in a reply, or hidden, is plain in them."""
+    evidence = tuple(replace(one, quote=clean(one.quote)) for one in answer.evidence)
+    return replace(
+        answer,
+        answer=clean(answer.answer),
+        because=clean(answer.because),
+        mode=clean(answer.mode),
+        evidence=evidence,
+    )
 
 
 def _clean(answer: Answer) -> Answer:

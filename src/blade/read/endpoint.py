@@ -54,7 +54,8 @@ class Endpoint:
         self.model, self.host, self.limit, self.timeout = model, host_of(url), limit, timeout
         self._key = key
         # endpoints that want no key are given words such as `none` or `EMPTY`, which rollouts may hold too
-        self._is_secret = len(key) >= _LONG or (len(key) >= _SHORT and any(sign.isdigit() for sign in key))
+        is_secret = len(key) >= _LONG or (len(key) >= _SHORT and any(sign.isdigit() for sign in key))
+        self._secret = _spelled(key) if is_secret else None
         self.form = Form()
         self._changing = Lock()
         self._client: Any = openai.OpenAI(
@@ -77,10 +78,12 @@ class Endpoint:
                     continue
                 raise self._told(refused) from None
             try:
-                found = wire.reply(form, self._without_key(content))
+                found = wire.reply(form, content)
             except (msgspec.DecodeError, RecursionError):
                 raise _torn("the endpoint sent no whole response") from None
-            return found
+            return msgspec.structs.replace(
+                found, text=self.without_key(found.text), fault=self.without_key(found.fault)
+            )
 
     def _sent(self, form: Form, body: dict[str, Any]) -> bytes:
         openai = _package()
@@ -95,7 +98,8 @@ class Endpoint:
         except openai.APIConnectionError as error:
             raise _torn(f"no connection to {self.host}: {_why(error)}") from None
         except openai.OpenAIError as error:
-            raise _torn(f"the endpoint answered nonsense: {hostile.line(str(error), 200)}") from None
+            told = self.without_key(hostile.line(self.without_key(str(error)), 200))
+            raise _torn(f"the endpoint answered nonsense: {told}") from None
 
     def _read(self, response: Any) -> bytes:
         """The body, within a time and a size: the client's own time limit starts anew with every byte."""
@@ -128,13 +132,14 @@ class Endpoint:
                 self.form = new
         return True
 
-    def _without_key(self, content: bytes) -> bytes:
-        """An endpoint that repeats the key does not get it into an answer."""
-        return content.replace(self._key.encode(), b"[key]") if self._is_secret else content
+    def without_key(self, text: str) -> str:
+        """A text of the endpoint in which it repeats the key, plainly or escaped, does not keep it."""
+        return text if self._secret is None else self._secret.sub("[key]", text)
 
     def _told(self, refused: _Refused) -> Fault:
-        text = f": {hostile.line(refused.text, 300)}" if refused.text else ""
-        text = text.replace(self._key, "[key]") if self._is_secret else text
+        # before it is cut, for half a key is not found; and after, for what is invisible may have hidden it
+        said = self.without_key(hostile.line(self.without_key(refused.text), 300))
+        text = f": {said}" if said else ""
         fault = Fault(f"{self.host} answered {refused.status}{text}", *_advice(refused, self.model))
         fault.wait = refused.wait
         return fault
@@ -144,6 +149,16 @@ class _Refused(Exception):
     def __init__(self, status: int, text: str, wait: float | None) -> None:
         super().__init__(text)
         self.status, self.text, self.wait = status, text, wait
+
+
+def _spelled(key: str) -> re.Pattern[str]:
+    """What finds a key however it is escaped: as JSON, as a URL, as HTML, and escaped twice."""
+    ways = []
+    for sign in key:
+        code = ord(sign)
+        plain = rf"\\{{0,8}}(?:{re.escape(sign)}|(?:u00|x){code:02x})"
+        ways.append(rf"(?:{plain}|%{code:02x}|&#0*(?:{code}|x0*{code:x});)")
+    return re.compile("".join(ways), re.IGNORECASE)
 
 
 def host_of(url: str) -> str:

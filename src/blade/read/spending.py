@@ -8,10 +8,11 @@ import msgspec
 
 EXPECTED_OUT = 350  # tokens of an answer, where nobody counted them
 _MILLION = 1_000_000
+_LONGEST = 10  # no tokenizer makes less than a tenth of the tokens that we estimate
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens in and out, and how many of them were estimated because the endpoint did not say."""
+    """Tokens in and out, and how many of them were estimated: the endpoint did not say, or too few."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -27,6 +28,19 @@ class Usage(msgspec.Struct, frozen=True):
             self.tokens_out + other.tokens_out,
             self.estimated + other.estimated,
         )
+
+
+def believed(told: Usage | None, most: Usage, text: str) -> Usage:
+    """What a call is charged with: what the endpoint says, unless it says nothing or less than can be.
+
+    A cap must bind at an endpoint that counts nothing, too: there the greater of both counts.
+    """
+    if told is not None and told.tokens_in * _LONGEST >= most.tokens_in and (told.tokens_out or not text):
+        return told
+    tokens_in, tokens_out = most.tokens_in, min(most.tokens_out, max(EXPECTED_OUT, len(text) // 4))
+    if told is not None:
+        tokens_in, tokens_out = max(told.tokens_in, tokens_in), max(told.tokens_out, tokens_out)
+    return Usage(tokens_in, tokens_out, tokens_in + tokens_out)
 
 
 class Price(msgspec.Struct, frozen=True):
