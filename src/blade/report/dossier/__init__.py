@@ -38,6 +38,9 @@ class Dossier(msgspec.Struct, frozen=True):
     tokens: int  # as estimated; common tokenizers count fewer
     budget: int
 
+    def __str__(self) -> str:
+        return self.text
+
 
 def check_budget(budget: int) -> None:
     """Refuse a budget in which no dossier can be told."""
@@ -158,6 +161,7 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
         page.raise_to(ends, 2)
         path.raise_all(path.telling(), 1)
     page.raise_to(found, 2)
+    page.raise_to(ends, 2)
     # a second look at the rollout costs more than what is left here
     path.raise_all(path.resting(), 1)
 

@@ -52,7 +52,10 @@ def lines(case: Case, room: int) -> list[str]:
     found = []
     for name, text, share in told:
         most = max(12, room * share // shares)
-        found.append(frame.behind(name, text, min(most, _SYSTEM) if share == 1 else most))
+        if share == 1:
+            found.append(frame.behind(name, text, min(most, _SYSTEM)))
+        else:
+            found += frame.told(name, text, most)
     return [*found, *_tools(row, room // 4)]
 
 

@@ -14,6 +14,7 @@ RULE = (
 )
 _PER_TOKEN = 8  # characters of a token at the most, as far as looking is worth while
 _CUT = 5  # tokens of the words that say how much is missing
+_IN_LINES = 3  # line ends from which a text is shown in lines
 _TAIL = 26  # tokens from which a cut text shows its end as well
 
 
@@ -21,6 +22,14 @@ def behind(words: str, text: str, room: int, around: str = "", ends: bool = Fals
     """One line: our words, the bar, and at most `room` tokens of a foreign text; with `ends` its end."""
     said = " ".join((_end(text, room) if ends else shortened(text, room, around)).split())
     return f"{words} {BAR} {said}" if said else f"{words} {BAR} (empty)"
+
+
+def told(words: str, text: str, room: int) -> list[str]:
+    """One line, or lines of their own for a text that stands in lines: code loses its meaning in one."""
+    if text.strip().count("\n") < _IN_LINES:
+        return [behind(words, text, room)]
+    first, *rest = block(text, room) or [BAR]
+    return [f"{words} {first}", *rest]
 
 
 def block(text: str, room: int, around: str = "") -> list[str]:
@@ -38,7 +47,7 @@ def shortened(text: str, room: int, around: str = "") -> str:
     """`text`, cleaned and cut to `room` tokens: its head, what it is quoted for, and its tail."""
     if len(text) <= room * _PER_TOKEN:
         whole = clean(text)
-        if _cost(whole) <= room * tokens.UNIT:
+        if _cost(whole) <= (room + _CUT) * tokens.UNIT:  # to say that something is cut costs as much
             return whole
     room = max(4, room - _CUT)
     at = text.find(around[:60]) if around else -1
