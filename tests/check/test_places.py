@@ -99,9 +99,10 @@ def test_a_step_is_held_against_the_rollout_that_is_named(
     "text",
     [
         "It stops at step 99.",
+        "In task 4 they repeat 12 calls.",
         "Training step 500 of the model that made `4/1`.",
         "In `4/1` it reads “at step 99 it is all over”, so to speak.",
     ],
 )
-def test_a_step_of_no_rollout_is_left_alone(told: Told, text: str) -> None:
-    assert not any(kind == "step" for _, kind, _ in verdicts(told, text))
+def test_what_is_no_step_or_repeat_of_a_rollout_is_left_alone(told: Told, text: str) -> None:
+    assert not any(kind == "step" or what.startswith("repeat") for _, kind, what in verdicts(told, text))

@@ -51,10 +51,14 @@ def test_it_is_contradicted_if_it_stands_elsewhere(told: Told, above: str, form:
     assert quoted(told, above, form) == [(CONTRADICTED, "it stands in 4/1, step 4")]
 
 
-@pytest.mark.parametrize("form", [FENCED, BLOCK])
-def test_what_no_rollout_holds_is_contradicted_under_a_step(told: Told, form: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "verdict"), [(FENCED, CONTRADICTED), ("> “{}”\n", CONTRADICTED), (BLOCK, UNVERIFIABLE)]
+)
+def test_what_no_rollout_holds_is_false_under_a_step_if_it_is_a_quotation(
+    told: Told, form: str, verdict: str
+) -> None:
     above = "- `4/1`, step 4, BI: wrong."
-    assert quoted(told, above, form, "the order was never mine to change") == [(CONTRADICTED, None)]
+    assert quoted(told, above, form, "the order was never mine to change") == [(verdict, None)]
 
 
 @pytest.mark.parametrize(

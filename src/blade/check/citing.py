@@ -58,7 +58,7 @@ class Citing(msgspec.Struct, frozen=True):
     is_unsaid: bool  # said not to have been said, or not to be a quotation
     around: str  # what else may name the run
     is_block: bool = False
-    is_loose: bool = False  # no quotation at all unless some rollout holds it
+    is_loose: bool = False  # perhaps a remark, unless some rollout holds it
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -291,16 +291,16 @@ def _under(block: Quotation, above: str, known: Known) -> Citing | None:
     is_unmeant = is_unsaid(outside.rstrip(": ")) or bool(_ADVICE.search(" ".join(block.headings)))
     return Citing(
         quote, block.line, block.last_line, block.text, 0, own, (), lead is not None, False, is_unmeant,
-        " ".join((*block.headings, above)), True, not (lead and lead.steps),
+        " ".join((*block.headings, above)), True, not block.text.lstrip().startswith(("“", '"')),
     )  # fmt: skip
 
 
 def paragraph(document: Document, line: int) -> str:
     """The paragraph, list item or heading that stands last before a line."""
     parts: list[str] = []
-    for one in reversed(document.statements[: bisect_left(document.statements, line, key=_line)]):
-        parts.append(one.text)
-        if not one.before:
+    for at in range(bisect_left(document.statements, line, key=_line) - 1, -1, -1):
+        parts.append(document.statements[at].text)
+        if not document.statements[at].before:
             break
     return " ".join(reversed(parts))
 

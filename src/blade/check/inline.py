@@ -14,6 +14,8 @@ from blade.check.world import World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
 from blade.prose.document import Document
 
+UNSAID = "no rollout holds these words, and it is not said that one does"
+
 
 def inline(
     document: Document, world: World, settled: AbstractSet[tuple[int, str]]
@@ -38,11 +40,14 @@ def inline(
         elif not one.is_unsaid:
             left.append(one)
     places = held.anywhere(dict.fromkeys(one.quote for one in left))
-    remarks = [one for one in left if one.is_loose and places.get(one.quote) is None]
+    lost = {one for one in left if one.is_loose and places.get(one.quote) is None}
+    remarks = {one for one in lost if not any(where.steps for where in one.where)}
     for one in left:
         if one in remarks:
             continue
-        if places.get(one.quote) is None and ours.has(one.quote):
+        if one in lost:
+            found.append(_said(one, UNVERIFIABLE, UNSAID))
+        elif places.get(one.quote) is None and ours.has(one.quote):
             found.append(_said(one, SUPPORTED, "the rows give the same words"))
         else:
             found.append(_looked_up(one, places, held, world))
@@ -82,7 +87,7 @@ def _looked_up(one: Citing, places: dict[str, Address | None], held: Held, world
                 else "no rollout holds this text"
             )
             return _said(one, CONTRADICTED, nowhere)
-        return _said(one, UNVERIFIABLE, "no rollout holds these words, and it is not said that one does")
+        return _said(one, UNVERIFIABLE, UNSAID)
     if one.where and one.is_firm:
         # Where it stands in the rollout that is meant tells more than where it stands first.
         wider = [Address(where.task, where.repeat) for where in stated]

@@ -21,6 +21,12 @@ _OTHERS = re.compile(
 _BEHIND = re.compile(
     r"\s*\(?(?:in|of|for)\s+(?:the\s+)?(?:task\s+|rollout\s+|failing\s+|passing\s+)*$", re.IGNORECASE
 )
+# `the failing repeat 3`, and not `they repeat 3 calls`
+_NOUN = re.compile(
+    r"(?:^|[,;:(`\d]|\b(?:the|in|of|at|for|on|from|its|this|failing|passing|failed|passed|and|or|than|also))\s*$",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(r"\s+(?:[\w-]+\s+)?(?:calls|steps|turns|lines|errors|times)\b", re.IGNORECASE)
 _CODE = re.compile(r"`(?P<task>\d{1,9})`")
 
 
@@ -105,12 +111,15 @@ class Steps:
         known = [
             each.tasks[key] for each in runs for key in self.line.reader.either(task) if key in each.tasks
         ]
+        text = self.sentence.text
         there = {each.repeat for one in known for each in one.repeats}
         most = max((len(one.repeats) for one in known), default=0)  # some count from one
         if not known:
             return
         for one in repeats:
             fits = all(number in there or number == most for number in one.numbers)
+            if not fits and (not _NOUN.search(text[: one.start]) or _COUNTED.match(text, one.end)):
+                continue
             yield self._said(one, fits, "id", f"task {task} has {most} repeats", "no such repeat")
 
     def _step(
