@@ -36,6 +36,8 @@ def draft(
     refuse_nothing(runs)
     refuse_threshold(pass_threshold)
     to = Path(output)
+    if output == "-":
+        raise UsageError("a draft goes to a file", "name one with -o, such as report.md", "usage")
     if to.is_dir() or (to.exists() and not force):
         what = "is a folder" if to.is_dir() else "is there already"
         raise UsageError(f"{output} {what}", "name another file, or add --force", "output-not-empty")

@@ -62,6 +62,9 @@ def show(
     wanted = (0, 0) if request and steps is None else _range(steps)
     rows = (_quick(run, task) if only is None else []) or _thorough(run, task, only)
     runs = list(dict.fromkeys(row.run for row in rows))
+    if not rows[0].is_one and (steps is not None or request):
+        hint = f"name one, such as {task}/{rows[0].repeat}"
+        raise UsageError(f"{task} has {len(rows)} rollouts, and steps are of one", hint, "usage")
     if not rows[0].is_one:
         results = [trace_text.task([row for row in rows if row.run == name]) for name in runs]
     elif len(runs) == 1:
@@ -120,6 +123,8 @@ def _range(steps: str | None) -> tuple[int, int | None]:
     first, colon, last = steps.partition(":")
     try:
         start = int(first or 0)
+        if start < 0 or (last and int(last) < 0):
+            raise ValueError(steps)
         return start, (int(last) if last else None) if colon else start + 1
     except ValueError:
         raise UsageError(f"--steps {steps} is no range", "write it as 3:10, :10, 3: or 3", "usage") from None
