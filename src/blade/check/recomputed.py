@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from blade import pipeline
-from blade.check.made import Made, made, options
 from blade.check.judged import then
+from blade.check.made import Made, made, options
 from blade.check.redacted import like
 from blade.check.world import World, world
 from blade.pipeline import comparing
