@@ -49,7 +49,7 @@ def _table(one: dict[str, Any]) -> Table:
             cause["cause"],
             f"{cause['confidence']:.2f}",
             f"{cause['lost'] * 100:.2f}" if cause.get("lost") is not None else words.NONE,
-            prose(line(cause["mechanism"], 200)),
+            (Code(line(cause["mechanism"].replace("`", ""), 200)),),  # words of rows and of judges
         )
     row = cells(
         Code(line(one["task"], 80)),

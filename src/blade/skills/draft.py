@@ -102,7 +102,7 @@ def _overview(
     first = runs[0].run
     tools = _tools(loaded)
     yield (
-        f"{_code(name)} has {words.count(first.n_tasks, 'task')} in these runs, "
+        f"The benchmark {_code(name)} has {words.count(first.n_tasks, 'task')} in these runs, "
         f"{words.count(first.coverage.repeats, 'repeat')} of each. "
         + (
             f"The agent acts through {words.count(len(tools), 'tool')}: {_codes(tools)}."
