@@ -61,7 +61,7 @@ def blade_arguments(text: str) -> Iterator[list[str]]:
     for line in (line for line in lines if line.startswith("blade ")):
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.commenters = "#"
-        lexer.wordchars += ":"  # --steps 6:10 is one word
+        lexer.wordchars += ":,"  # --steps 6:10,14 is one word
         words: list[str] = []
         for word in lexer:
             if set(word) <= set("|&;<>()"):

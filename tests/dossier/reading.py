@@ -14,7 +14,8 @@ HEADINGS = (
 # Every way in which a line of ours begins; what a rollout says comes after a bar.
 OURS = re.compile(
     r"(?:run|task|name|field|first \w+ turn|last of \d+ turns|system prompt|\d+ tools"
-    r"|expected (?:answer|calls?\b.*)|expected, field|\d+ more expected calls are left out"
+    r"|expected (?:answer|calls?\b.*)|expected, field"
+    r"|it stands word for word in (?:no result|results \[[\d\], \[]*\]); the model (?:never says it|says it at \[[\d\], \[]*\])|\d+ more expected calls are left out"
     r"|no call is expected: its list is empty|no repeat of this task was scored|\d+ repeats?: .*|repeat \d+ .*|\d+ more repeats are counted above"
     r"|no cause: .*|judged.*|undetermined: .*|causes: .*|cause: .*|mode|what happened|where: .*|for|against"
     r"|(?:for|against): \d+ more in report\.json|finding \w+, severity \d.*|\d+ more findings? of this task, of less weight"

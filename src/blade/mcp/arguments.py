@@ -85,7 +85,7 @@ class Dossier(OfRun, frozen=True, kw_only=True):
     task: Annotated[str, Meta(min_length=1, description=TASK)]
     budget: Annotated[
         Annotated[int, Meta(ge=600, le=20_000)] | None,
-        Meta(description="Most tokens of the dossier (default: 3,000)."),
+        Meta(description="Most tokens of the dossier (default: 3,500)."),
     ] = None
 
 

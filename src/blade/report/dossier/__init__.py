@@ -24,7 +24,7 @@ from blade.report.dossier.budget import Page, Part, price
 from blade.report.dossier.case import Case, case
 from blade.report.facts import Facts
 
-BUDGET = 3000  # tokens, by our own estimate, which is an upper one
+BUDGET = 3500  # tokens of a dossier: by any tokenizer under 4,000, whatever the text
 LEAST, MOST = 600, 100_000
 _FEW = 4  # steps of a rollout whose one answer is worth reading at length
 

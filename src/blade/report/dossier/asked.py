@@ -22,6 +22,7 @@ _SYSTEM = 40  # tokens of a system prompt, which all tasks share: it is read onc
 _MAX_TOOLS = 40
 _MAX_CALLS = 8  # expected calls that were not made as expected
 _MAX_GOLD = 60
+_SHORTEST, _LONGEST = 1, 120  # characters of an answer that is looked for
 
 
 def lines(case: Case, room: int) -> list[str]:
@@ -66,6 +67,7 @@ def expected(case: Case, room: int) -> list[str]:
     found = []
     if case.gold.answer is not None:
         found.append(frame.behind("expected answer", case.gold.answer, room // 2))
+        found += _stands(case, case.gold.answer)
     done, undone = _compared(case)
     each = max(20, room // max(2, min(len(undone), 4)))
     found += [frame.behind(f"expected call, {did}", said, each) for did, said in undone[:_MAX_CALLS]]
@@ -84,6 +86,20 @@ def expected(case: Case, room: int) -> list[str]:
             said = value if isinstance(value, str) else _listed(value)
             found.append(frame.behind("expected, field", f"{hostile.line(key, 40)}: {said}", room // 2))
     return found
+
+
+def _stands(case: Case, answer: str) -> list[str]:
+    """Where the expected answer stands word for word: what tools brought, and what the model said."""
+    wanted = answer.strip()
+    if case.focus is None or not _SHORTEST <= len(wanted) <= _LONGEST:
+        return []
+    word = re.compile(rf"(?<![\w.]){re.escape(wanted)}(?![\w]|\.\d)")
+    hits = [step for step in case.focus.steps if word.search(events.step_text(step))]
+    brought = [f"[{step.index}]" for step in hits if step.kind == "result"]
+    said = [f"[{step.index}]" for step in hits if step.kind == "message"]
+    told = f"in results {', '.join(brought[:5])}" if brought else "in no result"
+    says = f"says it at {', '.join(said[:5])}" if said else "never says it"
+    return [f"it stands word for word {told}; the model {says}"]
 
 
 def _listed(value: Any) -> str:

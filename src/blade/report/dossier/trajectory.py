@@ -52,6 +52,8 @@ class Trajectory:
         around = self.case.quotes.get(index, "")
         # what tools bring back opens with much that says little
         brief = self.brief if step.kind in ("message", "call", "user") else self.brief * 2 // 3
+        if step.kind == "user":  # what was wanted by then: short, and it decides more than it seems to
+            brief *= 2
         call = made.get(index)
         if (call is not None and call.does == events.WRITE) or index in self.failed:
             brief *= 2
@@ -96,12 +98,13 @@ class Trajectory:
         return said + (brought if len(brought) <= _RESULTS else [])
 
     def resting(self) -> Iterator[int]:
-        """Steps that what was said and done rests on: results before suspects, then the last words, then all
-        that tools brought back."""
+        """Steps that what was said and done rests on: what a user wanted, results before suspects, then what
+        the model said, then all that tools brought back."""
         kinds = {step.index: step.kind for step in self.steps}
         seen: set[int] = set()
         before = [c - d for d in range(1, 2 * _NEAR + 1) for c in self.case.candidates[:3]]
-        order = [index for index in before if kinds.get(index) == "result"]
+        order = [step.index for step in self.steps[:_MOST] if step.kind == "user"]
+        order += [index for index in before if kinds.get(index) == "result"]
         last = [step.index for step in self.steps[: -_MOST - 1 : -1]]
         order += [index for index in last if kinds[index] in ("message", "reasoning")]
         order += [index for index in last if kinds[index] == "result"]
