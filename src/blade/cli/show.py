@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from blade.cli.trace_text import Shown
     from blade.pipeline import Loaded
 
+Range = tuple[int, int | None]  # first step, and the one it ends before
+
 
 @click.command(short_help="One task, or one rollout step by step.")
 @click.argument("run", metavar="RUN")
 @click.argument("task", metavar="TASK[/REPEAT]")
-@click.option("--steps", metavar="A:B", help="Only steps A to B, B not included; either may be left out.")
+@click.option("--steps", metavar="A:B", help="Only steps A to B, B not included; several by commas.")
 @click.option(
     "--chars", metavar="N", default=1500, show_default=True, help="Most characters of one step; 0 for all."
 )
@@ -59,7 +61,7 @@ def show(
     if budget is not None or pass_threshold is not None:
         name = "--budget" if budget is not None else "--pass-threshold"
         raise UsageError(f"{name} is for dossiers", "add --dossier, or leave it out", "usage")
-    wanted = (0, 0) if request and steps is None else _range(steps)
+    wanted = [] if request and steps is None else _ranges(steps)
     rows = (_quick(run, task) if only is None else []) or _thorough(run, task, only)
     runs = list(dict.fromkeys(row.run for row in rows))
     if not rows[0].is_one and (steps is not None or request):
@@ -117,17 +119,23 @@ def _dossier(
         click.echo(made.text, nl=False)
 
 
-def _range(steps: str | None) -> tuple[int, int | None]:
+def _ranges(steps: str | None) -> list[Range]:
+    """`3:10,14,20:` as ranges; all steps where nothing is said."""
     if steps is None:
-        return 0, None
-    first, colon, last = steps.partition(":")
+        return [(0, None)]
     try:
-        start = int(first or 0)
-        if start < 0 or (last and int(last) < 0):
-            raise ValueError(steps)
-        return start, (int(last) if last else None) if colon else start + 1
+        return [_range(part.strip()) for part in steps.split(",")]
     except ValueError:
-        raise UsageError(f"--steps {steps} is no range", "write it as 3:10, :10, 3: or 3", "usage") from None
+        hint = "write it as 3:10, :10, 3:, 3 or 3:5,9"
+        raise UsageError(f"--steps {steps} is no range", hint, "usage") from None
+
+
+def _range(part: str) -> Range:
+    first, colon, last = part.partition(":")
+    start = int(first or (0 if colon else "none"))
+    if start < 0 or (last and int(last) < 0):
+        raise ValueError(part)
+    return start, (int(last) if last else None) if colon else start + 1
 
 
 def _split(task: str) -> tuple[str, int | None]:

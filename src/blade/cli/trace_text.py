@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +30,13 @@ class Shown:
     is_one: bool  # the user asked for this repeat
 
 
-def rollout(shown: Shown, wanted: tuple[int, int | None]) -> dict[str, Any]:
+def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str, Any]:
     """One rollout: what the row says, the request, the steps."""
     steps, source = steps_of(shown.row)
-    first, last = wanted
-    chosen = [step for step in steps if step["index"] >= first and (last is None or step["index"] < last)]
+    chosen = [
+        step for step in steps
+        if any(first <= step["index"] and (last is None or step["index"] < last) for first, last in wanted)
+    ]  # fmt: skip
     params = shown.row.get("responses_create_params")
     request = params.get("input") if isinstance(params, dict) else None
     return {
