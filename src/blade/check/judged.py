@@ -1,4 +1,4 @@
-"""Turn loaded runs into what they were when a report of ours was made: without judgements given since."""
+"""Turn loaded runs into what they were when a report was made: without judgements given since."""
 
 from __future__ import annotations
 

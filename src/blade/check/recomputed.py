@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from blade.model import Report
     from blade.pipeline.load import Loaded
     from blade.store.index import Watcher
+
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def recomputed(
@@ -38,8 +41,26 @@ def recomputed(
     report, loaded = _report(told, given, loaded, threshold, baseline, watcher)
     if told.version:  # a report says who made it, which no row can tell
         report = replace(report, made_by={**report.made_by, "blade": told.version})
-    report, is_blind = like(text, pipeline.with_digests(report), loaded)
+    report = pipeline.with_digests(report)
+    _tell_others(text, report, watcher)
+    report, is_blind = like(text, report, loaded)
     return world(report, loaded, told.is_comparison, is_blind)
+
+
+def _tell_others(text: str, report: Report, watcher: Watcher) -> None:
+    """Say so where a report names the digests of other files than these: then much of it may differ."""
+    told = set(_DIGEST.findall(text))
+    here = {source.sha256 for run in report.runs for source in run.sources if source.sha256}
+    if told and here and not told & here:
+        watcher.notice("the report is about other files (another SHA-256); it is held against these rows")
+    elif len(here & told) < len(told & _of_sources(text)):
+        watcher.notice("the report is about more runs than were given; name them all with --run")
+
+
+def _of_sources(text: str) -> set[str]:
+    """The digests of rollouts files that a page or a wire names."""
+    found = re.findall(r"^\| `[^|]*` \|[^|]*\|[^|]*\| `([0-9a-f]{64})` \|", text, re.MULTILINE)
+    return set(found) | set(re.findall(r'"sha256": "([0-9a-f]{64})"', text))
 
 
 def _loaded(specs: Sequence[str], names: Sequence[str], watcher: Watcher) -> list[Loaded]:
