@@ -29,7 +29,8 @@ def is_shown(text: str, repeat: int, step: Step) -> bool:
     words = " ".join(hostile.lines(events.step_text(step)).split())
     told = said.removeprefix(step.tool or "").strip() if step.kind == "call" else said
     told = told.partition("[…")[0].strip()
-    return told[:WORDS] == words[: len(told)][:WORDS] if words else told in ("", "(empty)")
+    least = min(WORDS, len(words))  # a word or two would do for any step
+    return told[:least] == words[:least] if words else told in ("", "(empty)")
 
 
 def test_the_decisive_step_is_in_the_dossier_of_nearly_every_failed_task(planted: Written) -> None:
