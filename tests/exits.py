@@ -262,7 +262,7 @@ class Told:
             ]
             yield f"task {key[:3]}", trace_text.render(trace_text.task(rows), 1500)
             for row in rows:
-                told = trace_text.rollout(row, (0, None))
+                told = trace_text.rollout(row, [(0, None)])
                 yield f"rollout {key[:3]}/{row.repeat}", trace_text.render(told, 1500)
             yield f"json {key[:3]}", trace_text.as_json(trace_text.rollout(rows[0], (0, None)))
 
