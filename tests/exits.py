@@ -264,7 +264,7 @@ class Told:
             for row in rows:
                 told = trace_text.rollout(row, [(0, None)])
                 yield f"rollout {key[:3]}/{row.repeat}", trace_text.render(told, 1500)
-            yield f"json {key[:3]}", trace_text.as_json(trace_text.rollout(rows[0], (0, None)))
+            yield f"json {key[:3]}", trace_text.as_json(trace_text.rollout(rows[0], [(0, None)]))
 
     def dossiers(self, budget: int) -> Iterator[tuple[str, str]]:
         from blade.pipeline import reviewing
