@@ -26,6 +26,15 @@ _AMOUNT = re.compile(
     re.IGNORECASE,
 )
 
+# Amounts that nobody writes by the way, and reasons: told although nothing else of the sentence can be read.
+_COUNT = "|".join(word for word, value in WORDS.items() if value > 0)
+_STRONG = re.compile(
+    rf"\b(?:half|thirds?|quarters|fifths?|tenths?|twice|thrice|double[ds]?|tripled?|majority|percent)\b"
+    rf"|\b\d+(?:\.\d+)?[x×](?!\w)|\b(?:{_COUNT}) of (?:the |its |these |those )?(?:{_COUNT})\b",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"\b(?:because|due to|owing to|caused by|thanks to|as a result of)\b", re.IGNORECASE)
+
 
 class Unread(msgspec.Struct, frozen=True):
     """A sentence, or a cell with what stands beside it, of which nothing was read."""
@@ -69,7 +78,9 @@ def _has_more(said: Statement, claims: Sequence[Assertion]) -> bool:
         return True
     for slot in slots(left):
         left = left[: slot.start] + " " * (slot.end - slot.start) + left[slot.end :]
-    return bool(claims) and bool(_AMOUNT.search(left))
+    if _STRONG.search(left):
+        return True
+    return bool(claims) and bool(_AMOUNT.search(left) or _REASON.search(left))
 
 
 def _cells(told: Document, found: Sequence[Assertion]) -> Iterator[Unread]:
