@@ -43,6 +43,16 @@ def test_it_is_true_and_short_and_has_all_sections(drafted: str, blade: Blade) -
     assert re.findall(r"^## (.+)$", drafted, re.MULTILINE) == list(TEMPLATE) == list(SECTIONS)
 
 
+def test_a_long_note_is_cut_and_still_true(here: Path, blade: Blade) -> None:
+    note = "The desk was moved on the second day. " * 20
+    Path(RUN).with_name("notes.md").write_text(note, encoding="utf-8")
+    assert blade("draft", RUN, "-o", "report.md").code == 0
+    text = Path("report.md").read_text(encoding="utf-8")
+    assert "characters more)" in text
+    assert checked(blade, text)["counts"]["contradicted"] == 0
+    assert checked(blade, text.replace("the second day", "the third day", 1))["counts"]["contradicted"] == 1
+
+
 def test_marks_say_what_belongs_there_and_are_no_claims(drafted: str, blade: Blade) -> None:
     marks = re.findall(r"^<!-- write: .+ -->$", drafted, re.MULTILINE)
     assert len(marks) == 6

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from blade import hostile
 from blade.check.citing import Known as Names
 from blade.check.citing import leading, leads, named_in, paragraph, unquoted
-from blade.check.held import STANDS, Address, Held
+from blade.check.held import STANDS, Address, Held, in_order, pieces, squeezed
 from blade.check.speech import is_unsaid
 from blade.check.world import Rows, World
 from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
@@ -87,6 +87,8 @@ def _quotation(one: Quotation, held: Held, known: Known, texts: set[str]) -> Ass
     if _normal(one.text) in texts and (where is None or _same_label(one, known)):
         return _told(one, SUPPORTED, "the rows give the same quotation")
     meant = known.get((one.headings, one.label))
+    if meant and any(in_order(pieces(one.text), squeezed(text)) for text in meant):
+        return _told(one, SUPPORTED, "an excerpt of the quotation that the rows give")
     if meant:
         return _told(one, CONTRADICTED, "the rows give another text here", hostile.line(meant[0], 200))
     if where is not None:
