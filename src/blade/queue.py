@@ -22,6 +22,7 @@ class Worth(msgspec.Struct, frozen=True):
     confidence: float
     value: float
     reason: str
+    is_settled: bool = False  # somebody judged it, and nobody disagreed: it need not be read again
 
 
 def worth(attribution: Attribution, doubts: Sequence[Health]) -> Worth:
@@ -29,7 +30,7 @@ def worth(attribution: Attribution, doubts: Sequence[Health]) -> Worth:
     told = attribution.cause
     if attribution.judged_by:
         reason = "judged, and disputed" if attribution.disputed else "judged"
-        return _worth(attribution, attribution.confidence, reason)
+        return _worth(attribution, attribution.confidence, reason, not attribution.disputed)
     if told in DEFECTS or doubts:
         flags = ", ".join(dict.fromkeys(one.flag.replace("_", " ") for one in doubts))
         return _worth(attribution, 0.0, f"the task itself is suspected ({flags or attribution.mode})")
@@ -40,8 +41,8 @@ def worth(attribution: Attribution, doubts: Sequence[Health]) -> Worth:
     return _worth(attribution, attribution.confidence, "the label may be wrong")
 
 
-def _worth(attribution: Attribution, confidence: float, reason: str) -> Worth:
-    return Worth(attribution, confidence, attribution.lost * (1.0 - confidence), reason)
+def _worth(attribution: Attribution, confidence: float, reason: str, is_settled: bool = False) -> Worth:
+    return Worth(attribution, confidence, attribution.lost * (1.0 - confidence), reason, is_settled)
 
 
 def doubts_of(health: Sequence[Health]) -> dict[str, list[Health]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,10 +16,6 @@ from blade.mcp.overview import one_table
 from blade.model import Trace
 from blade.report import words
 from blade.report.sections import Block, Bullets, Code, Heading, Quote, Table, cells, para, prose
-
-if TYPE_CHECKING:
-    from blade.pipeline.load import Loaded
-    from blade.pipeline.session import Session
 
 FRAMEWORK = ("responses_create_params", "response", "reward")
 FIELDS = 40  # fields of a row that are told
@@ -36,8 +32,7 @@ def queue(house: House, asked: arguments.Queue) -> Answer:
     session, run = house.session(asked)
     # as many as the command would be asked for, so that both tell one order
     found = reviewing.queue(session, run.name, asked.offset + asked.limit)
-    total = _n_waiting(session, run)
-    page = paged(found.waiting, asked, msgspec.to_builtins, lambda one: (_waiting(one),), total)
+    page = paged(found.waiting, asked, msgspec.to_builtins, lambda one: (_waiting(one),), found.n_waiting)
     head = {"run": found.run, "n_failed": found.n_failed, "n_judged": found.n_judged, "value": found.value}
     intro = [
         para(
@@ -46,16 +41,6 @@ def queue(house: House, asked: arguments.Queue) -> Answer:
         )
     ]
     return listed(asked, f"Queue of {line(run.name, 120)}", head, "waiting", page, intro, one_table)
-
-
-def _n_waiting(session: Session, run: Loaded) -> int:
-    """How many tasks wait, without the price of reading each."""
-    from blade.queue import doubts_of, worth
-
-    facts = session.facts[run.name]
-    doubts = doubts_of(facts.health)
-    worths = (worth(one, doubts.get(one.task, ())) for one in facts.attributions)
-    return sum(one.value > 0 and one.reason != "judged" for one in worths)
 
 
 def _waiting(one: Any) -> Table:

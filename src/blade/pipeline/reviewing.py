@@ -34,6 +34,7 @@ class Queue(msgspec.Struct, frozen=True):
     waiting: tuple[Waiting, ...]
     n_failed: int  # tasks that lose points
     n_judged: int  # of these, judged already
+    n_waiting: int  # tasks that wait, listed or not
     value: float  # points of score that hang on labels nobody has confirmed, of all of them
 
 
@@ -51,7 +52,7 @@ def queue(
     told = session.facts[one.name]
     doubts = queueing.doubts_of(told.health)
     worths = [queueing.worth(found, doubts.get(found.task, ())) for found in told.attributions]
-    kept = [found for found in worths if judged or found.reason != "judged"]
+    kept = [found for found in worths if judged or not found.is_settled]
 
     with _prices(session, one, budget) as known:
 
@@ -62,7 +63,9 @@ def queue(
 
         waiting = queueing.queue(kept, {task.task: task for task in told.tasks}, tokens, most)
     n_judged = sum(bool(found.judged_by) for found in told.attributions)
-    return Queue(one.name, waiting, len(worths), n_judged, sum(found.value for found in kept))
+    n_waiting = sum(found.value > 0 for found in kept)
+    value = sum(found.value for found in kept)
+    return Queue(one.name, waiting, len(worths), n_judged, n_waiting, value)
 
 
 @contextlib.contextmanager
@@ -101,7 +104,7 @@ def checked(
     scoring = pages.scoring_of(one, session.threshold)
     judged = reading.judged_of(one, scoring)
     engine = {found.task: found.proposed or found.cause for found in session.facts[one.name].attributions}
-    at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    at = _now()
     found: list[Judgement] = []
     refused: list[str] = []
     for number, given in enumerate(proposals, 1):
@@ -148,9 +151,12 @@ def withdraw(session: Session, task: str, by: str, run: str | None = None) -> tu
         authors = sorted({told.by for told in one.judgements if told.task == key})
         hint = f"judged it: {', '.join(authors)}" if authors else "nobody has judged it"
         raise UsageError(f"{by} has not judged task {key}", hint, "judgement-refused")
-    at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    judgements.append(_path(one), [judgements.withdrawal(told, by, at) for told in found])
+    judgements.append(_path(one), [judgements.withdrawal(told, by, _now()) for told in found])
     return found
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _path(one: Loaded) -> Any:
