@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
 from blade import hostile
 from blade.check.world import Rows
+from blade.events import step_texts
 from blade.ingest.items import NOTHING, quotable, value_at
 from blade.model import Step, Trace
 from blade.sanitize import is_redacted, known_key, matches
@@ -149,11 +150,6 @@ def _in_trace(quote: str, trace: Trace, text: str, where: Address | None) -> Add
 
 def _step_holds(step: Step, quote: str) -> bool:
     return any(_holds(text, squeezed(text), quote) for text in step_texts(step))
-
-
-def step_texts(step: Step) -> Iterator[str]:
-    """What stands in a step, part by part."""
-    return (text for text in (step.text, step.reasoning, step.arguments, step.tool) if text)
 
 
 def _fits(quote: str, text: str) -> bool:

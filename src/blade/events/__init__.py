@@ -6,7 +6,7 @@ from blade.events.episodes import calls, episode
 from blade.events.errors import ERROR, reads_as_error
 from blade.events.expects import gold, prompt
 from blade.events.masks import fingerprint, masked
-from blade.events.quotes import QUOTE, at_step, in_field, quoted, step_text
+from blade.events.quotes import QUOTE, at_step, field_text, in_field, quoted, step_text, step_texts
 from blade.events.spelling import canonical, compact, parsed
 from blade.events.tokens import phases, salient_tokens, tool_tokens, without_runs
 from blade.events.tools import CHECK, READ, WRITE, command_of, declared_tools, what_it_does
@@ -24,6 +24,7 @@ __all__ = [
     "compact",
     "declared_tools",
     "episode",
+    "field_text",
     "fingerprint",
     "gold",
     "in_field",
@@ -35,6 +36,7 @@ __all__ = [
     "reads_as_error",
     "salient_tokens",
     "step_text",
+    "step_texts",
     "tool_tokens",
     "what_it_does",
     "without_runs",

@@ -24,6 +24,28 @@ def step_text(step: Step) -> str:
     return step.text or step.reasoning or step.tool or ""
 
 
+def step_texts(step: Step) -> list[str]:
+    """What stands in a step, part by part."""
+    return [text for text in (step.text, step.reasoning, step.arguments, step.tool) if text]
+
+
+def field_text(row: Mapping[str, Any], field: str) -> str | None:
+    """The value at a dotted path as it is quoted: strings as they are, all else as compact JSON; None if the
+    row has none. A key that holds dots itself is tried first."""
+    value: Any = row
+    while field:
+        if not isinstance(value, Mapping):
+            return None
+        if field in value:
+            value, field = value[field], ""
+        else:
+            head, _, field = field.partition(".")
+            if head not in value or not field:
+                return None
+            value = value[head]
+    return value if isinstance(value, str) else compact(value)
+
+
 def at_step(episode: Episode, index: int, at: int = 0, length: int = QUOTE) -> Evidence | None:
     """A quotation from a step; None if the step says nothing."""
     steps = episode.trace.steps
@@ -36,15 +58,7 @@ def at_step(episode: Episode, index: int, at: int = 0, length: int = QUOTE) -> E
 
 def in_field(episode: Episode, field: str, at: int = 0, length: int = QUOTE) -> Evidence | None:
     """A quotation from a field of the row by its dotted path; None if the row has no such field."""
-    value: Any = episode.trace.row
-    if field in value:
-        value = value[field]
-    else:
-        for key in field.split("."):
-            if not isinstance(value, Mapping) or key not in value:
-                return None
-            value = value[key]
-    text = value if isinstance(value, str) else compact(value)
+    text = field_text(episode.trace.row, field)
     rollout = episode.trace.rollout
     if not text:
         return None

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from blade import hostile
-from blade.events import ERROR, compact, prompt
+from blade.events import ERROR, compact, field_text, prompt, step_texts
 from blade.events import gold as expected
-from blade.model import Cause, Judgement, Step, Trace
+from blade.model import Cause, Judgement, Trace
 
 KEYS = ("task", "cause", "repeat", "step", "field", "quote", "mechanism", "mode", "by")
 SOME = 8  # characters without white space: a shorter quotation stands anywhere
@@ -135,7 +135,7 @@ def _place(seen: Seen, repeat: Any, step: Any, field: Any) -> list[tuple[Trace, 
         return _in_field(rows, field)
     if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < len(rows[0].steps):
         return f"{seen.task}/{repeat} has no step {step}; its {len(rows[0].steps)} steps count from 0"
-    return [(trace, _step_texts(trace.steps[step])) for trace in rows if step < len(trace.steps)]
+    return [(trace, step_texts(trace.steps[step])) for trace in rows if step < len(trace.steps)]
 
 
 def _in_field(rows: Sequence[Trace], field: Any) -> list[tuple[Trace, list[str]]] | str:
@@ -145,31 +145,10 @@ def _in_field(rows: Sequence[Trace], field: Any) -> list[tuple[Trace, list[str]]
     is_output = field == "response.output" or field.startswith("response.output.")
     if is_output and any(trace.steps for trace in rows):
         return "what a rollout did is quoted by its step"
-    values = [(trace, _value_at(trace.row, field)) for trace in rows]
+    values = [(trace, field_text(trace.row, field)) for trace in rows]
     found = [(trace, [value]) for trace, value in values if value is not None]
     place = f"{rows[0].rollout.task}/{rows[0].rollout.repeat}"
     return found or f"the row of {place} has no field {name!r}"
-
-
-def _value_at(row: Mapping[str, Any], path: str) -> str | None:
-    """The text of a value at a dotted path, as it is quoted: strings as they are, all else compact."""
-    value: Any = row
-    rest = path
-    while rest:
-        if not isinstance(value, Mapping):
-            return None
-        if rest in value:
-            value, rest = value[rest], ""
-            break
-        head, _, rest = rest.partition(".")
-        if head not in value or not rest:
-            return None
-        value = value[head]
-    return value if isinstance(value, str) else compact(value)
-
-
-def _step_texts(step: Step) -> list[str]:
-    return [text for text in (step.text, step.arguments, step.reasoning, step.tool) if text]
 
 
 def _found(quote: str, parts: Sequence[str]) -> str | None:
@@ -197,7 +176,7 @@ def _elsewhere(quote: str, trace: Trace, step: Any, field: Any) -> str:
     """Why a quotation is refused, and the step of the same rollout where it stands instead."""
     where = f"step {step}" if field is None else f"field {hostile.line(str(field), 80)}"
     place = f"{trace.rollout.task}/{trace.rollout.repeat}"
-    other = next((one.index for one in trace.steps if _found(quote, _step_texts(one)) is not None), None)
+    other = next((one.index for one in trace.steps if _found(quote, step_texts(one)) is not None), None)
     hint = f"; it stands in step {other}" if other is not None else ""
     return f"{where} of {place} does not hold the quotation {hostile.line(quote, 80)!r}{hint}"
 
