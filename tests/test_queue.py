@@ -30,7 +30,7 @@ def attribution(
     }
     return Attribution(
         f"cause:{task}", "run", task, cause, confidence, **{**told, **changed}, evidence=(), lost=lost
-    )  # type: ignore[arg-type]
+    )
 
 
 FLAG = Health(

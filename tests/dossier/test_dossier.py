@@ -26,10 +26,7 @@ def known(asked: Session) -> tuple[Facts, tuple[Trace, ...]]:
 
 def changed(asked: Session, **changes: object) -> Facts:
     """The same run with another attribution of its first task."""
-    found = [
-        replace(one, **changes) if one.task == "0" else one
-        for one in asked.report.attributions  # type: ignore[arg-type]
-    ]
+    found = [replace(one, **changes) if one.task == "0" else one for one in asked.report.attributions]
     return facts(replace(asked.report, attributions=tuple(found)))[0]
 
 

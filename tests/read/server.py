@@ -137,7 +137,7 @@ def serving() -> Iterator[Server]:
     http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     http.daemon_threads = True
     server = Server(http.server_address[1])
-    http.told = server  # type: ignore[attr-defined]
+    http.told = server
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
@@ -154,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self) -> None:
-        server: Server = self.server.told  # type: ignore[attr-defined]
+        server: Server = self.server.told
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         call = Call(self.path, body, {name.lower(): value for name, value in self.headers.items()})
         act = server.taken(call)

@@ -87,7 +87,7 @@ def test_rollouts_that_attack_never_change_the_frame(attacked: Session, session:
     for task in tasks:
         for kind in (one for one in KINDS if one != "name"):
             asked = {"asked": "Why?"} if kind == "ask" else {}
-            found = asking.prompt(attacked, task, kind, **asked)  # type: ignore[arg-type]
+            found = asking.prompt(attacked, task, kind, **asked)
             assert all(line.startswith(MARK) for line in inside(found))
             before = found.user[: found.user.index(BEGIN)]
             assert before == ("The question: Why?\n\n" if kind == "ask" else "")

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from blade.errors import UsageError
 from blade.hostile import line
@@ -86,7 +86,7 @@ class House:
         with self._one(key):
             if key in self._kept:
                 self._kept.move_to_end(key)
-                return self._kept[key]  # type: ignore[return-value]
+                return cast(Made, self._kept[key])  # a key is asked for with one kind of answer
             made = make()
             self._kept[key] = made
             while len(self._kept) > KEPT:
