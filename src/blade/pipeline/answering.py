@@ -35,14 +35,13 @@ class Checker:
         scoring = pages.scoring_of(self.run, session.threshold)
         self.judged: Judged = reading.judged_of(self.run, scoring)
         self.is_bounded = scoring.is_bounded
+        self._losing = judging.losing(self.judged, scoring.is_bounded)
         self._seen: dict[str, Seen] = {}
         self._alone = Lock()
 
     def losing(self, task: str) -> frozenset[int]:
         """The repeats of a task that lose points."""
-        seen = self._opened(task)
-        rows = zip(seen.traces, seen.losing, strict=True)
-        return frozenset(trace.rollout.repeat for trace, loses in rows if loses)
+        return self._losing.get(task, frozenset())
 
     def __call__(self, question: read.Question, answer: read.Answer) -> read.Answer | list[str]:
         """The answer with the exact words of each place; or every reason against it."""

@@ -38,6 +38,19 @@ def standing(
 def seen_of(one: Loaded, judged: Judged, task: str, proposed: Cause | None, is_bounded: bool) -> Seen:
     """A task as a judgement of it is held against; without bounds to rewards nothing is lost."""
     places = opened.positions(one.run, task, None)
-    losing = {int(at) for at in judged.rows[judged.score < 1]} if is_bounded else set()
     traces = [opened.traced(one.run, at) for at in places]
-    return Seen(one.run.agent, task, traces, [at in losing for at in places], proposed)
+    return Seen(one.run.agent, task, traces, [is_bounded and _loses(judged, at) for at in places], proposed)
+
+
+def _loses(judged: Judged, position: int) -> bool:
+    at = int(judged.rows.searchsorted(position))
+    return at < judged.rows.size and int(judged.rows[at]) == position and bool(judged.score[at] < 1)
+
+
+def losing(judged: Judged, is_bounded: bool) -> dict[str, frozenset[int]]:
+    """Task -> its repeats that lose points, from the columns alone."""
+    found: dict[str, set[int]] = {}
+    of_all = judged.score < 1
+    for code, repeat in zip(judged.task[of_all], judged.repeat[of_all], strict=True):
+        found.setdefault(judged.task_keys[int(code)], set()).add(int(repeat))
+    return {task: frozenset(repeats) for task, repeats in found.items()} if is_bounded else {}
