@@ -1,0 +1,37 @@
+"""The environments that BLADE runs itself: a table from implementation name to the module that builds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from blade.errors import UsageError
+from blade.evaluate.environment import Environment
+
+# The names are those of NeMo Gym's resources servers, so that its configs find ours. Each module has
+# `environment(settings)`; it is imported when it is asked for, and only then its libraries.
+ENVIRONMENTS = {
+    "asr_with_pc": "blade.evaluate.environments.asr_with_pc",
+    "bird_sql": "blade.evaluate.environments.bird_sql",
+    "code_gen": "blade.evaluate.environments.code_gen",
+    "equivalence_llm_judge": "blade.evaluate.environments.equivalence_llm_judge",
+    "instruction_following": "blade.evaluate.environments.instruction_following",
+    "math_with_judge": "blade.evaluate.environments.math_with_judge",
+    "mcqa": "blade.evaluate.environments.mcqa",
+    "string_match": "blade.evaluate.environments.string_match",
+    "structured_outputs": "blade.evaluate.environments.structured_outputs",
+    "wmt_translation": "blade.evaluate.environments.wmt_translation",
+    "workplace_assistant": "blade.evaluate.environments.workplace_assistant",
+    "xlam_fc": "blade.evaluate.environments.xlam_fc",
+    "xstest": "blade.evaluate.environments.xstest",
+}
+
+
+def environment(name: str, settings: Mapping[str, Any]) -> Environment:
+    """The environment of a resources server's implementation, built from its block of the config."""
+    if name not in ENVIRONMENTS:
+        hint = f"BLADE runs {', '.join(sorted(ENVIRONMENTS))}; others need the tool they were written for"
+        raise UsageError(f"BLADE has no environment {name!r}", hint, "unknown-environment")
+    built: Environment = import_module(ENVIRONMENTS[name]).environment(settings)
+    return built
