@@ -45,9 +45,10 @@ RULES: dict[str, set[str]] = {
     "skills": NOUNS | STAGES | {"pipeline"},
     "package": NOUNS | STAGES | {"pipeline", "prose", "facts", "check", "sanitize", "skills"},
     "sanitize": NOUNS,
+    "evaluate": {"model", "errors", "stats", "hostile", "ingest"},
     "mcp": NOUNS | STAGES | {"pipeline", "check"},
     "api": NOUNS | STAGES | {"pipeline", "check"},
-    "cli": NOUNS | STAGES | {"pipeline", "planted", "prose", "check", "package", "sanitize", "skills", "mcp"},
+    "cli": NOUNS | STAGES | {"pipeline", "planted", "prose", "check", "package", "sanitize", "skills", "mcp", "evaluate"},
 }
 
 # Family -> the name of its literal table, and the modules of its folder that are no members of it.
@@ -73,9 +74,10 @@ SUPPORT: dict[str, set[str]] = {
 # Packages that cost start-up time, and the places that must stay quick to import.
 HEAVY = {
     "numpy", "scipy", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "openai", "mcp",
+    "omegaconf", "aiohttp", "math_verify", "jiwer", "sacrebleu", "rapidfuzz",
 }  # fmt: skip
 LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "mcp/*.py", "read/*.py"]
-HELP_NEVER_LOADS = {"numpy", "scipy", "vl_convert", "jinja2", "msgspec", "openai", "mcp"}
+HELP_NEVER_LOADS = {"numpy", "scipy", "vl_convert", "jinja2", "msgspec", "openai", "mcp", "omegaconf", "aiohttp"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
 MAX_FILE_LINES = 500
