@@ -1,0 +1,467 @@
+"""An OpenAI-compatible model server for tests: answers are a function of the request, faults come on demand.
+
+Both `/v1/responses` and `/v1/chat/completions`. A policy sees a request in the form of the Responses API and
+gives output items, a text, or a `Status`. Which calls fail is a function of the seed, the request and how often
+the same request came before, so that two runs against two servers meet the same faults whatever the order.
+
+    with serving(policy=fixed("4"), faults=Faults(share=0.2, kinds=ALL_KINDS)) as server:
+        ...  # server.url, server.counts, server.calls
+
+    python -m tests.evaluate.openai_server --port 8000 --policy echo --fault-share 0.2
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import importlib
+import json
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+Body = dict[str, Any]
+Items = list[dict[str, Any]]
+
+# 429_after asks to wait (Retry-After); truncated is whole HTTP with half a JSON; cut promises more than it sends
+ALL_KINDS = (
+    "429", "429_after", "500", "503", "hang", "reset", "garbage", "truncated", "cut", "empty", "error_object",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Status:
+    """An HTTP answer other than a reply, from a policy."""
+
+    code: int
+    message: str = ""
+    error_code: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str | None = None  # as it stands, in place of an error object
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a policy says beside its items: why it stopped, what it counts, what it thinks."""
+
+    items: Items
+    is_cut: bool = False
+    usage: tuple[int, int] | None = None  # None: counted from the text
+    has_usage: bool = True
+    reasoning_field: bool = True  # chat only: reasoning in `reasoning_content`, else as <think> in the text
+
+
+Policy = Callable[[Body], "str | Items | Reply | Status"]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Which share of calls fails, and how; `most` bounds the faults in a row for one request (0: unbounded)."""
+
+    share: float = 0.0
+    kinds: Sequence[str] = ALL_KINDS
+    seed: int = 0
+    hang: float = 5.0  # seconds that a hanging call stays silent
+    retry_after: str = "0"
+    most: int = 0
+
+    def kind(self, digest: bytes, number: int) -> str | None:
+        """The fault of the `number`-th call (from 0) with this content, or None."""
+        found = self._one(digest, number)
+        before = range(number - self.most, number)
+        if self.most and before.start >= 0 and all(self._one(digest, place) for place in before):
+            return None
+        return found
+
+    def _one(self, digest: bytes, number: int) -> str | None:
+        made = random.Random(f"{self.seed}:{digest.hex()}:{number}")
+        return made.choice(list(self.kinds)) if made.random() < self.share else None
+
+
+@dataclass
+class Call:
+    """A request as it came in."""
+
+    path: str
+    body: Body
+    headers: dict[str, str]
+    fault: str | None
+
+    @property
+    def is_chat(self) -> bool:
+        return self.path.endswith("/chat/completions")
+
+
+class Server:
+    """What tests see of the running server."""
+
+    def __init__(self, policy: Policy, faults: Faults, is_chat_only: bool, delay: float, keeps: bool) -> None:
+        self.policy, self.faults = policy, faults
+        self.is_chat_only, self.delay, self.keeps = is_chat_only, delay, keeps
+        self.counts: Counter[str] = Counter()  # calls, answered, responses, chat, fault:<kind>
+        self.calls: list[Call] = []  # in order of arrival, when kept
+        self.most_at_once = 0
+        self.port = 0
+        self._at_once = 0
+        self._seen: Counter[bytes] = Counter()
+
+    @property
+    def url(self) -> str:
+        """The base URL, as `policy_base_url` wants it."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def faulted(self) -> int:
+        return sum(count for name, count in self.counts.items() if name.startswith("fault:"))
+
+    # ---- Handlers ------------------------------------------------------------------------------
+
+    async def responses(self, request: web.Request) -> web.StreamResponse:
+        if self.is_chat_only:
+            self.counts["no_responses_api"] += 1
+            return _error(404, "Not Found: unknown endpoint /v1/responses", "not_found")
+        return await self._handled(request, "responses")
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        return await self._handled(request, "chat")
+
+    async def models(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response({"object": "list", "data": [{"id": "test-model", "object": "model"}]})
+
+    async def counted(self, request: web.Request) -> web.StreamResponse:
+        """The counters, for tests whose server is another process."""
+        return web.json_response({**self.counts, "most_at_once": self.most_at_once})
+
+    async def _handled(self, request: web.Request, api: str) -> web.StreamResponse:
+        raw = await request.read()
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            return _error(400, "the request is no JSON", "invalid_json")
+        digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).digest()
+        number = self._seen[digest]
+        self._seen[digest] += 1
+        fault = self.faults.kind(digest, number)
+        self.counts["calls"] += 1
+        self.counts[api] += 1
+        if self.keeps:
+            self.calls.append(Call(request.path, body, dict(request.headers), fault))
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            if self.delay:
+                await asyncio.sleep(self.delay)
+            answer = self._answer(body, api)
+            if fault is None:
+                self.counts["answered"] += 1
+                return answer
+            self.counts[f"fault:{fault}"] += 1
+            return await self._faulty(request, fault, answer)
+        finally:
+            self._at_once -= 1
+
+    def _answer(self, body: Body, api: str) -> web.Response:
+        as_responses = body if api == "responses" else from_chat(body)
+        said = self.policy(as_responses)
+        if isinstance(said, Status):
+            if said.body is not None:
+                return web.Response(status=said.code, text=said.body, headers=said.headers)
+            return _error(said.code, said.message, said.error_code, said.headers)
+        reply = said if isinstance(said, Reply) else Reply(message(said) if isinstance(said, str) else said)
+        make = response_object if api == "responses" else chat_object
+        return web.json_response(make(body, reply))
+
+    async def _faulty(self, request: web.Request, kind: str, answer: web.Response) -> web.StreamResponse:
+        whole = answer.body if isinstance(answer.body, bytes) else b"{}"
+        if kind == "429":
+            return _error(429, "Rate limit reached", "rate_limit_exceeded")
+        if kind == "429_after":
+            after = {"Retry-After": self.faults.retry_after}
+            return _error(429, "Rate limit reached", "rate_limit_exceeded", after)
+        if kind in ("500", "503"):
+            return _error(int(kind), "The server had an error", "server_error")
+        if kind == "garbage":
+            return web.Response(text="<html><body>Bad gateway \x00\ufffd", content_type="text/html")
+        if kind == "truncated":
+            return web.Response(body=whole[: len(whole) // 2], content_type="application/json")
+        if kind == "empty":
+            return web.Response(body=b"", content_type="application/json")
+        if kind == "error_object":
+            told = {"error": {"message": "internal error", "type": "server_error", "code": "internal"}}
+            return web.json_response(told)
+        if kind == "hang":
+            await asyncio.sleep(self.faults.hang)
+        elif kind == "cut":
+            stream = web.StreamResponse(headers={"Content-Length": str(len(whole))})
+            stream.content_type = "application/json"
+            await stream.prepare(request)
+            await stream.write(whole[: len(whole) // 2])
+        elif kind != "reset":
+            raise ValueError(f"unknown fault {kind!r}")
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response(status=500)
+
+
+# ---- Policies ----------------------------------------------------------------------------------
+
+
+def message(text: str) -> Items:
+    """An assistant's message as output items."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return [{"type": "message", "role": "assistant", "status": "completed", "content": [part]}]
+
+
+def call(name: str, arguments: dict[str, Any], call_id: str = "call_1") -> dict[str, Any]:
+    """A function call as an output item."""
+    told = json.dumps(arguments, sort_keys=True)
+    return {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": name,
+        "arguments": told,
+        "status": "completed",
+    }
+
+
+def echo(body: Body) -> str:
+    """The last text that a user said."""
+    said = body.get("input") or ""
+    if isinstance(said, str):
+        return said
+    texts = [text_of(item.get("content")) for item in said if item.get("role") == "user"]
+    return texts[-1] if texts else ""
+
+
+def fixed(text: str) -> Policy:
+    """The same text to every request."""
+    return lambda body: text
+
+
+def choice(texts: Sequence[str], seed: int = 0) -> Policy:
+    """One of several texts, drawn by the content of the request (its `seed` among it)."""
+
+    def drawn(body: Body) -> str:
+        digest = hashlib.sha256(f"{seed}:{json.dumps(body, sort_keys=True)}".encode()).digest()
+        return texts[int.from_bytes(digest[:4], "big") % len(texts)]
+
+    return drawn
+
+
+def named(text: str) -> Policy:
+    """A policy by its name on the command line: echo, fixed:TEXT, choice:A|B|C, or module:function."""
+    name, _, rest = text.partition(":")
+    if name == "echo":
+        return echo
+    if name == "fixed":
+        return fixed(rest)
+    if name == "choice":
+        return choice(rest.split("|"))
+    found: Policy = getattr(importlib.import_module(name), rest)
+    return found
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content in either form."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+# ---- The two forms on the wire -----------------------------------------------------------------
+
+
+def from_chat(body: Body) -> Body:
+    """A chat request in the form of the Responses API, as policies see it."""
+    items: Items = []
+    for said in body.get("messages", []):
+        role, content = said["role"], said.get("content")
+        if role == "tool":
+            output = text_of(content)
+            items.append({"type": "function_call_output", "call_id": said["tool_call_id"], "output": output})
+            continue
+        if content:
+            items.append({"type": "message", "role": role, "content": content})
+        for one in said.get("tool_calls") or []:
+            made = {"type": "function_call", "call_id": one["id"], **one["function"]}
+            items.append(made)
+    tools = [{"type": "function", **tool["function"]} for tool in body.get("tools") or []]
+    rest = {name: value for name, value in body.items() if name not in ("messages", "tools")}
+    limit = body.get("max_completion_tokens", body.get("max_tokens"))
+    return {**rest, "input": items, "tools": tools, "max_output_tokens": limit}
+
+
+def _spent(body: Body, reply: Reply) -> tuple[int, int]:
+    if reply.usage is not None:
+        return reply.usage
+    asked = body.get("input", body.get("messages"))
+    return len(json.dumps(asked)) // 4 + 1, len(json.dumps(reply.items)) // 4 + 1
+
+
+def _id(body: Body, prefix: str) -> str:
+    return prefix + hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def response_object(body: Body, reply: Reply) -> Body:
+    """What `/v1/responses` answers."""
+    spent_in, spent_out = _spent(body, reply)
+    items = [{"id": f"{_id(body, 'item_')}_{place}", **item} for place, item in enumerate(reply.items)]
+    usage = {
+        "input_tokens": spent_in,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": spent_out,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": spent_in + spent_out,
+    }
+    return {
+        "id": _id(body, "resp_"),
+        "object": "response",
+        "created_at": 1_700_000_000.0,
+        "model": body.get("model") or "test-model",
+        "status": "incomplete" if reply.is_cut else "completed",
+        "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if reply.is_cut else None,
+        "output": items,
+        "parallel_tool_calls": bool(body.get("parallel_tool_calls", True)),
+        "tool_choice": body.get("tool_choice") or "auto",
+        "tools": body.get("tools") or [],
+        "temperature": body.get("temperature"),
+        "top_p": body.get("top_p"),
+        "usage": usage if reply.has_usage else None,
+    }
+
+
+def chat_object(body: Body, reply: Reply) -> Body:
+    """What `/v1/chat/completions` answers."""
+    text, thought, refusal, calls = "", "", None, []
+    for item in reply.items:
+        if item["type"] == "message":
+            for part in item["content"]:
+                text += part.get("text", "")
+                refusal = part.get("refusal", refusal)
+        elif item["type"] == "reasoning":
+            thought += "".join(part["text"] for part in item.get("summary", []))
+        else:
+            told = {"name": item["name"], "arguments": item["arguments"]}
+            calls.append({"id": item["call_id"], "type": "function", "function": told})
+    said: Body = {"role": "assistant", "content": text or None, "refusal": refusal}
+    if thought and reply.reasoning_field:
+        said["reasoning_content"] = thought
+    elif thought:
+        said["content"] = f"<think>{thought}</think>{text}"
+    if calls:
+        said["tool_calls"] = calls
+    why = "length" if reply.is_cut else "tool_calls" if calls else "stop"
+    spent_in, spent_out = _spent(body, reply)
+    usage = {
+        "prompt_tokens": spent_in,
+        "completion_tokens": spent_out,
+        "total_tokens": spent_in + spent_out,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
+    return {
+        "id": _id(body, "chatcmpl-"),
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": body.get("model") or "test-model",
+        "choices": [{"index": 0, "message": said, "finish_reason": why, "logprobs": None}],
+        "usage": usage if reply.has_usage else None,
+    }
+
+
+def _error(
+    code: int, text: str, error_code: str | None, headers: dict[str, str] | None = None
+) -> web.Response:
+    told = {"error": {"message": text, "type": "error", "param": None, "code": error_code}}
+    return web.json_response(told, status=code, headers=headers)
+
+
+# ---- Running it --------------------------------------------------------------------------------
+
+
+def application(server: Server) -> web.Application:
+    app = web.Application(client_max_size=64 << 20)
+    app.router.add_post("/v1/responses", server.responses)
+    app.router.add_post("/v1/chat/completions", server.chat)
+    app.router.add_get("/v1/models", server.models)
+    app.router.add_get("/counts", server.counted)
+    return app
+
+
+async def _started(server: Server, port: int) -> web.AppRunner:
+    runner = web.AppRunner(application(server), access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port, backlog=4096)
+    await site.start()
+    server.port = runner.addresses[0][1]
+    return runner
+
+
+@contextmanager
+def serving(
+    policy: Policy = echo,
+    faults: Faults | None = None,
+    *,
+    is_chat_only: bool = False,
+    delay: float = 0.0,
+    keeps: bool = True,
+    port: int = 0,
+) -> Iterator[Server]:
+    """A server in a thread of its own while the block lasts; `keeps`: requests stay in `server.calls`."""
+    server = Server(policy, faults or Faults(), is_chat_only, delay, keeps)
+    loop = asyncio.new_event_loop()
+    runner = loop.run_until_complete(_started(server, port))
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(20)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(20)
+        loop.close()
+
+
+def main() -> None:
+    """Serve until interrupted; the first line of output is the base URL."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--policy", default="echo", help="echo, fixed:TEXT, choice:A|B|C, or module:function")
+    parser.add_argument("--chat-only", action="store_true")
+    parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--fault-share", type=float, default=0.0)
+    parser.add_argument("--fault-kinds", default=",".join(ALL_KINDS))
+    parser.add_argument("--fault-seed", type=int, default=0)
+    parser.add_argument("--fault-most", type=int, default=0)
+    parser.add_argument("--hang", type=float, default=5.0)
+    told = parser.parse_args()
+    faults = Faults(
+        told.fault_share, told.fault_kinds.split(","), told.fault_seed, told.hang, most=told.fault_most
+    )
+    server = Server(named(told.policy), faults, told.chat_only, told.delay, keeps=False)
+
+    async def forever() -> None:
+        runner = await _started(server, told.port)
+        print(server.url, flush=True)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+
+    try:
+        asyncio.run(forever())
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main()
