@@ -1,0 +1,217 @@
+"""Collect the rollouts of a run: so many at a time, again where one failed, and each kept as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from blade.errors import BladeError, Unreadable
+from blade.evaluate.environment import Row, Unmeasured
+from blade.evaluate.run import encode, failures
+from blade.evaluate.run.interrupt import Stop, listening
+from blade.evaluate.run.kept import Kept, Key, Standing
+from blade.evaluate.run.places import Places
+
+Runner = Callable[[Row], Awaitable[Row]]  # a materialised row to a result row, or Unmeasured
+
+ATTEMPTS = 3
+_SYNC_S = 5.0
+_DEAD_FROM_START = 10  # failures at the endpoint, and no success yet
+_DEAD_AFTERWARDS = 2  # times the concurrency, and at least _DEAD_FROM_START: failures since the last success
+
+
+class Watch(Protocol):
+    """Who follows a run."""
+
+    def scored(self, reward: Any, usage: Any) -> None: ...
+    def failed(self, kind: str, is_final: bool) -> None: ...
+    def told(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be collected, by whom, and where it is kept."""
+
+    places: Places
+    run: Runner
+    kept: Kept
+    standing: Standing
+    expected: int
+    concurrency: int = 64
+    attempts: int = ATTEMPTS
+    retry_wait_s: float = 1.0  # before the second attempt; doubled before each further one
+    watch: Watch | None = None
+    stop: Stop = field(default_factory=Stop)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What became of the rollouts that were expected."""
+
+    expected: int
+    scored: int  # of all sittings
+    scored_before: int
+    failed: int  # given up: as many failure lines as attempts are allowed, or one that is terminal
+    unfinished: int
+    failure_lines: int  # of this sitting
+    retries: int
+    seconds: float
+    is_interrupted: bool = False
+
+
+@dataclass
+class _Course:
+    """How a sitting goes."""
+
+    rows: Iterator[Row]
+    n_scored: int = 0
+    n_failed: int = 0
+    n_lines: int = 0
+    n_retries: int = 0
+    unreached: int = 0  # failures at the endpoint since the last success
+    held: list[tuple[Key, Row]] = field(default_factory=list)
+    dead: str = ""
+
+
+async def collected(plan: Plan) -> Summary:
+    """Run what is not there yet; returns when all is done, given up, or stopped."""
+    begun = time.monotonic()
+    course = _Course(_waiting(plan))
+    given_up = sum(
+        plan.standing.is_given_up(key, plan.attempts) and not plan.standing.has(key)
+        for key in set(plan.standing.failed) | plan.standing.terminal
+    )
+    before = plan.standing.n_scored
+    waiting = max(0, plan.expected - before - given_up)
+    try:
+        with listening(plan.stop):
+            async with asyncio.TaskGroup() as group:
+                syncing = group.create_task(_synced(plan))
+                workers = [
+                    group.create_task(_work(plan, course)) for _ in range(min(plan.concurrency, waiting))
+                ]
+                plan.stop.workers = workers
+                await asyncio.gather(*workers, return_exceptions=True)
+                syncing.cancel()
+    except* BladeError as several:
+        raise several.exceptions[0] from None
+    finally:
+        _released(plan, course, is_alive=not course.dead)
+    if course.dead:
+        raise _dead(plan, course)
+    scored = before + course.n_scored
+    failed = given_up + course.n_failed
+    return Summary(
+        expected=plan.expected,
+        scored=scored,
+        scored_before=before,
+        failed=failed,
+        unfinished=max(0, plan.expected - scored - failed),
+        failure_lines=course.n_lines,
+        retries=course.n_retries,
+        seconds=time.monotonic() - begun,
+        is_interrupted=plan.stop.is_set,
+    )
+
+
+def _waiting(plan: Plan) -> Iterator[Row]:
+    """The materialised rows that have no rollout yet and are not given up, in their order."""
+    with plan.places.materialized.open("rb") as file:
+        for line in file:
+            row = encode.decode(line)
+            key = (row["_ng_task_index"], row["_ng_rollout_index"])
+            if not plan.standing.has(key) and not plan.standing.is_given_up(key, plan.attempts):
+                yield row
+
+
+async def _work(plan: Plan, course: _Course) -> None:
+    while not plan.stop.is_set:
+        row = next(course.rows, None)
+        if row is None:
+            return
+        await _rollout(plan, course, row)
+        await asyncio.sleep(0)  # a model that answers at once must not keep the others, nor Ctrl-C, waiting
+
+
+async def _rollout(plan: Plan, course: _Course, row: Row) -> None:
+    """One row to its result, or to as many failure lines as it takes."""
+    key = (row["_ng_task_index"], row["_ng_rollout_index"])
+    earlier = plan.standing.failed.get(key, 0)
+    while True:
+        try:
+            result = await plan.run(row)
+        except BladeError:
+            raise  # what is wrong with the run itself is told once
+        except Exception as error:
+            failure = failures.unmeasured(error)
+        else:
+            plan.kept.rollout(failures.stamped(result, row, earlier))
+            course.n_scored += 1
+            _released(plan, course, is_alive=True)
+            if plan.watch is not None:
+                plan.watch.scored(result.get("reward"), (result.get("response") or {}).get("usage"))
+            return
+        earlier += 1
+        is_final = failure.terminal or earlier >= plan.attempts
+        _failed(plan, course, key, failures.line(failure, row, earlier - 1))
+        if is_final:
+            course.n_failed += 1
+        if plan.watch is not None:
+            plan.watch.failed(failure.kind, is_final)
+        if failures.is_endpoint(failure.kind):
+            _counted(plan, course, failure)
+        if is_final or await plan.stop.within(plan.retry_wait_s * 2 ** (earlier - 1)):
+            return
+        course.n_retries += 1
+
+
+def _failed(plan: Plan, course: _Course, key: Key, line: Row) -> None:
+    """A failure at the endpoint is written once another rollout shows that the endpoint lives.
+
+    An endpoint that is dead would otherwise use up the attempts of every row it never answered.
+    """
+    if failures.is_endpoint(line["_ng_failure_class"]):
+        course.held.append((key, line))
+    else:
+        plan.kept.failure(line)
+        course.n_lines += 1
+
+
+def _counted(plan: Plan, course: _Course, failure: Unmeasured) -> None:
+    course.unreached += 1
+    most = (
+        _DEAD_FROM_START
+        if not course.n_scored
+        else max(_DEAD_FROM_START, _DEAD_AFTERWARDS * plan.concurrency)
+    )
+    if course.unreached >= most and not course.dead:
+        course.dead = str(failure)
+        plan.stop.now()
+
+
+def _released(plan: Plan, course: _Course, is_alive: bool) -> None:
+    course.unreached = 0
+    if course.held and is_alive:
+        for _, line in course.held:
+            plan.kept.failure(line)
+            course.n_lines += 1
+    course.held.clear()
+
+
+def _dead(plan: Plan, course: _Course) -> Unreadable:
+    done = plan.standing.n_scored + course.n_scored
+    return Unreadable(
+        f"the model or agent server gives no answer ({course.dead}); stopped at {done:,} of {plan.expected:,}"
+        " rollouts, and no attempt is held against those it did not answer",
+        "see that the server runs and that address, key and model name are right; then add --resume",
+        "endpoint-dead",
+    )
+
+
+async def _synced(plan: Plan) -> None:
+    while True:
+        await asyncio.sleep(_SYNC_S)
+        await asyncio.to_thread(plan.kept.synced)

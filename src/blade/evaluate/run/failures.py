@@ -1,0 +1,65 @@
+"""Turn what kept a rollout from its reward into a line of the failures file."""
+
+from __future__ import annotations
+
+from blade.evaluate.environment import Row, Unmeasured
+
+_MOST = 2_000  # characters of a foreign text
+_APPENDED = ("agent_ref", "task_source", "skills_ref")
+
+
+def unmeasured(error: Exception) -> Unmeasured:
+    """Any exception of a rollout as one of few kinds: a verifier's bug is not the model's failure."""
+    if isinstance(error, Unmeasured):
+        return error
+    if isinstance(error, TimeoutError):
+        return Unmeasured("timeout_exceeded", str(error) or "no answer in time")
+    told = Unmeasured("agent_run_error", str(error) or "no reason given")
+    told.fields = {"_ng_failure_type": type(error).__name__}
+    return told
+
+
+def is_endpoint(kind: str) -> bool:
+    """Whether a failure speaks of the server that was asked rather than of the rollout."""
+    return kind.startswith(("model_", "transport_")) or kind in (
+        "agent_request_failed",
+        "environment_server_failed",
+    )
+
+
+def stamped(result: Row, row: Row, earlier: int) -> Row:
+    """A result row with what the framework appends, in its order."""
+    ours = {"_ng_task_index", "_ng_rollout_index", "_ng_attempt_index", *_APPENDED}
+    if not ours.isdisjoint(result):
+        result = {key: value for key, value in result.items() if key not in ours}
+    return result | _appended(row, earlier)
+
+
+def _appended(row: Row, earlier: int) -> Row:
+    tail = {"_ng_task_index": row["_ng_task_index"], "_ng_rollout_index": row["_ng_rollout_index"]}
+    tail |= {key: row[key] for key in _APPENDED if row.get(key) is not None}
+    if earlier:
+        tail["_ng_attempt_index"] = earlier
+    if row.get("_ng_rollout_id") is not None:
+        tail["_ng_rollout_id"] = row["_ng_rollout_id"]
+    return tail
+
+
+def line(failure: Unmeasured, row: Row, earlier: int) -> Row:
+    """One failed attempt; it has no reward, because none was measured."""
+    fields = {key: value for key, value in failure.fields.items() if key != "reward"}
+    reason = failure.reason if len(failure.reason) <= _MOST else failure.reason[:_MOST] + "…"
+    told: Row = {
+        "_ng_failure_class": failure.kind,
+        "_ng_failure_type": fields.pop("_ng_failure_type", type(failure).__name__),
+        "_ng_failure_message": reason,
+    }
+    for key in ("_ng_failure_http_status", "_ng_failure_response_body", "_ng_failure_stage"):
+        if fields.get(key) is not None:
+            told[key] = fields.pop(key)
+    if failure.kind.startswith("judge"):
+        told["_ng_failure_judge_error"] = reason
+    if failure.terminal:
+        told["_ng_failure_terminal"] = True
+    told |= {"mask_sample": True, "failure_kind": failure.kind, "failure_reason": reason}
+    return stamped({**fields, **told}, row, earlier)

@@ -1,0 +1,205 @@
+"""Keep rollouts as they come: one writer, whole lines, and what earlier sittings left behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from blade.errors import Unreadable, UsageError
+from blade.evaluate.environment import Row
+from blade.evaluate.run import encode
+from blade.evaluate.run.places import Places
+
+_BLOCK = 1 << 20
+Key = tuple[int, int]  # task and repeat
+
+
+class _Response(msgspec.Struct):
+    usage: Any = None
+
+
+class Told(msgspec.Struct):
+    """What a line of the rollouts tells the one who goes on with the run."""
+
+    task: Any = msgspec.field(name="_ng_task_index", default=None)
+    repeat: Any = msgspec.field(name="_ng_rollout_index", default=None)
+    terminal: Any = msgspec.field(name="_ng_failure_terminal", default=None)
+    reward: Any = None
+    response: Any = None
+
+    @property
+    def key(self) -> Key | None:
+        is_key = type(self.task) is int and type(self.repeat) is int
+        return (self.task, self.repeat) if is_key else None
+
+
+class _Scored(Told):
+    response: _Response | None = None
+
+
+@dataclass
+class Standing:
+    """Which rollouts are there and how often others failed; a task's repeats are the bits of a number."""
+
+    scored: dict[int, int] = field(default_factory=dict)
+    failed: dict[Key, int] = field(default_factory=dict)  # failure lines so far
+    terminal: set[Key] = field(default_factory=set)  # which no attempt can help
+    n_scored: int = 0
+
+    def has(self, key: Key) -> bool:
+        return bool(self.scored.get(key[0], 0) >> key[1] & 1)
+
+    def add(self, key: Key) -> None:
+        self.scored[key[0]] = self.scored.get(key[0], 0) | 1 << key[1]
+        self.n_scored += 1
+
+    def is_given_up(self, key: Key, attempts: int) -> bool:
+        return key in self.terminal or self.failed.get(key, 0) >= attempts
+
+
+class Kept:
+    """The files of a run, open for this process alone.
+
+    A line goes to the system in one write, so a killed process loses at most the line it was writing. What
+    only a dead machine could lose is brought to disk every few seconds and at the end (`synced`): a sync for
+    each line would cost more than the rollouts it saves, and a lost rollout is run again by --resume.
+    """
+
+    def __init__(self, places: Places) -> None:
+        try:
+            places.rollouts.parent.mkdir(parents=True, exist_ok=True)
+            self._rollouts = _appending(places.rollouts)
+            try:
+                fcntl.flock(self._rollouts, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(self._rollouts)
+                raise UsageError(
+                    f"another process is writing {places.rollouts}",
+                    "wait for it to end, or write elsewhere with --output",
+                    "run-is-locked",
+                ) from None
+            self._failures = _appending(places.failures)
+        except OSError as error:
+            raise cannot_write(places.rollouts, error) from error
+        self._places = places
+
+    def rollout(self, row: Row) -> None:
+        self._write(self._rollouts, self._places.rollouts, row)
+
+    def failure(self, row: Row) -> None:
+        self._write(self._failures, self._places.failures, row)
+
+    def emptied(self) -> None:
+        """Nothing of an earlier run stays."""
+        for file in (self._rollouts, self._failures):
+            os.ftruncate(file, 0)
+        self._places.aggregate.unlink(missing_ok=True)
+
+    def synced(self) -> None:
+        for file in (self._rollouts, self._failures):
+            os.fsync(file)
+
+    def close(self) -> None:
+        self.synced()
+        for file in (self._rollouts, self._failures):
+            os.close(file)
+
+    def _write(self, file: int, path: Path, row: Row) -> None:
+        data = memoryview(encode.line(row))
+        try:
+            while data:
+                data = data[os.write(file, data) :]
+        except OSError as error:  # the torn line is repaired by --resume
+            raise cannot_write(path, error) from error
+
+
+def _appending(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+
+def cannot_write(path: Path, error: OSError) -> Unreadable:
+    return Unreadable(
+        f"cannot write {path}: {error.strerror or error}",
+        "make room or name another place with --output; --resume goes on where it stopped",
+        "cannot-write",
+    )
+
+
+# -- what earlier sittings left -----------------------------------------------------------------
+
+
+def mended(path: Path) -> str | None:
+    """Give a file whole lines again: drop a torn last one, end one that lacks its newline; what was done."""
+    if not path.exists() or not path.stat().st_size:
+        return None
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = _last_line(file, size)
+        file.seek(begin)
+        last = file.read()
+        if last.endswith(b"\n") and _is_row(last):
+            return None
+        if last.endswith(b"\n") and not last.strip():
+            return None
+        if _is_row(last):
+            file.write(b"\n")
+            return f"{path.name}: the last line had no newline; it is whole and stays"
+        file.truncate(begin)
+    return f"{path.name}: dropped {len(last):,} bytes of a last line that was torn; its rollout runs again"
+
+
+def _last_line(file: Any, size: int) -> int:
+    """Where the last line begins."""
+    end = size - 1  # a newline at the very end belongs to the line it ends
+    while end > 0:
+        begin = max(0, end - _BLOCK)
+        file.seek(begin)
+        found = file.read(end - begin).rfind(b"\n")
+        if found >= 0:
+            return int(begin + found + 1)
+        end = begin
+    return 0
+
+
+def _is_row(line: bytes) -> bool:
+    try:
+        return isinstance(encode.decode(line), dict)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
+
+
+def standing(places: Places, seen: Callable[[Told], None] | None = None) -> Standing:
+    """What the files of a run hold; every scored row is shown to `seen` once."""
+    found = Standing()
+    for told in told_of(places.rollouts, _Scored):
+        key = told.key
+        if key is not None and key[1] >= 0 and not found.has(key):
+            found.add(key)
+            if seen is not None:
+                seen(told)
+    for told in told_of(places.failures, Told):
+        key = told.key
+        if key is not None:
+            found.failed[key] = found.failed.get(key, 0) + 1
+            if told.terminal is True:
+                found.terminal.add(key)
+    return found
+
+
+def told_of(path: Path, kind: type[Told] = Told) -> Iterator[Told]:
+    """The lines of a file that can be read, one at a time."""
+    if not path.exists():
+        return
+    decoder = msgspec.json.Decoder(kind)
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                yield decoder.decode(line)
+            except (msgspec.DecodeError, ValueError, RecursionError):
+                continue  # no rollout can be known by it, so its rollout runs again
