@@ -1,0 +1,232 @@
+r"""Judge a multiple-choice answer by its letter.
+
+The row says how the letter is to be given: `template_metadata.output_regex` first, else `grading_mode`.
+NeMo Gym's three modes keep their meaning; `any_form` is ours and takes the last of the ways in which people
+declare an answer. An answer that names two options, or none, is no answer.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from blade.evaluate import asked, limited, said
+from blade.evaluate.environment import Attempt, Environment, Row
+
+Options = dict[str, str]  # letter to text
+
+# Words that may surround a letter in a box or after `Answer:` without changing it.
+WRAPPER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathsf|rm|bf)\s*\{([^{}]*)\}")
+PADDING = " \t\n*_`\"'“”‘’$()[]{}<>.,;:!"
+
+# A letter and what may follow it: the end, a label's sign, or a reason; `A` before a noun is an article.
+LABELLED = re.compile(
+    r"[\W_]*(?:(?:option|choice|answer)\s+)?([A-Za-z])(?P<rest>$|[)\].:,;\-–—*_`\"'}$/&+|\s].*)",
+    re.DOTALL | re.IGNORECASE,
+)
+REASON = re.compile(r"\s+(?:because|since|as|for|is|which|\()", re.IGNORECASE)
+ANOTHER = re.compile(
+    r"[\W_]*(?:\b(?:or|and|and/or|nor|plus|but\s+also)\b|(?<=[/&+,;|]))[\W_]*(?:(?:or|and|perhaps|maybe|option)\s+)*"
+    r"[\W_]*([A-Za-z])\b(?!['’])(?!\s+[a-z])",
+    re.IGNORECASE,
+)
+
+DECLARED = re.compile(
+    r"\b(?:final\s+|correct\s+|best\s+|right\s+)*(?:answer|option|choice)\b"
+    r"(?:\s+(?:is|would\s+be|must\s+be|should\s+be)\b\s*:?|\s*[*_]*\s*[:=])[*_\s]*(?=(?P<what>[^\n]{0,2000}))",
+    re.IGNORECASE,
+)
+NEGATED = re.compile(r"\W*(?:not|n't|neither|never|cannot|unlikely|none)\b", re.IGNORECASE)
+MARKED = re.compile(r"[(\[*_`]+([A-Z])[)\]*_`]+")
+HEADED = re.compile(r"[A-Za-z](?:[).:\]]|\s*[-–—]\s)")
+CONCLUDED = re.compile(
+    r"(?:\b(?:it[’']?s|is|be|option|choice|choose|pick|select|go\s+with|so|thus|hence|therefore)\b|[:=→⇒>])"
+    r"[\W_]*([A-Z])[\W_]*$"
+)
+
+
+def environment(settings: Mapping[str, Any]) -> Environment:
+    """Multiple choice; `grading_mode` of the settings holds for rows that name none."""
+    usual = str(settings.get("grading_mode") or "strict_single_letter_boxed")
+
+    async def verify(attempt: Attempt) -> Row:
+        options = options_of(attempt.row)
+        expected = letter_of(asked.needed(attempt.row, "expected_answer"), options)
+        found = await extracted(attempt.row, said.answer(attempt.response), options, usual)
+        return {
+            "reward": float(found == expected),
+            "expected_answer": expected,
+            "extracted_answer": found,
+        }
+
+    return Environment("mcqa", verify, answer=lambda row: row.get("extracted_answer"))
+
+
+def options_of(row: Row) -> Options:
+    """The options by letter; they stand as `[{"A": text}, …]`, `{"A": text}` or a list of texts."""
+    given = asked.needed(row, "options")
+    if isinstance(given, dict):
+        given = [given]
+    if isinstance(given, list) and all(isinstance(entry, str) for entry in given):
+        given = [{chr(ord("A") + place): text} for place, text in enumerate(given[:26])]
+    options: Options = {}
+    for entry in given if isinstance(given, list) else ():
+        for letter, text in entry.items() if isinstance(entry, dict) else ():
+            options[str(letter).strip().upper()] = str(text)
+    if not options or any(len(letter) != 1 for letter in options):
+        raise asked.faulty("the options have no letters")
+    return options
+
+
+def letter_of(expected: Any, options: Options) -> str:
+    """The expected answer as a letter; a row that gives the option's text means its letter."""
+    text = str(expected).strip()
+    if text.upper() in options:
+        return text.upper()
+    named = by_text(text, options)
+    if named is None:
+        raise asked.faulty(f"the expected answer {text[:40]!r} is none of the options")
+    return named
+
+
+async def extracted(row: Row, text: str, options: Options, usual: str) -> str | None:
+    """The letter that the text declares; the row's own expression goes before its mode."""
+    own = asked.pattern(row)
+    if own is not None and compiles(own):
+        # The expression is the task's and the text the model's: together they may not end.
+        try:
+            match = await limited.call("blade.evaluate.environments.mcqa:last_match", own, text, seconds=2)
+        except limited.TooCostly:
+            return None
+        return None if match is None else declared(match, options)
+    mode = str(asked.field(row, "grading_mode") or usual)
+    if mode not in MODES:
+        raise asked.faulty(f"the grading mode {mode!r} is none of {', '.join(sorted(MODES))}")
+    return MODES[mode](text, options)
+
+
+def compiles(expression: str) -> bool:
+    """Whether it is an expression at all; one that is not is passed over, as NeMo Gym does."""
+    try:
+        re.compile(expression)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def last_match(expression: str, text: str) -> str | None:
+    """The first group of the last match, or the match itself."""
+    found = list(re.finditer(expression, text, re.IGNORECASE))
+    if not found:
+        return None
+    groups = [group for group in found[-1].groups() if group is not None]
+    return groups[0] if groups else found[-1][0]
+
+
+def strict_boxed(text: str, options: Options) -> str | None:
+    """The capital letter of the last box, perhaps labelled and followed by its text."""
+    boxes = said.boxes(text)
+    return labelled(unwrapped(boxes[-1]), options, capital=True) if boxes else None
+
+
+def lenient_boxed(text: str, options: Options) -> str | None:
+    """The letter of the last box, else the one option whose text it holds."""
+    boxes = said.boxes(text)
+    if not boxes:
+        return None
+    return strict_boxed(text, options) or by_text(unwrapped(boxes[-1]), options)
+
+
+def answer_colon(text: str, options: Options) -> str | None:
+    """The letter or the option's text after the last `Answer:`, alone on the rest of its line."""
+    found = re.findall(r"answer[*_]*\s*:[*_]*[ \t]*([^\n]*)", text, re.IGNORECASE)
+    if not found:
+        return None
+    letter = unwrapped(found[-1]).strip(PADDING).upper()
+    return letter if letter in options else by_text(found[-1], options)
+
+
+def any_form(text: str, options: Options) -> str | None:
+    """The last declaration, in a box or in words; without one, the letter that stands alone at the end."""
+    places = [(end, inner) for end, inner in said.boxes_at(text)]
+    places += [(m.end(), m["what"]) for m in DECLARED.finditer(text) if not NEGATED.match(m["what"])]
+    if places:
+        return declared(max(places)[1], options)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return concluded(lines[-1], options) if lines else None
+
+
+def concluded(line: str, options: Options) -> str | None:
+    """The option that a last line gives without declaring it: `B`, `(B)`, `B) Square`, `so it is B`."""
+    marked = {letter for letter in MARKED.findall(line) if letter in options}
+    if len(marked) > 1:
+        return None
+    if not line.strip(PADDING)[1:] or HEADED.match(line):
+        return declared(line, options)
+    at_end = CONCLUDED.search(line)
+    if at_end and at_end[1] in options and not marked - {at_end[1]}:
+        return at_end[1]
+    return marked.pop() if marked else by_text(line, options)
+
+
+MODES: dict[str, Callable[[str, Options], str | None]] = {
+    "strict_single_letter_boxed": strict_boxed,
+    "lenient_boxed": lenient_boxed,
+    "lenient_answer_colon": answer_colon,
+    "any_form": any_form,
+}
+
+
+def declared(what: str, options: Options) -> str | None:
+    """The option that a declaration names, by its text or by its letter; two are none."""
+    inner = said.boxes(what)
+    what = unwrapped(inner[-1] if inner else what)
+    return by_text(what, options) or labelled(what, options)
+
+
+def labelled(text: str, options: Options, capital: bool = False) -> str | None:
+    """The letter at the head of a text; with two letters it is ambiguous, and a word is no letter."""
+    match = LABELLED.match(text)
+    if match is None:
+        return None
+    letter, rest = match[1], match["rest"]
+    another = ANOTHER.match(rest)
+    if another and another[1].upper() in options and another[1].upper() != letter.upper():
+        return None
+    bare = not rest.strip(PADDING)
+    if not bare and rest[:1].isspace():
+        # What follows after a mere space makes a sentence: only a reason keeps the letter a letter.
+        if letter.islower() or not (REASON.match(rest) or spelled(rest, options.get(letter))):
+            return None
+    elif not bare and (rest[0] in "'’" or (letter.islower() and rest[0] not in "):")):
+        return None
+    if capital and letter.islower():
+        return None
+    return letter.upper() if letter.upper() in options else None
+
+
+def spelled(rest: str, text: str | None) -> bool:
+    """Whether the letter's own option follows it."""
+    return text is not None and plain(rest) == plain(text) != ""
+
+
+def by_text(text: str, options: Options) -> str | None:
+    """The one option whose text this is."""
+    wanted = plain(text)
+    named = [letter for letter, option in options.items() if plain(option) == wanted]
+    return named[0] if wanted and len(named) == 1 else None
+
+
+def unwrapped(text: str) -> str:
+    r"""Without `\text{…}` and its like."""
+    for _ in range(3):
+        text = WRAPPER.sub(r"\1", text)
+    return text.strip()
+
+
+def plain(text: str) -> str:
+    """A text for comparison: one form of every sign, no case, one space, no marks around it."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(text.split()).strip(PADDING)

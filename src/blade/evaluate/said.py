@@ -1,0 +1,120 @@
+"""Read from a Responses object of any shape what the model said last and what it called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+# Some templates open the thought in the prompt, so that only its end stands in the answer.
+THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+THOUGHT_OPENS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
+
+# A box and its brace, a box without one, a sign that LaTeX escapes, or a plain brace.
+BRACES = re.compile(r"\\f?boxed\s*\{|\\f?boxed\s+(?P<bare>[^\s{}$\\]+)|\\.|[{}]", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One function call: its name, its arguments, or why these could not be read."""
+
+    name: str
+    arguments: dict[str, Any] | None
+    problem: str = ""
+
+
+def items(response: Any) -> Iterator[dict[str, Any]]:
+    """The output items in order; lists within the list, as some environments write them, are opened."""
+    output = response.get("output") if isinstance(response, dict) else None
+    waiting = list(reversed(output)) if isinstance(output, list) else []
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(reversed(item))
+        elif isinstance(item, dict):
+            yield item
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, which is a string or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    parts = []
+    for part in content:
+        if isinstance(part, str):
+            parts.append(part)
+        elif isinstance(part, dict):
+            said = part.get("text", part.get("refusal"))
+            parts.append(said if isinstance(said, str) else "")
+    return "".join(parts)
+
+
+def last(response: Any) -> str:
+    """The text of the last assistant message as it stands; empty when there is none."""
+    said = ""
+    for item in items(response):
+        if item.get("type", "message") == "message" and item.get("role", "assistant") == "assistant":
+            said = text_of(item.get("content"))
+    return said
+
+
+def answer(response: Any) -> str:
+    """The last assistant message without its thoughts; a thought that never ended is no answer."""
+    return without_thoughts(last(response))
+
+
+def without_thoughts(text: str) -> str:
+    """What follows the last end of a thought, or the text itself when it holds none."""
+    ends = list(THOUGHT_ENDS.finditer(text))
+    rest = text[ends[-1].end() :] if ends else text
+    return "" if THOUGHT_OPENS.match(rest) else rest.strip()
+
+
+def calls(response: Any) -> list[Call]:
+    """Every function call of the response, in order."""
+    return [call(item) for item in items(response) if item.get("type") == "function_call"]
+
+
+def call(item: dict[str, Any]) -> Call:
+    """A function call item, read; its arguments are a JSON text, or already an object in some files."""
+    name, arguments = item.get("name"), item.get("arguments")
+    if not isinstance(name, str):
+        return Call("", None, "the call has no name")
+    if isinstance(arguments, str):
+        try:
+            arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
+        except (msgspec.DecodeError, RecursionError) as error:
+            return Call(name, None, f"the arguments are not JSON: {error}")
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        return Call(name, None, "the arguments are not a JSON object")
+    return Call(name, arguments)
+
+
+def boxes(text: str) -> list[str]:
+    r"""What is in each `\boxed{…}`, braces matched, in the order of their ends; an unclosed one is none."""
+    return [inner for _, inner in boxes_at(text)]
+
+
+def boxes_at(text: str) -> list[tuple[int, str]]:
+    """The same with the place where each ends; one pass, since a text may open a hundred thousand."""
+    found: list[tuple[int, str]] = []
+    open_braces: list[int | None] = []  # where the content of a box starts; None for any other brace
+    for sign in BRACES.finditer(text):
+        if sign[0] == "}":
+            start = open_braces.pop() if open_braces else None
+            if start is not None:
+                found.append((sign.end(), text[start : sign.start()].strip()))
+        elif sign[0].endswith("{"):
+            is_box = len(sign[0]) > 1 and "boxed" in sign[0]
+            if sign[0] == "{" or is_box:
+                open_braces.append(sign.end() if is_box else None)
+        elif sign["bare"]:
+            found.append((sign.end(), sign["bare"].rstrip(".,;")))
+    return found

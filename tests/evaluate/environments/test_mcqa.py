@@ -1,0 +1,180 @@
+"""Multiple choice: the letter that was declared, in odd forms, and letters that were not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from blade.evaluate.environment import Unmeasured
+from blade.evaluate.environments import environment
+from tests.evaluate.environments.attempts import (
+    example,
+    judged,
+    message,
+    responses,
+    reward,
+    shipped,
+    survives,
+)
+
+LENIENT = environment("mcqa", {"grading_mode": "any_form"})
+STRICT = environment("mcqa", {})
+OPTIONS = [{"A": "Circle"}, {"B": "Square"}, {"C": "A red triangle"}, {"D": "Both A and B"}, {"E": "Ring"}]
+
+
+def row(expected: str = "B", **more: Any) -> dict[str, Any]:
+    return {
+        "responses_create_params": {"input": "Which?"},
+        "options": OPTIONS,
+        "expected_answer": expected,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\\boxed{B}",
+        "Final: \\boxed{ [B] }",
+        "\\boxed{\\text{B: Square}}",
+        "First \\boxed{C}, no: $\\boxed{\\mathbf{B}}$",
+        "The answer is B.",
+        "**Answer:** B",
+        "Answer: B because it has four corners",
+        "Answer: (b)",
+        "Answer: Square",
+        "The correct option is **B**.",
+        "The answer is not C, so the answer is B.",
+        "It has four corners.\n\nB",
+        "b) Square",
+        "I think it's B",
+        "<think>Answer: C? No.</think>Answer: B",
+        "Let me think, answer: C.</think>\nAnswer: B",
+    ],
+)
+def test_a_right_letter_counts_in_any_form(text: str) -> None:
+    assert judged(LENIENT, row(), text) == {"reward": 1.0, "expected_answer": "B", "extracted_answer": "B"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Answer: B or C",
+        "Answer: A or B",
+        "Answer: B, C",
+        "Answer: B/D",
+        "The answer is B and C",
+        "(A) and (B)",
+        "The answer is not B",
+        "Neither B nor C",
+        "Bravo",
+        "Answer: Blue",
+        "\\boxed{B} was my first thought, but \\boxed{C}",
+        "Answer: B? No. Final answer: C",
+        "<think>Answer: B",
+        "I cannot answer. Option B looks like a square.",
+        "Vitamin B helps",
+        "Answer: Q",
+        "\\boxed{AB}",
+        "Answer: b'x'",
+    ],
+)
+def test_what_is_not_the_letter_does_not_count(text: str) -> None:
+    assert reward(LENIENT, row(), text) == 0.0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Answer: B or C", "(A) and (B)", "<think>Answer: B", "\\boxed{}", "Answer: Q"]
+)
+def test_no_or_an_ambiguous_answer_is_null(text: str) -> None:
+    assert judged(LENIENT, row(), text)["extracted_answer"] is None
+
+
+def test_an_article_is_no_letter() -> None:
+    for text in ("Answer: A red triangle", "\\boxed{A red triangle}", "The answer is a red triangle."):
+        assert judged(LENIENT, row("A"), text)["extracted_answer"] == "C"
+    assert judged(LENIENT, row("A"), "Answer: A shape of which nobody knows")["extracted_answer"] is None
+    assert judged(LENIENT, row("A"), "A round shape has no corners")["extracted_answer"] is None
+    assert judged(LENIENT, row("A"), "Answer: A Circle")["extracted_answer"] == "A"
+    assert judged(LENIENT, row("D"), "Answer: Both A and B")["extracted_answer"] == "D"
+
+
+def test_the_modes_of_the_row_are_kept_apart() -> None:
+    strict, boxed, colon = "strict_single_letter_boxed", "lenient_boxed", "lenient_answer_colon"
+    table = {
+        "\\boxed{B}": (1, 1, 0),
+        "\\boxed{b}": (0, 0, 0),
+        "\\boxed{B. Square}": (1, 1, 0),
+        "\\boxed{Square}": (0, 1, 0),
+        "\\boxed{A red triangle}": (0, 0, 0),
+        "Answer: B": (0, 0, 1),
+        "ANSWER: square": (0, 0, 1),
+        "Answer: B or C": (0, 0, 0),
+        "The answer is B": (0, 0, 0),
+    }
+    for text, rewards in table.items():
+        got = tuple(reward(LENIENT, row(grading_mode=mode), text) for mode in (strict, boxed, colon))
+        assert got == rewards, text
+    assert reward(STRICT, row(), "Answer: B") == 0.0
+    assert reward(STRICT, row(), "\\boxed{B}") == 1.0
+
+
+def test_the_expression_of_the_row_goes_first() -> None:
+    own = {"template_metadata": {"output_regex": "Option Selected:\\s*([A-Za-z])"}}
+    assert reward(STRICT, row(**own), "Option Selected: C. No: option selected: b") == 1.0
+    assert reward(STRICT, row(**own), "\\boxed{B}") == 0.0
+    broken = {"template_metadata": {"output_regex": "(["}}
+    assert reward(STRICT, row(**broken), "\\boxed{B}") == 1.0
+
+
+def test_an_expression_without_end_costs_the_answer_and_nothing_else() -> None:
+    own = {"template_metadata": {"output_regex": "(b+)+$"}}
+    assert judged(STRICT, row(**own), "b" * 60 + "!")["extracted_answer"] is None
+    assert reward(STRICT, row(**own), "b") == 1.0
+
+
+def test_options_come_in_three_shapes() -> None:
+    for options in (OPTIONS, {"A": "Circle", "B": "Square"}, ["Circle", "Square"]):
+        assert reward(LENIENT, {"options": options, "expected_answer": "Square"}, "Answer: B") == 1.0
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {},
+        {"options": OPTIONS},
+        {"options": [], "expected_answer": "A"},
+        row("Hexagon"),
+        row(grading_mode="loud"),
+    ],
+)
+def test_a_broken_task_is_not_the_models_fault(bad: dict[str, Any]) -> None:
+    with pytest.raises(Unmeasured) as raised:
+        judged(LENIENT, bad, "Answer: B")
+    assert raised.value.kind == "task_invalid"
+    assert raised.value.terminal
+
+
+def test_the_last_assistant_message_is_read_whatever_its_shape() -> None:
+    assert reward(LENIENT, row(), message("Answer: C"), message("Answer: B")) == 1.0
+    assert reward(LENIENT, row(), message("Answer: B"), message("Answer: C", role="user")) == 1.0
+    assert reward(LENIENT, row(), [message("Answer: C")], [[message(["Answer: ", {"text": "B"}])]]) == 1.0
+    assert reward(LENIENT, row(), {"type": "message", "role": "assistant", "content": None}) == 0.0
+
+
+@given(responses)
+@settings(max_examples=60, deadline=None)
+def test_nothing_a_model_puts_out_breaks_it(response: Any) -> None:
+    survives(LENIENT, row(), response)
+
+
+def test_the_shipped_example_is_judged() -> None:
+    env = shipped("mcqa")
+    rows = example("mcqa")
+    assert len(rows) == 5
+    for task in rows:
+        assert reward(env, task, f"The answer is ({task['expected_answer']})") == 1.0
+        assert reward(env, task, "I do not know") == 0.0
