@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-# Each module has `model(settings)`, an async context manager that yields a `Respond`; imported when asked for.
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from importlib import import_module
+from typing import Any
+
+from blade.errors import UsageError
+from blade.evaluate.environment import Respond
+
+# Each module has `model(settings)`, an async context manager that yields a `Respond`; it is imported when
+# it is asked for.
 MODELS = {
     "openai_model": "blade.evaluate.models.openai_model",
     "scripted_model": "blade.evaluate.models.scripted_model",
 }
+
+
+def model(name: str, settings: Mapping[str, Any]) -> AbstractAsyncContextManager[Respond]:
+    """The model of a model server's implementation, from its block of the config; enter it to ask."""
+    if name not in MODELS:
+        hint = f"BLADE has {', '.join(sorted(MODELS))}; openai_model talks to any OpenAI-compatible server"
+        raise UsageError(f"BLADE has no model {name!r}", hint, "unknown-model-type")
+    built: AbstractAsyncContextManager[Respond] = import_module(MODELS[name]).model(settings)
+    return built

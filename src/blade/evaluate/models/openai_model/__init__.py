@@ -1,0 +1,294 @@
+"""Ask an OpenAI-compatible server until it answers or the time is up, and say what went wrong if it does not.
+
+The Responses API is asked first; a server that does not have it is asked in the form of a chat from then on.
+Whatever is not an answer of the model costs another try; what no try can mend raises `Unmeasured`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from blade import hostile
+from blade.errors import UsageError
+from blade.evaluate.environment import Response, Row, Unmeasured
+from blade.evaluate.models.openai_model import faults
+from blade.evaluate.models.openai_model.chat import ChatForm, Unsayable, chat_request, response_of
+from blade.evaluate.models.openai_model.faults import Fault
+
+MOST_BODY = 64 << 20  # bytes of a response
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The block of the config, under the names of NeMo Gym's model of this name; the rest is ours."""
+
+    openai_base_url: str
+    openai_model: str
+    openai_api_key: str = ""
+    timeout: float = 600.0  # seconds for one try
+    retries: int = 8  # tries after the first
+    deadline: float = 3600.0  # seconds for all tries of one request together
+    first_wait: float = _FIRST_WAIT
+    seed: int | None = None  # of the waits
+    splits_thoughts: bool = True  # <think> at the start of a chat's text becomes a reasoning item
+
+
+class OpenAIModel:
+    """One model behind one URL: a `Respond` that counts what it cost to get the answers."""
+
+    def __init__(self, settings: Settings, session: aiohttp.ClientSession) -> None:
+        self.settings = settings
+        self.calls = 0  # requests that were to be answered
+        self.retried = 0  # further tries
+        self.faults: Counter[str] = Counter()  # what the tries met, by kind
+        self._session = session
+        self._url = _url(settings.openai_base_url)
+        self._host = f"{self._url.host}:{self._url.port}"
+        self._key = settings.openai_api_key
+        self._random = random.Random(settings.seed)
+        self._is_chat = False
+        self._form = ChatForm()
+
+    async def __call__(self, params: Row, row: Row) -> Response:
+        """The model's answer to a request in the form of `responses_create_params`."""
+        self.calls += 1
+        asked = request(params, self.settings.openai_model)
+        until = time.monotonic() + self.settings.deadline
+        tries = 0
+        while True:
+            try:
+                return await self._tried(asked, until - time.monotonic())
+            except Fault as fault:
+                self.faults[fault.kind] += 1
+                told = fault
+            wait = self._wait(tries, told)
+            if not told.again or tries >= self.settings.retries or time.monotonic() + wait > until:
+                raise self._given_up(told, tries) from None
+            tries += 1
+            self.retried += 1
+            await asyncio.sleep(wait)
+
+    def _wait(self, tries: int, fault: Fault) -> float:
+        """What the server asks for, and full jitter, lest a thousand callers come back together."""
+        jitter = self._random.uniform(0, min(_LONGEST_WAIT, self.settings.first_wait * 2**tries))
+        return jitter + (fault.wait or 0.0)
+
+    def _given_up(self, fault: Fault, tries: int) -> Unmeasured:
+        said = self._safe(f"{self._host}: {fault.text}")
+        text = f"{said} (after {tries + 1} tries)" if fault.again else said
+        fields: Row = {}
+        if fault.status is not None:
+            fields["_ng_failure_http_status"] = fault.status
+        if fault.body:
+            fields["_ng_failure_response_body"] = faults.cut(self._without_key(fault.body))
+        return Unmeasured(fault.kind, text, terminal=fault.is_terminal, fields=fields)
+
+    # ---- One try -------------------------------------------------------------------------------
+
+    async def _tried(self, asked: Row, left: float) -> Response:
+        while True:
+            is_chat, form = self._is_chat, self._form
+            try:
+                body = chat_request(asked, form) if is_chat else asked
+            except Unsayable as unsayable:
+                raise Fault("model_refused", f"it has no Responses API, and {unsayable}") from None
+            try:
+                content = await self._sent("chat/completions" if is_chat else "responses", body, left)
+            except Fault as fault:
+                if self._stepped(is_chat, form, fault):
+                    continue
+                raise
+            try:
+                found = msgspec.json.decode(content)
+            except (msgspec.DecodeError, RecursionError, ValueError):
+                raise Fault(
+                    "model_garbage", "the answer is no JSON", again=True, body=_text(content)
+                ) from None
+            return self._read(found, asked, content, is_chat)
+
+    def _read(self, found: Any, asked: Row, content: bytes, is_chat: bool) -> Response:
+        if not isinstance(found, dict):
+            raise Fault("model_garbage", "the answer is no object", again=True, body=_text(content))
+        if found.get("error"):
+            raise faults.in_body(found["error"], _text(content))
+        try:
+            if is_chat:
+                return response_of(found, asked, self.settings.splits_thoughts)
+            return _completed(found, asked)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            told = f"the answer is no response: {error}"
+            raise Fault("model_garbage", told, again=True, body=_text(content)) from None
+
+    async def _sent(self, path: str, body: Row, left: float) -> bytes:
+        limit = max(0.05, min(self.settings.timeout, left))
+        try:
+            async with self._session.post(
+                self._url.joinpath(path),
+                data=msgspec.json.encode(body),
+                allow_redirects=False,  # a redirect would carry rollouts to a host that nobody named
+                timeout=aiohttp.ClientTimeout(total=limit, sock_connect=min(30.0, limit)),
+            ) as answer:
+                content = await _bounded(answer)
+                if answer.status != 200:
+                    raise faults.of_status(answer.status, _text(content), answer.headers)
+                return self._without_key_bytes(content)
+        except TimeoutError:
+            raise Fault("model_timeout", f"no answer within {limit:g} s", again=True) from None
+        except (aiohttp.ClientError, OSError) as error:
+            told = f"the connection failed: {type(error).__name__}"
+            raise Fault("model_unreachable", told, again=True) from None
+
+    def _stepped(self, is_chat: bool, form: ChatForm, fault: Fault) -> bool:
+        """Step down to a form that the server may know; False where there is none to try."""
+        if not is_chat:
+            if not faults.has_no_responses(fault):
+                return False
+            self._is_chat = True
+            return True
+        new = faults.simpler(form, fault)
+        if new is None:
+            return False
+        if self._form == form:  # another call may have stepped down meanwhile
+            self._form = new
+        return True
+
+    # ---- The key stays here --------------------------------------------------------------------
+
+    def _is_secret(self) -> bool:
+        # servers that want no key are given words such as `none` or `EMPTY`, which answers may hold too
+        return len(self._key) >= 10
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, "[key]") if self._is_secret() else text
+
+    def _without_key_bytes(self, content: bytes) -> bytes:
+        key = self._key.encode()
+        return content.replace(key, b"[key]") if self._is_secret() and key in content else content
+
+    def _safe(self, text: str) -> str:
+        # before it is cut, for half a key is not found; and after, for what is invisible may have hidden it
+        return self._without_key(hostile.line(self._without_key(text), 500))
+
+
+@asynccontextmanager
+async def model(settings: Mapping[str, Any]) -> AsyncIterator[OpenAIModel]:
+    """The model of a config's block, with its connections open while the block lasts."""
+    told = _settings(settings)
+    host = _url(told.openai_base_url).host or ""
+    headers = {"Content-Type": "application/json"}
+    if told.openai_api_key:
+        headers["Authorization"] = f"Bearer {told.openai_api_key.strip()}"
+    elif user := _named(told.openai_base_url).user:
+        pair = f"{user}:{_named(told.openai_base_url).password or ''}"
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        headers=headers,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=host not in ("127.0.0.1", "localhost", "::1"),  # proxies are for other machines
+    ) as session:
+        yield OpenAIModel(told, session)
+
+
+def request(params: Row, name: str) -> Row:
+    """The body that `params` ask for: nulls dropped, `metadata.extra_body` merged, the configured model."""
+    body = {field: _dropped(value) for field, value in params.items() if value is not None}
+    body["model"] = name
+    body.pop("stream", None)
+    metadata = body.get("metadata")
+    if isinstance(metadata, dict) and "extra_body" in metadata:
+        kept = {field: value for field, value in metadata.items() if field != "extra_body"}
+        body = {**body, "metadata": kept} if kept else {k: v for k, v in body.items() if k != "metadata"}
+        extra = metadata["extra_body"]
+        try:
+            merged = (
+                msgspec.json.decode(extra, type=dict[str, Any]) if isinstance(extra, str) else dict(extra)
+            )
+        except (msgspec.DecodeError, TypeError, ValueError):
+            raise Unmeasured("bad_request", "metadata.extra_body is no JSON object", terminal=True) from None
+        body |= merged
+    return body
+
+
+def _dropped(value: Any) -> Any:
+    """Nulls of items and tools are as good as absent, but servers refuse an `id` that is null."""
+    if isinstance(value, list):
+        return [
+            {k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item
+            for item in value
+        ]
+    return value
+
+
+def _completed(found: Row, asked: Row) -> Response:
+    """The object with what readers of rollouts rely on; raises where it is no whole response."""
+    if not isinstance(found.get("output"), list):
+        raise ValueError("it has no output")
+    if found.get("status") in ("queued", "in_progress", "cancelled", "failed"):
+        raise ValueError(f"its status is {found['status']}")
+    if not all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in found["output"]):
+        raise ValueError("an item of its output has no type")
+    found.setdefault("id", "")
+    found.setdefault("object", "response")
+    found.setdefault("created_at", 0.0)
+    found.setdefault("parallel_tool_calls", asked.get("parallel_tool_calls", True))
+    found.setdefault("tool_choice", asked.get("tool_choice", "auto"))
+    found.setdefault("tools", asked.get("tools", []))
+    found["model"] = found.get("model") or asked["model"]
+    return found
+
+
+async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+    held = bytearray()
+    async for piece in answer.content.iter_any():
+        held += piece
+        if len(held) > MOST_BODY:
+            raise Fault("model_garbage", f"the answer has more than {MOST_BODY >> 20} MiB", again=True)
+    return bytes(held)
+
+
+def _text(content: bytes) -> str:
+    return content[:20_000].decode("utf-8", "replace")
+
+
+def _url(text: str) -> URL:
+    """The address without the name and password it may hold."""
+    return _named(text).with_user(None)
+
+
+def _named(text: str) -> URL:
+    try:
+        url = URL(text.strip().rstrip("/"))
+    except ValueError:
+        url = URL("")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise UsageError(
+            "policy_base_url is no http or https address",
+            "give it as http://HOST/v1, in env.yaml, with --model-url or as OPENAI_BASE_URL",
+            "bad-model-url",
+        )
+    return url
+
+
+def _settings(block: Mapping[str, Any]) -> Settings:
+    known = {name: block[name] for name in Settings.__struct_fields__ if block.get(name) is not None}
+    try:
+        return msgspec.convert(known, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"the block of openai_model: {error}",
+            "it wants openai_base_url, openai_api_key and openai_model; see docs/serve.md",
+            "bad-model-settings",
+        ) from None
