@@ -1,0 +1,113 @@
+"""What was asked of the configuration, and what it says once everything is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Tree = dict[str, Any]
+
+KINDS = ("resources_servers", "responses_api_agents", "responses_api_models", "environment_servers")
+
+# error: it cannot work; unset: a required value is missing; model: the flags of the model give it;
+# warning: it works, but hardly as meant; notice: what was done, for those who wonder
+Level = Literal["error", "unset", "model", "warning", "notice"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which definitions to merge: names are looked up under the roots, `paths` are files and override names."""
+
+    paths: tuple[str, ...] = ()
+    benchmarks: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    resources_servers: tuple[str, ...] = ()
+    model_types: tuple[str, ...] = ()
+    search_dirs: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()  # as on the command line: key=value, +key=value, ++key=value, ~key
+    environ: Mapping[str, str] | None = None  # None: the environment of the process
+    folder: Path | None = None  # where relative paths and env.yaml are looked for; None: the current one
+
+    @property
+    def nothing(self) -> bool:
+        """Nobody named a definition."""
+        return not (
+            self.paths or self.benchmarks or self.environments or self.resources_servers or self.model_types
+        )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to tell about a configuration: what is wrong, and where it stands."""
+
+    level: Level
+    message: str
+    path: str = ""  # the key path in the merged configuration
+    place: str = ""  # file:line
+    hint: str = ""
+
+    def told(self) -> str:
+        """The problem on one line, with its place."""
+        place = f"{self.place}: " if self.place else ""
+        return f"{place}{self.message}" + (f"; {self.hint}" if self.hint else "")
+
+
+@dataclass(frozen=True)
+class Server:
+    """One instance: a block of the configuration that a process (or BLADE itself) serves."""
+
+    instance: str
+    kind: str  # resources_servers, responses_api_agents, responses_api_models, environment_servers
+    implementation: str
+    settings: Tree  # the block itself
+    place: str = ""  # file:line
+
+    def named(self, field_name: str) -> str | None:
+        """The instance that a field such as `model_server` refers to."""
+        reference = self.settings.get(field_name)
+        name = reference.get("name") if isinstance(reference, dict) else None
+        return name if isinstance(name, str) else None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The rows that belong to an agent: a file, and what makes it."""
+
+    name: str
+    type: str  # benchmark, example, train, validation
+    agent: str | None  # the agent's instance
+    resources_server: str | None  # the instance that judges
+    jsonl_fpath: str | None
+    prepare_script: str | None = None
+    num_repeats: int = 1
+    prompt_config: str | None = None
+    license: str | None = None
+    place: str = ""
+    settings: Tree = field(default_factory=dict)  # the entry as it stands, with what has no field here
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Everything merged. Unset values stand in the tree as `???`, unresolved ones as they were written."""
+
+    tree: Tree
+    servers: tuple[Server, ...]
+    datasets: tuple[Dataset, ...]
+    problems: tuple[Problem, ...]
+    files: tuple[Path, ...]  # in merge order: a later one overrides an earlier one
+    roots: tuple[Path, ...]
+
+    @property
+    def agents(self) -> tuple[Server, ...]:
+        """The instances that run rollouts."""
+        return tuple(server for server in self.servers if server.kind == "responses_api_agents")
+
+    def server(self, instance: str | None) -> Server | None:
+        """The instance of that name."""
+        return next((server for server in self.servers if server.instance == instance), None)
+
+    def of(self, *levels: Level) -> tuple[Problem, ...]:
+        """The problems of some levels."""
+        return tuple(problem for problem in self.problems if problem.level in levels)

@@ -1,0 +1,294 @@
+"""Merge definitions, inherit, fill in, and check: from what was asked to what it says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from blade.errors import UsageError
+from blade.evaluate.config import check
+from blade.evaluate.config.chain import Document, chained, included, shadowed
+from blade.evaluate.config.directives import UNSET, Applied, applied
+from blade.evaluate.config.documents import lines_of, loaded
+from blade.evaluate.config.nouns import Asked, Problem, Resolved, Tree
+from blade.evaluate.config.overrides import Override, as_tree, change, parsed, there
+from blade.evaluate.config.places import candidates, named, roots
+
+# What the flags of the model are called in the configuration, and in the environment of other tools.
+POLICY = {
+    "policy_base_url": ("--model-url", "OPENAI_BASE_URL"),
+    "policy_api_key": ("--model-api-key", "OPENAI_API_KEY"),
+    "policy_model_name": ("--model", "OPENAI_MODEL"),
+}
+
+
+def resolved(asked: Asked) -> Resolved:
+    """The merged configuration. What cannot be read is raised; all else that is wrong is in `problems`."""
+    environ = os.environ if asked.environ is None else asked.environ
+    folder = Path.cwd() if asked.folder is None else asked.folder
+    under = roots(asked.search_dirs, environ, folder)
+    overrides = [parsed(given) for given in asked.overrides]
+    env_file = folder / "env.yaml"
+    ours: list[Document] = [(env_file.resolve(), loaded(env_file))] if env_file.is_file() else []
+    starts, problems = _starts(asked, overrides, ours, under)
+    documents, told = chained(starts, under)
+    documents += ours
+    raw, more = _merged(documents, overrides)
+    problems = [*problems, *told, *more]
+    raw.pop("config_paths", None)
+    _from_environment(raw, environ)
+    done = applied(raw, _merge)
+    for override in overrides:
+        if override.deep and not change(done.tree, override):
+            problems.append(_nowhere(override, done.tree))
+    places = Places([path for path, _ in documents], done)
+    tree, unfilled = _filled(done.tree)
+    problems += [places.at(problem) for problem in [*done.problems, *unfilled]]
+    found, wrong = check.servers(tree, places.where)
+    made, wrong_data = check.datasets(found, under, places.where)
+    wrong = [*wrong, *check.references(found), *wrong_data, *check.left_over(tree), *_unset(tree)]
+    problems += [places.at(problem) for problem in wrong]
+    files = tuple(path for path, _ in documents)
+    return Resolved(tree, tuple(found), tuple(made), tuple(dict.fromkeys(problems)), files, under)
+
+
+def _starts(
+    asked: Asked, overrides: list[Override], ours: list[Document], under: Sequence[Path]
+) -> tuple[list[Path], list[Problem]]:
+    """The files that were asked for by name or path; else those that env.yaml names."""
+    problems: list[Problem] = []
+    starts: list[Path] = []
+    kinds = {
+        "model type": asked.model_types,
+        "resources server": asked.resources_servers,
+        "environment": asked.environments,
+        "benchmark": asked.benchmarks,
+    }
+    for kind, names in kinds.items():
+        for name in names:
+            path = named(kind, name, under)
+            starts.append(path)
+            relative = next(path.relative_to(root) for root in under if path.is_relative_to(root))
+            _tell_shadow(str(relative), under, problems)
+    given = list(asked.paths)
+    for override in overrides:
+        if override.keys == ("config_paths",):
+            given += included(Path("the command line"), {"config_paths": override.value})
+    if not starts and not given:
+        given = [entry for path, tree in ours for entry in included(path, tree)]
+    for entry in given:
+        direct = Path(entry) if asked.folder is None else asked.folder / entry
+        if direct.is_file():
+            starts.append(direct)
+            continue
+        there = [path for path in candidates(entry, under) if path.is_file()]
+        if not there:
+            looked = ", ".join(str(root) for root in under)
+            hint = "check the spelling; paths are relative to this folder or to a root (--search-dir)"
+            raise UsageError(f"{entry} was not found under {looked}", hint, "no-config-file")
+        starts.append(there[0])
+        _tell_shadow(entry, under, problems)
+    return starts, problems
+
+
+def _tell_shadow(relative: str, under: Sequence[Path], problems: list[Problem]) -> None:
+    there = list(dict.fromkeys(path.resolve() for path in candidates(relative, under) if path.is_file()))
+    if len(there) > 1:
+        problems.append(shadowed(relative, there))
+
+
+def _merge(low: Tree, high: Tree) -> Tree:
+    from omegaconf import OmegaConf
+
+    both = OmegaConf.merge(OmegaConf.create(low), OmegaConf.create(high))
+    plain: Tree = OmegaConf.to_container(both, resolve=False)  # type: ignore[assignment]
+    return plain
+
+
+def _merged(documents: list[Document], overrides: list[Override]) -> tuple[Tree, list[Problem]]:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    tree: Any = OmegaConf.create({})
+    for path, document in documents:
+        try:
+            tree = OmegaConf.merge(tree, OmegaConf.create(document))
+        except (OmegaConfBaseException, ValueError, TypeError) as error:
+            raise UsageError(
+                f"{path} does not merge with what it overrides: {str(error).splitlines()[0]}",
+                "a mapping cannot take the place of a list, nor a list of a mapping's key",
+                "config-does-not-merge",
+            ) from error
+    plain: Tree = dict(OmegaConf.to_container(tree, resolve=False))
+    problems: list[Problem] = []
+    for override in overrides:
+        if override.keys == ("config_paths",) or override.deep:
+            continue
+        if not (override.new or there(plain, override.keys)) and not _scalar_of_run(override):
+            problems.append(
+                _nowhere(override, plain, "is new in the config; write + before it if that is meant")
+            )
+        if override.removes:
+            if not change(plain, override):
+                problems.append(_nowhere(override, plain))
+        else:
+            plain = _merge(plain, as_tree(override))
+    return plain, problems
+
+
+def _scalar_of_run(override: Override) -> bool:
+    """Settings of a run, such as num_repeats=4, are no part of a definition."""
+    return len(override.keys) == 1 or override.keys[0] in ("responses_create_params", "skills")
+
+
+def _nowhere(override: Override, tree: Tree, why: str = "is nowhere in the config") -> Problem:
+    known = {".".join(path) for path in _paths(tree)}
+    key = ".".join(override.keys)
+    near = get_close_matches(key, known, 1, 0.8)
+    level = "warning" if why.startswith("is new") else "error"
+    return Problem(level, f"{key} {why}", key, "command line", f"did you mean {near[0]}?" if near else "")  # type: ignore[arg-type]
+
+
+def _paths(value: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if isinstance(value, dict):
+        pairs = [(str(key), inner) for key, inner in value.items()]
+    elif isinstance(value, list):
+        pairs = [(str(number), inner) for number, inner in enumerate(value)]
+    else:
+        return []
+    return [path for key, inner in pairs for path in [(*above, key), *_paths(inner, (*above, key))]]
+
+
+def _from_environment(tree: Tree, environ: Mapping[str, str]) -> None:
+    """The lowest layer: what no file and no flag says about the model, the environment may say."""
+    for key, (_, variable) in POLICY.items():
+        if tree.get(key) in (None, UNSET) and environ.get(variable):
+            tree[key] = environ[variable]
+
+
+def _filled(tree: Tree) -> tuple[Tree, list[Problem]]:
+    """Every `${...}` as its value; what cannot be filled in stays as written, and is told."""
+    from omegaconf import OmegaConf
+
+    problems: list[Problem] = []
+    return _plain(OmegaConf.create(tree), (), problems), problems
+
+
+def _plain(node: Any, above: tuple[str, ...], problems: list[Problem]) -> Any:
+    from omegaconf import DictConfig, ListConfig, OmegaConf
+
+    if isinstance(node, DictConfig):
+        keys: list[Any] = list(node.keys())
+    elif isinstance(node, ListConfig):
+        keys = list(range(len(node)))
+    else:
+        return node
+    if len(above) > 60:
+        problems.append(Problem("error", f"{'.'.join(above[:3])}… refers to itself", ".".join(above[:3])))
+        return None
+    made: list[Any] = []
+    as_written: Any = OmegaConf.to_container(node, resolve=False)
+    for key in keys:
+        path = (*above, str(key))
+        written = as_written[key]
+        if written == UNSET:
+            made.append(UNSET)
+            continue
+        try:
+            value = node[key]
+        except Exception as error:  # a foreign expression can fail in as many ways as there are resolvers
+            problems.append(_unfilled(path, str(written), error))
+            made.append(written)
+            continue
+        made.append(_plain(value, path, problems))
+    if isinstance(node, ListConfig):
+        return made
+    return dict(zip(keys, made, strict=True))
+
+
+def _unfilled(path: tuple[str, ...], written: str, error: Exception) -> Problem:
+    key = ".".join(path)
+    for name, (flag, variable) in POLICY.items():
+        if f"${{{name}}}" in written:
+            hint = f"give {flag}, or {name} in env.yaml, or {variable} in the environment"
+            return Problem("model", f"{key} needs {name}, which is not set", key, hint=hint)
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if isinstance(error, RecursionError):
+        why = "it refers to itself"
+    if "oc.env" in written:
+        return Problem(
+            "unset", f"{key}: {written} is not set: {why}", key, hint="set the variable of the environment"
+        )
+    return Problem("error", f"{key}: {written} cannot be filled in: {why}", key)
+
+
+def _unset(tree: Tree) -> list[Problem]:
+    found = []
+    for path in check.unset(tree):
+        key = ".".join(path)
+        name = key if key not in POLICY else f"{key} ({POLICY[key][0]})"
+        level = "model" if key in POLICY else "unset"
+        found.append(Problem(level, f"{name} is not set", key, hint=f"give ++{key}=VALUE"))  # type: ignore[arg-type]
+    return found
+
+
+class Places:
+    """Where a value of the merged configuration was written: the last file that has its path."""
+
+    def __init__(self, files: Sequence[Path], done: Applied) -> None:
+        self.files = list(files)
+        self.sources = done.sources
+        self.lines: dict[Path, dict[tuple[Any, ...], int]] = {}
+
+    def at(self, problem: Problem) -> Problem:
+        """The problem with its place."""
+        return (
+            problem if problem.place else replace(problem, place=self.where(tuple(problem.path.split("."))))
+        )
+
+    def where(self, keys: tuple[str, ...]) -> str:
+        """File and line of a path, or of the nearest one above it."""
+        for length in range(len(keys), 0, -1):
+            for path in self._written(keys[:length]):
+                for file in reversed(self.files):
+                    line = self._lines(file).get(path)
+                    if line:
+                        return f"{_short(file)}:{line}"
+        return ""
+
+    def _written(self, keys: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """The path itself, then what it was inherited from."""
+        ways = [keys]
+        for target, source in self.sources.items():
+            if keys[: len(target)] == target:
+                ways.append((*source, *keys[len(target) :]))
+        return ways
+
+    def _lines(self, file: Path) -> dict[tuple[Any, ...], int]:
+        if file not in self.lines:
+            self.lines[file] = lines_of(file)
+        return self.lines[file]
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def insist(found: Resolved) -> Resolved:
+    """The configuration, if it can be run: everything that is wrong or unset in one error."""
+    wrong = found.of("error", "unset", "model")
+    if not wrong:
+        return found
+    count = "1 thing" if len(wrong) == 1 else f"{len(wrong)} things"
+    message = f"the configuration lacks or misnames {count}:\n" + "\n".join(
+        f"  {one.told()}" for one in wrong
+    )
+    hint = "`blade env resolve` with the same arguments prints the merged configuration"
+    raise UsageError(message, hint, "config-incomplete")
