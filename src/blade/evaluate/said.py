@@ -16,6 +16,9 @@ THOUGHT_OPENS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 # A box and its brace, a box without one, a sign that LaTeX escapes, or a plain brace.
 BRACES = re.compile(r"\\f?boxed\s*\{|\\f?boxed\s+(?P<bare>[^\s{}$\\]+)|\\.|[{}]", re.DOTALL)
 
+# What only sets the type of its content.
+WRAPPER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathsf|rm|bf)\s*\{([^{}]*)\}")
+
 
 @dataclass(frozen=True)
 class Call:
@@ -118,3 +121,10 @@ def boxes_at(text: str) -> list[tuple[int, str]]:
         elif sign["bare"]:
             found.append((sign.end(), sign["bare"].rstrip(".,;")))
     return found
+
+
+def unwrapped(text: str) -> str:
+    r"""Without `\text{…}` and its like."""
+    for _ in range(3):
+        text = WRAPPER.sub(r"\1", text)
+    return text.strip()

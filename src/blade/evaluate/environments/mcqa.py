@@ -17,8 +17,7 @@ from blade.evaluate.environment import Attempt, Environment, Row
 
 Options = dict[str, str]  # letter to text
 
-# Words that may surround a letter in a box or after `Answer:` without changing it.
-WRAPPER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathsf|rm|bf)\s*\{([^{}]*)\}")
+# Signs that may surround a letter in a box or after `Answer:` without changing it.
 PADDING = " \t\n*_`\"'“”‘’$()[]{}<>.,;:!"
 
 # A letter and what may follow it: the end, a label's sign, or a reason; `A` before a noun is an article.
@@ -128,7 +127,7 @@ def last_match(expression: str, text: str) -> str | None:
 def strict_boxed(text: str, options: Options) -> str | None:
     """The capital letter of the last box, perhaps labelled and followed by its text."""
     boxes = said.boxes(text)
-    return labelled(unwrapped(boxes[-1]), options, capital=True) if boxes else None
+    return labelled(said.unwrapped(boxes[-1]), options, capital=True) if boxes else None
 
 
 def lenient_boxed(text: str, options: Options) -> str | None:
@@ -136,7 +135,7 @@ def lenient_boxed(text: str, options: Options) -> str | None:
     boxes = said.boxes(text)
     if not boxes:
         return None
-    return strict_boxed(text, options) or by_text(unwrapped(boxes[-1]), options)
+    return strict_boxed(text, options) or by_text(said.unwrapped(boxes[-1]), options)
 
 
 def answer_colon(text: str, options: Options) -> str | None:
@@ -144,7 +143,7 @@ def answer_colon(text: str, options: Options) -> str | None:
     found = re.findall(r"answer[*_]*\s*:[*_]*[ \t]*([^\n]*)", text, re.IGNORECASE)
     if not found:
         return None
-    letter = unwrapped(found[-1]).strip(PADDING).upper()
+    letter = said.unwrapped(found[-1]).strip(PADDING).upper()
     return letter if letter in options else by_text(found[-1], options)
 
 
@@ -182,7 +181,7 @@ MODES: dict[str, Callable[[str, Options], str | None]] = {
 def declared(what: str, options: Options) -> str | None:
     """The option that a declaration names, by its text or by its letter; two are none."""
     inner = said.boxes(what)
-    what = unwrapped(inner[-1] if inner else what)
+    what = said.unwrapped(inner[-1] if inner else what)
     return by_text(what, options) or labelled(what, options)
 
 
@@ -217,13 +216,6 @@ def by_text(text: str, options: Options) -> str | None:
     wanted = plain(text)
     named = [letter for letter, option in options.items() if plain(option) == wanted]
     return named[0] if wanted and len(named) == 1 else None
-
-
-def unwrapped(text: str) -> str:
-    r"""Without `\text{…}` and its like."""
-    for _ in range(3):
-        text = WRAPPER.sub(r"\1", text)
-    return text.strip()
 
 
 def plain(text: str) -> str:
