@@ -1,0 +1,106 @@
+"""Run one prepare script in this process, under limits, and say in a file what came of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from blade.evaluate.prepare import fetch
+from blade.evaluate.prepare.records import NotReadable
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m blade.evaluate.prepare.child JOB RESULT`: both are JSON files."""
+    job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    limited(job["limits"])
+    told = outcome(Path(job["script"]), Path(job["root"]), job["args"])
+    told["sources"] = fetch.used
+    Path(arguments[1]).write_text(json.dumps(told), encoding="utf-8")
+    return 0 if "path" in told else 1
+
+
+def limited(limits: Mapping[str, int]) -> None:
+    """Set the limits of this process and of all it starts; a system without one of them goes without."""
+    for what, most in (
+        (resource.RLIMIT_CPU, limits["cpu_s"]),
+        (resource.RLIMIT_AS, limits["memory_bytes"]),
+        (resource.RLIMIT_FSIZE, limits["file_bytes"]),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with suppress(ValueError, OSError):
+            hard = resource.getrlimit(what)[1]
+            least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(what, (least, least))
+    # the parent keeps the time; this is for the day when the parent was killed
+    signal.alarm(limits["wall_s"] + 60)
+
+
+def outcome(script: Path, root: Path, args: Mapping[str, Any]) -> dict[str, Any]:
+    """What `prepare(**args)` returned, or why it did not return."""
+    try:
+        module = loaded(script, root)
+        prepare = getattr(module, "prepare", None)
+        if not callable(prepare):
+            return {"error": "it has no function prepare()"}
+        try:
+            returned = prepare(**args)
+        except fetch.Missing as error:
+            return {"missing": [asdict(one) for one in all_lacking(error, module)]}
+    except fetch.Mismatch as error:
+        return {"mismatch": str(error)}
+    except NotReadable as error:
+        return {"error": str(error)}
+    except MemoryError:
+        return {"limit": "memory"}
+    except OSError as error:
+        if error.errno == 27:  # EFBIG: Python ignores the signal, the write fails
+            return {"limit": "file size"}
+        return raised(error)
+    except (Exception, SystemExit) as error:
+        return raised(error)
+    if not isinstance(returned, str | Path):
+        return {"error": f"prepare() returned {type(returned).__name__}, not a path"}
+    return {"path": str(Path(returned).absolute())}
+
+
+def loaded(script: Path, root: Path) -> Any:
+    """The script as a module; its root goes first on the path, as scripts import from their own tree."""
+    sys.path.insert(0, str(root))
+    spec = importlib.util.spec_from_file_location("prepare_script", script)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{script} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def all_lacking(error: fetch.Missing, module: Any) -> list[fetch.Lacking]:
+    """The file that was missed first, and the others of the script's SOURCES that would be missed next."""
+    declared = getattr(module, "SOURCES", None)
+    rest = fetch.lacking(fetch.current(), declared) if isinstance(declared, Mapping) else []
+    known = {one.name for one in error.lacking}
+    return [*error.lacking, *(one for one in rest if one.name not in known)]
+
+
+def raised(error: BaseException) -> dict[str, Any]:
+    """An exception of the script, with where in the script it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = next((f"{frame.filename}:{frame.lineno}" for frame in reversed(frames)), "")
+    traceback.print_exception(error)
+    return {
+        "error": f"{type(error).__name__}: {error} ({where})" if where else f"{type(error).__name__}: {error}"
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,114 @@
+"""Read the records of a raw dataset file, and write the rows of a benchmark."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TextIO
+
+Record = dict[str, Any]
+
+_FIELD_LIMIT = 1 << 30  # of one CSV field; the library's own 128 KiB is less than some problems are long
+
+
+class NotReadable(Exception):
+    """A raw file is not what its name says, or cannot be read here; the message says what to do."""
+
+
+def records(path: Path) -> Iterator[Record]:
+    """The records of a .jsonl, .json, .csv, .tsv or .parquet file, or of one of the first four in .gz.
+
+    A .json file is one list, or one record per line: hubs use the suffix for both.
+    """
+    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if kind == ".parquet":
+        yield from _parquet(path)
+        return
+    if kind not in (".jsonl", ".ndjson", ".json", ".csv", ".tsv"):
+        raise NotReadable(
+            f"{path.name} is none of .jsonl, .json, .csv, .tsv, .parquet, nor one of them in .gz"
+        )
+    with _text(path) as stream:
+        if kind in (".csv", ".tsv"):
+            csv.field_size_limit(_FIELD_LIMIT)
+            yield from csv.DictReader(stream, delimiter="\t" if kind == ".tsv" else ",")
+        elif kind == ".json" and _starts_list(stream):
+            yield from _checked(enumerate(_whole(stream, path), 1), path, "record")
+        else:
+            yield from _checked(_lines(stream, path), path, "line")
+
+
+def written(rows: Iterable[Record], path: Path) -> Path:
+    """Write `rows` as JSON lines to `path`, which appears whole or not at all; the path, absolute."""
+    import msgspec
+
+    path = Path(path).absolute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as stream:
+            for row in rows:
+                stream.write(msgspec.json.encode(row) + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    finally:
+        with suppress(FileNotFoundError):
+            partial.unlink()
+    return path
+
+
+def _text(path: Path) -> TextIO:
+    # utf-8-sig: spreadsheets put a mark before the first header, which would become part of its name
+    if path.suffix == ".gz":
+        return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _starts_list(stream: TextIO) -> bool:
+    start = stream.read(4096).lstrip()
+    stream.seek(0)
+    return start.startswith("[")
+
+
+def _whole(stream: TextIO, path: Path) -> list[Any]:
+    try:
+        found: list[Any] = json.load(stream)
+    except ValueError as error:
+        raise NotReadable(f"{path.name} is not JSON: {error}") from error
+    return found
+
+
+def _lines(stream: TextIO, path: Path) -> Iterator[tuple[int, Any]]:
+    for number, text in enumerate(stream, 1):
+        if text.strip():
+            try:
+                yield number, json.loads(text)
+            except ValueError as error:
+                raise NotReadable(f"{path.name}, line {number}, is not JSON: {error}") from error
+
+
+def _checked(found: Iterable[tuple[int, Any]], path: Path, what: str) -> Iterator[Record]:
+    for number, record in found:
+        if not isinstance(record, dict):
+            raise NotReadable(f"{path.name}, {what} {number}, is a {type(record).__name__}, not an object")
+        yield record
+
+
+def _parquet(path: Path) -> Iterator[Record]:
+    try:
+        parquet = import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise NotReadable(
+            f"{path.name} is Parquet, which needs pyarrow: pip install pyarrow; or convert it to "
+            ".jsonl elsewhere and give that with --from"
+        ) from error
+    for batch in parquet.ParquetFile(path).iter_batches(batch_size=1000):
+        yield from batch.to_pylist()

@@ -1,0 +1,297 @@
+"""Prepare benchmark datasets: run each one's script, check its rows, and leave a record beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from blade import __version__
+from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
+from blade.evaluate.prepare.fetch import Context, digest
+from blade.evaluate.prepare.script import DEFAULTS, Job, Limits, ran
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One dataset to prepare: its script and rows as absolute paths, and what its manifest pins."""
+
+    name: str
+    script: Path
+    root: Path  # the tree that the script belongs to
+    output: Path
+    work: Path  # where the script runs; its relative paths begin here
+    pins: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class How:
+    """What the user asked for, the same for every dataset."""
+
+    cache: Path
+    given: Path | None = None
+    offline: bool = False
+    again: bool = False
+    keep: bool = False  # rows that are there already are left as they are
+    partial: bool = False  # another number of rows than pinned is accepted, and recorded
+    args: Mapping[str, Any] = field(default_factory=dict)
+    limits: Limits = DEFAULTS
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The rows of a dataset, and what is known of them."""
+
+    name: str
+    path: str
+    rows: int
+    sha256: str
+    complete: bool | None  # as many rows as the benchmark has; None where nobody said how many
+    cached: bool
+    sources: list[dict[str, Any]]
+    record: str
+
+
+def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
+    """Prepare each dataset in turn, after all scripts were found."""
+    wanted = list(wanted)
+    for one in wanted:
+        if not one.script.is_file():
+            raise UsageError(
+                f"{one.name} has no prepare script at {one.script}",
+                "correct prepare_script in its config; the path begins at the tree that holds benchmarks/",
+                "prepare-no-script",
+            )
+    if how.given is not None and not how.given.exists():
+        raise UsageError(
+            f"{how.given} does not exist", "name the raw file, or the folder it is in", "no-such-file"
+        )
+    if how.given is not None and len({one.script for one in wanted}) > 1:
+        names = ", ".join(one.name for one in wanted)
+        raise UsageError(
+            f"--from stands for one benchmark's raw file, and this prepares {names}",
+            "prepare them one by one",
+            "prepare-from-for-several",
+        )
+    return [_cached(one) or _made(one, how, tell) if how.keep else _made(one, how, tell) for one in wanted]
+
+
+def record_of(output: Path) -> Path:
+    """Where the record of a dataset's rows is."""
+    return output.with_name(f"{output.stem}_prepare.json")
+
+
+def _cached(one: Wanted) -> Prepared | None:
+    """The rows that are there, unless a run that wrote them never came to its end or they changed since."""
+    if not one.output.is_file():
+        return None
+    rows, sha256 = counted(one)
+    try:
+        known = json.loads(record_of(one.output).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    if known.get("state", "prepared") != "prepared" or known.get("sha256", sha256) != sha256:
+        return None
+    complete, sources = known.get("complete"), known.get("sources", [])
+    place = str(record_of(one.output)) if known else ""
+    return Prepared(one.name, str(one.output), rows, sha256, complete, True, sources, place)
+
+
+def _made(one: Wanted, how: How, tell: Tell) -> Prepared:
+    """Run the script; rows of an earlier run come back if this one fails."""
+    tell(f"Preparing benchmark: {one.name}")
+    pins = one.pins.get("files") or {}
+    context = Context(
+        str(how.cache),
+        str(how.given.absolute()) if how.given else None,
+        how.offline,
+        how.again,
+        pins,
+        len(pins) < 2,
+    )
+    record, aside = record_of(one.output), one.output.with_name(f".{one.output.name}.before")
+    try:
+        one.output.parent.mkdir(parents=True, exist_ok=True)
+        if one.output.exists():
+            os.replace(one.output, aside)
+        _write(record, {"state": "preparing"})
+    except OSError as error:
+        raise _unwritable(one.output, error) from error
+    done = False
+    try:
+        told = ran(Job(one.script, one.root, one.work, how.args, context, how.limits), tell)
+        made = _checked(one, how, told)
+        _write(record, _record(one, how, made))
+        done = True
+    finally:
+        if not done:
+            one.output.unlink(missing_ok=True)
+            record.unlink(missing_ok=True)
+            if aside.exists():
+                os.replace(aside, one.output)
+        aside.unlink(missing_ok=True)
+    tell(f"Benchmark data prepared at: {one.output}")
+    return made
+
+
+def _checked(one: Wanted, how: How, told: Mapping[str, Any]) -> Prepared:
+    if "path" not in told:
+        raise failure(one, how, told)
+    if Path(told["path"]).resolve() != one.output.resolve():
+        raise _failed(one, f"its prepare() wrote {told['path']}, but the config says {one.output}")
+    if not one.output.is_file():
+        raise _failed(one, f"its prepare() returned {one.output}, which does not exist")
+    rows, sha256 = counted(one)
+    if not rows:
+        raise _failed(one, f"its prepare() wrote no row to {one.output}")
+    complete = _complete(one, how, rows, sha256)
+    sources = list(told.get("sources", []))
+    if how.given is not None and not any(source["from"] == "given" for source in sources):
+        asked = ", ".join(source["name"] for source in sources) or "no file"
+        raise UsageError(
+            f"--from {how.given} was not used: the prepare script of {one.name} reads {asked}",
+            "give the file under the name that the script asks for, or the folder that holds it",
+            "prepare-from-unused",
+        )
+    place = str(record_of(one.output))
+    return Prepared(one.name, str(one.output), rows, sha256, complete, False, sources, place)
+
+
+def _complete(one: Wanted, how: How, rows: int, sha256: str) -> bool | None:
+    """Whether these are the rows of the benchmark; pins hold for the script called without arguments."""
+    expected, pinned = one.pins.get("rows"), one.pins.get("sha256")
+    if how.args or (expected is None and pinned is None):
+        return None
+    what, want, got = ("sha256", pinned, sha256) if pinned is not None else ("row count", expected, rows)
+    if want == got:
+        return True
+    if how.partial:
+        return False
+    raise Unreadable(
+        f"the rows of {one.name} have {what} {got}, but {want} is pinned in its manifest.yaml",
+        "use the raw file of the pinned revision; --allow-partial takes the rows and records that",
+        "prepare-checksum",
+    )
+
+
+def failure(one: Wanted, how: How, told: Mapping[str, Any]) -> BladeError:
+    """The error for a script that brought no rows."""
+    if "missing" in told:
+        return _missing(one, told["missing"])
+    if "mismatch" in told:
+        return Unreadable(
+            f"{one.name}: {told['mismatch']}",
+            "fetch it again with --force, or supply the right file with --from",
+            "prepare-checksum",
+        )
+    if "limit" in told:
+        most = {
+            "time": f"{how.limits.wall_s:,} s",
+            "CPU time": f"{how.limits.cpu_s:,} s",
+            "memory": f"{how.limits.memory_bytes / 1e9:.1f} GB",
+            "file size": f"{how.limits.file_bytes / 1e9:.1f} GB",
+        }.get(told["limit"], "its share")
+        return Unreadable(
+            f"the prepare script of {one.name} needed more {told['limit']} than {most}; it was ended",
+            "raise the limit with --timeout or --max-memory if the script deserves it",
+            "prepare-limit",
+        )
+    return _failed(one, str(told.get("error", "it brought no result")))
+
+
+def _missing(one: Wanted, lacking: list[dict[str, Any]]) -> BladeError:
+    lines = []
+    for file in lacking:
+        known = [f"{file['size']:,} bytes"] if file.get("size") else []
+        known += [f"sha256 {file['sha256']}"] if file.get("sha256") else []
+        lines.append(
+            f"  {file['name']}: {file['why']}\n    from {file['url']}" + "".join(f"\n    {k}" for k in known)
+        )
+        lines.append(f"    or put it at {file['place']}")
+    several = len(lacking) > 1
+    files = "these files are" if several else "a file is"
+    given = "--from FOLDER that holds them under these names" if several else "--from FILE"
+    return NothingToRead(
+        f"{files} missing to prepare {one.name}:\n" + "\n".join(lines),
+        f"fetch {'them' if several else 'it'} where there is a network, then give {given}, or copy "
+        f"{'each' if several else 'it'} to the place named above",
+        "prepare-missing-file",
+    )
+
+
+def _failed(one: Wanted, why: str) -> BladeError:
+    return Unreadable(
+        f"the prepare script of {one.name} failed: {why}",
+        f"read its output above, and {one.script}",
+        "prepare-failed",
+    )
+
+
+def _unwritable(path: Path, error: OSError) -> BladeError:
+    return Unreadable(
+        f"cannot write {path}: {error.strerror or error}",
+        "run it in a folder of yours, or give the tree that holds the benchmark with --search-dir",
+        "cannot-write",
+    )
+
+
+def counted(one: Wanted) -> tuple[int, str]:
+    """How many rows the output has, and its SHA-256; a line that is no object fails the whole."""
+    import msgspec
+
+    decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+    rows, summed = 0, hashlib.sha256()
+    with one.output.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            summed.update(line)
+            if not line.strip():
+                continue
+            try:
+                decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise _failed(one, f"line {number} of {one.output} is no JSON object: {error}") from error
+            rows += 1
+    return rows, summed.hexdigest()
+
+
+def _record(one: Wanted, how: How, made: Prepared) -> dict[str, Any]:
+    """What the rows are, where they came from, and what made them: enough to make them again."""
+    return {
+        "state": "prepared",
+        "dataset": one.name,
+        "rows": made.rows,
+        "sha256": made.sha256,
+        "complete": made.complete,
+        "script_sha256": digest(one.script),
+        "prepare_script_args": dict(how.args),
+        "sources": made.sources,
+        "blade": __version__,
+    }
+
+
+def _write(path: Path, what: Mapping[str, Any]) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(what, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def as_json(made: Iterable[Prepared]) -> str:
+    """The same for a program."""
+    return json.dumps([asdict(one) for one in made], indent=2, ensure_ascii=False)
+
+
+def manifest_pins(script: Path) -> Mapping[str, Any]:
+    """What the manifest beside a script pins: `rows`, `sha256`, and `files` by name."""
+    import yaml
+
+    pins: Any = None
+    with suppress(OSError, yaml.YAMLError, AttributeError):
+        pins = yaml.safe_load((script.parent / "manifest.yaml").read_text(encoding="utf-8")).get("pins")
+    return pins if isinstance(pins, Mapping) else {}
