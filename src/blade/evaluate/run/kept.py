@@ -100,6 +100,7 @@ class Kept:
         for file in (self._rollouts, self._failures):
             os.ftruncate(file, 0)
         self._places.aggregate.unlink(missing_ok=True)
+        self._places.manifest.unlink(missing_ok=True)
 
     def synced(self) -> None:
         for file in (self._rollouts, self._failures):
