@@ -1,0 +1,194 @@
+"""The office: its tasks can be done, its verdict sees what is left behind, and no call breaks it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blade.evaluate.environment import Attempt, Row, Unmeasured
+from blade.evaluate.environments import environment
+from blade.evaluate.environments.workplace_assistant.__main__ import datasets
+from blade.evaluate.environments.workplace_assistant.judging import after, changes, performed
+from blade.evaluate.environments.workplace_assistant.people import OWNER, staff
+from blade.evaluate.environments.workplace_assistant.quests import truth
+from blade.evaluate.environments.workplace_assistant.tasks import quests, row
+from blade.evaluate.environments.workplace_assistant.tools import TOOLS, call
+from blade.evaluate.environments.workplace_assistant.world import fresh
+from tests.conftest import ROOT
+
+Call = tuple[str, Any]
+OFFICE = environment("workplace_assistant", {})
+LOOK: Call = ("company_directory_find_email_address", {"name": "Nadia"})
+MAIL: Call = ("email_send_email", {"recipient": OWNER, "subject": "Done", "body": "All done."})
+
+
+def response(calls: list[Call]) -> Row:
+    output: list[Row] = []
+    for number, (name, arguments) in enumerate(calls):
+        spelled = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        output.append({"type": "function_call", "call_id": f"c{number}", "name": name, "arguments": spelled})
+        output.append({"type": "function_call_output", "call_id": f"c{number}", "output": "…"})
+    return {"output": output}
+
+
+def judged(ident: str, calls: list[Call]) -> Row:
+    return asyncio.run(OFFICE.verify(Attempt(row(ident), response(calls))))
+
+
+def test_there_are_tasks_of_every_kind() -> None:
+    assert len(quests()) >= 60
+    assert set(Counter(quest.category for quest in quests().values())) == {
+        "email", "calendar", "crm", "projects", "analytics", "multi",
+    }  # fmt: skip
+    idle = [ident for ident, quest in quests().items() if not truth(quest)]
+    assert len(idle) == 7
+    assert len({quest.request for quest in quests().values()}) == len(quests())
+
+
+def test_many_colleagues_share_a_first_name_and_none_an_address() -> None:
+    people = staff()
+    assert len(people) >= 100
+    assert len({person.address for person in people}) == len(people)
+    shared = Counter(person.first for person in people)
+    assert sum(number > 1 for number in shared.values()) > 30
+    # else a first name and a department would not say who is meant
+    assert len({(person.first, person.department) for person in people}) == len(people)
+
+
+@pytest.mark.parametrize("ident", list(quests()))
+def test_every_task_can_be_done_and_no_call_of_it_is_idle(ident: str) -> None:
+    calls = truth(quests()[ident])
+    state = fresh()
+    assert all(not call(state, name, arguments).startswith("Error") for name, arguments in calls)
+    assert judged(ident, calls)["reward"] == 1.0
+    assert judged(ident, [LOOK, *reversed(calls), LOOK])["reward"] == 1.0
+    extra = judged(ident, [*calls, MAIL])
+    assert (extra["reward"], extra["db_match"], extra["n_extra"], extra["n_missing"]) == (0.0, False, 1, 0)
+    assert extra["extra_changes"][0].startswith("new email: body=all done.")
+    if calls:
+        less = judged(ident, calls[1:])
+        assert (less["reward"], less["n_extra"]) == (0.0, 0)
+        assert 1 == len(less["missing_changes"]) == less["n_missing"]
+    assert all(TOOLS[name].writes for name, _ in calls)
+
+
+def test_spelling_of_free_text_does_not_count_but_words_do() -> None:
+    (name, arguments), *_ = truth(quests()["email-01"])
+    loose = {**arguments, "body": f"  {arguments['body'].upper()}\n"}
+    assert judged("email-01", [(name, loose)])["reward"] == 1.0
+    assert (
+        judged("email-01", [(name, {**arguments, "body": arguments["body"] + " Thanks."})])["reward"] == 0.0
+    )
+
+
+def test_a_detour_that_ends_in_the_same_state_passes() -> None:
+    (name, right), *_ = truth(quests()["crm-01"])
+    wrong = (name, {**right, "status": "Lost"})
+    assert judged("crm-01", [wrong, (name, right)])["reward"] == 1.0
+    assert judged("crm-01", [(name, right), wrong])["reward"] == 0.0
+
+
+def test_a_record_that_was_made_and_removed_again_leaves_nothing() -> None:
+    state = fresh()
+    made = json.loads(call(state, *MAIL))["email_id"]
+    assert changes(state).total() == 1
+    call(state, "email_delete_email", {"email_id": made})
+    assert not changes(state)
+
+
+def test_calls_that_were_never_answered_or_offered_do_not_count() -> None:
+    calls = truth(quests()["crm-01"])
+    said = response(calls)
+    said["output"].pop()
+    assert asyncio.run(OFFICE.verify(Attempt(row("crm-01"), said)))["reward"] == 0.0
+    without = row("crm-01")
+    without["responses_create_params"]["tools"] = []
+    assert asyncio.run(OFFICE.verify(Attempt(without, response(calls))))["reward"] == 0.0
+
+
+def test_a_row_without_calls_to_compare_with_is_not_measured() -> None:
+    with pytest.raises(Unmeasured, match="task_unreadable"):
+        asyncio.run(OFFICE.verify(Attempt({"ground_truth": "none"}, response([]))))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("email_send_email", {"recipient": "nadia", "subject": "a", "body": "b"}, "is no known address"),
+        ("email_send_email", {"subject": "a", "body": "b"}, "missing argument 'recipient'"),
+        (
+            "email_send_email",
+            {"to": "x"},
+            "unknown argument 'to'; email_send_email takes recipient, subject, body",
+        ),
+        ("email_delete_email", {"email_id": "311"}, "no email has the id '311'"),
+        ("email_search_emails", {"date_min": "1 March"}, "must be a date as YYYY-MM-DD, got '1 March'"),
+        ("email_search_emails", {"page": 99}, "page 99 does not exist"),
+        ("email_search_emails", {"page": True}, "must be a whole number"),
+        ("calendar_update_event", {"event_id": "00000141"}, "nothing to change"),
+        ("project_management_search_tasks", {"board": "Kitchen"}, "must be one of Back end"),
+        ("company_directory_find_email_address", {"name": "Zzz"}, "nobody in the directory"),
+        ("make_coffee", {}, "there is no tool 'make_coffee'"),
+        ("email_send_email", [], "must be a JSON object"),
+    ],
+)
+def test_a_tool_says_what_is_wrong_and_does_nothing(name: str, arguments: Any, said: str) -> None:
+    state = fresh()
+    answer = call(state, name, arguments)
+    assert answer.startswith("Error: ")
+    assert said in answer
+    assert not changes(state)
+
+
+def test_a_search_includes_the_days_it_is_limited_to() -> None:
+    state = fresh()
+    day = next(iter(state.emails.values()))["sent_at"][:10]
+    found = json.loads(call(state, "email_search_emails", {"date_min": day, "date_max": day}))
+    assert found["total"] == sum(row["sent_at"].startswith(day) for row in state.emails.values()) > 0
+
+
+def test_all_pages_together_are_all_results() -> None:
+    state = fresh()
+    first = json.loads(call(state, "email_search_emails", {"sender": "tomas"}))
+    rest = [
+        json.loads(call(state, "email_search_emails", {"sender": "tomas", "page": page}))
+        for page in range(2, first["pages"] + 1)
+    ]
+    ids = [result["email_id"] for answer in (first, *rest) for result in answer["results"]]
+    assert len(ids) == len(set(ids)) == first["total"] > 5
+
+
+_VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.text(max_size=12), st.just("2026-03-18"), st.just("2026-03-18 10:15"),
+    st.sampled_from(["00000315", "00000150", "00000530", "00000900", OWNER, "Nadia", "Won", "Design", "\ud800"]),
+    st.lists(st.integers(), max_size=2),
+)  # fmt: skip
+
+
+@st.composite
+def any_call(draw: st.DrawFn) -> Call:
+    name = draw(st.sampled_from([*TOOLS, "no_such_tool"]))
+    keys = list(TOOLS[name].kinds) if name in TOOLS else ["x"]
+    return name, draw(st.dictionaries(st.sampled_from([*keys, "other"]), _VALUES, max_size=6))
+
+
+@given(st.lists(any_call(), max_size=12))
+@settings(max_examples=150, deadline=None)
+def test_no_sequence_of_calls_breaks_the_office_and_the_replay_is_the_session(calls: list[Call]) -> None:
+    state = OFFICE.seed({}) if OFFICE.seed else None
+    assert OFFICE.call is not None
+    for name, arguments in calls:
+        assert OFFICE.call(state, name, arguments)
+    assert changes(state) == changes(after(performed(response(calls)["output"])))
+
+
+def test_the_data_of_the_repository_is_what_the_generator_writes() -> None:
+    folder = ROOT / "resources_servers" / "workplace_assistant" / "data"
+    stale = [name for name, content in datasets().items() if (folder / name).read_bytes() != content]
+    assert not stale, "run python -m blade.evaluate.environments.workplace_assistant"
