@@ -92,7 +92,10 @@ def _cached(one: Wanted) -> Prepared | None:
     """The rows that are there, unless a run that wrote them never came to its end or they changed since."""
     if not one.output.is_file():
         return None
-    rows, sha256 = counted(one)
+    try:
+        rows, sha256 = counted(one)
+    except Unreadable:
+        return None
     try:
         known = json.loads(record_of(one.output).read_text(encoding="utf-8"))
     except (OSError, ValueError):

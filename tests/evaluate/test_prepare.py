@@ -1,0 +1,627 @@
+"""Preparing a benchmark: downloads that break off, sums that differ, and scripts that misbehave."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
+from blade.evaluate.prepare import NotReadable, download, fetch, records, script, work, written
+from tests.evaluate.file_server import Files, serving
+
+BODY = "".join(
+    json.dumps({"question": f"What is {n} + 1?", "answer": str(n + 1)}) + "\n" for n in range(400)
+).encode()
+SUM = hashlib.sha256(BODY).hexdigest()
+
+
+@pytest.fixture
+def files() -> Iterator[Files]:
+    with serving(Files({"/raw.jsonl": BODY})) as served:
+        yield served
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts follow one another at once."""
+    monkeypatch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
+
+
+class Tree:
+    """A tree with one benchmark whose script is `body`, and what preparing it says."""
+
+    def __init__(self, folder: Path, url: str = "http://127.0.0.1:9/raw.jsonl") -> None:
+        self.folder, self.url = folder, url
+        self.home = folder / "benchmarks" / "sums"
+        self.home.mkdir(parents=True)
+        self.output = self.home / "data" / "sums_benchmark.jsonl"
+        self.said: list[str] = []
+        self.script(
+            """
+            def prepare(**args):
+                rows = records(fetched(SOURCES["raw.jsonl"], "raw.jsonl"))
+                return written(({"question": r["question"], "expected_answer": r["answer"]} for r in rows), OUTPUT)
+            """
+        )
+
+    def script(self, body: str) -> None:
+        head = f"""
+            from pathlib import Path
+            from blade.evaluate.prepare import fetched, records, written
+            SOURCES = {{"raw.jsonl": "{self.url}"}}
+            OUTPUT = Path("benchmarks/sums/data/sums_benchmark.jsonl")
+            """
+        self.home.joinpath("prepare.py").write_text(textwrap.dedent(head) + textwrap.dedent(body))
+
+    def pins(self, text: str) -> None:
+        self.home.joinpath("manifest.yaml").write_text(
+            "pins:\n" + textwrap.indent(textwrap.dedent(text), "  ")
+        )
+
+    def wanted(self) -> work.Wanted:
+        prepare = self.home / "prepare.py"
+        pins = work.manifest_pins(prepare)
+        return work.Wanted("sums", prepare, self.folder, self.output, self.folder, pins)
+
+    def prepared(self, **how: object) -> work.Prepared:
+        asked = work.How(**{"cache": self.folder / "cache", **how})  # type: ignore[arg-type]
+        return work.prepared([self.wanted()], asked, self.said.append)[0]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, files: Files) -> Tree:
+    return Tree(tmp_path, files.url + "/raw.jsonl")
+
+
+def test_rows_and_record_say_where_they_come_from(tree: Tree, files: Files) -> None:
+    made = tree.prepared()
+    rows = [json.loads(line) for line in tree.output.read_text().splitlines()]
+    assert made.rows == len(rows) == 400
+    assert rows[3] == {"question": "What is 3 + 1?", "expected_answer": "4"}
+    record = json.loads((tree.output.parent / "sums_benchmark_prepare.json").read_text())
+    assert record["sha256"] == hashlib.sha256(tree.output.read_bytes()).hexdigest() == made.sha256
+    assert record["sources"] == [
+        {"name": "raw.jsonl", "url": tree.url, "sha256": SUM, "size": len(BODY), "from": "fetched"}
+    ]
+    assert "Preparing benchmark: sums" in tree.said
+    assert f"Benchmark data prepared at: {tree.output}" in tree.said
+
+
+def test_the_second_time_nothing_is_fetched_unless_forced(tree: Tree, files: Files) -> None:
+    tree.prepared()
+    again = tree.prepared()
+    assert again.sources[0]["from"] == "cache"
+    assert len(files.asked) == 1
+    tree.prepared(again=True)
+    assert len(files.asked) == 2
+
+
+def test_another_revision_is_another_file_of_the_cache(tree: Tree, files: Files) -> None:
+    files.bodies["/v2/raw.jsonl"] = BODY.replace(b"What is", b"How much is")
+    tree.prepared()
+    tree.url = files.url + "/v2/raw.jsonl"
+    tree.script(
+        "def prepare():\n    return written(records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl')), OUTPUT)"
+    )
+    tree.prepared()
+    assert b"How much is" in tree.output.read_bytes()
+
+
+def test_rows_that_are_there_are_kept_only_if_their_run_ended(tree: Tree, files: Files) -> None:
+    tree.prepared()
+    assert tree.prepared(keep=True).cached
+    record = tree.output.parent / "sums_benchmark_prepare.json"
+    record.write_text('{"state": "preparing"}')
+    assert not tree.prepared(keep=True).cached
+    whole = tree.output.read_bytes()
+    for changed in (whole[:100], whole + b'{"one": "more"}\n'):
+        tree.output.write_bytes(changed)
+        assert not tree.prepared(keep=True).cached
+        assert tree.output.read_bytes() == whole
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drops=st.lists(st.integers(0, len(BODY) - 1), max_size=6), ranges=st.booleans())
+def test_a_download_that_breaks_off_is_whole_in_the_end(
+    tmp_path: Path, files: Files, quiet: None, drops: list[int], ranges: bool
+) -> None:
+    files.drops, files.ranges = list(drops), ranges
+    part = tmp_path / f"{os.urandom(8).hex()}.part"
+    try:
+        assert download.downloaded(files.url + "/raw.jsonl", part, {}, lambda _: None).read_bytes() == BODY
+    except download.Unreachable:
+        # only where several attempts in a row brought nothing new
+        assert any(all(n == 0 or not ranges for n in drops[i : i + 4]) for i in range(len(drops) - 3))
+
+
+def test_going_on_asks_only_for_the_rest(tmp_path: Path, files: Files, quiet: None) -> None:
+    files.drops = [1000, 2000]
+    download.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
+    assert [wanted for _, wanted, _ in files.asked] == [None, "bytes=1000-", "bytes=3000-"]
+
+
+def test_a_file_that_changed_meanwhile_is_fetched_from_its_start(
+    tmp_path: Path, files: Files, quiet: None
+) -> None:
+    part = tmp_path / "x.part"
+    part.write_bytes(b"other" * 100)
+    beside = part.with_name("x.part.json")
+    beside.write_text(json.dumps({"url": files.url + "/raw.jsonl", "mark": '"another"'}))
+    download.downloaded(files.url + "/raw.jsonl", part, {}, lambda _: None)
+    assert part.read_bytes() == BODY
+    assert not beside.exists()
+
+
+def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Files) -> None:
+    whole = (tree.home / "prepare.py").read_text()
+    tree.script(
+        """
+        import os, signal
+        from blade.evaluate.prepare import download
+        def prepare():
+            # the connection drops after 3000 bytes, and the process dies before it can ask again
+            download.time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGKILL)
+            return fetched(SOURCES["raw.jsonl"], "raw.jsonl")
+        """
+    )
+    files.drops = [3000]
+    with pytest.raises(Unreadable, match="SIGKILL"):
+        tree.prepared()
+    assert not tree.output.exists()
+    (tree.home / "prepare.py").write_text(whole)
+    assert tree.prepared().rows == 400
+    assert [wanted for _, wanted, _ in files.asked] == [None, "bytes=3000-"]
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_server_that_is_busy_is_asked_again(tmp_path: Path, files: Files, quiet: None, code: int) -> None:
+    files.refusals = [code, code]
+    part = download.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
+    assert part.read_bytes() == BODY
+    assert len(files.asked) == 3
+
+
+def test_a_gated_dataset_says_that_it_wants_a_token(tree: Tree, files: Files) -> None:
+    files.refusals = [401]
+    with pytest.raises(NothingToRead) as error:
+        tree.prepared()
+    assert "HF_TOKEN" in error.value.message
+    assert error.value.slug == "prepare-missing-file"
+
+
+def test_the_hubs_token_goes_to_the_hub_and_not_to_where_it_redirects(
+    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.redirects["/datasets/a/b/resolve/main/raw.jsonl"] = files.url + "/raw.jsonl"
+    monkeypatch.setenv("HF_ENDPOINT", files.url)
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    tree = Tree(tmp_path / "tree", "https://huggingface.co/datasets/a/b/resolve/main/raw.jsonl")
+    tree.prepared()
+    assert [(path, token) for path, _, token in files.asked] == [
+        ("/datasets/a/b/resolve/main/raw.jsonl", "Bearer hf_secret"),
+        ("/raw.jsonl", None),
+    ]
+    assert "hf_secret" not in "".join(path.read_text() for path in tree.output.parent.iterdir())
+
+
+def test_another_host_never_sees_the_hubs_token(
+    tree: Tree, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    tree.prepared()
+    assert [token for _, _, token in files.asked] == [None]
+
+
+def test_a_wrong_sum_names_both_and_leaves_nothing(tree: Tree, files: Files) -> None:
+    tree.pins(f"files: {{raw.jsonl: {{sha256: {'ab' * 32}}}}}")
+    with pytest.raises(Unreadable) as error:
+        tree.prepared()
+    assert error.value.slug == "prepare-checksum"
+    assert SUM in error.value.message
+    assert "ab" * 32 in error.value.message
+    assert not tree.output.exists()
+    tree.pins(f"files: {{raw.jsonl: {{sha256: {SUM}, size: {len(BODY)}}}}}")
+    assert tree.prepared().rows == 400
+
+
+def test_a_size_alone_is_held_against_the_file(tree: Tree) -> None:
+    tree.pins("files: {raw.jsonl: {size: 12}}")
+    with pytest.raises(Unreadable, match="size 12 is pinned"):
+        tree.prepared()
+
+
+def test_a_cached_file_that_was_damaged_is_fetched_again(tree: Tree, files: Files) -> None:
+    tree.prepared()
+    (cached,) = (tree.folder / "cache").glob("*/raw.jsonl")
+    cached.write_bytes(b'{"question": "?", "answer": "!"}\n')
+    assert tree.prepared().rows == 400
+    assert any("changed since it was fetched" in line for line in tree.said)
+
+
+@pytest.mark.parametrize(("pinned", "fine"), [(400, True), (399, False), (401, False)])
+def test_the_number_of_rows_is_held_against_the_manifest(tree: Tree, pinned: int, fine: bool) -> None:
+    tree.pins(f"rows: {pinned}")
+    if fine:
+        assert tree.prepared().complete is True
+        return
+    with pytest.raises(Unreadable, match=f"row count 400, but {pinned}"):
+        tree.prepared()
+    assert not tree.output.exists()
+    assert tree.prepared(partial=True).complete is False
+
+
+def test_the_sum_of_the_rows_is_held_against_the_manifest(tree: Tree) -> None:
+    made = tree.prepared()
+    tree.pins(f"rows: 400\nsha256: {made.sha256}")
+    assert tree.prepared().complete is True
+    tree.pins(f"rows: 400\nsha256: {'cd' * 32}")
+    with pytest.raises(Unreadable, match="sha256"):
+        tree.prepared()
+    assert tree.output.read_bytes(), "the rows of the earlier run are back"
+
+
+def test_arguments_reach_the_script_and_pins_then_do_not_apply(tree: Tree) -> None:
+    tree.script(
+        "def prepare(first):\n    rows = list(records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl')))\n"
+        "    return written(rows[:first], OUTPUT)"
+    )
+    tree.pins("rows: 400")
+    made = tree.prepared(args={"first": 5})
+    assert (made.rows, made.complete) == (5, None)
+
+
+def test_offline_names_every_missing_file_its_url_sum_and_place(tree: Tree) -> None:
+    tree.script(
+        """
+        SOURCES["answers.csv"] = SOURCES["raw.jsonl"].replace("raw.jsonl", "answers.csv")
+        def prepare():
+            return written(records(fetched(SOURCES["raw.jsonl"], "raw.jsonl")), OUTPUT)
+        """
+    )
+    tree.pins(f"files: {{raw.jsonl: {{sha256: {SUM}, size: {len(BODY)}}}, answers.csv: {{}}}}")
+    with pytest.raises(NothingToRead) as error:
+        tree.prepared(offline=True)
+    message = error.value.message
+    for part in (
+        "raw.jsonl",
+        "answers.csv",
+        tree.url,
+        SUM,
+        f"{len(BODY):,} bytes",
+        str(tree.folder / "cache"),
+    ):
+        assert part in message
+    assert "--from FOLDER" in error.value.hint
+    place = next(
+        line.split("put it at ")[1]
+        for line in message.splitlines()
+        if "raw.jsonl" in line and "put it" in line
+    )
+    Path(place).parent.mkdir(parents=True, exist_ok=True)
+    Path(place).write_bytes(BODY)
+    assert tree.prepared(offline=True).rows == 400
+
+
+def test_a_host_that_cannot_be_reached_is_a_missing_file(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    with pytest.raises(NothingToRead) as error:
+        tree.prepared()
+    assert "refused" in error.value.message.lower()
+    assert "--from FILE" in error.value.hint
+
+
+def test_a_file_by_hand_stands_for_the_download_under_any_name(
+    tree: Tree, files: Files, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.jsonl.gz"
+    mine.write_bytes(gzip.compress(BODY))
+    made = tree.prepared(given=mine, offline=True)
+    assert (made.rows, made.sources[0]["from"]) == (400, "given")
+    assert not files.asked
+
+
+def test_of_several_files_each_is_given_under_its_name(tree: Tree, tmp_path: Path) -> None:
+    tree.script(
+        """
+        SOURCES["answers.jsonl"] = SOURCES["raw.jsonl"] + ".answers"
+        def prepare():
+            asked = records(fetched(SOURCES["raw.jsonl"], "raw.jsonl"))
+            answers = records(fetched(SOURCES["answers.jsonl"], "answers.jsonl"))
+            return written(({**a, **b} for a, b in zip(asked, answers)), OUTPUT)
+        """
+    )
+    tree.pins("files: {raw.jsonl: {}, answers.jsonl: {}}")
+    hand = tmp_path / "hand"
+    hand.mkdir()
+    (hand / "raw.jsonl").write_text('{"question": "?"}\n')
+    with pytest.raises(NothingToRead, match=r"answers\.jsonl"):
+        tree.prepared(given=hand, offline=True)
+    (hand / "answers.jsonl").write_text('{"expected_answer": "!"}\n')
+    tree.prepared(given=hand, offline=True)
+    assert json.loads(tree.output.read_text()) == {"question": "?", "expected_answer": "!"}
+
+
+def test_a_file_by_hand_that_nobody_read_is_told(tree: Tree, tmp_path: Path) -> None:
+    tree.pins("files: {raw.jsonl: {}, other.jsonl: {}}")
+    mine = tmp_path / "mine.jsonl"
+    mine.write_bytes(BODY)
+    with pytest.raises(UsageError, match="was not used"):
+        tree.prepared(given=mine)
+
+
+BAD = {
+    "another path": (
+        "def prepare():\n    return written([{'a': 1}], Path('elsewhere.jsonl'))",
+        "elsewhere.jsonl",
+    ),
+    "no path": ("def prepare():\n    return 7", "returned int"),
+    "nothing written": ("def prepare():\n    return OUTPUT", "does not exist"),
+    "no rows": ("def prepare():\n    return written([], OUTPUT)", "no row"),
+    "not JSON": (
+        "def prepare():\n    OUTPUT.parent.mkdir(parents=True, exist_ok=True)\n"
+        "    OUTPUT.write_text('{\"a\": 1}\\nhello\\n')\n    return OUTPUT",
+        "line 2",
+    ),
+    "raises": ("def prepare():\n    raise KeyError('question')", "KeyError: 'question'"),
+    "exits": ("import sys\ndef prepare():\n    sys.exit(0)", "SystemExit"),
+    "dies": ("import os\ndef prepare():\n    os._exit(3)", "code 3"),
+    "no function": ("x = 1", "no function prepare"),
+    "does not parse": ("def prepare(:\n    pass", "SyntaxError"),
+    "not the schema": (
+        "def prepare():\n    return written(({'q': r['prompt']} for r in records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl'))), OUTPUT)",
+        "KeyError: 'prompt'",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", BAD)
+def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -> None:
+    body, says = BAD[which]
+    tree.output.parent.mkdir(parents=True)
+    tree.output.write_text('{"before": true}\n')
+    tree.script(body)
+    with pytest.raises(Unreadable) as error:
+        tree.prepared()
+    assert error.value.slug == "prepare-failed"
+    assert says in error.value.message
+    assert tree.output.read_text() == '{"before": true}\n'
+    assert sorted(path.name for path in tree.output.parent.iterdir()) == ["sums_benchmark.jsonl"]
+
+
+def test_the_same_path_written_otherwise_is_the_same_path(tree: Tree) -> None:
+    tree.script(
+        "def prepare():\n    written([{'a': 1}], OUTPUT)\n    return Path(__file__).parent / 'data' / '..' / 'data' / OUTPUT.name"
+    )
+    assert tree.prepared().rows == 1
+
+
+def test_a_script_that_hangs_is_ended_with_what_it_started(tree: Tree, tmp_path: Path) -> None:
+    tree.script(
+        f"""
+        import subprocess, sys, time
+        def prepare():
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            Path({str(tmp_path / "pid")!r}).write_text(str(child.pid))
+            print("started", flush=True)
+            time.sleep(600)
+        """
+    )
+    with pytest.raises(Unreadable) as error:
+        tree.prepared(limits=script.Limits(wall_s=3))
+    assert error.value.slug == "prepare-limit"
+    assert "started" in tree.said
+    assert ended(int((tmp_path / "pid").read_text()))
+
+
+def test_what_a_script_leaves_running_is_ended_too(tree: Tree, tmp_path: Path) -> None:
+    tree.script(
+        f"""
+        import subprocess, sys
+        def prepare():
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            Path({str(tmp_path / "pid")!r}).write_text(str(child.pid))
+            return written([{{"a": 1}}], OUTPUT)
+        """
+    )
+    assert tree.prepared().rows == 1
+    assert ended(int((tmp_path / "pid").read_text()))
+
+
+def test_a_script_that_eats_memory_is_stopped_by_the_limit(tree: Tree) -> None:
+    tree.script("def prepare():\n    return [bytearray(64 << 20) for _ in range(1000)]")
+    with pytest.raises(Unreadable, match="more memory") as error:
+        tree.prepared(limits=script.Limits(memory_bytes=700 << 20))
+    assert error.value.slug == "prepare-limit"
+
+
+def test_a_script_that_burns_time_or_disk_is_stopped(tree: Tree) -> None:
+    tree.script("def prepare():\n    while True: pass")
+    with pytest.raises(Unreadable, match="more CPU time"):
+        tree.prepared(limits=script.Limits(cpu_s=1, wall_s=60))
+    tree.script("def prepare():\n    return written(({'a': 'x' * 100000} for _ in range(1000)), OUTPUT)")
+    with pytest.raises(Unreadable, match="more file size"):
+        tree.prepared(limits=script.Limits(file_bytes=1 << 20))
+    assert not list(tree.output.parent.iterdir())
+
+
+def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
+    ours = {
+        "OPENAI_API_KEY": "sk-1",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "BLADE_CACHE_DIR": "/x",
+        "PATH": "/bin",
+        "https_proxy": "http://p",
+        "HF_TOKEN": "hf",
+        "LC_ALL": "C",
+    }
+    passed = script.environment(ours, fetch.Context("/c"))
+    assert set(passed) == {"PATH", "https_proxy", "HF_TOKEN", "LC_ALL", "PYTHONUNBUFFERED", "BLADE_PREPARE"}
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or but waits to be collected."""
+    for _ in range(50):
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    return False
+
+
+# ---- reading and writing ----
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.jsonl", '{"x": "1"}\n\n{"x": "ü"}'),
+        ("a.json", '[{"x": "1"}, {"x": "ü"}]'),
+        ("lines.json", '{"x": "1"}\n{"x": "ü"}\n'),
+        ("a.csv", "\ufeffx\r\n1\r\nü\r\n"),
+        ("a.tsv", "x\n1\nü\n"),
+    ],
+)
+def test_every_form_of_a_raw_file_gives_the_same_records(tmp_path: Path, name: str, text: str) -> None:
+    plain, packed = tmp_path / name, tmp_path / (name + ".gz")
+    plain.write_bytes(text.encode())
+    packed.write_bytes(gzip.compress(text.encode()))
+    assert list(records(plain)) == list(records(packed)) == [{"x": "1"}, {"x": "ü"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.jsonl", '{"x": 1}\n{"x":', "line 2"),
+        ("a.jsonl", "[1]\n", "a list, not an object"),
+        ("a.json", "[1, 2]", "record 1"),
+        ("a.txt", "x", "none of"),
+    ],
+)
+def test_a_raw_file_that_is_something_else_says_where(
+    tmp_path: Path, name: str, text: str, says: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(NotReadable, match=says):
+        list(records(tmp_path / name))
+
+
+def test_parquet_without_its_library_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(NotReadable, match="pip install pyarrow"):
+        list(records(tmp_path / "a.parquet"))
+
+
+def test_parquet_with_its_library_is_read(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = [{"x": 1, "options": ["a", "b"]}, {"x": 2, "options": []}]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    assert list(records(tmp_path / "a.parquet")) == rows
+
+
+def test_rows_that_cannot_be_made_leave_no_file(tmp_path: Path) -> None:
+    def rows() -> Iterator[dict[str, int]]:
+        yield {"a": 1}
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        written(rows(), tmp_path / "x.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+# ---- the command ----
+
+
+def blade(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "blade", "eval", "prepare", *words],
+        cwd=cwd,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+CONFIG = """
+sums_simple_agent:
+  responses_api_agents:
+    simple_agent:
+      entrypoint: app.py
+      resources_server: {type: resources_servers, name: mcqa}
+      model_server: {type: responses_api_models, name: policy_model}
+      datasets:
+        - name: sums
+          type: benchmark
+          jsonl_fpath: benchmarks/sums/data/sums_benchmark.jsonl
+          prepare_script: benchmarks/sums/prepare.py
+"""
+
+
+def test_the_command_fetches_once_and_tells_a_program(tree: Tree, files: Files) -> None:
+    (tree.home / "config.yaml").write_text(CONFIG)
+    cache = str(tree.folder / "cache")
+    done = blade("--benchmark", "sums", "--json", cwd=tree.folder, BLADE_CACHE_DIR=cache)
+    assert done.returncode == 0, done.stderr
+    (made,) = json.loads(done.stdout)
+    assert (made["name"], made["rows"], made["cached"]) == ("sums", 400, False)
+    assert "Preparing benchmark: sums" in done.stderr
+    again = blade(
+        "--benchmark",
+        "sums",
+        "--offline",
+        "use_cached_prepared_benchmarks=true",
+        cwd=tree.folder,
+        BLADE_CACHE_DIR=cache,
+    )
+    assert again.stdout.startswith("sums: 400 rows, as it was: ")
+    assert len(files.asked) == 1
+
+
+def test_the_command_passes_arguments_and_says_what_lacks(tree: Tree) -> None:
+    (tree.home / "config.yaml").write_text(CONFIG)
+    cache = str(tree.folder / "cache")
+    lacking = blade("--benchmark", "sums", "--offline", cwd=tree.folder, BLADE_CACHE_DIR=cache)
+    assert lacking.returncode == 3
+    assert tree.url in lacking.stderr
+    assert cache in lacking.stderr
+    tree.script("def prepare(names):\n    return written(({'name': n} for n in names), OUTPUT)")
+    done = blade(
+        "--benchmark", "sums", "++prepare_script_args.names=[a,b]", cwd=tree.folder, BLADE_CACHE_DIR=cache
+    )
+    assert done.stdout.startswith("sums: 2 rows, prepared: "), done.stderr
+
+
+def test_a_config_without_a_script_is_told(tree: Tree) -> None:
+    (tree.home / "config.yaml").write_text(
+        CONFIG.replace("          prepare_script: benchmarks/sums/prepare.py\n", "")
+    )
+    done = blade("--benchmark", "sums", cwd=tree.folder)
+    assert done.returncode == 2
+    assert "no dataset with a prepare_script" in done.stderr
+
+
+def test_a_script_that_is_not_there_stops_all_before_any_runs(tree: Tree) -> None:
+    other = work.Wanted("other", tree.home / "none.py", tree.folder, tree.folder / "o.jsonl", tree.folder)
+    with pytest.raises(BladeError, match="no prepare script"):
+        work.prepared([tree.wanted(), other], work.How(cache=tree.folder / "cache"), tree.said.append)
+    assert not tree.output.exists()
