@@ -105,8 +105,8 @@ def _merge(low: Tree, high: Tree) -> Tree:
     from omegaconf import OmegaConf
 
     both = OmegaConf.merge(OmegaConf.create(low), OmegaConf.create(high))
-    plain: Tree = OmegaConf.to_container(both, resolve=False)  # type: ignore[assignment]
-    return plain
+    plain: Any = OmegaConf.to_container(both, resolve=False)
+    return dict(plain)
 
 
 def _merged(documents: list[Document], overrides: list[Override]) -> tuple[Tree, list[Problem]]:
@@ -123,7 +123,8 @@ def _merged(documents: list[Document], overrides: list[Override]) -> tuple[Tree,
                 "a mapping cannot take the place of a list, nor a list of a mapping's key",
                 "config-does-not-merge",
             ) from error
-    plain: Tree = dict(OmegaConf.to_container(tree, resolve=False))
+    merged: Any = OmegaConf.to_container(tree, resolve=False)
+    plain: Tree = merged
     problems: list[Problem] = []
     for override in overrides:
         if override.keys == ("config_paths",) or override.deep:
@@ -146,7 +147,7 @@ def _scalar_of_run(override: Override) -> bool:
 
 
 def _nowhere(override: Override, tree: Tree, why: str = "is nowhere in the config") -> Problem:
-    known = {".".join(path) for path in _paths(tree)}
+    known = {".".join(path) for path in _paths(tree) if len(path) == len(override.keys)}
     key = ".".join(override.keys)
     near = get_close_matches(key, known, 1, 0.8)
     level = "warning" if why.startswith("is new") else "error"
@@ -168,6 +169,8 @@ def _from_environment(tree: Tree, environ: Mapping[str, str]) -> None:
     for key, (_, variable) in POLICY.items():
         if tree.get(key) in (None, UNSET) and environ.get(variable):
             tree[key] = environ[variable]
+    if tree.get("policy_base_url") not in (None, UNSET):
+        tree.setdefault("policy_api_key", "")  # most servers on one's own machine want none
 
 
 def _filled(tree: Tree) -> tuple[Tree, list[Problem]]:

@@ -24,7 +24,7 @@ _SHORTEST = 6  # a shorter secret stands by chance inside other words
 
 
 def hidden(tree: Any, environ: Mapping[str, str] | None = None) -> Any:
-    """A copy to be shown, without secrets: by the name of their key, wherever they stand, and in addresses."""
+    """A copy to be shown, without secrets: found by their key's name, hidden wherever they stand."""
     environ = os.environ if environ is None else environ
     secrets = {value for name, value in environ.items() if names_secret(name) and len(value) >= 8}
     _collect(tree, False, secrets)
