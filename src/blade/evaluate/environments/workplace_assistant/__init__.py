@@ -1,4 +1,4 @@
-"""The office: an assistant with mail, calendar, customers, visits and tasks, judged by what it leaves behind."""
+"""The office: an assistant with mail, calendar, customers and tasks, judged by what it leaves."""
 
 from __future__ import annotations
 

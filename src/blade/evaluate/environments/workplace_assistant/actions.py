@@ -14,12 +14,13 @@ from blade.evaluate.environments.workplace_assistant.world import TODAY, State
 Said = dict[str, Any]
 METRICS = ("visits", "engaged visits", "duration", "sources")
 PLOTS = ("line", "bar", "histogram", "scatter")
+_NEW = 50_000  # ids of new records lie above, so that none is that of a deleted one
 NOW = f"{TODAY} 09:00"  # the clock of the office stands still
 
 
 def _add(state: State, table: str, key: str, fields: dict[str, Any]) -> Said:
     rows = state.table(table)
-    ident = f"{max((int(known) for known in rows), default=0) + 1:08d}"
+    ident = f"{max(_NEW, *map(int, rows)) + 1:08d}" if rows else f"{_NEW + 1:08d}"
     rows[ident] = MappingProxyType(fields)
     return {"ok": True, key: ident}
 
@@ -53,10 +54,8 @@ def deleter(table: str, key: str) -> Callable[[State, Arguments], Said]:
 
 def _recipient(state: State, value: str) -> str:
     address = value.strip().lower()
-    known = address in by_address() or any(
-        row["customer_email"] == address for row in state.customers.values()
-    )
-    if not known:
+    customers = {row["customer_email"] for row in state.customers.values()}
+    if address not in by_address() and address not in customers:
         raise Refused(f"recipient {value!r:.80} is no known address; nothing was sent")
     return address
 

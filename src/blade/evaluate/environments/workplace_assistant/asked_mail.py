@@ -8,7 +8,13 @@ from itertools import islice
 from random import Random
 
 from blade.evaluate.environments.workplace_assistant.people import Person, by_address, staff
-from blade.evaluate.environments.workplace_assistant.quests import Quest, by_department, by_name, spoken
+from blade.evaluate.environments.workplace_assistant.quests import (
+    Named,
+    Quest,
+    by_department,
+    by_name,
+    spoken,
+)
 from blade.evaluate.environments.workplace_assistant.world import TODAY, TOPICS, Record, fresh
 
 _SUBJECTS = (
@@ -32,7 +38,7 @@ def ambiguous(rng: Random, number: int, *, but: str = "") -> list[Person]:
 
 def boundary(rows: list[Record], field: str, *, early: bool) -> str | None:
     """A day with a record on it, such that others lie inside and outside of the limit."""
-    days = sorted({row[field][:10] for row in rows})
+    days = sorted({str(row[field])[:10] for row in rows})
     if len(days) < 4:
         return None
     return days[len(days) // 2 - 1] if early else days[len(days) // 2]
@@ -78,16 +84,16 @@ def _forwards(rng: Random) -> Iterator[Quest]:
         read = ("email_search_emails", {"sender": "{0}", "query": topic})
         if place < 3:
             to = ambiguous(rng, 1, but=person.first)[0]
-            request = f"Forward the newest e-mail that {person.name} wrote about the {topic} to {by_department(to).said}."
+            said = by_department(to).said
+            request = f"Forward the newest e-mail that {person.name} wrote about the {topic} to {said}."
             act = ("email_forward_email", {"email_id": "{id}", "recipient": "{1}"})
-            people = (by_name(person), by_department(to))
+            people: tuple[Named, ...] = (by_name(person), by_department(to))
         else:
             body = ("I agree, please go ahead.", "Not this month, sorry.")[place - 3]
             request = (
                 f"Answer the latest e-mail from {by_department(person).said} on the {topic} with '{body}'"
             )
             act = ("email_reply_email", {"email_id": "{id}", "body": body})
-            people = (by_department(person),)
         yield Quest("email", "medium", request, (act,), people, read, "first")
 
 
@@ -200,8 +206,8 @@ def _if_free(rng: Random, taken: set[str]) -> Iterator[Quest]:
         yield Quest(
             "calendar",
             "medium",
-            f"If I have no meeting with {named.said} on {spoken(start[:10])} yet, book 'Catch-up' with them that day "
-            f"at {start[11:]} for 30 minutes. If there is one already, leave the calendar alone.",
+            f"If I have no meeting with {named.said} on {spoken(start[:10])} yet, book 'Catch-up' with them "
+            f"that day at {start[11:]} for 30 minutes. If there is one already, leave the calendar alone.",
             (_event("Catch-up", start, 30),),
             (named,),
             (
@@ -210,6 +216,10 @@ def _if_free(rng: Random, taken: set[str]) -> Iterator[Quest]:
             ),
             condition=("none", 0),
         )
+
+
+def _on(search: str, day: str) -> tuple[str, dict[str, object]]:
+    return search, {"participant": "{0}", "date_min": day, "date_max": day}
 
 
 def mixed() -> Iterator[Quest]:
@@ -231,12 +241,12 @@ def mixed() -> Iterator[Quest]:
         yield Quest(
             "multi",
             "hard",
-            f"If I meet {named.said} on {spoken(day)}, cancel that meeting and send them an e-mail, subject 'Meeting "
-            f"cancelled', text 'I am travelling that day.' Otherwise add the task '{task['task_name']}' to the Backlog "
-            f"of the Design board, assigned to them and due that day.",
+            f"If I meet {named.said} on {spoken(day)}, cancel that meeting and send them an e-mail, subject "
+            f"'Meeting cancelled', text 'I am travelling that day.' Otherwise add the task "
+            f"'{task['task_name']}' to the Backlog of the Design board, assigned to them and due that day.",
             (("calendar_delete_event", {"event_id": "{id}"}), ("email_send_email", note)),
             (named,),
-            ("calendar_search_events", {"participant": "{0}", "date_min": day, "date_max": day}),
+            _on("calendar_search_events", day),
             condition=("any", 0),
             otherwise=(("project_management_create_task", task),),
         )

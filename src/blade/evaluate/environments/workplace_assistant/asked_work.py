@@ -35,11 +35,8 @@ def _held(table: Table) -> dict[str, list[Record]]:
 def _shared(held: dict[str, list[Record]], address: str, **same: str) -> bool:
     """Whether somebody of the same first name has such records too."""
     others = [p.address for p in namesakes(by_address()[address].first) if p.address != address]
-    return any(
-        all(row[key] == value for key, value in same.items())
-        for other in others
-        for row in held.get(other, ())
-    )
+    rows = [row for other in others for row in held.get(other, ())]
+    return any(all(row[key] == value for key, value in same.items()) for row in rows)
 
 
 def customers() -> Iterator[Quest]:
@@ -87,7 +84,8 @@ def _handed_over(rng: Random, held: dict[str, list[Record]]) -> Iterator[Quest]:
         yield Quest(
             "crm",
             "hard",
-            f"{before.said} hands over all customers interested in {product} to {to.said}. Please reassign them.",
+            f"{before.said} hands over all customers interested in {product} to {to.said}. "
+            "Please reassign them.",
             ((_CHANGE, {"customer_id": "{id}", "assigned_to_email": "{1}"}),),
             (before, to),
             (_SEARCH, {"assigned_to": "{0}", "product_interest": product}),
@@ -102,8 +100,8 @@ def _stale(held: dict[str, list[Record]]) -> Iterator[Quest]:
             yield Quest(
                 "crm",
                 "hard",
-                f"Customers of {named.said} whom nobody has contacted since {spoken(day)} (last contact that day or "
-                f"earlier) get {spoken(TODAY + timedelta(days=7))} as the date to follow up by.",
+                f"Customers of {named.said} whom nobody has contacted since {spoken(day)} (last contact "
+                f"that day or earlier) get {spoken(TODAY + timedelta(days=7))} as the date to follow up by.",
                 ((_CHANGE, {"customer_id": "{id}", "follow_up_by": str(TODAY + timedelta(days=7))}),),
                 (named,),
                 (_SEARCH, {"assigned_to": "{0}", "last_contact_max": day}),
@@ -121,8 +119,8 @@ def _many_customers(table: Table) -> Iterator[Quest]:
         yield Quest(
             "crm",
             "hard",
-            f"Put the note 'Spring offer sent' on all customers with the status {status} who are interested in "
-            f"{product}.",
+            f"Put the note 'Spring offer sent' on all customers with the status {status} who are interested "
+            f"in {product}.",
             ((_CHANGE, {"customer_id": "{id}", "notes": "Spring offer sent"}),),
             read=(_SEARCH, {"product_interest": product, "status": status}),
         )
@@ -138,8 +136,9 @@ def projects() -> Iterator[Quest]:
         given = {"task_name": name, "assigned_to_email": "{0}", "list_name": "Backlog", "due_date": due}
         yield Quest(
             "projects",
-            ("easy", "medium")[place],  # type: ignore[arg-type]
-            f"Add the task '{name}' to the Backlog of the {board} board for {named.said}, due on {spoken(due)}.",
+            ("easy", "medium")[place],
+            f"Add the task '{name}' to the Backlog of the {board} board for {named.said}, due on "
+            f"{spoken(due)}.",
             (("project_management_create_task", {**given, "board": board}),),
             (named,),
         )
@@ -183,7 +182,8 @@ def _tasks_handed_over(rng: Random, held: dict[str, list[Record]]) -> Iterator[Q
         yield Quest(
             "projects",
             "hard",
-            f"{to.said} takes over everything that {before.said} has on the {board} board. Reassign these tasks.",
+            f"{to.said} takes over everything that {before.said} has on the {board} board. Reassign "
+            "these tasks.",
             ((_MOVE, {"task_id": "{id}", "assigned_to_email": "{1}"}),),
             (before, to),
             (_TASKS, {"assigned_to": "{0}", "board": board}),
@@ -213,8 +213,8 @@ def _none_late(held: dict[str, list[Record]]) -> Iterator[Quest]:
             yield Quest(
                 "projects",
                 "medium",
-                f"If {named.said} has tasks In Progress that were due on {spoken(day)} or earlier, move them to the "
-                "Backlog. If not, change nothing.",
+                f"If {named.said} has tasks In Progress that were due on {spoken(day)} or earlier, move them "
+                "to the Backlog. If not, change nothing.",
                 ((_MOVE, {"task_id": "{id}", "list_name": "Backlog"}),),
                 (named,),
                 (_TASKS, {"assigned_to": "{0}", "list_name": "In Progress", "due_max": day}),
@@ -260,17 +260,15 @@ def _if_visits(rng: Random, place: int) -> Quest:
     plot = {**span, "metric": "sources", "plot_type": "bar"}
     note = {"recipient": "{0}", "subject": "Visits", "body": f"Visits from {source} stay low."}
     days = f"from {spoken(span['date_min'])} to {spoken(span['date_max'])}"
-    asked = f"If more than {bound} visits came from {source} {days}, make a bar plot of the sources for that time."
     alone = place >= 4
-    said = (
-        " If not, there is nothing to do."
-        if alone
-        else f" If not, send {named.said} an e-mail, subject 'Visits', text 'Visits from {source} stay low.'"
-    )
+    said = f"If more than {bound} visits came from {source} {days}, make a bar plot of the sources for then. "
+    said += "If not, there is nothing to do." if alone else (
+        f"If not, send {named.said} an e-mail, subject 'Visits', text '{note['body']}'"
+    )  # fmt: skip
     return Quest(
         "analytics",
         "medium",
-        asked + said,
+        said,
         (("analytics_create_plot", plot),),
         () if alone else (named,),
         ("analytics_count_visits", {**span, "source": source}),
@@ -304,8 +302,8 @@ def counted() -> Iterator[Quest]:
         yield Quest(
             "multi",
             "hard",
-            f"How many customers of {holder.said} have the status Proposal? Send the number, and nothing else, to "
-            f"{to.said} under the subject 'Open proposals'.",
+            f"How many customers of {holder.said} have the status Proposal? Send the number, and nothing "
+            f"else, to {to.said} under the subject 'Open proposals'.",
             (("email_send_email", note),),
             (holder, to),
             (_SEARCH, {"assigned_to": "{0}", "status": "Proposal"}),

@@ -83,10 +83,9 @@ def changes(state: State) -> Counter[Change]:
             if ident not in before:
                 found[("new", name, "", *_said(row))] += 1
             elif row is not before[ident]:
+                old = before[ident]
                 differing = {
-                    key: value
-                    for key, value in row.items()
-                    if _plain(key, value) != _plain(key, before[ident][key])
+                    key: value for key, value in row.items() if _plain(key, value) != _plain(key, old[key])
                 }
                 if differing:
                     found[("changed", name, ident, *_said(differing))] += 1

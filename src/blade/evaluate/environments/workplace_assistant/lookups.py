@@ -79,7 +79,8 @@ def search_customers(state: State, given: Arguments) -> Found:
     }
     rows = _matching(state.customers.items(), renamed, among, "last_contact_date", ())
     shown = (
-        "customer_name", "assigned_to_email", "product_interest", "status", "last_contact_date", "follow_up_by",
+        "customer_name", "assigned_to_email", "product_interest", "status", "last_contact_date",
+        "follow_up_by",
     )  # fmt: skip
     return _page("customer_id", sorted(rows, key=lambda item: item[1]["customer_name"]), shown, given)
 

@@ -28,18 +28,23 @@ THRICE = (
     "Oskar",
 )
 TWICE = (
-    "Bruno", "Celia", "Dmitri", "Elif", "Gareth", "Hanna", "Ivo", "Jonas", "Keiko", "Luca", "Maren", "Nils", "Olga",
+    "Bruno", "Celia", "Dmitri", "Elif", "Gareth", "Hanna", "Ivo", "Jonas", "Keiko", "Luca", "Maren", "Nils",
+    "Olga",
     "Pablo", "Quinn", "Rosa", "Stefan", "Thea", "Umar", "Vera",
 )  # fmt: skip
 ONCE = (
-    "Anselm", "Birte", "Cosmo", "Delphine", "Eamon", "Fadila", "Gitta", "Hakon", "Ilse", "Jarek", "Katya", "Lorcan",
-    "Mirela", "Noor", "Odile", "Pavel", "Renske", "Saskia", "Tadeo", "Ulla", "Viktor", "Wilma", "Xenia", "Yusuf",
+    "Anselm", "Birte", "Cosmo", "Delphine", "Eamon", "Fadila", "Gitta", "Hakon", "Ilse", "Jarek", "Katya",
+    "Lorcan",
+    "Mirela", "Noor", "Odile", "Pavel", "Renske", "Saskia", "Tadeo", "Ulla", "Viktor", "Wilma", "Xenia",
+    "Yusuf",
     "Zelda", "Bastian", "Corin", "Dagny", "Emeka", "Flora",
 )  # fmt: skip
 SURNAMES = (
-    "Abbink", "Barlow", "Castellan", "Dunmore", "Eskelin", "Farrow", "Grantley", "Holloway", "Iversen", "Jessop",
+    "Abbink", "Barlow", "Castellan", "Dunmore", "Eskelin", "Farrow", "Grantley", "Holloway", "Iversen",
+    "Jessop",
     "Kestrel", "Lindqvist", "Marchetti", "Norwood", "Ostrander", "Penhallow", "Quist", "Rennick", "Sandoval",
-    "Thornby", "Underhill", "Valdez", "Whitlock", "Yarrow", "Zeller", "Ashgrove", "Brandt", "Coldwell", "Drummond",
+    "Thornby", "Underhill", "Valdez", "Whitlock", "Yarrow", "Zeller", "Ashgrove", "Brandt", "Coldwell",
+    "Drummond",
     "Ellery", "Fennimore", "Garnet", "Hartog", "Ingram", "Kowal", "Larkspur", "Mistry", "Novak",
 )  # fmt: skip
 

@@ -34,7 +34,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Quest:
-    """One task. In calls, `{0}` is the address of the first person named, `{id}` a record, `{total}` a number."""
+    """One task. In calls, `{0}` is the address of the first person, `{id}` a record, `{total}` a number."""
 
     category: str
     difficulty: Literal["easy", "medium", "hard"]

@@ -14,17 +14,18 @@ from blade.evaluate.environments.workplace_assistant.tools import schemas
 from blade.evaluate.environments.workplace_assistant.world import TODAY
 
 POLICY = f"""You are the office assistant of Ines Vardal ({OWNER}) and act only through the tools.
-Today is {TODAY:%A}, {TODAY}, 09:00; days without a year are of this year. Dates are YYYY-MM-DD, times YYYY-MM-DD HH:MM; the
-limits of a search are included in it.
+Today is {TODAY:%A}, {TODAY}, 09:00; days without a year are of this year.
+Dates are YYYY-MM-DD, times YYYY-MM-DD HH:MM; the limits of a search are included in it.
 - Do what is asked and nothing else: no change that was not asked for, no message that was not asked for.
 - Several colleagues share a first name. Look a person up in the directory and take the one who is meant.
 - A search shows five results a page. If `pages` is more than 1, read them all.
 - Use texts in quotes as they stand.
-- An answer that begins with "Error" means that nothing was done. Correct the call; do not report what was not done.
+- An answer that begins with "Error" means that nothing was done. Correct the call; report only what was done.
 - Nobody answers questions. When all is done, say in one or two sentences what you did."""
 
 AGENT = "workplace_assistant_simple_agent"
-EXAMPLES = ("email-01", "email-07", "email-12", "calendar-01", "calendar-04", "calendar-10", "crm-01", "crm-06", "crm-10",
+EXAMPLES = ("email-01", "email-07", "email-12", "calendar-01", "calendar-04", "calendar-10", "crm-01",
+            "crm-06", "crm-10",
             "projects-03", "projects-07", "analytics-05", "multi-01")  # fmt: skip
 
 

@@ -39,7 +39,7 @@ class Tool:
     writes: bool = False
 
 
-_MUST, _FROM, _TO = text(required=True), day(), day()
+_MUST = text(required=True)
 _EMAIL, _EVENT, _TASK, _CUSTOMER = "email", "calendar", "project_management", "customer_relationship_manager"
 _SPAN = {"date_min": day(required=True), "date_max": day(required=True)}
 
@@ -52,8 +52,8 @@ TOOLS: dict[str, Tool] = {
         {
             "query": text("words of subject or body"),
             "sender": TEXT,
-            "date_min": _FROM,
-            "date_max": _TO,
+            "date_min": DAY,
+            "date_max": DAY,
             "page": NUMBER,
         },
         lookups.search_emails,
@@ -78,8 +78,8 @@ TOOLS: dict[str, Tool] = {
         {
             "query": text("words of the name"),
             "participant": TEXT,
-            "date_min": _FROM,
-            "date_max": _TO,
+            "date_min": DAY,
+            "date_max": DAY,
             "page": NUMBER,
         },
         lookups.search_events,

@@ -17,7 +17,8 @@ Table = dict[str, Record]
 TABLES = ("emails", "events", "customers", "tasks", "plots")
 
 TOPICS = (
-    "warehouse inventory", "spring catalogue", "lease renewal", "travel claims", "badge printer", "supplier audit",
+    "warehouse inventory", "spring catalogue", "lease renewal", "travel claims", "badge printer",
+    "supplier audit",
     "quarterly forecast", "onboarding pack", "price list", "packaging trial", "safety walk", "server move",
     "newsletter draft", "returns backlog", "trade fair booth", "budget review",
 )  # fmt: skip
@@ -45,11 +46,14 @@ LISTS = ("Backlog", "In Progress", "In Review", "Completed")
 SOURCES = ("direct", "search", "social", "referral")
 VERBS = ("Rework", "Document", "Test", "Replace", "Measure", "Trim", "Migrate", "Sketch")
 THINGS = (
-    "the login form", "the price feed", "the order export", "the size chart", "the search index", "the colour picker",
-    "the invoice mail", "the stock alert", "the landing page", "the refund flow", "the audit log", "the sitemap",
+    "the login form", "the price feed", "the order export", "the size chart", "the search index",
+    "the colour picker",
+    "the invoice mail", "the stock alert", "the landing page", "the refund flow", "the audit log",
+    "the sitemap",
 )  # fmt: skip
 FIRMS = (
-    "Alder", "Beacon", "Cinder", "Dovetail", "Ember", "Fathom", "Gable", "Harrow", "Inkwell", "Juniper", "Kiln",
+    "Alder", "Beacon", "Cinder", "Dovetail", "Ember", "Fathom", "Gable", "Harrow", "Inkwell", "Juniper",
+    "Kiln",
     "Lantern", "Mallow", "Nettle", "Orchard", "Pewter", "Quarry", "Rowan", "Saddle", "Timber",
 )  # fmt: skip
 TRADES = ("Textiles", "Interiors", "Outfitters", "Studios", "Mills", "Workshop", "Supply")
@@ -123,7 +127,8 @@ def _emails() -> list[dict[str, Any]]:
 def _events() -> list[dict[str, Any]]:
     rng = Random("office/events")
     partners = _addresses("Ayla Simon Nadia Ravi Keiko Luca Rosa Pavel Saskia Yusuf Wilma".split())
-    found, taken = [], set()
+    found: list[dict[str, Any]] = []
+    taken: set[str] = set()
     while len(found) < 150:
         day = date(2026, 3, 9) + timedelta(days=rng.randrange(33))
         start = f"{day} {rng.randrange(8, 17):02d}:{rng.choice(('00', '30'))}"
