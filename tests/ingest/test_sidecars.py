@@ -218,6 +218,14 @@ def settings_of(path: Path) -> tuple[dict[str, str], list[str]]:
     return sidecars.settings(artifacts_of(path), notes.append), notes
 
 
+def test_a_manifest_is_a_config_and_its_sittings_are_not_settings(run: Path, tmp_path: Path) -> None:
+    manifest = {"config": {"temperature": 0.5}, "seeds": {"seed": 3}, "sittings": [{"versions": {"engine_version": "9"}}]}
+    put(tmp_path, f"{run.stem}_manifest.json", json.dumps(manifest).encode())
+    put(tmp_path, "other_manifest.json", json.dumps(manifest).encode())
+    name = f"{run.stem}_manifest.json"
+    assert settings_of(run) == ({f"{name}: config.temperature": "0.5", f"{name}: seeds.seed": "3"}, [])
+
+
 @pytest.mark.parametrize("name", ["config.yaml", "config.yml", "config.json", ".hydra/config.yaml"])
 def test_settings_without_secrets(run: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / ".hydra").mkdir()

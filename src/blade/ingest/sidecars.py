@@ -29,6 +29,8 @@ _SCORES = re.compile(
 )
 _PACKED = ("", ".gz", ".zst")
 _CONFIGS = ("config.yaml", "config.yml", "config.json", ".hydra/config.yaml", ".hydra/overrides.yaml")
+_MANIFEST = "_manifest.json"  # what `blade eval run` writes of a run
+_SAYS = ("identity", "config", "seeds")  # of a manifest; the rest tells of its sittings
 _MAX_SMALL = 64 << 20  # a metrics file beyond this is not what its name says
 _MAX_CONFIG = 4 << 20
 _MAX_SCALARS = 100_000  # looked at in a config; aliases of YAML can make a small file endlessly wide
@@ -74,7 +76,8 @@ def artifacts(run: find.Found) -> list[Artifact]:
         else:
             found.append(Artifact(kind, f"{_bases(run)[0]}{ending}", False))
     folder = run.paths[0].parent
-    configs = [path for name in _CONFIGS if (path := folder / name).is_file()]
+    manifests = [Path(f"{base}{_MANIFEST}") for base in _bases(run)]
+    configs = [path for path in (*manifests, *(folder / name for name in _CONFIGS)) if path.is_file()]
     found += [Artifact("config", str(path), True) for path in configs] or [
         Artifact("config", str(folder / _CONFIGS[0]), False)
     ]
@@ -251,10 +254,13 @@ def _config(path: Path, notice: Callable[[str], None]) -> Any:
 
     try:
         text = _content(path, _MAX_CONFIG).decode("utf-8", "replace")
-        return json.loads(text) if path.suffix == ".json" else yaml.load(text, _loader())
+        told = json.loads(text) if path.suffix == ".json" else yaml.load(text, _loader())
     except (OSError, ValueError, RecursionError, yaml.YAMLError, *_BY_A_TAG) as error:
         notice(f"{path.name} could not be read: {(str(error).splitlines() or ['no reason given'])[0]}")
         return None
+    if path.name.endswith(_MANIFEST) and isinstance(told, Mapping):
+        return {name: told[name] for name in _SAYS if name in told}
+    return told
 
 
 def _loader() -> Any:
