@@ -18,7 +18,7 @@ Level = Literal["error", "unset", "model", "warning", "notice"]
 
 @dataclass(frozen=True)
 class Asked:
-    """Which definitions to merge: names are looked up under the roots; `paths` are files and override those."""
+    """Which definitions to merge: names that the roots have, and files (`paths`), which override them."""
 
     paths: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
