@@ -206,20 +206,17 @@ def _told(entry: Entry) -> dict[str, Any]:
         "datasets": ", ".join(entry.datasets),
         "repeats": str(entry.num_repeats) if entry.num_repeats else None,
     }
-    flag, name = "--benchmark", entry.name
+    flag, name = "--benchmark", entry.name.removeprefix("resources_servers/")
     if entry.kind == "environment":
-        own = entry.name.startswith("resources_servers/")
-        flag, name = (
-            ("--resources-server" if own else "--environment"),
-            name.removeprefix("resources_servers/"),
-        )
+        flag = "--environment" if name == entry.name else "--resources-server"
+    output = f"results/{name.replace('/', '_')}.jsonl"
     return {
         "name": entry.name,
         "type": entry.kind,
         "domain": entry.domain,
         "description": entry.description,
         "details": {key: value for key, value in details.items() if value},
-        "usage_example": f"blade eval run {flag} {name} --model-type openai_model --output results/{name}.jsonl",
+        "usage_example": f"blade eval run {flag} {name} --model-type openai_model --output {output}",
         "category": entry.category,
         "choose": entry.choose,
         "published": entry.published,
@@ -245,4 +242,5 @@ def _print(found: Sequence[Any], kind: str, as_json: bool, by_category: bool = T
     if text:
         click.echo(text)
     if by_category:
-        click.echo(f"{len(found)} {kind.replace('-', ' ')}", err=True)
+        noun = kind.replace("-", " ")
+        click.echo(f"{len(found)} {noun if len(found) != 1 else noun.removesuffix('s')}", err=True)

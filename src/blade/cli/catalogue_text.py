@@ -29,7 +29,8 @@ def entries(found: Sequence[Entry], by_category: bool) -> str:
     widths = [
         min(40, max([len(head), *(len(row[n]) for row in rows.values())])) for n, head in enumerate(heads)
     ]
-    told = [_row(heads, widths, "description")] if found else []
+    beside = sum(widths) + 2 * len(widths) + _BESIDE <= width()
+    told = [_row(heads, widths, "description" if beside else "")] if found else []
     groups = [[one for one in found if one.category == category] for category in CATEGORIES]
     for category, group in zip(CATEGORIES, groups, strict=True) if by_category else [("", list(found))]:
         if group:
