@@ -1,0 +1,215 @@
+"""`blade eval run`: collect the rollouts of a benchmark, each kept as it comes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blade.cli import env
+from blade.errors import EXIT_INTERRUPTED, UsageError
+
+if TYPE_CHECKING:
+    from blade.evaluate.run.order import Order, Outcome
+    from blade.evaluate.run.progress import Prices, Progress
+
+_NUMBER = click.IntRange(min=1)
+
+
+@click.command(short_help="Run a benchmark: rollouts, failures, metrics and a manifest.")
+@env.config_options
+@click.option("--no-serve", is_flag=True, help="Use servers that run already (`blade env start`).")
+@click.option("--head-url", metavar="URL", help="With --no-serve: the head server (127.0.0.1:11000).")
+@click.option("-i", "--input", metavar="FILE", help="Rows to run; a benchmark brings its own.")
+@click.option("-o", "--output", metavar="FILE", help="Where the rollouts go; the other files beside it.")
+@click.option("-a", "--agent", metavar="NAME", help="The agent that runs every row.")
+@click.option("--split", metavar="KIND", help="Which datasets: benchmark, validation, train or example.")
+@click.option("--limit", metavar="N", type=_NUMBER, help="Only the first N tasks, with all their repeats.")
+@click.option("--num-repeats", metavar="N", help="N rollouts of each task, whatever the benchmark says.")
+@click.option("--shard", metavar="I/N", help="Only shard I of N: every Nth task, its index as in the whole.")
+@click.option("--interleave-repeats", is_flag=True, help="All tasks once, then all again.")
+@click.option("--gym-compat", is_flag=True,
+              help="As NeMo Gym: --limit counts lines, --num-repeats multiplies, output is replaced.")  # fmt: skip
+@click.option("--concurrency", metavar="N", type=_NUMBER, help="Rollouts under way at a time (default: 64).")
+@click.option("--retries", metavar="N", type=click.IntRange(min=0),
+              help="Further attempts at a rollout that could not be measured (default: 2).")  # fmt: skip
+@click.option(
+    "--max-steps", metavar="N", type=_NUMBER, help="Turns of the agent (default: its own, else 100)."
+)
+@click.option("--resume", is_flag=True, help="Go on with the run in --output.")
+@click.option("--force", is_flag=True, help="Begin anew although --output is there: it is deleted.")
+@click.option("--prompt-config", metavar="FILE", help="A YAML template that makes requests from columns.")
+@click.option("--temperature", metavar="X", type=float, help="For every request.")
+@click.option("--top-p", metavar="X", type=float, help="For every request.")
+@click.option("--max-output-tokens", metavar="N", type=_NUMBER, help="For every request.")
+@click.option("--skills", metavar="DIR", help="Skills for the agent; also +skills.path=DIR.")
+@click.option("--price-in", metavar="USD", type=click.FloatRange(min=0), help="For a million tokens in.")
+@click.option("--price-out", metavar="USD", type=click.FloatRange(min=0), help="For a million tokens out.")
+@click.option("--disable-aggregation", is_flag=True, help="Write no _aggregate_metrics.json.")
+@click.option("--no-health-check", is_flag=True, hidden=True)  # NeMo Gym's; `blade health` is asked for
+@click.option("--health-check-workers", type=int, hidden=True)
+@click.option("--health-check-ignore", hidden=True)
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
+@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+def run(overrides: tuple[str, ...], **given: Any) -> None:
+    """Run the tasks of a benchmark with a model, and keep each rollout as it comes.
+
+    What could not be measured goes to FILE_failures.jsonl and never becomes reward 0; it is tried again, and
+    again by --resume. Ctrl-C lets what is under way finish; a second one does not. A run that was killed is
+    continued by the same command with --resume: no rollout is lost and none runs twice.
+
+    \b
+      blade eval run --benchmark gsm8k --model NAME --model-url http://HOST/v1 -o results/a.jsonl
+      blade eval run --resources-server mcqa --model-type scripted_model -o results/try.jsonl
+
+    KEY=VALUE changes the configuration, as in `blade env resolve`; ++num_repeats_add_seed=true gives each
+    repeat its number as the seed.
+    """
+    import asyncio
+
+    from blade.evaluate.run import order as orders
+    from blade.evaluate.run.progress import Progress
+
+    wish = _order(given, overrides)
+    progress = Progress(prices=_prices(given), is_quiet=given["quiet"])
+    outcome = asyncio.run(orders.carried_out(wish, progress, _notice))
+    if given["as_json"]:
+        click.echo(json.dumps(_json(outcome, progress), indent=2))
+    else:
+        _tell(outcome, progress)
+    if outcome.summary.is_interrupted:
+        click.echo(f"stopped. To go on: {_again()}", err=True)
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)
+
+
+def _notice(text: str) -> None:
+    from blade.hostile import line
+
+    click.echo(f"note: {line(text)}", err=True)
+
+
+def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
+    from blade.evaluate.run import settings
+    from blade.evaluate.run.inputs import Wanted
+    from blade.evaluate.run.manifest import command_line
+    from blade.evaluate.run.order import Order
+
+    flags, params, rest = settings.told(overrides)
+    for name, value in flags.items():  # a flag wins over an override of its key
+        if given.get(name) in (None, False):
+            given[name] = value
+    if not given["output"]:
+        raise UsageError("nobody said where the rollouts go", "name a file with --output", "no-output")
+    params |= {
+        name: given[name] for name in ("temperature", "top_p", "max_output_tokens") if given[name] is not None
+    }
+    wanted = Wanted(
+        limit=_whole(given["limit"], "limit"),
+        repeats=settings.repeats(given["num_repeats"]),
+        agent=given["agent"],
+        params=params,
+        shard=settings.shard(given["shard"]),
+        seeds=bool(given.get("seeds")),
+        interleaved=bool(given["interleave_repeats"]),
+        gym=given["gym_compat"],
+    )
+    names = "paths benchmarks environments resources_servers model_types search_dirs".split()
+    names += "model model_url model_api_key".split()
+    return Order(
+        output=Path(given["output"]),
+        asked=env.asked(**{name: given[name] for name in names}, overrides=rest),
+        input=Path(given["input"]) if given["input"] else None,
+        is_served=not given["no_serve"],
+        split=given["split"],
+        wanted=wanted,
+        prompt=given["prompt_config"],
+        skills=given["skills"],
+        concurrency=_whole(given["concurrency"], "concurrency") or 64,
+        attempts=settings.attempts(given["retries"], _notice),
+        max_steps=given["max_steps"],
+        resume=bool(given["resume"]),
+        force=given["force"] or given["gym_compat"],
+        sums_up=not given["disable_aggregation"],
+        head_url=given["head_url"],
+        command=tuple(command_line()),
+    )
+
+
+def _whole(value: Any, name: str) -> int | None:
+    if value is None or (type(value) is int and value >= 1):
+        return value
+    raise UsageError(f"{name} cannot be {value}", "give a whole number of at least 1", "bad-number")
+
+
+def _prices(given: dict[str, Any]) -> Prices | None:
+    from blade.evaluate.run.progress import Prices
+
+    if given["price_in"] is None and given["price_out"] is None:
+        return None
+    return Prices(given["price_in"] or 0.0, given["price_out"] or 0.0)
+
+
+def _tell(outcome: Outcome, progress: Progress) -> None:
+    from blade.hostile import argument
+
+    summary, at = outcome.summary, outcome.places
+    if not summary.is_interrupted:
+        click.echo("Finished rollout collection! View results at:")
+    click.echo(f"Rollouts: {at.rollouts}")
+    click.echo(f"Materialized inputs: {at.materialized}")
+    click.echo(f"Failures: {at.failures}")
+    if outcome.aggregate is not None:
+        click.echo(f"Aggregate metrics: {outcome.aggregate}")
+    click.echo(f"Manifest: {at.manifest}")
+    click.echo(
+        f"Coverage: {summary.expected:,} expected = {summary.scored:,} scored + {summary.failed:,} failed"
+        f" + {summary.unfinished:,} unfinished"
+    )
+    totals = progress.totals
+    if totals.scored:
+        cost = totals.cost(progress.prices)
+        click.echo(
+            f"Pass rate: {100 * totals.passed / totals.scored:.1f}% of {totals.scored:,} rollouts,"
+            f" mean reward {totals.reward / totals.scored:.4f}" + ("" if cost is None else f", ${cost:,.2f}")
+        )
+    path = argument(str(at.rollouts))
+    if totals.scored and path:
+        click.echo(f"Next: blade diagnose {path}")
+
+
+def _json(outcome: Outcome, progress: Progress) -> dict[str, Any]:
+    summary, at, totals = outcome.summary, outcome.places, progress.totals
+    return {
+        "rollouts": str(at.rollouts),
+        "materialized_inputs": str(at.materialized),
+        "failures": str(at.failures),
+        "aggregate_metrics": None if outcome.aggregate is None else str(outcome.aggregate),
+        "manifest": str(at.manifest),
+        "expected": summary.expected,
+        "scored": summary.scored,
+        "scored_before": summary.scored_before,
+        "failed": summary.failed,
+        "unfinished": summary.unfinished,
+        "failure_lines": summary.failure_lines,
+        "retries": summary.retries,
+        "errors": dict(sorted(progress.kinds.items())),
+        "seconds": round(summary.seconds, 3),
+        "interrupted": summary.is_interrupted,
+        "passed": totals.passed,
+        "mean_reward": totals.reward / totals.scored if totals.scored else None,
+        "tokens_in": totals.tokens_in,
+        "tokens_out": totals.tokens_out,
+        "cost_usd": totals.cost(progress.prices),
+    }
+
+
+def _again() -> str:
+    from blade.evaluate.run.manifest import masked
+
+    words = [word for word in masked(sys.argv[1:]) if word != "--force"]
+    return shlex.join(["blade", *words, *([] if "--resume" in words else ["--resume"])])

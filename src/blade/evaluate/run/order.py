@@ -1,0 +1,299 @@
+"""Carry out a run as it was ordered: rows, files, agents, collection, metrics, manifest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from blade.errors import BladeError, NothingToRead, UsageError
+from blade.evaluate import config
+from blade.evaluate.config import Asked, Dataset, Resolved
+from blade.evaluate.environment import Environment, Row
+from blade.evaluate.run import collect, inputs, manifest, places, prompts, skills, summed
+from blade.evaluate.run.begun import Begun, begun
+from blade.evaluate.run.collect import Plan, Runner, Summary
+from blade.evaluate.run.inputs import Source, Wanted
+from blade.evaluate.run.interrupt import Stop
+from blade.evaluate.run.places import Places
+from blade.evaluate.run.progress import Progress
+
+_SPLITS = ("benchmark", "validation", "train", "example")  # of several, the first that there is
+Notice = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the command asks for."""
+
+    output: Path
+    asked: Asked
+    input: Path | None = None
+    is_served: bool = True  # by this process; else by servers that run already
+    split: str | None = None
+    wanted: Wanted = field(default_factory=Wanted)
+    prompt: str | None = None
+    skills: str | None = None
+    concurrency: int = 64
+    attempts: int = collect.ATTEMPTS
+    max_steps: int | None = None
+    resume: bool = False
+    force: bool = False
+    sums_up: bool = True
+    head_url: str | None = None
+    command: tuple[str, ...] = ()
+    retry_wait_s: float = 1.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run."""
+
+    summary: Summary
+    places: Places
+    aggregate: Path | None
+
+
+@dataclass(frozen=True)
+class _Set:
+    """An order with its files found: where the rows come from, and who runs them."""
+
+    sources: tuple[Source, ...]
+    wanted: Wanted
+    agents: tuple[str, ...]
+    resolved: Resolved | None
+
+
+async def carried_out(order: Order, progress: Progress, notice: Notice, stop: Stop | None = None) -> Outcome:
+    """Run it to its end, or as far as it comes; whatever ends it, the manifest says so."""
+    ready = _set(order, notice)
+    at = places.beside(order.output)
+    identity = _identity(order, ready)
+    rows = inputs.materialized(ready.sources, ready.wanted, notice)
+    opened = begun(
+        at, rows, identity, resume=order.resume, force=order.force, notice=notice, seen=progress.seen
+    )
+    progress.expected = opened.expected
+    told = _manifest(order, ready, at, identity, opened)
+    status = "stopped"
+    try:
+        manifest.written(at.manifest, told)
+        async with _runner(order, ready) as run:
+            plan = Plan(
+                at, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
+                order.retry_wait_s, progress, stop or Stop(),
+            )  # fmt: skip
+            summary = await collect.collected(plan)
+            status = "interrupted" if summary.is_interrupted else "finished"
+            _counted(told, summary)
+    finally:
+        progress.close()
+        opened.kept.close()
+        told["sittings"][-1] |= {"status": status, "ended": manifest.now()}
+        manifest.written(at.manifest, told)
+    made = None
+    if order.sums_up and not summary.is_interrupted:
+        made = _summed(at, _environments(ready), notice)
+    return Outcome(summary, at, made)
+
+
+def _summed(at: Places, environment_of: Callable[[str], Environment | None], notice: Notice) -> Path | None:
+    try:
+        return summed.written(at, environment_of)
+    except BladeError as error:  # the rollouts are there: what sums them up can be asked again
+        notice(f"the rollouts could not be summed up: {error.message}")
+        return None
+
+
+def _environments(ready: _Set) -> Callable[[str], Environment | None]:
+    """The environment of an agent, where its block is known and BLADE has it."""
+    from blade.evaluate import environments
+
+    def found(agent: str) -> Environment | None:
+        server = ready.resolved.server(agent) if ready.resolved is not None else None
+        judge = ready.resolved.server(server.named("resources_server")) if server and ready.resolved else None
+        if judge is None or judge.implementation not in environments.ENVIRONMENTS:
+            return None
+        return environments.environment(judge.implementation, judge.settings)
+
+    return found
+
+
+@asynccontextmanager
+async def _runner(order: Order, ready: _Set) -> AsyncIterator[Runner]:
+    if ready.resolved is not None:
+        from blade.evaluate.run import served
+
+        async with served.local(ready.resolved, ready.agents, ready.wanted.skills, order.max_steps) as run:
+            yield run
+        return
+    from blade.evaluate.serve import client
+
+    async with client.remote(order.head_url or client.HEAD, order.wanted.agent) as remote:
+        yield remote
+
+
+# -- what is run --------------------------------------------------------------------------------
+
+
+def _set(order: Order, notice: Notice) -> _Set:
+    resolved = _resolved(order, notice) if order.is_served else None
+    roots = config.roots(order.asked.search_dirs)
+    prompt = None if order.prompt is None else prompts.loaded(config.found(order.prompt, roots))
+    wanted = order.wanted
+    if order.skills is not None:
+        wanted = replace(wanted, skills=_skills(order, roots))
+    if resolved is None:
+        if order.input is None:
+            hint = "name the rows with --input; without --no-serve a benchmark brings its own"
+            raise UsageError("--no-serve runs the rows of a file, and none was named", hint, "no-input")
+        source = Source(config.found(order.input, roots), None, 1, prompt)
+        return _Set((source,), wanted, (), None)
+    sources = _sources(order, resolved, roots, prompt)
+    named = [wanted.agent] if wanted.agent else [source.agent for source in sources]
+    agents = tuple(dict.fromkeys(name for name in named if name))
+    if order.input is not None and not wanted.agent:  # rows of one's own may name any agent there is
+        agents = tuple(server.instance for server in resolved.agents)
+    seeds = wanted.seeds or any(entry.settings.get("num_repeats_add_seed") for entry in resolved.datasets)
+    return _Set(sources, replace(wanted, seeds=bool(seeds)), agents, resolved)
+
+
+def _skills(order: Order, roots: tuple[Path, ...]) -> skills.Skills:
+    given = str(order.skills)
+    if not order.is_served:
+        raise UsageError(
+            "an agent behind --no-serve is not known to use skills, so its rows are not stamped with any",
+            "leave out --no-serve, so that the built-in agent reads them, or leave out skills.path",
+            "skills-unused",
+        )
+    there = [root / given for root in roots if (root / given).exists()]
+    return skills.loaded(given, there[0] if there else Path(given))
+
+
+def _resolved(order: Order, notice: Notice) -> Resolved:
+    asked = order.asked
+    if asked.nothing and not (Path.cwd() / "env.yaml").is_file():
+        raise UsageError(
+            "there is nothing to run",
+            "name a benchmark (`blade list benchmarks`) with --benchmark, or --no-serve and --input",
+            "nothing-to-run",
+        )
+    resolved = config.resolved(asked)
+    if not asked.model_types and resolved.of("model"):
+        notice("no --model-type was given: openai_model, any OpenAI-compatible server")
+        resolved = config.resolved(replace(asked, model_types=("openai_model",)))
+    config.insist(resolved)
+    return resolved
+
+
+def _sources(
+    order: Order, resolved: Resolved, roots: tuple[Path, ...], prompt: prompts.Prompt | None
+) -> tuple[Source, ...]:
+    if order.input is not None:
+        agents = [server.instance for server in resolved.agents]
+        return (Source(config.found(order.input, roots), agents[0] if len(agents) == 1 else None, 1, prompt),)
+    chosen = _datasets(order, resolved)
+    found = []
+    for entry in chosen:
+        path = next(
+            (root / str(entry.jsonl_fpath) for root in roots if (root / str(entry.jsonl_fpath)).is_file()),
+            None,
+        )
+        if path is None:
+            raise NothingToRead(
+                f"the rows of {entry.name} are not there: {entry.jsonl_fpath}",
+                "`blade eval prepare` with the same --benchmark or --config makes them",
+                "no-input",
+            )
+        own = prompts.loaded(config.found(entry.prompt_config, roots)) if entry.prompt_config else None
+        found.append(Source(path, entry.agent, entry.num_repeats, prompt or own))
+    return tuple(found)
+
+
+def _datasets(order: Order, resolved: Resolved) -> list[Dataset]:
+    """The datasets of the split; without one, of the first kind that there is."""
+    there = [entry for entry in resolved.datasets if entry.jsonl_fpath]
+    if order.wanted.agent is not None:
+        there = [entry for entry in there if entry.agent == order.wanted.agent] or there
+    kinds = {entry.type for entry in there}
+    split = order.split or next((kind for kind in _SPLITS if kind in kinds), None)
+    chosen = [entry for entry in there if entry.type == split]
+    if not chosen:
+        known = ", ".join(sorted(kinds)) or "none"
+        hint = f"--split names one of: {known}; --input names rows of your own"
+        raise UsageError(f"there is no dataset of the split {split}", hint, "no-split")
+    return chosen
+
+
+# -- what is written down -----------------------------------------------------------------------
+
+
+def _identity(order: Order, ready: _Set) -> Row:
+    """What must be the same in every sitting of a run."""
+    wanted = ready.wanted
+    told: Row = {
+        "dataset": [
+            {
+                "sha256": manifest.sha256(source.path),
+                "agent": source.agent,
+                "repeats": source.repeats,
+                "prompt": source.prompt.sha256 if source.prompt else None,
+            }
+            for source in ready.sources
+        ],
+        "flags": {
+            "--limit": wanted.limit,
+            "--num-repeats": dict(wanted.repeats) if isinstance(wanted.repeats, Mapping) else wanted.repeats,
+            "--agent": wanted.agent,
+            "--shard": "/".join(map(str, wanted.shard)) if wanted.shard else None,
+            "--interleave-repeats": wanted.interleaved,
+            "--gym-compat": wanted.gym,
+            "--max-steps": order.max_steps,
+            "num_repeats_add_seed": wanted.seeds,
+            "responses_create_params": dict(wanted.params),
+        },
+        "skills": wanted.skills.hash if wanted.skills else None,
+        "is_served": order.is_served,
+    }
+    if ready.resolved is not None:
+        from blade.evaluate.run import served
+
+        described: Any = config.hidden(served.described(ready.resolved, ready.agents))
+        told["agents"] = described
+    return told
+
+
+def _manifest(order: Order, ready: _Set, at: Places, identity: Row, opened: Begun) -> Row:
+    told = manifest.read(at.manifest) if opened.is_resumed else None
+    if told is None or not isinstance(told.get("sittings"), list):
+        shown: Any = config.hidden(ready.resolved.tree) if ready.resolved is not None else {}
+        repeats = ready.wanted.repeats
+        told = manifest.new(
+            command=order.command,
+            identity=identity,
+            config=shown,
+            datasets=[manifest.dataset(source.path) for source in ready.sources],
+            seeds={"num_repeats_add_seed": ready.wanted.seeds, "num_repeats": repeats},
+            expected=opened.expected,
+        )
+    told["sittings"].append(manifest.sitting(order.command))
+    return told
+
+
+def _counted(told: Row, summary: Summary) -> None:
+    counts = {
+        "expected": summary.expected,
+        "scored": summary.scored,
+        "failed": summary.failed,
+        "unfinished": summary.unfinished,
+    }
+    told["counts"] = counts
+    told["sittings"][-1]["counts"] = {
+        **counts,
+        "scored_before": summary.scored_before,
+        "failure_lines": summary.failure_lines,
+        "retries": summary.retries,
+        "seconds": round(summary.seconds, 3),
+    }

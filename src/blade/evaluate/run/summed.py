@@ -1,0 +1,66 @@
+"""Sum up the rollouts of a run in `_aggregate_metrics.json`, read in the order of their tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from blade.evaluate.environment import Environment, Row
+from blade.evaluate.run import encode
+from blade.evaluate.run.places import Places
+
+
+class _Ref(msgspec.Struct):
+    name: Any = None
+
+
+class _Head(msgspec.Struct):
+    task: int = msgspec.field(name="_ng_task_index")
+    repeat: int = msgspec.field(name="_ng_rollout_index")
+    agent: _Ref | None = msgspec.field(name="agent_ref", default=None)
+
+
+def written(places: Places, environment_of: Callable[[str], Environment | None]) -> Path | None:
+    """Write the metrics of every agent; None where there is no rollout to sum up."""
+    from blade.evaluate import aggregate
+
+    order = _ordered(places.rollouts)
+    if not order:
+        return None
+    entries: list[Row] = []
+    for name, offsets in order.items():
+        rows = _rows(places.rollouts, offsets)
+        entries += aggregate.aggregate_metrics(rows, environment_of(name))
+    draft = places.aggregate.with_name(places.aggregate.name + ".tmp")
+    draft.write_bytes(aggregate.encoded(entries))
+    os.replace(draft, places.aggregate)
+    return places.aggregate
+
+
+def _ordered(path: Path) -> dict[str, list[int]]:
+    """Where the rows of each agent begin, by task and repeat; agents as they first appear."""
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    decoder = msgspec.json.Decoder(_Head)
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                head = decoder.decode(line)
+            except (msgspec.DecodeError, ValueError, RecursionError):
+                head = None
+            if head is not None:
+                name = head.agent.name if head.agent is not None else None
+                found.setdefault(str(name or ""), []).append((head.task, head.repeat, offset))
+            offset += len(line)
+    return {name: [offset for _, _, offset in sorted(heads)] for name, heads in found.items()}
+
+
+def _rows(path: Path, offsets: list[int]) -> Iterator[Row]:
+    with path.open("rb") as file:
+        for offset in offsets:
+            file.seek(offset)
+            yield encode.decode(file.readline())
