@@ -14,6 +14,7 @@ from blade.errors import UsageError
 from blade.evaluate.profile import entries, files, joining, passes
 from blade.evaluate.profile.hook import Hook
 from blade.evaluate.profile.joining import Duplicates, Joined
+from blade.evaluate.profile.reading import SHOWN
 from blade.evaluate.profile.table import Ints, Table
 
 PROFILE, AGENTS, REPEATS = "_reward_profiling.jsonl", "_agent_metrics.json", "_repeat_level_metrics.json"
@@ -89,7 +90,7 @@ class Profiled:
             yield entry | named
 
     def _expected(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int], bool]:
-        """Of each task and agent: how many rollouts could be measured, its first input; do agents share tasks."""
+        """Of each task and agent what could be measured and its first input; and do agents share tasks."""
         rows = self.joined.inputs.rows
         task, agent = self.inputs.keys.task[rows], self.joined.input_agent[rows]
         group = joining.ids(task, agent)
@@ -98,9 +99,15 @@ class Profiled:
         names = list(zip(task[first].tolist(), agent[first].tolist(), strict=True))
         counts = dict(zip(names, np.bincount(group).tolist(), strict=True))
         masked = self._masked()
-        for key in zip(self.told.table.keys.task[masked].tolist(), self.told.agent[masked].tolist(), strict=True):
+        for key in zip(
+            self.told.table.keys.task[masked].tolist(), self.told.agent[masked].tolist(), strict=True
+        ):
             counts[key] -= 1
-        return counts, dict(zip(names, lead.tolist(), strict=True)), len({name[0] for name in names}) < len(names)
+        return (
+            counts,
+            dict(zip(names, lead.tolist(), strict=True)),
+            len({name[0] for name in names}) < len(names),
+        )
 
     def _masked(self) -> Ints:
         return np.setdiff1d(self.told.rows, self.told.measured())
@@ -108,7 +115,13 @@ class Profiled:
     def agent_entries(self) -> list[entries.Entry]:
         """The content of the agents' file."""
         return [
-            {**one.values, **self.custom.get(one.name, {}), "agent_ref": {"name": one.name}, **one.across, **one.coverage}
+            {
+                **one.values,
+                **self.custom.get(one.name, {}),
+                "agent_ref": {"name": one.name},
+                **one.across,
+                **one.coverage,
+            }
             for one in self.agents
         ]
 
@@ -134,9 +147,11 @@ def profiled(
         if settled.n_copies:
             notices.append(f"{settled.n_copies:,} {what} stand there again, word for word; kept once")
         if settled.n_overruled:
-            notices.append(f"{settled.n_overruled:,} {what} contradict another of the same key; the {duplicates} was kept")
+            notices.append(
+                f"{settled.n_overruled:,} {what} contradict another of their key; the {duplicates} was kept"
+            )
     if joined.missing.size and not allow_partial:
-        unread = [f"line {number}" for number, _ in about_results.bad[: joining.SHOWN]]
+        unread = [f"line {number}" for number, _ in about_results.bad[:SHOWN]]
         raise UsageError(
             f"{joined.missing.size:,} of {joined.inputs.rows.size:,} rollouts are missing from {rollouts}: "
             + joining.listed(expected.keys, joined.missing)

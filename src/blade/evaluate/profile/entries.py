@@ -11,7 +11,7 @@ import numpy as np
 from blade.evaluate.profile import repeats, statistics
 from blade.evaluate.profile.joining import ids
 from blade.evaluate.profile.numbers import TASK
-from blade.evaluate.profile.table import Ints, Table
+from blade.evaluate.profile.table import Column, Ints, Table
 
 Entry = dict[str, Any]
 
@@ -27,7 +27,8 @@ class Rows(NamedTuple):
     def measured(self) -> Ints:
         """Those whose reward is a measurement."""
         masked = np.frombuffer(self.table.masked, np.uint8)[self.rows]
-        return self.rows[masked == 0]
+        measured: Ints = self.rows[masked == 0]
+        return measured
 
 
 class Group(NamedTuple):
@@ -53,7 +54,7 @@ def groups(told: Rows) -> Iterator[Group]:
     place = np.zeros(len(keys), np.int64)
     place[rows] = np.arange(rows.size)
     columns = [
-        statistics.Column(column.name, *_moved(place[in_order[column.positions]], column.values))
+        Column(column.name, *_moved(place[in_order[column.positions]], column.values))
         for column in told.table.columns(in_order)
     ]
     for end, count, values in zip(ends, counts, statistics.described(columns, counts), strict=True):

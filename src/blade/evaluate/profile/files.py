@@ -51,7 +51,7 @@ def read_inputs(path: Path, agents: Names) -> tuple[Inputs, Seen]:
         more = f" ({len(seen.bad)} such lines)" if len(seen.bad) > 1 else ""
         raise Unreadable(
             f"{path}, line {number}: {reason}{more}",
-            "without all of its lines nobody knows what was expected: restore the file, or remove what is no row",
+            "without it nobody knows what was expected: restore the file, or remove what is no row",
             "unreadable-line",
         )
     return inputs, seen
@@ -134,4 +134,6 @@ def _umask() -> int:
 
 
 def cannot_write(path: Path, error: OSError) -> Unreadable:
-    return Unreadable(f"cannot write {path}: {error.strerror or error}", "choose another place", "cannot-write")
+    return Unreadable(
+        f"cannot write {path}: {error.strerror or error}", "choose another place", "cannot-write"
+    )

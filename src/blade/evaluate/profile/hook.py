@@ -41,13 +41,21 @@ class Hook:
         try:
             found = self.metrics(tasks)
         except Exception as error:
-            at = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(self.path)]
+            at = [
+                frame
+                for frame in traceback.extract_tb(error.__traceback__)
+                if frame.filename == str(self.path)
+            ]
             where = f" in line {at[-1].lineno}" if at else ""
             raise _failed(self.path, f"`metrics` failed{where}: {type(error).__name__}: {error}") from error
         if not isinstance(found, Mapping):
             raise _failed(self.path, f"`metrics` returned {type(found).__name__}, not a dict of numbers")
         for name, value in found.items():
-            if not isinstance(name, str) or isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            if (
+                not isinstance(name, str)
+                or isinstance(value, bool)
+                or not isinstance(value, int | float | np.number)
+            ):
                 raise _failed(self.path, f"`metrics` returned {name!r}: {value!r}, which is no named number")
         return {name: float(value) for name, value in found.items()}
 
@@ -102,7 +110,9 @@ def grouped(told: Rows, rows: Mapping[int, dict[str, Any]]) -> dict[str, Tasks]:
 
 def stripped(members: Members) -> dict[str, Any]:
     """A row as the servers of the incumbent get it: of the response the usage alone, no attachments."""
-    row = {name: _value(raw) for name, raw in members.items() if name not in LONG and not name.startswith("ng_")}
+    row = {
+        name: _value(raw) for name, raw in members.items() if name not in LONG and not name.startswith("ng_")
+    }
     response = members.get("response")
     if response is not None and bytes(memoryview(response)[:1]) == b"{":
         found = careful.members(bytes(response))[0] or {}

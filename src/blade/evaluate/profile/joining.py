@@ -32,7 +32,7 @@ class Joined(NamedTuple):
 
 def joined(inputs: Keys, results: Keys, places: tuple[Path, Path], duplicates: Duplicates) -> Joined:
     """Match by task, repeat and, where several agents share these, agent."""
-    input_agent, result_agent = _agents(inputs, results)
+    input_agent, result_agent = owners(inputs, results)
     kept = settled(inputs, input_agent, [places[0]], duplicates, "input")
     came = settled(results, result_agent, [places[1]], duplicates, "rollout")
     n = len(inputs)
@@ -50,7 +50,7 @@ def joined(inputs: Keys, results: Keys, places: tuple[Path, Path], duplicates: D
     return Joined(kept, came, input_agent, result_agent, kept.rows[~np.isin(expected, found)])
 
 
-def _agents(inputs: Keys, results: Keys) -> tuple[Ints, Ints]:
+def owners(inputs: Keys, results: Keys) -> tuple[Ints, Ints]:
     """Who each row belongs to. A rollout that alone has its task and repeat says so for its input too."""
     n = len(inputs)
     pair = ids(np.r_[inputs.task, results.task], np.r_[inputs.repeat, results.repeat])
@@ -87,9 +87,7 @@ def _extremes(agent: Ints, pair: Ints, n_pairs: int) -> tuple[Ints, Ints]:
     return least, most
 
 
-def settled(
-    keys: Keys, agent: Ints, places: Sequence[Path], duplicates: Duplicates, what: str
-) -> Settled:
+def settled(keys: Keys, agent: Ints, places: Sequence[Path], duplicates: Duplicates, what: str) -> Settled:
     """One row of each key; copies are counted, rows that contradict each other refused or chosen from."""
     order = np.lexsort((np.arange(len(keys)), agent, keys.repeat, keys.task))
     key = ids(keys.task, keys.repeat, agent)[order]

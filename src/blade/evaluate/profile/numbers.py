@@ -110,7 +110,9 @@ def _result(
     try:
         info = _encode(told)
     except OverflowError:  # a whole number of more than 64 bits
-        info = _encode({name: float(v) if isinstance(v, int) and abs(v) >= 1 << 63 else v for name, v in told.items()})
+        info = _encode(
+            {name: float(v) if isinstance(v, int) and abs(v) >= 1 << 63 else v for name, v in told.items()}
+        )
     return Result(task, repeat, agent, server, masked, {**own, **usage}, info)
 
 

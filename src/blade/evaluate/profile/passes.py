@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,12 @@ class Estimate(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         low, high, method = self.interval or (None, None, None)
-        return {"value": self.value, "n_tasks": self.n_tasks, "ci95": [low, high] if method else None, "method": method}
+        return {
+            "value": self.value if math.isfinite(self.value) else None,
+            "n_tasks": self.n_tasks,
+            "ci95": [low, high] if method else None,
+            "method": method,
+        }
 
 
 class Score(NamedTuple):
@@ -51,10 +57,15 @@ class Score(NamedTuple):
             **({"pass@1": self.passing[0].as_json()} if self.passing else {}),
             "pass@k": {str(k): one.as_json() for k, one in enumerate(self.passing, 1)},
             "variance": self.variance
-            and {"within_tasks": self.variance.within, "between_tasks": self.variance.between, "icc": self.variance.icc},
+            and {
+                "within_tasks": self.variance.within,
+                "between_tasks": self.variance.between,
+                "icc": self.variance.icc,
+            },
             "tasks": {"always": always, "sometimes": sometimes, "never": never},
             "per_task": [
-                {"task": task, "rows": n, "mean": mean, "variance": spread} for task, n, mean, spread in self.tasks
+                {"task": task, "rows": n, "mean": mean, "variance": spread}
+                for task, n, mean, spread in self.tasks
             ],
         }
 

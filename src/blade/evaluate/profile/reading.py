@@ -42,7 +42,9 @@ class Seen:
         if self.blank:
             told.append(f"{self.path}: {_lines(self.blank)} blank; skipped")
         if self.not_finite:
-            told.append(f"{self.path}: {_lines(self.not_finite)} NaN, Infinity or a number beyond 1e308; read as null")
+            told.append(
+                f"{self.path}: {_lines(self.not_finite)} NaN, Infinity or a number beyond 1e308; read as null"
+            )
         told += [f"{self.path}, line {number}: {reason}; skipped" for number, reason in self.bad[:SHOWN]]
         if len(self.bad) > SHOWN:
             told.append(f"{self.path}: {len(self.bad) - SHOWN} more lines could not be read")
@@ -59,7 +61,9 @@ def read(path: Path, seen: Seen) -> Iterator[Line]:
     """The lines of a file, compressed or not, that hold anything."""
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
-        raise NothingToRead(f"{path} {what}", "check the path; a rollouts file ends in .jsonl, .gz or .zst", "no-rollouts")
+        raise NothingToRead(
+            f"{path} {what}", "check the path; a rollouts file ends in .jsonl, .gz or .zst", "no-rollouts"
+        )
     packed = lines.is_compressed(path)
     blocks = lines.stream_blocks(path) if packed else lines.plain_blocks(path, 0, path.stat().st_size)
     number = 0

@@ -16,8 +16,8 @@ _PREFIXES = tuple(
     f"{name}/" for name in "max min median std sem se p25 p75 ci_low_95 ci_high_95 histogram".split()
 )
 _SUFFIXES = (
-    "/max", "/min", "/median", "/p5", "/p25", "/p75", "/p95", "/ci_low_95", "/ci_high_95", "/ci_lower", "/ci_upper",
-    "_ci_lower", "_ci_upper", "_ci95_lower", "_ci95_upper", "/_ng_attempt_index", "/std_dev_across_runs",
+    "/max", "/min", "/median", "/p5", "/p25", "/p75", "/p95", "/ci_low_95", "/ci_high_95", "/ci_lower",
+    "/ci_upper", "_ci_lower", "_ci_upper", "_ci95_lower", "_ci95_upper", "/_ng_attempt_index", "/std_dev_across_runs",
     "/std_err_across_runs", "/avg_sample_std_dev",
 )  # fmt: skip
 _NAMES = frozenset(
@@ -38,7 +38,7 @@ def is_primary(name: str) -> bool:
 def by_repeat(
     columns: Sequence[Column], repeats: Ints, counts: Ints, expected: Mapping[int, int] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The entries of one agent: its rows are ordered by repeat and task, `counts` rows of each of `repeats`."""
+    """The entries of one agent: rows by repeat and task, `counts` of each of `repeats`."""
     by_name = sorted(columns, key=lambda column: column.name)
     end = 0
     for repeat, count in zip(repeats.tolist(), counts.tolist(), strict=True):
@@ -83,7 +83,9 @@ def across(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for metric in names:
         values = [entry[metric] for entry in entries if metric in entry]
-        numbers = np.array([value for value in values if isinstance(value, int | float) and math.isfinite(value)])
+        numbers = np.array(
+            [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
+        )
         found.update((f"{name}_across_repeats/{metric}", value) for name, value in _spread(numbers))
     return found
 

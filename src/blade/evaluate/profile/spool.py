@@ -11,7 +11,7 @@ class Spool:
     """Pieces in the order they came, in a file without a name; only where they lie is held in memory."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="blade-", buffering=1 << 20)
+        self._file = tempfile.TemporaryFile(prefix="blade-", buffering=1 << 20)  # noqa: SIM115 (kept open)
         self._ends = array("q", [0])
         self._map: mmap.mmap | None = None
 

@@ -79,7 +79,9 @@ def _of_block(block: Floats) -> tuple[Ints, Floats]:
         std = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
         rising = np.sort(block, axis=1)  # nan comes last
         line = np.arange(n.size)
-        median = (rising[line, np.maximum(n - 1, 0) // 2] + rising[line, np.minimum(n // 2, block.shape[1] - 1)]) / 2
+        median = (
+            rising[line, np.maximum(n - 1, 0) // 2] + rising[line, np.minimum(n // 2, block.shape[1] - 1)]
+        ) / 2
     largest = rising[line, np.maximum(n - 1, 0)]
     found = np.stack([mean, largest, rising[:, 0], median, std])
     found[:, n == 0] = np.nan

@@ -1,0 +1,134 @@
+"""`blade eval aggregate`: shards of a run into one run and its aggregate metrics, without servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from blade.cli.eval_profile import is_true, overridden, rendered, told
+from blade.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from blade.evaluate.aggregate import Merged
+    from blade.evaluate.aggregate.complete import Whole
+    from blade.evaluate.profile.joining import Duplicates
+
+_KEYS = {
+    "input_glob": "globs",
+    "output_jsonl_fpath": "output",
+    "merge_shards": "merge",
+    "config_paths": "config",
+}
+_MOST = 20  # missing keys told for an agent on a terminal
+
+
+@click.command(short_help="Merge the shards of a run and sum it up; no server is needed.")
+@click.option(
+    "--input-glob", "-i", "globs", multiple=True, metavar="GLOB[,GLOB]", help="The shards; quote it."
+)
+@click.option("--output", "-o", metavar="FILE", help="The merged rollouts; its sidecars go beside it.")
+@click.option(
+    "--config", "configs", multiple=True, metavar="FILE", help="Accepted and not needed: no server is asked."
+)
+@click.option("--no-merge", is_flag=True, help="Write the metrics alone (also merge_shards=false).")
+@click.option(
+    "--duplicates",
+    type=click.Choice(["error", "first", "last"]),
+    default="error",
+    show_default=True,
+    help="Which of two rows with the same key and other content counts.",
+)
+@click.option("--force", is_flag=True, help="Replace the output although it is itself one of the shards.")
+@click.option("--metrics", metavar="FILE.py", help="A file whose `metrics(tasks)` adds metrics of your own.")
+@click.option(
+    "--pass-threshold", metavar="X", type=float, default=1.0, help="A row passes at reward >= X: 1."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+def aggregate(
+    globs: tuple[str, ...],
+    output: str | None,
+    configs: tuple[str, ...],
+    no_merge: bool,
+    duplicates: str,
+    force: bool,
+    metrics: str | None,
+    pass_threshold: float,
+    as_json: bool,
+    overrides: tuple[str, ...],
+) -> None:
+    """Write the rows of all shards in order, their inputs and failures, and _aggregate_metrics.json.
+
+    Where the shards have their _materialized_inputs.jsonl, every rollout that was expected is accounted
+    for: expected = scored + failed + masked + lost, and what is missing is named.
+    """
+    from blade.cli.diagnose import refuse_threshold
+    from blade.evaluate import aggregate as aggregating
+    from blade.evaluate.profile import hook
+
+    refuse_threshold(pass_threshold)
+    given = overridden(overrides, _KEYS, {"output": output})
+    patterns = [pattern for pattern in (*globs, given.get("globs")) if pattern]
+    if not patterns or not given.get("output"):
+        lacks = "--output" if patterns else "--input-glob"
+        raise UsageError(f"{lacks} is missing", "`blade eval aggregate --help` shows both", "usage")
+    merge = not no_merge and is_true(given.get("merge") or "true")
+    custom = hook.loaded(Path(metrics)) if metrics else None
+    done = aggregating.merged(
+        patterns,
+        Path(given["output"] or ""),
+        duplicates=cast("Duplicates", duplicates),
+        merge=merge,
+        force=force,
+        hook=custom,
+    )
+    told(done.notices)
+    if as_json:
+        click.echo(json.dumps(_document(done, pass_threshold), indent=2, allow_nan=False))
+        return
+    lines = [
+        f"{len(done.shards)} shards, {done.told.rows.size} rollouts",
+        *_completeness(done.completeness),
+        "",
+    ]
+    lines += [*rendered(done.scores(pass_threshold)), "", *(f"Wrote {path}" for path in done.written)]
+    click.echo("\n".join(lines))
+
+
+def _completeness(wholes: Sequence[Whole]) -> list[str]:
+    from blade.hostile import line
+
+    if not wholes:
+        return ["Expected: unknown, since no shard has its _materialized_inputs.jsonl"]
+    lines = []
+    for one in wholes:
+        lines.append(
+            f"{line(one.agent, 80)}: {one.expected} expected = {one.scored} scored + {one.failed} failed "
+            f"+ {one.masked} masked + {one.lost} lost"
+        )
+        lines += [
+            f"  missing {task}:{repeat}, expected by {line(path, 200)}"
+            for task, repeat, path in one.missing[:_MOST]
+        ]
+        if len(one.missing) > _MOST:
+            lines.append(f"  and {len(one.missing) - _MOST} more; --json lists all")
+        if one.unexpected:
+            lines.append(f"  {one.unexpected} rollouts that no input asked for")
+    return lines
+
+
+def _document(done: Merged, threshold: float) -> dict[str, Any]:
+    return {
+        "shards": [str(path) for path in done.shards],
+        "files": [str(path) for path in done.written],
+        "rollouts": done.told.rows.size,
+        "completeness": [one.as_json() | {"is_complete": one.is_complete} for one in done.completeness]
+        or None,
+        "agents": [score.as_json() for score in done.scores(threshold)],
+        "notices": done.notices,
+    }

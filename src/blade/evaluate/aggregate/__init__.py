@@ -1,0 +1,66 @@
+"""Turn result rows into the aggregate file of a run, and shards into one run, without any server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from blade.errors import Unreadable
+from blade.evaluate.aggregate import entries, passing
+from blade.evaluate.aggregate.entries import encoded
+from blade.evaluate.aggregate.merge import Merged, merged
+from blade.evaluate.environment import Environment
+from blade.evaluate.profile import hook, joining, numbers
+from blade.evaluate.profile.entries import Entry, Rows
+from blade.evaluate.profile.table import Keys, Table
+
+__all__ = ["Merged", "aggregate_metrics", "encoded", "merged"]
+
+
+def aggregate_metrics(
+    rows: Iterable[Mapping[str, Any]], environment: Environment | None = None
+) -> list[Entry]:
+    """The entries of the aggregate file for rows in memory, as plain values.
+
+    Only an environment that names scores adds metrics of its own, as only some servers of the incumbent do.
+    A row with the same key as another and other content is refused.
+    """
+    table, kept = Table(), {}
+    wants_rows = environment is not None and environment.scores is not None
+    for at, row in enumerate(rows):
+        try:
+            result = numbers.of_row(row)
+        except numbers.NoKey as error:
+            raise Unreadable(
+                f"row {at}: {error}", "rows need _ng_task_index and _ng_rollout_index", "rows-without-indices"
+            ) from None
+        table.add(result, 0, at, hash(msgspec.json.encode(row)))
+        if wants_rows:
+            kept[at] = next(hook.without_long(iter([row])))
+    told = _told(table)
+
+    def custom(mine: Rows) -> Mapping[str, Any]:
+        assert environment is not None
+        return environment_metrics(mine, {int(row): kept[int(row)] for row in mine.measured()}, environment)
+
+    found = list(entries.by_agent(told, custom if wants_rows else None))
+    plain: list[Entry] = msgspec.json.decode(msgspec.json.encode(found))
+    table.infos.close()
+    return plain
+
+
+def environment_metrics(
+    told: Rows, rows: Mapping[int, dict[str, Any]], environment: Environment
+) -> dict[str, Any]:
+    """What an environment with scores adds for the measured rows of one agent."""
+    tasks = [task for tasks in hook.grouped(told, rows).values() for task in tasks]
+    return passing.pass_majority(tasks, environment.scores or passing.of_reward, environment.answer)
+
+
+def _told(table: Table) -> Rows:
+    keys = table.keys
+    _, agent = joining.owners(Keys(keys.agents), keys)
+    settled = joining.settled(keys, agent, [], "error", "rollout")
+    return Rows(table, settled.rows, agent, keys.agents.texts)

@@ -1,0 +1,186 @@
+"""Turn the shards of a run into one run: rows in order, completeness, aggregate; no server is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blade.errors import NothingToRead, Unreadable, UsageError
+from blade.evaluate.aggregate import complete, entries, shards
+from blade.evaluate.aggregate.shards import FAILURES, INPUTS, Lines
+from blade.evaluate.profile import files, joining, numbers, passes
+from blade.evaluate.profile.entries import Entry, Rows
+from blade.evaluate.profile.hook import Hook
+from blade.evaluate.profile.joining import Duplicates
+from blade.evaluate.profile.reading import Line, Members
+from blade.evaluate.profile.table import Ints, Keys, Table
+
+METRICS = "_aggregate_metrics.json"
+
+
+@dataclass
+class Merged:
+    """What was read, what was found, and what was written."""
+
+    shards: list[Path]
+    told: Rows
+    entries: list[Entry]
+    completeness: list[complete.Whole]  # empty where no shard says what was expected
+    written: list[Path] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+    def scores(self, threshold: float = 1.0) -> list[passes.Score]:
+        """pass@k and variance of each agent."""
+        return passes.scores(self.told, threshold)
+
+
+@dataclass
+class _Read:
+    """The lines of one kind of file, and their keys."""
+
+    lines: Lines = field(default_factory=Lines)
+    keys: Keys = field(default_factory=Keys)
+
+
+def merged(
+    globs: Sequence[str],
+    output: Path,
+    *,
+    duplicates: Duplicates = "error",
+    merge: bool = True,
+    force: bool = False,
+    hook: Hook | None = None,
+) -> Merged:
+    """Read shards, refuse what contradicts itself, then write: rollouts, inputs, failures, aggregate."""
+    if output.suffix in (".gz", ".zst"):
+        raise UsageError(f"{output} would not be packed", "give --output a name that ends in .jsonl", "usage")
+    paths, skipped = shards.found(globs)
+    beside = {
+        ending: [found for path in paths if (found := shards.beside(path, ending))]
+        for ending in (INPUTS, FAILURES)
+    }
+    if merge and not force:
+        _refuse_own_input(output, [*paths, *beside[INPUTS], *beside[FAILURES]])
+    table, rollouts = Table(), Lines()
+    for path in paths:
+        _read_rollouts(path, table, rollouts)
+    if not len(table.keys):
+        raise NothingToRead(
+            f"none of {len(paths)} shards holds a rollout", "check that the run has begun", "no-rollouts"
+        )
+    inputs, failures = _Read(keys=Keys(table.keys.agents)), _Read(keys=Keys(table.keys.agents))
+    for path in beside[INPUTS]:
+        _read_keys(path, inputs, needs_key=True)
+    for path in beside[FAILURES]:
+        _read_keys(path, failures, needs_key=False)
+    asked, made = joining.owners(inputs.keys, table.keys)
+    _, broke = joining.owners(inputs.keys, failures.keys)
+    kept = joining.settled(table.keys, made, rollouts.paths, duplicates, "rollout")
+    expected = joining.settled(inputs.keys, asked, inputs.lines.paths, duplicates, "input")
+    told = Rows(table, kept.rows, made, table.keys.agents.texts)
+    custom = _custom(hook, paths) if hook else None
+    done = Merged(paths, told, list(entries.by_agent(told, custom)), [])
+    if len(inputs.keys):
+        done.completeness = complete.counted(
+            complete.Side(inputs.keys, expected.rows, asked),
+            complete.Side(table.keys, kept.rows, made),
+            complete.Side(failures.keys, _by_key(failures.keys), broke),
+            np.frombuffer(table.masked, np.uint8),
+            told.names,
+            inputs.lines.paths,
+        )
+    done.notices = [f"{path}: skipped, a sidecar and no shard" for path in skipped]
+    for lines in (rollouts, inputs.lines, failures.lines):
+        done.notices += lines.notices()
+    if kept.n_copies:
+        done.notices.append(f"{kept.n_copies:,} rollouts stand there again, word for word; kept once")
+    if kept.n_overruled:
+        done.notices.append(
+            f"{kept.n_overruled:,} rollouts contradict another of their key; the {duplicates} was kept"
+        )
+    _write(done, output, merge, (rollouts, kept.rows), (inputs, expected.rows), failures)
+    for lines in (rollouts, inputs.lines, failures.lines):
+        lines.close()
+    return done
+
+
+def _custom(hook: Hook, paths: Sequence[Path]) -> entries.Custom:
+    def found(told: Rows) -> Mapping[str, Any]:
+        return next(iter(hook.by_agent(told, paths).values()), {})
+
+    return found
+
+
+def _refuse_own_input(output: Path, read: Sequence[Path]) -> None:
+    targets = [output, *(files.beside(output, ending) for ending in (INPUTS, FAILURES))]
+    same = {path.resolve() for path in targets} & {path.resolve() for path in read}
+    if same:
+        raise UsageError(
+            f"{min(same)} would be written and is itself read as part of a shard",
+            "choose another --output, narrow the glob, or add --force to replace it",
+            "output-is-input",
+        )
+
+
+def _read_rollouts(path: Path, table: Table, rollouts: Lines) -> None:
+    def take(source: int, line: Line, members: Members) -> bool:
+        try:
+            result = numbers.of_members(members)
+        except numbers.NoKey as error:
+            raise files.without_key(path, line, error) from None
+        table.add(result, source, line.number, hash(line.data))
+        return True
+
+    rollouts.read(path, take)
+
+
+def _read_keys(path: Path, into: _Read, needs_key: bool) -> None:
+    def take(source: int, line: Line, members: Members) -> bool:
+        agent = numbers.agent_name(members.get("agent_ref"))
+        try:
+            task, repeat = shards.key(path, line, members)
+        except Unreadable:
+            if needs_key:
+                raise
+            into.lines.seen[-1].bad.append((line.number, "a failure without indices"))
+            return False
+        into.keys.add(task, repeat, agent, source, line.number, hash(line.data))
+        return True
+
+    into.lines.read(path, take)
+
+
+def _by_key(keys: Keys) -> Ints:
+    """All rows by task and repeat; attempts at the same rollout in the order they came."""
+    return np.lexsort((np.arange(len(keys)), keys.repeat, keys.task))
+
+
+def _write(
+    done: Merged,
+    output: Path,
+    merge: bool,
+    rollouts: tuple[Lines, Ints],
+    inputs: tuple[_Read, Ints],
+    failures: _Read,
+) -> None:
+    """Nothing is written before everything was read and found consistent."""
+    if merge:
+        _put(done, output, *rollouts)
+        if inputs[0].lines.paths:
+            _put(done, files.beside(output, INPUTS), inputs[0].lines, inputs[1])
+        if failures.lines.paths:
+            _put(done, files.beside(output, FAILURES), failures.lines, _by_key(failures.keys))
+    path = files.beside(output, METRICS)
+    with files.written(path) as file:
+        file.write(entries.encoded(done.entries))
+    done.written.append(path)
+
+
+def _put(done: Merged, path: Path, lines: Lines, rows: Ints) -> None:
+    with files.written(path) as file:
+        file.writelines(lines.written(rows.tolist()))
+    done.written.append(path)

@@ -1,0 +1,136 @@
+"""Turn the rows of tasks into the metrics an environment adds: pass@k, majority@k, spread across runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+Tasks = Sequence[Sequence[Row]]
+Scores = Callable[[Row], Mapping[str, float]]
+Answer = Callable[[Row], str | None]
+_SPREAD = ("/std_dev_across_runs", "/std_err_across_runs", "/avg_sample_std_dev")
+
+
+def of_reward(row: Row) -> Mapping[str, float]:
+    """The score where an environment names none."""
+    reward = row.get("reward")
+    return {} if reward is None else {"accuracy": reward}
+
+
+def pass_majority(tasks: Tasks, scores: Scores = of_reward, answer: Answer | None = None) -> dict[str, Any]:
+    """All metrics for k = 1 up to the most rollouts a task has; in percent, as the incumbent gives them."""
+    told = [[_scored(row, scores, answer) for row in rows] for rows in tasks]
+    answers = [[answer(row) if answer else None for row in rows] for rows in tasks]
+    names = sorted({name for rows in told for one in rows for name in one})
+    most = max((len(rows) for rows in tasks), default=0)
+    found: dict[str, Any] = {}
+    for k in range(1, most + 1):
+        for name in names:
+            values = [[one[name] for one in rows if name in one] for rows in told]
+            _put(found, f"pass@{k}/{name}", [_pass(of_task, k) for of_task in values if len(of_task) >= k])
+            firsts = [of_task[:k] for of_task in values if of_task]
+            _put(found, f"pass@1[avg-of-{k}]/{name}", [sum(first) / len(first) for first in firsts])
+            if answer and name != "no_answer":
+                votes = [_votes(rows[:k], said[:k], name) for rows, said in zip(told, answers, strict=True)]
+                _put(found, f"majority@{k}/{name}", [_majority(cast) for cast in votes])
+    by_position = {name: _by_position(told, name, most) for name in names}
+    if by_position:
+        found["per_sample_aggregate"] = by_position
+    for name, means in by_position.items():
+        for k in range(2, len(means) + 1):
+            spread = _std(means[:k])
+            found[f"pass@1[avg-of-{k}]/{name}/std_dev_across_runs"] = spread
+            found[f"pass@1[avg-of-{k}]/{name}/std_err_across_runs"] = spread / math.sqrt(k)
+    return found
+
+
+def sample_spread(tasks: Tasks, scores: Scores = of_reward) -> dict[str, float]:
+    """Mean over tasks of the sample standard deviation of the first k; in 0 to 1, unlike all others."""
+    told = [[_scored(row, scores, None) for row in rows] for rows in tasks]
+    names = sorted({name for rows in told for one in rows for name in one})
+    found = {}
+    for k in range(2, max((len(rows) for rows in tasks), default=0) + 1):
+        for name in names:
+            firsts = [[one[name] for one in rows if name in one][:k] for rows in told]
+            spreads = [_std(first) for first in firsts if len(first) > 1]
+            if spreads:
+                found[f"pass@1[avg-of-{k}]/{name}/avg_sample_std_dev"] = sum(spreads) / len(spreads)
+    return found
+
+
+def subsets(
+    tasks: Tasks, field: str, scores: Scores = of_reward, answer: Answer | None = None
+) -> dict[str, Any]:
+    """The metrics of the tasks with each value of a field of their first rollout, under `<value>/`."""
+    parts: dict[str, list[Sequence[Row]]] = {}
+    for rows in tasks:
+        value = rows[0].get(field) if rows else None
+        if value:
+            parts.setdefault(str(value), []).append(rows)
+    return {
+        f"{value}/{name}": number
+        for value, of_value in parts.items()
+        for name, number in pass_majority(of_value, scores, answer).items()
+        if name != "per_sample_aggregate"
+    }
+
+
+def highest_k(metrics: Mapping[str, Any], pattern: str) -> dict[str, Any]:
+    """Those at the largest k, for a pattern such as `pass@{k}` or `pass@1[avg-of-{k}]`."""
+    before, _, after = pattern.partition("{k}")
+    shape = re.compile(re.escape(before) + r"(\d+)" + re.escape(after) + r"(?:/|$)")
+    at = {name: int(hit[1]) for name in metrics if not name.endswith(_SPREAD) and (hit := shape.match(name))}
+    most = max(at.values(), default=0)
+    return {name: metrics[name] for name, k in at.items() if k == most}
+
+
+def _scored(row: Row, scores: Scores, answer: Answer | None) -> dict[str, float]:
+    found = {name: float(value) for name, value in scores(row).items() if value is not None}
+    return found | ({"no_answer": float(answer(row) is None)} if answer else {})
+
+
+def _put(found: dict[str, Any], name: str, values: Sequence[float]) -> None:
+    if values:
+        found[name] = 100.0 * (sum(values) / len(values))
+
+
+def _pass(values: Sequence[float], k: int) -> float:
+    """Unbiased where all values are 0 or 1; otherwise the best of the first k, as the incumbent has it."""
+    if any(value not in (0.0, 1.0) for value in values):
+        return max(values[:k])
+    n, wrong = len(values), sum(value == 0 for value in values)
+    return 1.0 if wrong < k else 1.0 - math.comb(wrong, k) / math.comb(n, k)
+
+
+def _votes(
+    rows: Sequence[Mapping[str, float]], answers: Sequence[str | None], name: str
+) -> Counter[tuple[str, float]]:
+    pairs = zip(rows, answers, strict=True)
+    return Counter((said, row[name]) for row, said in pairs if said is not None and name in row)
+
+
+def _majority(votes: Counter[tuple[str, float]]) -> float:
+    """The score of the most frequent answer with one score; the mean of those that tie."""
+    if not votes:
+        return 0.0
+    most = max(votes.values())
+    tied = [score for (_, score), n in votes.items() if n == most]
+    return sum(tied) / len(tied)
+
+
+def _by_position(told: Sequence[Sequence[Mapping[str, float]]], name: str, most: int) -> list[float]:
+    found = []
+    for position in range(most):
+        values = [rows[position][name] for rows in told if position < len(rows) and name in rows[position]]
+        if values:
+            found.append(100.0 * (sum(values) / len(values)))
+    return found
+
+
+def _std(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
