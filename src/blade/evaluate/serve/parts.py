@@ -107,7 +107,7 @@ def _acting(server: Server, made: Parts, found: Resolved) -> Acting:
         lacks = "resources_server" if judging is None else "model_server"
         raise UsageError(
             f"the agent {server.instance} names no {lacks} of this configuration",
-            "add --resources-server NAME or --model-type openai_model; `blade env resolve` shows what is there",
+            "add --resources-server NAME or --model-type openai_model (see `blade env resolve`)",
             "config-incomplete",
         )
     return Acting(respond, judging, server.settings, found.roots)

@@ -1,0 +1,115 @@
+"""Start `blade env start` in a process of its own, for tests, and stop it as a person does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_START = """
+import sys
+from blade.evaluate.config import Asked, insist, resolved
+from blade.evaluate.serve import start
+start(insist(resolved(Asked(paths=(sys.argv[1],), environ={}))), head_port=int(sys.argv[2]))
+"""
+
+CONFIG = """
+policy_model:
+  responses_api_models:
+    openai_model:
+      entrypoint: app.py
+      openai_base_url: {url}
+      openai_api_key: sk-very-secret-0123456789
+      openai_model: test-model
+      first_wait: 0.01
+      retries: 2
+words:
+  resources_servers:
+    string_match:
+      entrypoint: app.py
+      domain: other
+words_simple_agent:
+  responses_api_agents:
+    simple_agent:
+      entrypoint: app.py
+      resources_server:
+        type: resources_servers
+        name: words
+      model_server:
+        type: responses_api_models
+        name: policy_model
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+
+class Started:
+    """A process that serves."""
+
+    def __init__(self, process: subprocess.Popen[str], head: str) -> None:
+        self.process, self.head = process, head
+        self.lines: list[str] = []
+        self._ready = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith("All servers ready"):
+                self._ready.set()
+        self._ready.set()
+
+    def ready(self) -> None:
+        assert self._ready.wait(60), "the servers did not start"
+        assert any(line.startswith("All servers ready") for line in self.lines), "\n".join(self.lines)
+
+    def stopped(self, by: signal.Signals = signal.SIGINT) -> int:
+        """The exit code after a signal."""
+        if self.process.poll() is None:
+            self.process.send_signal(by)
+        code = self.process.wait(30)
+        self._reader.join(10)
+        return code
+
+
+@contextmanager
+def running(command: list[str], port: int, folder: Path | None = None, **environ: str) -> Iterator[Started]:
+    """A command that serves, once it is ready."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **environ},
+    )
+    started = Started(process, f"http://127.0.0.1:{port}")
+    try:
+        started.ready()
+        yield started
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(30)
+
+
+@contextmanager
+def served(folder: Path, model_url: str) -> Iterator[Started]:
+    """A short-answer environment, its agent and a model, behind a head server of their own."""
+    config = folder / "served.yaml"
+    config.write_text(CONFIG.format(url=model_url), encoding="utf-8")
+    port = free_port()
+    with running([sys.executable, "-c", _START, str(config), str(port)], port) as started:
+        yield started

@@ -1,0 +1,419 @@
+"""Servers as a client sees them: sessions, tools, verdicts, failures; and the process as its user does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from blade.errors import UsageError
+from blade.evaluate.environment import Attempt, Environment, Row, Unmeasured
+from blade.evaluate.serve import said, sites
+from blade.evaluate.serve.client import remote
+from blade.evaluate.serve.parts import Acting, Judging
+from blade.evaluate.serve.sessions import Sessions
+from tests.evaluate import serving
+from tests.evaluate.openai_server import Status, fixed
+from tests.evaluate.openai_server import serving as model_server
+
+PARAMS = {"input": [{"role": "user", "content": "Two and two?"}]}
+ROW = {"responses_create_params": PARAMS, "expected_answer": "4", "_ng_task_index": 0, "_ng_rollout_index": 1}
+
+
+def counting(**changed: Any) -> Environment:
+    """An environment with a number that a tool raises; the verdict is whether it reached the goal."""
+
+    async def verify(attempt: Attempt) -> Row:
+        if attempt.row.get("judge_is_down"):
+            raise Unmeasured("judge_failed", "the judge is down", fields={"tried": 3})
+        if attempt.row.get("is_broken"):
+            raise ZeroDivisionError("oh")
+        return {"reward": float(attempt.state == {"n": attempt.row["goal"]}), "seen": attempt.state}
+
+    def call(state: Any, tool: str, arguments: Row) -> str:
+        state["n"] += arguments["by"]
+        return json.dumps({"tool": tool, "n": state["n"]})
+
+    told: dict[str, Any] = {"verify": verify, "seed": lambda row: {"n": row.get("start", 0)}, "call": call}
+    return Environment("counting", **(told | changed))
+
+
+def asked(app: web.Application, ask: Callable[[TestClient[Any, Any]], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        async with TestClient(TestServer(app), cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
+            return await ask(client)
+
+    return asyncio.run(run())
+
+
+# ---- Resources servers -------------------------------------------------------------------------
+
+
+def test_a_rollout_by_hand_has_its_own_state() -> None:
+    part = Judging(counting(), None)
+
+    async def rollout(client: TestClient[Any, Any]) -> Any:
+        assert (await client.post("/seed_session", json={"start": 10})).status == 200
+        told = await (await client.post("/add", json={"by": 5})).json()
+        assert told == {"tool": "add", "n": 15}
+        body = {
+            "responses_create_params": PARAMS,
+            "response": {"output": []},
+            "goal": 15,
+            "_ng_task_index": 3,
+        }
+        first = await (await client.post("/verify", json=body)).json()
+        again = await client.post("/verify", json=body)
+        return first, again.status, await again.json()
+
+    found, status, again = asked(sites.resources_site("r", part), rollout)
+    assert found == {
+        "responses_create_params": PARAMS, "response": {"output": []}, "reward": 1.0, "goal": 15, "seen": {"n": 15},
+    }  # fmt: skip
+    assert (status, again["failure_class"]) == (503, "session_expired")  # it ended with its verdict
+    assert len(part.sessions) == 0
+
+
+def test_two_sessions_do_not_see_each_other() -> None:
+    async def both(client: TestClient[Any, Any]) -> list[int]:
+        cookies = []
+        for start in (0, 100):
+            answer = await client.post("/seed_session", json={"start": start})
+            cookies.append({"session": answer.cookies["session"].value})
+        client.session.cookie_jar.clear()
+        found = []
+        for cookie in cookies:
+            found.append((await (await client.post("/add", json={"by": 1}, cookies=cookie)).json())["n"])
+        return found
+
+    assert asked(sites.resources_site("r", Judging(counting(), None)), both) == [1, 101]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "told"),
+    [
+        ("/add", {"by": 1}, 400, "seed_session"),
+        ("/verify", {"goal": 1}, 422, "no response"),
+        ("/aggregate_metrics", {"rows": []}, 422, "verify_responses"),
+        ("/verify", {"response": {}, "judge_is_down": True}, 503, "the judge is down"),
+        ("/verify", {"response": {}, "is_broken": True}, 503, "verifier_error"),
+    ],
+)
+def test_what_a_server_cannot_do_is_said(path: str, body: Row, status: int, told: str) -> None:
+    async def ask(client: TestClient[Any, Any]) -> Any:
+        answer = await client.post(path, json=body)
+        return answer.status, await answer.text()
+
+    found = asked(sites.resources_site("r", Judging(counting(), None)), ask)
+    assert found[0] == status
+    assert told in found[1]
+
+
+def test_bodies_that_are_no_objects_and_tools_that_are_none() -> None:
+    async def ask(client: TestClient[Any, Any]) -> Any:
+        bodies = [await client.post("/verify", data=data) for data in (b"[1]", b"{", b"\xff")]
+        tool = await client.post("/add", json={})
+        mode = await (await client.get("/reverify_mode")).json()
+        return [answer.status for answer in bodies], tool.status, mode
+
+    bare = counting(call=None, seed=None, reverify="unsupported")
+    found = asked(sites.resources_site("r", Judging(bare, None)), ask)
+    assert found == ([422, 422, 422], 404, {"reverify_mode": "unsupported"})
+
+
+def test_aggregates_of_one_agent() -> None:
+    rows = [
+        {"_ng_task_index": t, "_ng_rollout_index": r, "reward": float(t == r)} for t in (1, 0) for r in (0, 1)
+    ]
+
+    async def ask(client: TestClient[Any, Any]) -> Any:
+        answer = await client.post("/aggregate_metrics", json={"verify_responses": rows})
+        return answer.status, await answer.json()
+
+    status, found = asked(sites.resources_site("r", Judging(counting(), None)), ask)
+    assert status == 200, found
+    assert found["agent_metrics"]["mean/reward"] == 0.5
+    assert [group["_ng_task_index"] for group in found["group_level_metrics"]] == [0, 1]
+
+
+# ---- Sessions ----------------------------------------------------------------------------------
+
+
+def test_sessions_are_bounded_and_expire() -> None:
+    now = [0.0]
+    held = Sessions(most=2, idle=10, clock=lambda: now[0])
+    first, second = held.opened("a"), held.opened("b")
+    with pytest.raises(Unmeasured, match="session_limit"):
+        held.opened("c")  # one in use is not thrown out for a new one
+    now[0] = 9.0
+    assert held.state(first) == "a"
+    now[0] = 11.0
+    third = held.opened("c")  # the second was not used for long enough
+    assert (held.state(first), held.state(third)) == ("a", "c")
+    with pytest.raises(Unmeasured, match="session_expired"):
+        held.state(second)
+    held.closed(first)
+    assert len(held) == 1
+
+
+# ---- Agents and models -------------------------------------------------------------------------
+
+
+async def adder(params: Row, row: Row) -> Row:
+    """Calls the tool once, then stops."""
+    is_done = any(item.get("type") == "function_call_output" for item in params["input"])
+    call = {"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"by": 2}'}
+    return {"id": "r", "object": "response", "model": "m", "output": [] if is_done else [call]}
+
+
+def test_an_agent_runs_rollouts_and_answers_in_a_session() -> None:
+    part = Judging(counting(), None)
+    acting = Acting(adder, part, {}, ())
+    params = {**PARAMS, "tools": [{"type": "function", "name": "add", "parameters": {}}]}
+
+    async def ask(client: TestClient[Any, Any]) -> Any:
+        row = {"responses_create_params": params, "start": 1, "goal": 3}
+        ran = await (await client.post("/run", json=row)).json()
+        token = part.sessions.opened(state := {"n": 40})
+        said = await client.post("/v1/responses", json=params, cookies={"session": token})
+        return ran, await said.json(), state
+
+    ran, response, state = asked(sites.agent_site("a", acting), ask)
+    assert ran["reward"] == 1.0
+    assert state == {"n": 42}
+    assert [item["type"] for item in response["output"]] == ["function_call", "function_call_output"]
+
+
+def test_rows_with_skills_need_those_skills(tmp_path: Path) -> None:
+    from blade.evaluate.run import skills
+
+    (tmp_path / "s" / "one").mkdir(parents=True)
+    (tmp_path / "s" / "one" / "SKILL.md").write_text(
+        "---\nname: one\ndescription: d\n---\nbody\n", encoding="utf-8"
+    )
+    ref = skills.loaded("s", tmp_path / "s").ref()
+    seen: list[Row] = []
+
+    async def silent(params: Row, row: Row) -> Row:
+        seen.append(params)
+        return {"output": []}
+
+    acting = Acting(silent, Judging(counting(), None), {}, (tmp_path,))
+    row = {"responses_create_params": PARAMS, "goal": 0, "skills_ref": ref}
+    asyncio.run(acting.run(row))
+    assert "- one: d" in seen[0]["instructions"]
+    asyncio.run(acting.run({"responses_create_params": PARAMS, "goal": 0}))
+    assert "instructions" not in seen[1]
+    for wrong in ({**ref, "hash": "0" * 12}, {**ref, "path": "elsewhere"}):
+        with pytest.raises(Unmeasured, match="skills_unavailable") as told:
+            asyncio.run(acting.run({**row, "skills_ref": wrong}))
+        assert told.value.terminal
+
+
+# ---- Failures over the wire --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_failure_is_the_same_on_both_sides(is_terminal: bool) -> None:
+    there = Unmeasured(
+        "judge_failed", "no verdict", terminal=is_terminal, fields={"response": {"output": []}}
+    )
+    status, body = said.failure(there)
+    here = said.understood(status, json.dumps(body).encode())
+    assert status >= 500
+    assert (here.kind, here.reason, here.terminal, here.fields) == (
+        there.kind, there.reason, there.terminal, there.fields,
+    )  # fmt: skip
+
+
+def test_a_foreign_error_is_kept_but_cut() -> None:
+    found = said.understood(502, b"<html>" + b"x" * 5000)
+    assert found.kind == "agent_request_failed"
+    assert found.fields["_ng_failure_http_status"] == 502
+    assert len(found.fields["_ng_failure_response_body"]) == 2001
+
+
+def test_a_result_that_the_server_labels_a_failure_is_no_result() -> None:
+    assert said.routed({"reward": 1.0}) == {"reward": 1.0}
+    with pytest.raises(Unmeasured) as told:
+        said.routed({"reward": 0.0, "_ng_failure_class": "judge_failed", "_ng_failure_judge_error": "down"})
+    assert (told.value.kind, told.value.reason) == ("judge_failed", "down")
+
+
+# ---- The client, against a head server as NeMo Gym's -------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["json string", "plain"])
+def test_a_head_server_that_is_not_ours(form: str) -> None:
+    """Another tool's head: its YAML as a JSON string or plain, an agent that listens on all addresses."""
+
+    async def run() -> tuple[Row, list[Row]]:
+        got: list[Row] = []
+
+        async def ran(request: web.Request) -> web.Response:
+            got.append(await request.json())
+            return web.json_response({"reward": 1, "note": "theirs"})
+
+        there = web.Application()
+        there.router.add_post("/run", ran)
+        async with TestServer(there) as site:
+            block = {"entrypoint": "app.py", "host": "0.0.0.0", "port": site.port}
+            text = yaml.safe_dump(
+                {"a": {"responses_api_agents": {"some_agent": block}}, "head_server": {"port": 1}}
+            )
+
+            async def config(request: web.Request) -> web.Response:
+                return web.json_response(text) if form == "json string" else web.Response(text=text)
+
+            front = web.Application()
+            front.router.add_get("/global_config_dict_yaml", config)
+            async with TestServer(front) as head, remote(str(head.make_url("/")), "a") as runner:
+                return await runner(ROW), got
+
+    found, got = asyncio.run(run())
+    assert found == {"reward": 1, "note": "theirs"}
+    assert got == [ROW]
+
+
+def entered(head: str, agent: str | None = None) -> None:
+    async def enter() -> None:
+        async with remote(head, agent):
+            pass
+
+    asyncio.run(enter())
+
+
+def test_no_head_server_is_told() -> None:
+    with pytest.raises(UsageError) as told:
+        entered(f"http://127.0.0.1:{serving.free_port()}")
+    assert told.value.slug == "no-head-server"
+    with model_server() as other, pytest.raises(UsageError) as told:
+        entered(f"http://127.0.0.1:{other.port}")
+    assert told.value.slug == "no-head-server"
+
+
+# ---- The whole process -------------------------------------------------------------------------
+
+
+def test_servers_start_serve_and_stop(tmp_path: Path) -> None:
+    async def ask(head: str) -> Any:
+        async with aiohttp.ClientSession() as session:
+            async with session.get(head + "/server_instances") as answer:
+                instances = await answer.json()
+            async with session.get(head + "/global_config_dict_yaml") as answer:
+                text = await answer.text()
+            model_url = next(one["url"] for one in instances if one["server_type"] == "responses_api_models")
+            async with session.post(model_url + "/v1/responses", json=PARAMS) as answer:
+                response = await answer.json()
+        async with remote(head, "words_simple_agent") as runner:
+            results = await asyncio.gather(*(runner({**ROW, "n": n}) for n in range(50)))
+            by_row = await runner({**ROW, "agent_ref": {"name": "words_simple_agent"}})
+        with pytest.raises(UsageError) as told:
+            async with remote(head, "nobody"):
+                pass
+        assert told.value.slug == "unknown-agent"
+        assert "words_simple_agent" in told.value.hint
+        return instances, text, response, results, by_row
+
+    with model_server(fixed("Answer: 4")) as model, serving.served(tmp_path, model.url) as started:
+        instances, text, response, results, by_row = asyncio.run(ask(started.head))
+        code = started.stopped(signal.SIGTERM)
+    assert code == 0
+    assert {one["name"] for one in instances} == {"policy_model", "words", "words_simple_agent"}
+    assert all(any(one["url"] in line and one["name"] in line for line in started.lines) for one in instances)
+    assert "secret" not in text + "\n".join(started.lines)
+    tree = yaml.safe_load(json.loads(text))
+    ports = {one["name"]: one["port"] for one in instances}
+    assert tree["words"]["resources_servers"]["string_match"]["port"] == ports["words"]
+    assert response["output"][0]["content"][0]["text"] == "Answer: 4"
+    assert {result["reward"] for result in results} == {1.0}
+    assert [result["n"] for result in results] == list(range(50))
+    assert by_row["reward"] == 1.0
+    assert list(by_row)[:3] == ["responses_create_params", "response", "reward"]
+
+
+def test_a_model_that_does_not_answer_costs_no_reward(tmp_path: Path) -> None:
+    async def ask(head: str) -> Unmeasured:
+        async with remote(head, "words_simple_agent") as runner:
+            with pytest.raises(Unmeasured) as told:
+                await runner(ROW)
+            return told.value
+
+    down = Status(500, "Bearer sk-very-secret-0123456789")
+    with model_server(lambda body: down) as model, serving.served(tmp_path, model.url) as started:
+        found = asyncio.run(ask(started.head))
+        assert started.stopped() == 0
+    assert found.kind == "model_unreachable"
+    assert found.fields["_ng_failure_stage"] == "model"
+    assert "secret" not in f"{found} {found.fields} {started.lines}"
+
+
+def test_servers_that_went_away_are_a_transport_failure(tmp_path: Path) -> None:
+    async def ask(head: str, stop: Callable[[], int]) -> Unmeasured:
+        async with remote(head, "words_simple_agent") as runner:
+            stop()
+            with pytest.raises(Unmeasured) as told:
+                await runner(ROW)
+            return told.value
+
+    with model_server() as model, serving.served(tmp_path, model.url) as started:
+        found = asyncio.run(ask(started.head, started.stopped))
+    assert found.kind == "transport_unreachable"
+    assert not found.terminal
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text(serving.CONFIG.format(url="http://127.0.0.1:1/v1"), encoding="utf-8")
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        port = str(held.getsockname()[1])
+        code = f"import sys; sys.argv=['x', {str(config)!r}, {port!r}]\n" + serving._START
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "UsageError" in done.stderr
+    assert f"cannot listen at 127.0.0.1:{port}" in done.stderr
+    assert "All servers ready" not in done.stdout
+
+
+def test_a_client_that_goes_away_takes_its_rollout_with_it() -> None:
+    ended: list[str] = []
+
+    async def slow(params: Row, row: Row) -> Row:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return {"output": []}
+
+    async def run() -> None:
+        runner = web.AppRunner(
+            sites.agent_site("a", Acting(slow, Judging(counting(), None), {}, ())), handler_cancellation=True
+        )
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        async with aiohttp.ClientSession() as session:
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}/run"
+            with pytest.raises(asyncio.TimeoutError):
+                await session.post(url, json=ROW, timeout=aiohttp.ClientTimeout(total=0.3))
+        until = time.monotonic() + 20
+        while not ended and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        await runner.cleanup()
+
+    asyncio.run(run())
+    assert ended == ["cancelled"]
