@@ -90,9 +90,8 @@ def _forwards(rng: Random) -> Iterator[Quest]:
             people: tuple[Named, ...] = (by_name(person), by_department(to))
         else:
             body = ("I agree, please go ahead.", "Not this month, sorry.")[place - 3]
-            request = (
-                f"Answer the latest e-mail from {by_department(person).said} on the {topic} with '{body}'"
-            )
+            people = (by_department(person),)
+            request = f"Answer the latest e-mail from {people[0].said} on the {topic} with '{body}'"
             act = ("email_reply_email", {"email_id": "{id}", "body": body})
         yield Quest("email", "medium", request, (act,), people, read, "first")
 
