@@ -71,8 +71,8 @@ def test_every_task_can_be_done_and_no_call_of_it_is_idle(ident: str) -> None:
     extra = judged(ident, [*calls, MAIL])
     assert (extra["reward"], extra["db_match"], extra["n_extra"], extra["n_missing"]) == (0.0, False, 1, 0)
     assert extra["extra_changes"][0].startswith("new email: body=all done.")
-    if calls:
-        less = judged(ident, calls[1:])
+    for left_out in range(len(calls)):
+        less = judged(ident, calls[:left_out] + calls[left_out + 1 :])
         assert (less["reward"], less["n_extra"]) == (0.0, 0)
         assert 1 == len(less["missing_changes"]) == less["n_missing"]
     assert all(TOOLS[name].writes for name, _ in calls)
