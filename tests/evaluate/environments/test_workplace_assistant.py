@@ -69,12 +69,12 @@ def test_every_task_can_be_done_and_no_call_of_it_is_idle(ident: str) -> None:
     assert judged(ident, calls)["reward"] == 1.0
     assert judged(ident, [LOOK, *reversed(calls), LOOK])["reward"] == 1.0
     extra = judged(ident, [*calls, MAIL])
-    assert (extra["reward"], extra["db_match"], extra["n_extra"], extra["n_missing"]) == (0.0, False, 1, 0)
+    assert (extra["reward"], extra["db_match"], extra["missing_changes"]) == (0.0, False, [])
+    assert len(extra["extra_changes"]) == 1
     assert extra["extra_changes"][0].startswith("new email: body=all done.")
     for left_out in range(len(calls)):
         less = judged(ident, calls[:left_out] + calls[left_out + 1 :])
-        assert (less["reward"], less["n_extra"]) == (0.0, 0)
-        assert 1 == len(less["missing_changes"]) == less["n_missing"]
+        assert (less["reward"], less["extra_changes"], len(less["missing_changes"])) == (0.0, [], 1)
     assert all(TOOLS[name].writes for name, _ in calls)
 
 

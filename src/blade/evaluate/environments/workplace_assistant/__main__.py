@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,16 +10,46 @@ from typing import Any
 
 import msgspec
 
-from blade.evaluate.environments.workplace_assistant.tasks import EXAMPLES, rows
+from blade.evaluate.environments.workplace_assistant.people import by_address
+from blade.evaluate.environments.workplace_assistant.tasks import EXAMPLES, quests, rows
 
 
 def lines(found: Iterable[dict[str, Any]]) -> bytes:
     return b"".join(msgspec.json.encode(row) + b"\n" for row in found)
 
 
+def facts() -> str:
+    """What BLADE should know of runs of the office. The addresses are invented, so they may be shared."""
+    addresses = sorted({*by_address(), *re.findall(r"[\w.-]+@[\w.-]+", _requests())})
+    return f"""# What BLADE should know of runs of workplace_assistant. It is read where it lies beside the rollouts.
+name = "workplace_assistant"
+pass_threshold = 1.0
+task_id = "task_id"
+slices = ["category", "difficulty"]
+
+[[stages]]
+name = "the office is as expected"
+field = "db_match"
+equals = true
+
+# Invented people under a domain that is reserved for examples: they look private and are not.
+[sharing]
+allow = [
+{"".join(f'  "{address}",{chr(10)}' for address in addresses)}]
+"""
+
+
+def _requests() -> str:
+    return " ".join(quest.request for quest in quests().values())
+
+
 def datasets() -> dict[str, bytes]:
-    """The files of `data/`: all tasks, and a few to begin with."""
-    return {"validation.jsonl": lines(rows()), "example.jsonl": lines(rows(EXAMPLES))}
+    """The files of `data/`: all tasks, a few to begin with, and what BLADE should know of them."""
+    return {
+        "validation.jsonl": lines(rows()),
+        "example.jsonl": lines(rows(EXAMPLES)),
+        "blade.toml": facts().encode(),
+    }
 
 
 if __name__ == "__main__":
@@ -26,4 +57,4 @@ if __name__ == "__main__":
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in datasets().items():
         (folder / name).write_bytes(content)
-        print(f"{folder / name}: {len(content.splitlines())} tasks, {len(content)} bytes")
+        print(f"{folder / name}: {len(content.splitlines())} lines, {len(content)} bytes")

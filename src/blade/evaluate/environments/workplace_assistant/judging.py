@@ -126,8 +126,6 @@ async def verify(attempt: Attempt) -> Row:
     return {
         "reward": 1.0 if match else 0.0,
         "db_match": match,
-        "n_missing": missing.total(),
-        "n_extra": extra.total(),
         "missing_changes": _listed(missing),
         "extra_changes": _listed(extra),
         "verifier_message": _message(missing, extra),
