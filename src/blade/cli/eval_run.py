@@ -33,7 +33,7 @@ _NUMBER = click.IntRange(min=1)
 @click.option("--shard", metavar="I/N", help="Only shard I of N: every Nth task, its index as in the whole.")
 @click.option("--interleave-repeats", is_flag=True, help="All tasks once, then all again.")
 @click.option("--gym-compat", is_flag=True,
-              help="As NeMo Gym: --limit counts lines, --num-repeats multiplies, output is replaced.")  # fmt: skip
+              help="As NeMo Gym: --limit counts lines, --num-repeats multiplies, output goes.")  # fmt: skip
 @click.option("--concurrency", metavar="N", type=_NUMBER, help="Rollouts under way at a time (default: 64).")
 @click.option("--retries", metavar="N", type=click.IntRange(min=0),
               help="Further attempts at a rollout that could not be measured (default: 2).")  # fmt: skip

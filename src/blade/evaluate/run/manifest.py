@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,12 +16,12 @@ from typing import Any
 import msgspec
 
 from blade import __version__
+from blade.evaluate.config import hidden
+from blade.evaluate.config.secret import HIDDEN, names_secret
 from blade.evaluate.environment import Row
 
 _BLOCK = 1 << 20
 _GIT_S = 10.0
-_SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
-_NO_SECRET = re.compile(r"tokens?$|tokenizer", re.IGNORECASE)  # max_output_tokens and its like
 _PACKAGES = (
     "msgspec",
     "aiohttp",
@@ -135,18 +134,17 @@ def masked(command: Sequence[str]) -> list[str]:
     for word in command:
         name, equals, _ = word.partition("=")
         if hides:
-            shown.append("***")
-        elif equals and is_secret(name):
-            shown.append(f"{name}=***")
+            shown.append(HIDDEN)
+        elif equals and _is_secret(name):
+            shown.append(f"{name}={HIDDEN}")
         else:
-            shown.append(word)
-        hides = not equals and word.startswith("--") and is_secret(word)
+            shown.append(str(hidden(word)))
+        hides = not equals and word.startswith("-") and _is_secret(word)
     return shown
 
 
-def is_secret(name: str) -> bool:
-    """Whether the name of a setting says that its value is nobody else's business."""
-    return bool(_SECRET.search(name)) and not _NO_SECRET.search(name)
+def _is_secret(name: str) -> bool:
+    return names_secret(name) and not name.endswith("tokens")  # how many tokens is no secret
 
 
 # -- whether it is the same run -----------------------------------------------------------------

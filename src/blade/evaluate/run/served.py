@@ -96,7 +96,7 @@ def described(resolved: Resolved, names: Iterable[str]) -> Row:
 
 
 def _steady(settings: Mapping[str, Any]) -> Row:
-    drops = ("url", "host", "port", "datasets", "entrypoint", "timeout", "retries", "deadline")
+    drops = ("url", "host", "port", "api_key", "datasets", "entrypoint", "timeout", "retries", "deadline")
     return {key: value for key, value in settings.items() if not key.endswith(drops)}
 
 
