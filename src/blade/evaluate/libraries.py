@@ -23,3 +23,8 @@ def loaded(module: str, package: str, environment: str) -> Any:
     """The library's module."""
     required(module, package, environment)
     return import_module(module)
+
+
+def available(module: str) -> Any | None:
+    """A library's module where it is installed: for what only few tasks need."""
+    return import_module(module) if find_spec(module) is not None else None
