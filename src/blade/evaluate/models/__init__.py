@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Respond
+from blade.evaluate.environment import Respond, Response, Row, Unmeasured
 
 # Each module has `model(settings)`, an async context manager that yields a `Respond`; it is imported when
 # it is asked for.
@@ -25,3 +25,18 @@ def model(name: str, settings: Mapping[str, Any]) -> AbstractAsyncContextManager
         raise UsageError(f"BLADE has no model {name!r}", hint, "unknown-model-type")
     built: AbstractAsyncContextManager[Respond] = import_module(MODELS[name]).model(settings)
     return built
+
+
+def as_judge(respond: Respond) -> Respond:
+    """A judge that cannot be asked is the judge's failure, not that of the model under test."""
+
+    async def asked(params: Row, row: Row) -> Response:
+        try:
+            return await respond(params, row)
+        except Unmeasured as failure:
+            told = str(failure)
+            raise Unmeasured(
+                "judge_failed", told, terminal=failure.terminal, fields=failure.fields
+            ) from failure
+
+    return asked

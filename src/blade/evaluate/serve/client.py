@@ -1,4 +1,4 @@
-"""Run rollouts on servers that `blade env start` or NeMo Gym has started: find the agent, POST each row."""
+"""Run rollouts on servers that `blade env start` or NeMo Gym has started."""
 
 from __future__ import annotations
 

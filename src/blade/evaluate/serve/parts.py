@@ -95,7 +95,8 @@ async def parts(found: Resolved) -> AsyncIterator[Parts]:
 
 def _judge(server: Server, made: Parts) -> Respond | None:
     name = server.named("judge_model_server")
-    return made.models.get(name) if name else None
+    respond = made.models.get(name) if name else None
+    return models.as_judge(respond) if respond is not None else None
 
 
 def _acting(server: Server, made: Parts, found: Resolved) -> Acting:

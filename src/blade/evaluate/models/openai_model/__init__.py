@@ -1,4 +1,4 @@
-"""Ask an OpenAI-compatible server until it answers or the time is up, and say what went wrong if it does not.
+"""Ask an OpenAI-compatible server until it answers or the time is up.
 
 The Responses API is asked first; a server that does not have it is asked in the form of a chat from then on.
 Whatever is not an answer of the model costs another try; what no try can mend raises `Unmeasured`.

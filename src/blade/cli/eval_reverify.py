@@ -1,0 +1,177 @@
+"""`blade eval reverify`: judge stored rollouts again and show what changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blade.cli import env
+from blade.errors import UsageError
+
+if TYPE_CHECKING:
+    from blade.evaluate.reverify import Done
+
+_MOST = 10  # changed rollouts shown for each way
+_NUMBER = click.IntRange(min=1)
+_KEYS = {
+    "materialized_inputs_jsonl_fpath": "inputs",
+    "rollouts_jsonl_fpath": "rollouts",
+    "output_jsonl_fpath": "output",
+}
+
+
+@click.command(short_help="Judge stored rollouts again and show what changed.")
+@env.config_options
+@click.option("--inputs", metavar="FILE", help="The materialised inputs (default: beside --rollouts).")
+@click.option("--rollouts", metavar="FILE", help="The stored rollouts; they are never written to.")
+@click.option("-o", "--output", metavar="FILE", help="Where the new rows go; failures and metrics beside it.")
+@click.option("--concurrency", metavar="N", type=_NUMBER, default=64, help="Verdicts under way: 64.")
+@click.option("--limit", metavar="N", type=_NUMBER, help="Only the first N rollouts that are to be judged.")
+@click.option("--force", is_flag=True, help="Although a verifier needs more than the response: unsafe_FILE.")
+@click.option("--overwrite", is_flag=True, help="Replace --output.")
+@click.option("--resume", is_flag=True, help="Judge only what --output does not hold yet.")
+@click.option("--judge-failed-only", is_flag=True,
+              help="Take successes over and judge only the rollouts whose judge failed.")  # fmt: skip
+@click.option("--append", is_flag=True, help="With --judge-failed-only: add to --output.")
+@click.option("--disable-aggregation", is_flag=True, help="Write no _aggregate_metrics.json.")
+@click.option(
+    "--pass-threshold", metavar="X", type=float, default=1.0, help="A row passes at reward >= X: 1."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: every rollout whose verdict changed.")
+@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+def reverify(overrides: tuple[str, ...], **given: Any) -> None:
+    """Judge stored rollouts again, without running them again and without servers.
+
+    Name the definitions of the run (--benchmark or --resources-server, and --model-type for a judge). The
+    verifier sees the task of --inputs and the response of --rollouts. What it cannot judge goes to
+    FILE_failures.jsonl and never becomes reward 0.
+
+    \b
+      blade eval reverify --resources-server mcqa --rollouts results/a.jsonl -o results/again.jsonl
+    """
+    import asyncio
+
+    from blade.evaluate.reverify import Wish, reverified
+
+    rest = tuple(text for text in overrides if not _taken(text, given))
+    found = _resolved({name: given[name] for name in _CONFIG}, rest)
+    if not given["rollouts"] or not given["output"]:
+        raise UsageError(
+            "--rollouts and --output are needed",
+            "name the stored rollouts, and where the new rows go",
+            "usage",
+        )
+    rollouts = Path(given["rollouts"])
+    inputs = given["inputs"] or rollouts.with_name(rollouts.stem + "_materialized_inputs.jsonl")
+    names = "concurrency limit force overwrite resume append judge_failed_only".split()
+    wish = Wish(
+        Path(inputs),
+        rollouts,
+        Path(given["output"]),
+        **{name: given[name] for name in names},
+        sums_up=not given["disable_aggregation"],
+        threshold=given["pass_threshold"],
+    )
+    done = asyncio.run(reverified(found, wish))
+    for text in done.notices:
+        click.echo(f"note: {text}", err=True)
+    if given["as_json"]:
+        click.echo(json.dumps(_json(done), indent=2, ensure_ascii=False))
+    else:
+        _tell(done)
+
+
+_CONFIG = (
+    *"paths benchmarks environments resources_servers model_types search_dirs".split(),
+    *"model model_url model_api_key".split(),
+)
+
+
+def _taken(text: str, given: dict[str, Any]) -> bool:
+    """An override that is one of our flags under its name in the configuration."""
+    key, _, value = text.lstrip("+").partition("=")
+    if key not in _KEYS:
+        return False
+    given[_KEYS[key]] = given[_KEYS[key]] or value
+    return True
+
+
+def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
+    """The configuration; that no model is chosen is no error, for most verdicts need none."""
+    from blade.evaluate.config import resolved
+
+    asked = env.asked(**flags, overrides=overrides)
+    if asked.nothing and not Path("env.yaml").is_file():
+        raise UsageError(
+            "no configuration is named",
+            "add --benchmark NAME, --resources-server NAME or --config FILE of the run",
+            "no-config",
+        )
+    found = resolved(asked)
+    wrong = found.of("error", "unset")
+    if wrong:
+        told = "\n".join(f"  {one.told()}" for one in wrong)
+        raise UsageError(
+            f"the configuration cannot be used:\n{told}",
+            "`blade env resolve` with the same arguments prints it",
+            "config-incomplete",
+        )
+    env.tell(found.of("warning"))
+    return found
+
+
+def _tell(done: Done) -> None:
+    from blade.evaluate.reverify.changes import WAYS
+    from blade.hostile import line
+
+    changes = done.changes
+    total = sum(changes.ways.values())
+    click.echo(f"Judged again: {total:,} rollouts, {done.n_failed:,} of them without a verdict now")
+    for way in WAYS:
+        if changes.ways[way]:
+            click.echo(f"  {way:<18} {changes.ways[way]:>8,}")
+    means = changes.means()
+    if means:
+        click.echo(
+            f"Mean reward: {means[0]:.4f} before, {means[1]:.4f} now ({means[1] - means[0]:+.4f};"
+            f" {changes.n_both:,} rollouts with both)"
+        )
+    if changes.fields:
+        told = ", ".join(f"{name} in {count:,}" for name, count in changes.fields.most_common(12))
+        click.echo(line(f"Fields that differ: {told}"))
+    for way in WAYS[:-1]:
+        mine = [change for change in changes.ordered() if change.way == way]
+        for change in mine[:_MOST]:
+            moved = f"{_number(change.before)} -> {_number(change.after)}"
+            why = f"; {change.reason}" if change.reason else ""
+            where = f"task {change.key[0]}, repeat {change.key[1]}"
+            fields = f" ({', '.join(change.fields)})" if change.fields else ""
+            click.echo(line(f"{way}: {where}: {moved}{fields}{why}", 300))
+        if len(mine) > _MOST:
+            click.echo(f"{way}: {len(mine) - _MOST:,} more; --json has all")
+    if done.n_copied or done.n_before:
+        click.echo(f"Taken over: {done.n_copied:,} rows; there before: {done.n_before:,}")
+    click.echo(f"Rollouts: {done.places.rollouts}")
+    click.echo(f"Failures: {done.places.failures}")
+    if done.aggregate is not None:
+        click.echo(f"Aggregate metrics: {done.aggregate}")
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"
+
+
+def _json(done: Done) -> dict[str, Any]:
+    return {
+        "rollouts": str(done.places.rollouts),
+        "failures": str(done.places.failures),
+        "aggregate_metrics": None if done.aggregate is None else str(done.aggregate),
+        "judged": done.n_judged,
+        "failed": done.n_failed,
+        "taken_over": done.n_copied,
+        "there_before": done.n_before,
+        "verdicts": done.changes.as_json(),
+    }

@@ -1,0 +1,299 @@
+"""Judge stored rollouts in this process, and write the new rows in order; the stored file stays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from blade.errors import NothingToRead, UsageError
+from blade.evaluate import environments, models
+from blade.evaluate.config import Resolved, Server
+from blade.evaluate.environment import Attempt, Environment, Respond, Row, Unmeasured
+from blade.evaluate.reverify import sources
+from blade.evaluate.reverify.changes import Changes
+from blade.evaluate.reverify.sources import Key, Pair
+from blade.evaluate.run import agent, failures, kept, summed
+from blade.evaluate.run.places import Places, beside
+
+UNSAFE = "unsafe_"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be judged again, and where the verdicts go."""
+
+    inputs: Path
+    rollouts: Path
+    output: Path
+    concurrency: int = 64
+    limit: int | None = None
+    force: bool = False
+    overwrite: bool = False
+    resume: bool = False
+    append: bool = False
+    judge_failed_only: bool = False
+    sums_up: bool = True
+    threshold: float = 1.0
+
+
+@dataclass
+class Done:
+    """What came of it."""
+
+    places: Places
+    changes: Changes
+    n_judged: int = 0
+    n_failed: int = 0
+    n_copied: int = 0  # rows that were taken over as they are
+    n_before: int = 0  # rows that an earlier sitting has left
+    aggregate: Path | None = None
+    notices: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    environment: Environment
+    ask: Respond | None
+
+
+class _Bench:
+    """Who judges a row: the resources server of the agent that it names."""
+
+    def __init__(self, found: Resolved, judges: dict[str, _Judge]) -> None:
+        self._found, self._judges = found, judges
+
+    def of(self, name: str) -> _Judge:
+        """The judge of an agent's rows."""
+        server = self._found.server(name) if name else None
+        if server is not None and (instance := server.named("resources_server")) in self._judges:
+            return self._judges[instance]
+        if len(self._judges) == 1:  # a run of another day may have called its agent otherwise
+            return next(iter(self._judges.values()))
+        raise UsageError(
+            f"nothing in the configuration judges the rows of {name or 'a row without agent'!r}",
+            f"there are {', '.join(sorted(self._judges))}; name the resources server of the run",
+            "no-server",
+        )
+
+    def unsafe(self) -> list[str]:
+        """The resources servers that need more than the response to judge."""
+        return [name for name, judge in self._judges.items() if judge.environment.reverify != "stateless"]
+
+
+async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = lambda _: None) -> Done:
+    """Judge again; `tick` is told how many were."""
+    _check(wish)
+    async with _bench(found) as bench:
+        unsafe = bench.unsafe()
+        if unsafe and not wish.force:
+            raise UsageError(
+                f"{', '.join(unsafe)} cannot judge a stored rollout: it needs more than the response",
+                f"run the tasks again, or add --force; the files are then called {UNSAFE}…",
+                "reverify-unsupported",
+            )
+        output = wish.output.with_name(UNSAFE + wish.output.name) if unsafe else wish.output
+        done = Done(beside(output), Changes(wish.threshold))
+        _refuse(wish, done.places)
+        inputs = sources.Inputs(wish.inputs)
+        try:
+            await _all(bench, wish, inputs, done, tick)
+        finally:
+            inputs.close()
+        if wish.sums_up:
+            done.aggregate = summed.written(done.places, lambda name: bench.of(name).environment)
+    return done
+
+
+def _check(wish: Wish) -> None:
+    if wish.append and not wish.judge_failed_only:
+        raise UsageError("--append goes with --judge-failed-only", "leave it out, or add that", "usage")
+    if sum((wish.append, wish.overwrite, wish.resume)) > 1:
+        raise UsageError("--append, --overwrite and --resume exclude one another", "choose one", "usage")
+
+
+def _refuse(wish: Wish, places: Places) -> None:
+    """What was stored is never written to, and what is there is replaced only when asked."""
+    read = {path.resolve() for path in (wish.inputs, wish.rollouts, beside(wish.rollouts).failures)}
+    ours = (places.rollouts, places.failures, places.aggregate)
+    if wish.sums_up:
+        read.add(beside(wish.rollouts).aggregate.resolve())
+    for path in ours:
+        if path.resolve() in read:
+            raise UsageError(
+                f"{path} belongs to the run that is judged again",
+                "choose another --output",
+                "output-is-input",
+            )
+    there = [path for path in ours[:2] if path.exists()]
+    if there and not (wish.overwrite or wish.resume or wish.append):
+        raise UsageError(
+            f"{there[0]} is there already",
+            "add --overwrite to replace it, or --resume to go on; or choose another --output",
+            "output-exists",
+        )
+
+
+@asynccontextmanager
+async def _bench(found: Resolved) -> AsyncIterator[_Bench]:
+    """Every resources server with its judge; no other model is opened."""
+    judges: dict[str, _Judge] = {}
+    async with AsyncExitStack() as stack:
+        opened: dict[str, Respond] = {}
+        for server in found.servers:
+            if server.kind != "resources_servers":
+                continue
+            ask = None
+            if named := server.named("judge_model_server"):
+                model = _model(found, server, named)
+                if model is not None and named not in opened:
+                    entered = models.model(model.implementation, model.settings)
+                    opened[named] = models.as_judge(await stack.enter_async_context(entered))
+                ask = opened.get(named)
+            built = environments.environment(server.implementation, server.settings)
+            judges[server.instance] = _Judge(built, ask)
+        if not judges:
+            raise UsageError(
+                "the configuration has no resources server, so nobody can judge",
+                "name the one of the run, such as --resources-server mcqa or --benchmark NAME",
+                "no-server",
+            )
+        yield _Bench(found, judges)
+
+
+def _model(found: Resolved, server: Server, name: str) -> Server | None:
+    """The judge's model; None where none is chosen, for many verdicts need no judge."""
+    model = found.server(name)
+    is_unset = any(problem.path.startswith(f"{name}.") for problem in found.of("model", "unset"))
+    return None if model is None or is_unset else model
+
+
+async def _all(
+    bench: _Bench, wish: Wish, inputs: sources.Inputs, done: Done, tick: Callable[[int], None]
+) -> None:
+    if wish.resume or wish.append:
+        for path in (done.places.rollouts, done.places.failures):
+            if told := kept.mended(path):
+                done.notices.append(told)
+    writer = kept.Kept(done.places)
+    try:
+        if not (wish.resume or wish.append):
+            writer.emptied()
+        there = _there(done.places.rollouts)
+        done.n_before = len(there)
+        waiting = _waiting(wish, inputs, done, there)
+        await _judged(bench, wish, waiting, done, writer, tick)
+    finally:
+        writer.close()
+    if not (done.n_judged or done.n_failed or done.n_copied or done.n_before):
+        what = "rollout that lacks only the judge's verdict" if wish.judge_failed_only else "rollout"
+        raise NothingToRead(f"{wish.rollouts} holds no {what}", "there is nothing to judge", "no-rollouts")
+
+
+def _there(path: Path) -> set[Key]:
+    return {key for key, _, _ in sources.keyed(path)} if path.exists() else set()
+
+
+def _waiting(wish: Wish, inputs: sources.Inputs, done: Done, there: set[Key]) -> Iterator[Pair]:
+    """The pairs that have no new verdict yet; with judge_failed_only the others are taken over first."""
+    if not wish.judge_failed_only:
+        found = sources.pairs(inputs, wish.rollouts)
+    else:
+        succeeded = {key for key, _, _ in sources.keyed(wish.rollouts)}
+        done.notices.append(
+            "the rows come from two sources: successes as they were judged then, judge failures as judged now"
+        )
+        if not wish.append:
+            done.n_copied = _copied(wish.rollouts, done.places.rollouts, there)
+        found = sources.judge_failed(inputs, beside(wish.rollouts).failures, succeeded)
+    return islice((pair for pair in found if pair.key not in there), wish.limit)
+
+
+def _copied(source: Path, target: Path, there: set[Key]) -> int:
+    """Take rows over as they are, byte for byte; how many they were."""
+    count = 0
+    with target.open("ab") as file:
+        for key, line, _ in sources.keyed(source):
+            if key not in there:
+                file.write(line if line.endswith(b"\n") else line + b"\n")
+                count += 1
+    return count
+
+
+async def _judged(
+    bench: _Bench,
+    wish: Wish,
+    waiting: Iterator[Pair],
+    done: Done,
+    writer: kept.Kept,
+    tick: Callable[[int], None],
+) -> None:
+    """A window of pairs under way; results are written in the order of the pairs."""
+    window: deque[tuple[Pair, asyncio.Task[tuple[Row, Row]]]] = deque()
+    try:
+        while True:
+            for pair in islice(waiting, wish.concurrency - len(window)):
+                window.append((pair, asyncio.create_task(_fields(bench, pair))))
+            if not window:
+                return
+            pair, task = window.popleft()
+            try:
+                result, fields = await task
+                writer.rollout(failures.stamped(result, _row(pair), 0))
+                done.n_judged += 1
+                done.changes.judged(pair.key, _agent(pair), pair.stored, fields)
+            except Unmeasured as failure:
+                _failed(pair, failure, done, writer)
+            tick(done.n_judged + done.n_failed)
+    finally:
+        for _, task in window:
+            task.cancel()
+
+
+async def _fields(bench: _Bench, pair: Pair) -> tuple[Row, Row]:
+    """The row as it is now, and what of it the verifier says."""
+    response = pair.stored.get("response")
+    if not isinstance(response, dict):
+        raise Unmeasured("response_missing", "the stored row has no response to judge", terminal=True)
+    judge = bench.of(_agent(pair))
+    try:
+        fields = await judge.environment.verify(Attempt(pair.task, response, None, judge.ask))
+    except (Unmeasured, UsageError):
+        raise
+    except Exception as error:
+        told = Unmeasured("verifier_error", str(error) or "no reason given")
+        told.fields = {"_ng_failure_type": type(error).__name__}
+        raise told from error
+    return agent.result(pair.task, _asked(pair), response, fields), fields
+
+
+def _failed(pair: Pair, failure: Unmeasured, done: Done, writer: kept.Kept) -> None:
+    response = pair.stored.get("response")
+    echoed = {"responses_create_params": _asked(pair), "response": response} if response else {}
+    failure.fields = {**echoed, **failure.fields, "_ng_failure_stage": "verify"}
+    writer.failure(failures.line(failure, _row(pair), 0))
+    done.n_failed += 1
+    done.changes.unjudged(pair.key, _agent(pair), pair.stored, f"{failure.kind}: {failure.reason}")
+
+
+def _asked(pair: Pair) -> Row:
+    """The request as it was sent, which may name skills that the materialised one does not."""
+    stored = pair.stored.get("responses_create_params")
+    return stored if isinstance(stored, dict) else pair.task.get("responses_create_params") or {}
+
+
+def _row(pair: Pair) -> Row:
+    """What stamps the new row: the task's, and what only the stored row has."""
+    extra = ("agent_ref", "task_source", "skills_ref", "_ng_rollout_id")
+    found = {name: pair.stored[name] for name in extra if pair.stored.get(name) is not None}
+    return {**found, **pair.task}
+
+
+def _agent(pair: Pair) -> str:
+    reference = pair.stored.get("agent_ref") or pair.task.get("agent_ref")
+    name = reference.get("name") if isinstance(reference, dict) else None
+    return name if isinstance(name, str) else ""
