@@ -16,25 +16,27 @@ MOST_BYTES = 5_000_000
 
 KeyPath = tuple[Any, ...]
 
-_Fast: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_Fast):  # type: ignore[misc]
-    """Scalars as omegaconf reads them: 1e-3 is a number, and a date is text."""
-
-
 # The expression is YAML 1.2's, as omegaconf has it; YAML 1.1 takes 1e-3 for text.
 _FLOAT = re.compile(
     r"^(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?(?:[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)"
     r"|\.[0-9_]+(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
-_Loader.yaml_implicit_resolvers = {
-    start: [
-        pair for pair in pairs if pair[0] not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:float")
-    ]
-    for start, pairs in _Fast.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+_NOT_SO = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:float")
+
+
+def _as_omegaconf(parser: Any) -> Any:
+    """A loader whose scalars are omegaconf's: 1e-3 is a number, and a date is text."""
+    loader: Any = type("Loader", (parser,), {})
+    loader.yaml_implicit_resolvers = {
+        start: [pair for pair in pairs if pair[0] not in _NOT_SO]
+        for start, pairs in parser.yaml_implicit_resolvers.items()
+    }
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+    return loader
+
+
+_Exact = _as_omegaconf(yaml.SafeLoader)
+_Quick = _as_omegaconf(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def loaded(path: Path) -> dict[str, Any]:
@@ -56,11 +58,10 @@ def text_of(path: Path) -> str:
 
 def tree_of(text: str, path: Path) -> dict[str, Any]:
     """The mapping in a text that stands in `path`."""
-    loader = _Loader(text)
+    loader, node = _composed(text, path)
+    if node is None:
+        return {}
     try:
-        node = loader.get_single_node()
-        if node is None:
-            return {}
         _refuse_bomb(node, path)
         if not isinstance(node, yaml.MappingNode):
             raise _broken(path, "holds no mapping at its top level", node.start_mark)
@@ -70,7 +71,7 @@ def tree_of(text: str, path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         why = error.problem or error.context or "broken YAML"
         raise _broken(path, f"is not valid YAML: {why}", error.problem_mark or error.context_mark) from error
-    except (yaml.YAMLError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise _broken(path, f"is not valid YAML: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise _broken(path, "nests too deep") from error
@@ -78,13 +79,29 @@ def tree_of(text: str, path: Path) -> dict[str, Any]:
         loader.dispose()
 
 
+def _composed(text: str, path: Path) -> tuple[Any, Any]:
+    """The nodes of a text. What the quick parser refuses the exact one may read, such as `{a:}`."""
+    try:
+        loader = _Quick(text)
+        return loader, loader.get_single_node()
+    except (yaml.YAMLError, RecursionError):
+        pass
+    try:
+        loader = _Exact(text)
+        return loader, loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        why = error.problem or error.context or "broken YAML"
+        raise _broken(path, f"is not valid YAML: {why}", error.problem_mark or error.context_mark) from error
+    except yaml.YAMLError as error:
+        raise _broken(path, f"is not valid YAML: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise _broken(path, "nests too deep") from error
+
+
 def lines_of(path: Path) -> dict[KeyPath, int]:
     """The line (from 1) of every key and list element of a file that loads."""
-    loader = _Loader(text_of(path))
-    try:
-        node = loader.get_single_node()
-    finally:
-        loader.dispose()
+    loader, node = _composed(text_of(path), path)
+    loader.dispose()
     found: dict[KeyPath, int] = {}
     waiting: list[tuple[KeyPath, Any]] = [((), node)]
     while waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -101,30 +101,37 @@ def _tell_shadow(relative: str, under: Sequence[Path], problems: list[Problem]) 
         problems.append(shadowed(relative, there))
 
 
-def _merge(low: Tree, high: Tree) -> Tree:
+def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
-    both = OmegaConf.merge(OmegaConf.create(low), OmegaConf.create(high))
+    try:
+        both = OmegaConf.merge(OmegaConf.create(low), OmegaConf.create(high))
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
+        clash = next(_clashes(low, high), None)
+        why = f"{'.'.join(clash)} is a list in one and a mapping in the other" if clash else str(error)
+        raise UsageError(
+            f"{whose} does not merge with what it overrides: {why.splitlines()[0]}",
+            "give the key the same form in both, or take it away with _delete_key first",
+            "config-does-not-merge",
+        ) from error
     plain: Any = OmegaConf.to_container(both, resolve=False)
     return dict(plain)
 
 
-def _merged(documents: list[Document], overrides: list[Override]) -> tuple[Tree, list[Problem]]:
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
+def _clashes(low: Any, high: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where a list meets a mapping."""
+    if isinstance(low, dict) and isinstance(high, dict):
+        for key in low.keys() & high.keys():
+            yield from _clashes(low[key], high[key], (*above, str(key)))
+    elif {type(low), type(high)} == {list, dict}:
+        yield above
 
-    tree: Any = OmegaConf.create({})
+
+def _merged(documents: list[Document], overrides: list[Override]) -> tuple[Tree, list[Problem]]:
+    plain: Tree = {}
     for path, document in documents:
-        try:
-            tree = OmegaConf.merge(tree, OmegaConf.create(document))
-        except (OmegaConfBaseException, ValueError, TypeError) as error:
-            raise UsageError(
-                f"{path} does not merge with what it overrides: {str(error).splitlines()[0]}",
-                "a mapping cannot take the place of a list, nor a list of a mapping's key",
-                "config-does-not-merge",
-            ) from error
-    merged: Any = OmegaConf.to_container(tree, resolve=False)
-    plain: Tree = merged
+        plain = _merge(plain, document, str(path))
     problems: list[Problem] = []
     for override in overrides:
         if override.keys == ("config_paths",) or override.deep:
@@ -137,7 +144,7 @@ def _merged(documents: list[Document], overrides: list[Override]) -> tuple[Tree,
             if not change(plain, override):
                 problems.append(_nowhere(override, plain))
         else:
-            plain = _merge(plain, as_tree(override))
+            plain = _merge(plain, as_tree(override), f"the override of {'.'.join(override.keys)}")
     return plain, problems
 
 
