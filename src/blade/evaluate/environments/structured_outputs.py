@@ -17,7 +17,6 @@ import msgspec
 from blade.evaluate import asked, limited, said
 from blade.evaluate.environment import Attempt, Environment, Row
 
-FENCED = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[ \t]*\n(.*?)\n?^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 KINDS = ("json", "yaml", "toml")
 COMPUTING = 4
 LONGEST = 500  # characters of a message
@@ -82,12 +81,12 @@ def written(attempt: Attempt, kind: str) -> Row:
     text = said.answer(attempt.response)
     if not text:
         return {"problem": ["no_answer", "nothing was said"]}
-    fences = FENCED.findall(text)
+    fences = said.fences(text)
     if len(fences) > 1:
         return {
             "problem": ["parse_error", f"{len(fences)} fenced blocks, and nothing says which is the answer"]
         }
-    return {"text": fences[0][1] if fences else text, "kind": kind}
+    return {"text": fences[0] if fences else text, "kind": kind}
 
 
 def called(row: Row, attempt: Attempt) -> Row:
