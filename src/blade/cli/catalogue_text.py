@@ -57,13 +57,12 @@ def components(found: Sequence[Component]) -> str:
 def _row(cells: Sequence[str], widths: Sequence[int], description: str) -> str:
     start = "  ".join(f"{line(cell, size):<{size}}" for cell, size in zip(cells, widths, strict=True))
     text, room = line(description), width()
-    if not text:
-        return start.rstrip()
-    if len(start) + 2 + _BESIDE <= room:
+    if text and len(start) + 2 + _BESIDE <= room:
         return f"{start}  {line(text, room - len(start) - 2)}"
+    start = start.rstrip()
     if len(start) > room:
-        start = "\n    ".join(textwrap.wrap(" ".join(start.split()), room - 4))
-    return f"{start.rstrip()}\n    {line(text, room - 4)}"
+        start = textwrap.fill(", ".join(map(line, cells)), room, subsequent_indent="  ")
+    return f"{start}\n    {line(text, room - 4)}" if text else start
 
 
 def inspected(told: dict[str, Any]) -> str:

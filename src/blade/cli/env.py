@@ -82,14 +82,15 @@ def asked(
     )
 
 
-def tell(problems: tuple[Problem, ...]) -> None:
+def tell(found: Resolved, problems: tuple[Problem, ...]) -> None:
     """Print what there is to say about a configuration, without secrets, to stderr."""
     from blade.evaluate.config import hidden
     from blade.hostile import line
 
-    for problem in problems:
+    told = hidden({"config": found.tree, "told": [problem.told() for problem in problems]})["told"]
+    for problem, text in zip(problems, told, strict=True):
         word = {"model": "unset"}.get(problem.level, problem.level)
-        click.echo(f"{word + ':':<8} {line(hidden(problem.told()))}", err=True)
+        click.echo(f"{word + ':':<8} {line(text)}", err=True)
 
 
 @click.group()
@@ -122,7 +123,7 @@ def resolve(as_json: bool, overrides: tuple[str, ...], **flags: Any) -> None:
         import yaml
 
         click.echo(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=100), nl=False)
-        tell(found.problems)
+        tell(found, found.problems)
     if found.of("error"):
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
@@ -142,7 +143,7 @@ def validate(strict: bool, as_json: bool, overrides: tuple[str, ...], **flags: A
     if as_json:
         click.echo(json.dumps({"valid": not wrong, **_json(found)}, indent=2, ensure_ascii=False))
     else:
-        tell(found.problems)
+        tell(found, found.problems)
         click.echo(_verdict(found, len(wrong)))
     if wrong:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
@@ -177,7 +178,7 @@ def start(host: str, port: int, overrides: tuple[str, ...], **flags: Any) -> Non
     from blade.evaluate.config import insist
 
     found = _resolved(asked(**flags, overrides=overrides))
-    tell(found.of("warning", "notice"))
+    tell(found, found.of("warning", "notice"))
     if not found.servers:
         raise UsageError(
             "the configuration has no servers, so there is nothing to start",
@@ -221,7 +222,9 @@ def _json(found: Resolved) -> dict[str, Any]:
             for one in found.servers
         ],
         "files": [str(path) for path in found.files],
-        "problems": hidden([asdict(problem) for problem in found.problems]),
+        "problems": hidden({"config": found.tree, "problems": [asdict(one) for one in found.problems]})[
+            "problems"
+        ],
     }
 
 
@@ -252,7 +255,13 @@ def _running(port: int) -> list[dict[str, Any]]:
         found = [
             {"name": name, **one} if isinstance(one, dict) else {"name": name} for name, one in found.items()
         ]
-    return [one for one in found if isinstance(one, dict)]
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise NothingToRead(
+            f"what answers at 127.0.0.1:{port} is no head server",
+            "name the head server's port with --port",
+            "no-head-server",
+        )
+    return found
 
 
 def _row(one: dict[str, Any]) -> tuple[str, str, str, str]:

@@ -17,6 +17,7 @@ from blade.evaluate.config.documents import lines_of, loaded
 from blade.evaluate.config.nouns import Asked, Problem, Resolved, Tree
 from blade.evaluate.config.overrides import Override, as_tree, change, parsed, there
 from blade.evaluate.config.places import candidates, named, roots
+from blade.evaluate.config.secret import hidden
 
 # What the flags of the model are called in the configuration, and in the environment of other tools.
 POLICY = {
@@ -297,8 +298,7 @@ def insist(found: Resolved) -> Resolved:
     if not wrong:
         return found
     count = "1 thing" if len(wrong) == 1 else f"{len(wrong)} things"
-    message = f"the configuration lacks or misnames {count}:\n" + "\n".join(
-        f"  {one.told()}" for one in wrong
-    )
+    shown = hidden({"config": found.tree, "told": [one.told() for one in wrong]})["told"]
+    message = f"the configuration lacks or misnames {count}:\n" + "\n".join(f"  {one}" for one in shown)
     hint = "`blade env resolve` with the same arguments prints the merged configuration"
     raise UsageError(message, hint, "config-incomplete")
