@@ -333,6 +333,16 @@ def test_a_file_by_hand_stands_for_the_download_under_any_name(
     assert not files.asked
 
 
+def test_a_part_of_the_pinned_file_is_taken_only_when_said_so(tree: Tree, tmp_path: Path) -> None:
+    tree.pins(f"rows: 400\nfiles: {{raw.jsonl: {{sha256: {SUM}}}}}")
+    part = tmp_path / "part.jsonl"
+    part.write_bytes(BODY[: BODY.index(b"\n") + 1])
+    with pytest.raises(Unreadable, match="is pinned"):
+        tree.prepared(given=part)
+    made = tree.prepared(given=part, partial=True)
+    assert (made.rows, made.complete, made.sources[0]["pinned"]) == (1, False, False)
+
+
 def test_of_several_files_each_is_given_under_its_name(tree: Tree, tmp_path: Path) -> None:
     tree.script(
         """

@@ -39,7 +39,7 @@ def limited(limits: Mapping[str, int]) -> None:
         with suppress(ValueError, OSError):
             hard = resource.getrlimit(what)[1]
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            # the CPU's soft limit asks with a signal of its own, by which the parent knows it; its hard one kills
+            # the soft limit of the CPU sends a signal by which the parent knows it; the hard one kills
             upper = least + 5 if what == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else least
             resource.setrlimit(what, (least, upper))
     # the parent keeps the time; this is for the day when the parent was killed

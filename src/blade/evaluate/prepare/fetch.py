@@ -31,6 +31,7 @@ class Context:
     again: bool = False  # fetch although it is in the cache
     pins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # file name: its sha256 and size
     sole: bool = True  # the script reads one file, whatever the given one is called
+    partial: bool = False  # a given file need not be the pinned one
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def fetched(url: str, name: str, sha256: str | None = None) -> Path:
         raise ValueError(f"{name!r} is no plain file name")
     by_hand = _by_hand(context, name)
     if by_hand is not None:
-        return _taken(by_hand, url, name, sha256, size, "given")
+        return _given(by_hand, url, name, sha256, size, context.partial)
     place = place_of(context, url, name)
     place.parent.mkdir(parents=True, exist_ok=True)
     with _alone(place.parent):
@@ -148,6 +149,19 @@ def _taken(path: Path, url: str, name: str, sha256: str | None, size: int | None
         raise Mismatch(path, url, "sha256", sha256, found)
     used.append({"name": name, "url": url, "sha256": found, "size": actual, "from": how})
     return path
+
+
+def _given(path: Path, url: str, name: str, sha256: str | None, size: int | None, partial: bool) -> Path:
+    """A file by hand; a part of the pinned one only where the user said so, and then recorded as such."""
+    try:
+        return _taken(path, url, name, sha256, size, "given")
+    except Mismatch as error:
+        if not partial:
+            raise
+        _tell(f"{error}; taken all the same")
+        _taken(path, url, name, None, None, "given")
+        used[-1]["pinned"] = False
+        return path
 
 
 def _kept(part: Path, place: Path, url: str, name: str, sha256: str | None, size: int | None) -> Path:

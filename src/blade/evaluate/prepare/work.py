@@ -118,6 +118,7 @@ def _made(one: Wanted, how: How, tell: Tell) -> Prepared:
         how.again,
         pins,
         len(pins) < 2,
+        how.partial,
     )
     record, aside = record_of(one.output), one.output.with_name(f".{one.output.name}.before")
     try:
@@ -154,7 +155,6 @@ def _checked(one: Wanted, how: How, told: Mapping[str, Any]) -> Prepared:
     rows, sha256 = counted(one)
     if not rows:
         raise _failed(one, f"its prepare() wrote no row to {one.output}")
-    complete = _complete(one, how, rows, sha256)
     sources = list(told.get("sources", []))
     if how.given is not None and not any(source["from"] == "given" for source in sources):
         asked = ", ".join(source["name"] for source in sources) or "no file"
@@ -163,6 +163,9 @@ def _checked(one: Wanted, how: How, told: Mapping[str, Any]) -> Prepared:
             "give the file under the name that the script asks for, or the folder that holds it",
             "prepare-from-unused",
         )
+    complete = _complete(one, how, rows, sha256)
+    if any(source.get("pinned") is False for source in sources):
+        complete = False
     place = str(record_of(one.output))
     return Prepared(one.name, str(one.output), rows, sha256, complete, False, sources, place)
 
