@@ -50,7 +50,7 @@ def row(record: dict[str, Any], truth: list[dict[str, Any]], part: str) -> dict[
         },
         "id": record["id"],
         "category": part,
-        "expected_answers": calls,
+        "accepted_calls": calls,
     }
 
 

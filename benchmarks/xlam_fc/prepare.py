@@ -68,6 +68,8 @@ def tool(given: dict[str, Any]) -> dict[str, Any]:
         one: dict[str, Any] = {"type": TYPES.get(word[0].lower() if word else "", "string")}
         if about.get("description"):
             one["description"] = about["description"]
+        if "default" in about:
+            one["default"] = about["default"]
         properties[name] = one
         if "optional" not in kind and "default" not in about:
             required.append(name)

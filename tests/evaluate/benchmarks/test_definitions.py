@@ -274,7 +274,7 @@ def accepted(row: Row) -> list[Row]:
             "name": call["name"],
             "arguments": {key: values[-1] for key, values in call["arguments"].items() if "" not in values},
         }
-        for call in row["expected_answers"]
+        for call in row["accepted_calls"]
     ]
 
 
@@ -336,7 +336,9 @@ ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "wmt24pp": lambda row: texts(row["translation"], "zzz qqq"),
     "librispeech": lambda row: texts(row["text"], "something else was said entirely"),
 }
-SETTINGS: dict[str, Callable[[Path], Row]] = {}
+SETTINGS: dict[str, Callable[[Path], Row]] = {
+    "bird_sql": lambda folder: {"bird_sql_dir": str(folder / "benchmarks/bird_sql/data/dev_databases")},
+}
 
 
 def equivalence_judge(request: Row) -> str:
