@@ -1,0 +1,348 @@
+"""Collection: attempts, failures, dead endpoints, interruption, bounded work, one writer."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from blade.errors import BladeError, Unreadable, UsageError
+from blade.evaluate.environment import Row, Unmeasured
+from blade.evaluate.run import begun, collect, encode, kept, places
+from blade.evaluate.run.collect import Plan, Runner, Summary
+from blade.evaluate.run.interrupt import Stop
+
+Key = tuple[int, int]
+
+
+def materialised(n_tasks: int, n_repeats: int = 1) -> list[Row]:
+    return [
+        {"responses_create_params": {"input": f"task {task}"}, "agent_ref": {"name": "a"},
+         "_ng_task_index": task, "_ng_rollout_index": repeat}
+        for task in range(n_tasks) for repeat in range(n_repeats)
+    ]  # fmt: skip
+
+
+def key(row: Row) -> Key:
+    return row["_ng_task_index"], row["_ng_rollout_index"]
+
+
+def result(row: Row) -> Row:
+    return {"response": {"output": [], "usage": None}, "reward": float(row["_ng_task_index"] % 2)}
+
+
+async def answered(row: Row) -> Row:
+    await asyncio.sleep(0)
+    return result(row)
+
+
+def ran(
+    folder: Path, rows: list[Row], run: Runner, *, resume: bool = False, identity: Row | None = None,
+    stop: Stop | None = None, attempts: int = 3, concurrency: int = 8, notice: Callable[[str], None] = print,
+    force: bool = False,
+) -> Summary:  # fmt: skip
+    at = places.beside(folder / "r.jsonl")
+    opened = begun.begun(at, rows, identity or {}, resume=resume, force=force, notice=notice)
+    try:
+        plan = Plan(
+            at, run, opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001,
+            None, stop or Stop(),
+        )  # fmt: skip
+        return asyncio.run(collect.collected(plan))
+    finally:
+        opened.kept.close()
+
+
+def lines(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rollouts(folder: Path) -> list[Row]:
+    return lines(folder / "r.jsonl")
+
+
+def failed(folder: Path) -> list[Row]:
+    return lines(folder / "r_failures.jsonl")
+
+
+def test_every_row_comes_out_once_with_the_frameworks_keys_last(tmp_path: Path) -> None:
+    summary = ran(tmp_path, materialised(20, 3), answered)
+    assert (summary.expected, summary.scored, summary.failed, summary.unfinished) == (60, 60, 0, 0)
+    found = rollouts(tmp_path)
+    assert sorted(map(key, found)) == sorted(map(key, materialised(20, 3)))
+    assert list(found[0]) == ["response", "reward", "_ng_task_index", "_ng_rollout_index", "agent_ref"]
+    assert failed(tmp_path) == []
+
+
+def test_what_cannot_be_measured_is_tried_again_and_never_gets_a_reward(tmp_path: Path) -> None:
+    tries: Counter[Key] = Counter()
+
+    async def sometimes(row: Row) -> Row:
+        tries[key(row)] += 1
+        if key(row)[0] == 1:
+            raise Unmeasured("judge_failed", "no verdict", fields={"response": {"output": []}, "reward": 0.0})
+        if key(row)[0] == 2 and tries[key(row)] < 3:
+            raise ValueError("a bug")
+        if key(row)[0] == 3:
+            raise Unmeasured("task_invalid", "no answer in the row", terminal=True)
+        return await answered(row)
+
+    summary = ran(tmp_path, materialised(5), sometimes)
+    assert (summary.scored, summary.failed, summary.unfinished, summary.failure_lines) == (3, 2, 0, 6)
+    assert tries == {(0, 0): 1, (1, 0): 3, (2, 0): 3, (3, 0): 1, (4, 0): 1}
+    by_task = {row["_ng_task_index"]: row for row in rollouts(tmp_path)}
+    assert by_task[2]["_ng_attempt_index"] == 2
+    assert "_ng_attempt_index" not in by_task[0]
+    told = failed(tmp_path)
+    assert Counter(row["_ng_failure_class"] for row in told) == {
+        "judge_failed": 3,
+        "agent_run_error": 2,
+        "task_invalid": 1,
+    }
+    assert all("reward" not in row and row["mask_sample"] is True for row in told)
+    judged = [row for row in told if row["_ng_failure_class"] == "judge_failed"]
+    assert [row.get("_ng_attempt_index") for row in judged] == [None, 1, 2]
+    assert judged[0]["_ng_failure_judge_error"] == "no verdict"
+    assert [row["_ng_failure_type"] for row in told if row["_ng_task_index"] == 2] == ["ValueError"] * 2
+    assert [row.get("_ng_failure_terminal") for row in told if row["_ng_task_index"] == 3] == [True]
+
+
+def test_resume_leaves_what_is_given_up_and_more_attempts_take_it_up(tmp_path: Path) -> None:
+    async def fails(row: Row) -> Row:
+        if key(row)[0] < 2:
+            raise Unmeasured("judge_failed" if key(row)[0] else "task_invalid", "x", terminal=not key(row)[0])
+        return await answered(row)
+
+    ran(tmp_path, materialised(4), fails)
+    again = ran(tmp_path, materialised(4), answered, resume=True)
+    assert (again.scored, again.scored_before, again.failed, again.unfinished) == (2, 2, 2, 0)
+    more = ran(tmp_path, materialised(4), answered, resume=True, attempts=4)
+    assert (more.scored, more.failed) == (3, 1)
+    assert sorted(map(key, rollouts(tmp_path))) == [(1, 0), (2, 0), (3, 0)]
+
+
+def test_an_endpoint_that_is_dead_stops_the_run_and_uses_up_no_attempts(tmp_path: Path) -> None:
+    tries: Counter[Key] = Counter()
+
+    async def dead(row: Row) -> Row:
+        tries[key(row)] += 1
+        raise Unmeasured("model_unreachable", "connection refused")
+
+    with pytest.raises(Unreadable, match=r"connection refused.*stopped at 0 of 500") as caught:
+        ran(tmp_path, materialised(500), dead)
+    assert caught.value.slug == "endpoint-dead"
+    assert tries.total() < 40
+    assert failed(tmp_path) == []
+    assert ran(tmp_path, materialised(500), answered, resume=True).scored == 500
+
+
+def test_an_endpoint_that_dies_on_the_way_stops_it_too(tmp_path: Path) -> None:
+    calls = 0
+
+    async def dies(row: Row) -> Row:
+        nonlocal calls
+        calls += 1
+        if calls > 100:
+            raise Unmeasured("model_timeout", "no answer")
+        return await answered(row)
+
+    with pytest.raises(Unreadable, match="stopped at 100 of 500"):
+        ran(tmp_path, materialised(500), dies)
+    assert len(failed(tmp_path)) < 8  # those that failed while others were still answered
+    assert ran(tmp_path, materialised(500), answered, resume=True).scored == 500
+
+
+def test_an_endpoint_that_fails_now_and_then_does_not_stop_it(tmp_path: Path) -> None:
+    tries: Counter[Key] = Counter()
+
+    async def shaky(row: Row) -> Row:
+        tries[key(row)] += 1
+        if tries[key(row)] == 1 and key(row)[0] % 2:
+            raise Unmeasured("model_unreachable", "reset")
+        return await answered(row)
+
+    summary = ran(tmp_path, materialised(200), shaky)
+    assert (summary.scored, summary.failure_lines) == (200, 100)
+    assert len(failed(tmp_path)) == 100
+
+
+def test_a_few_rows_that_the_endpoint_never_answers_are_written_down(tmp_path: Path) -> None:
+    async def refused(row: Row) -> Row:
+        raise Unmeasured("model_refused", "too long", terminal=True)
+
+    summary = ran(tmp_path, materialised(3), refused)
+    assert (summary.failed, len(failed(tmp_path))) == (3, 3)
+
+
+def test_what_is_wrong_with_the_run_itself_ends_it(tmp_path: Path) -> None:
+    async def misses(row: Row) -> Row:
+        if key(row)[0] == 3:
+            raise UsageError("no library", "install it", "x")
+        return await answered(row)
+
+    with pytest.raises(UsageError, match="no library"):
+        ran(tmp_path, materialised(100), misses)
+
+
+def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(tmp_path: Path) -> None:
+    stop = Stop()
+    under_way = 0
+
+    async def slow(row: Row) -> Row:
+        nonlocal under_way
+        under_way += 1
+        if under_way == 20:
+            stop.ask()
+        await asyncio.sleep(0.005)
+        return result(row)
+
+    summary = ran(tmp_path, materialised(100), slow, stop=stop)
+    assert summary.is_interrupted
+    assert summary.scored == under_way == len(rollouts(tmp_path))
+    assert 20 <= summary.scored < 40
+    assert summary.unfinished == 100 - summary.scored
+    assert ran(tmp_path, materialised(100), answered, resume=True).scored == 100
+    assert len({key(row) for row in rollouts(tmp_path)}) == len(rollouts(tmp_path)) == 100
+
+
+def test_asked_twice_it_stops_at_once(tmp_path: Path) -> None:
+    stop = Stop()
+
+    async def endless(row: Row) -> Row:
+        if key(row)[0] == 5:
+            for _ in range(2):
+                asyncio.get_running_loop().call_soon(stop.ask)  # as a signal comes: from outside of all work
+        await asyncio.sleep(3600)
+        return result(row)
+
+    summary = ran(tmp_path, materialised(100), endless, stop=stop)
+    assert summary.is_interrupted
+    assert summary.scored == 0
+
+
+def test_no_more_is_under_way_or_in_memory_than_was_allowed(tmp_path: Path) -> None:
+    now = most = most_rows = 0
+
+    async def counted(row: Row) -> Row:
+        nonlocal now, most, most_rows
+        now += 1
+        most = max(most, now)
+        if key(row)[0] % 1000 == 999:
+            rows = sum(
+                1 for thing in gc.get_objects() if isinstance(thing, dict) and "_ng_task_index" in thing
+            )
+            most_rows = max(most_rows, rows)
+        await asyncio.sleep(0)
+        now -= 1
+        return result(row)
+
+    at = places.beside(tmp_path / "r.jsonl")
+    many = (row for number in range(3000) for row in [{"_ng_task_index": number, "_ng_rollout_index": 0}])
+    opened = begun.begun(at, many, {}, resume=False, force=False, notice=print)
+    plan = Plan(at, counted, opened.kept, opened.standing, opened.expected, 16)
+    asyncio.run(collect.collected(plan))
+    opened.kept.close()
+    assert most == 16
+    assert 0 < most_rows < 100
+
+
+# -- what is kept -------------------------------------------------------------------------------
+
+
+def test_a_run_is_not_written_over_unless_it_is_said(tmp_path: Path) -> None:
+    ran(tmp_path, materialised(3), answered)
+    with pytest.raises(UsageError, match="is there already"):
+        ran(tmp_path, materialised(2), answered)
+    assert len(rollouts(tmp_path)) == 3
+    assert ran(tmp_path, materialised(2), answered, force=True).scored == 2
+    assert len(rollouts(tmp_path)) == 2
+
+
+def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
+    at = places.beside(tmp_path / "r.jsonl")
+    first = kept.Kept(at)
+    with pytest.raises(UsageError, match="another process"):
+        kept.Kept(at)
+    first.close()
+    kept.Kept(at).close()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30, 10_000])
+@pytest.mark.parametrize("name", ["r.jsonl", "r_failures.jsonl"])
+def test_a_torn_last_line_is_mended_and_its_rollout_runs_again(tmp_path: Path, cut: int, name: str) -> None:
+    async def fails(row: Row) -> Row:
+        if key(row)[0] == 1:
+            raise Unmeasured("judge_failed", "x" * 3000)
+        return await answered(row)
+
+    ran(tmp_path, materialised(6), fails)
+    path = tmp_path / name
+    whole = path.read_bytes()
+    last = whole.splitlines(keepends=True)[-1]
+    path.write_bytes(whole[: -min(cut, len(last) - 1)])
+    told: list[str] = []
+    ran(tmp_path, materialised(6), fails, resume=True, notice=told.append)
+    assert any("newline" in text if cut == 1 else "torn" in text for text in told)
+    assert sorted(map(key, rollouts(tmp_path))) == [(task, 0) for task in (0, 2, 3, 4, 5)]
+    assert len(failed(tmp_path)) == 3
+
+
+def test_a_file_that_ends_as_it_should_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    for text in (b"", b'{"a":1}\n', b'{"a":1}\n\n'):
+        path.write_bytes(text)
+        assert kept.mended(path) is None
+        assert path.read_bytes() == text
+    path.write_bytes(b'{"a":1')  # the only line is torn
+    assert "torn" in str(kept.mended(path))
+    assert path.read_bytes() == b""
+    assert kept.mended(tmp_path / "none") is None
+
+
+def test_only_the_same_run_is_gone_on_with(tmp_path: Path) -> None:
+    rows = materialised(4)
+    ran(tmp_path, rows, answered)
+    others = {
+        "fewer rows": materialised(5),
+        "more rows": materialised(3),
+        "line 3 of the inputs has another responses_create_params": [
+            {**row, "responses_create_params": {"input": "new"}} if number == 2 else row
+            for number, row in enumerate(rows)
+        ],
+    }
+    for says, other in others.items():
+        with pytest.raises(UsageError, match=says) as caught:
+            ran(tmp_path, other, answered, resume=True)
+        assert caught.value.slug == "cannot-resume"
+    assert ran(tmp_path, rows, answered, resume=True).scored == 4
+    (tmp_path / "r_materialized_inputs.jsonl").unlink()
+    with pytest.raises(UsageError, match="is missing"):
+        ran(tmp_path, rows, answered, resume=True)
+
+
+def test_inputs_that_are_spelled_otherwise_are_the_same(tmp_path: Path) -> None:
+    rows = materialised(2)
+    ran(tmp_path, rows, answered)
+    path = tmp_path / "r_materialized_inputs.jsonl"
+    path.write_text(
+        "".join(json.dumps(row, indent=None) + "\n" for row in rows)
+    )  # with blanks, as others write
+    assert ran(tmp_path, rows, answered, resume=True).scored == 2
+
+
+def test_rows_that_cannot_be_encoded_at_once_are_still_json() -> None:
+    line = encode.line({"a": float("nan"), "b": "\ud83d", "c": 10**30, 5: {1.5: float("inf")}})  # type: ignore[dict-item]
+    assert json.loads(line) == {"a": None, "b": "?", "c": 10**30, "5": {"1.5": None}}
+
+
+def test_a_full_disk_is_said_in_words() -> None:
+    files = kept.Kept.__new__(kept.Kept)
+    with open("/dev/full", "wb", buffering=0) as full:  # where writing fails for want of room
+        files._rollouts, files._places = full.fileno(), places.beside(Path("x/r.jsonl"))
+        with pytest.raises(BladeError, match="No space left"):
+            files.rollout({"a": 1})
