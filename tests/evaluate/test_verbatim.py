@@ -1,0 +1,183 @@
+"""The commands of NeMo Gym's pages, word for word, under `alias gym=blade` in a fresh clone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.evaluate.models.scripted_model import answered
+from tests.evaluate import serving
+from tests.evaluate.openai_server import Body, Faults, Policy, Server, echo
+from tests.evaluate.openai_server import serving as model_server
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAD = 11000  # the command that starts the servers names no port
+KEY = "sk-very-secret-0123456789"
+
+START = "gym env start --resources-server workplace_assistant --model-type openai_model"
+RUN = """gym eval run --no-serve \\
+       --agent workplace_assistant_simple_agent \\
+       --input resources_servers/workplace_assistant/data/example.jsonl \\
+       --output results/workplace_assistant_rollouts.jsonl \\
+       --num-repeats 4"""
+PROFILE = """gym eval profile \\
+       --inputs results/workplace_assistant_rollouts_materialized_inputs.jsonl \\
+       --rollouts results/workplace_assistant_rollouts.jsonl"""
+AGGREGATE = """gym eval aggregate \\
+       --input-glob 'results/workplace_assistant_rollouts.jsonl' \\
+       --output results/merged.jsonl"""
+
+
+def office(rows: list[dict[str, Any]], script: str) -> Policy:
+    """A model that plays the office; which task it is, it knows from the user's words."""
+    tasks = {echo(row["responses_create_params"]): row for row in rows}
+
+    def said(body: Body) -> list[dict[str, Any]]:
+        output: list[dict[str, Any]] = answered(body, tasks[echo(body)], {"script": script, "seed": 3})[
+            "output"
+        ]
+        return output
+
+    return said
+
+
+class Clone:
+    """A fresh clone, and a shell in which `gym` is `blade`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "clone"
+        subprocess.run(
+            ["git", "clone", "-q", "--depth", "1", ROOT.as_uri(), str(self.folder)], check=True, timeout=120
+        )
+        path = folder / "bin"
+        path.mkdir()
+        gym = path / "gym"
+        gym.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m blade "$@"\n', encoding="utf-8")
+        gym.chmod(0o755)
+        self.environ = {
+            "PATH": f"{path}:{os.environ['PATH']}",
+            "PYTHONPATH": str(self.folder / "src"),
+            "BLADE_CACHE_DIR": str(folder / "cache"),
+            "NO_COLOR": "1",
+        }
+
+    def typed(self, command: str) -> str:
+        """What a command prints; it must end well."""
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=self.folder,
+            env={**os.environ, **self.environ},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"$ {command}\n{done.stdout}\n{done.stderr}"
+        assert KEY not in done.stdout + done.stderr
+        return done.stdout
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / name).read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout, so there is nothing to clone")
+    return Clone(tmp_path_factory.mktemp("verbatim"))
+
+
+@pytest.fixture(scope="module")
+def model(clone: Clone) -> Iterator[Server]:
+    rows = clone.lines("resources_servers/workplace_assistant/data/example.jsonl")
+    faults = Faults(share=0.2, seed=1, kinds=("429", "500", "garbage", "reset"), most=3)
+    with model_server(office(rows, "hasty"), faults, keeps=False) as server:
+        settings = f"policy_base_url: {server.url}\npolicy_api_key: {KEY}\npolicy_model_name: office-model\n"
+        (clone.folder / "env.yaml").write_text(settings, encoding="utf-8")
+        yield server
+
+
+def is_taken() -> bool:
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return held.connect_ex(("127.0.0.1", HEAD)) == 0
+
+
+@pytest.mark.slow
+def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
+    if is_taken():
+        pytest.skip(f"somebody else listens at port {HEAD}, which the command names")
+    with serving.running(["sh", "-c", f"exec {START}"], HEAD, clone.folder, **clone.environ) as started:
+        assert "workplace_assistant_simple_agent" in clone.typed("gym env status")
+        told = clone.typed(RUN)
+        code = started.stopped(signal.SIGINT)
+    assert code == 0, "\n".join(started.lines)
+    assert KEY not in "\n".join(started.lines)
+    assert "results/workplace_assistant_rollouts.jsonl" in told
+    tasks = clone.lines("resources_servers/workplace_assistant/data/example.jsonl")
+    rows = clone.lines("results/workplace_assistant_rollouts.jsonl")
+    keys = sorted((row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows)
+    assert keys == [(task, repeat) for task in range(len(tasks)) for repeat in range(4)]
+    assert {row["reward"] for row in rows} == {0.0, 1.0}
+    assert (clone.folder / "results/workplace_assistant_rollouts_failures.jsonl").read_bytes() == b""
+    assert model.faulted > 0  # a fifth of the calls failed, and cost no reward
+    for path in (clone.folder / "results").iterdir():
+        assert KEY not in path.read_text(encoding="utf-8")
+
+    # the same rows without servers: what goes over HTTP changes nothing
+    clone.typed(
+        "gym eval run --resources-server workplace_assistant --model-type openai_model --split example"
+        " --output results/here.jsonl --num-repeats 4"
+    )
+    here = {
+        (row["_ng_task_index"], row["_ng_rollout_index"]): row for row in clone.lines("results/here.jsonl")
+    }
+    for row in rows:
+        mine = here[row["_ng_task_index"], row["_ng_rollout_index"]]
+        assert mine["reward"] == row["reward"]
+        assert mine["response"]["output"] == row["response"]["output"]
+        assert mine.keys() == row.keys()
+
+    clone.typed(PROFILE)
+    profile = clone.lines("results/workplace_assistant_rollouts_reward_profiling.jsonl")
+    assert len(profile) == len(tasks)
+    assert all(line["num_rollouts"] == 4 for line in profile)
+    clone.typed(AGGREGATE)
+    assert len(clone.lines("results/merged.jsonl")) == len(rows)
+    (merged,) = json.loads((clone.folder / "results/merged_aggregate_metrics.json").read_bytes())
+    (ran,) = json.loads(
+        (clone.folder / "results/workplace_assistant_rollouts_aggregate_metrics.json").read_bytes()
+    )
+    mean = sum(row["reward"] for row in rows) / len(rows)
+    assert (
+        merged["agent_metrics"]["mean/reward"] == ran["agent_metrics"]["mean/reward"] == pytest.approx(mean)
+    )
+
+    # and beyond: the stored rollouts judged again say the same
+    again = json.loads(
+        clone.typed(
+            "gym eval reverify --resources-server workplace_assistant --json"
+            " --rollouts results/workplace_assistant_rollouts.jsonl --output results/again.jsonl"
+        )
+    )
+    assert again["verdicts"]["ways"]["same"] == len(rows)
+    assert again["failed"] == 0
+
+
+def test_the_catalogue(clone: Clone) -> None:
+    names = {entry["name"] for entry in json.loads(clone.typed("gym list benchmarks --json"))}
+    listed = clone.typed("gym list benchmarks")
+    assert names
+    assert all(name in listed for name in names)
+    for word in ("math", "coding", "safety"):
+        told = clone.typed(f"gym search {word}")
+        assert any(name in told for name in names), word
