@@ -26,12 +26,13 @@ SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.jso
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run and its report, made once; the report lies beside it as it was."""
     from blade.cli.main import main
+    from blade.planted import write_demo
 
     folder = tmp_path_factory.mktemp("demo") / "demo"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         with pytest.raises(SystemExit, match="0"):
-            main(["demo", "-o", str(folder)])
+            main(["diagnose", str(write_demo(folder / "run").path.parent), "-o", str(folder / "report")])
     shutil.copytree(folder / "report", folder.parent / "report")
     return folder
 

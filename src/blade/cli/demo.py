@@ -1,57 +1,240 @@
-"""`blade demo`: write a simulated run with planted faults and diagnose it."""
+"""`blade demo`: evaluate two scripted models in the office, diagnose both runs, and compare them."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from blade.errors import UsageError
 
+if TYPE_CHECKING:
+    from blade.evaluate.profile.passes import Score
+    from blade.evaluate.run.order import Order
+    from blade.model import Report
+    from blade.pipeline import Loaded
 
-@click.command(short_help="A guided first run on simulated rollouts.")
+SCRIPTS = ("careful", "hasty")
+REPEATS = 4
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What the demo writes, all of it under one folder."""
+
+    root: Path
+
+    @property
+    def tasks(self) -> Path:
+        return self.root / "tasks.jsonl"
+
+    def rollouts(self, script: str) -> Path:
+        return self.root / "runs" / f"{script}_rollouts.jsonl"
+
+    def report(self, script: str) -> Path:
+        return self.root / f"report_{script}"
+
+    @property
+    def comparison(self) -> Path:
+        return self.root / "compare"
+
+
+@click.command(short_help="Evaluate, profile, diagnose and compare, without network.")
 @click.option(
-    "-o", "--output", metavar="DIR", default="blade-demo", show_default=True, help="Where run and report go."
+    "-o", "--output", metavar="DIR", default="blade-demo", show_default=True, help="Where all of it goes."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print report.json instead of the summary.")
-@click.option("--force", is_flag=True, help="Write into folders that hold other files.")
-def demo(output: str, as_json: bool, force: bool) -> None:
-    """Write a simulated run with planted faults, diagnose it, and say where the report lies.
+@click.option("--json", "as_json", is_flag=True, help="Print what was made and found as JSON.")
+@click.option("--force", is_flag=True, help="Write over files that are not of an earlier demo.")
+@click.option("--open", "opens", is_flag=True, help="Open the report in a browser.")
+def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
+    """Evaluate two scripted models in an invented office, diagnose both runs, and compare them.
 
-    The rollouts are made up by BLADE itself; no model was run.
+    No language model is asked and no network is used: the models play scripts with faults that are known
+    (docs/demo.md), so that you can see what the diagnosis finds of them, and what it does not.
     """
-    from blade import planted
-    from blade.cli.diagnose import print_report
-    from blade.cli.output import cannot_write, refuse_foreign
+    from blade.cli.output import refuse_foreign
 
-    run, report = Path(output) / "run", Path(output) / "report"
-    refuse_foreign(report, force)
-    try:
-        with tempfile.TemporaryDirectory() as fresh:
-            planted.write_demo(Path(fresh))
-            _put(Path(fresh), run, force)
-    except OSError as error:
-        raise cannot_write(run, error) from error
-    click.echo(
-        f"Wrote a simulated run to {run}: no model was run, and the faults in it are planted.\n", err=as_json
-    )
-    command = f"blade diagnose {run} -o {report}"
-    print_report((str(run),), command, str(report), None, None, as_json, force)
-    click.echo(
-        f"\nOpen {report / 'report.html'}, or read {report / 'report.md'}. Try: blade show {run} 0/0",
-        err=as_json,
-    )
+    places = _Places(Path(output))
+    for folder in (*map(places.report, SCRIPTS), places.comparison):
+        refuse_foreign(folder, force)
+    _refuse_others(places, force)
+    say = _quiet if as_json else click.echo
+    say(f"Two scripted models in an invented office, {REPEATS} repeats: no language model is asked.\n")
+    _evaluated(places, say)
+    reports = {script: _diagnosed(places, script) for script in SCRIPTS}
+    compared = _compared(places)
+    if as_json:
+        click.echo(json.dumps(_told(places, reports, compared), indent=2))
+    else:
+        _shown(places, reports["hasty"], compared)
+    if opens:
+        import webbrowser
+
+        webbrowser.open((places.report("hasty") / "report.html").resolve().as_uri())
 
 
-def _put(fresh: Path, folder: Path, force: bool) -> None:
-    """Copy the files of the demo into `folder`, over nothing but an earlier demo."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted(fresh.iterdir()):
-        there = folder / path.name
-        if there.exists() and not force and there.read_bytes() != path.read_bytes():
+def _quiet(_: str) -> None:
+    """With --json nothing but JSON goes to standard output."""
+
+
+def _refuse_others(places: _Places, force: bool) -> None:
+    """Write over nothing but an earlier demo."""
+    from blade.evaluate.run import manifest
+    from blade.evaluate.run.places import beside
+
+    for path in map(places.rollouts, SCRIPTS):
+        made = manifest.read(beside(path).manifest) if path.exists() else None
+        if path.exists() and not force and (made or {}).get("command", [])[:2] != ["blade", "demo"]:
             hint = "name another folder with -o, or add --force"
-            raise UsageError(f"{there} is not of the demo", hint, "output-not-empty")
-    for path in fresh.iterdir():
-        shutil.copyfile(path, folder / path.name)
+            raise UsageError(f"{path} is not of the demo", hint, "output-not-empty")
+
+
+def _evaluated(places: _Places, say: Callable[[str], None]) -> None:
+    """Collect both runs and profile them."""
+    import asyncio
+
+    from blade.cli.output import cannot_write
+    from blade.evaluate.environments.workplace_assistant import __main__ as office
+    from blade.evaluate.profile import profiled
+    from blade.evaluate.run.order import carried_out
+    from blade.evaluate.run.progress import Progress
+
+    written = office.datasets()
+    try:
+        places.rollouts(SCRIPTS[0]).parent.mkdir(parents=True, exist_ok=True)
+        places.tasks.write_bytes(written["validation.jsonl"])
+        (places.rollouts(SCRIPTS[0]).parent / "blade.toml").write_bytes(written["blade.toml"])
+    except OSError as error:
+        raise cannot_write(places.root, error) from error
+    for script in SCRIPTS:
+        done = asyncio.run(carried_out(_order(places, script), Progress(is_quiet=True), _notice))
+        table = profiled(done.places.materialized, done.places.rollouts)
+        table.write()
+        score = table.scores()[0]
+        say(f"Ran       {script}: {done.summary.scored} rollouts, {_percent(score)}, {done.places.rollouts}")
+    say("")
+
+
+def _percent(score: Score) -> str:
+    first, last = score.passing[0], score.passing[-1]
+    return f"pass@1 {100 * first.value:.1f}%, pass@{len(score.passing)} {100 * last.value:.1f}%"
+
+
+def _order(places: _Places, script: str) -> Order:
+    """The run as `blade eval run` would order it, with nothing taken from the folder it is asked in."""
+    from blade.evaluate.config import Asked, installed
+    from blade.evaluate.run.inputs import Wanted
+    from blade.evaluate.run.order import Order
+
+    here = installed()
+    return Order(
+        output=places.rollouts(script),
+        asked=Asked(
+            paths=(
+                str(here / "resources_servers/workplace_assistant/configs/workplace_assistant.yaml"),
+                str(here / "responses_api_models/scripted_model/configs/scripted_model.yaml"),
+            ),
+            overrides=(f"++policy_model.responses_api_models.scripted_model.script={script}",),
+            environ={},
+            folder=places.root,
+        ),
+        input=places.tasks.resolve(),
+        wanted=Wanted(repeats=REPEATS, agent="workplace_assistant_simple_agent"),
+        concurrency=1,  # rollouts in the order of the tasks: the same bytes each time
+        force=True,
+        command=("blade", "demo"),
+    )
+
+
+def _notice(text: str) -> None:
+    from blade.hostile import line
+
+    click.echo(f"note: {line(text)}", err=True)
+
+
+def _loaded(*runs: str) -> list[Loaded]:
+    from blade import pipeline
+    from blade.cli.watch import Progress
+
+    with Progress() as progress:
+        return pipeline.load(runs, progress)
+
+
+def _diagnosed(places: _Places, script: str) -> Report:
+    from blade import pipeline
+    from blade.cli.output import put
+    from blade.report import write
+
+    path, folder = places.rollouts(script), places.report(script)
+    report = pipeline.diagnose(_loaded(str(path)), f"blade diagnose {path} -o {folder}")
+    report = pipeline.with_digests(report)
+    put(lambda: write(report, folder), folder)
+    return report
+
+
+def _compared(places: _Places) -> Report:
+    from blade import pipeline
+    from blade.cli.output import put
+    from blade.pipeline import comparing
+    from blade.report import write_comparison
+
+    runs = [str(places.rollouts(script)) for script in SCRIPTS]
+    told = f"blade compare {' '.join(runs)} -o {places.comparison}"
+    report = pipeline.with_digests(comparing.compare(_loaded(*runs), told))
+    put(lambda: write_comparison(report, places.comparison, {}), places.comparison)
+    return report
+
+
+def _planted(places: _Places, script: str) -> dict[str, int]:
+    """How many rollouts have which fault, as the script knows it."""
+    from collections import Counter
+
+    from blade.evaluate.environments.workplace_assistant.tasks import quests
+    from blade.evaluate.models.scripted_model import truth
+
+    drawn = Counter(
+        truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})
+        for ident in quests()
+        for repeat in range(REPEATS)
+    )
+    return dict(drawn.most_common())
+
+
+def _shown(places: _Places, report: Report, compared: Report) -> None:
+    from blade.evaluate.models.scripted_model import FAULTS, NONE
+    from blade.report import text
+    from blade.report.change.text import compare_text
+
+    click.echo(text.render(report), nl=False)
+    click.echo()
+    click.echo(compare_text(compared), nl=False)
+    click.echo("\nPlanted   what the script of hasty did wrong, rollout by rollout (docs/demo.md):")
+    for fault, number in _planted(places, "hasty").items():
+        if fault != NONE:
+            click.echo(f"          {number:3}  {fault}: {FAULTS[fault]}")
+    page = places.report("hasty") / "report.html"
+    click.echo(f"\nOpen {page} or {places.comparison / 'compare.html'}.")
+    click.echo(f"Try: blade show {places.rollouts('hasty')} 11/3")
+
+
+def _told(places: _Places, reports: dict[str, Report], compared: Report) -> dict[str, Any]:
+    return {
+        "folder": str(places.root),
+        "tasks": str(places.tasks),
+        "runs": [
+            {
+                "name": script,
+                "rollouts": str(places.rollouts(script)),
+                "report": str(places.report(script) / "report.json"),
+                "html": str(places.report(script) / "report.html"),
+                "planted": _planted(places, script),
+            }
+            for script in reports
+        ],
+        "compare": str(places.comparison / "compare.json"),
+        "verdict": compared.comparisons[0].verdict if compared.comparisons else None,
+    }

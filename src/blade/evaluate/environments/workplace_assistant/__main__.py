@@ -20,8 +20,9 @@ def lines(found: Iterable[dict[str, Any]]) -> bytes:
 
 def facts() -> str:
     """What BLADE should know of runs of the office. The addresses are invented, so they may be shared."""
-    addresses = sorted({*by_address(), *re.findall(r"[\w.-]+@[\w.-]+", _requests())})
-    return f"""# What BLADE should know of runs of workplace_assistant. It is read where it lies beside the rollouts.
+    named = re.findall(r"[\w.-]+@[\w.-]+", _requests())
+    addresses = sorted({*by_address(), *named})
+    return f"""# What BLADE should know of runs of workplace_assistant; read where it lies beside the rollouts.
 name = "workplace_assistant"
 pass_threshold = 1.0
 task_id = "task_id"

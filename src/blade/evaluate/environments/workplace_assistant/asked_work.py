@@ -161,7 +161,8 @@ def _late(held: dict[str, list[Record]]) -> Iterator[Quest]:
             yield Quest(
                 "projects",
                 "hard",
-                f"All tasks of {named.said} that are due by {spoken(day)} at the latest are now due on 24 April.",
+                f"All tasks of {named.said} that are due by {spoken(day)} at the latest are now "
+                "due on 24 April.",
                 ((_MOVE, {"task_id": "{id}", "due_date": "2026-04-24"}),),
                 (named,),
                 (_TASKS, {"assigned_to": "{0}", "due_max": day}),
