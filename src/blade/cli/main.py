@@ -12,6 +12,7 @@ import click
 
 from blade import __version__, errors
 from blade.cli import (
+    catalogue,
     check,
     compare,
     completion,
@@ -20,6 +21,7 @@ from blade.cli import (
     diagnose,
     doctor,
     draft,
+    env,
     evaluate,
     health,
     init,
@@ -54,7 +56,10 @@ COMMANDS = {
     "mcp": mcp.mcp,
     "package": package.package,
     "sanitize": sanitize.sanitize,
+    "list": catalogue.listing,
+    "search": catalogue.search,
     "eval": evaluate.evaluate,
+    "env": env.env,
     "init": init.init,
     "detectors": detectors.detectors,
     "demo": demo.demo,
