@@ -418,6 +418,14 @@ def test_aliases_that_mean_billions_of_values_are_refused() -> None:
         tree_of("\n".join(levels), Path("bomb.yaml"))
 
 
+@pytest.mark.parametrize("opener", ["[", "{a: ", "- ", "? "])
+def test_a_file_that_nests_without_end_is_refused(opener: str) -> None:
+    with pytest.raises(Unreadable, match="nests more than 100 levels"):
+        tree_of(opener * 50_000, Path("deep.yaml"))
+    flat = "a: [" + ", ".join(["[x]"] * 2_000) + "]"
+    assert len(tree_of(flat, Path("flat.yaml"))["a"]) == 2_000
+
+
 def test_values_are_read_as_omegaconf_reads_them(tree: Path) -> None:
     text = "a: 1e-3\nb: 2024-01-01\nc: yes\nd: 0x10\ne: '1'\nf: 1.5\ng: ~\n"
     put(tree, "a.yaml", text)

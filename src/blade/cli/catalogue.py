@@ -46,11 +46,10 @@ def benchmarks(
 
     With NAME: everything that is known of one, and how to choose it.
     """
-    found = _entries(search_dirs)
     if name is not None:
-        _inspect(name, found, "benchmark", as_json)
+        _inspect(name, _entries(search_dirs), "benchmark", as_json)
         return
-    wanted = [entry for entry in found if entry.kind == "benchmark" and domain in (None, entry.domain)]
+    wanted = [entry for entry in _entries(search_dirs, "benchmark") if domain in (None, entry.domain)]
     if category is not None:
         wanted = [entry for entry in wanted if category.lower() in entry.category]
     _print(wanted, "benchmarks", as_json)
@@ -127,12 +126,12 @@ def search(words: tuple[str, ...], search_dirs: tuple[str, ...], as_json: bool) 
     _print(hits.found, kind, as_json, by_category=False)
 
 
-def _entries(search_dirs: tuple[str, ...]) -> tuple[Entry, ...]:
+def _entries(search_dirs: tuple[str, ...], only: str | None = None) -> tuple[Entry, ...]:
     from blade.evaluate.catalogue import entries
     from blade.evaluate.config import roots
     from blade.hostile import line
 
-    found = entries(roots(search_dirs))
+    found = entries(roots(search_dirs), only)
     for entry in found:
         if entry.trouble:
             click.echo(f"notice: {line(f'{entry.name}: {entry.trouble}')}", err=True)

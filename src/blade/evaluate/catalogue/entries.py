@@ -18,18 +18,20 @@ from blade.evaluate.config.places import yaml_files
 _BENCHMARK = re.compile(r"\btype['\"]?\s*:\s*['\"]?benchmark\b")
 
 
-def entries(roots: Sequence[Path]) -> tuple[Entry, ...]:
-    """The catalogue, by name: where two roots have the same name, the first root's."""
+def entries(roots: Sequence[Path], only: str | None = None) -> tuple[Entry, ...]:
+    """The catalogue, or one kind of it, by name: where two roots have the same name, the first root's."""
     files = _Files()
     found: dict[tuple[str, str], Entry] = {}
     for root in roots:
         for kind, name, path in [*_environments(root), *_benchmarks(root, files)]:
-            found.setdefault((kind, name), _entry(kind, name, path, roots, files))
+            if only in (None, kind) and (kind, name) not in found:
+                found[kind, name] = _entry(kind, name, path, roots, files)
     names = {name for _, name in found}
-    for root in roots:
+    for root in roots if only != "benchmark" else ():
         for name, path in _runnable(root, files):
-            if name not in names and name.removeprefix("resources_servers/") not in names:
-                found.setdefault(("environment", name), _entry("environment", name, path, roots, files))
+            seen = name in names or name.removeprefix("resources_servers/") in names
+            if not seen and ("environment", name) not in found:
+                found["environment", name] = _entry("environment", name, path, roots, files)
     return tuple(sorted(found.values(), key=lambda entry: (entry.name.lower(), entry.kind)))
 
 

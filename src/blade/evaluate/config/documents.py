@@ -13,6 +13,7 @@ from blade.errors import Unreadable
 # Aliases can make a small file mean billions of values; no configuration comes near this.
 MOST_VALUES = 200_000
 MOST_BYTES = 5_000_000
+MOST_LEVELS = 100
 
 KeyPath = tuple[Any, ...]
 
@@ -62,7 +63,8 @@ def tree_of(text: str, path: Path) -> dict[str, Any]:
     if node is None:
         return {}
     try:
-        _refuse_bomb(node, path)
+        if "*" in text:  # without an alias a file means no more values than it has characters
+            _refuse_bomb(node, path)
         if not isinstance(node, yaml.MappingNode):
             raise _broken(path, "holds no mapping at its top level", node.start_mark)
         _refuse_twice(node, path)
@@ -81,6 +83,7 @@ def tree_of(text: str, path: Path) -> dict[str, Any]:
 
 def _composed(text: str, path: Path) -> tuple[Any, Any]:
     """The nodes of a text. What the quick parser refuses the exact one may read, such as `{a:}`."""
+    _refuse_deep(text, path)
     try:
         loader = _Quick(text)
         return loader, loader.get_single_node()
@@ -96,6 +99,21 @@ def _composed(text: str, path: Path) -> tuple[Any, Any]:
         raise _broken(path, f"is not valid YAML: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise _broken(path, "nests too deep") from error
+
+
+def _refuse_deep(text: str, path: Path) -> None:
+    """The quick parser descends without a bound, and would take the process with it."""
+    openers = sum(text.count(mark) for mark in ("[", "{", "- ", "? "))
+    if openers < 10 * MOST_LEVELS and " " * MOST_LEVELS not in text:
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_Quick):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_LEVELS:
+                raise _broken(path, f"nests more than {MOST_LEVELS} levels", event.start_mark)
+    except yaml.YAMLError:
+        pass  # told by who reads it
 
 
 def lines_of(path: Path) -> dict[KeyPath, int]:
