@@ -28,7 +28,7 @@ PATIENCE = 5.0  # seconds beyond the limit of a box until its watcher is ended t
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program may use. The time of the processor decides; the clock only bounds who does not use it."""
+    """What a program may use. The time of the processor decides; the clock bounds who does not use it."""
 
     cpu: float = 10.0  # seconds of processor time, rounded up to whole ones, of each process
     wall: float | None = None  # seconds by the clock; twice the processor time and two more unless told
@@ -296,9 +296,7 @@ def plan(program: str, files: Mapping[str, str], limits: Limits, readable: Seque
 def driver() -> dict[str, str]:
     """The few files of BLADE that lie in every box, in a package of that name with nothing else in it."""
     package = "blade/evaluate/sandbox/"
-    empty = {
-        name: "" for name in ("blade/__init__.py", "blade/evaluate/__init__.py", package + "__init__.py")
-    }
+    empty = dict.fromkeys(("blade/__init__.py", "blade/evaluate/__init__.py", package + "__init__.py"), "")
     shared = {package + name: (HERE / name).read_text("utf-8") for name in ("names.py", "plain.py")}
     entries = {name: (HERE / name).read_text("utf-8") for name in ("inside.py", "program.py")}
     return {**empty, **shared, **entries}

@@ -1,7 +1,7 @@
 """The driver in the box: load a solution and answer calls to it, or run tests that call it elsewhere.
 
-It lies in the box beside `plain.py` and `names.py`, and speaks in lines of JSON over what were standard input and output. The
-solution and the tests are never in the same process, unless the task says that they must be.
+It lies in the box with `plain.py` and `names.py`, and speaks in lines of JSON over what were standard input
+and output. Solution and tests are never in the same process, unless the tests cannot be run otherwise.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MODULE = "solution"
 TOLD = 2000  # characters of a message
 
 
-class Unreachable(Exception):
-    """The tests ask for something of the solution that cannot cross: not a verdict."""
+class Unreachable(BaseException):
+    """The tests ask for something of the solution that cannot cross; no `except Exception` takes it."""
 
 
 class Raised(Exception):

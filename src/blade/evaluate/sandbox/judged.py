@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -52,7 +52,7 @@ def _stopped(stopped: str | None, code: int | None, said: bytes, limits: Limits)
     text = said.decode("utf-8", "replace")[-SHOWN:]
     if stopped == "cpu":
         return Fault(TIME, f"Time limit: more than {limits.cpu:g} s of processor time")
-    if stopped in ("wall", "abandoned"):
+    if stopped == "wall":
         return Fault(TIME, f"Time limit: not done after {limits.clock:g} s")
     if stopped == "memory":
         return Fault(RUNTIME, f"Memory limit: more than {limits.memory >> 20} MB held together")
@@ -100,10 +100,13 @@ def _same_numbers(one: str, other: str) -> bool:
         return False
 
 
-async def _reply(box: Session, message: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+async def _reply(
+    box: Session, message: Mapping[str, Any], limits: Limits, until: float | None = None
+) -> dict[str, Any]:
     """Ask the program in a box; `Ended` when it does not answer in time or breaks what was agreed."""
+    left = limits.clock if until is None else until - time.monotonic()
     try:
-        async with asyncio.timeout(limits.clock):
+        async with asyncio.timeout(left):
             await box.send(json.dumps(message).encode())
             line = await box.line()
     except TimeoutError:
@@ -171,9 +174,9 @@ def _unequal(reply: Mapping[str, Any], wanted: Any) -> Fault | None:
         return Fault(RUNTIME, "Runtime error: something else was written where the answer belongs")
     if _listed(value) == _listed(wanted):
         return None
-    return Fault(
-        WRONG, f"Wrong answer: {repr(value)[:80]} where {repr(wanted)[:80]} is expected", repr(value)[:SHOWN]
-    )
+    shown = "an iterator" if isinstance(value, Iterator) else repr(value)
+    message = f"Wrong answer: {shown[:80]} where {repr(wanted)[:80]} is expected"
+    return Fault(WRONG, message, shown[:SHOWN])
 
 
 def _listed(value: Any) -> Any:
@@ -229,15 +232,18 @@ def _verdict(reply: Mapping[str, Any], nonce: str) -> Fault | None:
 async def _apart(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged | None:
     """None when the tests ask for what cannot cross."""
     position = 0
-    async with session("inside.py", {}, whole) as solution, session("inside.py", {}, whole) as tests:
+    # The tests wait for the solution, and must not run out of time because of it.
+    patient = replace(whole, wall=2 * whole.clock + 60)
+    async with session("inside.py", {}, whole) as solution, session("inside.py", {}, patient) as tests:
         try:
             await _loaded(solution, code, task.before, task.entry, limits)
             await _prepared(tests, task, limits)
             for test in task.tests:
                 nonce = secrets.token_hex(16)
                 reply = await _asked(tests, _message(task, test, nonce, True), limits)
+                until = time.monotonic() + limits.clock  # for all calls of a test together
                 while "call" in reply:
-                    answer = await _reply(solution, reply, limits)
+                    answer = await _reply(solution, reply, limits, until)
                     reply = await _asked(tests, _clean(answer), limits)
                 if "unreachable" in reply:
                     return None

@@ -1,8 +1,8 @@
 """Run one program in a box of namespaces and limits; a script of its own, which imports nothing of BLADE.
 
-It is started with an empty environment and the number of a pipe. On standard input comes the length of a plan and
-the plan; what follows belongs to the program in the box, whose output goes straight to whoever started this.
-On the pipe goes how the program ended, or `refused`, with the part that cannot be had.
+It is started with an empty environment and the number of a pipe. On standard input comes the length of a plan
+and the plan; what follows belongs to the program in the box, whose output goes straight to whoever started
+this. On the pipe goes how the program ended, or `refused`, with the part that cannot be had.
 
 Three processes: this one watches from outside (time, memory, whether anybody still waits); the first process
 of the new process namespace builds the box, waits, and takes everything in it along when it ends; the third
@@ -45,6 +45,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NE
 # The new root is mounted over /proc: a folder that exists everywhere and that no program or library lies
 # under. What is needed of the old /proc is reached through a descriptor opened before.
 NEW = "/proc"
+ASKED_TO_END: list[int] = []
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -144,8 +145,8 @@ def _build(plan: dict[str, Any]) -> None:
         pass
     _set_attributes(NEW, ATTR_RDONLY)
     os.chdir(NEW)
-    number = ctypes.c_long(SYS_PIVOT_ROOT[os.uname().machine])
-    _called("private root", LIBC.syscall(number, b".", b"."))
+    pivot = ctypes.c_long(SYS_PIVOT_ROOT[os.uname().machine])
+    _called("private root", LIBC.syscall(pivot, b".", b"."))
     _called("private root", LIBC.umount2(b".", MNT_DETACH))
     os.chdir("/")
 
@@ -323,7 +324,7 @@ def _watch(plan: dict[str, Any], first: int, report: int, status: int, proc: int
         if ended in events:
             break
         high = max(high, _memory(proc, first, plan["memory"]))
-        if status in events:
+        if status in events or ASKED_TO_END:
             stopped = "abandoned"
         elif time.monotonic() - begun > plan["wall"]:
             stopped = "wall"
@@ -370,15 +371,11 @@ def _boxed(status: int) -> dict[str, Any]:
     os.close(tell)
     for fd in (0, 1, 2):
         os.close(fd)
-
-    def end(*_: object) -> None:
-        os.kill(first, signal.SIGKILL)
-
-    signal.signal(signal.SIGTERM, end)
     return _watch(plan, first, report, status, proc)
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda number, _: ASKED_TO_END.append(number))
     status = int(sys.argv[1])
     try:
         result = _boxed(status)

@@ -9,22 +9,22 @@ import types
 
 # Templates annotate with `List[int]` and never import it; graders of such tasks import these beforehand.
 MEMBERS = {
-    "typing": "Any Callable DefaultDict Deque Dict FrozenSet Generator Iterable Iterator List Mapping Optional"
-    " Sequence Set Tuple Union",
+    "typing": "Any Callable DefaultDict Deque Dict FrozenSet Generator Iterable Iterator List Mapping"
+    " Optional Sequence Set Tuple Union",
     "collections": "Counter OrderedDict defaultdict deque namedtuple",
     "heapq": "heapify heappop heappush heappushpop heapreplace nlargest nsmallest",
     "bisect": "bisect_left bisect_right insort insort_left insort_right",
     "functools": "cache cmp_to_key lru_cache partial reduce",
-    "itertools": "accumulate chain combinations combinations_with_replacement count cycle groupby islice pairwise"
-    " permutations product repeat starmap takewhile zip_longest",
+    "itertools": "accumulate chain combinations combinations_with_replacement count cycle groupby islice"
+    " pairwise permutations product repeat starmap takewhile zip_longest",
     "math": "ceil comb cos factorial floor gcd hypot inf isqrt lcm log log10 log2 perm pi prod sin sqrt",
     "operator": "add attrgetter itemgetter mul xor",
     "string": "ascii_letters ascii_lowercase ascii_uppercase digits punctuation",
     "copy": "deepcopy",
 }
 MODULES = set(
-    "bisect collections copy datetime decimal fractions functools heapq itertools json math operator os random re"
-    " statistics string sys time typing".split()
+    "bisect collections copy datetime decimal fractions functools heapq itertools json math operator os"
+    " random re statistics string sys time typing".split()
 )
 HOME = {name: home for home, names in MEMBERS.items() for name in names.split()}
 

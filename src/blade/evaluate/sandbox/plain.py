@@ -10,7 +10,7 @@ import datetime
 import json
 import types
 from collections import deque
-from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -82,7 +82,7 @@ def _content(value: Any) -> Any:
             if len(items) > LONGEST:
                 raise NotPlain(f"an iterator of more than {LONGEST:,} items")
         return items
-    simple = {
+    simple: dict[str, Callable[[], Any]] = {
         "bytes": lambda: bytes(value).hex(),
         "complex": lambda: [float.hex(value.real), float.hex(value.imag)],
         "range": lambda: [_packed(value.start), _packed(value.stop), _packed(value.step)],
@@ -106,7 +106,7 @@ def unpacked(value: Any) -> Any:
             raise ValueError("a bare float")
         return value
     ((kind, content),) = value.items()
-    makers = {
+    makers: dict[str, Callable[[], Any]] = {
         "int": lambda: int(content, 16),
         "float": lambda: float.fromhex(content),
         "tuple": lambda: tuple(unpacked(content)),

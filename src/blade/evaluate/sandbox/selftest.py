@@ -38,14 +38,16 @@ def gives(name, action, otherwise):
     fault = refused(action)
     say(name, fault is not None, repr(fault) if fault is not None else otherwise)
 say("unprivileged user", os.getuid() == 65534 and refused(lambda: os.setuid(0)), f"user {os.getuid()}")
-say("process namespace", os.getpid() < 10 and refused(lambda: os.kill(host["pid"], 0)), f"process {os.getpid()}")
+hidden = refused(lambda: os.kill(host["pid"], 0))
+say("process namespace", os.getpid() < 10 and hidden, f"process {os.getpid()}")
 interfaces = [name for _, name in socket.if_nameindex()]
 say("network namespace", set(interfaces) <= {"lo", "sit0", "tunl0", "ip6tnl0"} and refused(
     lambda: socket.create_connection(("127.0.0.1", 9), 0.2)), " ".join(interfaces))
 gives("other networks", lambda: socket.socket(40, socket.SOCK_STREAM), "a vsock can be made")
 def written(path):
     with open(path, "w") as file: file.write("x")
-open_to = [p for p in ("/x", "/usr/x", "/etc/x", "/root/x", "/dev/x", "/var/x") if refused(lambda: written(p)) is None]
+places = ("/x", "/usr/x", "/etc/x", "/root/x", "/dev/x", "/var/x")
+open_to = [p for p in places if refused(lambda: written(p)) is None]
 say("read-only file system", not open_to, " ".join(open_to) or "writes are refused")
 seen = [p for p in host["private"] if os.path.exists(p)]
 say("private files", not seen, " ".join(seen) or "files of the machine are not there")
