@@ -20,7 +20,7 @@ _SAMPLE = {"agent_ref": {"name": "agent"}}  # the file has no place for the task
 def by_agent(told: Rows, custom: Custom | None = None) -> Iterator[Entry]:
     """In the order in which the agents first appear among the ordered rows."""
     keys = told.table.keys
-    rows = told.rows[np.lexsort((told.agent[told.rows], keys.repeat[told.rows], keys.task[told.rows]))]
+    rows = told.rows[np.lexsort((told.rank()[told.rows], keys.repeat[told.rows], keys.task[told.rows]))]
     whose = ids(told.agent[rows], told.table.server[rows])
     _, first = np.unique(whose, return_index=True)
     for at in sorted(first.tolist()):

@@ -30,6 +30,13 @@ class Rows(NamedTuple):
         measured: Ints = self.rows[masked == 0]
         return measured
 
+    def rank(self) -> Ints:
+        """The place by name of every row's agent."""
+        place = np.zeros(len(self.names), np.int64)
+        place[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
+        ranked: Ints = place[self.agent]
+        return ranked
+
 
 class Group(NamedTuple):
     """The measured rows of one task, or of one task and agent."""
@@ -44,10 +51,9 @@ def groups(told: Rows) -> Iterator[Group]:
     """By rising task, then agent by name."""
     rows = told.measured()
     keys = told.table.keys
-    rank = np.argsort(np.argsort(np.array(told.names))) if told.names else np.zeros(0, np.int64)
-    task, repeat, agent = keys.task, keys.repeat, told.agent
-    rows = rows[np.lexsort((repeat[rows], rank[agent[rows]], task[rows]))]
-    group = ids(task[rows], rank[agent[rows]])
+    task, repeat, agent, rank = keys.task, keys.repeat, told.agent, told.rank()
+    rows = rows[np.lexsort((repeat[rows], rank[rows], task[rows]))]
+    group = ids(task[rows], rank[rows])
     counts = np.bincount(group) if group.size else np.zeros(0, np.int64)
     ends = np.cumsum(counts)
     in_order = in_key_order(told)
@@ -70,7 +76,7 @@ def _moved(positions: Ints, values: Any) -> tuple[Ints, Any]:
 def in_key_order(told: Rows) -> Ints:
     """The measured rows by task and repeat, the order in which columns are met."""
     rows, keys = told.measured(), told.table.keys
-    return rows[np.lexsort((told.agent[rows], keys.repeat[rows], keys.task[rows]))]
+    return rows[np.lexsort((told.rank()[rows], keys.repeat[rows], keys.task[rows]))]
 
 
 def completion(told: Rows, rows: Ints, n_expected: int) -> Entry:

@@ -17,7 +17,8 @@ _PREFIXES = tuple(
 )
 _SUFFIXES = (
     "/max", "/min", "/median", "/p5", "/p25", "/p75", "/p95", "/ci_low_95", "/ci_high_95", "/ci_lower",
-    "/ci_upper", "_ci_lower", "_ci_upper", "_ci95_lower", "_ci95_upper", "/_ng_attempt_index", "/std_dev_across_runs",
+    "/ci_upper", "_ci_lower", "_ci_upper", "_ci95_lower", "_ci95_upper", "/_ng_attempt_index",
+    "/std_dev_across_runs",
     "/std_err_across_runs", "/avg_sample_std_dev",
 )  # fmt: skip
 _NAMES = frozenset(

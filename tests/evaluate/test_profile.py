@@ -1,0 +1,285 @@
+"""`blade eval profile` on complete, partial and damaged runs: what is written, told and refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import zstandard
+
+from blade.errors import BladeError
+from blade.evaluate import profile
+from tests.builders import DROP, make_row
+from tests.conftest import Blade
+
+Row = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def rollouts(rewards: list[list[Any]], **changed: Any) -> list[Row]:
+    return [make_row(task, repeat, reward, **changed) for task, of_task in enumerate(rewards)
+            for repeat, reward in enumerate(of_task)]  # fmt: skip
+
+
+def inputs_of(rows: list[Row]) -> list[Row]:
+    return [{k: v for k, v in row.items() if k not in ("response", "reward")} for row in rows]
+
+
+def line(row: Row) -> bytes:
+    return msgspec.json.encode(row) + b"\n"
+
+
+class Run:
+    """The two files of a run; rows may be given as lines."""
+
+    def __init__(self, folder: Path, inputs: list[Row | bytes], results: list[Row | bytes]) -> None:
+        self.inputs, self.rollouts = folder / "r_materialized_inputs.jsonl", folder / "r.jsonl"
+        for path, rows in ((self.inputs, inputs), (self.rollouts, results)):
+            path.write_bytes(b"".join(row if isinstance(row, bytes) else line(row) for row in rows))
+
+    @property
+    def flags(self) -> list[str]:
+        return ["--inputs", str(self.inputs), "--rollouts", str(self.rollouts)]
+
+    def profiled(self, **how: Any) -> profile.Profiled:
+        return profile.profiled(self.inputs, self.rollouts, **how)
+
+
+def whole(folder: Path, results: list[Row] | None = None) -> Run:
+    rows = rollouts([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]) if results is None else results
+    return Run(folder, list(inputs_of(rows)), list(rows))
+
+
+def test_the_command_writes_three_files_and_tells_the_scores(blade: Blade, tmp_path: Path) -> None:
+    said = blade("eval", "profile", *whole(tmp_path).flags)
+    assert said.code == 0, said.err
+    assert "6/6 rollout rows (100.00%)" in said.out
+    assert "Input rows: 3 total; 3 complete; 0 partial; 0 without rollouts dropped from output." in said.out
+    assert re.search(r"pass@1 +0\.5000  95% \[.*n = 3 tasks", said.out)
+    assert re.search(r"pass@2 +0\.6667  95% \[.*n = 3 tasks", said.out)
+    assert "1 always pass, 1 sometimes, 1 never" in said.out
+    lines = (tmp_path / "r_reward_profiling.jsonl").read_bytes().splitlines()
+    assert [json.loads(one)["mean/reward"] for one in lines] == [0.5, 1.0, 0.0]
+
+
+def test_json_has_every_k_and_the_variance_of_each_task(blade: Blade, tmp_path: Path) -> None:
+    said = blade("eval", "profile", *whole(tmp_path).flags, "--json")
+    told = json.loads(said.out)
+    (agent,) = told["agents"]
+    assert agent["pass@k"]["2"]["value"] == pytest.approx(2 / 3)
+    assert agent["pass@1"]["n_tasks"] == 3
+    assert agent["pass@1"]["ci95"][0] < 0.5 < agent["pass@1"]["ci95"][1]
+    assert [task["variance"] for task in agent["per_task"]] == [0.5, 0.0, 0.0]
+    assert told["missing"] == []
+
+
+def test_abbreviations_and_overrides_are_those_of_the_incumbent(blade: Blade, tmp_path: Path) -> None:
+    run = whole(tmp_path)
+    run.rollouts.write_bytes(b"".join(run.rollouts.read_bytes().splitlines(keepends=True)[:-1]))
+    words = ["eval", "profile", "--input", run.inputs, "--rollout", run.rollouts]
+    assert blade(*words).code == 2
+    said = blade(*words, "++allow_partial_rollouts=True")
+    assert said.code == 0, said.err
+    assert "Missing (task:repeat): 2:1" in said.out
+    assert blade(*words, "++allow_partial=True").code == 2
+
+
+def test_missing_rollouts_are_listed_and_profiled_only_on_request(tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    run = Run(tmp_path, list(inputs_of(rows)), list(rows[:3]))
+    with pytest.raises(BladeError, match=r"3 of 6 rollouts are missing.*1:1, 2:0, 2:1"):
+        run.profiled()
+    found = run.profiled(allow_partial=True)
+    assert found.tasks() == (3, 1, 1, 1)
+    first, second = found.task_entries()
+    assert (first["missing_num_rollouts"], second["missing_num_rollouts"]) == (0, 1)
+    assert second["reward_profile_completion_pct"] == 50.0
+    assert [entry["missing_count"] for entry in found.repeat_entries()] == [1, 2]
+
+
+def test_no_rollouts_at_all_give_empty_files(tmp_path: Path) -> None:
+    rows = rollouts([[1.0]])
+    paths = Run(tmp_path, list(inputs_of(rows)), []).profiled(allow_partial=True).write()
+    assert [path.read_bytes() for path in paths] == [b"", b"[]", b"[]"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        (b"\n", "line 3 holds blank; skipped"),
+        (b"  \r\n", "line 3 holds blank; skipped"),
+        (b"17\n", "line 3: a JSON number, not an object; skipped"),
+        (b"null\n", "line 3: a JSON null, not an object; skipped"),
+        (b"{oh\n", "line 3: not JSON"),
+        (b"\xff\xfe\n", "line 3: not JSON"),
+    ],
+)
+def test_lines_that_are_no_rows_are_told_and_skipped(odd: bytes, told: str, tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0], [1.0, 1.0]])
+    run = Run(tmp_path, list(inputs_of(rows)), [*rows[:2], odd, *rows[2:]])
+    found = run.profiled()
+    assert any(told in notice for notice in found.notices), found.notices
+    assert found.n_came == 4
+
+
+def test_a_torn_tail_is_a_missing_rollout(tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0]])
+    run = Run(tmp_path, list(inputs_of(rows)), [rows[0], line(rows[1])[:-30]])
+    with pytest.raises(BladeError, match=r"0:1; 1 lines could not be read: line 2"):
+        run.profiled()
+    (notice,) = run.profiled(allow_partial=True).notices
+    assert "the file ends inside this line" in notice
+    # a last line that only lacks its newline is whole
+    run = Run(tmp_path, list(inputs_of(rows)), [rows[0], line(rows[1])[:-1]])
+    assert run.profiled().notices == []
+
+
+def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0]])
+    odd = line(rows[1]).replace(b'"reward":0.0', b'"reward":NaN,"note":"NaN"')
+    found = Run(tmp_path, list(inputs_of(rows)), [rows[0], odd]).profiled()
+    assert any("line 2 holds NaN" in notice for notice in found.notices)
+    entry = msgspec.json.decode(msgspec.json.encode(next(found.task_entries())))
+    assert entry["mean/reward"] == 1.0
+    assert "reward" in entry["rollout_infos"][1]
+    assert entry["rollout_infos"][1]["reward"] is None
+    # the word inside a text is no number
+    fine = line(rows[1]).replace(b'"reward":0.0', b'"reward":0.0,"note":"NaN"')
+    assert Run(tmp_path, list(inputs_of(rows)), [rows[0], fine]).profiled().notices == []
+
+
+def test_copies_count_once_and_contradictions_name_both_lines(tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0]])
+    run = Run(tmp_path, list(inputs_of(rows)), [*rows, rows[0]])
+    found = run.profiled()
+    assert found.n_came == 2
+    assert any("1 rollouts stand there again, word for word" in notice for notice in found.notices)
+    other = make_row(0, 0, 0.25)
+    run = Run(tmp_path, list(inputs_of(rows)), [*rows, other])
+    with pytest.raises(BladeError, match=r"0:0 in line 1 of .* and in line 3 of"):
+        run.profiled()
+    assert run.profiled(duplicates="first").agents[0].values["mean/reward"] == 0.5
+    assert run.profiled(duplicates="last").agents[0].values["mean/reward"] == 0.125
+
+
+def test_rollouts_that_no_input_asked_for_are_refused_even_with_the_flag(tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0]])
+    run = Run(tmp_path, list(inputs_of(rows)), [*rows, make_row(7, 3)])
+    with pytest.raises(BladeError, match=r"knows nothing: 7:3 \(line 3\)"):
+        run.profiled(allow_partial=True)
+
+
+@pytest.mark.parametrize("index", [DROP, "3", 1.5, True, None, 10**30])
+def test_rows_without_indices_are_explained(index: Any, tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0]])
+    odd = msgspec.json.encode({**rows[0], "_ng_task_index": 0})
+    odd = odd.replace(
+        b'"_ng_task_index":0',
+        b'"x":0' if index is DROP else b'"_ng_task_index":' + json.dumps(index).encode(),
+    )
+    run = Run(tmp_path, list(inputs_of(rows)), [odd + b"\n", rows[1]])
+    with pytest.raises(BladeError, match=r"line 1: (it has no _ng_task_index|_ng_task_index is .*)"):
+        run.profiled(allow_partial=True)
+
+
+def test_a_damaged_inputs_file_is_refused(tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0]])
+    run = Run(tmp_path, [inputs_of(rows)[0], b"{oh\n"], list(rows))
+    with pytest.raises(BladeError, match="line 2: not JSON"):
+        run.profiled(allow_partial=True)
+
+
+def test_rows_without_response_agent_or_reward_are_profiled(tmp_path: Path) -> None:
+    bare = [{"_ng_task_index": 0, "_ng_rollout_index": repeat} for repeat in range(2)]
+    found = Run(tmp_path, list(bare), [dict(row, right=bool(at)) for at, row in enumerate(bare)]).profiled()
+    assert found.agents[0].name == "agent"
+    assert found.agents[0].values["mean/right"] == 0.5
+    assert found.scores()[0].mean.n_tasks == 0
+    # the agent of the rollout stands for an input that names none
+    rows = rollouts([[1.0]])
+    found = Run(tmp_path, [{"_ng_task_index": 0, "_ng_rollout_index": 0}], list(rows)).profiled()
+    assert found.agents[0].name == "sim_agent"
+
+
+@pytest.mark.parametrize("pack", [lambda data: gzip.compress(data), lambda data: zstandard.compress(data)])
+def test_packed_files_give_the_same_bytes(pack: Any, tmp_path: Path) -> None:
+    run = whole(tmp_path)
+    plain = [path.read_bytes() for path in run.profiled().write()]
+    run.inputs, run.rollouts = tmp_path / "p_materialized_inputs.jsonl.gz", tmp_path / "p.jsonl.gz"
+    run.inputs.write_bytes(pack((tmp_path / "r_materialized_inputs.jsonl").read_bytes()))
+    run.rollouts.write_bytes(pack((tmp_path / "r.jsonl").read_bytes()))
+    paths = run.profiled().write()
+    assert paths[0].name == "p_reward_profiling.jsonl"
+    assert [path.read_bytes() for path in paths] == plain
+
+
+def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0, 0.5], [0.25, 1.0, 0.0]])
+    rows[4]["late"] = 3
+    first = [path.read_bytes() for path in whole(tmp_path, rows).profiled().write()]
+    run = Run(tmp_path, list(inputs_of(rows)), list(rows[::-1]))
+    assert [path.read_bytes() for path in run.profiled().write()] == first
+
+
+def test_masked_rollouts_leave_the_statistics_and_are_told(blade: Blade, tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0], [0.0, 0.0]])
+    for row in rows[1:]:
+        row["mask_sample"] = True
+    said = blade("eval", "profile", *whole(tmp_path, rows).flags)
+    assert "Masked rollouts: 3" in said.out
+    (agent,) = json.loads((tmp_path / "r_agent_metrics.json").read_bytes())
+    assert agent["mean/reward"] == 1.0
+    assert agent["coverage/fully_masked_tasks"] == 1
+    assert len((tmp_path / "r_reward_profiling.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_partial_rewards_have_a_mean_and_a_threshold(blade: Blade, tmp_path: Path) -> None:
+    run = whole(tmp_path, rollouts([[0.5, 0.25], [1.0, 0.75]]))
+    said = blade("eval", "profile", *run.flags, "--pass-threshold", "0.75", "--json")
+    (agent,) = json.loads(said.out)["agents"]
+    assert agent["mean_reward"]["value"] == 0.625
+    assert agent["pass@1"]["value"] == 0.5
+
+
+HOOK = "def metrics(tasks):\n    return {'any_right': sum(any(r['reward'] for r in t) for t in tasks) / len(tasks)}\n"
+
+
+def test_a_hook_adds_metrics_of_its_own(tmp_path: Path) -> None:
+    hook = tmp_path / "mine.py"
+    hook.write_text(HOOK)
+    found = whole(tmp_path).profiled(hook=profile.hook.loaded(hook))
+    (agent,) = found.agent_entries()
+    assert agent["any_right"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("x = 1\n", "it defines no function"),
+        ("def metrics(tasks)\n", "it does not load: SyntaxError"),
+        ("def metrics(tasks):\n    return tasks[0][0]['gone']\n", "failed in line 2: KeyError: 'gone'"),
+        ("def metrics(tasks):\n    return [1]\n", "returned list"),
+        ("def metrics(tasks):\n    return {'a': 'b'}\n", "'a': 'b', which is no named number"),
+    ],
+)
+def test_what_is_wrong_with_a_hook_is_explained(blade: Blade, code: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    said = blade("eval", "profile", *whole(tmp_path).flags, "--metrics", tmp_path / "mine.py")
+    assert said.code == 2
+    assert told in said.err
+
+
+def test_the_hook_of_the_page_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "mine.py").write_text(code)
+    found = whole(tmp_path).profiled(hook=profile.hook.loaded(tmp_path / "mine.py"))
+    (metrics,) = found.custom.values()
+    assert metrics
+    assert all(math.isfinite(value) for value in metrics.values())

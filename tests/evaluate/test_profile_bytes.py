@@ -1,0 +1,131 @@
+"""The profile and aggregate files have the incumbent's bytes on any complete run."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blade.evaluate import aggregate, profile
+from tests.evaluate import profile_reference as reference
+
+Row = dict[str, Any]
+GOLDEN = Path(__file__).parent / "golden"
+
+rewards = st.sampled_from([0.0, 1.0, 0.1, 0.2, 0.7, 1 / 3, -1.0, 0.30000000000000004])
+wild = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda x: x != 0 and abs(x) > 1e-6)
+whole = st.integers(-(2**40), 2**40)
+columns = st.dictionaries(
+    st.sampled_from(["score", "is_right", "wer", "turns", "a note", "_hidden"]),
+    st.one_of(wild, whole, st.booleans(), st.none(), st.just("text"), st.just([1, 2])),
+    max_size=4,
+)
+usages = st.one_of(
+    st.none(),
+    st.fixed_dictionaries({"input_tokens": st.integers(0, 9999), "output_tokens": st.integers(0, 9999)}),
+    st.fixed_dictionaries(
+        {"cost": wild, "input_tokens": st.integers(0, 99), "details": st.just({"cached": 3})}
+    ),
+)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
+    """Inputs and rollouts of a complete run: sparse tasks, uneven repeats, agents that may share tasks."""
+    tasks = draw(st.lists(st.integers(0, 900), min_size=1, max_size=6, unique=True))
+    names = draw(st.sampled_from([["desk"], ["desk"], ["zeta", "alpha"]]))
+    shares = draw(st.booleans())
+    can_mask = draw(st.booleans())
+    inputs, results = [], []
+    for at, task in enumerate(sorted(tasks)):
+        for agent in names if shares else [names[at % len(names)]]:
+            for repeat in range(draw(st.integers(1, 11))):
+                key = {"_ng_task_index": task, "_ng_rollout_index": repeat}
+                ref = {"agent_ref": {"type": "responses_api_agents", "name": agent}}
+                asked = {"responses_create_params": {"input": f"frage {task} ✓"}, "weight": 1.50, **ref}
+                inputs.append({**asked, **key})
+                has_reward = draw(st.sampled_from([{"reward": draw(rewards)}] * 8 + [{"reward": None}, {}]))
+                masked = {"mask_sample": draw(st.booleans())} if can_mask else {}
+                response = draw(
+                    st.sampled_from([{"response": {"id": "r", "usage": draw(usages)}}] * 5 + [{}])
+                )
+                results.append({**response, **has_reward, **draw(columns), **masked, **key, **ref})
+    return inputs, draw(st.permutations(results))
+
+
+def write(folder: Path, inputs: list[Row], results: list[Row]) -> tuple[Path, Path]:
+    paths = folder / "run_materialized_inputs.jsonl", folder / "run.jsonl"
+    for path, rows in zip(paths, (inputs, results), strict=True):
+        path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    return paths
+
+
+@settings(max_examples=50)
+@given(runs())
+def test_profile_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        profile.profiled(*write(folder, *run)).write()
+        for ending, expected in reference.files(*run).items():
+            assert (folder / f"run{ending}").read_bytes() == expected, ending
+
+
+@settings(max_examples=40)
+@given(runs())
+def test_aggregate_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
+    expected = reference.aggregate(run[1])
+    assert aggregate.encoded(aggregate.aggregate_metrics(run[1])) == expected
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder, *run)
+        aggregate.merged([str(folder / "run.jsonl")], folder / "whole.jsonl")
+        assert (folder / "whole_aggregate_metrics.json").read_bytes() == expected
+
+
+@pytest.mark.parametrize("n", [7, 8, 9, 127, 128, 129, 1000, 4001])
+def test_sums_of_long_groups_are_rounded_like_those_of_pandas(n: int, tmp_path: Path) -> None:
+    key = [{"_ng_task_index": 5, "_ng_rollout_index": i, "agent_ref": {"name": "desk"}} for i in range(n)]
+    results = [{"reward": ((i * 7919) % 1009) / 1009, **k} for i, k in enumerate(key)]
+    if n % 2:
+        results[3].pop("reward")
+    expected = reference.statistics(reference.frame(results))
+    found = profile.profiled(*write(tmp_path, key, results))
+    assert next(found.task_entries())["std/reward"] == expected["std/reward"]
+    assert found.agents[0].values == expected
+
+
+def golden_run() -> tuple[list[Row], list[Row]]:
+    """Two tasks with three repeats each: whole and half rewards, a flag, a gap in a column, one masked row."""
+    inputs, results = [], []
+    told = {(3, 0): (1.0, True, 4), (3, 1): (0.0, False, None), (3, 2): (0.5, True, 9),
+            (8, 0): (0.0, False, 1), (8, 1): (1.0, True, 2), (8, 2): (0.0, False, 3)}  # fmt: skip
+    for (task, repeat), (reward, is_right, turns) in told.items():
+        key = {"_ng_task_index": task, "_ng_rollout_index": repeat}
+        ref = {"agent_ref": {"name": "desk_agent"}}
+        inputs.append({"question": f"task {task}", **ref, **key})
+        usage = {"input_tokens": 100 + task, "output_tokens": 10 * repeat}
+        masked = {"mask_sample": True} if (task, repeat) == (8, 2) else {}
+        row = {"response": {"usage": usage}, "reward": reward, "is_right": is_right, "turns": turns}
+        results.append({**row, **masked, **key, **ref})
+    return inputs, results[::-1]
+
+
+ENDINGS = [
+    "_reward_profiling.jsonl",
+    "_agent_metrics.json",
+    "_repeat_level_metrics.json",
+    "_aggregate_metrics.json",
+]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_golden(ending: str, tmp_path: Path) -> None:
+    profile.profiled(*write(tmp_path, *golden_run())).write()
+    aggregate.merged([str(tmp_path / "run.jsonl")], tmp_path / "whole.jsonl")
+    stem = "whole" if ending == "_aggregate_metrics.json" else "run"
+    assert (tmp_path / f"{stem}{ending}").read_bytes() == (GOLDEN / f"profile{ending}").read_bytes()
