@@ -1,0 +1,269 @@
+"""`blade eval aggregate`: shards into one run, nothing lost in silence, no server asked."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blade.errors import BladeError
+from blade.evaluate import aggregate
+from blade.evaluate.aggregate import passing
+from blade.evaluate.environment import Attempt, Environment
+from tests.builders import make_row
+from tests.conftest import Blade
+
+Row = dict[str, Any]
+
+
+def put(path: Path, rows: list[Row]) -> None:
+    path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+
+
+def key(row: Row) -> tuple[int, int]:
+    return row["_ng_task_index"], row["_ng_rollout_index"]
+
+
+def shards(folder: Path, n_tasks: int = 4) -> list[Row]:
+    """Two shards of tasks x 2 rollouts in completion order; 1:0 masked, 2:1 failed twice, 3:1 without a trace."""
+    rows = [make_row(task, repeat, float(repeat)) for task in range(n_tasks) for repeat in range(2)]
+    rows[2]["mask_sample"] = True
+    gone = {(2, 1), (3, 1)}
+    for shard in range(2):
+        mine = [row for row in rows if row["_ng_task_index"] % 2 == shard]
+        stem = folder / f"shard_{shard}"
+        put(Path(f"{stem}.jsonl"), [row for row in mine if key(row) not in gone][::-1])
+        asked = [
+            {k: v for k, v in row.items() if k not in ("response", "reward", "mask_sample")} for row in mine
+        ]
+        put(Path(f"{stem}_materialized_inputs.jsonl"), asked)
+        failed = {"_ng_failure_class": "judge_failed", **asked[-1]}
+        put(Path(f"{stem}_failures.jsonl"), [failed, failed] if shard == 0 else [])
+    return [row for row in rows if key(row) not in gone]
+
+
+def test_shards_become_one_run_in_order(blade: Blade, tmp_path: Path) -> None:
+    rows = shards(tmp_path)
+    out = tmp_path / "out" / "run.jsonl"
+    said = blade("eval", "aggregate", "-i", tmp_path / "shard_*.jsonl", "-o", out, "--json")
+    told = json.loads(said.out)
+    assert [json.loads(one) for one in out.read_bytes().splitlines()] == rows
+    inputs = [
+        json.loads(one) for one in out.with_name("run_materialized_inputs.jsonl").read_bytes().splitlines()
+    ]
+    assert [key(row) for row in inputs] == [(task, repeat) for task in range(4) for repeat in range(2)]
+    assert len(out.with_name("run_failures.jsonl").read_bytes().splitlines()) == 2
+    (whole,) = told["completeness"]
+    counts = [whole[name] for name in ("expected", "scored", "failed", "masked", "lost", "unexpected")]
+    assert counts == [8, 5, 1, 1, 1, 0]
+    assert not whole["is_complete"]
+    first, second = whole["missing"]
+    assert (first["task"], first["repeat"], Path(first["of"]).name) == (
+        2,
+        1,
+        "shard_0_materialized_inputs.jsonl",
+    )
+    assert (second["task"], second["repeat"], Path(second["of"]).name) == (
+        3,
+        1,
+        "shard_1_materialized_inputs.jsonl",
+    )
+    (entry,) = json.loads(out.with_name("run_aggregate_metrics.json").read_bytes())
+    assert entry["agent_metrics"]["coverage/masked_rollouts"] == 1
+    assert told["agents"][0]["pass@1"]["n_tasks"] == 4
+    assert set(told["agents"][0]["pass@k"]) == {"1", "2"}
+
+
+def test_the_text_accounts_for_every_rollout(blade: Blade, tmp_path: Path) -> None:
+    shards(tmp_path)
+    glob = f"{tmp_path}/shard_1.jsonl, {tmp_path}/shard_*.jsonl"
+    said = blade(
+        "eval", "aggregate", "--input-glob", glob, "--output", tmp_path / "run.jsonl", "--config", "x.yaml"
+    )
+    assert said.code == 0, said.err
+    assert "2 shards, 6 rollouts" in said.out  # a file that two patterns name is read once
+    assert "8 expected = 5 scored + 1 failed + 1 masked + 1 lost" in said.out
+    assert "missing 3:1, expected by" in said.out
+    assert "shard_0_failures.jsonl: skipped, a sidecar and no shard" in said.err
+
+
+def test_a_complete_run_is_told_to_be_complete(tmp_path: Path) -> None:
+    rows = [make_row(0, repeat) for repeat in range(3)]
+    put(tmp_path / "a.jsonl", rows)
+    put(tmp_path / "a_materialized_inputs.jsonl", rows)
+    done = aggregate.merged([str(tmp_path / "a.jsonl")], tmp_path / "run.jsonl")
+    assert [one.is_complete for one in done.completeness] == [True]
+    # one rollout more than was asked for
+    put(tmp_path / "a.jsonl", [*rows, make_row(0, 3)])
+    done = aggregate.merged([str(tmp_path / "a.jsonl")], tmp_path / "run.jsonl")
+    assert [(one.unexpected, one.is_complete) for one in done.completeness] == [(1, False)]
+
+
+def test_without_inputs_nobody_knows_what_was_expected(blade: Blade, tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", [make_row()])
+    said = blade("eval", "aggregate", "-i", tmp_path / "a.jsonl", "-o", tmp_path / "run.jsonl")
+    assert "Expected: unknown" in said.out
+    assert not (tmp_path / "run_materialized_inputs.jsonl").exists()
+
+
+def test_no_shard_and_no_row_are_errors(blade: Blade, tmp_path: Path) -> None:
+    said = blade("eval", "aggregate", "-i", tmp_path / "no*.jsonl", "-o", tmp_path / "run.jsonl")
+    assert said.code == 3
+    assert "No shards matched input_glob='" in said.err
+    (tmp_path / "a.jsonl").write_bytes(b"\n")
+    assert blade("eval", "aggregate", "-i", tmp_path / "a.jsonl", "-o", tmp_path / "run.jsonl").code == 3
+    assert not (tmp_path / "run.jsonl").exists()
+    assert not (tmp_path / "run_aggregate_metrics.json").exists()
+
+
+def test_a_shard_is_not_overwritten(tmp_path: Path) -> None:
+    shards(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(BladeError, match="is itself read"):
+        aggregate.merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "shard_0.jsonl")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    aggregate.merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "shard_0.jsonl", force=True)
+    assert len((tmp_path / "shard_0.jsonl").read_bytes().splitlines()) == 6
+    assert (tmp_path / "shard_1.jsonl").read_bytes() == before["shard_1.jsonl"]
+
+
+def test_packed_shards_give_the_same_run(tmp_path: Path) -> None:
+    shards(tmp_path)
+    aggregate.merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "plain.jsonl")
+    for path in list(tmp_path.glob("shard_*.jsonl")):
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    aggregate.merged([f"{tmp_path}/shard_?.jsonl.gz"], tmp_path / "packed.jsonl")
+    for ending in (".jsonl", "_materialized_inputs.jsonl", "_failures.jsonl", "_aggregate_metrics.json"):
+        assert (tmp_path / f"packed{ending}").read_bytes() == (tmp_path / f"plain{ending}").read_bytes()
+
+
+def test_copies_in_several_shards_count_once_and_contradictions_name_both(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", [make_row(0, 0), make_row(0, 1)])
+    put(tmp_path / "b.jsonl", [make_row(1, 0), make_row(0, 1)])
+    done = aggregate.merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl")
+    assert done.told.rows.size == 3
+    assert "1 rollouts stand there again, word for word; kept once" in done.notices
+    (tmp_path / "run.jsonl").unlink()
+    put(tmp_path / "b.jsonl", [make_row(1, 0), make_row(0, 1, 0.0)])
+    with pytest.raises(BladeError, match=r"0:1 in line 2 of .*a\.jsonl and in line 2 of .*b\.jsonl"):
+        aggregate.merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl")
+    assert not (tmp_path / "run.jsonl").exists()
+    aggregate.merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl", duplicates="last")
+    assert [json.loads(one)["reward"] for one in (tmp_path / "run.jsonl").read_bytes().splitlines()] == [
+        1.0,
+        0.0,
+        1.0,
+    ]
+
+
+def test_rows_without_indices_and_torn_lines_are_told(blade: Blade, tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", [make_row(0, 0), {"reward": 1.0}])
+    said = blade("eval", "aggregate", "-i", tmp_path / "a.jsonl", "-o", tmp_path / "run.jsonl")
+    assert said.code == 4
+    assert "a.jsonl, line 2: it has no _ng_task_index" in said.err
+    (tmp_path / "a.jsonl").write_bytes(msgspec.json.encode(make_row()) + b'\n\n{"rew')
+    said = blade("eval", "aggregate", "-i", tmp_path / "a.jsonl", "-o", tmp_path / "run.jsonl")
+    assert said.code == 0
+    assert "line 3: the file ends inside this line" in said.err
+    assert "line 2 holds blank" in said.err
+
+
+def test_merge_shards_false_writes_the_metrics_alone(blade: Blade, tmp_path: Path) -> None:
+    shards(tmp_path)
+    out = tmp_path / "out" / "run.jsonl"
+    assert blade("eval", "aggregate", "-i", tmp_path / "s*.jsonl", "-o", out, "merge_shards=false").code == 0
+    assert [path.name for path in out.parent.iterdir()] == ["run_aggregate_metrics.json"]
+
+
+def test_agents_and_servers_have_entries_of_their_own() -> None:
+    rows = [make_row(task, 0, agent_ref={"name": name}, _ng_environment_server=f"at_{name}")
+            for task, name in enumerate(["zeta", "alpha", "zeta"])]  # fmt: skip
+    found = aggregate.aggregate_metrics(rows)
+    assert [entry["agent_ref"]["name"] for entry in found] == ["zeta", "alpha"]
+    assert list(found[0])[:3] == ["agent_ref", "_ng_environment_server", "agent_metrics"]
+    assert len(found[0]["group_level_metrics"]) == 2
+
+
+def test_only_an_environment_with_scores_adds_metrics() -> None:
+    async def verify(attempt: Attempt) -> Row:
+        return {"reward": 1.0}
+
+    rows = [make_row(0, repeat, float(repeat), answer="b" if repeat else "a") for repeat in range(2)]
+    silent = Environment("quiet", verify)
+    assert aggregate.aggregate_metrics(rows, silent) == aggregate.aggregate_metrics(rows)
+    speaking = Environment(
+        "loud", verify, scores=lambda row: {"right": row["reward"]}, answer=lambda row: row["answer"]
+    )
+    (entry,) = aggregate.aggregate_metrics(rows, speaking)
+    assert entry["agent_metrics"]["pass@2/right"] == 100.0
+    assert entry["agent_metrics"]["pass@1[avg-of-1]/right"] == 0.0
+    assert entry["agent_metrics"]["majority@2/right"] == 50.0
+    assert entry["agent_metrics"]["pass@1/no_answer"] == 0.0
+    assert list(entry["agent_metrics"])[-1] == "num_repeats"
+
+
+def tasks_of(rewards: list[list[float]]) -> list[list[Row]]:
+    return [[{"reward": reward} for reward in of_task] for of_task in rewards]
+
+
+def test_the_two_kinds_of_pass_at_1_differ() -> None:
+    found = passing.pass_majority(tasks_of([[1, 0, 0, 0], [0, 1, 1, 0]]))
+    assert found["pass@1/accuracy"] == 37.5
+    assert found["pass@1[avg-of-1]/accuracy"] == 50.0
+    assert found["pass@1[avg-of-4]/accuracy"] == 37.5
+    assert found["per_sample_aggregate"] == {"accuracy": [50.0, 50.0, 50.0, 0.0]}
+    spread = found["pass@1[avg-of-4]/accuracy/std_dev_across_runs"]
+    assert spread == 25.0
+    assert found["pass@1[avg-of-4]/accuracy/std_err_across_runs"] == 12.5
+    assert "pass@1[avg-of-1]/accuracy/std_dev_across_runs" not in found
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_pass_at_k_is_the_share_of_draws_with_a_pass(rewards: list[list[float]]) -> None:
+    found = passing.pass_majority(tasks_of(rewards))
+    for k in range(1, max(map(len, rewards)) + 1):
+        shares = []
+        for of_task in rewards:
+            draws = [max(draw) for draw in itertools.combinations(of_task, k)]
+            shares += [sum(draws) / len(draws)] if draws else []
+        assert math.isclose(found[f"pass@{k}/accuracy"], 100 * sum(shares) / len(shares), abs_tol=1e-9)
+
+
+def test_partial_scores_take_the_best_of_the_first() -> None:
+    found = passing.pass_majority(tasks_of([[0.2, 0.9, 0.4], [0.0, 1.0]]))
+    assert found["pass@1/accuracy"] == pytest.approx(100 * (0.2 + 0.5) / 2)
+    assert found["pass@3/accuracy"] == pytest.approx(90.0)  # the second task has no third value
+
+
+def test_votes_are_cast_for_an_answer_with_its_score() -> None:
+    rows = [{"reward": r, "a": a} for a, r in [("x", 1.0), ("y", 0.0), ("y", 0.0), (None, 0.0)]]
+    found = passing.pass_majority([rows], answer=lambda row: row["a"])
+    assert [found[f"majority@{k}/accuracy"] for k in (1, 2, 3, 4)] == [100.0, 50.0, 0.0, 0.0]
+    assert found["pass@1/no_answer"] == 25.0
+    nobody = [{"reward": 1.0, "a": None}]
+    assert passing.pass_majority([nobody], answer=lambda row: row["a"])["majority@1/accuracy"] == 0.0
+
+
+def test_subsets_and_the_highest_k() -> None:
+    tasks = [
+        [{"reward": 1.0, "kind": "easy"}] * 2,
+        [{"reward": 0.0, "kind": "hard"}] * 2,
+        [{"reward": 1.0, "kind": ""}],
+    ]
+    found = passing.subsets(tasks, "kind")
+    assert found["easy/pass@2/accuracy"] == 100.0
+    assert found["hard/pass@2/accuracy"] == 0.0
+    assert not any("per_sample_aggregate" in name or name.startswith("/") for name in found)
+    metrics = passing.pass_majority(tasks)
+    assert passing.highest_k(metrics, "pass@{k}") == {"pass@2/accuracy": 50.0}
+    assert list(passing.highest_k(metrics, "pass@1[avg-of-{k}]")) == ["pass@1[avg-of-2]/accuracy"]
+    assert passing.sample_spread(tasks)["pass@1[avg-of-2]/accuracy/avg_sample_std_dev"] == 0.0
