@@ -84,6 +84,13 @@ def fenced(text: str) -> str:
     return f"<text {mark}>\n{text}\n</text {mark}>"
 
 
+def defused(text: str, labels: Sequence[str]) -> str:
+    """A text without the labels of verdicts, so that a judge who quotes it quotes none."""
+    for label in labels:
+        text = re.sub(re.escape(label), "(label removed)", text, flags=re.IGNORECASE)
+    return text
+
+
 async def verdict(attempt: Attempt, judge: Judge, fields: Mapping[str, str]) -> Verdict:
     """The judge's verdict on one text; asked once more when it cannot be read, then given up."""
     if attempt.ask is None:
@@ -134,10 +141,11 @@ def label_of(text: str, labels: Sequence[str]) -> str | None:
 
 
 def named(text: str, labels: Sequence[str]) -> set[str]:
-    """Which labels stand in a text; a label of letters must stand as a word of its own."""
+    """Which labels stand in a text; one of letters must be a word, and one inside a longer one is not meant."""
     found = set()
-    for label in labels:
+    for label in sorted(labels, key=len, reverse=True):
         edge = r"(?<!\w)" if label[:1].isalnum() else "", r"(?!\w)" if label[-1:].isalnum() else ""
-        if re.search(edge[0] + re.escape(label) + edge[1], text):
+        text, times = re.subn(edge[0] + re.escape(label) + edge[1], " ", text)
+        if times:
             found.add(label)
     return found

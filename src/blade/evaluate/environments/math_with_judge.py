@@ -97,8 +97,8 @@ async def judged(judge: judging.Judge, attempt: Attempt, expected: str, extracte
     for first, second in ((expected, extracted), (extracted, expected)):
         fields = {
             "question": asked.question(attempt.row),
-            "first_answer": judging.fenced(first),
-            "second_answer": judging.fenced(second),
+            "first_answer": judging.fenced(judging.defused(first, judge.labels)),
+            "second_answer": judging.fenced(judging.defused(second, judge.labels)),
         }
         said_so = await judging.verdict(attempt, judge, fields)
         evaluations.append(said_so.evaluation)
