@@ -372,3 +372,13 @@ def test_the_command_says_what_it_lacks(run: Run) -> None:
         ],
     )
     assert named.exit_code == 0, named.output
+
+
+def test_a_judge_that_is_not_chosen_is_told(run: Run) -> None:
+    named = "      judge_model_server: {type: responses_api_models, name: policy_model}\n"
+    text = CONFIG.replace("      domain: other\n", "      domain: other\n" + named)
+    (run.folder / "c.yaml").write_text(text, encoding="utf-8")
+    told = command(run)
+    assert told.exit_code == 0, told.output
+    assert "no model judges for words" in told.stderr
+    assert "no model judges" not in command(Run(run.folder), "--overwrite").stderr

@@ -101,7 +101,9 @@ def _taken(text: str, given: dict[str, Any]) -> bool:
 
 def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
     """The configuration; that no model is chosen is no error, for most verdicts need none."""
-    from blade.evaluate.config import resolved
+    from dataclasses import replace
+
+    from blade.evaluate.config import insist, resolved
 
     asked = env.asked(**flags, overrides=overrides)
     if asked.nothing and not Path("env.yaml").is_file():
@@ -111,15 +113,8 @@ def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
             "no-config",
         )
     found = resolved(asked)
-    wrong = found.of("error", "unset")
-    if wrong:
-        told = "\n".join(f"  {one.told()}" for one in wrong)
-        raise UsageError(
-            f"the configuration cannot be used:\n{told}",
-            "`blade env resolve` with the same arguments prints it",
-            "config-incomplete",
-        )
-    env.tell(found.of("warning"))
+    insist(replace(found, problems=found.of("error", "unset")))
+    env.tell(found, found.of("warning"))
     return found
 
 

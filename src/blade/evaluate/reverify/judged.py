@@ -64,8 +64,9 @@ class _Judge:
 class _Bench:
     """Who judges a row: the resources server of the agent that it names."""
 
-    def __init__(self, found: Resolved, judges: dict[str, _Judge]) -> None:
+    def __init__(self, found: Resolved, judges: dict[str, _Judge], alone: list[str]) -> None:
         self._found, self._judges = found, judges
+        self.alone = alone  # resources servers that name a model as judge, and none is chosen
 
     def of(self, name: str) -> _Judge:
         """The judge of an agent's rows."""
@@ -99,6 +100,7 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
         output = wish.output.with_name(UNSAFE + wish.output.name) if unsafe else wish.output
         done = Done(beside(output), Changes(wish.threshold))
         _refuse(wish, done.places)
+        done.notices += [f"no model judges for {name}: --model-type chooses one" for name in bench.alone]
         inputs = sources.Inputs(wish.inputs)
         try:
             await _all(bench, wish, inputs, done, tick)
@@ -142,6 +144,7 @@ def _refuse(wish: Wish, places: Places) -> None:
 async def _bench(found: Resolved) -> AsyncIterator[_Bench]:
     """Every resources server with its judge; no other model is opened."""
     judges: dict[str, _Judge] = {}
+    alone: list[str] = []
     async with AsyncExitStack() as stack:
         opened: dict[str, Respond] = {}
         for server in found.servers:
@@ -149,11 +152,12 @@ async def _bench(found: Resolved) -> AsyncIterator[_Bench]:
                 continue
             ask = None
             if named := server.named("judge_model_server"):
-                model = _model(found, server, named)
+                model = _model(found, named)
                 if model is not None and named not in opened:
                     entered = models.model(model.implementation, model.settings)
                     opened[named] = models.as_judge(await stack.enter_async_context(entered))
                 ask = opened.get(named)
+                alone += [server.instance] if ask is None else []
             built = environments.environment(server.implementation, server.settings)
             judges[server.instance] = _Judge(built, ask)
         if not judges:
@@ -162,10 +166,10 @@ async def _bench(found: Resolved) -> AsyncIterator[_Bench]:
                 "name the one of the run, such as --resources-server mcqa or --benchmark NAME",
                 "no-server",
             )
-        yield _Bench(found, judges)
+        yield _Bench(found, judges, alone)
 
 
-def _model(found: Resolved, server: Server, name: str) -> Server | None:
+def _model(found: Resolved, name: str) -> Server | None:
     """The judge's model; None where none is chosen, for many verdicts need no judge."""
     model = found.server(name)
     is_unset = any(problem.path.startswith(f"{name}.") for problem in found.of("model", "unset"))
