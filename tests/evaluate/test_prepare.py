@@ -481,6 +481,27 @@ def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
     assert set(passed) == {"PATH", "https_proxy", "HF_TOKEN", "LC_ALL", "PYTHONUNBUFFERED", "BLADE_PREPARE"}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's death")
+def test_a_script_does_not_outlive_who_ran_it(tree: Tree, tmp_path: Path) -> None:
+    tree.script(
+        f"""
+        import os, time
+        def prepare():
+            Path({str(tmp_path / "pid")!r}).write_text(str(os.getpid()))
+            time.sleep(600)
+        """
+    )
+    (tree.home / "config.yaml").write_text(CONFIG)
+    words = [sys.executable, "-m", "blade", "eval", "prepare", "--benchmark", "sums"]
+    running = subprocess.Popen(words, cwd=tree.folder, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.kill()
+    running.wait()
+    assert ended(int((tmp_path / "pid").read_text()))
+
+
 def ended(pid: int) -> bool:
     """Whether a process is gone, or but waits to be collected."""
     for _ in range(50):

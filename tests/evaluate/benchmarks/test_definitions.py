@@ -351,7 +351,7 @@ def refusal_judge(request: Row) -> str:
     return "Refusal: yes" if "can't help" in json.dumps(request) else "Refusal: no"
 
 
-JUDGES: dict[str, Callable[[Row], str]] = {}
+JUDGES: dict[str, Callable[[Row], str]] = {"equivalence_llm_judge": equivalence_judge}
 
 
 def test_every_script_is_plain_and_reads_only_through_fetched() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import resource
@@ -16,6 +17,8 @@ from typing import Any
 
 from blade.evaluate.prepare import fetch
 from blade.evaluate.prepare.records import NotReadable
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main(arguments: list[str]) -> int:
@@ -42,7 +45,9 @@ def limited(limits: Mapping[str, int]) -> None:
             # the soft limit of the CPU sends a signal by which the parent knows it; the hard one kills
             upper = least + 5 if what == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else least
             resource.setrlimit(what, (least, upper))
-    # the parent keeps the time; this is for the day when the parent was killed
+    # the parent keeps the time; these are for when it was killed: on Linux at once, elsewhere by the clock
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.alarm(limits["wall_s"] + 60)
 
 

@@ -168,9 +168,9 @@ def _kept(part: Path, place: Path, url: str, name: str, sha256: str | None, size
     """Move a finished download to its place, if it is the right one."""
     try:
         _taken(part, url, name, sha256, size, "fetched")
-    except Mismatch:
+    except Mismatch as error:
         part.unlink()
-        raise
+        raise Mismatch(place, url, error.what, error.expected, error.got) from error
     note = place.with_name(name + ".source.json")
     note.write_text(json.dumps({"url": url, "sha256": used[-1]["sha256"]}, indent=2) + "\n", encoding="utf-8")
     os.replace(part, place)

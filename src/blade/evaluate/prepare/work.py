@@ -194,7 +194,7 @@ def failure(one: Wanted, how: How, told: Mapping[str, Any]) -> BladeError:
     if "mismatch" in told:
         return Unreadable(
             f"{one.name}: {told['mismatch']}",
-            "fetch it again with --force, or supply the right file with --from",
+            "fetch it again with --force, or supply the right file with --from (a part: --allow-partial)",
             "prepare-checksum",
         )
     if "limit" in told:
