@@ -129,13 +129,19 @@ def search(words: tuple[str, ...], search_dirs: tuple[str, ...], as_json: bool) 
 def _entries(search_dirs: tuple[str, ...], only: str | None = None) -> tuple[Entry, ...]:
     from blade.evaluate.catalogue import entries
     from blade.evaluate.config import roots
+
+    return entries(roots(search_dirs), only)
+
+
+def _tell_trouble(found: Sequence[Any]) -> None:
+    """Definitions of which not everything could be read."""
     from blade.hostile import line
 
-    found = entries(roots(search_dirs), only)
-    for entry in found:
-        if entry.trouble:
-            click.echo(f"notice: {line(f'{entry.name}: {entry.trouble}')}", err=True)
-    return found
+    broken = [one for one in found if one.trouble]
+    for one in broken[:3]:
+        click.echo(f"notice: {line(f'{one.name}: {one.trouble}')}", err=True)
+    if len(broken) > 3:
+        click.echo(f"notice: {len(broken) - 3} more cannot be read in full", err=True)
 
 
 def _found(kind: str, search_dirs: tuple[str, ...]) -> tuple[Component, ...]:
@@ -178,6 +184,7 @@ def _inspect(name: str, found: Sequence[Entry], kind: str, as_json: bool) -> Non
     if not right:
         names = [entry.name for entry in found if kind in (entry.kind, "environment")]
         raise _unknown(kind, name, names, f"{kind}s")
+    _tell_trouble(right[:1])
     _show(_told(right[0]), as_json)
 
 
@@ -229,6 +236,7 @@ def _show(told: dict[str, Any], as_json: bool) -> None:
 
 
 def _print(found: Sequence[Any], kind: str, as_json: bool, by_category: bool = True) -> None:
+    _tell_trouble(found)
     if as_json:
         click.echo(json.dumps([one.as_json() for one in found], indent=2, ensure_ascii=False))
         return

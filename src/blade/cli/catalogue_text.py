@@ -24,24 +24,35 @@ def entries(found: Sequence[Entry], by_category: bool) -> str:
     """Name, domain, agent, verifier and repeats on a line, the description beside or below."""
     from blade.evaluate.catalogue import CATEGORIES
 
-    heads = ["name", "domain", "agent", "verifier", "repeats"]
-    rows = {one.name + one.kind: _cells(one) for one in found}
-    widths = [
-        min(40, max([len(head), *(len(row[n]) for row in rows.values())])) for n, head in enumerate(heads)
-    ]
+    heads, rows = ["name", "domain", "agent", "verifier", "repeats"], [_cells(one) for one in found]
+    told_of = {id(one): (row, one.description or "") for one, row in zip(found, rows, strict=True)}
+    widths = _widths(heads, rows)
+    if sum(widths) + 2 * len(widths) > width():  # agent and verifier go down to the description
+        heads, rows = _narrow(heads), [_narrow(row) for row in rows]
+        widths = _widths(heads, rows)
+        for one, row in zip(found, rows, strict=True):
+            told_of[id(one)] = row, f"{one.agent or '-'}, {one.verifier or '-'}: {one.description or ''}"
     beside = sum(widths) + 2 * len(widths) + _BESIDE <= width()
     told = [_row(heads, widths, "description" if beside else "")] if found else []
     groups = [[one for one in found if one.category == category] for category in CATEGORIES]
     for category, group in zip(CATEGORIES, groups, strict=True) if by_category else [("", list(found))]:
         if group:
             told += ["", category[:1].upper() + category[1:]] if by_category else []
-            told += [_row(rows[one.name + one.kind], widths, one.description or "") for one in group]
+            told += [_row(told_of[id(one)][0], widths, told_of[id(one)][1]) for one in group]
     return "\n".join(told)
 
 
 def _cells(one: Entry) -> list[str]:
     repeats = str(one.num_repeats) if one.num_repeats else "-"
     return [line(one.name), one.domain or "-", one.agent or "-", one.verifier or "-", repeats]
+
+
+def _narrow(row: list[str]) -> list[str]:
+    return [row[0], row[1], row[4]]
+
+
+def _widths(heads: list[str], rows: list[list[str]]) -> list[int]:
+    return [min(40, max([len(head), *(len(row[n]) for row in rows)])) for n, head in enumerate(heads)]
 
 
 def components(found: Sequence[Component]) -> str:
@@ -62,7 +73,10 @@ def _row(cells: Sequence[str], widths: Sequence[int], description: str) -> str:
     start = start.rstrip()
     if len(start) > room:
         start = textwrap.fill(", ".join(map(line, cells)), room, subsequent_indent="  ")
-    return f"{start}\n    {line(text, room - 4)}" if text else start
+    below = textwrap.fill(
+        text, room, initial_indent="    ", subsequent_indent="    ", max_lines=2, placeholder=" …"
+    )
+    return f"{start}\n{below}" if text else start
 
 
 def inspected(told: dict[str, Any]) -> str:

@@ -231,7 +231,8 @@ def _json(found: Resolved) -> dict[str, Any]:
 def _verdict(found: Resolved, wrong: int) -> str:
     if wrong:
         return f"not valid: {wrong} problem{'s' if wrong > 1 else ''}"
-    told = f"valid: {len(found.servers)} servers, {len(found.datasets)} datasets, {len(found.files)} files"
+    counts = {"server": len(found.servers), "dataset": len(found.datasets), "file": len(found.files)}
+    told = "valid: " + ", ".join(f"{n} {noun}{'s' if n != 1 else ''}" for noun, n in counts.items())
     return f"{told}; a model is still to be chosen" if found.of("model") else told
 
 

@@ -116,14 +116,19 @@ def _entry(kind: str, name: str, path: Path, roots: Sequence[Path], files: _File
         domain=domain,
         description=_said("description", manifest, server, blocks),
         category=category_of(domain, manifest.get("category")),
-        agent=agent,
-        verifier=server[1] if server else (agent if agent != "simple_agent" else None),
+        agent=agent or _text(manifest.get("agent_server")),
+        verifier=server[1] if server else _text(manifest.get("resources_server")) or _itself(agent),
         num_repeats=dataset.get("num_repeats") or 1 if dataset else None,
         license=_text(dataset.get("license")) or _text(manifest.get("licensing")),
         datasets=names,
         manifest=manifest,
         trouble=trouble,
     )
+
+
+def _itself(agent: str | None) -> str | None:
+    """An agent without a resources server judges its own work; the simple one never does."""
+    return None if agent == "simple_agent" else agent
 
 
 Block = tuple[str, str, Tree]  # kind, implementation, settings

@@ -114,4 +114,6 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _text(value: Any) -> str | None:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return None if value is None else str(value)

@@ -116,9 +116,17 @@ def _under(path: Path, roots: Sequence[Path]) -> str:
 
 def _near(entry: str, roots: Sequence[Path]) -> str:
     top = Path(entry).parts[0] if Path(entry).parts else ""
-    known = [str(path.relative_to(root)) for root in roots for path in yaml_files(root / top)] if top else []
-    near = get_close_matches(entry, known, 1, 0.7)
-    return f"did you mean {near[0]}?" if near else "paths are relative to a root; --search-dir adds one"
+    paths = [path.relative_to(root) for root in roots for path in yaml_files(root / top)] if top else []
+    known = {_telling(path): path for path in paths}
+    near = get_close_matches(_telling(Path(entry)), known, 1, 0.7)
+    return (
+        f"did you mean {known[near[0]]}?" if near else "paths are relative to a root; --search-dir adds one"
+    )
+
+
+def _telling(path: Path) -> str:
+    """The part of a path that tells it from others: they all stand in some folder's configs/."""
+    return "/".join(part for part in path.with_suffix("").parts[1:] if part not in ("configs", "config"))
 
 
 def _again(inner: Path, number: int, path: Path, above: dict[Path, Path | None]) -> Problem:

@@ -88,10 +88,10 @@ def references(found: Sequence[Server]) -> Iterator[Problem]:
                 continue
             key = ".".join((*path, "name"))
             if kind == "responses_api_models" and name == _POLICY and not same:
-                hint = "choose one, such as --model-type openai_model"
-                yield Problem(
-                    "model", f"{'.'.join(path)} needs a model, {name}, and none is chosen", key, hint=hint
+                message = (
+                    f"{server.instance} needs {name} as its {'.'.join(path[3:])}, and no model is chosen"
                 )
+                yield Problem("model", message, key, hint="choose one, such as --model-type openai_model")
                 continue
             near = get_close_matches(name, same, 3, 0.6)
             others = (
