@@ -1,0 +1,205 @@
+"""`blade eval run` as it is typed: files, words, exit codes, resume, secrets, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench.killed import questions
+from blade import errors
+from blade.cli import main
+from tests.evaluate.openai_server import Server, Status, choice, serving
+
+SECRET = "sk-do-not-write-me-down"
+LETTERS = [f"Answer: {letter}" for letter in "ABCD"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(choice(LETTERS), keeps=False) as running:
+        yield running
+
+
+def arguments(folder: Path, url: str, *more: str, tasks: int = 3) -> list[str]:
+    rows = folder / "rows.jsonl"
+    if not rows.exists():
+        rows.write_text("".join(questions(tasks)))
+    given = "eval run --resources-server mcqa --model-type openai_model --model m --quiet".split()
+    paths = ["--input", str(rows), "--output", str(folder / "out" / "r.jsonl")]
+    return [
+        sys.executable,
+        "-m",
+        "blade",
+        *given,
+        *paths,
+        "--model-url",
+        url,
+        "--model-api-key",
+        SECRET,
+        *more,
+    ]
+
+
+@dataclass(frozen=True)
+class Told:
+    stdout: str
+    stderr: str
+
+
+Ran = Callable[..., Told]
+
+
+@pytest.fixture
+def ran(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
+    """Run the command in this process, which spares the start of Python."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(url: str, *more: str, code: int = 0, tasks: int = 3) -> Told:
+        given = arguments(tmp_path, url, *more, tasks=tasks)[3:]
+        monkeypatch.setattr(sys, "argv", ["blade", *given])
+        with pytest.raises(SystemExit) as ended:
+            main.main(given)
+        told = Told(*capsys.readouterr())
+        assert ended.value.code == code, told.stderr
+        return told
+
+    return run
+
+
+def test_a_run_writes_its_files_and_a_second_goes_on_or_is_refused(
+    ran: Ran, tmp_path: Path, server: Server
+) -> None:
+    first = ran(server.url, "--num-repeats", "2", "--temperature", "0.5", "--price-in", "1")
+    assert "Finished rollout collection! View results at:" in first.stdout
+    assert "Coverage: 6 expected = 6 scored + 0 failed + 0 unfinished" in first.stdout
+    assert "Next: blade diagnose" in first.stdout
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} >= {
+        "r.jsonl", "r_materialized_inputs.jsonl", "r_failures.jsonl", "r_manifest.json", "r_aggregate_metrics.json",
+    }  # fmt: skip
+    for path in out.iterdir():
+        assert SECRET not in path.read_text(), path
+    rows = [json.loads(line) for line in (out / "r.jsonl").read_text().splitlines()]
+    assert {row["agent_ref"]["name"] for row in rows} == {"mcqa_simple_agent"}
+    assert all(row["responses_create_params"]["temperature"] == 0.5 for row in rows)
+
+    assert "is there already" in ran(server.url, code=errors.EXIT_USAGE).stderr
+    other = ran(server.url, "--num-repeats", "2", "--temperature", "0.9", "--resume", code=2)
+    assert "flags.responses_create_params.temperature: was 0.5, now 0.9" in other.stderr
+    told = ran(server.url, "--num-repeats", "2", "--temperature", "0.5", "--resume", "--json")
+    summary = json.loads(told.stdout)
+    assert (summary["scored"], summary["scored_before"], summary["expected"]) == (6, 6, 6)
+    assert summary["tokens_in"] > 0
+    manifest = json.loads((out / "r_manifest.json").read_text())
+    assert [sitting["status"] for sitting in manifest["sittings"]] == ["finished", "finished"]
+    with (tmp_path / "rows.jsonl").open("a") as file:
+        file.write(next(questions(1)).replace("What", "Which"))
+    changed = ran(server.url, "--num-repeats", "2", "--temperature", "0.5", "--resume", code=2)
+    assert "dataset.1.sha256" in changed.stderr
+
+
+def test_diagnose_reads_the_run_and_is_not_confused_by_the_manifest(
+    ran: Ran, tmp_path: Path, server: Server
+) -> None:
+    ran(server.url, "--num-repeats", "2")
+    command = [sys.executable, "-m", "blade", "diagnose", str(tmp_path / "out"), "--quick"]
+    environment = {**os.environ, "BLADE_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "manifest" not in done.stderr
+
+
+def test_a_dead_address_is_told_before_anything_is_burnt(ran: Ran, tmp_path: Path) -> None:
+    done = ran("http://127.0.0.1:9/v1", code=errors.EXIT_UNREADABLE)
+    assert "nobody answers at 127.0.0.1:9" in done.stderr
+    assert (tmp_path / "out" / "r_failures.jsonl").read_text() == ""
+    manifest = json.loads((tmp_path / "out" / "r_manifest.json").read_text())
+    assert manifest["sittings"][0]["status"] == "stopped"
+
+
+def test_a_server_that_refuses_every_call_stops_the_run_and_a_good_one_finishes_it(
+    ran: Ran, server: Server
+) -> None:
+    with serving(lambda body: Status(401, "no such key"), keeps=False) as refusing:
+        done = ran(refusing.url, tasks=40, code=errors.EXIT_UNREADABLE)
+    assert "stopped at 0 of 40" in done.stderr
+    assert SECRET not in done.stderr
+    assert ran(server.url, "--resume").stdout.count("40 scored") == 1
+
+
+def test_a_row_that_is_refused_is_a_failure_and_no_zero(ran: Ran, tmp_path: Path) -> None:
+    def policy(body: dict[str, object]) -> object:
+        return Status(400, "too long") if "What is 1 +" in json.dumps(body) else "Answer: B"
+
+    with serving(policy, keeps=False) as picky:  # type: ignore[arg-type]
+        done = ran(picky.url)
+    assert "3 expected = 2 scored + 1 failed + 0 unfinished" in done.stdout
+    lines = (tmp_path / "out" / "r_failures.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    for failure in map(json.loads, lines):
+        assert failure["_ng_failure_class"] == "model_refused"
+        assert failure["_ng_failure_http_status"] == 400
+        assert failure["_ng_failure_stage"] == "model"
+        assert "reward" not in failure
+
+
+def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(ran: Ran, tmp_path: Path) -> None:
+    with serving(choice(LETTERS), delay=0.1, keeps=False) as slow:
+        command = arguments(tmp_path, slow.url, "--concurrency", "2", tasks=60)
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        ) as process:
+            until = time.monotonic() + 60
+            path = tmp_path / "out" / "r.jsonl"
+            while time.monotonic() < until and not (path.exists() and path.stat().st_size):
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == errors.EXIT_INTERRUPTED, err
+        assert "--resume" in err
+        assert SECRET not in err + out
+        assert "unfinished" in out
+        done = ran(slow.url, "--concurrency", "30", "--resume")
+    assert "60 expected = 60 scored" in done.stdout
+    keys = [json.loads(line)["_ng_task_index"] for line in path.read_text().splitlines()]
+    assert sorted(keys) == list(range(60))
+
+
+def test_skills_are_stamped_and_refused_where_nobody_could_read_them(
+    ran: Ran, tmp_path: Path, server: Server
+) -> None:
+    skill = tmp_path / "skills" / "a"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: alpha\ndescription: d\n---\n")
+    ran(server.url, f"+skills.path={tmp_path / 'skills'}")
+    for name in ("r.jsonl", "r_materialized_inputs.jsonl"):
+        row = json.loads((tmp_path / "out" / name).read_text().splitlines()[0])
+        assert row["skills_ref"]["skills"] == [{"name": "alpha", "description": "d", "version": None}]
+    row = json.loads((tmp_path / "out" / "r.jsonl").read_text().splitlines()[0])
+    assert "- alpha: d" in row["responses_create_params"]["instructions"]
+    refused = ran(server.url, "--no-serve", "--skills", str(tmp_path / "skills"), "--force", code=2)
+    assert "not known to use skills" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--shard", "3/2"], "--shard cannot be 3/2"),
+        (["--num-repeats", "0"], "--num-repeats cannot be 0"),
+        (["--agent", "nobody"], "there is no agent 'nobody'"),
+        (["--prompt-config", "rows.jsonl"], "prompt"),
+        (["--input", "none.jsonl"], "none.jsonl was not found"),
+        (["nonsense"], "is no override"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(ran: Ran, server: Server, more: list[str], says: str) -> None:
+    assert says in ran(server.url, *more, code=errors.EXIT_USAGE).stderr

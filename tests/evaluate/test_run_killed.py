@@ -1,0 +1,61 @@
+"""A run that is killed and resumed has the rows of one that was not; faults of a server change no reward."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import faulty, killed
+
+
+def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None:
+    outcome = killed.trial(8, 1, tmp_path)
+    assert outcome.is_whole, outcome
+    at_work = [kill for kill in outcome.kills if kill.before < kill.left < outcome.expected]
+    assert len(at_work) >= 3  # it was not only killed before it began or after its end
+    assert any(kill.torn for kill in outcome.kills)
+    manifest = json.loads((tmp_path / "killed_manifest.json").read_text())
+    assert manifest["counts"] == {
+        "expected": outcome.expected,
+        "scored": outcome.expected,
+        "failed": 0,
+        "unfinished": 0,
+    }
+    assert manifest["sittings"][-1]["status"] == "finished"
+    assert len(manifest["sittings"]) <= 9
+    assert {sitting["status"] for sitting in manifest["sittings"][:-1]} <= {"running", "finished"}
+
+
+def row(task: int, reward: float) -> dict[str, Any]:
+    return {"_ng_task_index": task, "_ng_rollout_index": 0, "reward": reward}
+
+
+@pytest.mark.parametrize(
+    ("found", "which"),
+    [
+        ([row(0, 1), row(1, 0)], None),
+        ([row(1, 0), row(0, 1)], None),  # in another order
+        ([row(0, 1), row(1, 1)], "different"),
+        ([row(0, 1)], "lost"),
+        ([row(0, 1), row(1, 0), row(1, 0)], "twice"),
+        ([row(0, 1), row(1, 0), row(2, 0)], "foreign"),
+    ],
+)
+def test_the_comparison_sees_what_it_is_there_for(
+    tmp_path: Path, found: list[Any], which: str | None
+) -> None:
+    for name, rows in {"a": [row(0, 1), row(1, 0)], "b": found}.items():
+        (tmp_path / name).write_text("".join(json.dumps(one) + "\n" for one in rows))
+    outcome = killed.compared(tmp_path / "a", tmp_path / "b", ())
+    assert outcome.is_whole == (which is None)
+    assert which is None or getattr(outcome, which) == 1
+
+
+def test_a_fifth_of_faults_costs_retries_and_no_reward(tmp_path: Path) -> None:
+    done = faulty.trial(0.2, 25, 3, tmp_path)
+    assert done.rows.is_whole, done
+    assert done.calls == 100 + done.faults.total()
+    assert len(done.faults) >= 5
