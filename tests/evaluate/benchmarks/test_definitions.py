@@ -102,6 +102,12 @@ def test_a_definition_resolves_to_its_script_prompt_and_licence(name: str) -> No
     assert not found.of("error")
 
 
+@pytest.mark.parametrize("name", ["xlam_fc", "bfcl"])
+def test_calls_that_no_tool_answers_end_with_the_first_turn(name: str) -> None:
+    (agent,) = resolved(name).agents
+    assert agent.settings["max_steps"] == 1
+
+
 @pytest.mark.parametrize("name", FETCHED)
 def test_a_script_declares_its_files_as_the_manifest_pins_them(name: str) -> None:
     script = module(name)
