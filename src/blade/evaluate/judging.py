@@ -141,7 +141,7 @@ def label_of(text: str, labels: Sequence[str]) -> str | None:
 
 
 def named(text: str, labels: Sequence[str]) -> set[str]:
-    """Which labels stand in a text; one of letters must be a word, and one inside a longer one is not meant."""
+    """Which labels stand in a text; one of letters must be a word, and none counts inside a longer one."""
     found = set()
     for label in sorted(labels, key=len, reverse=True):
         edge = r"(?<!\w)" if label[:1].isalnum() else "", r"(?!\w)" if label[-1:].isalnum() else ""
