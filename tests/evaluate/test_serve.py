@@ -149,6 +149,22 @@ def test_aggregates_of_one_agent() -> None:
     assert [group["_ng_task_index"] for group in found["group_level_metrics"]] == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:1"}, 200),
+        ({"Origin": "https://elsewhere.example"}, 403),
+        ({"Host": "rebound.example:80"}, 403),
+    ],
+)
+def test_pages_in_a_browser_are_not_served(headers: dict[str, str], status: int) -> None:
+    async def ask(client: TestClient[Any, Any]) -> int:
+        return int((await client.get("/reverify_mode", headers=headers)).status)
+
+    assert asked(sites.resources_site("r", Judging(counting(), None)), ask) == status
+
+
 # ---- Sessions ----------------------------------------------------------------------------------
 
 

@@ -135,9 +135,27 @@ def head_site(tree: Row, instances: list[Row]) -> web.Application:
 
 
 def _application() -> web.Application:
-    app = web.Application(client_max_size=MOST_BODY)
+    app = web.Application(client_max_size=MOST_BODY, middlewares=[_for_programs])
     app.router.add_get("/health", _healthy)
     return app
+
+
+@web.middleware
+async def _for_programs(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """A page that somebody has open in a browser shall not spend the key that the model server holds."""
+    here: Any = request.transport.get_extra_info("sockname") if request.transport else None
+    is_loopback = here is not None and here[0] in ("127.0.0.1", "::1")
+    if request.headers.get("Origin") or (is_loopback and not _is_local(request.host)):
+        return _told(403, "these servers are for programs of this machine, not for pages")
+    return await handler(request)
+
+
+def _is_local(host: str) -> bool:
+    """Is this machine meant, rather than a name that somebody lets lead here."""
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    return name in ("127.0.0.1", "localhost", "[::1]")
 
 
 async def _healthy(request: web.Request) -> web.Response:
