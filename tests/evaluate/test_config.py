@@ -434,6 +434,22 @@ def test_values_are_read_as_omegaconf_reads_them(tree: Path) -> None:
     assert asked("a.yaml").tree == OmegaConf.to_container(OmegaConf.load(tree / "a.yaml"))
 
 
+def test_a_value_that_cannot_be_used_is_told_with_its_key(tree: Path) -> None:
+    put(tree, "a.yaml", "a:\n  b: [x, 'costs ${5']\n")
+    with pytest.raises(UsageError, match=r"a\.yaml: a\.b\.1 cannot be used, 'costs \$\{5'"):
+        asked("a.yaml")
+    put(tree, "a.yaml", "a:\n  b: [x, 'costs \\${5}']\n")
+    assert asked("a.yaml").tree == {"a": {"b": ["x", "costs ${5}"]}}
+
+
+def test_what_the_command_line_says_wrongly_is_told_of_the_command_line(tree: Path) -> None:
+    key = "sums_simple_agent.responses_api_agents.simple_agent.resources_server.name"
+    (problem,) = told(
+        asked("resources_servers/sums/configs/sums.yaml", overrides=(f"{key}=nobody",)), "error"
+    )
+    assert problem.startswith("command line: sums_simple_agent")
+
+
 def test_a_value_that_refers_to_itself_is_told(tree: Path) -> None:
     put(tree, "a.yaml", "a: ${b}\nb: ${a}\nc:\n  d: ${c}\n")
     assert {problem.path.split(".")[0] for problem in asked("a.yaml").of("error")} >= {"a", "b", "c"}

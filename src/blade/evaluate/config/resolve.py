@@ -46,7 +46,7 @@ def resolved(asked: Asked) -> Resolved:
     for override in overrides:
         if override.deep and not change(done.tree, override):
             problems.append(_nowhere(override, done.tree))
-    places = Places([path for path, _ in documents], done)
+    places = Places([path for path, _ in documents], done, [override.keys for override in overrides])
     tree, unfilled = _filled(done.tree)
     problems += [places.at(problem) for problem in [*done.problems, *unfilled]]
     found, wrong = check.servers(tree, places.where)
@@ -109,6 +109,10 @@ def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
     try:
         both = OmegaConf.merge(OmegaConf.create(low), OmegaConf.create(high))
     except (OmegaConfBaseException, ValueError, TypeError) as error:
+        for keys, value, why in _unusable(high):
+            hint = "write a literal ${ as \\${, and of values only text, numbers, true, false and null"
+            told = f"{whose}: {'.'.join(keys)} cannot be used, {str(value)[:80]!r}: {why}"
+            raise UsageError(told, hint, "bad-config-value") from error
         clash = next(_clashes(low, high), None)
         why = f"{'.'.join(clash)} is a list in one and a mapping in the other" if clash else str(error)
         raise UsageError(
@@ -118,6 +122,22 @@ def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
         ) from error
     plain: Any = OmegaConf.to_container(both, resolve=False)
     return dict(plain)
+
+
+def _unusable(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, str]]:
+    """Values that omegaconf does not take, such as text with an unfinished ${."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in pairs:
+            yield from _unusable(inner, (*above, str(key)))
+        return
+    try:
+        OmegaConf.create({"value": value})
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
+        yield above, value, str(error).splitlines()[0]
 
 
 def _clashes(low: Any, high: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -250,8 +270,9 @@ def _unset(tree: Tree) -> list[Problem]:
 class Places:
     """Where a value of the merged configuration was written: the last file that has its path."""
 
-    def __init__(self, files: Sequence[Path], done: Applied) -> None:
+    def __init__(self, files: Sequence[Path], done: Applied, overridden: Sequence[tuple[str, ...]]) -> None:
         self.files = list(files)
+        self.overridden = overridden
         self.sources = done.sources
         self.lines: dict[Path, dict[tuple[Any, ...], int]] = {}
 
@@ -262,7 +283,10 @@ class Places:
         )
 
     def where(self, keys: tuple[str, ...]) -> str:
-        """File and line of a path, or of the nearest one above it."""
+        """File and line of a path, or of the nearest one above it; or the command line, which comes last."""
+        ways = self._written(keys)
+        if any(way[: len(given)] == given for way in ways for given in self.overridden):
+            return "command line"
         for length in range(len(keys), 0, -1):
             for path in self._written(keys[:length]):
                 for file in reversed(self.files):
