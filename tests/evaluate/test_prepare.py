@@ -418,6 +418,12 @@ def test_the_same_path_written_otherwise_is_the_same_path(tree: Tree) -> None:
     assert tree.prepared().rows == 1
 
 
+def test_a_script_imports_from_its_own_tree(tree: Tree) -> None:
+    (tree.home / "shared.py").write_text("ROWS = [{'a': 1}, {'a': 2}]\n")
+    tree.script("from benchmarks.sums.shared import ROWS\ndef prepare():\n    return written(ROWS, OUTPUT)")
+    assert tree.prepared().rows == 2
+
+
 def test_a_script_that_hangs_is_ended_with_what_it_started(tree: Tree, tmp_path: Path) -> None:
     tree.script(
         f"""
