@@ -37,7 +37,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     compare = settings.get("compare") or "set"
     if compare not in ("set", "multiset"):
         hint = "set is BIRD's own; multiset counts repeated rows"
-        raise UsageError(f"bird_sql cannot compare as {compare!r}", hint, "bad-setting")
+        raise UsageError(f"bird_sql cannot compare as {compare!r}", hint, "environment-settings")
     seconds = float(settings.get("sql_execution_timeout_s") or 30)
     folder = Path(str(settings.get("bird_sql_dir") or "resources_servers/bird_sql/.bird_sql"))
     at_once = min(int(settings.get("max_concurrency") or 32), os.cpu_count() or 1)

@@ -27,7 +27,7 @@ class Check:
 
 # Each line of output is a name, whether it holds, and what was seen.
 PROBE = r"""
-import errno, json, os, resource, socket, sys
+import json, mmap, os, socket, sys
 host = json.loads(sys.stdin.read())
 def say(name, holds, seen): print(json.dumps([name, bool(holds), str(seen)]))
 def refused(action):
@@ -55,7 +55,7 @@ say("empty environment", not set(os.environ) & set(host["environment"]), " ".joi
 fds = [n for n in range(256) if refused(lambda: os.fstat(n)) is None]
 say("no open files passed on", fds == [0, 1, 2], fds)
 gives("system call filter", lambda: os.memfd_create("x"), "memory without a name can be made")
-gives("memory limit", lambda: bytearray(host["memory"]), "more memory than allowed was given")
+gives("memory limit", lambda: mmap.mmap(-1, 4 * host["memory"]), "more memory than allowed was given")
 def filled():
     with open("/tmp/work/fill", "wb") as file:
         while True: file.write(bytes(1 << 20))
@@ -80,9 +80,9 @@ HOARD = """
 import os, time
 for _ in range(4): os.fork()
 held = bytearray(b"x" * (24 << 20))
-time.sleep(5)
+time.sleep(15)
 """
-SMALL = Limits(cpu=5, wall=8, memory=160 * MEGABYTE, processes=20, open_files=64, disk=4 * MEGABYTE)
+SMALL = Limits(cpu=5, wall=15, memory=160 * MEGABYTE, processes=20, open_files=64, disk=4 * MEGABYTE)
 
 
 def _at_home() -> list[str]:
@@ -124,8 +124,8 @@ async def _bounded() -> list[Check]:
     """The limits that the watcher outside of the box enforces."""
     endless, busy, hoard = await asyncio.gather(
         run("import time\ntime.sleep(30)", b"", Limits(cpu=1, wall=0.3)),
-        run("while True: pass", b"", Limits(cpu=1, wall=5)),
-        run(HOARD, b"", Limits(cpu=5, wall=4, memory=160 * MEGABYTE)),
+        run("while True: pass", b"", Limits(cpu=1, wall=15)),
+        run(HOARD, b"", Limits(cpu=5, wall=15, memory=160 * MEGABYTE)),
     )
     return [
         Check(

@@ -1,0 +1,457 @@
+"""Hostile programs in the box: contained, scored 0 with the reason; their honest twins pass.
+
+Every program here is really run. Where the box cannot be had, the file is skipped and says which part is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import blade
+from blade.evaluate.environment import Attempt, Unmeasured
+from blade.evaluate.environments.code_gen import environment
+from blade.evaluate.sandbox import Limits, Outcome, holds, run
+
+MEGABYTE = 1 << 20
+MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"no box on this machine: {'; '.join(MISSING)}")
+
+SMALL = Limits(cpu=1, wall=2.5, memory=256 * MEGABYTE, processes=24, disk=8 * MEGABYTE, output=MEGABYTE)
+WRONG, TIME, RUNTIME = -2, -3, -4
+
+
+def boxed(code: str, stdin: bytes = b"", limits: Limits = SMALL) -> Outcome:
+    return asyncio.run(run(code, stdin, limits))
+
+
+def answer(code: str) -> dict[str, Any]:
+    text = f"Here it is.\n\n```python\n{code}\n```\n"
+    return {
+        "output": [
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+        ]
+    }
+
+
+def judged(code: str, row: dict[str, Any]) -> dict[str, Any]:
+    made = environment(
+        {"unit_test_timeout_secs": 1, "memory_mb": 256, "max_subprocesses": 24, "unit_test_wall_secs": 1.8}
+    )
+    return asyncio.run(made.verify(Attempt(row, answer(code))))
+
+
+PRINTED = {"verifier_metadata": {"unit_tests": {"inputs": ["20 22\n"], "outputs": ["42"]}}}
+CALLED = {"verifier_metadata": {"unit_tests": {"inputs": ["20\n22"], "outputs": ["42"], "fn_name": "add"}}}
+CHECKED = {
+    "verifier_metadata": {
+        "prompt": "def add(a, b):\n    '''The sum.'''\n",
+        "entry_point": "add",
+        "test": "def check(candidate):\n    assert candidate(20, 22) == 42\n    assert candidate(1, 1) == 2\n",
+    }
+}
+LISTED = {"verifier_metadata": {"test_list": ["assert add(20, 22) == 42", "assert add(1, 1) == 2"]}}
+KINDS = {"printed": PRINTED, "called": CALLED, "checked": CHECKED, "listed": LISTED}
+
+HONEST = "def add(a, b):\n    return a + b\nif __name__ == '__main__':\n    print(add(*map(int, input().split())))\n"
+
+
+# --- exhaustion ---
+
+BOMBS = {
+    "fork bomb": "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
+    "thread bomb": "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()",
+    "one big block": "x = bytearray(1 << 40)",
+    "many small ones": "x = []\nwhile True: x.append(bytes(65536))",
+    "mapped memory": "import mmap\nx = []\nwhile True:\n    m = mmap.mmap(-1, 1 << 24); m.write(bytes(1 << 24)); x.append(m)",
+    "memory of many processes": "import os, time\nfor _ in range(4): os.fork()\nx = bytearray(b'x' * (60 << 20))\ntime.sleep(60)",
+    "infinite loop": "while True: pass",
+    "sleep": "import time\ntime.sleep(3600)",
+    "deaf to signals": "import signal\nfor s in range(1, 64):\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: pass",
+    "output flood": "while True: print('42' * 10000)",
+    "flood of errors": "import sys\nwhile True: sys.stderr.write('x' * 100000)",
+    "disk filling": "f = open('big', 'wb')\nwhile True: f.write(bytes(1 << 20)); f.flush()",
+    "many files": "n = 0\nwhile True:\n    open(f'/tmp/work/{n}', 'w').close(); n += 1",
+    "shared memory": "import os\nf = os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR)\nwhile True: os.write(f, bytes(1 << 20))",
+    "open files": "x = []\nwhile True: x.append(open('/dev/null'))",
+    "deep recursion": "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [f()]\nf()",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_exhaustion_ends_and_costs_the_reward(name: str) -> None:
+    fields = judged(BOMBS[name], PRINTED)
+    assert fields["reward"] == 0.0
+    assert fields["metadata"]["error_code"] in (TIME, RUNTIME)
+    assert fields["metadata"]["error_message"]
+    assert not descendants_named("/tmp/work/program.py")
+
+
+def descendants_named(text: str) -> list[str]:
+    """Processes of this machine whose command line has the text: none shall outlive its box."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes().decode("utf-8", "replace")
+            except OSError:
+                continue
+            if text in command:
+                found.append(command)
+    return found
+
+
+HEARTY = {
+    "processes": "import multiprocessing\ndef f(x): return 2 * x\nif __name__ == '__main__':\n    with multiprocessing.Pool(4) as p: print(sum(p.map(f, [10, 11])))",
+    "threads": "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as p: print(sum(p.map(int, input().split())))",
+    "files": "import tempfile\nwith tempfile.TemporaryDirectory() as d:\n    open(d + '/x', 'w').write(str(sum(map(int, input().split()))))\n    print(open(d + '/x').read())",
+    "much memory": "x = bytearray(150 << 20)\nfor n in range(0, len(x), 4096): x[n] = 1\nprint(len(x) // (150 << 20) * 42)",
+    "standard input by its path": "print(sum(map(int, open('/dev/stdin').read().split())))",
+    "leaving early": "print(42)\nexit()",
+    "a background process": "import os, time\nif os.fork() == 0: time.sleep(60)\nprint(42)",
+    "much output below the limit": "import sys\nsys.stderr.write('x' * 500000)\nprint(42)",
+    "numpy": "import numpy\nprint(int(numpy.array([20, 22]).sum()))",
+}
+
+
+@pytest.mark.parametrize("name", HEARTY)
+def test_honest_programs_pass(name: str) -> None:
+    fields = judged(HEARTY[name], PRINTED)
+    assert fields["reward"] == 1.0, fields["metadata"]
+    assert fields["checked"] == "outputs"
+
+
+# --- reach ---
+
+
+def tried(action: str) -> str:
+    """What an action in the box comes to: `done`, or the name of the error."""
+    code = f"import os, socket, sys\ntry:\n    {action}\nexcept BaseException as fault: print(type(fault).__name__)\nelse: print('done')"
+    outcome = boxed(code)
+    assert outcome.code == 0, outcome
+    return outcome.stdout.decode().strip()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "open('/blade_escape', 'w').write('x')",
+        "open('/usr/blade_escape', 'w').write('x')",
+        "open('/etc/passwd', 'a').write('x')",
+        "open(os.path.dirname(sys.executable) + '/blade_escape', 'w').write('x')",
+        "os.mkdir('/var')",
+        "open('/root/blade_escape', 'w').write('x')",
+        "open('/etc/shadow').read()",
+        "os.listdir('/home')",
+        "os.listdir('/sys')",
+        "open('/proc/1/environ').read()",
+        "open('/proc/1/mem', 'rb').read(1)",
+        "os.listdir('/proc/1/fd')",
+        "open('/proc/sys/kernel/hostname', 'w').write('x')",
+        "os.setuid(0)",
+        "os.chroot('/tmp')",
+        "os.mknod('/tmp/work/d', 0o60660, os.makedev(8, 0))",
+        "os.memfd_create('x')",
+        "socket.socket(40, socket.SOCK_STREAM)",
+        "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+        "socket.create_connection(('1.1.1.1', 53), 1)",
+        "socket.getaddrinfo('example.org', 80)",
+    ],
+)
+def test_what_is_not_the_programs_is_out_of_reach(action: str) -> None:
+    assert tried(action).lower().endswith("error")
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "open('/tmp/work/mine', 'w').write('x')",
+        "open('/tmp/mine', 'w').write('x')",
+        "open(os.__file__).read()",
+        "os.kill(os.getpid(), 0)",
+        "socket.socketpair()",
+        "socket.socket(socket.AF_INET, socket.SOCK_STREAM)",
+    ],
+)
+def test_what_is_the_programs_is_within_reach(action: str) -> None:
+    assert tried(action) == "done"
+
+
+def test_files_and_secrets_of_the_machine_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLADE_TEST_SECRET", "hunter2")
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write("hunter2")
+        file.flush()
+        code = (
+            f"import os\nprint(os.path.exists({file.name!r}), 'BLADE_TEST_SECRET' in os.environ)\n"
+            "found = b''\nfor pid in os.listdir('/proc'):\n    try: found += open(f'/proc/{pid}/environ', 'rb').read()\n"
+            "    except OSError: pass\nprint(b'hunter2' in found)\n"
+            "print([n for n in range(3, 1024) if os.path.exists(f'/proc/self/fd/{n}')])"
+        )
+        assert boxed(code).stdout.decode().split("\n")[:3] == ["False False", "False", "[]"]
+
+
+def test_nothing_is_written_to_the_machine() -> None:
+    before = set(os.listdir(tempfile.gettempdir()))
+    boxed("open('/tmp/blade_box_mark', 'w').write('x')\nopen('/tmp/work/blade_box_mark', 'w').write('x')")
+    assert not {name for name in os.listdir(tempfile.gettempdir()) if "blade_box" in name} - before
+
+
+@pytest.mark.parametrize("kind", ["internet", "abstract"])
+def test_sockets_of_the_machine_are_not_reached(kind: str) -> None:
+    """A listener that is really there, and that this process does reach."""
+    if kind == "internet":
+        server = socket.create_server(("127.0.0.1", 0))
+        family, address = "AF_INET", server.getsockname()
+    else:
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        server.bind(f"\0blade-test-{os.getpid()}")
+        server.listen()
+        family, address = "AF_UNIX", server.getsockname()
+    with server:
+        server.settimeout(5)
+        own = socket.socket(server.family, socket.SOCK_STREAM)
+        own.connect(server.getsockname())
+        server.accept()[0].close()
+        own.close()
+        said = tried(f"socket.socket(socket.{family}, socket.SOCK_STREAM).connect({address!r})")
+        assert said.endswith("Error")
+        server.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def test_processes_of_the_machine_are_not_killed_or_traced() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
+        code = (
+            "import os, signal, ctypes\n"
+            f"for pid in (1, {other.pid}, {os.getpid()}, -1):\n"
+            "    try: os.kill(pid, signal.SIGKILL)\n    except OSError: pass\n"
+            "libc = ctypes.CDLL(None, use_errno=True)\n"
+            f"print([libc.ptrace(16, pid, 0, 0) for pid in (1, {other.pid})])"
+        )
+        outcome = boxed(code)
+        assert outcome.stdout.decode().strip() == "[-1, -1]"
+        assert other.poll() is None
+        other.kill()
+
+
+def test_namespaces_cannot_be_made_anew() -> None:
+    code = (
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "print([libc.unshare(flag) for flag in (0x10000000, 0x40000000, 0x00020000)],\n"
+        "      libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0), libc.syscall(435, 0, 0))"
+    )
+    if os.uname().machine != "x86_64":
+        pytest.skip("the numbers of the calls are those of x86_64")
+    assert boxed(code).stdout.decode().strip() == "[-1, -1, -1] -1 -1"
+
+
+def test_setuid_programs_give_nothing() -> None:
+    found = [path for path in ("/usr/bin/su", "/usr/bin/mount", "/usr/bin/passwd") if os.path.exists(path)]
+    if not found:
+        pytest.skip("no setuid program on this machine")
+    code = (
+        "import ctypes, os, subprocess\n"
+        f"for path in {found!r}: subprocess.run([path, '--help'], capture_output=True)\n"
+        "print(os.statvfs('/usr/bin').f_flag & os.ST_NOSUID > 0, ctypes.CDLL(None).prctl(39, 0, 0, 0, 0), os.getresuid())"
+    )
+    assert boxed(code).stdout.decode().strip() == "True 1 (65534, 65534, 65534)"
+
+
+def test_a_daemon_does_not_outlive_its_box() -> None:
+    code = (
+        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
+        "        os.execv('/usr/bin/env', ['env', 'sleep', '61.25'])\n    os._exit(0)\ntime.sleep(0.2)\nprint(42)"
+    )
+    assert judged(code, PRINTED)["reward"] == 1.0
+    assert not descendants_named("61.25")
+
+
+# --- verdicts that are not earned ---
+
+EVERYTHING_EQUAL = "class Yes:\n    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n    __hash__ = None\n"
+FORGERIES = {
+    "exit": "import sys\nsys.exit(0)",
+    "hard exit": "import os\nos._exit(0)",
+    "says so": "print('passed'); print('OK'); print('42 passed')",
+    "exit in the call": "import os\ndef add(a, b): os._exit(0)",
+    "polite exit in the call": "import sys\ndef add(a, b): sys.exit(0)",
+    "equal to everything": EVERYTHING_EQUAL + "def add(a, b): return Yes()",
+    "a number equal to everything": "class Yes(int):\n    def __eq__(self, other): return True\n    def __hash__(self): return 42\ndef add(a, b): return Yes(7)",
+    "a list equal to everything": "class Yes(list):\n    def __eq__(self, other): return True\ndef add(a, b): return Yes()",
+    "no assertion error": "import builtins\nclass Quiet(BaseException): pass\nbuiltins.AssertionError = Quiet\ndef add(a, b): return 7",
+    "assertion error that cannot be raised": "import builtins, os\nclass Quiet(Exception):\n    def __init__(self, *a): os._exit(0)\nbuiltins.AssertionError = Quiet\ndef add(a, b): return 7",
+    "patched unittest": "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\ndef add(a, b): return 7",
+    "patched exec and compile": "import builtins\nbuiltins.exec = lambda *a: None\nbuiltins.compile = lambda *a, **k: None\ndef add(a, b): return 7",
+    "patched json": 'import json\njson.dumps = lambda *a, **k: \'{"passed": true, "value": "42"}\'\ndef add(a, b): return 7',
+    "patched plain": "from blade.evaluate.sandbox import plain\nplain.encoded = lambda v: v\ndef add(a, b): return True",
+    "at exit": "import atexit, os\natexit.register(os._exit, 0)\ndef add(a, b): return 7",
+    "a thread that exits": "import os, threading, time\ndef go():\n    time.sleep(0.05)\n    os._exit(0)\nthreading.Thread(target=go).start()\ndef add(a, b): time.sleep(1)",
+    "writes the verdict": 'import os\nfor fd in range(3, 20):\n    for text in (b\'{"passed": true, "nonce": ""}\\n\', b\'{"loaded": true}\\n\'):\n        try: os.write(fd, text)\n        except OSError: pass\ndef add(a, b): return 7',
+    "reads the tests on the stack": "import sys\ndef add(a, b):\n    frame = sys._getframe()\n    while frame:\n        for value in [*frame.f_locals.values(), *frame.f_globals.values()]:\n            if chr(97) + 'ssert candidate(20' in repr(value): return a + b\n        frame = frame.f_back\n    return 7",
+    "reads the tests in memory": "import gc\nword = chr(97) + 'ssert'\ndef add(a, b):\n    for thing in gc.get_objects():\n        if isinstance(thing, (list, dict)):\n            for held in gc.get_referents(thing):\n                if isinstance(held, str) and held.count(word) > 1 and 'candidate(20' in held: return a + b\n    return 7",
+    "deletes the tests": "import glob, os\nfor path in glob.glob('/tmp/work/**', recursive=True):\n    try: os.remove(path)\n    except OSError: pass\ndef add(a, b): return 7",
+    "rewrites the driver": "import glob\nfor path in glob.glob('/tmp/work/**/*.py', recursive=True):\n    try: open(path, 'w').write('print(\"passed\")')\n    except OSError: pass\ndef add(a, b): return 7",
+    "traces": "import sys, os\nsys.settrace(lambda *a: os._exit(0))\ndef add(a, b): return 7",
+}
+
+
+@pytest.mark.parametrize("kind", ["printed", "called", "checked"])
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_verdict_is_worth_nothing(name: str, kind: str) -> None:
+    fields = judged(FORGERIES[name], KINDS[kind])
+    assert fields["reward"] == 0.0
+    assert fields["metadata"]["error_code"] in (WRONG, TIME, RUNTIME)
+    assert fields["metadata"]["error_message"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_honest_twin_of_the_forgeries_passes(kind: str) -> None:
+    fields = judged(HONEST, KINDS[kind])
+    assert fields["reward"] == 1.0, fields["metadata"]
+    assert all(item is True for item in fields["result"])
+
+
+# --- refusal, ends ---
+
+
+def refused(setup: str) -> str:
+    """What a fresh process says that has first given up what a box needs."""
+    code = (
+        f"{setup}\nimport asyncio\nfrom blade.evaluate.environment import Attempt, Unmeasured\n"
+        "from blade.evaluate.environments.code_gen import environment\n"
+        f"row, response = {PRINTED!r}, {answer('print(42)')!r}\n"
+        "try: print('measured', asyncio.run(environment({}).verify(Attempt(row, response)))['reward'])\n"
+        "except Unmeasured as missing: print(missing.kind, missing.terminal, missing.reason)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    return ran.stdout.strip()
+
+
+NO_NAMESPACES = """
+import ctypes, os, struct
+from blade.evaluate.sandbox import filter
+steps = filter._step
+program = (steps(0x20, 0) + steps(0x15, {unshare}, 0, 1) + steps(0x06, 0x00050001) + steps(0x06, 0x7fff0000))
+libc = ctypes.CDLL(None, use_errno=True)
+code = ctypes.create_string_buffer(program, len(program))
+whole = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.create_string_buffer(whole, len(whole)), 0, 0) == 0
+"""
+
+
+def test_without_namespaces_nothing_runs_and_no_reward_is_given() -> None:
+    """As in a container: the kernel refuses new namespaces."""
+    number = {"x86_64": 272, "aarch64": 97}[os.uname().machine]
+    said = refused(NO_NAMESPACES.format(unshare=number))
+    assert said.startswith("sandbox_unavailable True")
+    assert "namespace" in said
+
+
+def test_a_limit_that_is_only_promised_is_found_out() -> None:
+    """The kernel says yes to the limit of memory and sets none: only trying shows it."""
+    number = {"x86_64": 302, "aarch64": 261}[os.uname().machine]
+    lying = (
+        f" + steps(0x15, {number}, 0, 3) + steps(0x20, 24) + steps(0x15, 9, 0, 1) + steps(0x06, 0x00050000)"
+    )
+    said = refused(NO_NAMESPACES.replace(" + steps(0x15, {unshare}, 0, 1) + steps(0x06, 0x00050001)", lying))
+    assert said.startswith("sandbox_unavailable True memory limit")
+    assert ";" not in said
+
+
+def test_with_all_it_needs_the_same_process_gives_a_reward() -> None:
+    assert refused("") == "measured 1.0"
+
+
+def test_a_user_without_rights_has_the_same_box() -> None:
+    """The path through a user namespace; as root, by becoming nobody first."""
+    if os.getuid() == 0:
+        interpreter = "/usr/bin/python3"
+        if not os.path.exists(interpreter):
+            pytest.skip("no interpreter that nobody may start")
+        version = subprocess.run(
+            [interpreter, "-c", "import sys; print(sys.version_info >= (3, 11))"],
+            capture_output=True,
+            text=True,
+        )
+        if version.stdout.strip() != "True":
+            pytest.skip("the interpreter that nobody may start is too old")
+        become = {"user": 65534, "group": 65534, "extra_groups": []}
+    else:
+        interpreter, become = sys.executable, {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        shutil.copytree(
+            Path(blade.__file__).parent / "evaluate", f"{folder}/blade/evaluate", dirs_exist_ok=True
+        )
+        for name in ("__init__.py", "errors.py"):
+            shutil.copy(Path(blade.__file__).parent / name, f"{folder}/blade/{name}")
+        ran = subprocess.run(
+            [interpreter, "-m", "blade.evaluate.sandbox"],
+            env={"PYTHONPATH": folder, "PATH": "/usr/bin:/bin"}, cwd="/", capture_output=True, text=True, timeout=60, **become,
+        )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count("holds ") == 16
+    assert "MISSING" not in ran.stdout
+
+
+def test_cancelling_ends_the_box_at_once() -> None:
+    async def cancelled() -> None:
+        task = asyncio.create_task(run("import time\ntime.sleep(47.5)", b"", Limits(cpu=50)))
+        await asyncio.sleep(0.3)
+        assert descendants_named("launch.py")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert not descendants_named("launch.py")
+    assert not descendants_named("/tmp/work/program.py")
+
+
+def test_a_killed_run_leaves_no_box_behind() -> None:
+    code = "import asyncio\nfrom blade.evaluate.sandbox import Limits, run\nprint('x', flush=True)\nasyncio.run(run('import time; time.sleep(48.5)', b'', Limits(cpu=50)))"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        waited = threading.Event()
+        for _ in range(100):
+            if descendants_named("/tmp/work/program.py"):
+                break
+            waited.wait(0.05)
+        killed.kill()
+    for _ in range(100):
+        if not descendants_named("/tmp/work/program.py") and not descendants_named("launch.py"):
+            break
+        waited.wait(0.05)
+    assert not descendants_named("/tmp/work/program.py")
+    assert not descendants_named("launch.py")
+
+
+def test_boxes_run_at_once_and_leave_no_descriptor() -> None:
+    async def many() -> list[Outcome]:
+        return await asyncio.gather(*(run(f"print({n})", b"", SMALL) for n in range(8)))
+
+    before = len(os.listdir("/proc/self/fd"))
+    outcomes = asyncio.run(many())
+    assert [outcome.stdout for outcome in outcomes] == [f"{n}\n".encode() for n in range(8)]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_plan_that_cannot_be_carried_out_is_no_verdict() -> None:
+    """A disk too small for what every box holds: the program never started, and is not to blame."""
+    with pytest.raises(Unmeasured) as missing:
+        boxed("print(1)", limits=Limits(cpu=1, disk=4096, memory=256 * MEGABYTE))
+    assert missing.value.kind == "sandbox_unavailable"
