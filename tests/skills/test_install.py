@@ -302,9 +302,9 @@ def test_the_list_as_json(here: Path, blade: Blade) -> None:
 
 
 def test_the_skill_of_a_package_is_installed_under_its_own_name(here: Path, blade: Blade) -> None:
-    said = blade("skill", "install", ROOT / "benchmarks" / "sim-help-desk" / "skill", "--agent", "claude")
+    said = blade("skill", "install", ROOT / "benchmarks" / "workplace_assistant" / "skill", "--agent", "claude")
     assert said.code == 0
-    assert (here / ".claude" / "skills" / "sim-help-desk" / "SKILL.md").is_file()
+    assert (here / ".claude" / "skills" / "workplace-assistant" / "SKILL.md").is_file()
 
 
 def test_a_skill_that_is_not_there(here: Path, blade: Blade) -> None:

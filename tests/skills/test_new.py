@@ -137,8 +137,9 @@ def table(text: str, head: str) -> str:
 def test_the_skill_of_the_example_is_what_its_rollouts_give(
     blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(ROOT / "benchmarks" / "sim-help-desk")
-    runs = [f"--run={name}=rollouts/{name}_rollouts.jsonl" for name in ("sim_model_a", "sim_model_b")]
+    monkeypatch.chdir(ROOT / "benchmarks" / "workplace_assistant")
+    names = ("scripted_careful", "scripted_hasty")
+    runs = [f"--run={name}=rollouts/{name}_rollouts.jsonl" for name in names]
     assert blade("skill", "new", *runs, "-o", tmp_path).code == 0
-    fresh = (tmp_path / "sim-help-desk" / "SKILL.md").read_text(encoding="utf-8")
+    fresh = (tmp_path / "workplace-assistant" / "SKILL.md").read_text(encoding="utf-8")
     assert fresh == Path("skill/SKILL.md").read_text(encoding="utf-8")

@@ -111,7 +111,11 @@ def _evaluated(places: _Places, say: Callable[[str], None]) -> None:
     except OSError as error:
         raise cannot_write(places.root, error) from error
     for script in SCRIPTS:
-        done = asyncio.run(carried_out(_order(places, script), Progress(is_quiet=True), _notice))
+        done = asyncio.run(
+            carried_out(
+                ordered(places.tasks, places.rollouts(script), script), Progress(is_quiet=True), _notice
+            )
+        )
         table = profiled(done.places.materialized, done.places.rollouts)
         table.write()
         score = table.scores()[0]
@@ -124,7 +128,7 @@ def _percent(score: Score) -> str:
     return f"pass@1 {100 * first.value:.1f}%, pass@{len(score.passing)} {100 * last.value:.1f}%"
 
 
-def _order(places: _Places, script: str) -> Order:
+def ordered(tasks: Path, rollouts: Path, script: str) -> Order:
     """The run as `blade eval run` would order it, with nothing taken from the folder it is asked in."""
     from blade.evaluate.config import Asked, installed
     from blade.evaluate.run.inputs import Wanted
@@ -132,7 +136,7 @@ def _order(places: _Places, script: str) -> Order:
 
     here = installed()
     return Order(
-        output=places.rollouts(script),
+        output=rollouts,
         asked=Asked(
             paths=(
                 str(here / "resources_servers/workplace_assistant/configs/workplace_assistant.yaml"),
@@ -140,9 +144,9 @@ def _order(places: _Places, script: str) -> Order:
             ),
             overrides=(f"++policy_model.responses_api_models.scripted_model.script={script}",),
             environ={},
-            folder=places.root,
+            folder=tasks.parent,
         ),
-        input=places.tasks.resolve(),
+        input=tasks.resolve(),
         wanted=Wanted(repeats=REPEATS, agent="workplace_assistant_simple_agent"),
         concurrency=1,  # rollouts in the order of the tasks: the same bytes each time
         force=True,
