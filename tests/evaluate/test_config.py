@@ -367,6 +367,29 @@ def test_datasets_on_a_resources_server_belong_to_the_agent_that_uses_it(tree: P
     assert (data.agent, data.resources_server) == ("sums_simple_agent", "sums")
 
 
+def test_an_environment_server_binds_an_agent_to_the_datasets_of_a_resources_server(tree: Path) -> None:
+    put(
+        tree,
+        "d.yaml",
+        """
+tasks:
+  resources_servers:
+    tasks: {datasets: [{name: mine, type: example, jsonl_fpath: y}]}
+harness:
+  responses_api_agents:
+    pi_agent: {entrypoint: app.py}
+bound:
+  environment_servers:
+    single_agent:
+      resources_server: {type: resources_servers, name: tasks}
+      agent_server: {type: responses_api_agents, name: harness}
+""",
+    )
+    config = asked("d.yaml")
+    assert not config.problems
+    assert [(data.agent, data.resources_server) for data in config.datasets] == [("harness", "tasks")]
+
+
 # -- what cannot be read --------------------------------------------------------------------------
 
 

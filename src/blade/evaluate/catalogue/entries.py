@@ -1,4 +1,4 @@
-"""Find every benchmark and environment under the roots, from their files alone: no code of theirs runs."""
+"""Find every benchmark and environment under the roots, from their files: no code of theirs runs."""
 
 from __future__ import annotations
 

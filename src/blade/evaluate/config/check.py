@@ -142,9 +142,11 @@ def _dataset(entry: Tree, server: Server, found: Sequence[Server], place: str) -
     agent: str | None = server.instance
     judge = server.named("resources_server")
     if server.kind != "responses_api_agents":
-        users = [one.instance for one in found if one.named("resources_server") == server.instance]
+        users = [one for one in found if one.named("resources_server") == server.instance]
+        # an environment server, of newer definitions, binds an agent to a resources server from outside
+        agents = [one.named("agent_server") or one.instance for one in users]
         pinned = entry.get("agent")
-        agent, judge = (pinned if isinstance(pinned, str) else next(iter(users), None)), server.instance
+        agent, judge = (pinned if isinstance(pinned, str) else next(iter(agents), None)), server.instance
     repeats = entry.get("num_repeats")
     return Dataset(
         name=str(entry.get("name")),
