@@ -96,7 +96,7 @@ class Call:
 
     @property
     def is_chat(self) -> bool:
-        return self.path.endswith("/chat/completions")
+        return "/chat/completions" in self.path
 
 
 class Server:
@@ -152,7 +152,7 @@ class Server:
         self.counts["calls"] += 1
         self.counts[api] += 1
         if self.keeps:
-            self.calls.append(Call(request.path, body, dict(request.headers), fault))
+            self.calls.append(Call(request.path_qs, body, dict(request.headers), fault))
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
@@ -396,12 +396,22 @@ def application(server: Server) -> web.Application:
 
 
 async def _started(server: Server, port: int) -> web.AppRunner:
-    runner = web.AppRunner(application(server), access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(
+        application(server), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
+    )
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, backlog=4096)
     await site.start()
     server.port = runner.addresses[0][1]
     return runner
+
+
+async def _ended(runner: web.AppRunner) -> None:
+    await runner.cleanup()
+    hanging = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in hanging:
+        task.cancel()
+    await asyncio.gather(*hanging, return_exceptions=True)
 
 
 @contextmanager
@@ -423,7 +433,7 @@ def serving(
     try:
         yield server
     finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(20)
+        asyncio.run_coroutine_threadsafe(_ended(runner), loop).result(20)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(20)
         loop.close()

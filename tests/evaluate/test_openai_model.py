@@ -540,6 +540,14 @@ def test_an_extra_body_that_is_no_object_is_no_request() -> None:
     assert request({"input": "x", "metadata": {"extra_body": "{}"}}, "m") == {"input": "x", "model": "m"}
 
 
+def test_what_the_address_asks_for_is_asked_and_silence_is_a_message() -> None:
+    items = [{"role": "assistant", "content": None, "id": None}, {"role": "user", "content": "x"}]
+    with serving() as server:
+        asked(server, {"input": items}, openai_base_url=server.url + "?api-version=7")
+    assert server.calls[0].path == "/v1/responses?api-version=7"
+    assert server.calls[0].body["input"] == [{"role": "assistant", "content": ""}, items[1]]
+
+
 def test_a_thousand_at_once_share_one_session() -> None:
     async def many(ask: Callable[[Any, Any], Awaitable[Any]]) -> list[Any]:
         return await asyncio.gather(*(ask({"input": str(n)}, {}) for n in range(1000)))

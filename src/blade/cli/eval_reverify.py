@@ -75,7 +75,7 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
         sums_up=not given["disable_aggregation"],
         threshold=given["pass_threshold"],
     )
-    done = asyncio.run(reverified(found, wish))
+    done = asyncio.run(reverified(found, wish, _tick))
     for text in done.notices:
         click.echo(f"note: {text}", err=True)
     if given["as_json"]:
@@ -116,6 +116,11 @@ def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
     insist(replace(found, problems=found.of("error", "unset")))
     env.tell(found, found.of("warning"))
     return found
+
+
+def _tick(count: int) -> None:
+    if count % 1000 == 0:
+        click.echo(f"{count:,} judged", err=True)
 
 
 def _tell(done: Done) -> None:

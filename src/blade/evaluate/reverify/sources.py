@@ -121,6 +121,8 @@ def _key(path: Path, number: int, line: bytes) -> Key:
 
 def opened(path: Path) -> BinaryIO:
     """A file of rows, to be read."""
+    if path.suffix in (".gz", ".zst"):
+        raise Unreadable(f"{path} is packed", "unpack it first: rows are read by their places", "unreadable")
     try:
         return path.open("rb")
     except OSError as error:

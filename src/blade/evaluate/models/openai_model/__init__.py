@@ -55,7 +55,7 @@ class OpenAIModel:
         self._session = session
         self._url = _url(settings.openai_base_url)
         self._host = f"{self._url.host}:{self._url.port}"
-        self._key = settings.openai_api_key
+        self._key = settings.openai_api_key.strip()
         self._random = random.Random(settings.seed)
         self._is_chat = False
         self._form = ChatForm()
@@ -134,13 +134,13 @@ class OpenAIModel:
         limit = max(0.05, min(self.settings.timeout, left))
         try:
             async with self._session.post(
-                self._url.joinpath(path),
+                self._url.joinpath(path).with_query(self._url.query),  # such as an api-version
                 data=msgspec.json.encode(body),
                 allow_redirects=False,  # a redirect would carry rollouts to a host that nobody named
                 timeout=aiohttp.ClientTimeout(total=limit, sock_connect=min(30.0, limit)),
             ) as answer:
                 content = await _bounded(answer)
-                if answer.status != 200:
+                if not 200 <= answer.status < 300:
                     raise faults.of_status(answer.status, _text(content), answer.headers)
                 return self._without_key_bytes(content)
         except TimeoutError:
@@ -224,12 +224,15 @@ def request(params: Row, name: str) -> Row:
 
 def _dropped(value: Any) -> Any:
     """Nulls of items and tools are as good as absent, but servers refuse an `id` that is null."""
-    if isinstance(value, list):
-        return [
-            {k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item
-            for item in value
-        ]
-    return value
+    if not isinstance(value, list):
+        return value
+    return [_item(item) if isinstance(item, dict) else item for item in value]
+
+
+def _item(item: Row) -> Row:
+    # a message must have content, and an assistant's that only calls has none
+    silent = {"content": ""} if "role" in item and item.get("content") is None else {}
+    return {name: value for name, value in item.items() if value is not None} | silent
 
 
 def _completed(found: Row, asked: Row) -> Response:
