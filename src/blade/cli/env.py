@@ -160,11 +160,10 @@ def status(port: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(instances, indent=2, ensure_ascii=False))
         return
-    rows = [_row(one) for one in instances]
-    widths = [max((len(row[n]) for row in rows), default=0) for n in range(3)]
+    rows = [tuple(line(cell) for cell in _row(one)) for one in instances]
+    widths = [max((len(row[n]) for row in rows), default=0) for n in range(4)]
     for row in rows:
-        told = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
-        click.echo(line(f"{told}  {row[3]}"))
+        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
     click.echo(f"{len(rows)} servers; head server at 127.0.0.1:{port}", err=True)
 
 
