@@ -122,12 +122,12 @@ def _key(path: Path, number: int, line: bytes) -> Key:
 def opened(path: Path) -> BinaryIO:
     """A file of rows, to be read."""
     if path.suffix in (".gz", ".zst"):
-        raise Unreadable(f"{path} is packed", "unpack it first: rows are read by their places", "unreadable")
+        raise Unreadable(f"{path} is packed", "unpack it first: rows are read by their places", "unreadable-file")
     try:
         return path.open("rb")
     except OSError as error:
         raise Unreadable(
-            f"cannot read {path}: {error.strerror or error}", "check the path and its rights", "unreadable"
+            f"cannot read {path}: {error.strerror or error}", "check the path and its rights", "unreadable-file"
         ) from error
 
 
