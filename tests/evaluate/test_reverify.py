@@ -382,3 +382,14 @@ def test_a_judge_that_is_not_chosen_is_told(run: Run) -> None:
     assert told.exit_code == 0, told.output
     assert "no model judges for words" in told.stderr
     assert "no model judges" not in command(Run(run.folder), "--overwrite").stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [("none.jsonl", "no-such-path"), ("packed.jsonl.gz", "unreadable-file"), ("", "unreadable-file")],
+)
+def test_files_that_cannot_be_read_are_told(run: Run, name: str, slug: str) -> None:
+    with pytest.raises(BladeError) as told:
+        run.again(inputs=run.folder / name)
+    assert told.value.slug == slug
+    assert not run.output.exists()

@@ -122,13 +122,16 @@ def _key(path: Path, number: int, line: bytes) -> Key:
 def opened(path: Path) -> BinaryIO:
     """A file of rows, to be read."""
     if path.suffix in (".gz", ".zst"):
-        raise Unreadable(f"{path} is packed", "unpack it first: rows are read by their places", "unreadable-file")
+        raise Unreadable(
+            f"{path} is packed", "unpack it first: rows are read by their places", "unreadable-file"
+        )
     try:
         return path.open("rb")
+    except FileNotFoundError:
+        raise NothingToRead(f"there is no file {path}", "check the path", "no-such-path") from None
     except OSError as error:
-        raise Unreadable(
-            f"cannot read {path}: {error.strerror or error}", "check the path and its rights", "unreadable-file"
-        ) from error
+        why = error.strerror or error
+        raise Unreadable(f"cannot read {path}: {why}", "check its rights", "unreadable-file") from error
 
 
 def _wrong(path: Path, number: int, what: str) -> Unreadable:
