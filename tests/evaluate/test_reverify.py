@@ -186,8 +186,10 @@ def test_rows_of_another_run_and_rows_twice_are_told(run: Run) -> None:
     with pytest.raises(BladeError, match="none of the inputs"):
         run.again()
     write(run.rollouts, [*run.rows, run.rows[0]])
+    run.output.write_bytes(b"of yesterday")
     with pytest.raises(BladeError, match="twice"):
         run.again(overwrite=True)
+    assert run.output.read_bytes() == b"of yesterday"
 
 
 # ---- Judges that failed ------------------------------------------------------------------------

@@ -103,6 +103,7 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
         done.notices += [f"no model judges for {name}: --model-type chooses one" for name in bench.alone]
         inputs = sources.Inputs(wish.inputs)
         try:
+            sources.check(inputs, wish.rollouts)
             await _all(bench, wish, inputs, done, tick)
         finally:
             inputs.close()

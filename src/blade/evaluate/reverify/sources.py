@@ -56,8 +56,8 @@ class Inputs:
                 f"{path} holds no row", "give --inputs the materialised inputs", "no-rollouts"
             )
 
-    def __len__(self) -> int:
-        return len(self._places)
+    def __contains__(self, key: Key) -> bool:
+        return key in self._places
 
     def task(self, key: Key) -> Row | None:
         """The row of a key."""
@@ -72,13 +72,20 @@ class Inputs:
         self._file.close()
 
 
-def pairs(inputs: Inputs, path: Path) -> Iterator[Pair]:
-    """Every rollout of a file with its task, in the order of the file."""
+def check(inputs: Inputs, path: Path) -> None:
+    """Find what is wrong with a file of rollouts before anything is written for it."""
     seen: set[Key] = set()
-    for key, line, number in keyed(path):
+    for key, _, number in keyed(path):
         if key in seen:
             raise _wrong(path, number, f"task {key[0]}, repeat {key[1]} stands there twice")
+        if key not in inputs:
+            raise _foreign(path, number, key)
         seen.add(key)
+
+
+def pairs(inputs: Inputs, path: Path) -> Iterator[Pair]:
+    """Every rollout of a file with its task, in the order of the file."""
+    for key, line, number in keyed(path):
         yield _pair(inputs, path, number, key, line)
 
 
@@ -105,7 +112,7 @@ def keyed(path: Path) -> Iterator[tuple[Key, bytes, int]]:
 def _pair(inputs: Inputs, path: Path, number: int, key: Key, line: bytes) -> Pair:
     task = inputs.task(key)
     if task is None:
-        raise _wrong(path, number, f"task {key[0]}, repeat {key[1]} is none of the inputs")
+        raise _foreign(path, number, key)
     return Pair(key, task, encode.decode(line))
 
 
@@ -140,3 +147,7 @@ def _wrong(path: Path, number: int, what: str) -> Unreadable:
         "--inputs and --rollouts must be of one run: X_materialized_inputs.jsonl and X.jsonl",
         "reverify-mismatch",
     )
+
+
+def _foreign(path: Path, number: int, key: Key) -> Unreadable:
+    return _wrong(path, number, f"task {key[0]}, repeat {key[1]} is none of the inputs")
