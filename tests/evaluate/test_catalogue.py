@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from blade.evaluate.catalogue import CATEGORIES, CRITERIA, Entry, components, entries, ranked
 from blade.evaluate.catalogue.entry import category_of
-from blade.evaluate.config import installed
+from blade.evaluate.config import Asked, installed, resolved
 from tests.conftest import Blade
 from tests.evaluate.gym_tree import write
 
@@ -99,6 +100,27 @@ def test_a_broken_definition_is_listed_and_says_why(checkout: Path) -> None:
     (checkout / "benchmarks/addition/manifest.yaml").write_text("- no mapping\n")
     one = next(one for one in entries([checkout]) if one.name == "addition")
     assert one.status == "no-manifest"
+
+
+def test_what_ships_resolves_without_a_problem_and_has_three_benchmarks_in_every_category() -> None:
+    shipped = entries([installed()])
+    assert not [one.trouble for one in shipped if one.trouble]
+    benchmarks = [one for one in shipped if one.kind == "benchmark"]
+    assert all(sum(one.category == category for one in benchmarks) >= 3 for category in CATEGORIES)
+    assert all(set(one.choose) == set(CRITERIA) and one.license for one in benchmarks)
+    for one in shipped:
+        name = one.name.removeprefix("resources_servers/")
+        asked = Asked(benchmarks=(name,)) if one.kind == "benchmark" else Asked(resources_servers=(name,))
+        found = resolved(replace(asked, model_types=("scripted_model",), environ={}, folder=installed()))
+        assert not found.problems, one.name
+        assert found.datasets, one.name
+
+
+def test_a_benchmark_does_not_hide_the_resources_server_of_its_name(checkout: Path) -> None:
+    (checkout / "benchmarks/sums").mkdir()
+    text = (checkout / "benchmarks/answer-judge/config.yaml").read_text()
+    (checkout / "benchmarks/sums/config.yaml").write_text(text)
+    assert {"sums", "resources_servers/sums"} <= {one.name for one in entries([checkout])}
 
 
 def test_a_domain_has_a_category_and_a_manifest_may_say_better() -> None:

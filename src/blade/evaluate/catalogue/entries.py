@@ -26,7 +26,7 @@ def entries(roots: Sequence[Path], only: str | None = None) -> tuple[Entry, ...]
         for kind, name, path in [*_environments(root), *_benchmarks(root, files)]:
             if only in (None, kind) and (kind, name) not in found:
                 found[kind, name] = _entry(kind, name, path, roots, files)
-    names = {name for _, name in found}
+    names = {name for kind, name in found if kind == "environment"}
     for root in roots if only != "benchmark" else ():
         for name, path in _runnable(root, files):
             seen = name in names or name.removeprefix("resources_servers/") in names
