@@ -186,6 +186,11 @@ def test_what_people_type_finds_what_they_mean(query: str, name: str) -> None:
     assert found(query, *among)[0] == name
 
 
+def test_a_benchmark_comes_before_the_resources_server_it_is_made_of() -> None:
+    among = (entry("resources_servers/code_gen", "coding"), entry("mbpp", "coding"))
+    assert found("coding", *among) == ["mbpp", "resources_servers/code_gen"]
+
+
 @pytest.mark.parametrize("query", ["aime25", "ssw", "qqq", "ntt"])
 def test_neither_another_number_nor_a_short_slip_matches(query: str) -> None:
     assert found(query, entry("aime24", "math", "answers"), entry("ant", "other", "an ant")) == []

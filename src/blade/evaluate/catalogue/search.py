@@ -64,11 +64,19 @@ class Ranked:
 def ranked(query: str, among: Sequence[Found]) -> Ranked:
     """The components that have all words of the query; if none has, those that have some."""
     words = list(dict.fromkeys(_WORD.findall(query.lower())))
-    scored = [(sum(scores), sum(score > 0 for score in scores), one) for one, scores in _scores(words, among)]
+    scored = [
+        (sum(scores) * _weight(one), sum(score > 0 for score in scores), one)
+        for one, scores in _scores(words, among)
+    ]
     complete = [row for row in scored if words and row[1] == len(words)]
     chosen = complete or [row for row in scored if row[1]]
     chosen.sort(key=lambda row: (-row[1], -row[0], _kind(row[2]), row[2].name.lower()))
     return Ranked(tuple(one for _, _, one in chosen), bool(complete))
+
+
+def _weight(one: Entry | Component) -> float:
+    """A resources server with examples is rather what benchmarks are made of than what is looked for."""
+    return 0.8 if one.name.startswith("resources_servers/") else 1.0
 
 
 def _kind(one: Entry | Component) -> str:
