@@ -63,7 +63,8 @@ def last(response: Any) -> str:
     for item in items(response):
         if item.get("type", "message") == "message" and item.get("role", "assistant") == "assistant":
             said = text_of(item.get("content"))
-    return said
+    # Half a surrogate pair can stand in JSON, but not in a file of UTF-8.
+    return said.encode("utf-8", "replace").decode("utf-8")
 
 
 def answer(response: Any) -> str:

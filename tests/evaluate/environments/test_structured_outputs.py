@@ -13,7 +13,7 @@ from blade.evaluate.environment import Unmeasured
 from blade.evaluate.environments import environment
 from tests.evaluate.environments.attempts import called, example, judged, responses, reward, shipped, survives
 
-SHAPED = environment("structured_outputs", {})
+SHAPED = environment("structured_outputs", {"verify_timeout_seconds": 1})
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -102,6 +102,12 @@ def test_a_validation_without_end_is_stopped() -> None:
     fields = judged(SHAPED, bomb, json.dumps({"name": "a" * 60 + "!"}))
     assert (fields["reward"], fields["error_type"]) == (0.0, "too_costly")
     assert reward(SHAPED, bomb, '{"name": "aa"}') == 1.0
+
+
+def test_a_number_beyond_all_measure_is_no_escape() -> None:
+    odd = row(schema={"properties": {"n": {"multipleOf": 0.5}}})
+    assert reward(SHAPED, odd, '{"n": 1' + "0" * 400 + ".5e300}") == 0.0
+    assert reward(SHAPED, odd, '{"n": 2.5}') == 1.0
 
 
 @pytest.mark.parametrize(

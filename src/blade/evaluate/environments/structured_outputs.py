@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,16 +19,17 @@ from blade.evaluate import asked, limited, said
 from blade.evaluate.environment import Attempt, Environment, Row
 
 KINDS = ("json", "yaml", "toml")
-COMPUTING = 4
+COMPUTING = 4  # seconds of processor time
 LONGEST = 500  # characters of a message
 
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Structured outputs; the row names the schema, its kind of text, and the tool if it is to be a call."""
-    return Environment("structured_outputs", verify)
+    seconds = int(settings.get("verify_timeout_seconds") or COMPUTING)
+    return Environment("structured_outputs", partial(verify, seconds))
 
 
-async def verify(attempt: Attempt) -> Row:
+async def verify(seconds: int, attempt: Attempt) -> Row:
     """1 when the schema admits the answer, else 0 with `error_type` and `error_message`."""
     row = attempt.row
     kind = str(asked.field(row, "schema_type", "json")).lower()
@@ -45,7 +47,7 @@ async def verify(attempt: Attempt) -> Row:
                 schema,
                 found["text"],
                 found["kind"],
-                seconds=COMPUTING,
+                seconds=seconds,
             )
         except limited.TooCostly as error:
             problem = ["too_costly", f"the answer cannot be validated: {error}"]
@@ -132,6 +134,8 @@ def problem_of(schema: Any, text: str, kind: str) -> list[str] | None:
         first = next(validator(schema, registry=Registry()).iter_errors(value), None)
     except (Unresolvable, re.error) as error:
         return ["schema_invalid", str(error)[:LONGEST]]
+    except (ArithmeticError, TypeError, ValueError) as error:  # a number beyond what Python divides
+        return ["schema_error", f"{type(error).__name__}: {error}"[:LONGEST]]
     if first is None:
         return None
     return ["schema_error", f"{first.json_path}: {first.message}"[:LONGEST]]

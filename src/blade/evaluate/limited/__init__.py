@@ -27,7 +27,7 @@ from blade.evaluate.environment import Unmeasured
 WORKERS = max(1, min(4, os.cpu_count() or 1))
 COMPUTING = 8  # seconds of processor time for one call
 MEMORY = 2 << 30  # bytes beyond what the worker holds when the call starts
-PATIENCE = 20  # times the computing time, on the clock, until the worker counts as stuck
+PATIENCE = 60, 20  # seconds, and times the computing time, on the clock until the worker counts as stuck
 
 
 class TooCostly(Exception):
@@ -53,7 +53,7 @@ def _called(request: bytes, seconds: int) -> Any:
     try:
         worker.stdin.write(request + b"\n")
         worker.stdin.flush()
-        line = _line(worker, time.monotonic() + seconds * PATIENCE)
+        line = _line(worker, time.monotonic() + PATIENCE[0] + seconds * PATIENCE[1])
     except BrokenPipeError:
         line = b""
     if not line.endswith(b"\n"):
@@ -101,16 +101,21 @@ def _died(worker: subprocess.Popen[bytes], seconds: int) -> Exception:
                 pass
     if status == -signal.SIGXCPU:
         return TooCostly(f"more than {seconds} s of computing")
-    if status == -signal.SIGSEGV:  # what the recursion of a C library ends in
-        return TooCostly("nested deeper than the library can follow")
+    if status in (-signal.SIGSEGV, -signal.SIGABRT):  # what C ends in that lacks stack or memory
+        return TooCostly("more depth or memory than the library can use")
     how = "did not answer" if status is None else f"ended with status {status}"
     return Unmeasured("verifier_error", f"the verifier's worker {how}")
 
 
 def _started() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "blade.evaluate.limited.worker", str(MEMORY)]
+    # -P: no module of the directory in which somebody evaluates. A session of its own: an interrupt at the
+    # terminal lets the rollouts under way finish, so it must not reach the worker that judges them.
     worker = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-P", "-m", "blade.evaluate.limited.worker", str(MEMORY)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     _alive.add(worker)
     return worker

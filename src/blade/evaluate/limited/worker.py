@@ -26,12 +26,19 @@ def function_of(name: str) -> Callable[..., Any]:
 def limited(seconds: int, memory: int) -> None:
     """From here on, so many more seconds of computing and bytes of memory; no file is written."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    most = int(used.ru_utime + used.ru_stime) + seconds + 1
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (held() + memory, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    lowered(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds + 1)
+    lowered(resource.RLIMIT_AS, held() + memory)
+    lowered(resource.RLIMIT_FSIZE, 0)
+
+
+def lowered(limit: int, most: int) -> None:
+    """Set a limit, within one that is there already."""
+    _, hard = resource.getrlimit(limit)
+    try:
+        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    except (ValueError, OSError):
+        if limit != resource.RLIMIT_AS:  # which macOS does not know
+            raise
 
 
 def held() -> int:

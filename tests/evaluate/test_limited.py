@@ -1,0 +1,63 @@
+"""Calls in a worker: results, faults, and what happens when one is killed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from blade.errors import UsageError
+from blade.evaluate import limited
+from blade.evaluate.environment import Unmeasured
+from blade.evaluate.libraries import available, required
+
+
+def call(function: str, *arguments: Any, seconds: int = 1) -> Any:
+    return asyncio.run(limited.call(function, *arguments, seconds=seconds))
+
+
+def test_a_call_gives_what_the_function_gives() -> None:
+    assert call("operator:add", [1], [2.5]) == [1, 2.5]
+    assert call("operator:mul", "é", 3) == "ééé"
+
+
+def test_what_a_library_prints_is_no_reply() -> None:
+    assert call("builtins:print", '{"result": 1}') is None
+    assert call("operator:add", 1, 1) == 2
+
+
+def test_a_fault_of_the_function_is_not_the_answers() -> None:
+    with pytest.raises(Unmeasured, match="verifier_error: ZeroDivisionError"):
+        call("operator:truediv", 1, 0)
+    with pytest.raises(Unmeasured, match="verifier_error"):
+        call("no_such_module:f")
+
+
+def test_time_and_memory_are_limited_and_the_next_call_is_answered() -> None:
+    with pytest.raises(limited.TooCostly, match="1 s of computing"):
+        call("operator:pow", 7, 10**9)
+    assert call("operator:add", 1, 1) == 2
+    with pytest.raises(limited.TooCostly, match="memory"):
+        call("operator:mul", "x", 3 << 30)
+    assert call("operator:add", 1, 1) == 2
+
+
+def test_no_file_is_written(tmp_path: Any) -> None:
+    with pytest.raises(Unmeasured):
+        call("shutil:copyfile", __file__, str(tmp_path / "copy"))
+    assert not (tmp_path / "copy").exists() or (tmp_path / "copy").stat().st_size == 0
+
+
+def test_a_worker_that_vanishes_measures_nothing() -> None:
+    with pytest.raises(Unmeasured, match="ended with status 3"):
+        call("os:_exit", 3)
+    assert call("operator:add", 1, 1) == 2
+
+
+def test_a_missing_library_names_its_extra() -> None:
+    with pytest.raises(UsageError, match="no_such_library") as raised:
+        required("no_such_library", "no_such_library", "mcqa")
+    assert raised.value.slug == "eval-not-installed"
+    assert "blade-diagnostics[eval]" in raised.value.hint
+    assert available("no_such_library") is None

@@ -1,0 +1,88 @@
+"""What a response says: its last message, its calls, its boxes and fences, whatever shape it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from blade.evaluate import asked, said
+
+
+def spoken(*contents: Any) -> dict[str, Any]:
+    return {"output": [{"type": "message", "role": "assistant", "content": content} for content in contents]}
+
+
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        (spoken("a", "b"), "b"),
+        (spoken([{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}]), "ab"),
+        (spoken([{"type": "refusal", "refusal": "No."}]), "No."),
+        (spoken("<think>x</think> y"), "y"),
+        (spoken("x</THINKING>\ny"), "y"),
+        (spoken("<think>x</think>a</think>b"), "b"),
+        (spoken("<think>x"), ""),
+        (spoken("a</think><think>x"), ""),
+        (spoken("tags such as <think> stay"), "tags such as <think> stay"),
+        (spoken("half \ud800 a pair"), "half ? a pair"),
+        ({"output": [[{"role": "assistant", "content": "a"}], {"role": "user", "content": "b"}]}, "a"),
+        ({"output": [{"type": "reasoning", "summary": [{"text": "x"}]}]}, ""),
+        ({"output": "text"}, ""),
+        (None, ""),
+    ],
+)
+def test_the_answer_is_the_last_message_without_its_thoughts(response: Any, text: str) -> None:
+    assert said.answer(response) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "boxes"),
+    [
+        ("\\boxed{a}", ["a"]),
+        ("\\boxed{\\frac{1}{2}} and \\fbox \\boxed {b}", ["\\frac{1}{2}", "b"]),
+        ("\\boxed{\\{1,2\\}}", ["\\{1,2\\}"]),
+        ("\\boxed{a", []),
+        ("\\boxed 5.", ["5"]),
+        ("{\\boxed{x}}}", ["x"]),
+        ("unboxed{x}", []),
+    ],
+)
+def test_boxes_are_matched_brace_by_brace(text: str, boxes: list[str]) -> None:
+    assert said.boxes(text) == boxes
+
+
+def test_a_hundred_thousand_open_boxes_and_fences_cost_one_pass() -> None:
+    assert said.boxes("\\boxed{" * 100_000) == []
+    assert said.fences("```x\n" * 100_000) == []
+
+
+def test_fences_are_closed_ones() -> None:
+    assert said.fences("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
+    assert said.fences('say `x` and ```inline``` {"a": "```"}') == []
+
+
+@pytest.mark.parametrize(
+    ("item", "call"),
+    [
+        ({"name": "f", "arguments": '{"a": 1}'}, said.Call("f", {"a": 1})),
+        ({"name": "f", "arguments": {"a": 1}}, said.Call("f", {"a": 1})),
+        ({"name": "f", "arguments": ""}, said.Call("f", {})),
+        ({"name": "f"}, said.Call("f", {})),
+        ({"name": "f", "arguments": "[1]"}, said.Call("f", None, "the arguments are not a JSON object")),
+        ({"arguments": "{}"}, said.Call("", None, "the call has no name")),
+    ],
+)
+def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: said.Call) -> None:
+    assert said.calls({"output": [{"type": "function_call", **item}]}) == [call]
+
+
+def test_the_question_is_what_users_asked() -> None:
+    messages = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": [{"text": "b"}]},
+    ]
+    assert asked.question({"responses_create_params": {"input": messages}}) == "a\n\nb"
+    assert asked.question({"responses_create_params": {"input": "a"}}) == "a"
+    assert asked.question({}) == ""
