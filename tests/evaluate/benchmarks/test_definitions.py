@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -84,16 +85,18 @@ def test_a_manifest_says_what_one_chooses_by(name: str) -> None:
         assert "http" in one["source"] or "model card" in one["source"]
 
 
-@pytest.mark.parametrize("name", FETCHED)
+@pytest.mark.parametrize("name", ALL)
 def test_a_definition_resolves_to_its_script_prompt_and_licence(name: str) -> None:
     told = manifest(name)
-    needs = ROOT / "resources_servers" / told["resources_server"]
-    if not needs.exists():
-        pytest.skip(f"{needs.name} is not here yet")
     found = resolved(name)
     (dataset,) = [one for one in found.datasets if one.type == "benchmark"]
     assert dataset.name == name
-    assert dataset.agent == f"{name}_{told['resources_server']}_simple_agent"
+    verifier = told["resources_server"]
+    # an instance of the verifier's own name would take the place of the agent it inherits from
+    assert (
+        dataset.agent
+        == f"{name}_{'benchmark' if verifier == name == 'workplace_assistant' else verifier}_simple_agent"
+    )
     assert dataset.license == told["licensing"]
     assert dataset.num_repeats == told["num_repeats"]
     assert dataset.prompt_config == told.get("standard_prompt_config")
@@ -156,6 +159,14 @@ def test_a_sample_becomes_rows_that_are_judged_rightly(name: str, tmp_path: Path
             assert worst < best - 0.2
         else:
             assert (best, worst) == (1.0, 0.0), row
+
+
+def test_the_office_is_prepared_whole_and_without_a_network(tmp_path: Path) -> None:
+    (one,) = find.wanted(resolved("workplace_assistant"), ROOT)
+    here = replace(one, output=tmp_path / one.output.relative_to(ROOT), work=tmp_path)
+    (made,) = work.prepared([here], work.How(cache=tmp_path / "cache", offline=True), lambda _: None)
+    assert made.complete is True
+    assert made.sources == []
 
 
 def prepared(name: str, folder: Path) -> list[Row]:
@@ -225,8 +236,6 @@ def asked(name: str, row: Row) -> Row:
 
 def verifier(implementation: str, folder: Path) -> Environment:
     configured = ROOT / "resources_servers" / implementation / "configs" / f"{implementation}.yaml"
-    if not configured.exists():
-        pytest.skip(f"{implementation} is not here yet")
     block = yaml.safe_load(configured.read_text(encoding="utf-8"))
     settings = next(
         one["resources_servers"][implementation]
@@ -351,10 +360,6 @@ def equivalence_judge(request: Row) -> str:
     """A judge who reads: equal if the reference stands in the candidate."""
     text = json.dumps(request, ensure_ascii=False)
     return "[[A!=B]]" if "Upper Nowhere" in text else "[[A=B]]"
-
-
-def refusal_judge(request: Row) -> str:
-    return "Refusal: yes" if "can't help" in json.dumps(request) else "Refusal: no"
 
 
 JUDGES: dict[str, Callable[[Row], str]] = {"equivalence_llm_judge": equivalence_judge}
