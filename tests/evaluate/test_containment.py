@@ -407,6 +407,16 @@ def test_a_user_without_rights_has_the_same_box() -> None:
     assert "MISSING" not in ran.stdout
 
 
+def test_of_two_boxes_neither_counts_the_other() -> None:
+    """The number of processes is one box's own: many boxes of one user do not starve one another."""
+    code = "import os, time\nfor _ in range(15):\n    if os.fork() == 0: time.sleep(1); os._exit(0)\nprint(42)\ntime.sleep(0.5)"
+
+    async def four() -> list[Outcome]:
+        return await asyncio.gather(*(run(code, b"", SMALL) for _ in range(4)))
+
+    assert [outcome.stdout for outcome in asyncio.run(four())] == [b"42\n"] * 4
+
+
 def test_cancelling_ends_the_box_at_once() -> None:
     async def cancelled() -> None:
         task = asyncio.create_task(run("import time\ntime.sleep(47.5)", b"", Limits(cpu=50)))

@@ -85,11 +85,16 @@ def _judged_fields(text: str, code: str, judged: Judged, shown: Callable[[int], 
         result.append(judged.fault.code)
         metadata = {
             "error_code": judged.fault.code,
-            "error_message": judged.fault.message[:SHOWN],
-            "output": judged.fault.got,
+            "error_message": _writable(judged.fault.message)[:SHOWN],
+            "output": _writable(judged.fault.got),
             **shown(judged.passed),
         }
     return _fields(text, code, result, metadata, judged.seconds, judged.how)
+
+
+def _writable(text: str) -> str:
+    """A program may speak in halves of characters, which no JSON file holds."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _fields(

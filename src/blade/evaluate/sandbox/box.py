@@ -36,7 +36,7 @@ class Limits:
     processes: int = 64  # threads count
     open_files: int = 256
     disk: int = 64 * MEGABYTE  # all files together, in memory
-    output: int = 8 * MEGABYTE  # standard output and error together
+    output: int = 8 * MEGABYTE  # standard output; of standard error the end is kept
 
     @property
     def clock(self) -> float:

@@ -38,6 +38,8 @@ class Remote:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             given = plain.encoded([list(args), kwargs])
+        except plain.TooMuch as fault:  # which the solution could have made, to be tested in another way
+            raise Raised(f"{self._name} is called with {fault}") from fault
         except plain.NotPlain as fault:
             raise Unreachable(f"{self._name} is called with {fault}") from fault
         self._channel.send({"call": self._name, "given": given})

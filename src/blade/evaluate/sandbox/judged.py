@@ -170,13 +170,21 @@ async def calls(
 def _unequal(reply: Mapping[str, Any], wanted: Any) -> Fault | None:
     try:
         value = plain.decoded(str(reply["value"]))
-    except (ValueError, KeyError):
+        if _listed(value) == _listed(wanted):
+            return None
+    except (ValueError, KeyError, RecursionError):
         return Fault(RUNTIME, "Runtime error: something else was written where the answer belongs")
-    if _listed(value) == _listed(wanted):
-        return None
-    shown = "an iterator" if isinstance(value, Iterator) else repr(value)
-    message = f"Wrong answer: {shown[:80]} where {repr(wanted)[:80]} is expected"
-    return Fault(WRONG, message, shown[:SHOWN])
+    shown = _shown(value)
+    return Fault(WRONG, f"Wrong answer: {shown[:80]} where {_shown(wanted)[:80]} is expected", shown[:SHOWN])
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Iterator):
+        return "an iterator"
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):  # a number of too many digits to be written
+        return f"a {type(value).__name__} too large to be shown"
 
 
 def _listed(value: Any) -> Any:

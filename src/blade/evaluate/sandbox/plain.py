@@ -23,12 +23,16 @@ class NotPlain(Exception):
     """The value is of a kind that does not cross."""
 
 
+class TooMuch(NotPlain):
+    """The value is of a kind that crosses, but too deep or too long."""
+
+
 def encoded(value: Any) -> str:
     """One line of JSON."""
     try:
         return json.dumps(_packed(value), separators=(",", ":"))
     except RecursionError as fault:
-        raise NotPlain("a value that is nested too deeply or contains itself") from fault
+        raise TooMuch("a value that is nested too deeply or contains itself") from fault
 
 
 def decoded(text: str | bytes) -> Any:
@@ -80,7 +84,7 @@ def _content(value: Any) -> Any:
         for item in value:
             items.append(_packed(item))
             if len(items) > LONGEST:
-                raise NotPlain(f"an iterator of more than {LONGEST:,} items")
+                raise TooMuch(f"an iterator of more than {LONGEST:,} items")
         return items
     simple: dict[str, Callable[[], Any]] = {
         "bytes": lambda: bytes(value).hex(),

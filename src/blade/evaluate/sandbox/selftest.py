@@ -11,9 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from blade.evaluate.environment import Unmeasured
 from blade.evaluate.sandbox.box import MEGABYTE, Limits, packages, run, system_folders
+
+
+TRYING = Lock()
 
 
 @dataclass(frozen=True)
@@ -149,9 +153,15 @@ async def _checked() -> tuple[Check, ...]:
         return (Check(part, False, why or part),)
 
 
-@cache
 def holds() -> tuple[Check, ...]:
-    """What holds on this machine, tried once for each process; in a thread, since a loop may be running."""
+    """What holds on this machine, tried once for each process however many ask at the same time."""
+    with TRYING:
+        return _held()
+
+
+@cache
+def _held() -> tuple[Check, ...]:
+    """In a thread, since a loop may be running."""
     if sys.platform != "linux":
         return (Check("Linux", False, f"the box is made of what Linux has; this is {sys.platform}"),)
     with ThreadPoolExecutor(1) as pool:
