@@ -76,7 +76,7 @@ def ranked(query: str, among: Sequence[Found]) -> Ranked:
 
 def _weight(one: Entry | Component) -> float:
     """A resources server with examples is rather what benchmarks are made of than what is looked for."""
-    return 0.8 if one.name.startswith("resources_servers/") else 1.0
+    return 0.4 if one.name.startswith("resources_servers/") else 1.0
 
 
 def _kind(one: Entry | Component) -> str:
