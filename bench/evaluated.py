@@ -11,7 +11,10 @@ from bench.files import Files
 from bench.table import Line, against, below
 from blade import planted
 
-PROFILE = "from pathlib import Path; from blade.evaluate import profile; profile.profiled(Path({!r}), Path({!r})).write()"
+PROFILE = (
+    "from pathlib import Path; from blade.evaluate import profile; "
+    "profile.profiled(Path({!r}), Path({!r})).write()"
+)
 
 
 def catalogue(files: Files, runs: int) -> list[Line]:

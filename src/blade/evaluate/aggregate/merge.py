@@ -12,11 +12,11 @@ import numpy as np
 from blade.errors import NothingToRead, Unreadable, UsageError
 from blade.evaluate.aggregate import complete, entries, shards
 from blade.evaluate.aggregate.shards import FAILURES, INPUTS, Lines
-from blade.evaluate.profile import files, joining, numbers, passes
+from blade.evaluate.profile import files, joining, passes
 from blade.evaluate.profile.entries import Entry, Rows
 from blade.evaluate.profile.hook import Hook
 from blade.evaluate.profile.joining import Duplicates
-from blade.evaluate.profile.reading import Line, Members
+from blade.evaluate.profile.reading import Line, Seen
 from blade.evaluate.profile.table import Ints, Keys, Table
 
 METRICS = "_aggregate_metrics.json"
@@ -127,29 +127,27 @@ def _refuse_own_input(output: Path, read: Sequence[Path]) -> None:
 
 
 def _read_rollouts(path: Path, table: Table, rollouts: Lines) -> None:
-    def take(source: int, line: Line, members: Members) -> bool:
-        try:
-            result = numbers.of_members(members)
-        except numbers.NoKey as error:
-            raise files.without_key(path, line, error) from None
-        table.add(result, source, line.number, hash(line.data))
-        return True
+    def take(source: int, line: Line, seen: Seen) -> bool:
+        result = files.result_of(path, line, seen)
+        if result is not None:
+            table.add(result, source, line.number, hash(line.data))
+        return result is not None
 
     rollouts.read(path, take)
 
 
 def _read_keys(path: Path, into: _Read, needs_key: bool) -> None:
-    def take(source: int, line: Line, members: Members) -> bool:
-        agent = numbers.agent_name(members.get("agent_ref"))
+    def take(source: int, line: Line, seen: Seen) -> bool:
         try:
-            task, repeat = shards.key(path, line, members)
+            found = files.key_of(path, line, seen)
         except Unreadable:
             if needs_key:
                 raise
-            into.lines.seen[-1].bad.append((line.number, "a failure without indices"))
+            seen.bad.append((line.number, "a failure without indices"))
             return False
-        into.keys.add(task, repeat, agent, source, line.number, hash(line.data))
-        return True
+        if found is not None:
+            into.keys.add(*found, source, line.number, hash(line.data))
+        return found is not None
 
     into.lines.read(path, take)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from blade.errors import NothingToRead
-from blade.evaluate.profile import files, numbers, reading
-from blade.evaluate.profile.reading import Line, Members, Seen
+from blade.evaluate.profile import files, reading
+from blade.evaluate.profile.reading import Line, Seen
 from blade.evaluate.profile.spool import Spool
 from blade.ingest import lines
 
@@ -67,15 +67,15 @@ class Lines:
     def __len__(self) -> int:
         return len(self._source)
 
-    def read(self, path: Path, take: Callable[[int, Line, Members], bool]) -> None:
-        """Offer every row of a file; what is taken can be had again by the order in which it was."""
+    def read(self, path: Path, take: Callable[[int, Line, Seen], bool]) -> None:
+        """Offer every line of a file; what is taken can be had again by the order in which it was."""
         source, seen = len(self.paths), Seen(path)
         self.paths.append(path)
         self.seen.append(seen)
         if lines.is_compressed(path):
             self._spools[source] = Spool()
-        for line, members in reading.rows(path, seen):
-            if take(source, line, members):
+        for line in reading.read(path, seen):
+            if take(source, line, seen):
                 spool = self._spools.get(source)
                 self._source.append(source)
                 self._offset.append(line.offset if spool is None else spool.add(line.data))
@@ -105,11 +105,3 @@ class Lines:
 
     def notices(self) -> list[str]:
         return [notice for seen in self.seen for notice in seen.notices()]
-
-
-def key(path: Path, line: Line, members: Members) -> tuple[int, int]:
-    """The indices of a row; a row without them cannot be put into order."""
-    try:
-        return numbers.index(members, numbers.TASK), numbers.index(members, numbers.REPEAT)
-    except numbers.NoKey as error:
-        raise files.without_key(path, line, error) from None

@@ -15,7 +15,7 @@ from blade.evaluate.profile import entries, files, joining, passes
 from blade.evaluate.profile.hook import Hook
 from blade.evaluate.profile.joining import Duplicates, Joined
 from blade.evaluate.profile.reading import SHOWN
-from blade.evaluate.profile.table import Ints, Table
+from blade.evaluate.profile.table import Table
 
 PROFILE, AGENTS, REPEATS = "_reward_profiling.jsonl", "_agent_metrics.json", "_repeat_level_metrics.json"
 _encode = msgspec.json.Encoder().encode
@@ -98,7 +98,7 @@ class Profiled:
         np.minimum.at(lead, group, rows)
         names = list(zip(task[first].tolist(), agent[first].tolist(), strict=True))
         counts = dict(zip(names, np.bincount(group).tolist(), strict=True))
-        masked = self._masked()
+        masked = self.told.masked()
         for key in zip(
             self.told.table.keys.task[masked].tolist(), self.told.agent[masked].tolist(), strict=True
         ):
@@ -108,9 +108,6 @@ class Profiled:
             dict(zip(names, lead.tolist(), strict=True)),
             len({name[0] for name in names}) < len(names),
         )
-
-    def _masked(self) -> Ints:
-        return np.setdiff1d(self.told.rows, self.told.measured())
 
     def agent_entries(self) -> list[entries.Entry]:
         """The content of the agents' file."""
@@ -161,21 +158,24 @@ def profiled(
         )
     names = table.keys.agents.texts
     told = entries.Rows(table, joined.results.rows, joined.result_agent, names)
-    agents = list(entries.agents(told, _by_repeat(expected, joined, table)))
+    agents = list(entries.agents(told, _by_repeat(expected, joined, told)))
     custom = hook.by_agent(told, [rollouts]) if hook else {}
     return Profiled(rollouts, told, expected, joined, agents, custom, notices)
 
 
-def _by_repeat(expected: files.Inputs, joined: Joined, table: Table) -> dict[int, dict[int, int]]:
+def _by_repeat(expected: files.Inputs, joined: Joined, told: entries.Rows) -> dict[int, dict[int, int]]:
     """How many inputs each agent has of each repeat, those left out whose rollout is masked."""
     counts: dict[int, dict[int, int]] = {}
-    masked = joined.results.rows[np.frombuffer(table.masked, np.uint8)[joined.results.rows] != 0]
     for rows, keys, agent, step in (
         (joined.inputs.rows, expected.keys, joined.input_agent, 1),
-        (masked, table.keys, joined.result_agent, -1),
+        (told.masked(), told.table.keys, told.agent, -1),
     ):
-        pairs, found = np.unique(np.stack([agent[rows], keys.repeat[rows]]), axis=1, return_counts=True)
-        for (code, repeat), n in zip(pairs.T.tolist(), found.tolist(), strict=True):
-            of_agent = counts.setdefault(code, {})
-            of_agent[repeat] = of_agent.get(repeat, 0) + step * n
+        repeat, whose = keys.repeat[rows], agent[rows]
+        pair = joining.ids(whose, repeat)
+        n_pairs = np.bincount(pair)
+        first = np.zeros(n_pairs.size, np.int64)
+        first[pair] = np.arange(pair.size)  # any row of the pair tells its agent and repeat
+        for at, n in zip(first.tolist(), n_pairs.tolist(), strict=True):
+            of_agent = counts.setdefault(int(whose[at]), {})
+            of_agent[int(repeat[at])] = of_agent.get(int(repeat[at]), 0) + step * n
     return counts

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from blade.evaluate.profile import repeats, statistics
 from blade.evaluate.profile.joining import ids
@@ -26,9 +27,21 @@ class Rows(NamedTuple):
 
     def measured(self) -> Ints:
         """Those whose reward is a measurement."""
-        masked = np.frombuffer(self.table.masked, np.uint8)[self.rows]
-        measured: Ints = self.rows[masked == 0]
+        measured: Ints = self.rows[~self._is_masked()]
         return measured
+
+    def masked(self) -> Ints:
+        """Those whose reward is none."""
+        masked: Ints = self.rows[self._is_masked()]
+        return masked
+
+    def _is_masked(self) -> NDArray[np.bool_]:
+        return np.frombuffer(self.table.masked, np.bool_)[self.rows]
+
+    def agents(self) -> list[int]:
+        """The codes of those that have rows, by name."""
+        found: list[int] = np.flatnonzero(np.bincount(self.agent[self.rows])).tolist()
+        return sorted(found, key=self.names.__getitem__)
 
     def rank(self) -> Ints:
         """The place by name of every row's agent."""
@@ -112,7 +125,7 @@ def agents(told: Rows, expected: Mapping[int, Mapping[int, int]] | None = None) 
     mine, names = told.agent[told.rows], list(told.names)
     in_order = in_key_order(told)
     shared = [column.name for column in told.table.columns(in_order)]
-    for code in sorted(np.unique(mine).tolist(), key=lambda code: names[code]):
+    for code in told.agents():
         rows = in_order[told.agent[in_order] == code]
         columns = {column.name: column for column in told.table.columns(rows)}
         ordered = [columns[name] for name in shared if name in columns]

@@ -39,12 +39,15 @@ class Inputs:
 def read_inputs(path: Path, agents: Names) -> tuple[Inputs, Seen]:
     """A file of materialised inputs; one that cannot be read whole says nothing of what was expected."""
     seen, inputs = Seen(path), Inputs(Keys(agents))
-    for line, members in reading.rows(path, seen):
-        agent = numbers.agent_name(members.get("agent_ref"))
-        task, repeat = _key(path, line, members)
+    for line in reading.read(path, seen):
+        found = key_of(path, line, seen)
+        if found is None:
+            continue
+        task, repeat, agent = found
         inputs.keys.add(task, repeat, agent, 0, line.number, hash(line.data))
         whose = (task, -1 if agent is None else agents.code(agent))
         if whose not in inputs.first:
+            members = reading.members(line, Seen(path)) or {}
             inputs.first[whose] = inputs.samples.add(sample(members, line))
     if seen.bad:
         number, reason = seen.bad[0]
@@ -60,18 +63,50 @@ def read_inputs(path: Path, agents: Names) -> tuple[Inputs, Seen]:
 def read_results(path: Path, table: Table, source: int = 0) -> Seen:
     """Add the rows of a rollouts file to a table; lines that are no rows are noted."""
     seen = Seen(path)
-    for line, members in reading.rows(path, seen):
-        try:
-            result = numbers.of_members(members)
-        except numbers.NoKey as error:
-            raise without_key(path, line, error) from None
-        table.add(result, source, line.number, hash(line.data))
+    for line in reading.read(path, seen):
+        result = result_of(path, line, seen)
+        if result is not None:
+            table.add(result, source, line.number, hash(line.data))
     return seen
 
 
-def _key(path: Path, line: Line, members: Members) -> tuple[int, int]:
+def result_of(path: Path, line: Line, seen: Seen) -> numbers.Result | None:
+    """What profiling keeps of a line; None, and noted in `seen`, where it holds no row."""
     try:
-        return numbers.index(members, numbers.TASK), numbers.index(members, numbers.REPEAT)
+        light = numbers.of_line(line.data) if len(line.data) < numbers.LIGHT else None
+        if light is not None:
+            return light
+        members = reading.members(line, seen)
+        return None if members is None else numbers.of_members(members)
+    except numbers.NoKey as error:
+        raise without_key(path, line, error) from None
+
+
+class _Key(msgspec.Struct, gc=False):
+    """A row that is as it should be, read without anything else."""
+
+    task: int = msgspec.field(name=numbers.TASK)
+    repeat: int = msgspec.field(name=numbers.REPEAT)
+    agent_ref: numbers.Agent | None = None
+
+
+_key = msgspec.json.Decoder(_Key).decode
+
+
+def key_of(path: Path, line: Line, seen: Seen) -> tuple[int, int, str | None] | None:
+    """Task, repeat and agent of a line; None, and noted in `seen`, where it holds no row."""
+    try:
+        key = _key(line.data)
+        if abs(key.task) < numbers.FAR and abs(key.repeat) < numbers.FAR:
+            return key.task, key.repeat, key.agent_ref.name if key.agent_ref else None
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    members = reading.members(line, seen)
+    if members is None:
+        return None
+    agent = numbers.agent_name(members.get("agent_ref"))
+    try:
+        return numbers.index(members, numbers.TASK), numbers.index(members, numbers.REPEAT), agent
     except numbers.NoKey as error:
         raise without_key(path, line, error) from None
 

@@ -12,8 +12,9 @@ from blade.evaluate.profile.reading import Members, members_of
 
 TASK, REPEAT = "_ng_task_index", "_ng_rollout_index"
 MASK = "mask_sample"
+LIGHT = 8 << 10  # bytes; a longer row is not parsed whole
 LONG = frozenset({"response", "responses_create_params"})
-_FAR = 1 << 62  # beyond, an index is no index
+FAR = 1 << 62  # beyond, an index is no index
 
 Number = int | float
 
@@ -38,15 +39,24 @@ class _Response(msgspec.Struct, gc=False):
     usage: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Agent(msgspec.Struct, gc=False):
+class Agent(msgspec.Struct, gc=False):
     name: str | None = None
 
 
 _response = msgspec.json.Decoder(_Response).decode
-_agent = msgspec.json.Decoder(_Agent).decode
+_agent = msgspec.json.Decoder(Agent).decode
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _names: dict[bytes, str | None] = {}  # few agents, many rows
+
+
+def of_line(data: bytes) -> Result | None:
+    """A row of few bytes, parsed whole, which takes less time than to step around what is not needed."""
+    try:
+        row = _decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return of_row(row) if type(row) is dict else None
 
 
 def of_members(members: Members) -> Result:
@@ -74,25 +84,36 @@ def of_members(members: Members) -> Result:
 def of_row(row: Mapping[str, Any]) -> Result:
     """The same of a row that was parsed already."""
     response = row.get("response")
-    usage = response.get("usage") if isinstance(response, Mapping) else None
+    usage = response.get("usage") if isinstance(response, dict) else None
     agent = row.get("agent_ref")
-    name = agent.get("name") if isinstance(agent, Mapping) else None
+    name = agent.get("name") if isinstance(agent, dict) else None
     server = row.get("_ng_environment_server")
     task, repeat = row.get(TASK), row.get(REPEAT)
-    for key, value in ((TASK, task), (REPEAT, repeat)):
-        if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= _FAR:
-            raise NoKey(f"{key} is {value!r}" if key in row else f"it has no {key}")
+    if type(task) is not int or type(repeat) is not int or abs(task) >= FAR or abs(repeat) >= FAR:
+        raise _no_key(row)
     reward = row.get("reward")
+    own = _finite(row)
+    own.pop(MASK, None)
     return _result(
-        int(task or 0),
-        int(repeat or 0),
+        task,
+        repeat,
         name if isinstance(name, str) else None,
         server if isinstance(server, str) else None,
         row.get(MASK) is True,
-        _finite({name: value for name, value in row.items() if not name.startswith("_") and name != MASK}),
-        _finite(usage) if isinstance(usage, Mapping) else {},
-        {"reward": int(reward) if isinstance(reward, bool) else reward} if "reward" in row else {},
+        own,
+        _finite(usage) if isinstance(usage, dict) else {},
+        {"reward": int(reward) if reward is True or reward is False else reward} if "reward" in row else {},
     )
+
+
+def _no_key(row: Mapping[str, Any]) -> NoKey:
+    for key in (TASK, REPEAT):
+        value = row.get(key)
+        if key not in row:
+            return NoKey(f"it has no {key}")
+        if type(value) is not int or abs(value) >= FAR:
+            return NoKey(f"{key} is {str(value)[:40]!r}, not a whole number")
+    raise AssertionError("a row with both indices")
 
 
 def _result(
@@ -105,8 +126,9 @@ def _result(
     usage: dict[str, Number],
     reward: dict[str, Any],
 ) -> Result:
-    told = {"rollout_id": f"{task}:{repeat}", TASK: task, REPEAT: repeat, **reward, **usage}
-    told.update((name, value) for name, value in own.items() if name not in told)
+    told = {"rollout_id": f"{task}:{repeat}", TASK: task, REPEAT: repeat, **reward, **usage, **own}
+    if not usage.keys().isdisjoint(own):
+        told.update(usage)
     try:
         info = _encode(told)
     except OverflowError:  # a whole number of more than 64 bits
@@ -117,17 +139,22 @@ def _result(
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Number]:
-    """The numbers among them; a bool is 0 or 1."""
+    """The numbers among them whose names do not start with `_`; a bool is 0 or 1."""
     found: dict[str, Number] = {}
     for name, value in values.items():
-        if isinstance(value, bool):
+        kind = type(value)
+        if kind is str or kind is dict or name[:1] == "_":
+            continue
+        if kind is bool:
             found[name] = int(value)
-        elif isinstance(value, int | float) and _is_finite(value):
+        elif (kind is float or kind is int) and _is_finite(value):
             found[name] = value
     return found
 
 
 def _is_finite(value: Number) -> bool:
+    if -1e308 < value < 1e308:
+        return True
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -193,7 +220,7 @@ def _usage(raw: msgspec.Raw | None) -> dict[str, Number]:
         usage = members_of(_response(raw).usage)
     except (msgspec.DecodeError, RecursionError):
         return {}
-    found = {name: number(bytes(value)) for name, value in usage.items()}
+    found = {name: number(bytes(value)) for name, value in usage.items() if name[:1] != "_"}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -77,10 +77,10 @@ def scores(told: Rows, threshold: float = 1.0) -> list[Score]:
     for column in told.table.columns(rows):
         if column.name == "reward":
             reward[column.positions] = column.values
-    masked = np.setdiff1d(told.rows, rows)
+    masked = told.masked()
     task, agent = told.table.keys.task[rows], told.agent[rows]
     found = []
-    for code in sorted(np.unique(told.agent[told.rows]).tolist(), key=lambda code: told.names[code]):
+    for code in told.agents():
         mine = agent == code
         n_masked = int((told.agent[masked] == code).sum())
         found.append(_score(told.names[code], task[mine], reward[mine], n_masked, threshold))

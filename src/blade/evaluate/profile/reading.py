@@ -88,12 +88,13 @@ def rows(path: Path, seen: Seen) -> Iterator[tuple[Line, Members]]:
     """Each line with the members of its object; other lines are noted in `seen`."""
     for line in read(path, seen):
         seen.n_lines = line.number
-        found = _members(line, seen)
+        found = members(line, seen)
         if found is not None:
             yield line, found
 
 
-def _members(line: Line, seen: Seen) -> Members | None:
+def members(line: Line, seen: Seen) -> Members | None:
+    """The members of the object in a line; None, and noted in `seen`, where there is none."""
     try:
         return members_of(line.data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

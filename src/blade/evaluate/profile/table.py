@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,6 +15,12 @@ from blade.evaluate.profile.spool import Spool
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+# One row of keys, packed at once: to append to six arrays takes longer than to read the row.
+_KEY = np.dtype([("task", "<i8"), ("repeat", "<i8"), ("line", "<i8"), ("content", "<i8"), ("agent", "<i4"),
+                 ("source", "<i4")])  # fmt: skip
+_pack, _unpack = struct.Struct("<qqqqii").pack, struct.Struct("<qqqqii").unpack_from
 
 
 class Column(NamedTuple):
@@ -31,7 +38,8 @@ class Names:
         self.codes: dict[Any, int] = {}
 
     def code(self, value: Any) -> int:
-        return self.codes.setdefault(value, len(self.codes))
+        found = self.codes.get(value)
+        return self.codes.setdefault(value, len(self.codes)) if found is None else found
 
     @property
     def texts(self) -> list[Any]:
@@ -43,44 +51,47 @@ class Keys:
 
     def __init__(self, agents: Names | None = None) -> None:
         self.agents = agents or Names()
-        self._task, self._repeat, self._agent = array("q"), array("q"), array("i")
-        self._source, self._line, self._content = array("i"), array("q"), array("q")
+        self._data = bytearray()
 
     def __len__(self) -> int:
-        return len(self._task)
+        return len(self._data) // _KEY.itemsize
 
     def add(self, task: int, repeat: int, agent: str | None, source: int, line: int, content: int) -> None:
-        self._task.append(task)
-        self._repeat.append(repeat)
-        self._agent.append(-1 if agent is None else self.agents.code(agent))
-        self._source.append(source)
-        self._line.append(line)
-        self._content.append(content)
+        code = -1 if agent is None else self.agents.code(agent)
+        self._data += _pack(task, repeat, line, content, code, source)
+
+    def _of(self, name: str) -> Ints:
+        return np.frombuffer(bytes(self._data), _KEY)[name].astype(np.int64)
 
     @property
     def task(self) -> Ints:
-        return _ints(self._task)
+        return self._of("task")
 
     @property
     def repeat(self) -> Ints:
-        return _ints(self._repeat)
+        return self._of("repeat")
 
     @property
     def agent(self) -> Ints:
         """Codes of `agents`; -1 where the row names none."""
-        return _ints(self._agent)
+        return self._of("agent")
 
     @property
     def content(self) -> Ints:
-        return _ints(self._content)
+        return self._of("content")
 
     def code(self, row: int) -> int:
         """The agent of one row."""
-        return self._agent[row]
+        return self._row(row)[4]
 
     def place(self, row: int) -> tuple[int, int]:
         """The source and the line of a row."""
-        return self._source[row], self._line[row]
+        _, _, line, _, _, source = self._row(row)
+        return source, line
+
+    def _row(self, row: int) -> tuple[int, int, int, int, int, int]:
+        found: tuple[int, int, int, int, int, int] = _unpack(self._data, row * _KEY.itemsize)
+        return found
 
 
 @dataclass
@@ -92,23 +103,20 @@ class Table:
     infos: Spool = field(default_factory=Spool)
     masked: bytearray = field(default_factory=bytearray)
     _server: array[int] = field(default_factory=lambda: array("i"))
-    _shapes: Names = field(default_factory=Names)  # which names a row has, in its own order
-    _shape: array[int] = field(default_factory=lambda: array("i"))
-    _columns: dict[str, tuple[array[int], array[float]]] = field(default_factory=dict)
+    _shapes: dict[tuple[str, ...], _Shape] = field(default_factory=dict)
 
     def add(self, result: Result, source: int = 0, line: int = 0, content: int = 0) -> None:
-        row = len(self.keys)
+        row = len(self.masked)
         self.keys.add(result.task, result.repeat, result.agent, source, line, content)
         self.masked.append(result.masked)
         self._server.append(self.servers.code(result.server))
-        self._shape.append(self._shapes.code(tuple(result.numbers)))
         self.infos.add(result.info)
-        for name, value in result.numbers.items():
-            column = self._columns.get(name)
-            if column is None:
-                column = self._columns[name] = (array("q"), array("d"))
-            column[0].append(row)
-            column[1].append(value)
+        names = tuple(result.numbers)
+        shape = self._shapes.get(names)
+        if shape is None:
+            shape = self._shapes[names] = _Shape(array("q"), array("d"))
+        shape.rows.append(row)
+        shape.values.extend(result.numbers.values())
 
     @property
     def server(self) -> Ints:
@@ -118,21 +126,34 @@ class Table:
         """The columns of the rows in `order`, in the order in which those rows first name them."""
         place = np.full(len(self.keys), -1, np.int64)
         place[order] = np.arange(order.size)
-        found = []
-        for name in self._names_in(order):
-            rows, values = self._columns[name]
-            found.append(_ordered(name, place[_ints(rows)], np.frombuffer(values, np.float64)))
-        return found
+        parts: dict[str, list[tuple[Ints, Floats]]] = {}
+        for names, shape in sorted(self._shapes.items(), key=lambda entry: _first(entry[1], place)):
+            at = place[_ints(shape.rows)]
+            chosen = at >= 0
+            values = np.frombuffer(shape.values, np.float64).reshape(at.size, -1)[chosen] if names else None
+            for number, name in enumerate(names if chosen.any() else ()):
+                assert values is not None
+                parts.setdefault(name, []).append((at[chosen], values[:, number]))
+        return [_joined(name, found) for name, found in parts.items()]
 
-    def _names_in(self, order: Ints) -> list[str]:
-        shapes, first = np.unique(_ints(self._shape)[order], return_index=True)
-        known = self._shapes.texts
-        return list(dict.fromkeys(name for at in np.argsort(first) for name in known[shapes[at]]))
+
+class _Shape(NamedTuple):
+    """Rows that name the same numbers in the same order, and those numbers, row by row."""
+
+    rows: array[int]
+    values: array[float]
 
 
-def _ordered(name: str, positions: Ints, values: Floats) -> Column:
-    chosen = positions >= 0
-    positions, values = positions[chosen], values[chosen]
+def _first(shape: _Shape, place: Ints) -> int:
+    """The first place that a row of the shape has, past all others if it has none."""
+    at = place[_ints(shape.rows)]
+    found = at[at >= 0]
+    return int(found.min()) if found.size else place.size
+
+
+def _joined(name: str, parts: list[tuple[Ints, Floats]]) -> Column:
+    positions = np.concatenate([at for at, _ in parts])
+    values = np.concatenate([values for _, values in parts])
     if positions.size > 1 and (positions[1:] < positions[:-1]).any():
         rising = np.argsort(positions, kind="stable")
         positions, values = positions[rising], values[rising]
