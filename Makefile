@@ -11,7 +11,7 @@ BIN := .venv/bin
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
-demo: .venv/.base ## Diagnose a simulated run with planted faults: the first thing to try
+demo: .venv/.base ## Run, diagnose and compare two scripted models: the first thing to try
 	@$(BIN)/blade demo
 
 test: check ## Everything that must hold: check, then all tests
