@@ -106,7 +106,7 @@ def write_run(
 
 
 def write_demo(folder: Path) -> Planted:
-    """Write the run of `blade demo`, with its notes and its benchmark facts."""
+    """Write the run of the golden files, with its notes and its benchmark facts."""
     faults = ("provider_errors:3", "lost_rows:2", "failed_rows:2", "duplicate_identical:1")
     planted = write_run(folder, n_tasks=24, faults=faults)
     told = ", ".join(f"{count} x {name}" for name, _, count in (fault.partition(":") for fault in faults))

@@ -1,4 +1,4 @@
-"""Judge a rollout by what it left behind: its changes to the office against those of the task's own calls."""
+"""Judge a rollout by what it left behind: its changes against those of the task's own calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generate the office: mail, calendar, customers, visits and project tasks, the same in every process."""
+"""Generate the office: mail, calendar, customers, visits and tasks, the same in every process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fault a rollout of a scripted model has: drawn from the seed, the task and the repeat, and known."""
+"""Draw the fault of a scripted rollout from the seed, the task and the repeat, so that it is known."""
 
 from __future__ import annotations
 
