@@ -71,7 +71,7 @@ def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
             )
     if how.given is not None and not how.given.exists():
         raise UsageError(
-            f"{how.given} does not exist", "name the raw file, or the folder it is in", "no-such-file"
+            f"{how.given} does not exist", "name the raw file, or the folder it is in", "prepare-no-such-file"
         )
     if how.given is not None and len({one.script for one in wanted}) > 1:
         names = ", ".join(one.name for one in wanted)
