@@ -275,7 +275,9 @@ def test_what_is_strictly_kept_is_loosely_kept(name: str, text: str) -> None:
     assert fields["follow_all_instructions_loose"] or not fields["follow_all_instructions"]
 
 
-@pytest.mark.parametrize("sign", ["[", "<<", "*", "\n", " ", "***", "P.", "\\boxed{", "- ", "`", "Section 1"])
+@pytest.mark.parametrize(
+    "sign", ["[", "<<", "*", "\n", " ", "***", "P.", "\\boxed{", "- ", "`", "Section 1", ".", '"', "a. "]
+)
 def test_no_rule_goes_astray_in_a_long_text(sign: str) -> None:
     long = "x" + sign * 30_000
     for name, details, *_ in TWINS:

@@ -165,6 +165,15 @@ def test_the_last_assistant_message_is_read_whatever_its_shape() -> None:
     assert reward(LENIENT, row(), {"type": "message", "role": "assistant", "content": None}) == 0.0
 
 
+@pytest.mark.parametrize(
+    "sign", [":", "(", "*", "final ", "answer ", "answer is ", "\\text{", "\\boxed{", ",", " ", "(A"]
+)
+def test_no_form_goes_astray_in_a_long_text(sign: str) -> None:
+    for text in ("x " + sign * 30_000, "\\boxed{A" + sign * 30_000 + "}"):
+        for mode in ("strict_single_letter_boxed", "lenient_boxed", "lenient_answer_colon", "any_form"):
+            judged(LENIENT, row(grading_mode=mode), text)
+
+
 @given(responses)
 @settings(max_examples=60, deadline=None)
 def test_nothing_a_model_puts_out_breaks_it(response: Any) -> None:

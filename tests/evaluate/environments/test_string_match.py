@@ -138,6 +138,18 @@ def test_a_broken_task_or_setting_is_said() -> None:
         environment("string_match", {"match_mode": "soft"})
 
 
+@pytest.mark.parametrize("sign", ["(", "answer: ", "*", "1,000,", "-", "'", "²", "final "])
+def test_no_rule_goes_astray_in_a_long_text(sign: str) -> None:
+    closing = ")" if sign == "(" else ""
+    for mode in ("final_answer", "boxed", "last_line", "full_response"):
+        text = "Answer: " + sign * 30_000 + closing * 30_000
+        assert reward(FUZZY, row("x", extraction_mode=mode), text) == 0.0
+
+
+def test_all_accepted_answers_stay_in_the_row() -> None:
+    assert judged(EXACT, row(["a", "b"]), "Answer: b")["expected_answer"] == ["a", "b"]
+
+
 RULES = Rules(ignore_articles=True, ignore_punctuation=True, normalize_numbers=True)
 
 

@@ -27,13 +27,16 @@ LABELLED = re.compile(
 )
 REASON = re.compile(r"\s+(?:because|since|as|for|is|which|\()", re.IGNORECASE)
 ANOTHER = re.compile(
-    r"[\W_]*(?:\b(?:or|and|and/or|nor|plus|but\s+also)\b|(?<=[/&+,;|]))[\W_]*(?:(?:or|and|perhaps|maybe|option)\s+)*"
-    r"[\W_]*([A-Za-z])\b(?!['’])(?!\s+[a-z])",
+    r"(?P<gap>[\W_]*+)(?P<word>(?:(?:or|and|nor|plus|but|also|perhaps|maybe|option)\b[\W_]*+)*+)"
+    r"([A-Za-z])\b(?!['’])(?!\s+[a-z])",
     re.IGNORECASE,
 )
+JOINING = frozenset("/&+,;|")
 
+
+SHOWN = 400  # characters of a declaration, or of a last line, in which a letter is looked for
 DECLARED = re.compile(
-    r"\b(?:final\s+|correct\s+|best\s+|right\s+)*(?:answer|option|choice)\b"
+    r"\b(?:answer|option|choice)\b"
     r"(?:\s+(?:is|would\s+be|must\s+be|should\s+be)\b\s*:?|\s*[*_]*\s*[:=])[*_\s]*(?=(?P<what>[^\n]{0,2000}))",
     re.IGNORECASE,
 )
@@ -159,12 +162,13 @@ def any_form(text: str, options: Options) -> str | None:
 
 def concluded(line: str, options: Options) -> str | None:
     """The option that a last line gives without declaring it: `B`, `(B)`, `B) Square`, `so it is B`."""
-    marked = {letter for letter in MARKED.findall(line) if letter in options}
+    end = line[-SHOWN:]
+    marked = {letter for letter in MARKED.findall(end) if letter in options}
     if len(marked) > 1:
         return None
     if not line.strip(PADDING)[1:] or HEADED.match(line):
         return declared(line, options)
-    at_end = CONCLUDED.search(line)
+    at_end = CONCLUDED.search(end)
     if at_end and at_end[1] in options and not marked - {at_end[1]}:
         return at_end[1]
     return marked.pop() if marked else by_text(line, options)
@@ -187,12 +191,14 @@ def declared(what: str, options: Options) -> str | None:
 
 def labelled(text: str, options: Options, capital: bool = False) -> str | None:
     """The letter at the head of a text; with two letters it is ambiguous, and a word is no letter."""
-    match = LABELLED.match(text)
+    match = LABELLED.match(text[:SHOWN])
     if match is None:
         return None
     letter, rest = match[1], match["rest"]
     another = ANOTHER.match(rest)
-    if another and another[1].upper() in options and another[1].upper() != letter.upper():
+    second = another[3].upper() if another else letter.upper()
+    joined = another is not None and bool(another["word"] or JOINING & set(another["gap"]))
+    if joined and second in options and second != letter.upper():
         return None
     bare = not rest.strip(PADDING)
     if not bare and rest[:1].isspace():

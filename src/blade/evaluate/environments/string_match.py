@@ -25,6 +25,7 @@ from blade.evaluate.said import unwrapped
 PREFIX = re.compile(r"(?:final\s+)?\banswer\b[ \t]*[*_]*[ \t]*:[*_\s]*(?=([^\n]{0,4000}))", re.IGNORECASE)
 ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)", re.IGNORECASE)
 AROUND = " \"'`*_“”‘’«»„[]{}<>.,;:!?"
+DEEPEST = 10  # brackets within brackets around an answer
 PAIRS = {"(": ")", "[": "]", "{": "}", "$": "$"}
 
 SUPERSCRIPTS = re.compile("[⁰¹²³⁴-⁹]+")
@@ -82,7 +83,8 @@ async def verify(rules: Rules, attempt: Attempt) -> Row:
     found = EXTRACTIONS[mode](said.answer(attempt.response))
     own_case = asked.field(attempt.row, "case_sensitive")
     case = rules.case_sensitive if own_case is None else bool(own_case)
-    fields: Row = {"reward": 0.0, "expected_answer": accepted[0], "extracted_answer": found}
+    kept = asked.field(attempt.row, "expected_answer", accepted)
+    fields: Row = {"reward": 0.0, "expected_answer": kept, "extracted_answer": found}
     wanted = [normal(text, rules, case) for text in accepted]
     got = normal(found, rules, case) if found is not None else ""
     equal = bool(got) and got in wanted
@@ -147,13 +149,15 @@ def normal(text: str, rules: Rules, case_sensitive: bool) -> str:
 
 def bare(text: str) -> str:
     """Without the marks around it; a bracket goes only with its partner, and a sign of a number stays."""
-    before = None
-    while before != text:
+    before = ""
+    for _ in range(DEEPEST):
+        if before == text:
+            break
         before = text
         text = text.strip(AROUND) if not NUMBER.fullmatch(text) else text
         if len(text) > 2 and PAIRS.get(text[0]) == text[-1]:
             text = text[1:-1]
-    return text or before or ""
+    return text or before
 
 
 def number(text: str) -> str:

@@ -20,7 +20,7 @@ Rule = Callable[[str, Details], bool]
 
 WORD = re.compile(r"\w+")
 # A stop ends a sentence unless it belongs to an abbreviation, an initial or a number.
-STOP = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+")
+STOP = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+")
 ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'])(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|e\.g|i\.e|cf|no|fig|approx|u\.s|u\.k|a\.m|p\.m|(?-i:[A-Z])|\d+)$",
     re.IGNORECASE,
