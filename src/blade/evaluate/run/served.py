@@ -86,7 +86,9 @@ def described(resolved: Resolved, names: Iterable[str]) -> Row:
     """What the agents of these names are, as far as a reward may depend on it; addresses may change."""
     told: Row = {}
     for name in dict.fromkeys(names):
-        server = _agent(resolved, name)
+        server = resolved.server(name)
+        if server is None:
+            continue
         parts = [server]
         for field in ("resources_server", "model_server"):
             other = resolved.server(server.named(field))
