@@ -22,7 +22,7 @@ def facts() -> str:
     """What BLADE should know of runs of the office. The addresses are invented, so they may be shared."""
     named = re.findall(r"[\w.-]+@[\w.-]+", _requests())
     addresses = sorted({*by_address(), *named})
-    return f"""# What BLADE should know of runs of workplace_assistant; read where it lies beside the rollouts.
+    return f"""# What BLADE should know of runs of workplace_assistant; read where it lies beside rollouts.
 name = "workplace_assistant"
 pass_threshold = 1.0
 task_id = "task_id"
