@@ -22,6 +22,7 @@ import blade
 from blade.evaluate.environment import Attempt, Unmeasured
 from blade.evaluate.environments.code_gen import environment
 from blade.evaluate.sandbox import Limits, Outcome, holds, run
+from blade.evaluate.sandbox.box import packages
 
 MEGABYTE = 1 << 20
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
@@ -126,6 +127,8 @@ HEARTY = {
 
 @pytest.mark.parametrize("name", HEARTY)
 def test_honest_programs_pass(name: str) -> None:
+    if name == "numpy" and not (Path(packages()) / "numpy").exists():
+        pytest.skip("this interpreter has no numpy of its own")
     fields = judged(HEARTY[name], PRINTED)
     assert fields["reward"] == 1.0, fields["metadata"]
     assert fields["checked"] == "outputs"

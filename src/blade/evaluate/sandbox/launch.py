@@ -229,6 +229,9 @@ def _first(plan: dict[str, Any], proc: int, report: int, is_root: bool) -> NoRet
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _prctl("process namespace", PR_SET_PDEATHSIG, signal.SIGKILL)
         _written(proc, "self/oom_score_adj", "1000")
+        _prctl(
+            "process namespace", PR_SET_DUMPABLE, 0
+        )  # its descriptors are not to be looked at from the box
         LIBC.sethostname(b"box", 3)
         _build(plan)
         started, start = os.pipe()

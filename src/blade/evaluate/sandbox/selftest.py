@@ -16,7 +16,6 @@ from threading import Lock
 from blade.evaluate.environment import Unmeasured
 from blade.evaluate.sandbox.box import MEGABYTE, Limits, packages, run, system_folders
 
-
 TRYING = Lock()
 
 
