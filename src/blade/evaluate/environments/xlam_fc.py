@@ -1,4 +1,4 @@
-"""Judge function calls by what was to be called: the same calls, each as often, with the same arguments.
+"""Judge function calls: those that were to be made, each as often, with the same arguments.
 
 Arguments are compared as values: `1` is `1.0` and the order of keys means nothing, but `"1"` is not `1`,
 `true` is not `1`, and a list has its order. An argument that equals its tool's declared default may be left
