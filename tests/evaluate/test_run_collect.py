@@ -13,7 +13,7 @@ import pytest
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade.evaluate.environment import Row, Unmeasured
-from blade.evaluate.run import begun, collect, encode, kept, places
+from blade.evaluate.run import begun, collect, encode, failures, kept, places
 from blade.evaluate.run.collect import Plan, Runner, Summary
 from blade.evaluate.run.interrupt import Stop
 
@@ -139,6 +139,18 @@ def test_an_endpoint_that_is_dead_stops_the_run_and_uses_up_no_attempts(tmp_path
     assert tries.total() < 40
     assert failed(tmp_path) == []
     assert ran(tmp_path, materialised(500), answered, resume=True).scored == 500
+
+
+def test_a_judge_that_is_dead_stops_the_run_but_what_it_should_judge_is_kept(tmp_path: Path) -> None:
+    async def unjudged(row: Row) -> Row:
+        told = {"_ng_failure_type": failures.JUDGE_UNREACHED, "response": {"output": []}}
+        raise Unmeasured("judge_failed", "refused", fields=told)
+
+    with pytest.raises(Unreadable, match="judge"):
+        ran(tmp_path, materialised(500), unjudged)
+    found = failed(tmp_path)
+    assert 10 <= len(found) < 40
+    assert all("response" in row for row in found)
 
 
 def test_an_endpoint_that_dies_on_the_way_stops_it_too(tmp_path: Path) -> None:
@@ -290,6 +302,32 @@ def test_a_torn_last_line_is_mended_and_its_rollout_runs_again(tmp_path: Path, c
     assert any("newline" in text if cut == 1 else "torn" in text for text in told)
     assert sorted(map(key, rollouts(tmp_path))) == [(task, 0) for task in (0, 2, 3, 4, 5)]
     assert len(failed(tmp_path)) == 3
+
+
+def test_lines_that_other_tools_spell_are_known_too(tmp_path: Path) -> None:
+    ran(tmp_path, materialised(4), answered)
+    path = tmp_path / "r.jsonl"
+    odd = ['"response":[1]', '"response":{"x":NaN}', '"response":{"x":"\\ud800"}', '"response":null']
+    lines_ = path.read_text().splitlines()
+    changed = [
+        line.replace('"response":{"output":[],"usage":null}', new)
+        for line, new in zip(lines_, odd, strict=True)
+    ]
+    assert changed != lines_
+    path.write_text("\n".join(changed))  # and the last has no newline
+    again = ran(tmp_path, materialised(4), answered, resume=True)
+    assert (again.scored_before, len(path.read_text().splitlines())) == (4, 4)
+
+
+def test_a_repeat_of_any_number_is_known_without_a_number_of_that_many_bits() -> None:
+    standing = kept.Standing()
+    for found in ((3, 0), (3, 10**12), (4, 4096)):
+        assert not standing.has(found)
+        standing.add(found)
+        assert standing.has(found)
+    assert not standing.has((3, 1))
+    assert not standing.has((4, 10**12))
+    assert standing.n_scored == 3
 
 
 def test_a_file_that_ends_as_it_should_stays_as_it_is(tmp_path: Path) -> None:

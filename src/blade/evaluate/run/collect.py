@@ -165,7 +165,8 @@ async def _rollout(plan: Plan, course: _Course, row: Row) -> None:
             course.n_failed += 1
         if plan.watch is not None:
             plan.watch.failed(failure.kind, is_final)
-        if failures.is_endpoint(failure.kind):
+        unreached = failure.fields.get("_ng_failure_type") == failures.JUDGE_UNREACHED
+        if unreached or failures.is_endpoint(failure.kind):
             _counted(plan, course, failure)
         if is_final or await plan.stop.within(plan.retry_wait_s * 2 ** (earlier - 1)):
             return
@@ -208,8 +209,8 @@ def _released(plan: Plan, course: _Course, is_alive: bool) -> None:
 def _dead(plan: Plan, course: _Course) -> Unreadable:
     done = plan.standing.n_scored + course.n_scored
     return Unreadable(
-        f"the model or agent server gives no answer ({course.dead}); stopped at {done:,} of {plan.expected:,}"
-        " rollouts, and no attempt is held against those it did not answer",
+        f"the model, judge or agent server gives no answer ({course.dead}); stopped at {done:,} of"
+        f" {plan.expected:,} rollouts, and no attempt is held against those it did not answer",
         "see that the server runs and that address, key and model name are right; then add --resume",
         "endpoint-dead",
     )

@@ -11,6 +11,7 @@ import msgspec
 from blade.evaluate.environment import Row
 
 decode = msgspec.json.Decoder().decode
+NOT_JSON = (msgspec.DecodeError, ValueError, RecursionError)
 _encoder = msgspec.json.Encoder()
 
 
@@ -24,6 +25,18 @@ def line(row: Row) -> bytes:
         OverflowError,
     ):  # half a surrogate pair, a huge whole number, a strange key
         return json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def any_row(text: bytes) -> Row | None:
+    """The object of a line, even with NaN or half surrogate pairs; None if it is none."""
+    try:
+        row = decode(text)
+    except NOT_JSON:
+        try:
+            row = json.loads(text)
+        except NOT_JSON:
+            return None
+    return row if isinstance(row, dict) else None
 
 
 def _plain(value: Any) -> Any:

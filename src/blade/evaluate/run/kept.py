@@ -17,6 +17,7 @@ from blade.evaluate.run import encode
 from blade.evaluate.run.places import Places
 
 _BLOCK = 1 << 20
+_BITS = 4096
 Key = tuple[int, int]  # task and repeat
 
 
@@ -50,13 +51,19 @@ class Standing:
     scored: dict[int, int] = field(default_factory=dict)
     failed: dict[Key, int] = field(default_factory=dict)  # failure lines so far
     terminal: set[Key] = field(default_factory=set)  # which no attempt can help
+    far: set[Key] = field(default_factory=set)  # repeats whose number would make a huge number of bits
     n_scored: int = 0
 
     def has(self, key: Key) -> bool:
+        if key[1] >= _BITS:
+            return key in self.far
         return bool(self.scored.get(key[0], 0) >> key[1] & 1)
 
     def add(self, key: Key) -> None:
-        self.scored[key[0]] = self.scored.get(key[0], 0) | 1 << key[1]
+        if key[1] >= _BITS:
+            self.far.add(key)
+        else:
+            self.scored[key[0]] = self.scored.get(key[0], 0) | 1 << key[1]
         self.n_scored += 1
 
     def is_given_up(self, key: Key, attempts: int) -> bool:
@@ -169,10 +176,7 @@ def _last_line(file: Any, size: int) -> int:
 
 
 def _is_row(line: bytes) -> bool:
-    try:
-        return isinstance(encode.decode(line), dict)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return False
+    return encode.any_row(line) is not None
 
 
 def standing(places: Places, seen: Callable[[Told], None] | None = None) -> Standing:
@@ -202,5 +206,12 @@ def told_of(path: Path, kind: type[Told] = Told) -> Iterator[Told]:
         for line in file:
             try:
                 yield decoder.decode(line)
-            except (msgspec.DecodeError, ValueError, RecursionError):
-                continue  # no rollout can be known by it, so its rollout runs again
+            except encode.NOT_JSON:  # another tool's spelling, perhaps; what is no row at all runs again
+                row = encode.any_row(line)
+                if row is not None:
+                    yield Told(
+                        row.get("_ng_task_index"),
+                        row.get("_ng_rollout_index"),
+                        row.get("_ng_failure_terminal"),
+                        row.get("reward"),
+                    )

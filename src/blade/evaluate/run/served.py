@@ -15,6 +15,7 @@ from blade.evaluate import environments, models
 from blade.evaluate.config import Resolved, Server
 from blade.evaluate.environment import Environment, Respond, Response, Row, Unmeasured
 from blade.evaluate.run import agent
+from blade.evaluate.run.failures import JUDGE_UNREACHED
 from blade.evaluate.run.inputs import agent_of
 from blade.evaluate.run.skills import Skills
 
@@ -137,8 +138,9 @@ def _judge(respond: Respond) -> Respond:
         try:
             return await respond(params, row)
         except Unmeasured as failure:
+            fields = {**failure.fields, "_ng_failure_type": JUDGE_UNREACHED}
             raise Unmeasured(
-                "judge_failed", str(failure), terminal=failure.terminal, fields=failure.fields
+                "judge_failed", str(failure), terminal=failure.terminal, fields=fields
             ) from failure
 
     return asked

@@ -50,8 +50,8 @@ def _ordered(path: Path) -> dict[str, list[int]]:
         for line in file:
             try:
                 head = decoder.decode(line)
-            except (msgspec.DecodeError, ValueError, RecursionError):
-                head = None
+            except encode.NOT_JSON:
+                head = _careful(line)
             if head is not None:
                 name = head.agent.name if head.agent is not None else None
                 found.setdefault(str(name or ""), []).append((head.task, head.repeat, offset))
@@ -59,8 +59,19 @@ def _ordered(path: Path) -> dict[str, list[int]]:
     return {name: [offset for _, _, offset in sorted(heads)] for name, heads in found.items()}
 
 
+def _careful(line: bytes) -> _Head | None:
+    """The same of a line that another tool spelled; None if it is no row with indices."""
+    row = encode.any_row(line) or {}
+    task, repeat, ref = row.get("_ng_task_index"), row.get("_ng_rollout_index"), row.get("agent_ref")
+    if type(task) is not int or type(repeat) is not int:
+        return None
+    return _Head(task, repeat, _Ref(ref.get("name")) if isinstance(ref, dict) else None)
+
+
 def _rows(path: Path, offsets: list[int]) -> Iterator[Row]:
     with path.open("rb") as file:
         for offset in offsets:
             file.seek(offset)
-            yield encode.decode(file.readline())
+            row = encode.any_row(file.readline())
+            if row is not None:
+                yield row
