@@ -1,1 +1,1 @@
-"""The other wing: from a benchmark's definition to the rollouts, profiles and aggregates that BLADE reads."""
+"""The other wing: from a benchmark's definition to the rollouts and numbers that BLADE reads."""

@@ -14,7 +14,7 @@ Respond = Callable[[Row, Row], Awaitable[Response]]
 
 
 class Unmeasured(Exception):
-    """No reward can be given, and not because of the model: the row goes to the failures, never to reward 0."""
+    """No reward can be given, and not because of the model: the row goes to the failures, not to reward 0."""
 
     def __init__(self, kind: str, reason: str, *, terminal: bool = False, fields: Row | None = None) -> None:
         super().__init__(f"{kind}: {reason}")
@@ -30,7 +30,7 @@ class Attempt:
 
     row: Row
     response: Response
-    state: Any = None  # what `seed` returned and the tools changed; None when a stored rollout is judged again
+    state: Any = None  # what `seed` returned and the tools changed; None for a stored rollout
     ask: Respond | None = None  # the judge's model, where one is configured
 
 
@@ -46,8 +46,8 @@ class Environment:
     verify: Callable[[Attempt], Awaitable[Row]]
     seed: Callable[[Row], Any] | None = None  # the state of one rollout
     call: Callable[[Any, str, Row], str] | None = None  # state, tool, arguments: the tool's answer as text
-    reverify: Literal["stateless", "unsupported"] = "stateless"  # whether the response alone can be judged again
-    scores: Callable[[Row], Mapping[str, float]] | None = None  # named scores of a result row, beside the reward
+    reverify: Literal["stateless", "unsupported"] = "stateless"  # can the response alone be judged again?
+    scores: Callable[[Row], Mapping[str, float]] | None = None  # named scores of a result row
     answer: Callable[[Row], str | None] | None = None  # the answer of a result row, for majority votes
 
 

@@ -1,4 +1,4 @@
-"""The environments that BLADE runs itself: a table from implementation name to the module that builds it."""
+"""The environments that BLADE runs itself: from implementation name to the module that builds it."""
 
 from __future__ import annotations
 
