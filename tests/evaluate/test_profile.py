@@ -6,12 +6,15 @@ import gzip
 import json
 import math
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blade.errors import BladeError
 from blade.evaluate import profile
@@ -245,6 +248,56 @@ def test_partial_rewards_have_a_mean_and_a_threshold(blade: Blade, tmp_path: Pat
     (agent,) = json.loads(said.out)["agents"]
     assert agent["mean_reward"]["value"] == 0.625
     assert agent["pass@1"]["value"] == 0.5
+
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+fields = st.dictionaries(
+    st.sampled_from(
+        [
+            "reward",
+            "response",
+            "agent_ref",
+            "_ng_task_index",
+            "_ng_rollout_index",
+            "mask_sample",
+            "x",
+            "\ud800",
+        ]
+    ),
+    st.one_of(values, st.fixed_dictionaries({"usage": values}), st.fixed_dictionaries({"name": values})),
+)
+odd_lines = st.one_of(
+    st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"")),
+    st.tuples(fields, st.booleans()).map(
+        lambda both: json.dumps(
+            {"_ng_task_index": 0, "_ng_rollout_index": 0, **both[0]} if both[1] else both[0]
+        ).encode()
+    ),
+)
+
+
+@given(st.lists(odd_lines, max_size=4), st.sampled_from([b"\n", b"\r\n", b""]))
+def test_no_file_makes_it_fall_over(lines: list[bytes], end: bytes) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        rows = rollouts([[1.0]])
+        run = Run(
+            Path(name),
+            list(inputs_of(rows)),
+            [one + b"\n" for one in lines[:-1]] + [b"".join(lines[-1:]) + end],
+        )
+        try:
+            found = run.profiled(allow_partial=True, duplicates="last")
+        except BladeError as error:
+            assert error.hint
+            return
+        found.write()
+        json.dumps([score.as_json() for score in found.scores()], allow_nan=False)
 
 
 HOOK = "def metrics(tasks):\n    return {'any_right': sum(any(r['reward'] for r in t) for t in tasks) / len(tasks)}\n"

@@ -1,4 +1,4 @@
-"""Turn the rows of tasks into the metrics an environment adds: pass@k, majority@k, spread across runs."""
+"""Turn the rows of tasks into what environments add: pass@k, majority@k, spread across runs."""
 
 from __future__ import annotations
 

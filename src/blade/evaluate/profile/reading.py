@@ -1,4 +1,4 @@
-"""Turn a file of JSON lines into numbered lines and their members, and remember what could not be read."""
+"""Turn a file of JSON lines into numbered lines and members, and keep what could not be read."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ class Seen:
         if self.blank:
             told.append(f"{self.path}: {_lines(self.blank)} blank; skipped")
         if self.not_finite:
-            told.append(
-                f"{self.path}: {_lines(self.not_finite)} NaN, Infinity or a number beyond 1e308; read as null"
-            )
+            told.append(f"{self.path}: {_lines(self.not_finite)} NaN or Infinity; read as null")
         told += [f"{self.path}, line {number}: {reason}; skipped" for number, reason in self.bad[:SHOWN]]
         if len(self.bad) > SHOWN:
             told.append(f"{self.path}: {len(self.bad) - SHOWN} more lines could not be read")

@@ -1,4 +1,4 @@
-"""Turn columns and groups of rows into the five statistics of each group, rounded as pandas rounds them."""
+"""Turn columns and groups of rows into five statistics a group, rounded as pandas rounds them."""
 
 from __future__ import annotations
 
