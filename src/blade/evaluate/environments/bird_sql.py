@@ -1,4 +1,4 @@
-"""Judge a query by its result: the rows it gives on the task's database against those of the gold query.
+"""Judge a query by its rows, on the task's database, against those of the gold query.
 
 Both run in a box, on a database that is opened to be read. The comparison is BIRD's: the sets of rows, order
 and repetition aside. `compare: multiset` counts repetitions, and `ordered: true` holds the order where the

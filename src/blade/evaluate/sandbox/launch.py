@@ -1,4 +1,4 @@
-"""Run one program in a box of namespaces and limits; a script of its own, which imports nothing of BLADE.
+"""Run one program in a box of namespaces and limits; a script that imports nothing of BLADE.
 
 It is started with an empty environment and the number of a pipe. On standard input comes the length of a plan
 and the plan; what follows belongs to the program in the box, whose output goes straight to whoever started

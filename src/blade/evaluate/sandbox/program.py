@@ -1,4 +1,4 @@
-"""Run the solution as the main program, with the customary names: the entry of a box that reads its input."""
+"""Run the solution as the main program: the entry of a box that reads its input."""
 
 import builtins
 import sys

@@ -1,4 +1,4 @@
-"""Find out, by trying, what of the box holds on this machine; a program runs only where all of it does."""
+"""Find out, by trying, what of the box holds here; programs run only where all of it does."""
 
 from __future__ import annotations
 
