@@ -116,7 +116,7 @@ class Progress:
         from rich.text import Text
 
         done = self.totals.scored + self.given_up
-        return Columns([ProgressBar(self.expected or None, done, width=24), Text(self.text())])
+        return Columns([ProgressBar(self.expected or None, done, width=14), Text(self.text())])
 
     def close(self) -> None:
         if self._live is not None:

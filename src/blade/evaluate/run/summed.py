@@ -49,7 +49,7 @@ def _ordered(path: Path) -> dict[str, list[int]]:
     with path.open("rb") as file:
         for line in file:
             try:
-                head = decoder.decode(line)
+                head: _Head | None = decoder.decode(line)
             except encode.NOT_JSON:
                 head = _careful(line)
             if head is not None:
