@@ -1,4 +1,4 @@
-"""Answer every request with the same response, as fast as Python can: a server that is not the bottleneck."""
+"""Answer every request with the same response, so fast that this server is not the bottleneck."""
 
 from __future__ import annotations
 

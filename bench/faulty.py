@@ -1,4 +1,4 @@
-"""Run the same questions against a faultless and a faulty model server, and hold the rewards side by side.
+"""Ask the same of a faultless and a faulty model server, and hold the rewards side by side.
 
 python -m bench.faulty --share 0.2
 """

@@ -1,1 +1,1 @@
-"""From the rows of a benchmark to rollouts: inputs, the agent's loop, collection, and what is kept of it."""
+"""From the rows of a benchmark to rollouts: inputs, the agent, collection, and what is kept of it."""

@@ -1,4 +1,4 @@
-"""Run one rollout: ask the model, answer its tool calls, ask again, and have the environment judge it."""
+"""Run one rollout: ask the model, answer its tool calls, ask again, and have it judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open the files of a run: begin it, or go on with it if it is the same run, and say why not otherwise."""
+"""Open the files of a run: begin it, or go on with it if it is the same run, else say why not."""
 
 from __future__ import annotations
 

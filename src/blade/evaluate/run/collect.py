@@ -1,4 +1,4 @@
-"""Collect the rollouts of a run: so many at a time, again where one failed, and each kept as it comes."""
+"""Collect the rollouts of a run: many at a time, again where one failed, and each kept as it comes."""
 
 from __future__ import annotations
 
