@@ -331,6 +331,19 @@ def test_the_honest_twin_of_the_forgeries_passes(kind: str) -> None:
     assert all(item is True for item in fields["result"])
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["hard exit", "exit in the call", "polite exit in the call", "no assertion error", "patched exec and compile",
+     "assertion error that cannot be raised", "patched unittest", "at exit", "writes the verdict", "a thread that exits"],
+)  # fmt: skip
+def test_the_weaker_check_withstands_what_is_not_made_for_it(name: str) -> None:
+    """Solution and tests in one process, as a task may ask for; what reads the stack there is a known hole."""
+    row = {"verifier_metadata": {**LISTED["verifier_metadata"], "checked": "in_process"}}
+    fields = judged(FORGERIES[name], row)
+    assert (fields["reward"], fields["checked"]) == (0.0, "in_process")
+    assert fields["metadata"]["error_message"]
+
+
 # --- refusal, ends ---
 
 
