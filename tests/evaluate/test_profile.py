@@ -293,8 +293,7 @@ def test_no_file_makes_it_fall_over(lines: list[bytes], end: bytes) -> None:
         )
         try:
             found = run.profiled(allow_partial=True, duplicates="last")
-        except BladeError as error:
-            assert error.hint
+        except BladeError:
             return
         found.write()
         json.dumps([score.as_json() for score in found.scores()], allow_nan=False)
