@@ -38,8 +38,8 @@ METHODS: tuple[str, ...] = (
     "Smallest detectable effect: the true change that such a comparison would find in 80 of 100 cases.",
     "The bridge: every row that loses points has one mode, so that the terms add up to the change exactly. "
     "First come tasks that only one run has or has scored, then losses by who answers for them.",
-    "A term is claimed to have moved the score only when it is beyond noise after Holm's correction for "
-    "every term that was looked at.",
+    "A term is claimed to have moved the score only when it is beyond noise and beyond its share "
+    "of the change, after Holm's correction for every term that was looked at.",
     "The noise of flips: the rollouts of each task are dealt anew to the two runs; churn is held against "
     "that.",
     "Posterior probabilities: the rate of a task is drawn towards those of both runs (beta-binomial, one "

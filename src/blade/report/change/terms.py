@@ -74,8 +74,9 @@ def _claims(comparison: Comparison, report: Report, scale: Scale) -> list[Block]
         return [
             para(
                 Strong("No cause is claimed: "),
-                "no term below is beyond noise once all terms that were tried are corrected for. "
-                "The terms still add up to the change, but any of them may be luck."
+                "no term below is both beyond noise and beyond its share of the change once all terms that "
+                "were tried are corrected for. The terms still add up to the change; any one of them may be "
+                "luck, or have moved with the rest."
                 if not comparison.identical
                 else "the rows are the same, so no term differs from 0.",
             )
