@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench import baseline, evaluated, timing
+from bench import baseline, concurrent, evaluated, timing
 from bench.files import Files, use_cache
 from bench.table import Line, against, below, told
 from blade import ingest, measure, pipeline
@@ -222,4 +222,5 @@ BUDGETS: dict[str, Callable[[Files, int], list[Line]]] = {
     "help": usage,
     "catalogue": evaluated.catalogue,
     "profile": evaluated.profile,
+    "concurrent": concurrent.budget,
 }

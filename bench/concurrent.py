@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 import aiohttp
 
+from bench.files import Files
 from bench.killed import questions
 from bench.table import Line, rendered
 from blade.evaluate import config
@@ -152,6 +153,11 @@ def lines(folder: Path, n_rows: int, runs: int) -> list[Line]:
         Line(f"{name}, a server that costs nothing", n_rows / free, "s",
              baseline=n_rows / free_alone, note=cost),
     ]  # fmt: skip
+
+
+def budget(files: Files, runs: int) -> list[Line]:
+    """Four rows for each that flies at a time; fewer where the files are small."""
+    return lines(files.folder, max(200, min(4 * CONCURRENCY, files.size // 250_000)), runs)
 
 
 def main() -> None:

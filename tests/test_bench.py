@@ -24,7 +24,7 @@ def test_the_table_is_printed(tmp_path: Path) -> None:
         assert line["what"] in done.stdout
     budgets = [line["budget"] for line in lines if line["budget"]]
     assert budgets[:4] == ["<= 1.1 x", "<= 1.3 x", "<= 1.1 x", "<= 0.6 x"]
-    assert len(budgets) == 19
+    assert len(budgets) == 21
     assert [path.name for path in tmp_path.iterdir()] == ["lines.json"]  # all files are gone
 
 

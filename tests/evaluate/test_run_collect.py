@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from blade.errors import BladeError, Unreadable, UsageError
-from blade.evaluate.environment import Row, Unmeasured
-from blade.evaluate.run import begun, collect, encode, failures, kept, places
+from blade.evaluate.environment import JUDGE_UNREACHED, Row, Unmeasured
+from blade.evaluate.run import begun, collect, encode, kept, places
 from blade.evaluate.run.collect import Plan, Runner, Summary
 from blade.evaluate.run.interrupt import Stop
 
@@ -143,7 +143,7 @@ def test_an_endpoint_that_is_dead_stops_the_run_and_uses_up_no_attempts(tmp_path
 
 def test_a_judge_that_is_dead_stops_the_run_but_what_it_should_judge_is_kept(tmp_path: Path) -> None:
     async def unjudged(row: Row) -> Row:
-        told = {"_ng_failure_type": failures.JUDGE_UNREACHED, "response": {"output": []}}
+        told = {"_ng_failure_type": JUDGE_UNREACHED, "response": {"output": []}}
         raise Unmeasured("judge_failed", "refused", fields=told)
 
     with pytest.raises(Unreadable, match="judge"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from blade.evaluate import asked, said
+from blade.evaluate import asked, fenced, said
 
 
 def spoken(*contents: Any) -> dict[str, Any]:
@@ -54,12 +54,12 @@ def test_boxes_are_matched_brace_by_brace(text: str, boxes: list[str]) -> None:
 
 def test_a_hundred_thousand_open_boxes_and_fences_cost_one_pass() -> None:
     assert said.boxes("\\boxed{" * 100_000) == []
-    assert said.fences("```x\n" * 100_000) == []
+    assert fenced.closed("```x\n" * 100_000) == []
 
 
 def test_fences_are_closed_ones() -> None:
-    assert said.fences("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
-    assert said.fences('say `x` and ```inline``` {"a": "```"}') == []
+    assert fenced.closed("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
+    assert fenced.closed('say `x` and ```inline``` {"a": "```"}') == []
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def _options(command: Command) -> Command:
     return search_dir(as_json(command))
 
 
-@click.group(name="list")
+@click.group(name="list", short_help="What there is to evaluate with: benchmarks, models, agents.")
 def listing() -> None:
     """List benchmarks, environments, agents, models or resources servers, or look at one of them."""
 

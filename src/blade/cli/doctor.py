@@ -40,6 +40,7 @@ def doctor(clean: bool, as_json: bool) -> None:
         "cache_bytes": size,
         "cache_indexes": n_indexes,
         "cache_disk_free_bytes": _free(cache.root()),
+        "sandbox": _sandbox(),
         "packages": _packages(),
     }
     if as_json:
@@ -54,6 +55,14 @@ def doctor(clean: bool, as_json: bool) -> None:
             click.echo(
                 f"{name:<22} {value:,}" if isinstance(value, int) and value > 9999 else f"{name:<22} {value}"
             )
+
+
+def _sandbox() -> str:
+    """Whether untrusted code can be judged here: only where every part of the box holds."""
+    from blade.evaluate import sandbox
+
+    missing = [f"{check.name}: {check.seen}" for check in sandbox.holds() if not check.holds]
+    return "; ".join(missing) or "holds"
 
 
 def _packages() -> dict[str, str | None]:

@@ -13,6 +13,9 @@ Response = dict[str, Any]  # a Responses object, as it stands in a rollout row
 Respond = Callable[[Row, Row], Awaitable[Response]]
 
 
+JUDGE_UNREACHED = "judge_unreached"  # `_ng_failure_type`: the rollout is whole, its judge gave no answer
+
+
 class Unmeasured(Exception):
     """No reward can be given, and not because of the model: the row goes to the failures, not to reward 0."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`{]*)[^`\n]*$")
+FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`{]*+)[^`\n]*+$")
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ def blocks(text: str) -> list[Block]:
     """Every block, in order."""
     found: list[Block] = []
     fence, language, lines = "", "", list[str]()
-    for line in text.splitlines():
+    for line in text.split("\n"):
         match = FENCE.match(line)
         if not fence:
             if match:
@@ -34,6 +34,11 @@ def blocks(text: str) -> list[Block]:
     if fence:
         found.append(Block(language, "\n".join(lines), False))
     return found
+
+
+def closed(text: str) -> list[str]:
+    """What the blocks hold that were opened and closed, in order."""
+    return [block.code for block in blocks(text) if block.is_closed]
 
 
 def last(text: str, languages: tuple[str, ...]) -> str | None:

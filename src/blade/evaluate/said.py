@@ -129,19 +129,3 @@ def unwrapped(text: str) -> str:
     for _ in range(3):
         text = WRAPPER.sub(r"\1", text)
     return text.strip()
-
-
-def fences(text: str) -> list[str]:
-    """What the closed fenced blocks of a text hold; by lines, since a text may open a hundred thousand."""
-    found: list[str] = []
-    inside: list[str] | None = None
-    for line in text.split("\n"):
-        bare = line.strip()
-        if inside is None:
-            inside = [] if bare.startswith("```") and "`" not in bare[3:] else None
-        elif bare == "```":
-            found.append("\n".join(inside))
-            inside = None
-        else:
-            inside.append(line)
-    return found

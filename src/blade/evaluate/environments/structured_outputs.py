@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from blade.evaluate import asked, limited, said
+from blade.evaluate import asked, fenced, limited, said
 from blade.evaluate.environment import Attempt, Environment, Row
 
 KINDS = ("json", "yaml", "toml")
@@ -83,7 +83,7 @@ def written(attempt: Attempt, kind: str) -> Row:
     text = said.answer(attempt.response)
     if not text:
         return {"problem": ["no_answer", "nothing was said"]}
-    fences = said.fences(text)
+    fences = fenced.closed(text)
     if len(fences) > 1:
         return {
             "problem": ["parse_error", f"{len(fences)} fenced blocks, and nothing says which is the answer"]

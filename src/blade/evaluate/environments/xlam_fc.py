@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from blade.evaluate import asked, said
+from blade.evaluate import asked, fenced, said
 from blade.evaluate.environment import Attempt, Environment, Row
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -207,9 +207,8 @@ def matched(
 def written(text: str) -> list[said.Call]:
     """Calls that stand in the text as JSON: in tags, in the last fence, or all of it."""
     tagged = [part.partition(CLOSE)[0] for part in text.split(OPEN)[1:] if CLOSE in part]
-    fenced = said.fences(text)
     found: list[said.Call] = []
-    for part in tagged or fenced[-1:] or [text]:
+    for part in tagged or fenced.closed(text)[-1:] or [text]:
         try:
             value = msgspec.json.decode(part.strip())
         except (msgspec.DecodeError, RecursionError):

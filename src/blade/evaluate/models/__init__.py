@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Respond, Response, Row, Unmeasured
+from blade.evaluate.environment import JUDGE_UNREACHED, Respond, Response, Row, Unmeasured
 
 # Each module has `model(settings)`, an async context manager that yields a `Respond`; it is imported when
 # it is asked for.
@@ -34,9 +34,9 @@ def as_judge(respond: Respond) -> Respond:
         try:
             return await respond(params, row)
         except Unmeasured as failure:
-            told = str(failure)
+            fields = {**failure.fields, "_ng_failure_type": JUDGE_UNREACHED}
             raise Unmeasured(
-                "judge_failed", told, terminal=failure.terminal, fields=failure.fields
+                "judge_failed", str(failure), terminal=failure.terminal, fields=fields
             ) from failure
 
     return asked

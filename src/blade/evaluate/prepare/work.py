@@ -70,8 +70,8 @@ def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
                 "prepare-no-script",
             )
     if how.given is not None and not how.given.exists():
-        raise UsageError(
-            f"{how.given} does not exist", "name the raw file, or the folder it is in", "prepare-no-such-file"
+        raise NothingToRead(
+            f"{how.given} does not exist", "name the raw file, or the folder it is in", "no-such-path"
         )
     if how.given is not None and len({one.script for one in wanted}) > 1:
         names = ", ".join(one.name for one in wanted)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from blade.errors import BladeError, Unreadable
-from blade.evaluate.environment import Row, Unmeasured
+from blade.evaluate.environment import JUDGE_UNREACHED, Row, Unmeasured
 from blade.evaluate.run import encode, failures
 from blade.evaluate.run.interrupt import Stop, listening
 from blade.evaluate.run.kept import Kept, Key, Standing
@@ -165,7 +165,7 @@ async def _rollout(plan: Plan, course: _Course, row: Row) -> None:
             course.n_failed += 1
         if plan.watch is not None:
             plan.watch.failed(failure.kind, is_final)
-        unreached = failure.fields.get("_ng_failure_type") == failures.JUDGE_UNREACHED
+        unreached = failure.fields.get("_ng_failure_type") == JUDGE_UNREACHED
         if unreached or failures.is_endpoint(failure.kind):
             _counted(plan, course, failure)
         if is_final or await plan.stop.within(plan.retry_wait_s * 2 ** (earlier - 1)):

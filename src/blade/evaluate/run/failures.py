@@ -5,7 +5,6 @@ from __future__ import annotations
 from blade.evaluate.environment import Row, Unmeasured
 
 _MOST = 2_000  # characters of a foreign text
-JUDGE_UNREACHED = "judge_unreached"  # the type of a failure: its rollout is whole, its judge gave no answer
 _APPENDED = ("agent_ref", "task_source", "skills_ref")
 
 

@@ -152,8 +152,8 @@ def _identity(row: Row, text: bytes, source: Source) -> int:
     return xxh3_128_intdigest(text, seed=zlib.crc32((source.agent or "").encode()))
 
 
-def _mixed(path: Path, number: int) -> UsageError:
-    return UsageError(
+def _mixed(path: Path, number: int) -> Unreadable:
+    return Unreadable(
         f"some rows give their _ng_task_index and others do not ({path}, line {number})",
         "give it in all rows or in none: otherwise two tasks could have the same number",
         "bad-input",
@@ -169,7 +169,7 @@ def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
                     yield number, text
     except OSError as error:
         hint = "name a file of JSON lines; `blade eval prepare` makes those of benchmarks"
-        raise Unreadable(f"cannot read {path}: {error.strerror}", hint, "no-input") from error
+        raise Unreadable(f"cannot read {path}: {error.strerror}", hint, "unreadable-file") from error
 
 
 def _parsed(path: Path, number: int, text: bytes) -> Row:

@@ -157,7 +157,7 @@ def _set(order: Order, notice: Notice) -> _Set:
     if resolved is None:
         if order.input is None:
             hint = "name the rows with --input; without --no-serve a benchmark brings its own"
-            raise UsageError("--no-serve runs the rows of a file, and none was named", hint, "no-input")
+            raise UsageError("--no-serve runs the rows of a file, and none was named", hint, "nothing-to-run")
         source = Source(config.found(order.input, roots), None, 1, prompt)
         return _Set((source,), wanted, (), None)
     sources = _sources(order, resolved, roots, prompt)

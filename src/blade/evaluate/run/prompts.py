@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blade.errors import Unreadable, UsageError
+from blade.errors import Unreadable
 from blade.evaluate.environment import Row
 
 _parse = string.Formatter().parse
@@ -70,6 +70,6 @@ def loaded(path: Path) -> Prompt:
     return Prompt(str(path), config["user"], system, hashlib.sha256(data).hexdigest())
 
 
-def _wrong(path: Path, why: str) -> UsageError:
+def _wrong(path: Path, why: str) -> Unreadable:
     hint = "a prompt is YAML with `user:` and, if wanted, `system:`, texts with {column} of the rows in them"
-    return UsageError(f"the prompt {path} cannot be used: {why}", hint, "bad-prompt")
+    return Unreadable(f"the prompt {path} cannot be used: {why}", hint, "bad-prompt")

@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 from blade.errors import Unreadable, UsageError
 from blade.evaluate import environments, models
 from blade.evaluate.config import Resolved, Server
-from blade.evaluate.environment import Environment, Respond, Response, Row, Unmeasured
+from blade.evaluate.environment import Environment, Respond, Row
 from blade.evaluate.run import agent
-from blade.evaluate.run.failures import JUDGE_UNREACHED
 from blade.evaluate.run.inputs import agent_of
 from blade.evaluate.run.skills import Skills
 
@@ -76,7 +75,7 @@ async def local(
             judged_by = _needed(resolved, server.named("resources_server"), "resources_servers", name)
             respond = await model(server.named("model_server"), name)
             judge = judged_by.named("judge_model_server")
-            ask = _judge(await model(judge, judged_by.instance)) if judge else None
+            ask = models.as_judge(await model(judge, judged_by.instance)) if judge else None
             settings = {**server.settings, **({"max_steps": max_steps} if max_steps else {})}
             environment = environments.environment(judged_by.implementation, judged_by.settings)
             seats[name] = _Seat(settings, environment, respond, ask)
@@ -129,21 +128,6 @@ def _needed(resolved: Resolved, instance: str | None, kind: str, why: str) -> Se
         hint = "`blade env validate` says what is missing; --model-type names a model, such as openai_model"
         raise UsageError(f"{why} needs {kind}/{instance}, which is not defined", hint, "no-server")
     return server
-
-
-def _judge(respond: Respond) -> Respond:
-    """A judge that cannot be asked is the judge's failure, not that of the model under test."""
-
-    async def asked(params: Row, row: Row) -> Response:
-        try:
-            return await respond(params, row)
-        except Unmeasured as failure:
-            fields = {**failure.fields, "_ng_failure_type": JUDGE_UNREACHED}
-            raise Unmeasured(
-                "judge_failed", str(failure), terminal=failure.terminal, fields=fields
-            ) from failure
-
-    return asked
 
 
 async def _probed(server: Server) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from blade.errors import UsageError
+from blade.errors import NothingToRead, UsageError
 from blade.evaluate.environment import Row, Unmeasured
 from blade.evaluate.serve import said
 
@@ -86,7 +86,7 @@ async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
             text = await answer.text()
             status = answer.status
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-        raise UsageError(
+        raise NothingToRead(
             f"no servers: nobody answers at the head server {head_url}",
             "start them with `blade env start` in another terminal, or leave out --no-serve",
             "no-head-server",
@@ -98,7 +98,7 @@ async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
     except yaml.YAMLError:
         found = None
     if status != 200 or not isinstance(found, dict):
-        raise UsageError(
+        raise NothingToRead(
             f"{head_url} is no head server: it answered {status} without a configuration",
             "is another program listening at that port?",
             "no-head-server",
