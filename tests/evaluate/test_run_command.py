@@ -191,15 +191,15 @@ def test_skills_are_stamped_and_refused_where_nobody_could_read_them(
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "code", "says"),
     [
-        (["--shard", "3/2"], "--shard cannot be 3/2"),
-        (["--num-repeats", "0"], "--num-repeats cannot be 0"),
-        (["--agent", "nobody"], "there is no agent 'nobody'"),
-        (["--prompt-config", "rows.jsonl"], "prompt"),
-        (["--input", "none.jsonl"], "none.jsonl was not found"),
-        (["nonsense"], "is no override"),
+        (["--shard", "3/2"], errors.EXIT_USAGE, "--shard cannot be 3/2"),
+        (["--num-repeats", "0"], errors.EXIT_USAGE, "--num-repeats cannot be 0"),
+        (["--agent", "nobody"], errors.EXIT_USAGE, "there is no agent 'nobody'"),
+        (["--prompt-config", "rows.jsonl"], errors.EXIT_UNREADABLE, "prompt"),
+        (["--input", "none.jsonl"], errors.EXIT_USAGE, "none.jsonl was not found"),
+        (["nonsense"], errors.EXIT_USAGE, "is no override"),
     ],
 )
-def test_what_cannot_be_meant_is_said(ran: Ran, server: Server, more: list[str], says: str) -> None:
-    assert says in ran(server.url, *more, code=errors.EXIT_USAGE).stderr
+def test_what_cannot_be_meant_is_said(ran: Ran, server: Server, more: list[str], code: int, says: str) -> None:
+    assert says in ran(server.url, *more, code=code).stderr

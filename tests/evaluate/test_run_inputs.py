@@ -134,7 +134,7 @@ def test_numbers_that_rows_give_are_kept(tmp_path: Path) -> None:
         tmp_path, [line("a", _ng_task_index=7), line("b", _ng_task_index=7), line("c", _ng_task_index=3)]
     )
     assert keys(made) == [(7, 0), (7, 1), (3, 0)]
-    with pytest.raises(UsageError, match="some rows give their _ng_task_index"):
+    with pytest.raises(Unreadable, match="some rows give their _ng_task_index"):
         rows(tmp_path, [line("a", _ng_task_index=1), B])
 
 

@@ -19,7 +19,7 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from blade.errors import UsageError
+from blade.errors import NothingToRead, UsageError
 from blade.evaluate.environment import Attempt, Environment, Row, Unmeasured
 from blade.evaluate.serve import said, sites
 from blade.evaluate.serve.client import remote
@@ -313,10 +313,10 @@ def entered(head: str, agent: str | None = None) -> None:
 
 
 def test_no_head_server_is_told() -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(NothingToRead) as told:
         entered(f"http://127.0.0.1:{serving.free_port()}")
     assert told.value.slug == "no-head-server"
-    with model_server() as other, pytest.raises(UsageError) as told:
+    with model_server() as other, pytest.raises(NothingToRead) as told:
         entered(f"http://127.0.0.1:{other.port}")
     assert told.value.slug == "no-head-server"
 
