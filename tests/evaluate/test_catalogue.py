@@ -214,7 +214,10 @@ def test_what_ships_is_found_by_the_words_of_its_categories() -> None:
 # -- the commands ---------------------------------------------------------------------------------
 
 
-def test_benchmarks_stand_by_category_with_what_one_chooses_by(there: Path, blade: Blade) -> None:
+def test_benchmarks_stand_by_category_with_what_one_chooses_by(
+    there: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     said = blade("list", "benchmarks")
     assert said.code == 0
     lines = said.out.splitlines()
