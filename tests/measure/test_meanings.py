@@ -55,6 +55,8 @@ def test_a_field_that_only_sounds_alike_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "cause"),
     [
+        ("metadata.error_message", "RuntimeError: the model endpoint: Connection refused", "IR"),
+        ("error", "Connection refused", "IR"),
         ("failure_kind", "provider_oom_killed", "IR"),
         ("failure_kind", "my_server:transport_timeout", "IR"),
         ("_ng_failure_class", "judge_failed", "IR"),
@@ -84,6 +86,8 @@ def test_known_words_that_name_a_cause(field: str, value: str, cause: str) -> No
 @pytest.mark.parametrize(
     ("field", "value"),
     [
+        ("metadata.error_message", "Runtime error: ConnectionError: Connection refused"),
+        ("error_message", "Runtime Error: Rate limit exceeded (429)"),
         ("failure_reason", "execution_error"),
         ("error_mode", "wrong_answer"),
         ("verdict", "incorrect"),
