@@ -194,6 +194,40 @@ def test_a_key_to_delete_that_is_nowhere_is_told() -> None:
     assert "did you mean entrypoint?" in problem.hint
 
 
+def test_directives_inside_lists_are_carried_out() -> None:
+    done = applied(
+        {
+            "s": {"sets": [{"name": "a", "type": "example"}], "x": 1, "y": 2},
+            "t": ["${copy:s.sets.0}", {"_copy": "s.sets.0", "name": "b"}, ["${inherit_from:s.x}"]],
+            "u": [{"_copy": "s.sets.0", "_delete_key": "type"}, "${s.y}"],
+        }
+    )
+    assert not done.problems
+    assert done.tree["t"] == [{"name": "a", "type": "example"}, {"name": "b", "type": "example"}, [1]]
+    assert done.tree["u"] == [{"name": "a"}, "${s.y}"]
+    assert "x" not in done.tree["s"]
+
+
+def test_a_source_of_a_list_element_that_is_nowhere_is_told() -> None:
+    done = applied({"s": [{"name": "a"}], "t": [{"_copy": "s.1"}, "${copy:s.0}"]})
+    (problem,) = done.problems
+    assert problem.path == "t.0._copy"
+    assert done.tree["t"][1] == {"name": "a"}
+
+
+def test_a_key_to_delete_may_come_with_what_a_block_further_up_inherits() -> None:
+    tree = {
+        "s": {"inner": {"x": 1, "y": 2}},
+        "t": {"_inherit_from": "s", "inner": {"_delete_key": "x", "z": 3}},
+    }
+    done = applied(tree)
+    assert not done.problems
+    assert done.tree == {"t": {"inner": {"y": 2, "z": 3}}}
+    tree["t"]["inner"] = {"_delete_key": "w"}
+    (problem,) = applied(tree).problems
+    assert problem.path == "t.inner._delete_key"
+
+
 def test_a_source_is_taken_as_it_was_before_any_directive(tree: Path) -> None:
     put(tree, "a.yaml", "c: {x: 1}\nb: {_inherit_from: c, y: 2}\na: {_inherit_from: b}\n")
     config = asked("a.yaml")

@@ -43,34 +43,34 @@ def applied(tree: Tree, merge: Merge = merged) -> Applied:
     not expanded: that is the incumbent's rule, and whether a file relies on it cannot be seen.
     """
     done = Applied(deepcopy(tree))
-    _walk(done.tree, (), done, tree, merge)
+    left: list[tuple[Keys, str]] = []
+    _walk(done.tree, (), done, left, tree, merge)
+    for path, name in left:
+        _delete_inherited(path, name, done)
     return done
 
 
-def _walk(mapping: Tree, above: Keys, done: Applied, before: Tree, merge: Merge) -> None:
-    for key in list(mapping):
-        if key not in mapping:  # taken away meanwhile, as somebody's source
+def _walk(
+    holder: Tree | list[Any],
+    above: Keys,
+    done: Applied,
+    left: list[tuple[Keys, str]],
+    before: Tree,
+    merge: Merge,
+) -> None:
+    inside: Any = holder
+    for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+        if isinstance(holder, dict) and key not in holder:  # taken away meanwhile, as somebody's source
             continue
         path = (*above, str(key))
-        value = mapping[key]
-        left: list[str] = []
+        value = inside[key]
         if isinstance(value, dict):
-            left = _delete(value)
-            _walk(value, path, done, before, merge)
-        elif isinstance(value, list):
-            _walk_list(value, path, done, before, merge)
+            left += [(path, name) for name in _delete(value)]
+        if isinstance(value, dict | list):
+            _walk(value, path, done, left, before, merge)
         wanted = _wanted(value)
         if wanted is not None:
-            _take(mapping, key, path, wanted, done, before, merge)
-        _delete_inherited(mapping, key, path, left, done)
-
-
-def _walk_list(values: list[Any], above: Keys, done: Applied, before: Tree, merge: Merge) -> None:
-    for number, value in enumerate(values):
-        if isinstance(value, dict):
-            _walk(value, (*above, str(number)), done, before, merge)
-        elif isinstance(value, list):
-            _walk_list(value, (*above, str(number)), done, before, merge)
+            _take(inside, key, path, wanted, done, before, merge)
 
 
 def _delete(value: Tree) -> list[str]:
@@ -80,16 +80,15 @@ def _delete(value: Tree) -> list[str]:
     return [name for name in names if name and value.pop(name, _wanted) is _wanted]
 
 
-def _delete_inherited(mapping: Tree, key: str, path: Keys, left: list[str], done: Applied) -> None:
-    value = mapping.get(key)
-    for name in left:
-        if isinstance(value, dict) and name in value:
-            value.pop(name)
-        elif value != UNSET:
-            known = list(value) if isinstance(value, dict) else []
-            hint = _mean(name, [str(one) for one in known])
-            message = f"_delete_key names {name}, which {'.'.join(path)} does not have"
-            done.problems.append(Problem("error", message, ".".join((*path, "_delete_key")), hint=hint))
+def _delete_inherited(path: Keys, name: str, done: Applied) -> None:
+    """Take away a key that came with what was inherited, be it by a block further up."""
+    value = _at(done.tree, path)
+    if isinstance(value, dict) and name in value:
+        value.pop(name)
+    elif value not in (UNSET, _Absent):
+        hint = _mean(name, [str(one) for one in value] if isinstance(value, dict) else [])
+        message = f"_delete_key names {name}, which {'.'.join(path)} does not have"
+        done.problems.append(Problem("error", message, ".".join((*path, "_delete_key")), hint=hint))
 
 
 def _wanted(value: Any) -> tuple[str, bool, bool] | None:
@@ -106,8 +105,8 @@ def _wanted(value: Any) -> tuple[str, bool, bool] | None:
 
 
 def _take(
-    mapping: Tree,
-    key: str,
+    mapping: Any,  # or a list, and the place in it
+    key: str | int,
     path: Keys,
     wanted: tuple[str, bool, bool],
     done: Applied,
@@ -140,7 +139,7 @@ def _take(
     elif not merges:
         mapping[key] = taken
     else:
-        message = f"{'.'.join(path)} inherits from {source}, which is no mapping but {taken!r}"
+        message = f"{'.'.join(path)} inherits from {source}, which is no mapping"
         done.problems.append(Problem("error", message, ".".join(path)))
 
 
