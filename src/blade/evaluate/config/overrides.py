@@ -10,6 +10,7 @@ from typing import Any
 from blade.errors import BladeError, UsageError
 from blade.evaluate.config.documents import tree_of
 from blade.evaluate.config.nouns import Tree
+from blade.evaluate.config.secret import without
 
 _INDEX = re.compile(r"\[(\d+)\]")
 _FLOW_KEY = re.compile(r"([{,]\s*[\w.+-]+):(?!\s)")  # {a:1} is written without the space that YAML wants
@@ -37,15 +38,16 @@ def parsed(given: str) -> Override:
     name = key.lstrip("~") if removes else key.removeprefix("+").removeprefix("+")
     keys = tuple(_INDEX.sub(r".\1", name.strip()).split("."))
     if not all(keys) or not (equals or removes) or any(set(key) & set(" \t\"'{}") for key in keys):
+        shown = f"{key}=…" if equals else without(given, ())  # what was to be set may be a key
         raise UsageError(
-            f"{given!r} is no override",
+            f"{shown!r} is no override",
             "overrides are key=value, such as ++num_repeats=4 or ++a.b.c=x; ~a.b takes a key away",
             "bad-override",
         )
-    return Override(keys, None if removes else value_of(text, given), key.startswith("+"), removes)
+    return Override(keys, None if removes else value_of(text, name), key.startswith("+"), removes)
 
 
-def value_of(text: str, given: str) -> Any:
+def value_of(text: str, name: str) -> Any:
     """A value as YAML reads it; text that YAML would read as more than a plain value stays text."""
     bare = text.strip()
     if not bare:
@@ -60,7 +62,7 @@ def value_of(text: str, given: str) -> Any:
         if not nested and bare[0] not in "\"'":
             return bare
         raise UsageError(
-            f"the value of {given!r} cannot be read", "quote it, or balance its brackets", "bad-override"
+            f"the value of {name!r} cannot be read", "quote it, or balance its brackets", "bad-override"
         ) from error
 
 

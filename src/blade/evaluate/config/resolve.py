@@ -17,7 +17,7 @@ from blade.evaluate.config.documents import lines_of, loaded
 from blade.evaluate.config.nouns import Asked, Problem, Resolved, Tree
 from blade.evaluate.config.overrides import Override, as_tree, change, parsed, there
 from blade.evaluate.config.places import candidates, named, roots
-from blade.evaluate.config.secret import hidden
+from blade.evaluate.config.secret import hidden, names_secret, without
 
 # What the flags of the model are called in the configuration, and in the environment of other tools.
 POLICY = {
@@ -44,7 +44,10 @@ def resolved(asked: Asked) -> Resolved:
     _from_environment(raw, environ)
     done = applied(raw, _merge)
     for override in overrides:
-        if override.deep and not change(done.tree, override):
+        if not override.deep:
+            continue
+        _merge({}, as_tree(override), f"the override of {'.'.join(override.keys)}")  # can it be used
+        if not change(done.tree, override):
             problems.append(_nowhere(override, done.tree))
     places = Places([path for path, _ in documents], done, [override.keys for override in overrides])
     tree, unfilled = _filled(done.tree)
@@ -111,15 +114,18 @@ def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         for keys, value, why in _unusable(high):
             hint = "write a literal ${ as \\${, and of values only text, numbers, true, false and null"
-            told = f"{whose}: {'.'.join(keys)} cannot be used, {str(value)[:80]!r}: {why}"
-            raise UsageError(told, hint, "bad-config-value") from error
+            shown = _unused(keys, value, why)
+            raise UsageError(
+                f"{whose}: {'.'.join(keys)} cannot be used, {shown}", hint, "bad-config-value"
+            ) from None
         clash = next(_clashes(low, high), None)
         why = f"{'.'.join(clash)} is a list in one and a mapping in the other" if clash else str(error)
+        why = hidden({"low": low, "high": high, "told": why.splitlines()[0]})["told"]
         raise UsageError(
-            f"{whose} does not merge with what it overrides: {why.splitlines()[0]}",
+            f"{whose} does not merge with what it overrides: {why}",
             "give the key the same form in both, or take it away with _delete_key first",
             "config-does-not-merge",
-        ) from error
+        ) from None
     plain: Any = OmegaConf.to_container(both, resolve=False)
     return dict(plain)
 
@@ -138,6 +144,13 @@ def _unusable(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
         OmegaConf.create({"value": value})
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         yield above, value, str(error).splitlines()[0]
+
+
+def _unused(keys: tuple[str, ...], value: Any, why: str) -> str:
+    """A value that cannot be used, and why; not one that may be a secret, which the reason quotes as well."""
+    if any(names_secret(key) for key in keys):
+        return "and is not shown, for its name is that of a secret"
+    return f"{without(str(value), ())[:80]!r}: {without(why, ())}"
 
 
 def _clashes(low: Any, high: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

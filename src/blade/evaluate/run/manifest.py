@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 
 from blade import __version__
-from blade.evaluate.config import hidden
-from blade.evaluate.config.secret import HIDDEN, names_secret
+from blade.evaluate.config.secret import hidden_command
 from blade.evaluate.environment import Row
 
 _BLOCK = 1 << 20
@@ -129,22 +128,7 @@ def _git(*arguments: str) -> str | None:
 
 def masked(command: Sequence[str]) -> list[str]:
     """A command line without its secrets."""
-    shown: list[str] = []
-    hides = False
-    for word in command:
-        name, equals, _ = word.partition("=")
-        if hides:
-            shown.append(HIDDEN)
-        elif equals and _is_secret(name):
-            shown.append(f"{name}={HIDDEN}")
-        else:
-            shown.append(str(hidden(word)))
-        hides = not equals and word.startswith("-") and _is_secret(word)
-    return shown
-
-
-def _is_secret(name: str) -> bool:
-    return names_secret(name) and not name.endswith("tokens")  # how many tokens is no secret
+    return hidden_command(command)
 
 
 # -- whether it is the same run -----------------------------------------------------------------
