@@ -57,6 +57,14 @@ def test_secrets_are_hidden_in_yaml_json_and_messages(blade: Blade) -> None:
         assert "${nowhere}/****" in said.out
 
 
+@pytest.mark.parametrize("name", ["m", "m😀", 'a"b\\c', "é\x85\t", "1e3"])
+def test_a_models_name_is_kept_to_the_letter(blade: Blade, name: str) -> None:
+    said = blade(
+        "env", "resolve", "--model-type", "cloud_model", "--model-url", "http://h", "-m", name, "--json"
+    )
+    assert json.loads(said.out)["config"]["policy_model_name"] == name
+
+
 def test_a_missing_reference_is_an_error_and_the_configuration_is_printed_all_the_same(blade: Blade) -> None:
     key = "addition_sums_simple_agent.responses_api_agents.simple_agent.resources_server.name"
     said = blade("env", "resolve", "--benchmark", "addition", f"++{key}=nobody")

@@ -76,10 +76,19 @@ def asked(
     from blade.evaluate.config import Asked
 
     flags = {"policy_base_url": model_url, "policy_api_key": model_api_key, "policy_model_name": model}
-    given = tuple(f"++{key}={json.dumps(value)}" for key, value in flags.items() if value is not None)
+    given = tuple(f"++{key}={_quoted(value)}" for key, value in flags.items() if value is not None)
     return Asked(
         paths, benchmarks, environments, resources_servers, model_types, search_dirs, (*overrides, *given)
     )
+
+
+def _quoted(text: str) -> str:
+    """As YAML reads it back, whatever it holds; JSON's pairs of surrogates are two characters to YAML."""
+    kept = (
+        one if one.isascii() and one.isprintable() and one not in '"\\' else f"\\U{ord(one):08x}"
+        for one in text
+    )
+    return f'"{"".join(kept)}"'
 
 
 def tell(found: Resolved, problems: tuple[Problem, ...]) -> None:
