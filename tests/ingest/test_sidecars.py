@@ -226,6 +226,17 @@ def test_a_manifest_is_a_config_and_its_sittings_are_not_settings(run: Path, tmp
     assert settings_of(run) == ({f"{name}: config.temperature": "0.5", f"{name}: seeds.seed": "3"}, [])
 
 
+@pytest.mark.parametrize(
+    ("datasets", "name"),
+    [([{"name": "sums"}, {"name": "sums"}], "sums"), ([{"name": "a"}, {"name": "b"}], None), ([{}], None), ("sums", None), (None, None)],
+)
+def test_a_manifest_names_the_benchmark(run: Path, tmp_path: Path, datasets: object, name: str | None) -> None:
+    put(tmp_path, f"{run.stem}_manifest.json", json.dumps({"datasets": datasets}).encode())
+    assert sidecars.benchmark(artifacts_of(run)).name == name
+    put(tmp_path, "blade.toml", b'name = "declared"\n')
+    assert sidecars.benchmark(artifacts_of(run)).name == "declared"
+
+
 @pytest.mark.parametrize("name", ["config.yaml", "config.yml", "config.json", ".hydra/config.yaml"])
 def test_settings_without_secrets(run: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / ".hydra").mkdir()

@@ -309,10 +309,10 @@ def notes(found: list[Artifact], given: Path | None) -> tuple[str, ...]:
 
 
 def benchmark(found: list[Artifact]) -> Benchmark:
-    """What `blade.toml` beside the run says; an empty one if there is none."""
+    """What `blade.toml` beside the run says; without one, the name that the run's manifest has for it."""
     paths = of_kind(found, "benchmark")
     if not paths:
-        return Benchmark()
+        return Benchmark(name=_evaluated(found))
     path = paths[0]
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -321,7 +321,7 @@ def benchmark(found: list[Artifact]) -> Benchmark:
             raise KeyError(f"there is no key {unknown[0]}")
         _typed(data, "sharing", dict)  # what it says is read where something leaves the house
         return Benchmark(
-            name=_typed(data, "name", str),
+            name=_typed(data, "name", str) or _evaluated(found),
             pass_threshold=_number(data, "pass_threshold"),
             task_id=_typed(data, "task_id", str),
             answer=_typed(data, "answer", str),
@@ -337,6 +337,21 @@ def benchmark(found: list[Artifact]) -> Benchmark:
             "compare it with the output of `blade init RUN`",
             "bad-config",
         ) from error
+
+
+def _evaluated(found: list[Artifact]) -> str | None:
+    """The benchmark that a manifest says was run; None where it says none, or several."""
+    names = set()
+    for path in of_kind(found, "config"):
+        if path.name.endswith(_MANIFEST):
+            for told in _entries(path, lambda _: None):
+                datasets = told.get("datasets")
+                names |= {
+                    str(one["name"])[:_SHOWN]
+                    for one in (datasets if isinstance(datasets, list) else [])
+                    if isinstance(one, Mapping) and one.get("name")
+                }
+    return names.pop() if len(names) == 1 else None
 
 
 def _typed(data: Mapping[str, Any], key: str, kind: type) -> Any:
