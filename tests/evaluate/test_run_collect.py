@@ -6,7 +6,7 @@ import asyncio
 import json
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -64,6 +64,10 @@ def lines(path: Path) -> list[Row]:
 
 def rollouts(folder: Path) -> list[Row]:
     return lines(folder / "r.jsonl")
+
+
+def scored_keys(folder: Path) -> set[Key]:
+    return {key(row) for row in rollouts(folder)}
 
 
 def failed(folder: Path) -> list[Row]:
@@ -189,6 +193,71 @@ def test_a_few_rows_that_the_endpoint_never_answers_are_written_down(tmp_path: P
 
     summary = ran(tmp_path, materialised(3), refused)
     assert (summary.failed, len(failed(tmp_path))) == (3, 3)
+
+
+def refusing(status: int, kind: str = "model_refused", **more: str) -> Callable[[Row], Awaitable[Row]]:
+    """Refuses the first 40 tasks at once; the others are answered, later."""
+
+    async def refuses(row: Row) -> Row:
+        if key(row)[0] < 40:
+            fields = {"_ng_failure_http_status": status, **more}
+            raise Unmeasured(kind, f"it answered {status}", fields=fields)
+        await asyncio.sleep(0.002)
+        return result(row)
+
+    return refuses
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("of_judge", [False, True])
+def test_rows_that_are_refused_one_by_one_do_not_stop_the_others(
+    tmp_path: Path, status: int, of_judge: bool
+) -> None:
+    run = refusing(status, "judge_failed", _ng_failure_type=JUDGE_UNREACHED) if of_judge else refusing(status)
+    summary = ran(tmp_path, materialised(60), run)
+    assert (summary.scored, summary.failed, summary.unfinished) == (20, 40, 0)
+    assert len(failed(tmp_path)) == 120
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 429, 500, 503])
+def test_a_server_that_refuses_whoever_asks_stops_the_run(tmp_path: Path, status: int) -> None:
+    with pytest.raises(Unreadable, match=f"it answered {status}.*stopped at 0 of 60"):
+        ran(tmp_path, materialised(60), refusing(status))
+    assert failed(tmp_path) == []
+
+
+def test_what_is_under_way_finishes_before_an_endpoint_is_called_dead(tmp_path: Path) -> None:
+    asked: Counter[Key] = Counter()
+
+    async def busy(row: Row) -> Row:
+        asked[key(row)] += 1
+        if key(row)[0] == 5:
+            await asyncio.sleep(0.2)
+            return result(row)
+        if (5, 0) not in scored_keys(tmp_path):
+            raise Unmeasured("model_unreachable", "it answered 503")
+        return await answered(row)
+
+    summary = ran(tmp_path, materialised(60), busy)
+    assert (summary.scored, summary.unfinished) == (60 - summary.failed, 0)
+    assert asked[(5, 0)] == 1
+    assert summary.failed <= 4
+
+
+def test_nothing_new_is_begun_while_it_is_in_doubt(tmp_path: Path) -> None:
+    calls = 0
+
+    async def last_word(row: Row) -> Row:
+        nonlocal calls
+        calls += 1
+        if key(row)[0] == 5:
+            await asyncio.sleep(0.2)  # in which hundreds of others could fail
+        raise Unmeasured("model_unreachable", "it answered 503")
+
+    with pytest.raises(Unreadable, match="stopped at 0 of 500"):
+        ran(tmp_path, materialised(500), last_word)
+    assert calls < 30
+    assert failed(tmp_path) == []
 
 
 def test_what_is_wrong_with_the_run_itself_ends_it(tmp_path: Path) -> None:

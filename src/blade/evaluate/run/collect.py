@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from blade.errors import BladeError, Unreadable
-from blade.evaluate.environment import JUDGE_UNREACHED, Row, Unmeasured
+from blade.evaluate.environment import Row, Unmeasured
 from blade.evaluate.run import encode, failures
 from blade.evaluate.run.interrupt import Stop, listening
-from blade.evaluate.run.kept import Kept, Key, Standing
+from blade.evaluate.run.kept import Kept, Standing
 from blade.evaluate.run.places import Places
 
 Runner = Callable[[Row], Awaitable[Row]]  # a materialised row to a result row, or Unmeasured
@@ -75,18 +75,19 @@ class _Course:
     n_lines: int = 0
     n_retries: int = 0
     unreached: int = 0  # failures at the endpoint since the last success
-    held: list[tuple[Key, Row]] = field(default_factory=list)
+    held: list[Row] = field(default_factory=list)
+    under_way: int = 0
+    doubt: str = ""  # why the endpoint seems dead; while there is doubt, nothing new is begun
     dead: str = ""
+    settled: asyncio.Event = field(default_factory=asyncio.Event)  # cleared while there is doubt
 
 
 async def collected(plan: Plan) -> Summary:
     """Run what is not there yet; returns when all is done, given up, or stopped."""
     begun = time.monotonic()
     course = _Course(_waiting(plan))
-    given_up = sum(
-        plan.standing.is_given_up(key, plan.attempts) and not plan.standing.has(key)
-        for key in set(plan.standing.failed) | plan.standing.terminal
-    )
+    course.settled.set()
+    given_up = plan.standing.n_given_up(plan.attempts)
     before = plan.standing.n_scored
     waiting = max(0, plan.expected - before - given_up)
     try:
@@ -132,7 +133,8 @@ def _waiting(plan: Plan) -> Iterator[Row]:
 
 async def _work(plan: Plan, course: _Course) -> None:
     while not plan.stop.is_set:
-        row = next(course.rows, None)
+        await course.settled.wait()
+        row = None if plan.stop.is_set else next(course.rows, None)
         if row is None:
             return
         await _rollout(plan, course, row)
@@ -145,13 +147,16 @@ async def _rollout(plan: Plan, course: _Course, row: Row) -> None:
     key = (row["_ng_task_index"], row["_ng_rollout_index"])
     earlier = plan.standing.failed.get(key, 0)
     while True:
+        course.under_way += 1
         try:
             result = await plan.run(row)
         except BladeError:
             raise  # what is wrong with the run itself is told once
         except Exception as error:
             failure = failures.unmeasured(error)
+            course.under_way -= 1
         else:
+            course.under_way -= 1
             plan.kept.rollout(failures.stamped(result, row, earlier))
             course.n_scored += 1
             _released(plan, course, is_alive=True)
@@ -160,47 +165,55 @@ async def _rollout(plan: Plan, course: _Course, row: Row) -> None:
             return
         earlier += 1
         is_final = failure.terminal or earlier >= plan.attempts
-        _failed(plan, course, key, failures.line(failure, row, earlier - 1))
+        _failed(plan, course, failure, failures.line(failure, row, earlier - 1))
         if is_final:
             course.n_failed += 1
         if plan.watch is not None:
             plan.watch.failed(failure.kind, is_final)
-        unreached = failure.fields.get("_ng_failure_type") == JUDGE_UNREACHED
-        if unreached or failures.is_endpoint(failure.kind):
-            _counted(plan, course, failure)
+        _counted(plan, course, failure)
         if is_final or await plan.stop.within(plan.retry_wait_s * 2 ** (earlier - 1)):
+            return
+        await course.settled.wait()
+        if plan.stop.is_set:
             return
         course.n_retries += 1
 
 
-def _failed(plan: Plan, course: _Course, key: Key, line: Row) -> None:
+def _failed(plan: Plan, course: _Course, failure: Unmeasured, line: Row) -> None:
     """A failure at the endpoint is written once another rollout shows that the endpoint lives.
 
     An endpoint that is dead would otherwise use up the attempts of every row it never answered.
     """
-    if failures.is_endpoint(line["_ng_failure_class"]):
-        course.held.append((key, line))
+    if failures.is_endpoint(failure):
+        course.held.append(line)
     else:
         plan.kept.failure(line)
         course.n_lines += 1
 
 
 def _counted(plan: Plan, course: _Course, failure: Unmeasured) -> None:
-    course.unreached += 1
-    most = (
-        _DEAD_FROM_START
-        if not course.n_scored
-        else max(_DEAD_FROM_START, _DEAD_AFTERWARDS * plan.concurrency)
-    )
-    if course.unreached >= most and not course.dead:
-        course.dead = str(failure)
+    """Doubt the endpoint after many failures; it is dead when what is under way has failed as well."""
+    if failures.is_endpoint(failure) or failures.is_judge(failure):
+        course.unreached += 1
+        most = (
+            _DEAD_FROM_START
+            if not course.n_scored
+            else max(_DEAD_FROM_START, _DEAD_AFTERWARDS * plan.concurrency)
+        )
+        if course.unreached >= most and not course.doubt:
+            course.doubt = str(failure)
+            course.settled.clear()
+    if course.doubt and not course.under_way and not course.dead:
+        course.dead = course.doubt
         plan.stop.now()
+        course.settled.set()
 
 
 def _released(plan: Plan, course: _Course, is_alive: bool) -> None:
-    course.unreached = 0
+    course.unreached, course.doubt = 0, ""
+    course.settled.set()
     if course.held and is_alive:
-        for _, line in course.held:
+        for line in course.held:
             plan.kept.failure(line)
             course.n_lines += 1
     course.held.clear()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from blade.evaluate.environment import Row, Unmeasured
+from blade.evaluate.environment import JUDGE_UNREACHED, Row, Unmeasured
 
 _MOST = 2_000  # characters of a foreign text
 _APPENDED = ("agent_ref", "task_source", "skills_ref")
+_OF_THE_ROW = (400, 413, 414, 415, 422, 431, 451)  # statuses by which a server answers: not this request
 
 
 def unmeasured(error: Exception) -> Unmeasured:
@@ -19,12 +20,25 @@ def unmeasured(error: Exception) -> Unmeasured:
     return told
 
 
-def is_endpoint(kind: str) -> bool:
-    """Whether a failure speaks of the server that was asked rather than of the rollout."""
-    return kind.startswith(("model_", "transport_")) or kind in (
+def is_endpoint(failure: Unmeasured) -> bool:
+    """Whether a failure speaks of the model or agent server rather than of the rollout.
+
+    A server that refuses one request with a reason has answered, and answers the next one.
+    """
+    status = failure.fields.get("_ng_failure_http_status")
+    if failure.terminal or status in _OF_THE_ROW or (failure.kind == "model_refused" and status is None):
+        return False
+    return failure.kind.startswith(("model_", "transport_")) or failure.kind in (
         "agent_request_failed",
         "environment_server_failed",
     )
+
+
+def is_judge(failure: Unmeasured) -> bool:
+    """Whether a failure speaks of the judge's server in the same way."""
+    is_unreached = failure.fields.get("_ng_failure_type") == JUDGE_UNREACHED
+    status = failure.fields.get("_ng_failure_http_status")
+    return is_unreached and not failure.terminal and status not in _OF_THE_ROW
 
 
 def stamped(result: Row, row: Row, earlier: int) -> Row:

@@ -69,6 +69,10 @@ class Standing:
     def is_given_up(self, key: Key, attempts: int) -> bool:
         return key in self.terminal or self.failed.get(key, 0) >= attempts
 
+    def n_given_up(self, attempts: int) -> int:
+        tried = set(self.failed) | self.terminal
+        return sum(self.is_given_up(key, attempts) and not self.has(key) for key in tried)
+
 
 class Kept:
     """The files of a run, open for this process alone.
