@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -80,6 +82,14 @@ class Tree:
         asked = work.How(**{"cache": self.folder / "cache", **how})  # type: ignore[arg-type]
         return work.prepared([self.wanted()], asked, self.said.append)[0]
 
+    def record(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads((self.output.parent / "sums_benchmark_prepare.json").read_text())
+        return told
+
+    def beside(self) -> list[str]:
+        """What is in the folder of the rows, but for the lock."""
+        return sorted(path.name for path in self.output.parent.iterdir() if path.suffix != ".lock")
+
 
 @pytest.fixture
 def tree(tmp_path: Path, files: Files) -> Tree:
@@ -131,6 +141,237 @@ def test_rows_that_are_there_are_kept_only_if_their_run_ended(tree: Tree, files:
         tree.output.write_bytes(changed)
         assert not tree.prepared(keep=True).cached
         assert tree.output.read_bytes() == whole
+
+
+def test_rows_without_a_record_do_not_count(tree: Tree) -> None:
+    tree.prepared()
+    whole = tree.output.read_bytes()
+    (tree.output.parent / "sums_benchmark_prepare.json").unlink()
+    assert not tree.prepared(keep=True).cached
+    assert tree.output.read_bytes() == whole
+    assert tree.prepared(keep=True).cached
+
+
+TAKES_ANY = """
+def prepare(**args):
+    return written([{"args": repr(sorted(args))}], OUTPUT)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "cached"),
+    [
+        ({"a": 1, "b": [2]}, {"b": [2], "a": 1}, True),
+        ({"a": 1}, {"a": 2}, False),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": 1}, {}, False),
+        ({}, {"a": 1}, False),
+    ],
+)
+def test_rows_made_with_other_arguments_are_made_again(
+    tree: Tree, before: dict[str, Any], now: dict[str, Any], cached: bool
+) -> None:
+    tree.script(TAKES_ANY)
+    tree.prepared(args=before)
+    assert tree.prepared(args=now, keep=True).cached is cached
+    assert tree.record()["prepare_script_args"] == now
+
+
+def test_rows_of_another_script_are_made_again(tree: Tree) -> None:
+    tree.script("def prepare():\n    return written([{'a': 1}], OUTPUT)")
+    tree.prepared()
+    (tree.home / "prepare.py").touch()
+    assert tree.prepared(keep=True).cached
+    tree.script("def prepare():\n    return written([{'a': 2}], OUTPUT)")
+    assert not tree.prepared(keep=True).cached
+    assert json.loads(tree.output.read_text()) == {"a": 2}
+    assert any("script" in line for line in tree.said)
+
+
+@pytest.mark.parametrize(
+    ("pins", "fine"),
+    [
+        ("rows: 400", True),
+        ("rows: 401", False),
+        ("sha256: {rows}", True),
+        ("sha256: {other}", False),
+        ("files: {{raw.jsonl: {{sha256: {raw}}}}}", True),
+        ("files: {{raw.jsonl: {{sha256: {other}}}}}", False),
+        ("files: {{raw.jsonl: {{size: 12}}}}", False),
+        ("files: {{another.jsonl: {{sha256: {other}}}}}", True),
+    ],
+)
+def test_rows_that_are_there_are_held_against_the_pins(tree: Tree, pins: str, fine: bool) -> None:
+    made = tree.prepared()
+    tree.pins(pins.format(rows=made.sha256, raw=SUM, other="ab" * 32))
+    if fine:
+        assert tree.prepared(keep=True).cached
+        return
+    with pytest.raises(Unreadable) as error:
+        tree.prepared(keep=True)
+    assert error.value.slug == "prepare-checksum"
+    taken = tree.prepared(keep=True, partial=True)
+    assert (taken.cached, taken.complete) == (True, False)
+
+
+# ---- runs that are killed, and runs beside one another ----
+
+
+def killed(tree: Tree, ready: Path) -> None:
+    """Run the command, and kill it with -9 as soon as `ready` is there."""
+    (tree.home / "config.yaml").write_text(CONFIG)
+    words = [sys.executable, "-m", "blade", "eval", "prepare", "--benchmark", "sums"]
+    running = subprocess.Popen(words, cwd=tree.folder, stderr=subprocess.DEVNULL)
+    while not ready.exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.kill()
+    running.wait()
+
+
+def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, tmp_path: Path) -> None:
+    good = (tree.home / "prepare.py").read_text()
+    tree.prepared()
+    whole, record = tree.output.read_bytes(), tree.record()
+    tree.script(
+        f"""
+        import time
+        def prepare():
+            OUTPUT.write_text('{{"torn": 1}}\\n')
+            Path({str(tmp_path / "ready")!r}).touch()
+            time.sleep(600)
+        """
+    )
+    killed(tree, tmp_path / "ready")
+    tree.script("def prepare():\n    raise KeyError('question')")
+    for _ in range(2):
+        with pytest.raises(Unreadable, match="KeyError"):
+            tree.prepared(keep=True)
+        assert (tree.output.read_bytes(), tree.record()) == (whole, record)
+    (tree.home / "prepare.py").write_text(good)
+    assert tree.prepared(keep=True).cached
+    assert tree.beside() == ["sums_benchmark.jsonl", "sums_benchmark_prepare.json"]
+
+
+def test_torn_rows_of_a_killed_first_run_never_count(tree: Tree, tmp_path: Path) -> None:
+    tree.script(
+        f"""
+        import time
+        def prepare():
+            OUTPUT.write_text('{{"torn": 1}}\\n')
+            Path({str(tmp_path / "ready")!r}).touch()
+            time.sleep(600)
+        """
+    )
+    killed(tree, tmp_path / "ready")
+    tree.script("def prepare():\n    raise KeyError('question')")
+    for _ in range(2):
+        with pytest.raises(Unreadable, match="KeyError"):
+            tree.prepared(keep=True)
+
+
+def test_a_run_killed_at_its_very_end_keeps_its_new_rows(tree: Tree) -> None:
+    tree.prepared()
+    whole, record = tree.output.read_bytes(), tree.record()
+    # all was written; only what had been set aside is still there
+    tree.output.with_name(f".{tree.output.name}.before").write_text('{"old": 1}\n')
+    tree.script("def prepare():\n    raise KeyError('question')")
+    with pytest.raises(Unreadable, match="KeyError"):
+        tree.prepared()
+    assert (tree.output.read_bytes(), tree.record()) == (whole, record)
+
+
+STEPS = ["record set aside", "rows set aside", "preparing", "torn", "record back", "rows back"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree, step: str) -> None:
+    tree.prepared()
+    whole, record = tree.output.read_bytes(), tree.record()
+    rows, told = tree.output, tree.output.parent / "sums_benchmark_prepare.json"
+    rows_aside, told_aside = (p.with_name(f".{p.name}.before") for p in (rows, told))
+    reached = STEPS.index(step)
+    told_aside.write_bytes(told.read_bytes())
+    if reached >= 1:
+        rows.rename(rows_aside)
+    if reached >= 2:
+        told.write_text('{"state": "preparing"}')
+    if reached >= 3:
+        rows.write_text('{"torn": 1}\n')
+    if reached >= 4:
+        told.write_bytes(told_aside.read_bytes())
+    if reached >= 5:
+        rows_aside.replace(rows)
+    assert tree.prepared(keep=True).cached
+    assert (rows.read_bytes(), tree.record()) == (whole, record)
+    assert tree.beside() == [rows.name, told.name]
+
+
+def test_a_run_that_fails_leaves_the_record_of_the_rows(tree: Tree) -> None:
+    tree.prepared()
+    record = tree.record()
+    tree.script("def prepare():\n    raise KeyError('question')")
+    with pytest.raises(Unreadable):
+        tree.prepared()
+    assert tree.record() == record
+
+
+def test_rows_that_cannot_be_set_aside_stay_where_they_are(tree: Tree) -> None:
+    tree.prepared()
+    whole, record = tree.output.read_bytes(), tree.record()
+    for name in (".sums_benchmark_prepare.json.before", "sums_benchmark_prepare.json"):
+        block = tree.output.parent / f".{name}.partial"
+        block.mkdir()  # where a part of the record would be written
+        with pytest.raises(Unreadable) as error:
+            tree.prepared()
+        block.rmdir()
+        assert error.value.slug == "cannot-write"
+        assert tree.prepared(keep=True).cached
+        assert (tree.output.read_bytes(), tree.record()) == (whole, record)
+
+
+def test_of_two_runs_at_once_the_second_waits(tree: Tree, tmp_path: Path) -> None:
+    ready, go, done = tmp_path / "ready", tmp_path / "go", tmp_path / "done"
+    tree.script(
+        f"""
+        import time
+        def prepare(who):
+            if who == "second":
+                Path({str(go)!r}).touch()
+                while not Path({str(done)!r}).exists():
+                    time.sleep(0.02)
+                raise KeyError(who)
+            written([{{"who": who}}], OUTPUT)
+            Path({str(ready)!r}).touch()
+            while not Path({str(go)!r}).exists():
+                time.sleep(0.02)
+            return OUTPUT
+        """
+    )
+    ends: dict[str, str] = {}
+
+    def run(who: str) -> None:
+        try:
+            ends[who] = str(tree.prepared(args={"who": who}).rows)
+        except BladeError as error:
+            ends[who] = error.message
+        done.touch()
+
+    first, second = (threading.Thread(target=run, args=(who,)) for who in ("first", "second"))
+    first.start()
+    while not ready.exists():
+        assert first.is_alive()
+        time.sleep(0.02)
+    second.start()
+    while not go.exists() and not any("waiting" in line for line in tree.said):
+        time.sleep(0.02)
+    go.touch()
+    first.join()
+    second.join()
+    assert ends["first"] == "1"
+    assert "KeyError: 'second'" in ends["second"]
+    assert json.loads(tree.output.read_text()) == {"who": "first"}
+    assert tree.record()["prepare_script_args"] == {"who": "first"}
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -408,7 +649,7 @@ def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -
     assert error.value.slug == "prepare-failed"
     assert says in error.value.message
     assert tree.output.read_text() == '{"before": true}\n'
-    assert sorted(path.name for path in tree.output.parent.iterdir()) == ["sums_benchmark.jsonl"]
+    assert tree.beside() == ["sums_benchmark.jsonl"]
 
 
 def test_the_same_path_written_otherwise_is_the_same_path(tree: Tree) -> None:
@@ -470,7 +711,7 @@ def test_a_script_that_burns_time_or_disk_is_stopped(tree: Tree) -> None:
     tree.script("def prepare():\n    return written(({'a': 'x' * 100000} for _ in range(1000)), OUTPUT)")
     with pytest.raises(Unreadable, match="more file size"):
         tree.prepared(limits=script.Limits(file_bytes=1 << 20))
-    assert not list(tree.output.parent.iterdir())
+    assert tree.beside() == []
 
 
 def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:

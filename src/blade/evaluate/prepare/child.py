@@ -87,7 +87,8 @@ def loaded(script: Path, root: Path) -> Any:
         raise ImportError(f"{script} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    # from its text: compiled code is taken for current if a change came within the second and kept the length
+    exec(compile(script.read_bytes(), str(script), "exec"), module.__dict__)
     return module
 
 

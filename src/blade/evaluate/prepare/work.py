@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from blade import __version__
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
+from blade.evaluate.prepare import place
 from blade.evaluate.prepare.fetch import Context, digest
 from blade.evaluate.prepare.script import DEFAULTS, Job, Limits, ran
 
@@ -80,35 +80,74 @@ def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
             "prepare them one by one",
             "prepare-from-for-several",
         )
-    return [_cached(one) or _made(one, how, tell) if how.keep else _made(one, how, tell) for one in wanted]
+    return [_one(one, how, tell) for one in wanted]
 
 
-def record_of(output: Path) -> Path:
-    """Where the record of a dataset's rows is."""
-    return output.with_name(f"{output.stem}_prepare.json")
+def _one(one: Wanted, how: How, tell: Tell) -> Prepared:
+    """The rows that are there where they were asked for and are the right ones, else new ones."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(place.alone(one.output, tell))
+        except OSError as error:
+            # rows where we may not write cannot be held, but they can be read
+            if (kept := _cached(one, how, tell)) is not None:
+                return kept
+            raise _unwritable(one.output, error) from error
+        return _cached(one, how, tell) or _made(one, how, tell)
 
 
-def _cached(one: Wanted) -> Prepared | None:
-    """The rows that are there, unless a run that wrote them never came to its end or they changed since."""
-    if not one.output.is_file():
+def _cached(one: Wanted, how: How, tell: Tell) -> Prepared | None:
+    """The rows that are there, if their record is theirs and they are what a run would make now."""
+    if not how.keep or not one.output.is_file():
         return None
+    known = place.recorded(one.output)
+    why = _outdated(one, how, known)
+    if why:
+        tell(f"the rows of {one.name} that are there do not count: {why}")
+        return None
+    rows, sha256 = counted(one)
+    sources = list(known.get("sources", []))
     try:
-        rows, sha256 = counted(one)
-    except Unreadable:
+        complete = _complete(one, how, rows, sha256)
+    except Unreadable as error:
+        tell(f"{error.message}; preparing them again")
         return None
-    try:
-        known = json.loads(record_of(one.output).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}
-    if known.get("state", "prepared") != "prepared" or known.get("sha256", sha256) != sha256:
-        return None
-    complete, sources = known.get("complete"), known.get("sources", [])
-    place = str(record_of(one.output)) if known else ""
-    return Prepared(one.name, str(one.output), rows, sha256, complete, True, sources, place)
+    if not all(_as_pinned(one, source) for source in sources):
+        complete = False
+    record = str(place.record_of(one.output))
+    return Prepared(one.name, str(one.output), rows, sha256, complete, True, sources, record)
+
+
+def _outdated(one: Wanted, how: How, known: Mapping[str, Any]) -> str:
+    """Why the rows that are there are not what a run would make now, or nothing."""
+    if not known:
+        return "they have no record of how they were made"
+    if not place.whole(one.output):
+        return "they are not those of their record"
+    if known.get("script_sha256") != digest(one.script):
+        return "the prepare script is another one than theirs"
+    if _spelled(known.get("prepare_script_args", {})) != _spelled(how.args):
+        return "they were made with other prepare_script_args"
+    for source in known.get("sources", []):
+        if not how.partial and not _as_pinned(one, source):
+            return f"they were made from another {source.get('name')} than the pinned one"
+    return ""
+
+
+def _as_pinned(one: Wanted, source: Mapping[str, Any]) -> bool:
+    """Whether a file that rows were made from is the pinned one, as far as anything is pinned."""
+    pin = (one.pins.get("files") or {}).get(source.get("name")) or {}
+    what = "sha256" if pin.get("sha256") else "size"
+    return source.get("pinned") is not False and pin.get(what) in (None, source.get(what))
+
+
+def _spelled(args: Mapping[str, Any]) -> str:
+    # as text, since 1 and True and 1.0 are equal
+    return json.dumps(args, sort_keys=True, default=str)
 
 
 def _made(one: Wanted, how: How, tell: Tell) -> Prepared:
-    """Run the script; rows of an earlier run come back if this one fails."""
+    """Run the script; rows of an earlier run come back, with their record, if this one fails."""
     tell(f"Preparing benchmark: {one.name}")
     pins = one.pins.get("files") or {}
     context = Context(
@@ -120,27 +159,24 @@ def _made(one: Wanted, how: How, tell: Tell) -> Prepared:
         len(pins) < 2,
         how.partial,
     )
-    record, aside = record_of(one.output), one.output.with_name(f".{one.output.name}.before")
+    script_sha256 = digest(one.script)
     try:
-        one.output.parent.mkdir(parents=True, exist_ok=True)
-        if one.output.exists():
-            os.replace(one.output, aside)
-        _write(record, {"state": "preparing"})
+        place.set_aside(one.output)
     except OSError as error:
+        with suppress(OSError):  # what cannot be put right now is put right by the next run
+            place.settled(one.output)
         raise _unwritable(one.output, error) from error
     done = False
     try:
         told = ran(Job(one.script, one.root, one.work, how.args, context, how.limits), tell)
         made = _checked(one, how, told)
-        _write(record, _record(one, how, made))
+        place.write_record(one.output, _record(one, how, made, script_sha256))
         done = True
     finally:
-        if not done:
-            one.output.unlink(missing_ok=True)
-            record.unlink(missing_ok=True)
-            if aside.exists():
-                os.replace(aside, one.output)
-        aside.unlink(missing_ok=True)
+        if done:
+            place.cleared(one.output)
+        else:
+            place.taken_back(one.output)
     tell(f"Benchmark data prepared at: {one.output}")
     return made
 
@@ -166,8 +202,8 @@ def _checked(one: Wanted, how: How, told: Mapping[str, Any]) -> Prepared:
     complete = _complete(one, how, rows, sha256)
     if any(source.get("pinned") is False for source in sources):
         complete = False
-    place = str(record_of(one.output))
-    return Prepared(one.name, str(one.output), rows, sha256, complete, False, sources, place)
+    record = str(place.record_of(one.output))
+    return Prepared(one.name, str(one.output), rows, sha256, complete, False, sources, record)
 
 
 def _complete(one: Wanted, how: How, rows: int, sha256: str) -> bool | None:
@@ -267,7 +303,7 @@ def counted(one: Wanted) -> tuple[int, str]:
     return rows, summed.hexdigest()
 
 
-def _record(one: Wanted, how: How, made: Prepared) -> dict[str, Any]:
+def _record(one: Wanted, how: How, made: Prepared, script_sha256: str) -> dict[str, Any]:
     """What the rows are, where they came from, and what made them: enough to make them again."""
     return {
         "state": "prepared",
@@ -275,17 +311,11 @@ def _record(one: Wanted, how: How, made: Prepared) -> dict[str, Any]:
         "rows": made.rows,
         "sha256": made.sha256,
         "complete": made.complete,
-        "script_sha256": digest(one.script),
+        "script_sha256": script_sha256,
         "prepare_script_args": dict(how.args),
         "sources": made.sources,
         "blade": __version__,
     }
-
-
-def _write(path: Path, what: Mapping[str, Any]) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(json.dumps(what, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, path)
 
 
 def as_json(made: Iterable[Prepared]) -> str:
