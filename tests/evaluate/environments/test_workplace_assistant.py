@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections import Counter
 from typing import Any
@@ -20,6 +21,7 @@ from blade.evaluate.environments.workplace_assistant.quests import truth
 from blade.evaluate.environments.workplace_assistant.tasks import quests, row
 from blade.evaluate.environments.workplace_assistant.tools import TOOLS, call
 from blade.evaluate.environments.workplace_assistant.world import fresh
+from blade.evaluate.run import agent
 from tests.conftest import ROOT
 
 Call = tuple[str, Any]
@@ -96,10 +98,100 @@ def test_a_detour_that_ends_in_the_same_state_passes() -> None:
 
 def test_a_record_that_was_made_and_removed_again_leaves_nothing() -> None:
     state = fresh()
-    made = json.loads(call(state, *MAIL))["email_id"]
-    assert changes(state).total() == 1
-    call(state, "email_delete_email", {"email_id": made})
-    assert not changes(state)
+    plot = {"date_min": "2026-03-02", "date_max": "2026-03-06", "metric": "visits", "plot_type": "bar"}
+    assert call(state, "analytics_create_plot", plot).startswith("{")
+    event = {
+        "event_name": "Tea",
+        "participant_email": OWNER,
+        "event_start": "2026-06-01 10:00",
+        "duration": 30,
+    }
+    made = json.loads(call(state, "calendar_create_event", event))["event_id"]
+    assert changes(state).total() == 2
+    call(state, "calendar_delete_event", {"event_id": made})
+    assert [change[:2] for change in changes(state)] == [("new", "plots")]
+
+
+def test_what_was_sent_is_sent_whatever_becomes_of_the_copy() -> None:
+    calls = truth(quests()["email-01"])
+    copy = ("email_delete_email", {"email_id": json.loads(call(fresh(), *MAIL))["email_id"]})
+    right = judged("email-01", [*calls, LOOK])
+    assert (right["reward"], right["extra_changes"]) == (1.0, [])
+    regretted = judged("email-01", [MAIL, copy, *calls])
+    assert (regretted["reward"], regretted["missing_changes"]) == (0.0, [])
+    assert [change.split(":")[0] for change in regretted["extra_changes"]] == ["deleted email", "new email"]
+    twice = judged("email-01", [*calls, *calls])
+    assert (twice["reward"], len(twice["extra_changes"])) == (0.0, 1)
+    half = judged("email-01", [*calls, copy, *calls])
+    assert (half["reward"], len(half["extra_changes"])) == (0.0, 2)
+    hidden = judged("email-01", [*calls, copy])
+    assert (hidden["missing_changes"], len(hidden["extra_changes"])) == ([], 1)
+
+
+def test_tasks_that_are_done_by_doing_nothing_are_marked() -> None:
+    marked = {ident for ident in quests() if row(ident)["no_change"]}
+    assert marked == {ident for ident in quests() if judged(ident, [])["reward"] == 1.0}
+    assert len(marked) == 7
+
+
+NOBODY = {"recipient": "nobody@nowhere.example", "subject": "a", "body": "b"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("email_send_email", json.dumps(NOBODY)),
+        ("email_send_email", NOBODY),
+        ("email_send_email", "{"),
+        ("email_send_email", None),
+        ("no_such_tool", "{}"),
+    ],
+)
+def test_a_task_whose_own_calls_are_refused_is_not_measured(name: str, arguments: Any) -> None:
+    right = {"name": MAIL[0], "arguments": MAIL[1]}
+    broken = {"ground_truth": [right, {"name": name, "arguments": arguments}]}
+    for calls in ([], [MAIL], [MAIL, (name, arguments)]):
+        with pytest.raises(Unmeasured, match="task_invalid") as raised:
+            asyncio.run(OFFICE.verify(Attempt(broken, response(calls))))
+        assert raised.value.terminal
+    whole = {"ground_truth": [right, {"name": LOOK[0], "arguments": json.dumps(LOOK[1])}]}
+    assert asyncio.run(OFFICE.verify(Attempt(whole, response([MAIL]))))["reward"] == 1.0
+    assert asyncio.run(OFFICE.verify(Attempt(whole, response([]))))["reward"] == 0.0
+
+
+@pytest.mark.parametrize("name", [["email_send_email"], {"a": 1}, None, 3])
+def test_a_call_of_no_name_is_no_call(name: Any) -> None:
+    calls = truth(quests()["crm-01"])
+    said = response([LOOK, *calls])
+    said["output"][0]["name"] = name
+    assert asyncio.run(OFFICE.verify(Attempt(row("crm-01"), said)))["reward"] == 1.0
+    said["output"][2]["name"] = name
+    assert asyncio.run(OFFICE.verify(Attempt(row("crm-01"), said)))["reward"] == 0.0
+
+
+@pytest.mark.parametrize("spelled", [json.dumps, lambda given: given, lambda given: [given], lambda given: 3])
+def test_arguments_are_read_again_as_the_agent_read_them(spelled: Any) -> None:
+    """An object where a text belongs is refused while the rollout runs, so the replay refuses it too."""
+    calls = truth(quests()["crm-01"])
+    task = row("crm-01")
+    turns = response([(name, "") for name, _ in calls])["output"][::2]
+    for item, (_, arguments) in zip(turns, calls, strict=True):
+        item["arguments"] = spelled(arguments)
+    said = iter([{"output": turns}, {"output": []}])
+
+    async def respond(params: Row, row: Row) -> Row:
+        return next(said)
+
+    live: list[Any] = []
+
+    async def kept(attempt: Attempt) -> Row:
+        live.append(attempt.state)
+        return await OFFICE.verify(attempt)
+
+    told = asyncio.run(agent.run(task, respond, dataclasses.replace(OFFICE, verify=kept), {}))
+    assert told["reward"] == float(spelled is json.dumps)
+    replayed = after(performed(told["response"]["output"]))
+    assert changes(replayed) == changes(live[0])
 
 
 def test_calls_that_were_never_answered_or_offered_do_not_count() -> None:

@@ -62,7 +62,9 @@ def _recipient(state: State, value: str) -> str:
 
 def _send(state: State, recipient: str, subject: str, body: str) -> Said:
     fields = {"sender": OWNER, "recipient": recipient, "subject": subject, "sent_at": NOW, "body": body}
-    return _add(state, "emails", "email_id", fields)
+    answer = _add(state, "emails", "email_id", fields)
+    state.sent.append(state.emails[answer["email_id"]])
+    return answer
 
 
 def send_email(state: State, given: Arguments) -> Said:

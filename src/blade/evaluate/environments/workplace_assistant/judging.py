@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from blade.evaluate import asked
 from blade.evaluate.environment import Attempt, Row, Unmeasured
 from blade.evaluate.environments.workplace_assistant.tools import call
 from blade.evaluate.environments.workplace_assistant.world import TABLES, State, fresh
@@ -19,7 +20,7 @@ Call = tuple[str, Any]
 Change = tuple[str, ...]
 
 
-def performed(output: Any, offered: set[Any] | None = None) -> Iterator[Call]:
+def performed(output: Any, offered: set[str] | None = None) -> Iterator[Call]:
     """The calls of a response that were answered, in order, with arguments as far as they can be read.
 
     A call without an answer was never made: the rollout ended before it. Nor was one of a tool that the task
@@ -32,33 +33,42 @@ def performed(output: Any, offered: set[Any] | None = None) -> Iterator[Call]:
     for item in items:
         if item.get("type") == "function_call" and answered[str(item.get("call_id"))]:
             answered[str(item.get("call_id"))] -= 1
-            if offered is None or item.get("name") in offered:
-                yield str(item.get("name")), arguments(item.get("arguments"))
+            name = str(item.get("name"))
+            if offered is None or name in offered:
+                yield name, arguments(item.get("arguments"))
 
 
-def _offered(row: Row) -> set[Any] | None:
+def _offered(row: Row) -> set[str] | None:
     params = row.get("responses_create_params")
     tools = params.get("tools") if isinstance(params, Mapping) else None
     if not isinstance(tools, list):
         return None
-    return {tool.get("name") for tool in tools if isinstance(tool, Mapping)}
+    return {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
 
 
 def arguments(given: Any) -> Any:
-    """Arguments as an object; None where they are none, as the agent finds it."""
-    if given is not None and not isinstance(given, str):
-        return given
+    """Arguments as the agent reads them, which refuses what is no text; None where they cannot be read."""
     try:
-        return json.loads(given or "{}")  # the agent's own reader, so that both read the same
-    except (ValueError, RecursionError):
+        return json.loads(given or "{}")
+    except (ValueError, TypeError, RecursionError):
         return None
 
 
 def after(calls: Iterable[Call]) -> State:
-    """The office after these calls on a fresh one."""
+    """The office after these calls on a fresh one; a refused call changes nothing."""
     state = fresh()
     for name, given in calls:
         call(state, name, given)
+    return state
+
+
+def intended(calls: Iterable[Call]) -> State:
+    """The office after the task's own calls; a task one of whose calls is refused asks for nothing."""
+    state = fresh()
+    for name, given in calls:
+        answer = call(state, name, given)
+        if answer.startswith("Error"):
+            raise asked.faulty(f"a call of ground_truth is refused: {answer[:300]}")
     return state
 
 
@@ -70,18 +80,27 @@ def expected(row: Row) -> list[Call]:
     ):
         reason = "the row has no list of calls under ground_truth"
         raise Unmeasured("task_unreadable", reason, terminal=True)
-    return [(str(entry["name"]), arguments(entry.get("arguments"))) for entry in truth]
+    return [(str(entry["name"]), opened(entry.get("arguments"))) for entry in truth]
+
+
+def opened(given: Any) -> Any:
+    """Arguments of a call that no model made: its writer may spell them as a text or as an object."""
+    return given if isinstance(given, Mapping) else arguments(given)
 
 
 def changes(state: State) -> Counter[Change]:
-    """What differs from the fresh office. The id of a new record does not count, its content does."""
+    """What differs from the fresh office. The id of a new record does not count, its content does.
+
+    Mail that was sent is known to its reader: it counts from the ledger, whatever became of the copy.
+    """
     start = fresh()
     found: Counter[Change] = Counter()
     for name in TABLES:
         before, now = start.table(name), state.table(name)
         for ident, row in now.items():
             if ident not in before:
-                found[("new", name, "", *_said(row))] += 1
+                if name != "emails":
+                    found[("new", name, "", *_said(row))] += 1
             elif row is not before[ident]:
                 old = before[ident]
                 differing = {
@@ -91,6 +110,11 @@ def changes(state: State) -> Counter[Change]:
                     found[("changed", name, ident, *_said(differing))] += 1
         for ident in before.keys() - now.keys():
             found[("deleted", name, ident)] += 1
+    copies = {id(row) for row in state.emails.values()}
+    for mail in state.sent:
+        found[("new", "emails", "", *_said(mail))] += 1
+        if id(mail) not in copies:
+            found[("deleted", "emails", "", *_said(mail))] += 1
     return found
 
 
@@ -119,7 +143,7 @@ async def verify(attempt: Attempt) -> Row:
     The calls are made again on a fresh office, so that a stored rollout is judged like a live one.
     """
     wanted = expected(attempt.row)
-    want = changes(after(wanted))
+    want = changes(intended(wanted))
     done = changes(after(performed(attempt.response.get("output"), _offered(attempt.row))))
     missing, extra = want - done, done - want
     match = not missing and not extra

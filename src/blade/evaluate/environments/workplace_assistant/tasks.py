@@ -60,6 +60,7 @@ def row(ident: str) -> dict[str, Any]:
         "ground_truth": truths,
         "category": quest.category,
         "difficulty": quest.difficulty,
+        "no_change": not truths,  # a rollout that does nothing passes it
         "agent_ref": {"type": "responses_api_agents", "name": AGENT},
     }
 

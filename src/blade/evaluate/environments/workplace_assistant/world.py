@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cache
 from random import Random
@@ -61,13 +61,14 @@ TRADES = ("Textiles", "Interiors", "Outfitters", "Studios", "Mills", "Workshop",
 
 @dataclass
 class State:
-    """What one session sees: the tables as they are now."""
+    """What one session sees: the tables as they are now, and all mail that left the office."""
 
     emails: Table
     events: Table
     customers: Table
     tasks: Table
     plots: Table
+    sent: list[Record] = field(default_factory=list)  # a ledger: no tool takes back what was sent
 
     def table(self, name: str) -> Table:
         found: Table = getattr(self, name)

@@ -12,7 +12,7 @@ import msgspec
 
 from blade.errors import UsageError
 from blade.evaluate.environment import Respond, Response, Row
-from blade.evaluate.environments.workplace_assistant.judging import arguments
+from blade.evaluate.environments.workplace_assistant.judging import opened
 from blade.evaluate.environments.workplace_assistant.tasks import quests
 from blade.evaluate.models.scripted_model.faults import FAULTS as FAULTS
 from blade.evaluate.models.scripted_model.faults import NONE as NONE
@@ -79,7 +79,7 @@ def _plainly(calls: Any) -> Play:
     """For tasks that no script knows: the calls that the row itself calls right, else a polite word."""
     given = [entry for entry in calls if isinstance(entry, Mapping)] if isinstance(calls, list) else []
     for entry in given:
-        yield Turn(((str(entry.get("name")), arguments(entry.get("arguments")) or {}),))
+        yield Turn(((str(entry.get("name")), opened(entry.get("arguments")) or {}),))
     yield Turn(says="Done." if given else "I only know the tasks of the office, and cannot help with this.")
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from blade.evaluate.environments.workplace_assistant.judging import arguments, changes
+from blade.evaluate.environments.workplace_assistant.judging import changes, opened
 from blade.evaluate.environments.workplace_assistant.quests import Quest
 from blade.evaluate.environments.workplace_assistant.quests import truth as right_calls
 from blade.evaluate.environments.workplace_assistant.tasks import quests
@@ -111,7 +111,7 @@ def played(ident: str, fault: str, rng: Random) -> State:
     course = play(quests()[ident], fault, rng)
     turn = next(course, None)
     while turn is not None:
-        answers = [call(state, name, arguments(given)) for name, given in turn.calls]
+        answers = [call(state, name, opened(given)) for name, given in turn.calls]
         try:
             turn = course.send(answers)
         except StopIteration:
