@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
+import orjson
 import pandas as pd
 from scipy import stats
 
@@ -18,7 +18,7 @@ def files(inputs: Sequence[Row], results: Sequence[Row]) -> dict[str, bytes]:
     """Endings and contents; the run is complete and no key stands there twice."""
     rows = sorted(results, key=lambda row: (row[TASK], row[REPEAT], agent_of(row)))
     measured = [row for row in rows if row.get("mask_sample") is not True]
-    encode = msgspec.json.encode
+    encode = orjson.dumps
     repeats = [entry for name in agents(measured) for entry in by_repeat(measured, name)]
     return {
         "_reward_profiling.jsonl": b"".join(encode(line) + b"\n" for line in profile(inputs, rows, measured)),
@@ -49,7 +49,7 @@ def aggregate(results: Sequence[Row]) -> bytes:
             groups.append({TASK: task, **values, "sample": sample, **completion(of_task, len(of_task))})
         found.append({"agent_ref": {"name": name}, "agent_metrics": metrics, "key_metrics": key,
                       "group_level_metrics": groups, "repeat_level_metrics": repeats})  # fmt: skip
-    return msgspec.json.format(msgspec.json.encode(found), indent=2)
+    return orjson.dumps(found, option=orjson.OPT_INDENT_2)
 
 
 def agent_of(row: Row) -> str:

@@ -251,19 +251,3 @@ def test_votes_are_cast_for_an_answer_with_its_score() -> None:
     assert found["pass@1/no_answer"] == 25.0
     nobody = [{"reward": 1.0, "a": None}]
     assert passing.pass_majority([nobody], answer=lambda row: row["a"])["majority@1/accuracy"] == 0.0
-
-
-def test_subsets_and_the_highest_k() -> None:
-    tasks = [
-        [{"reward": 1.0, "kind": "easy"}] * 2,
-        [{"reward": 0.0, "kind": "hard"}] * 2,
-        [{"reward": 1.0, "kind": ""}],
-    ]
-    found = passing.subsets(tasks, "kind")
-    assert found["easy/pass@2/accuracy"] == 100.0
-    assert found["hard/pass@2/accuracy"] == 0.0
-    assert not any("per_sample_aggregate" in name or name.startswith("/") for name in found)
-    metrics = passing.pass_majority(tasks)
-    assert passing.highest_k(metrics, "pass@{k}") == {"pass@2/accuracy": 50.0}
-    assert list(passing.highest_k(metrics, "pass@1[avg-of-{k}]")) == ["pass@1[avg-of-2]/accuracy"]
-    assert passing.sample_spread(tasks)["pass@1[avg-of-2]/accuracy/avg_sample_std_dev"] == 0.0

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blade import stats
 from blade.errors import BladeError
 from blade.evaluate import profile
 from tests.builders import DROP, make_row
@@ -80,6 +82,30 @@ def test_json_has_every_k_and_the_variance_of_each_task(blade: Blade, tmp_path: 
     assert agent["pass@1"]["ci95"][0] < 0.5 < agent["pass@1"]["ci95"][1]
     assert [task["variance"] for task in agent["per_task"]] == [0.5, 0.0, 0.0]
     assert told["missing"] == []
+
+
+@pytest.mark.parametrize(
+    ("n", "shown"), [(8, [1, 2, 3, 4, 5, 6, 7, 8]), (9, [1, 2, 4, 8, 9]), (64, [1, 2, 4, 8, 16, 32, 64])]
+)
+def test_of_many_k_a_readable_few_are_printed(n: int, shown: list[int], blade: Blade, tmp_path: Path) -> None:
+    run = whole(tmp_path, rollouts([[1.0] + [0.0] * (n - 1)]))
+    said = blade("eval", "profile", *run.flags)
+    assert [int(k) for k in re.findall(r"pass@(\d+)", said.out)] == shown
+    assert list(json.loads(blade("eval", "profile", *run.flags, "--json").out)["agents"][0]["pass@k"]) == [
+        str(k) for k in range(1, n + 1)
+    ]
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), min_size=1, max_size=5))
+def test_each_pass_at_k_is_the_formula_to_the_bit(rewards: list[list[float]]) -> None:
+    n = np.array([len(of_task) for of_task in rewards])
+    c = np.array([int(sum(of_task)) for of_task in rewards])
+    with tempfile.TemporaryDirectory() as name:
+        (score,) = whole(Path(name), rollouts(rewards)).profiled().scores()
+    for k, found in enumerate(score.passing, 1):
+        values = stats.pass_at_k(n, c, k)
+        assert found.value == values[~np.isnan(values)].mean()
+    assert len(score.passing) == n.max()
 
 
 def test_abbreviations_and_overrides_are_those_of_the_incumbent(blade: Blade, tmp_path: Path) -> None:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.evaluate import aggregate, profile
+from blade.evaluate.profile import spelling, statistics
+from blade.evaluate.profile.table import Column
 from tests.evaluate import profile_reference as reference
 
 Row = dict[str, Any]
 GOLDEN = Path(__file__).parent / "golden"
 
-rewards = st.sampled_from([0.0, 1.0, 0.1, 0.2, 0.7, 1 / 3, -1.0, 0.30000000000000004])
-wild = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda x: x != 0 and abs(x) > 1e-6)
+rewards = st.sampled_from([0.0, -0.0, 1.0, 0.1, 0.2, 0.7, 1 / 3, -1.0, 0.30000000000000004])
+wild = st.one_of(
+    st.floats(-1e6, 1e6, allow_nan=False).filter(lambda x: x != 0 and abs(x) > 1e-6),
+    st.floats(1e-9, 1e100) | st.floats(-1e100, -1e-9),
+    st.sampled_from([0.0, -0.0]),
+)
 whole = st.integers(-(2**40), 2**40)
 columns = st.dictionaries(
     st.sampled_from(["score", "is_right", "wer", "turns", "a note", "_hidden"]),
@@ -97,6 +106,61 @@ def test_sums_of_long_groups_are_rounded_like_those_of_pandas(n: int, tmp_path: 
     found = profile.profiled(*write(tmp_path, key, results))
     assert next(found.task_entries())["std/reward"] == expected["std/reward"]
     assert found.agents[0].values == expected
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(1e14, 1e18) | st.integers(0, 2**63)
+# Texts that look like numbers, and those that end where they do not seem to.
+texts = st.text() | st.lists(st.sampled_from(["1e16", '"', "\\", ":", "2e5,", "e"]), max_size=6).map("".join)
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(texts, st.one_of(numbers, texts, st.lists(numbers, max_size=3))))
+def test_every_number_is_spelled_as_the_incumbent_spells_it(value: Row) -> None:
+    assert spelling.encoded(value) == orjson.dumps(value)
+
+
+def test_large_numbers_are_spelled_in_all_files_and_texts_are_left_alone(tmp_path: Path) -> None:
+    keys = [{"_ng_task_index": 0, "_ng_rollout_index": n, "agent_ref": {"name": "desk"}} for n in range(2)]
+    inputs = [{"question": 'is "1e16" = 1e16?', "far": 1e17, **key} for key in keys]
+    results = [{"reward": 1.0, "steps": 2.5e16 * n, **key} for n, key in enumerate(keys, 1)]
+    profile.profiled(*write(tmp_path, inputs, results)).write()
+    aggregate.merged([str(tmp_path / "run.jsonl")], tmp_path / "run2.jsonl")
+    found = {ending: (tmp_path / f"run{ending}").read_bytes() for ending in ENDINGS[:3]}
+    assert found == reference.files(inputs, results)
+    assert (tmp_path / "run2_aggregate_metrics.json").read_bytes() == reference.aggregate(results)
+    assert b'1e16\\" = 1e16?' in found[ENDINGS[0]]
+    assert b'"far":1e+17' in found[ENDINGS[0]]
+
+
+def test_rows_with_columns_of_their_own_take_no_table_of_all_columns_and_groups() -> None:
+    n = 2000
+    own = [Column(f"own_{i}", np.array([i]), np.array([i / 7])) for i in range(n)]
+    reward = Column("reward", np.arange(n), np.linspace(0.0, 1.0, n))
+    tracemalloc.start()
+    found = list(statistics.described([reward, *own], np.ones(n, np.int64)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 << 20  # the table would be of 160 MB
+    assert [len(one) for one in found] == [10] * n
+    assert found[1234]["mean/own_1234"] == 1234 / 7
+    (whole,) = statistics.described([reward, *own], np.array([n]))
+    assert len(whole) == 5 + 4 * n  # nobody but the reward has a spread
+    assert whole["mean/own_1234"] == 1234 / 7
+
+
+@settings(max_examples=60)
+@given(st.lists(wild, min_size=1, max_size=5), st.integers(1, 400), st.randoms(use_true_random=False))
+def test_a_value_among_gaps_is_rounded_like_pandas(values: list[float], n_gaps: int, random: Any) -> None:
+    results: list[Row] = [{"score": value} for value in values] + [{"reward": 1.0}] * n_gaps
+    random.shuffle(results)
+    at = [place for place, row in enumerate(results) if "score" in row]
+    column = Column("score", np.array(at), np.array([results[place]["score"] for place in at]))
+    rest = np.array([place for place, row in enumerate(results) if "reward" in row])
+    (found,) = statistics.described(
+        [column, Column("reward", rest, np.ones(rest.size))], np.array([len(results)])
+    )
+    expected = reference.statistics(reference.frame(results))
+    assert found == expected
 
 
 def golden_run() -> tuple[list[Row], list[Row]]:

@@ -23,6 +23,7 @@ _KEYS = {
     "rollouts_jsonl_fpath": "rollouts",
     "allow_partial_rollouts": "allow_partial",
 }
+_FEW = 8  # values of k, each on a line of its own
 _MOST = 200  # missing keys in JSON are all told; on a terminal so many
 
 
@@ -149,7 +150,7 @@ def _document(done: Profiled, paths: Sequence[Path], scores: Sequence[Score]) ->
 
 
 def rendered(scores: Sequence[Score]) -> list[str]:
-    """pass@1, every pass@k and the variance of each agent."""
+    """pass@1, pass@k and the variance of each agent."""
     from blade.hostile import line
 
     lines: list[str] = []
@@ -165,7 +166,7 @@ def rendered(scores: Sequence[Score]) -> list[str]:
             lines.append(
                 f"  mean reward  {_estimate(score.mean)}; a row passes at reward >= {score.threshold:g}"
             )
-        lines += [f"  pass@{k:<8} {_estimate(one)}" for k, one in enumerate(score.passing, 1)]
+        lines += [f"  pass@{k:<8} {_estimate(score.passing[k - 1])}" for k in _shown(len(score.passing))]
         if score.variance:
             icc = "-" if score.variance.icc is None else f"{score.variance.icc:.3f}"
             lines.append(
@@ -175,6 +176,13 @@ def rendered(scores: Sequence[Score]) -> list[str]:
         always, sometimes, never = score.buckets
         lines.append(f"  tasks        {always} always pass, {sometimes} sometimes, {never} never")
     return lines
+
+
+def _shown(most: int) -> list[int]:
+    """Every k where they are few; of many 1, 2, 4, 8 ... and the largest, since JSON has all."""
+    if most <= _FEW:
+        return list(range(1, most + 1))
+    return sorted({1 << power for power in range(most.bit_length())} | {most})
 
 
 def _estimate(one: Estimate) -> str:

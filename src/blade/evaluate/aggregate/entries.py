@@ -11,6 +11,7 @@ import numpy as np
 from blade.evaluate.profile import entries
 from blade.evaluate.profile.entries import Entry, Rows
 from blade.evaluate.profile.joining import ids
+from blade.evaluate.profile.spelling import spelled
 
 # The rows of one entry, to the metrics that its environment or a hook adds.
 Custom = Callable[[Rows], Mapping[str, Any]]
@@ -54,4 +55,4 @@ def _entry(told: Rows, server: str | None, custom: Custom | None) -> Entry:
 
 def encoded(found: Sequence[Mapping[str, Any]]) -> bytes:
     """The bytes of the file: indented by two, without a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(found), indent=2)
+    return spelled(msgspec.json.format(msgspec.json.encode(found), indent=2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +11,6 @@ Row = dict[str, Any]
 Tasks = Sequence[Sequence[Row]]
 Scores = Callable[[Row], Mapping[str, float]]
 Answer = Callable[[Row], str | None]
-_SPREAD = ("/std_dev_across_runs", "/std_err_across_runs", "/avg_sample_std_dev")
 
 
 def of_reward(row: Row) -> Mapping[str, float]:
@@ -46,46 +44,6 @@ def pass_majority(tasks: Tasks, scores: Scores = of_reward, answer: Answer | Non
             found[f"pass@1[avg-of-{k}]/{name}/std_dev_across_runs"] = spread
             found[f"pass@1[avg-of-{k}]/{name}/std_err_across_runs"] = spread / math.sqrt(k)
     return found
-
-
-def sample_spread(tasks: Tasks, scores: Scores = of_reward) -> dict[str, float]:
-    """Mean over tasks of the sample standard deviation of the first k; in 0 to 1, unlike all others."""
-    told = [[_scored(row, scores, None) for row in rows] for rows in tasks]
-    names = sorted({name for rows in told for one in rows for name in one})
-    found = {}
-    for k in range(2, max((len(rows) for rows in tasks), default=0) + 1):
-        for name in names:
-            firsts = [[one[name] for one in rows if name in one][:k] for rows in told]
-            spreads = [_std(first) for first in firsts if len(first) > 1]
-            if spreads:
-                found[f"pass@1[avg-of-{k}]/{name}/avg_sample_std_dev"] = sum(spreads) / len(spreads)
-    return found
-
-
-def subsets(
-    tasks: Tasks, field: str, scores: Scores = of_reward, answer: Answer | None = None
-) -> dict[str, Any]:
-    """The metrics of the tasks with each value of a field of their first rollout, under `<value>/`."""
-    parts: dict[str, list[Sequence[Row]]] = {}
-    for rows in tasks:
-        value = rows[0].get(field) if rows else None
-        if value:
-            parts.setdefault(str(value), []).append(rows)
-    return {
-        f"{value}/{name}": number
-        for value, of_value in parts.items()
-        for name, number in pass_majority(of_value, scores, answer).items()
-        if name != "per_sample_aggregate"
-    }
-
-
-def highest_k(metrics: Mapping[str, Any], pattern: str) -> dict[str, Any]:
-    """Those at the largest k, for a pattern such as `pass@{k}` or `pass@1[avg-of-{k}]`."""
-    before, _, after = pattern.partition("{k}")
-    shape = re.compile(re.escape(before) + r"(\d+)" + re.escape(after) + r"(?:/|$)")
-    at = {name: int(hit[1]) for name in metrics if not name.endswith(_SPREAD) and (hit := shape.match(name))}
-    most = max(at.values(), default=0)
-    return {name: metrics[name] for name, k in at.items() if k == most}
 
 
 def _scored(row: Row, scores: Scores, answer: Answer | None) -> dict[str, float]:

@@ -15,10 +15,10 @@ from blade.evaluate.profile import entries, files, joining, passes
 from blade.evaluate.profile.hook import Hook
 from blade.evaluate.profile.joining import Duplicates, Joined
 from blade.evaluate.profile.reading import SHOWN
+from blade.evaluate.profile.spelling import encoded
 from blade.evaluate.profile.table import Table
 
 PROFILE, AGENTS, REPEATS = "_reward_profiling.jsonl", "_agent_metrics.json", "_repeat_level_metrics.json"
-_encode = msgspec.json.Encoder().encode
 
 
 @dataclass
@@ -72,11 +72,11 @@ class Profiled:
         """Write the three files, each whole or not at all."""
         tasks, agents, repeats = self.paths()
         with files.written(tasks) as file:
-            file.writelines(_encode(entry) + b"\n" for entry in self.task_entries())
+            file.writelines(encoded(entry) + b"\n" for entry in self.task_entries())
         with files.written(agents) as file:
-            file.write(_encode(self.agent_entries()))
+            file.write(encoded(self.agent_entries()))
         with files.written(repeats) as file:
-            file.write(_encode(self.repeat_entries()))
+            file.write(encoded(self.repeat_entries()))
         return tasks, agents, repeats
 
     def task_entries(self) -> Iterator[entries.Entry]:

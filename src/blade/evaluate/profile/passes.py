@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,9 +100,7 @@ def _score(name: str, task: Ints, reward: Floats, n_masked: int, threshold: floa
     is_binary = bool(((reward == 0) | (reward == 1)).all())
     variance = stats.variance_components(reward, starts, counts)
     passing = []
-    for k in range(1, int(counts.max(initial=0)) + 1):
-        values = stats.pass_at_k(counts, c.astype(np.int64), k)
-        values = values[~np.isnan(values)]
+    for k, values in enumerate(_at_each_k(counts, c.astype(np.int64)), 1):
         interval = (
             stats.score_interval(values, counts, stats.variance_components(passed, starts, counts), True)
             if k == 1
@@ -118,6 +117,16 @@ def _score(name: str, task: Ints, reward: Floats, n_masked: int, threshold: floa
         name, reward.size, n_without, n_masked, threshold, is_binary, mean, passing, variance, buckets,
         _per_task(numbers, starts, counts, reward, means),
     )  # fmt: skip
+
+
+def _at_each_k(n: Ints, c: Ints) -> Iterator[Floats]:
+    """`stats.pass_at_k` for k = 1, 2, ... of the tasks that have k rows, to the bit; each from the last."""
+    missed = np.ones(n.size)
+    for drawn in range(int(n.max(initial=0))):
+        has_another = n > drawn
+        n, c, missed = n[has_another], c[has_another], missed[has_another]
+        missed = missed * (np.maximum(n - c - drawn, 0) / (n - drawn))
+        yield 1.0 - missed
 
 
 def _per_task(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from blade.evaluate.profile.statistics import cut, largest, smallest, spread_out
 from blade.evaluate.profile.table import Column, Floats, Ints
 from blade.stats.quantiles import special
 
@@ -47,16 +48,16 @@ def by_repeat(
         missing = max(0, expected.get(repeat, count) - count) if expected else 0
         entry: dict[str, Any] = {_INDEX: repeat, "sample_count": count, "missing_count": missing}
         for column in by_name:
-            low, high = np.searchsorted(column.positions, (begin, end))
-            if low < high:
-                rows = np.full(count, np.nan)
-                rows[column.positions[low:high] - begin] = column.values[low:high]
+            part = cut(column, begin, end)
+            if part.positions.size:
+                rows = spread_out(part, begin, end, True)
                 entry.update((f"{name}/{column.name}", value) for name, value in _described(rows))
         yield entry
 
 
 def _described(rows: Floats) -> Iterator[tuple[str, float]]:
-    values = rows[~np.isnan(rows)]
+    here = ~np.isnan(rows)
+    values = rows[here]
     n = values.size
     mean = float(np.where(np.isnan(rows), 0.0, rows).sum()) / n
     yield "mean", mean
@@ -66,8 +67,8 @@ def _described(rows: Floats) -> Iterator[tuple[str, float]]:
         sem = std / math.sqrt(n)
         yield "std", std
         yield "sem", sem
-    yield "min", float(values.min())
-    yield "max", float(values.max())
+    yield "min", float(smallest(rows, here))
+    yield "max", float(largest(rows, here))
     yield "p25", float(np.quantile(values, 0.25))
     yield "p75", float(np.quantile(values, 0.75))
     if n > 1:

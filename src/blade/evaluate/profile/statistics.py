@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blade.evaluate.profile.table import Column, Floats, Ints
 
 STATISTICS = ("mean", "max", "min", "median", "std")
-_CHUNK = 4096  # groups taken at a time
+_MOST_GROUPS = 4096  # taken at a time, and so many columns x groups
+_MOST_CELLS = 1 << 16
 
 
 def described(columns: Sequence[Column], counts: Ints) -> Iterator[dict[str, float]]:
@@ -18,26 +20,37 @@ def described(columns: Sequence[Column], counts: Ints) -> Iterator[dict[str, flo
     The names are grouped by statistic. What is undefined is left out; only in a group in which no column
     has a standard deviation, that of the columns which all its rows have is 0.
     """
-    ends = np.cumsum(counts)
-    for first in range(0, counts.size, _CHUNK):
-        part = counts[first : first + _CHUNK]
-        end = int(ends[first + part.size - 1])
-        yield from _chunk(columns, part, end - int(part.sum()), end)
+    yield from _part(columns, counts, 0, int(counts.sum()))
 
 
-def _chunk(columns: Sequence[Column], counts: Ints, begin: int, end: int) -> Iterator[dict[str, float]]:
+def _part(columns: Sequence[Column], counts: Ints, begin: int, end: int) -> Iterator[dict[str, float]]:
+    """Halved until columns x groups are few: where each row has columns of its own, a part has few of them."""
+    here = [part for column in columns if (part := cut(column, begin, end)).positions.size]
+    n = counts.size
+    if n > _MOST_GROUPS or (n > 1 and len(here) * n > _MOST_CELLS):
+        middle = begin + int(counts[: n // 2].sum())
+        yield from _part(here, counts[: n // 2], begin, middle)
+        yield from _part(here, counts[n // 2 :], middle, end)
+    else:
+        yield from _small(here, counts, begin, end)
+
+
+def cut(column: Column, begin: int, end: int) -> Column:
+    """What the column has in these rows."""
+    low, high = np.searchsorted(column.positions, (begin, end))
+    return Column(column.name, column.positions[low:high], column.values[low:high])
+
+
+def _small(columns: Sequence[Column], counts: Ints, begin: int, end: int) -> Iterator[dict[str, float]]:
     names: list[str] = []
     found: list[Floats] = []
     present: list[Ints] = []
     for column in columns:
-        low, high = np.searchsorted(column.positions, (begin, end))
-        if low < high:
-            rows = np.full(end - begin, np.nan)
-            rows[column.positions[low:high] - begin] = column.values[low:high]
-            values, n_present = five(rows, counts)
-            names.append(column.name)
-            found.append(values)
-            present.append(n_present)
+        rows = spread_out(column, begin, end, counts.size == 1)
+        values, n_present = five(rows, counts if rows.size == end - begin else np.array([rows.size]))
+        names.append(column.name)
+        found.append(values)
+        present.append(n_present)
     if not names:
         yield from ({} for _ in range(counts.size))
         return
@@ -49,6 +62,19 @@ def _chunk(columns: Sequence[Column], counts: Ints, begin: int, end: int) -> Ite
     by_group = table.transpose(2, 1, 0).reshape(counts.size, -1).tolist()
     for values_of_one in by_group:
         yield {key: value for key, value in zip(keys, values_of_one, strict=True) if value == value}
+
+
+def spread_out(column: Column, begin: int, end: int, is_one_group: bool) -> Floats:
+    """The column's value in each of these rows, nan where it has none.
+
+    Of one group with up to two values only these and one gap are given: how they are summed cannot differ.
+    """
+    n = column.positions.size
+    if is_one_group and n <= 2 < end - begin:
+        return np.append(column.values, np.nan)
+    rows = np.full(end - begin, np.nan)
+    rows[column.positions - begin] = column.values
+    return rows
 
 
 def five(rows: Floats, counts: Ints) -> tuple[Floats, Ints]:
@@ -79,10 +105,22 @@ def _of_block(block: Floats) -> tuple[Ints, Floats]:
         std = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
         rising = np.sort(block, axis=1)  # nan comes last
         line = np.arange(n.size)
-        median = (
+        middle = (
             rising[line, np.maximum(n - 1, 0) // 2] + rising[line, np.minimum(n // 2, block.shape[1] - 1)]
-        ) / 2
-    largest = rising[line, np.maximum(n - 1, 0)]
-    found = np.stack([mean, largest, rising[:, 0], median, std])
+        )
+        median = middle / 2 + 0.0  # that of pandas is never -0.0
+    found = np.stack([mean, largest(block, here), smallest(block, here), median, std])
     found[:, n == 0] = np.nan
     return n, found
+
+
+def smallest(values: Floats, here: NDArray[np.bool_]) -> Floats:
+    """The least along the last axis; of 0.0 and -0.0 the one that pandas has, which fills gaps like this."""
+    least: Floats = np.where(here, values, np.inf).min(axis=-1)
+    return least
+
+
+def largest(values: Floats, here: NDArray[np.bool_]) -> Floats:
+    """The greatest."""
+    most: Floats = np.where(here, values, -np.inf).max(axis=-1)
+    return most
