@@ -30,9 +30,11 @@ from aiohttp import web
 Body = dict[str, Any]
 Items = list[dict[str, Any]]
 
-# 429_after asks to wait (Retry-After); truncated is whole HTTP with half a JSON; cut promises more than it sends
+# 429_after asks to wait (Retry-After); truncated is whole HTTP with half a JSON; cut promises more than it sends;
+# hollow, mute, mistyped and failed are well-formed JSON that no model said
 ALL_KINDS = (
     "429", "429_after", "500", "503", "hang", "reset", "garbage", "truncated", "cut", "empty", "error_object",
+    "hollow", "mute", "mistyped", "failed",
 )  # fmt: skip
 
 
@@ -163,6 +165,8 @@ class Server:
                 self.counts["answered"] += 1
                 return answer
             self.counts[f"fault:{fault}"] += 1
+            if fault in WELL_FORMED:
+                return web.json_response(WELL_FORMED[fault][api])
             return await self._faulty(request, fault, answer)
         finally:
             self._at_once -= 1
@@ -208,6 +212,24 @@ class Server:
         if request.transport is not None:
             request.transport.abort()
         return web.Response(status=500)
+
+
+def _chat_of(said: Any, **why: Any) -> Body:
+    return {"id": "c", "object": "chat.completion", "choices": [{"index": 0, "message": said, **why}]}
+
+
+WELL_FORMED: dict[str, dict[str, Body]] = {
+    "hollow": {"responses": {"output": [{"type": "message"}]}, "chat": _chat_of({})},
+    "mute": {"responses": {"output": []}, "chat": _chat_of({"role": "assistant", "content": None})},
+    "mistyped": {
+        "responses": {"output": [{"type": "message", "role": "assistant", "content": 5}]},
+        "chat": _chat_of({"role": "assistant", "content": 5}, finish_reason="stop"),
+    },
+    "failed": {
+        "responses": {"output": [], "status": "failed"},
+        "chat": _chat_of({"role": "assistant", "content": "4"}, finish_reason="error"),
+    },
+}
 
 
 # ---- Policies ----------------------------------------------------------------------------------

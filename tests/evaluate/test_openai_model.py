@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -125,6 +126,11 @@ def test_a_server_without_the_responses_api_is_asked_in_chat_and_remembered() ->
         (Status(405, "Method Not Allowed"), True),
         (Status(404, body='{"detail":"Not Found"}'), True),
         (Status(400, "Unknown endpoint /v1/responses"), True),
+        (Status(400, "Invalid URL (POST /v1/responses)"), True),
+        (Status(422, "The Responses API is not supported by this model."), True),
+        (Status(400, "Unsupported parameter: 'temperature' is not supported with this model."), False),
+        (Status(400, "Invalid image. See https://host/docs/api-reference/responses/create"), False),
+        (Status(400, "Invalid URL of an image: https://host/x.png"), False),
         (Status(404, "The model `m` does not exist.", "model_not_found"), False),
         (Status(400, "temperature must be at most 2"), False),
     ],
@@ -137,6 +143,51 @@ def test_only_a_missing_route_falls_back(status: Status, falls_back: bool) -> No
     if not falls_back:
         assert found.kind == "model_refused"
         assert server.counts["calls"] == 1
+
+
+def asked_in_turn(server: Server, *texts: str, **settings: Any) -> list[Any]:
+    """What one model says to several requests, one after the other."""
+
+    async def all_of_them() -> list[Any]:
+        told = {"openai_base_url": server.url, "openai_model": "m", "first_wait": 0.001, **settings}
+        found: list[Any] = []
+        async with model("openai_model", told) as ask:
+            for text in texts:
+                try:
+                    found.append(said(await ask({"input": text, "max_output_tokens": 100}, {})))
+                except Unmeasured as unmeasured:
+                    found.append(unmeasured)
+        return found
+
+    return asyncio.run(all_of_them())
+
+
+@pytest.mark.parametrize("is_chat_only", [False, True])
+def test_a_route_that_has_answered_is_not_missing(is_chat_only: bool) -> None:
+    def moody(body: Body) -> Any:
+        is_stray = server.counts["calls"] == 2
+        return Status(404, "Not Found") if is_stray else "fine"
+
+    with serving(moody, is_chat_only=is_chat_only) as server:
+        assert asked_in_turn(server, "one", "two", "three") == ["fine"] * 3
+    assert [call.is_chat for call in server.calls] == [is_chat_only] * 4
+    with serving(lambda body: Status(404, "the model m does not exist")) as server:
+        (found,) = asked_in_turn(server, "one")
+    assert found.kind == "model_refused"
+
+
+def test_a_refusal_before_the_first_answer_does_not_settle_the_form() -> None:
+    """The route is there for whoever asks what it can answer; a chat that fails too proves nothing."""
+
+    def picky(body: Body) -> Any:
+        first = server.counts["calls"] <= 2
+        return Status(404, "Not Found") if first else "fine"
+
+    with serving(picky) as server:
+        refused, answered = asked_in_turn(server, "one", "two")
+    assert isinstance(refused, Unmeasured)
+    assert answered == "fine"
+    assert [call.is_chat for call in server.calls] == [False, True, False]
 
 
 def chat_steps(body: Body) -> Any:
@@ -218,10 +269,7 @@ def test_what_a_chat_may_also_say() -> None:
 
     refused = one({"content": None, "refusal": "no"})["output"]
     assert refused[0]["content"] == [{"type": "refusal", "refusal": "no"}]
-    empty = one({"content": None})
-    assert said(empty) == ""
-    assert len(empty["output"]) == 1
-    assert empty["usage"] is None
+    assert one({"content": "x"})["usage"] is None
     assert one({"content": ""}, finish_reason="content_filter")["incomplete_details"] == {
         "reason": "content_filter"
     }
@@ -350,6 +398,7 @@ GIVEN_UP = {
     "429": "model_rate_limited", "429_after": "model_rate_limited", "500": "model_unreachable",
     "503": "model_unreachable", "hang": "model_timeout", "reset": "model_unreachable", "garbage": "model_garbage",
     "truncated": "model_garbage", "cut": "model_unreachable", "empty": "model_garbage", "error_object": "model_garbage",
+    "hollow": "model_garbage", "mute": "model_garbage", "mistyped": "model_garbage", "failed": "model_garbage",
 }  # fmt: skip
 
 
@@ -424,6 +473,11 @@ def test_what_the_server_asks_to_wait_is_waited_for() -> None:
         (Status(402, "pay"), "model_refused", False),
         (Status(404, "The model `m` does not exist.", "model_not_found"), "model_refused", False),
         (Status(429, "You exceeded your quota", "insufficient_quota"), "model_refused", False),
+        (
+            Status(429, "You exceeded your quota", body='{"error": {"type": "insufficient_quota"}}'),
+            "model_refused",
+            False,
+        ),
         (Status(307, headers={"Location": "http://127.0.0.1:1/"}), "model_refused", False),
         (
             Status(400, "maximum context length is 4096 tokens", "context_length_exceeded"),
@@ -454,6 +508,152 @@ def test_the_limit_goes_under_the_name_that_the_server_knows() -> None:
     assert said(found) == "fine"
     assert server.calls[-1].body["max_completion_tokens"] == 5
     assert ask.retried == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{name} is too large: {value}. This model supports at most 50 completion tokens",
+        "Unsupported value: '{name}' does not support {value} with this model.",
+        "invalid {name}: {value}",
+    ],
+)
+def test_a_limit_that_is_too_large_is_refused_and_never_dropped(text: str) -> None:
+    def picky(body: Body) -> Any:
+        for name in ("max_tokens", "max_completion_tokens"):
+            if body.get(name, 0) > 50:
+                return Status(400, text.format(name=name, value=body[name]))
+        return "fine"
+
+    with serving(picky, is_chat_only=True) as server:
+        (found,) = asked_in_turn(server, "one")
+        assert found.kind == "model_refused"
+        assert [call.body.get("max_tokens") for call in server.calls] == [100]
+
+
+def test_a_server_that_knows_no_limit_at_all_refuses() -> None:
+    def strict(body: Body) -> Any:
+        for name in ("max_tokens", "max_completion_tokens"):
+            if name in body:
+                detail = [{"loc": ["body", name], "msg": "Extra inputs are not permitted"}]
+                return Status(422, body=json.dumps({"detail": detail}))
+        return "unlimited"
+
+    with serving(strict, is_chat_only=True) as server:
+        (found,) = asked_in_turn(server, "one")
+    assert found.kind == "model_refused"
+    sent = [{"max_tokens", "max_completion_tokens"} & set(call.body) for call in server.calls]
+    assert sent == [{"max_tokens"}, {"max_completion_tokens"}]
+
+
+@pytest.mark.parametrize("code", ["rate_limit_exceeded", None])
+def test_a_rate_limit_that_speaks_of_billing_is_a_rate_limit(code: str | None) -> None:
+    def limited(body: Body) -> Any:
+        told = "Rate limit reached. Visit https://host/account/billing if you are out of credit."
+        return Status(429, told, code) if server.counts["calls"] == 1 else "fine"
+
+    with serving(limited) as server:
+        found, ask = asked(server, {"input": "x"})
+    assert said(found) == "fine"
+    assert ask.faults == {"model_rate_limited": 1}
+
+
+SPENT = {"prompt_tokens": 3, "completion_tokens": 1}
+
+
+@pytest.mark.parametrize(
+    ("choice", "usage"),
+    [
+        ({"message": {"content": None}, "finish_reason": "stop"}, SPENT),
+        ({"message": {"content": ""}, "finish_reason": "length"}, None),
+        ({"message": {"content": [{"type": "text", "text": ""}]}, "finish_reason": "stop"}, SPENT),
+    ],
+)
+def test_the_models_own_silence_is_an_answer(choice: Any, usage: Any) -> None:
+    found = response_of({"choices": [choice], "usage": usage}, {})
+    assert said(found) == ""
+    assert len(found["output"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "usage"),
+    [
+        ({"message": {"content": None}}, SPENT),
+        ({"message": {"content": None}, "finish_reason": "stop"}, None),
+        ({"message": {}, "finish_reason": "error"}, SPENT),
+        ({"message": {"content": "half"}, "finish_reason": "error"}, SPENT),
+        ({"message": {"content": 5}, "finish_reason": "stop"}, SPENT),
+        ({"message": {"content": {"a": 1}}, "finish_reason": "stop"}, SPENT),
+        ({"message": {"content": [{"type": "text", "text": 5}]}, "finish_reason": "stop"}, SPENT),
+    ],
+)
+def test_what_no_model_says_in_a_chat_is_garbage(choice: Any, usage: Any) -> None:
+    with pytest.raises(ValueError, match="chat completion"):
+        response_of({"choices": [choice], "usage": usage}, {})
+
+
+@pytest.mark.parametrize(
+    ("body", "is_answer"),
+    [
+        ({"output": [], "status": "completed", "usage": {"input_tokens": 1, "output_tokens": 0}}, True),
+        ({"output": [], "status": "completed"}, False),
+        ({"output": [], "usage": {"input_tokens": 1}}, False),
+        ({"output": [{"type": "message", "content": []}]}, False),
+        (
+            {"output": [{"type": "message", "content": [{"type": "output_text"}]}], "status": "completed"},
+            False,
+        ),
+        ({"output": [{"type": "message", "content": "hi"}]}, True),
+        ({"output": [{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]}, True),
+        ({"output": [{"type": "function_call", "name": "f", "arguments": "{}"}]}, False),
+        ({"output": [{"type": "function_call", "name": "f", "call_id": "c", "arguments": None}]}, True),
+        ({"output": [{"type": "message", "content": "hi"}], "usage": "much"}, False),
+    ],
+)
+def test_what_is_an_answer_of_the_responses_api(body: Any, is_answer: bool) -> None:
+    with serving(lambda asked: Status(200, body=json.dumps(body))) as server:
+        found, ask = asked(server, {"input": "x"}, retries=1)
+    if is_answer:
+        assert found["output"] == body["output"]
+        assert ask.retried == 0
+    else:
+        assert found.kind == "model_garbage"
+        assert server.counts["calls"] == 2
+
+
+def test_the_thoughts_of_several_steps_stand_in_one_message() -> None:
+    def step(number: int) -> list[Any]:
+        thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": f"R{number}"}]}
+        return [thought, {"type": "function_call", "call_id": str(number), "name": "f", "arguments": "{}"}]
+
+    asking = {"role": "user", "content": "q"}
+    (_, merged) = chat_request({"input": [asking, *step(1), *step(2)]})["messages"]
+    assert merged["reasoning_content"] == "R1\n\nR2"
+    assert [call["id"] for call in merged["tool_calls"]] == ["1", "2"]
+    between = {"type": "function_call_output", "call_id": "1", "output": "o"}
+    apart = chat_request({"input": [asking, *step(1), between, *step(2)]})["messages"]
+    assert [turn.get("reasoning_content") for turn in apart] == [None, "R1", None, "R2"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]},
+        {"input": [{"type": "function_call", "call_id": "c", "arguments": "{}"}]},
+        {"input": [{"type": "function_call_output", "output": "x"}]},
+        {"input": ["text"]},
+        {"input": {"role": "user"}},
+        {"input": [{"role": "user", "content": [None]}]},
+        {"input": "x", "tools": ["f"]},
+        {"input": "x", "reasoning": "hard"},
+    ],
+)
+def test_a_request_that_is_none_is_told_as_one(params: Any) -> None:
+    with serving(is_chat_only=True) as server:
+        found, _ = asked(server, params)
+    assert isinstance(found, Unmeasured)
+    assert (found.kind, found.terminal) == ("bad_request", True)
+    assert server.counts["chat"] == 0
 
 
 def test_thoughts_are_not_sent_to_a_server_that_refuses_them() -> None:
@@ -495,18 +695,45 @@ def test_the_key_stands_in_no_failure(policy: Policy) -> None:
     assert "secret" not in f"{found} {found.reason} {found.fields} {found!r}"
 
 
-def test_the_key_stands_in_no_answer() -> None:
-    with serving(fixed(f"you said {KEY}")) as server:
-        found, _ = asked(server, {"input": "x"})
-    assert said(found) == "you said [key]"
+@pytest.mark.parametrize("key", ["placeholder", "not-needed", KEY])
+@pytest.mark.parametrize("is_chat_only", [False, True])
+def test_an_answer_is_judged_as_it_was_given(key: str, is_chat_only: bool) -> None:
+    with serving(fixed(f"a {key}, you said"), is_chat_only=is_chat_only) as server:
+        found, _ = asked(server, {"input": "x"}, openai_api_key=key)
+    assert said(found) == f"a {key}, you said"
 
 
-def test_a_name_and_password_in_the_address_are_used_and_hidden() -> None:
-    with serving(lambda body: Status(403, "no")) as server:
-        url = server.url.replace("http://", "http://me:password123@")
-        found, _ = asked(server, {"input": "x"}, openai_base_url=url, openai_api_key="")
-    assert server.calls[0].headers["Authorization"].startswith("Basic ")
-    assert "password123" not in f"{found} {found.fields}"
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("http://{host}/v1?api-key=SECRETquery", ""),
+        ("http://{host}/v1?auth=SECRET%2Fq&api-version=7", ""),
+        ("http://{host}/v1", "SECRETk8"),
+        ("http://me:SECRETpass@{host}/v1", ""),
+    ],
+)
+def test_whatever_opens_the_server_stands_in_no_failure(address: str, key: str) -> None:
+    def gossip(body: Body) -> Status:
+        """Says back all that it was sent."""
+        sent = server.calls[-1]
+        authorization = sent.headers.get("Authorization", "")
+        return Status(403, f"go away, {authorization}! {authorization.split(' ')[-1]} {sent.path} {key}.")
+
+    with serving(gossip) as server:
+        url = address.format(host=f"127.0.0.1:{server.port}")
+        found, _ = asked(server, {"input": "x"}, openai_base_url=url, openai_api_key=key)
+    told = f"{found} {found.reason} {found.fields}"
+    assert "go away" in told
+    assert "SECRET" not in told
+    assert base64.b64encode(b"me:SECRETpass").decode() not in told
+    if "me:" in address:
+        assert server.calls[0].headers["Authorization"].startswith("Basic ")
+
+
+def test_an_error_keeps_its_words_where_the_server_wants_no_key() -> None:
+    with serving(lambda body: Status(403, "none of your business")) as server:
+        found, _ = asked(server, {"input": "x"}, openai_api_key="none")
+    assert "none of your business" in found.reason
 
 
 @pytest.mark.parametrize(

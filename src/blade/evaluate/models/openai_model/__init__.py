@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
@@ -21,12 +22,15 @@ from yarl import URL
 
 from blade import hostile
 from blade.errors import UsageError
+from blade.evaluate.config.secret import names_secret, without
 from blade.evaluate.environment import Response, Row, Unmeasured
 from blade.evaluate.models.openai_model import faults
 from blade.evaluate.models.openai_model.chat import ChatForm, Unsayable, chat_request, response_of
 from blade.evaluate.models.openai_model.faults import Fault
+from blade.evaluate.said import text_of
 
 MOST_BODY = 64 << 20  # bytes of a response
+_RESPONSES, _CHAT = "responses", "chat/completions"
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
 
 
@@ -55,9 +59,9 @@ class OpenAIModel:
         self._session = session
         self._url = _url(settings.openai_base_url)
         self._host = f"{self._url.host}:{self._url.port}"
-        self._key = settings.openai_api_key.strip()
+        self._secrets = _secrets(settings)
         self._random = random.Random(settings.seed)
-        self._is_chat = False
+        self._answered: set[str] = set()  # the paths below the URL that have answered so far
         self._form = ChatForm()
 
     async def __call__(self, params: Row, row: Row) -> Response:
@@ -85,28 +89,38 @@ class OpenAIModel:
         return jitter + (fault.wait or 0.0)
 
     def _given_up(self, fault: Fault, tries: int) -> Unmeasured:
-        said = self._safe(f"{self._host}: {fault.text}")
+        # before it is cut, for half a key is not found; and after, for what is invisible may have hidden it
+        said = without(f"{self._host}: {fault.text}", self._secrets)
+        said = without(hostile.line(said, 500), self._secrets)
         text = f"{said} (after {tries + 1} tries)" if fault.again else said
         fields: Row = {}
         if fault.status is not None:
             fields["_ng_failure_http_status"] = fault.status
         if fault.body:
-            fields["_ng_failure_response_body"] = faults.cut(self._without_key(fault.body))
+            fields["_ng_failure_response_body"] = faults.cut(without(fault.body, self._secrets))
         return Unmeasured(fault.kind, text, terminal=fault.is_terminal, fields=fields)
 
     # ---- One try -------------------------------------------------------------------------------
 
     async def _tried(self, asked: Row, left: float) -> Response:
+        # One answer in the form of a chat settles it, unless the Responses API has answered too.
+        is_chat = _CHAT in self._answered and _RESPONSES not in self._answered
         while True:
-            is_chat, form = self._is_chat, self._form
+            form, path = self._form, _CHAT if is_chat else _RESPONSES
             try:
                 body = chat_request(asked, form) if is_chat else asked
             except Unsayable as unsayable:
                 raise Fault("model_refused", f"it has no Responses API, and {unsayable}") from None
             try:
-                content = await self._sent("chat/completions" if is_chat else "responses", body, left)
+                content = await self._sent(path, body, left)
             except Fault as fault:
-                if self._stepped(is_chat, form, fault):
+                if fault.status == 404 and path in self._answered and not faults.is_without_model(fault):
+                    # a route that was there a moment ago is not missing
+                    fault.kind, fault.again = "model_unreachable", True
+                elif not is_chat and path not in self._answered and faults.has_no_responses(fault):
+                    is_chat = True
+                    continue
+                elif is_chat and self._stepped(form, fault):
                     continue
                 raise
             try:
@@ -115,7 +129,9 @@ class OpenAIModel:
                 raise Fault(
                     "model_garbage", "the answer is no JSON", again=True, body=_text(content)
                 ) from None
-            return self._read(found, asked, content, is_chat)
+            response = self._read(found, asked, content, is_chat)
+            self._answered.add(path)
+            return response
 
     def _read(self, found: Any, asked: Row, content: bytes, is_chat: bool) -> Response:
         if not isinstance(found, dict):
@@ -142,43 +158,21 @@ class OpenAIModel:
                 content = await _bounded(answer)
                 if not 200 <= answer.status < 300:
                     raise faults.of_status(answer.status, _text(content), answer.headers)
-                return self._without_key_bytes(content)
+                return content
         except TimeoutError:
             raise Fault("model_timeout", f"no answer within {limit:g} s", again=True) from None
         except (aiohttp.ClientError, OSError) as error:
             told = f"the connection failed: {type(error).__name__}"
             raise Fault("model_unreachable", told, again=True) from None
 
-    def _stepped(self, is_chat: bool, form: ChatForm, fault: Fault) -> bool:
-        """Step down to a form that the server may know; False where there is none to try."""
-        if not is_chat:
-            if not faults.has_no_responses(fault):
-                return False
-            self._is_chat = True
-            return True
+    def _stepped(self, form: ChatForm, fault: Fault) -> bool:
+        """Step down to a form of chat that the server may know; False where there is none to try."""
         new = faults.simpler(form, fault)
         if new is None:
             return False
         if self._form == form:  # another call may have stepped down meanwhile
             self._form = new
         return True
-
-    # ---- The key stays here --------------------------------------------------------------------
-
-    def _is_secret(self) -> bool:
-        # servers that want no key are given words such as `none` or `EMPTY`, which answers may hold too
-        return len(self._key) >= 10
-
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if self._is_secret() else text
-
-    def _without_key_bytes(self, content: bytes) -> bytes:
-        key = self._key.encode()
-        return content.replace(key, b"[key]") if self._is_secret() and key in content else content
-
-    def _safe(self, text: str) -> str:
-        # before it is cut, for half a key is not found; and after, for what is invisible may have hidden it
-        return self._without_key(hostile.line(self._without_key(text), 500))
 
 
 @asynccontextmanager
@@ -189,8 +183,7 @@ async def model(settings: Mapping[str, Any]) -> AsyncIterator[OpenAIModel]:
     headers = {"Content-Type": "application/json"}
     if told.openai_api_key:
         headers["Authorization"] = f"Bearer {told.openai_api_key.strip()}"
-    elif user := _named(told.openai_base_url).user:
-        pair = f"{user}:{_named(told.openai_base_url).password or ''}"
+    elif pair := _login(told):
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300)
     async with aiohttp.ClientSession(
@@ -235,14 +228,39 @@ def _item(item: Row) -> Row:
     return {name: value for name, value in item.items() if value is not None} | silent
 
 
+def _login(settings: Settings) -> str:
+    """Name and password in the form in which they are sent, or nothing."""
+    url = _named(settings.openai_base_url)
+    return f"{url.user}:{url.password or ''}" if url.user else ""
+
+
+def _secrets(settings: Settings) -> set[str]:
+    """What a server may say back in an error, and nobody else may read."""
+    url = _named(settings.openai_base_url)
+    pair = _login(settings)
+    known = {settings.openai_api_key.strip(), url.password or "", pair}
+    known |= {value for name, value in url.query.items() if names_secret(name)}
+    known |= {quote(text, safe="") for text in known}
+    return known | {base64.b64encode(pair.encode()).decode()}
+
+
 def _completed(found: Row, asked: Row) -> Response:
     """The object with what readers of rollouts rely on; raises where it is no whole response."""
     if not isinstance(found.get("output"), list):
         raise ValueError("it has no output")
     if found.get("status") in ("queued", "in_progress", "cancelled", "failed"):
         raise ValueError(f"its status is {found['status']}")
-    if not all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in found["output"]):
-        raise ValueError("an item of its output has no type")
+    if not isinstance(found.get("usage"), dict | None):
+        raise ValueError("its usage is no object")
+    for item in found["output"]:
+        _whole(item)
+    is_silent = not any(item["type"] != "message" or text_of(item["content"]) for item in found["output"])
+    is_own = found.get("status") == "incomplete" or (
+        found.get("status") == "completed" and found.get("usage")
+    )
+    if is_silent and not is_own:
+        # the model's own silence comes with a status and with what it cost; else a server has failed
+        raise ValueError("it says nothing, nor why")
     found.setdefault("id", "")
     found.setdefault("object", "response")
     found.setdefault("created_at", 0.0)
@@ -251,6 +269,21 @@ def _completed(found: Row, asked: Row) -> Response:
     found.setdefault("tools", asked.get("tools", []))
     found["model"] = found.get("model") or asked["model"]
     return found
+
+
+def _whole(item: Any) -> None:
+    """Raise where an item of an output lacks what makes it one."""
+    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+        raise ValueError("an item of its output has no type")
+    if item["type"] == "message" and not isinstance(item.get("content"), str):
+        parts = item.get("content")
+        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+            raise ValueError("a message of its output has no content")
+        if not all(isinstance(part.get("text"), str) for part in parts if part.get("type") == "output_text"):
+            raise ValueError("a part of its output has no text")
+    names = ("call_id", "name") if item["type"] == "function_call" else ()
+    if not all(isinstance(item.get(name), str) for name in names):
+        raise ValueError("a call of its output has no call_id or no name")
 
 
 async def _bounded(answer: aiohttp.ClientResponse) -> bytes:

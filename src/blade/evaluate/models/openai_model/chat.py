@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from blade.evaluate.environment import Response, Row
+from blade.evaluate.environment import Response, Row, Unmeasured
 
 # What only the Responses API can do; leaving it out in silence would be another request.
 _IMPOSSIBLE = ("previous_response_id", "conversation", "prompt", "background")
@@ -49,23 +49,23 @@ def chat_request(params: Mapping[str, Any], form: ChatForm = ChatForm()) -> Row:
     body: Row = {name: value for name, value in params.items() if name not in _OTHERWISE}
     body["messages"] = _messages(params, form)
     if params.get("tools"):
-        body["tools"] = [_tool(tool) for tool in params["tools"]]
+        body["tools"] = [_tool(_object(tool, "a tool")) for tool in params["tools"]]
         if "tool_choice" in params:
             body["tool_choice"] = _choice(params["tool_choice"])
         if "parallel_tool_calls" in params:
             body["parallel_tool_calls"] = params["parallel_tool_calls"]
-    if form.limit and "max_output_tokens" in params:
+    if "max_output_tokens" in params:
         body[form.limit] = params["max_output_tokens"]
-    if (params.get("reasoning") or {}).get("effort"):
-        body["reasoning_effort"] = params["reasoning"]["effort"]
+    if effort := _object(params.get("reasoning") or {}, "reasoning").get("effort"):
+        body["reasoning_effort"] = effort
     if params.get("top_logprobs"):
         body |= {"logprobs": True, "top_logprobs": params["top_logprobs"]}
-    return body | _text(params.get("text") or {})
+    return body | _text(_object(params.get("text") or {}, "text"))
 
 
 def _text(told: Mapping[str, Any]) -> Row:
     found: Row = {"verbosity": told["verbosity"]} if told.get("verbosity") else {}
-    shape = told.get("format") or {}
+    shape = _object(told.get("format") or {}, "text.format")
     if shape.get("type") == "json_schema":
         inner = {name: value for name, value in shape.items() if name != "type"}
         found["response_format"] = {"type": "json_schema", "json_schema": inner}
@@ -89,9 +89,26 @@ def _choice(choice: Any) -> Any:
     return {"type": kind, kind: {name: value for name, value in choice.items() if name != "type"}}
 
 
+def _object(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Unmeasured("bad_request", f"{what} of the request is no object", terminal=True)
+    return value
+
+
+def _told(item: Mapping[str, Any], field: str) -> str:
+    value = item.get(field)
+    if not isinstance(value, str):
+        reason = f"an item {str(item.get('type'))[:40]} of the request has no {field}"
+        raise Unmeasured("bad_request", reason, terminal=True)
+    return value
+
+
 def _messages(params: Mapping[str, Any], form: ChatForm) -> list[Row]:
     said = params.get("input") or []
-    items: list[Row] = [{"role": "user", "content": said}] if isinstance(said, str) else list(said)
+    if not isinstance(said, str | list):
+        raise Unmeasured("bad_request", "the input of the request is no text and no list", terminal=True)
+    given = [{"role": "user", "content": said}] if isinstance(said, str) else said
+    items = [_object(item, "an item") for item in given]
     made: list[Row] = []
     if params.get("instructions"):
         made.append({"role": "system", "content": params["instructions"]})
@@ -104,9 +121,8 @@ def _messages(params: Mapping[str, Any], form: ChatForm) -> list[Row]:
             thought += _thought_of(item) if place > last_question else ""
             continue
         if kind in _OUTPUTS:
-            made.append(
-                {"role": "tool", "tool_call_id": item["call_id"], "content": _parts(item.get("output"))}
-            )
+            output = _parts(item.get("output"))
+            made.append({"role": "tool", "tool_call_id": _told(item, "call_id"), "content": output})
             continue
         if kind in _CALLS:
             _add_call(made, item)
@@ -117,7 +133,9 @@ def _messages(params: Mapping[str, Any], form: ChatForm) -> list[Row]:
         else:
             raise Unsayable(f"the request holds an item of type {str(kind)[:40]}, which no chat endpoint has")
         if thought and form.has_reasoning and made[-1]["role"] == "assistant":
-            made[-1]["reasoning_content"] = thought
+            # a chat has the calls of several steps in one message, and so their thoughts
+            before = made[-1].get("reasoning_content")
+            made[-1]["reasoning_content"] = f"{before}\n\n{thought}" if before else thought
         thought = ""
     return made
 
@@ -126,7 +144,8 @@ def _add_call(made: list[Row], item: Mapping[str, Any]) -> None:
     """The call as part of the assistant's message before it, which a chat has in one with its calls."""
     kind = _CALLS[str(item["type"])]
     told = "input" if kind == "custom" else "arguments"
-    call = {"id": item["call_id"], "type": kind, kind: {"name": item["name"], told: item.get(told) or ""}}
+    inner = {"name": _told(item, "name"), told: item.get(told) or ""}
+    call = {"id": _told(item, "call_id"), "type": kind, kind: inner}
     if not made or made[-1]["role"] != "assistant":
         made.append({"role": "assistant", "content": None})
     made[-1].setdefault("tool_calls", []).append(call)
@@ -147,7 +166,7 @@ def _parts(content: Any, joined: bool = False) -> Any:
 def _part(part: Any) -> Row:
     if isinstance(part, str):
         return {"type": "text", "text": part}
-    kind = part.get("type")
+    kind = _object(part, "a part of an item").get("type")
     if kind in ("input_text", "output_text", "text", "summary_text"):
         return {"type": "text", "text": part.get("text") or ""}
     if kind == "input_image" and part.get("image_url"):
@@ -184,7 +203,22 @@ def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoug
         raise ValueError("the chat completion has no message")
     name = str(chat.get("id") or "chat-" + hashlib.sha256(msgspec.json.encode(chat)).hexdigest()[:24])
     why = first.get("finish_reason")
+    if why == "error":
+        raise ValueError("the chat completion ended in an error")
+    usage = _usage(chat.get("usage"))
     cut = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(str(why))
+    output = _output(message, first, name, "incomplete" if cut else "completed", splits_thoughts)
+    if not output:
+        # the model's own silence comes with a reason and with what it cost; else a server has failed
+        if not (cut or (why == "stop" and usage)):
+            raise ValueError("the chat completion says nothing, nor why")
+        output = [
+            _said(
+                [{"annotations": [], "text": "", "type": "output_text"}],
+                name,
+                "incomplete" if cut else "completed",
+            )
+        ]
     return {
         "id": f"resp_{name}",
         "created_at": float(chat.get("created") or 0),
@@ -194,7 +228,7 @@ def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoug
         "metadata": params.get("metadata"),
         "model": str(chat.get("model") or params.get("model") or ""),
         "object": "response",
-        "output": _output(message, first, name, "incomplete" if cut else "completed", splits_thoughts),
+        "output": output,
         "parallel_tool_calls": params.get("parallel_tool_calls", True),
         "temperature": params.get("temperature"),
         "tool_choice": params.get("tool_choice", "auto"),
@@ -203,16 +237,14 @@ def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoug
         "max_output_tokens": params.get("max_output_tokens"),
         "reasoning": params.get("reasoning"),
         "status": "incomplete" if cut else "completed",
-        "usage": _usage(chat.get("usage")),
+        "usage": usage,
     }
 
 
 def _output(
     message: Mapping[str, Any], choice: Mapping[str, Any], name: str, status: str, splits: bool
 ) -> list[Row]:
-    text = _parts(message.get("content"), joined=True)
-    if not isinstance(text, str):
-        text = "".join(part.get("text") or "" for part in text)
+    text = _text_of(message.get("content"))
     thought = message.get("reasoning_content") or message.get("reasoning") or ""
     if not thought and splits:
         thought, text = _without_thought(text)
@@ -226,12 +258,24 @@ def _output(
         content.append({"annotations": [], "text": text, "type": "output_text", **_logprobs(choice)})
     if message.get("refusal"):
         content.append({"type": "refusal", "refusal": str(message["refusal"])})
-    if not (content or calls or thought):  # an empty answer is an answer
-        content.append({"annotations": [], "text": "", "type": "output_text"})
-    if content:
-        said = {"id": f"msg_{name}", "content": content, "role": "assistant", "status": status}
-        items.append({**said, "type": "message"})
-    return items + calls
+    return items + ([_said(content, name, status)] if content else []) + calls
+
+
+def _said(content: list[Row], name: str, status: str) -> Row:
+    said = {"id": f"msg_{name}", "content": content, "role": "assistant", "status": status}
+    return {**said, "type": "message"}
+
+
+def _text_of(content: Any) -> str:
+    """What a chat says in words; raises for what no chat says."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise ValueError(f"the content of the chat completion is {type(content).__name__}, not text")
+    texts = [part if isinstance(part, str) else part["text"] for part in content]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("a part of the chat completion has no text")
+    return "".join(texts)
 
 
 def _without_thought(text: str) -> tuple[str, str]:
