@@ -697,6 +697,61 @@ def test_what_a_script_leaves_running_is_ended_too(tree: Tree, tmp_path: Path) -
     assert ended(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere orphans go to the first process")
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_leaves_the_session_is_ended_too(tree: Tree, tmp_path: Path, ends: bool) -> None:
+    pid = tmp_path / "pid"
+    tree.script(
+        f"""
+        import os, time
+        def prepare():
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    os.setsid()
+                    Path({str(pid)!r}).write_text(str(os.getpid()))
+                    time.sleep(600)
+                os._exit(0)
+            while not Path({str(pid)!r}).exists() or not Path({str(pid)!r}).read_text():
+                time.sleep(0.02)
+            if not {ends}:
+                time.sleep(600)
+            return written([{{"a": 1}}], OUTPUT)
+        """
+    )
+    if ends:
+        assert tree.prepared().rows == 1
+    else:
+        with pytest.raises(Unreadable, match="more time"):
+            tree.prepared(limits=script.Limits(wall_s=2))
+    assert ended(int(pid.read_text()))
+
+
+def test_a_script_leaves_alone_what_others_started(tree: Tree) -> None:
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    try:
+        tree.prepared()
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_modules_of_the_folder_do_not_stand_in_for_pythons_own(tree: Tree, tmp_path: Path) -> None:
+    for name in ("json", "ctypes", "colorsys"):
+        (tree.folder / f"{name}.py").write_text("raise RuntimeError('the wrong one')\n")
+    (tree.folder / "mine.py").write_text("ROWS = [{'a': 1}]\n")
+    tree.script(
+        """
+        def prepare():
+            import colorsys  # loaded only now
+            from mine import ROWS
+            return written([*ROWS, {"is": colorsys.rgb_to_hsv.__module__}], OUTPUT)
+        """
+    )
+    assert tree.prepared().rows == 2
+
+
 def test_a_script_that_eats_memory_is_stopped_by_the_limit(tree: Tree) -> None:
     tree.script("def prepare():\n    return [bytearray(64 << 20) for _ in range(1000)]")
     with pytest.raises(Unreadable, match="more memory") as error:
@@ -734,19 +789,19 @@ def test_a_script_does_not_outlive_who_ran_it(tree: Tree, tmp_path: Path) -> Non
         f"""
         import os, time
         def prepare():
+            if os.fork() == 0:
+                os.setsid()
+                Path({str(tmp_path / "left")!r}).write_text(str(os.getpid()))
+                time.sleep(600)
+            while not Path({str(tmp_path / "left")!r}).exists():
+                time.sleep(0.02)
             Path({str(tmp_path / "pid")!r}).write_text(str(os.getpid()))
+            Path({str(tmp_path / "ready")!r}).touch()
             time.sleep(600)
         """
     )
-    (tree.home / "config.yaml").write_text(CONFIG)
-    words = [sys.executable, "-m", "blade", "eval", "prepare", "--benchmark", "sums"]
-    running = subprocess.Popen(words, cwd=tree.folder, stderr=subprocess.DEVNULL)
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-        assert running.poll() is None
-        time.sleep(0.05)
-    running.kill()
-    running.wait()
-    assert ended(int((tmp_path / "pid").read_text()))
+    killed(tree, tmp_path / "ready")
+    assert [ended(int((tmp_path / name).read_text())) for name in ("pid", "left")] == [True, True]
 
 
 def ended(pid: int) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import json
 import resource
-import signal
 import sys
+import sysconfig
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,15 +14,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetch
+from blade.evaluate.prepare import fetch, warden
 from blade.evaluate.prepare.records import NotReadable
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main(arguments: list[str]) -> int:
     """`python -m blade.evaluate.prepare.child JOB RESULT`: both are JSON files."""
     job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    warden.watched(job["runner"], job["limits"]["wall_s"])
     limited(job["limits"])
     told = outcome(Path(job["script"]), Path(job["root"]), job["args"])
     told["sources"] = fetch.used
@@ -45,10 +43,6 @@ def limited(limits: Mapping[str, int]) -> None:
             # the soft limit of the CPU sends a signal by which the parent knows it; the hard one kills
             upper = least + 5 if what == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else least
             resource.setrlimit(what, (least, upper))
-    # the parent keeps the time; these are for when it was killed: on Linux at once, elsewhere by the clock
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.alarm(limits["wall_s"] + 60)
 
 
 def outcome(script: Path, root: Path, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,8 +74,11 @@ def outcome(script: Path, root: Path, args: Mapping[str, Any]) -> dict[str, Any]
 
 
 def loaded(script: Path, root: Path) -> Any:
-    """The script as a module; its root goes first on the path, as scripts import from their own tree."""
-    sys.path.insert(0, str(root))
+    """The script as a module, which may import from its own tree."""
+    # after Python's own modules, as a json.py in somebody's folder is not meant for us; before installed ones
+    own = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")}
+    places = [n for n, place in enumerate(sys.path, 1) if place in own or place.endswith("lib-dynload")]
+    sys.path.insert(max(places, default=0), str(root))
     spec = importlib.util.spec_from_file_location("prepare_script", script)
     if spec is None or spec.loader is None:
         raise ImportError(f"{script} is no Python file")

@@ -26,7 +26,7 @@ _PASSED = frozenset(
     "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY".split()
 )
 _PASSED_STARTS = ("LC_", "HF_")
-_MERCY_S = 2.0  # between asking a group to end and ending it
+_MERCY_S = 10.0  # for the warden, to end all that the script started before it is ended itself
 _LINE_MOST = 4000
 
 
@@ -66,12 +66,14 @@ def ran(job: Job, tell: Callable[[str], None]) -> dict[str, Any]:
                     "root": str(job.root),
                     "args": dict(job.args),
                     "limits": asdict(job.limits),
+                    "runner": os.getpid(),
                 }
             ),
             encoding="utf-8",
         )
         process = subprocess.Popen(
-            [sys.executable, "-m", "blade.evaluate.prepare.child", str(asked), str(said)],
+            # -P: without it a json.py in the folder would stand in for Python's own
+            [sys.executable, "-P", "-m", "blade.evaluate.prepare.child", str(asked), str(said)],
             cwd=job.work,
             env=environment(os.environ, job.context),
             stdin=subprocess.DEVNULL,
@@ -135,7 +137,7 @@ def _pass_on(line: bytes, tell: Callable[[str], None]) -> None:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group: the process if it still runs, and whatever it left behind."""
+    """End the warden if it still runs, which ends the rest; then whatever is left of the group."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, sign)
