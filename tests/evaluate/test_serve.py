@@ -150,6 +150,30 @@ def test_aggregates_of_one_agent() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "status", "told"),
+    [
+        ([{"reward": 1.0}], 200, '"mean/reward":1.0'),
+        (
+            [{"reward": 1.0}, {"_ng_task_index": 1, "_ng_rollout_index": 0, "reward": 0.0}],
+            200,
+            '"mean/reward":0.5',
+        ),
+        ([{"reward": 1.0}, {"reward": 0.0}], 422, "stands there twice"),  # two rows of one key
+        ([{"_ng_task_index": "x", "reward": 1.0}, {"reward": 0.0}], 422, "no numbers"),
+        ([], 422, "0 agents"),
+    ],
+)
+def test_rows_without_indices_are_the_first_of_the_first_task(rows: Any, status: int, told: str) -> None:
+    async def ask(client: TestClient[Any, Any]) -> Any:
+        answer = await client.post("/aggregate_metrics", json={"verify_responses": rows})
+        return answer.status, await answer.text()
+
+    found = asked(sites.resources_site("r", Judging(counting(), None)), ask)
+    assert found[0] == status, found[1]
+    assert told in found[1]
+
+
+@pytest.mark.parametrize(
     ("headers", "status"),
     [
         ({}, 200),

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from blade.evaluate.environment import Row, Unmeasured
-
-_CUT = 2000  # characters of a foreign body that a failure line keeps
+from blade.evaluate.models.openai_model.faults import cut
 
 
 def failure(unmeasured: Unmeasured) -> tuple[int, Row]:
@@ -36,8 +35,7 @@ def understood(status: int, content: bytes) -> Unmeasured:
             terminal=found.get("terminal") is True,
             fields=fields if isinstance(fields, dict) else None,
         )
-    text = content[: 4 * _CUT].decode("utf-8", "replace")
-    told = text if len(text) <= _CUT else text[:_CUT] + "…"
+    told = cut(content.decode("utf-8", "replace"))
     fields = {"_ng_failure_http_status": status, "_ng_failure_response_body": told}
     return Unmeasured("agent_request_failed", f"the agent server answered {status}", fields=fields)
 
@@ -52,7 +50,7 @@ def routed(result: Row) -> Row:
     )
     raise Unmeasured(
         kind,
-        str(reason)[:_CUT],
+        cut(str(reason)),
         terminal=result.get("_ng_failure_terminal") is True,
         fields={key: value for key, value in result.items() if key != "_ng_failure_class"},
     )

@@ -12,12 +12,14 @@ import msgspec
 from aiohttp import web
 
 from blade import hostile
+from blade.errors import BladeError
 from blade.evaluate.environment import Attempt, Environment, Respond, Row, Unmeasured
 from blade.evaluate.run import agent, encode
 from blade.evaluate.serve import said
 from blade.evaluate.serve.parts import Acting, Judging
 
 COOKIE = "session"
+_INDICES = ("_ng_task_index", "_ng_rollout_index")
 MOST_BODY = 256 << 20  # bytes of a request; rows hold images
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -170,15 +172,24 @@ def _aggregate(environment: Environment) -> Handler:
         rows = body.get("verify_responses")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             return _told(422, "the body has no list verify_responses")
-        rows = sorted(
-            rows, key=lambda row: (row.get("_ng_task_index") or 0, row.get("_ng_rollout_index") or 0)
-        )
-        entries = aggregate_metrics(rows, environment)
+        rows = [_indexed(row) for row in rows]
+        if not all(isinstance(row[name], int) for row in rows for name in _INDICES):
+            return _told(422, f"{' and '.join(_INDICES)} are no numbers in every row")
+        try:
+            rows.sort(key=lambda row: tuple(row[name] for name in _INDICES))
+            entries = aggregate_metrics(rows, environment)
+        except BladeError as error:  # the rows are at fault, and sending them again is no help
+            return _told(422, error.message)
         if len(entries) != 1:
             return _told(422, f"the rows are of {len(entries)} agents; send those of one")
         return _json({key: value for key, value in entries[0].items() if key != "agent_ref"})
 
     return aggregate
+
+
+def _indexed(row: Row) -> Row:
+    """A row without indices is the first of the first task, as NeMo Gym takes it."""
+    return row | {name: 0 for name in _INDICES if row.get(name) is None}
 
 
 def _guarded(handler: Handler) -> Handler:
