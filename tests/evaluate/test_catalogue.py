@@ -149,6 +149,16 @@ def test_components_are_found_by_kind(checkout: Path) -> None:
     assert {one.name for one in components("models", [installed()])} >= {"openai_model", "scripted_model"}
 
 
+@pytest.mark.parametrize("kind", ["models", "agents"])
+def test_our_models_and_agents_say_what_they_are(kind: str, blade: Blade) -> None:
+    found = components(kind, [installed()])
+    told = [one.description for one in found]
+    assert all(told)
+    assert len(set(told)) == len(told)  # a flavour does not repeat what the model says
+    listed = blade("list", kind).out
+    assert all(one.description and one.description.split(",")[0][:20] in listed for one in found)
+
+
 # -- search ---------------------------------------------------------------------------------------
 
 

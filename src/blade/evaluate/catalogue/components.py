@@ -85,7 +85,11 @@ def _of_folder(kind: str, folder: Path) -> list[Component]:
     stems = [path.stem for path in configs]
     if kind == "models":
         names = [folder.name if stem == folder.name else f"{folder.name}/{stem}" for stem in stems]
-        return [Component(name, kind, path) for name, path in zip(names, configs, strict=True)]
+        blocks = [_block(kind, folder.name, path) for path in configs]
+        return [
+            Component(name, kind, path, (), *block)
+            for name, path, block in zip(names, configs, blocks, strict=True)
+        ]
     main = configs[stems.index(folder.name)] if folder.name in stems else configs[0]
     settings, trouble = _block(kind, folder.name, main)
     return [Component(folder.name, kind, main, tuple(stems), settings, trouble)]
