@@ -52,6 +52,26 @@ def row(expected: str = "B", **more: Any) -> dict[str, Any]:
         "I think it's B",
         "<think>Answer: C? No.</think>Answer: B",
         "Let me think, answer: C.</think>\nAnswer: B",
+        "The correct answer is option (B).",
+        "Option B is correct.",
+        "Choice (B) is the right one.",
+        "B is the correct answer.",
+        "Therefore, B is correct.",
+        "A is not right, so B is the best answer.",
+        "(A) is wrong and (B) is correct.",
+        "I believe that **B** is correct: it has four corners.",
+        "A is correct at first sight.\n\nB",
+        "Answer: C? No. Option B is correct.",
+        "The answer is B!",
+        "Answer: B!",
+        "The answer is B?",
+        "The correct answer is B。",
+        "\\boxed{B!}",
+        "It must be B: Square. Confidence: A+",
+        "The answer is B, not C",
+        "The answer is B, because it could not be C.",
+        "The answer is B. No other shape has four corners.",
+        "The answer is B, since a ring could be a circle.",
     ],
 )
 def test_a_right_letter_counts_in_any_form(text: str) -> None:
@@ -80,6 +100,21 @@ def test_a_right_letter_counts_in_any_form(text: str) -> None:
         "Answer: Q",
         "\\boxed{AB}",
         "Answer: b'x'",
+        "I think the answer is B, but it could be C",
+        "Answer: B, or maybe C",
+        "Answer: B (it might also be option C)",
+        "Option B is correct, but it could be C.",
+        "The answer is B? No, C.",
+        "Answer: B. Wait, that is a ring.",
+        "B is not the correct answer.",
+        "I don't think B is correct.",
+        "If B is correct, the shape has corners.",
+        "I doubt that B is correct.",
+        "Either A or B is correct.",
+        "Vitamin B is the best answer to that.",
+        "B is correct in saying so, and wrong otherwise. It is C",
+        "It must be C. Confidence: B",
+        "It must be sure. Grade: B+",
     ],
 )
 def test_what_is_not_the_letter_does_not_count(text: str) -> None:
@@ -91,6 +126,19 @@ def test_what_is_not_the_letter_does_not_count(text: str) -> None:
 )
 def test_no_or_an_ambiguous_answer_is_null(text: str) -> None:
     assert judged(LENIENT, row(), text)["extracted_answer"] is None
+
+
+def test_letters_in_the_text_of_the_option_are_no_second_answer() -> None:
+    options = [{"A": "Circle"}, {"B": "Square"}, {"C": "A or B"}, {"D": "A, B"}]
+    for text in (
+        "Answer: C) A or B",
+        "The answer is C: A or B.",
+        "Option C is correct.",
+        "Answer: C. A or B",
+    ):
+        assert judged(LENIENT, row("C", options=options), text)["extracted_answer"] == "C", text
+    assert judged(LENIENT, row("C", options=options), "Answer: D: A, B")["extracted_answer"] == "D"
+    assert judged(LENIENT, row("C", options=options), "Answer: C: A or B, or D")["extracted_answer"] is None
 
 
 def test_an_article_is_no_letter() -> None:
@@ -166,7 +214,23 @@ def test_the_last_assistant_message_is_read_whatever_its_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    "sign", [":", "(", "*", "final ", "answer ", "answer is ", "\\text{", "\\boxed{", ",", " ", "(A"]
+    "sign",
+    [
+        ":",
+        "(",
+        "*",
+        "final ",
+        "answer ",
+        "answer is ",
+        "\\text{",
+        "\\boxed{",
+        ",",
+        " ",
+        "(A",
+        "so B is ",
+        "or ",
+        "B, ",
+    ],
 )
 def test_no_form_goes_astray_in_a_long_text(sign: str) -> None:
     for text in ("x " + sign * 30_000, "\\boxed{A" + sign * 30_000 + "}"):

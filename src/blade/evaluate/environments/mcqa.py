@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from blade.evaluate import asked, limited, said
@@ -22,7 +22,8 @@ PADDING = " \t\n*_`\"'“”‘’$()[]{}<>.,;:!"
 
 # A letter and what may follow it: the end, a label's sign, or a reason; `A` before a noun is an article.
 LABELLED = re.compile(
-    r"[\W_]*(?:(?:option|choice|answer)\s+)?([A-Za-z])(?P<rest>$|[)\].:,;\-–—*_`\"'}$/&+|\s].*)",
+    r"[\W_]*(?:(?:option|choice|answer)\b[\W_]+)?([A-Za-z])"
+    r"(?P<rest>$|[)\].:,;!?。，；：！？\-–—*_`\"'}$/&+|\s].*)",
     re.DOTALL | re.IGNORECASE,
 )
 REASON = re.compile(r"\s+(?:because|since|as|for|is|which|\()", re.IGNORECASE)
@@ -32,7 +33,17 @@ ANOTHER = re.compile(
     re.IGNORECASE,
 )
 JOINING = frozenset("/&+,;|")
-
+# After a letter: "but it could be C", "or maybe C"; and "B? No, …", which takes it back.
+HEDGED = re.compile(
+    r"\b(?:(?:could|might|may|can|would)(?:\s+(?:also|well|just|equally|possibly|as)){0,2}\s+be"
+    r"|maybe|perhaps|possibly|alternatively|or)\b[\W_]*"
+    r"(?:(?:even|also|it|be|is|the|option|choice|answer)\b[\W_]*){0,4}(?-i:([A-Z]))\b(?!['’])(?!\s+[a-z])",
+    re.IGNORECASE,
+)
+RETRACTED = re.compile(
+    r"[\W_]*(?:no|wait|actually|hmm|hold\s+on|scratch\s+that)\b\s*[,.;:!?—–-]", re.IGNORECASE
+)
+SENTENCE_ENDS = re.compile(r"[.!?。！？](?:\s|$)|\n")
 
 SHOWN = 400  # characters of a declaration, or of a last line, in which a letter is looked for
 DECLARED = re.compile(
@@ -40,12 +51,27 @@ DECLARED = re.compile(
     r"(?:\s+(?:is|would\s+be|must\s+be|should\s+be)\b\s*:?|\s*[*_]*\s*[:=])[*_\s]*(?=(?P<what>[^\n]{0,2000}))",
     re.IGNORECASE,
 )
+# "Option B is correct", "B is the right answer", "it must be B": declarations that name the letter.
+SUBJECT = re.compile(
+    r"(?:(?:^|[.!?:;,。\n]|\b(?:so|thus|hence|therefore|think|believe|conclude|confirm|say|that|and|but|while|option|"
+    r"choice|answer))[\s*_(\[\"'“]*(?<![A-Za-z])(?P<is>(?-i:[A-Z]))[)\]*_\"'”]*\s+(?:is|must\s+be|has\s+to\s+be|would\s+be)\s+"
+    r"(?:clearly\s+|therefore\s+|indeed\s+|thus\s+)?(?:the\s+)?(?:only\s+|most\s+|single\s+|one\s+)?"
+    r"(?:correct|right|best|(?:accurate|appropriate|suitable)(?!\s+(?:to|for|about))|answer)\b(?!\s+(?:about|that|in)\b)"
+    r"(?:\s+(?:answer|option|choice|one)\b)?"
+    r"|\b(?:it|this|that)\s+(?:must|has\s+to)\s+be\s+[*_(\[\"'“]*(?P<be>(?-i:[A-Z]))(?=[)\]*_\"'”.,:;!?。]|\s*$))",
+    re.MULTILINE | re.IGNORECASE,
+)
+UNSAID = re.compile(r"\b(?:not|never|neither|doubt|cannot|deny|nobody)\b|n['’]t\b", re.IGNORECASE)
+SUPPOSED = re.compile(
+    r"\b(?:if|whether|unless|suppose|supposing|assume|assuming|why|when|could|might|may|perhaps|maybe)\b|[A-Z]\s+(?:or|and)\s+$",
+    re.IGNORECASE,
+)
 NEGATED = re.compile(r"\W*(?:not|n't|neither|never|cannot|unlikely|none)\b", re.IGNORECASE)
 MARKED = re.compile(r"[(\[*_`]+([A-Z])[)\]*_`]+")
 HEADED = re.compile(r"[A-Za-z](?:[).:\]]|\s*[-–—]\s)")
 CONCLUDED = re.compile(
     r"(?:\b(?:it[’']?s|is|be|option|choice|choose|pick|select|go\s+with|so|thus|hence|therefore)\b|[:=→⇒>])"
-    r"[\W_]*([A-Z])[\W_]*$"
+    r"[\W_]*([A-Z])[\s.,;:!?。！？)\]}*_`\"'”’$]*$"
 )
 
 
@@ -154,10 +180,27 @@ def any_form(text: str, options: Options) -> str | None:
     """The last declaration, in a box or in words; without one, the letter that stands alone at the end."""
     places = [(end, inner) for end, inner in said.boxes_at(text)]
     places += [(m.end(), m["what"]) for m in DECLARED.finditer(text) if not NEGATED.match(m["what"])]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    spoken = list(named(text))
+    if spoken and spoken[-1] > max(places, default=(0, "")):
+        # A sentence on the way is no conclusion where the last line gives another.
+        is_last = "\n" not in text[spoken[-1][0] :].rstrip()
+        return (None if is_last else concluded(lines[-1], options)) or declared(spoken[-1][1], options)
     if places:
         return declared(max(places)[1], options)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return concluded(lines[-1], options) if lines else None
+
+
+def named(text: str) -> Iterator[tuple[int, str]]:
+    """Where a sentence says of a letter that it is right, and that letter with what follows."""
+    for match in SUBJECT.finditer(text):
+        start = match.start("is") if match["is"] else match.start("be")
+        before = text[max(0, start - SHOWN) : start]
+        sentence = SENTENCE_ENDS.split(before)[-1]
+        clause = re.split(r"[,;:]", sentence)[-1]
+        if not UNSAID.search(clause) and not SUPPOSED.search(sentence):
+            follows = text[match.end() : match.end() + SHOWN].split("\n")[0]
+            yield match.end(), f"{text[start]}. {follows}"
 
 
 def concluded(line: str, options: Options) -> str | None:
@@ -195,7 +238,10 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
     if match is None:
         return None
     letter, rest = match[1], match["rest"]
-    another = ANOTHER.match(rest)
+    beyond = after_text(rest, options.get(letter.upper(), ""))
+    if RETRACTED.match(beyond) or hedged(beyond, letter.upper(), options):
+        return None
+    another = ANOTHER.match(beyond)
     second = another[3].upper() if another else letter.upper()
     joined = another is not None and bool(another["word"] or JOINING & set(another["gap"]))
     if joined and second in options and second != letter.upper():
@@ -210,6 +256,18 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
     if capital and letter.islower():
         return None
     return letter.upper() if letter.upper() in options else None
+
+
+def after_text(rest: str, text: str) -> str:
+    """What follows a letter without the letter's own option: its text may name other letters."""
+    bare = rest.lstrip(PADDING + "-–—")
+    return bare[len(text) :] if text and bare.casefold().startswith(text.casefold()) else rest
+
+
+def hedged(rest: str, letter: str, options: Options) -> bool:
+    """Whether what follows a letter, to the end of its sentence, holds another one possible."""
+    sentence = SENTENCE_ENDS.split(rest.lstrip(PADDING + "?。！？"), maxsplit=1)[0]
+    return any(other in options and other != letter for other in HEDGED.findall(sentence))
 
 
 def spelled(rest: str, text: str | None) -> bool:
