@@ -79,6 +79,28 @@ def test_what_is_no_folder_of_skills(folder: Path, tmp_path: Path) -> None:
             skills.loaded(str(path))
 
 
+@pytest.mark.parametrize("where", ["linked", "a/linked"])
+def test_a_linked_folder_is_refused_because_the_hash_would_not_cover_it(
+    folder: Path, tmp_path: Path, where: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "SKILL.md").write_text(ALPHA)
+    (folder / where).symlink_to(elsewhere)
+    with pytest.raises(UsageError, match="linked is a link to a folder"):
+        skills.loaded("d", folder)
+
+
+def test_a_linked_file_and_a_link_to_the_whole_folder_are_covered(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "whole").symlink_to(folder)
+    (tmp_path / "text").write_text("one")
+    (folder / "a" / "file").symlink_to(tmp_path / "text")
+    before = skills.loaded("d", tmp_path / "whole").hash
+    assert before == skills.loaded("d", folder).hash
+    (tmp_path / "text").write_text("two")
+    assert skills.loaded("d", folder).hash != before
+
+
 def test_a_skill_is_read_and_nothing_beside_it(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("hush")
     (folder / "a" / "link").symlink_to(tmp_path / "secret")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,9 @@ def loaded(path: str, found: Path | None = None) -> Skills:
     inside = sorted(entry for entry in folder.iterdir() if entry.is_dir())
     if not inside:
         raise _wrong(f"{path} holds no skill")
+    for linked in _linked(folder):
+        why = "the hash of the skills would not cover what lies behind it"
+        raise _wrong(f"{linked} is a link to a folder: {why}", "put a copy in its place")
     return Skills(path, hashed(folder), tuple(_skill(entry) for entry in inside))
 
 
@@ -125,6 +128,12 @@ def hashed(folder: Path) -> str:
         digest.update(file.as_posix().encode("utf-8", "surrogateescape") + b"\0")
         digest.update((folder / file).read_bytes() + b"\0")
     return digest.hexdigest()[:12]
+
+
+def _linked(folder: Path) -> Iterator[Path]:
+    """Links to folders, at any depth."""
+    for here, names, _ in os.walk(folder):
+        yield from (Path(here, name) for name in names if Path(here, name).is_symlink())
 
 
 def _skill(folder: Path) -> Skill:
@@ -163,6 +172,8 @@ def _frontmatter(file: Path) -> Mapping[str, Any]:
     return head
 
 
-def _wrong(message: str) -> UsageError:
-    hint = "every folder below it needs a SKILL.md that begins with ---, name: …, description: …, ---"
+_FORM = "every folder below it needs a SKILL.md that begins with ---, name: …, description: …, ---"
+
+
+def _wrong(message: str, hint: str = _FORM) -> UsageError:
     return UsageError(message, hint, "bad-skills")
