@@ -373,6 +373,72 @@ def test_a_torn_last_line_is_mended_and_its_rollout_runs_again(tmp_path: Path, c
     assert len(failed(tmp_path)) == 3
 
 
+@pytest.mark.parametrize("name", ["r.jsonl", "r_failures.jsonl"])
+def test_torn_lines_in_the_middle_are_set_aside_and_told(tmp_path: Path, name: str) -> None:
+    async def fails(row: Row) -> Row:
+        if key(row)[0] == 1:
+            raise Unmeasured("judge_failed", "x")
+        return await answered(row)
+
+    ran(tmp_path, materialised(6), fails)
+    path = tmp_path / name
+    whole = path.read_bytes().splitlines(keepends=True)
+    torn = whole[0][:-9] + whole[1]  # as after a disk that was full for a while
+    path.write_bytes(b"".join([torn, b"[1]\n", *whole[2:]]))
+    told: list[str] = []
+    again = ran(tmp_path, materialised(6), fails, resume=True, notice=told.append)
+    assert told == [f"{name}: 2 lines (1, 2) were no rows and stand in {name}.unreadable now; a rollout that"
+                    " is missing runs again"]  # fmt: skip
+    assert (again.scored, again.failed, again.unfinished) == (5, 1, 0)
+    assert sorted(map(key, rollouts(tmp_path))) == [(task, 0) for task in (0, 2, 3, 4, 5)]
+    assert len(failed(tmp_path)) == 3
+    assert path.read_bytes().startswith(b"".join(whole[2:]))
+    assert (tmp_path / f"{name}.unreadable").read_bytes() == torn + b"[1]\n"
+    assert not list(tmp_path.glob("*.tmp"))
+    told.clear()
+    ran(tmp_path, materialised(6), fails, resume=True, notice=told.append)
+    assert told == []
+
+
+def test_a_file_without_torn_lines_is_not_replaced(tmp_path: Path) -> None:
+    ran(tmp_path, materialised(3), answered)
+    path = tmp_path / "r.jsonl"
+    spelled = b'\n{ "_ng_task_index": 9, "_ng_rollout_index": 0, "x": NaN}\n' + path.read_bytes()
+    path.write_bytes(spelled)
+    before = path.stat().st_ino
+    told: list[str] = []
+    ran(tmp_path, materialised(3), answered, resume=True, notice=told.append)
+    assert (told, path.read_bytes(), path.stat().st_ino) == ([], spelled, before)
+
+
+def test_a_file_that_was_replaced_is_locked_and_written_to(tmp_path: Path) -> None:
+    at = places.beside(tmp_path / "r.jsonl")
+    at.rollouts.write_bytes(b"torn\n{}\n")
+    files = kept.Kept(at)
+    files.set_aside(at.rollouts, [1])
+    with pytest.raises(UsageError, match="another process"):
+        kept.Kept(at)
+    files.rollout({"a": 1})
+    files.close()
+    assert at.rollouts.read_bytes() == b'{}\n{"a":1}\n'
+    kept.Kept(at).close()
+
+
+def test_a_run_that_somebody_writes_is_not_said_to_be_there_for_the_deleting(tmp_path: Path) -> None:
+    at = places.beside(tmp_path / "r.jsonl")
+    at.rollouts.write_bytes(b"{}\n")
+    for more in ({}, {"resume": True}, {"force": True}):
+        writing = kept.Kept(at)
+        with pytest.raises(UsageError) as caught:
+            ran(tmp_path, materialised(1), answered, **more)
+        writing.close()
+        assert caught.value.slug == "run-is-locked"
+    with pytest.raises(UsageError) as caught:
+        ran(tmp_path, materialised(1), answered)
+    assert caught.value.slug == "output-exists"
+    kept.Kept(at).close()  # whoever is refused lets go
+
+
 def test_lines_that_other_tools_spell_are_known_too(tmp_path: Path) -> None:
     ran(tmp_path, materialised(4), answered)
     path = tmp_path / "r.jsonl"

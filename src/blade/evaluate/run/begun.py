@@ -38,16 +38,16 @@ def begun(
     seen: Callable[[Told], None] | None = None,
 ) -> Begun:
     """Write the materialised rows, or see that those of the earlier sitting are the same."""
-    has_before = _size(places.rollouts) > 0 or _size(places.failures) > 0
-    if has_before and not resume and not force:
-        raise UsageError(
-            f"{places.rollouts} is there already",
-            "--resume goes on with it, --force begins anew and deletes it, --output names another file",
-            "output-exists",
-        )
-    files = Kept(places)
+    files = Kept(places)  # before anything is looked at: another process may be writing
     draft = places.materialized.with_name(places.materialized.name + ".tmp")
     try:
+        has_before = _size(places.rollouts) > 0 or _size(places.failures) > 0
+        if has_before and not resume and not force:
+            raise UsageError(
+                f"{places.rollouts} is there already",
+                "--resume goes on with it, --force begins anew and deletes it, --output names another file",
+                "output-exists",
+            )
         expected = _written(draft, rows)
         goes_on = resume and _same(places, draft, identity, has_before, notice)
         if goes_on:
@@ -59,7 +59,10 @@ def begun(
         else:
             files.emptied()
             os.replace(draft, places.materialized)
-        return Begun(files, kept.standing(places, seen), expected, goes_on)
+        standing = kept.standing(places, seen)
+        for path, numbers in standing.unreadable.items():
+            notice(files.set_aside(path, numbers))
+        return Begun(files, standing, expected, goes_on)
     except OSError as error:
         files.close()
         raise kept.cannot_write(places.rollouts, error) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from blade.evaluate.run.places import Places
 
 _BLOCK = 1 << 20
 _BITS = 4096
+_NAMED = 10  # line numbers that a message names
 Key = tuple[int, int]  # task and repeat
 
 
@@ -52,6 +53,7 @@ class Standing:
     failed: dict[Key, int] = field(default_factory=dict)  # failure lines so far
     terminal: set[Key] = field(default_factory=set)  # which no attempt can help
     far: set[Key] = field(default_factory=set)  # repeats whose number would make a huge number of bits
+    unreadable: dict[Path, list[int]] = field(default_factory=dict)  # numbers of lines that are no rows
     n_scored: int = 0
 
     def has(self, key: Key) -> bool:
@@ -86,15 +88,13 @@ class Kept:
         try:
             places.rollouts.parent.mkdir(parents=True, exist_ok=True)
             self._rollouts = _appending(places.rollouts)
-            try:
-                fcntl.flock(self._rollouts, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _is_ours(self._rollouts, places.rollouts):
                 os.close(self._rollouts)
                 raise UsageError(
                     f"another process is writing {places.rollouts}",
                     "wait for it to end, or write elsewhere with --output",
                     "run-is-locked",
-                ) from None
+                )
             self._failures = _appending(places.failures)
         except OSError as error:
             raise cannot_write(places.rollouts, error) from error
@@ -110,17 +110,51 @@ class Kept:
         """Nothing of an earlier run stays."""
         for file in (self._rollouts, self._failures):
             os.ftruncate(file, 0)
-        self._places.aggregate.unlink(missing_ok=True)
-        self._places.manifest.unlink(missing_ok=True)
+        at = self._places
+        for path in (at.aggregate, at.manifest, _aside(at.rollouts), _aside(at.failures)):
+            path.unlink(missing_ok=True)
+
+    def set_aside(self, path: Path, numbers: Sequence[int]) -> str:
+        """Take lines that are no rows out of one of the files, into one beside it; what was done.
+
+        The file is replaced as a whole; the new one is locked before it has the name.
+        """
+        open_file = self._rollouts if path == self._places.rollouts else self._failures
+        real = path.resolve()
+        draft = real.with_name(real.name + ".tmp")
+        try:
+            _parted(real, frozenset(numbers), draft, _aside(path))
+            new = _appending(draft)
+            try:
+                os.fchmod(new, os.fstat(open_file).st_mode & 0o7777)
+                fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.fsync(new)
+                os.replace(draft, real)
+                os.dup2(new, open_file, inheritable=False)
+            finally:
+                os.close(new)
+        finally:
+            draft.unlink(missing_ok=True)
+        named = ", ".join(map(str, numbers[:_NAMED])) + (", …" if len(numbers) > _NAMED else "")
+        what = f"line {named} was no row and stands" if len(numbers) == 1 else (
+            f"{len(numbers):,} lines ({named}) were no rows and stand"
+        )  # fmt: skip
+        return f"{path.name}: {what} in {_aside(path).name} now; a rollout that is missing runs again"
 
     def synced(self) -> None:
-        for file in (self._rollouts, self._failures):
-            os.fsync(file)
+        at = self._places
+        for file, path in ((self._rollouts, at.rollouts), (self._failures, at.failures)):
+            try:
+                os.fsync(file)
+            except OSError as error:
+                raise cannot_write(path, error) from error
 
     def close(self) -> None:
-        self.synced()
-        for file in (self._rollouts, self._failures):
-            os.close(file)
+        try:
+            self.synced()
+        finally:
+            for file in (self._rollouts, self._failures):
+                os.close(file)
 
     def _write(self, file: int, path: Path, row: Row) -> None:
         data = memoryview(encode.line(row))
@@ -133,6 +167,27 @@ class Kept:
 
 def _appending(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+
+def _is_ours(file: int, path: Path) -> bool:
+    """Lock an open file; not one whose name another process has given to a new file meanwhile."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return path.exists() and os.path.samestat(os.fstat(file), path.stat())
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(path.name + ".unreadable")
+
+
+def _parted(path: Path, numbers: frozenset[int], draft: Path, aside: Path) -> None:
+    with path.open("rb") as file, draft.open("wb") as kept, aside.open("ab") as other:
+        for number, line in enumerate(file, 1):
+            (other if number in numbers else kept).write(line)
+        other.flush()
+        os.fsync(other.fileno())
 
 
 def cannot_write(path: Path, error: OSError) -> Unreadable:
@@ -186,13 +241,13 @@ def _is_row(line: bytes) -> bool:
 def standing(places: Places, seen: Callable[[Told], None] | None = None) -> Standing:
     """What the files of a run hold; every scored row is shown to `seen` once."""
     found = Standing()
-    for told in told_of(places.rollouts, _Scored):
+    for told in told_of(places.rollouts, _Scored, _noting(found, places.rollouts)):
         key = told.key
         if key is not None and key[1] >= 0 and not found.has(key):
             found.add(key)
             if seen is not None:
                 seen(told)
-    for told in told_of(places.failures, Told):
+    for told in told_of(places.failures, Told, _noting(found, places.failures)):
         key = told.key
         if key is not None:
             found.failed[key] = found.failed.get(key, 0) + 1
@@ -201,13 +256,19 @@ def standing(places: Places, seen: Callable[[Told], None] | None = None) -> Stan
     return found
 
 
-def told_of(path: Path, kind: type[Told] = Told) -> Iterator[Told]:
-    """The lines of a file that can be read, one at a time."""
+def _noting(standing: Standing, path: Path) -> Callable[[int], None]:
+    return lambda number: standing.unreadable.setdefault(path, []).append(number)
+
+
+def told_of(
+    path: Path, kind: type[Told] = Told, unreadable: Callable[[int], None] | None = None
+) -> Iterator[Told]:
+    """The lines of a file that can be read, one at a time; of others the number is told."""
     if not path.exists():
         return
     decoder = msgspec.json.Decoder(kind)
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             try:
                 yield decoder.decode(line)
             except encode.NOT_JSON:  # another tool's spelling, perhaps; what is no row at all runs again
@@ -219,3 +280,5 @@ def told_of(path: Path, kind: type[Told] = Told) -> Iterator[Told]:
                         row.get("_ng_failure_terminal"),
                         row.get("reward"),
                     )
+                elif unreadable is not None and line.strip():
+                    unreadable(number)
