@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -17,7 +18,10 @@ import pytest
 from bench.killed import questions
 from blade import errors
 from blade.cli import main
-from tests.evaluate.openai_server import Server, Status, choice, serving
+from blade.evaluate.config import Asked
+from blade.evaluate.run import order
+from blade.evaluate.run.progress import Progress
+from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
 
 SECRET = "sk-do-not-write-me-down"
 LETTERS = [f"Answer: {letter}" for letter in "ABCD"]
@@ -152,6 +156,48 @@ def test_a_row_that_is_refused_is_a_failure_and_no_zero(ran: Ran, tmp_path: Path
         assert "reward" not in failure
 
 
+def test_a_run_without_one_score_ends_with_4_and_keeps_its_files(ran: Ran, tmp_path: Path) -> None:
+    with serving(lambda body: Status(400, "no such parameter"), keeps=False) as picky:
+        done = ran(picky.url, "--json", code=errors.EXIT_UNREADABLE)
+        again = ran(picky.url, "--resume", code=errors.EXIT_UNREADABLE)
+    told = json.loads(done.stdout)
+    assert (told["scored"], told["failed"], told["failure_lines"]) == (0, 3, 9)
+    error = json.loads(done.stderr.splitlines()[-1])
+    assert error["slug"] == "nothing-scored"
+    assert error["error"] == "none of 3 rollouts could be scored, most often model_refused (9 times)"
+    assert "3 expected = 0 scored + 3 failed" in again.stdout
+    assert len((tmp_path / "out" / "r_failures.jsonl").read_text().splitlines()) == 9
+
+
+def test_after_a_resume_the_bar_counts_what_was_given_up_before(tmp_path: Path) -> None:
+    def policy(body: dict[str, object]) -> object:
+        return Status(400, "too long") if "What is 1 +" in json.dumps(body) else "Answer: B"
+
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(questions(3)))
+    texts = []
+    with serving(policy, keeps=False) as picky:  # type: ignore[arg-type]
+        given = [f"++policy_base_url={picky.url}", "++policy_model_name=m", "++policy_api_key=k"]
+        asked = Asked(
+            resources_servers=("mcqa",), model_types=("openai_model",), overrides=tuple(given), environ={}
+        )
+        for resume in (False, True):
+            progress = Progress(is_quiet=True)
+            wish = order.Order(tmp_path / "r.jsonl", asked, rows, resume=resume, retry_wait_s=0.001)
+            asyncio.run(order.carried_out(wish, progress, print))
+            texts.append(progress.text())
+    assert all(text.startswith("3 of 3 rollouts (100%)") and "1 given up" in text for text in texts), texts
+
+
+def test_requests_that_were_made_again_are_counted(ran: Ran, server: Server) -> None:
+    with serving(choice(LETTERS), Faults(0.5, ("500",), seed=1), keeps=False) as shaky:
+        wait = "++policy_model.responses_api_models.openai_model.first_wait=0.001"
+        told = json.loads(ran(shaky.url, "--json", wait, tasks=20).stdout)
+    assert told["requests_again"] == shaky.counts["fault:500"] > 0
+    assert (told["scored"], told["retries"]) == (20, 0)
+    assert json.loads(ran(server.url, "--json", "--force").stdout)["requests_again"] == 0
+
+
 def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(ran: Ran, tmp_path: Path) -> None:
     with serving(choice(LETTERS), delay=0.1, keeps=False) as slow:
         command = arguments(tmp_path, slow.url, "--concurrency", "2", tasks=60)
@@ -201,5 +247,7 @@ def test_skills_are_stamped_and_refused_where_nobody_could_read_them(
         (["nonsense"], errors.EXIT_USAGE, "is no override"),
     ],
 )
-def test_what_cannot_be_meant_is_said(ran: Ran, server: Server, more: list[str], code: int, says: str) -> None:
+def test_what_cannot_be_meant_is_said(
+    ran: Ran, server: Server, more: list[str], code: int, says: str
+) -> None:
     assert says in ran(server.url, *more, code=code).stderr

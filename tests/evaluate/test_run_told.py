@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from pathlib import Path
 
 import pytest
 
-from blade.evaluate.run import manifest, places
+from blade.errors import Unreadable
+from blade.evaluate.environment import Row
+from blade.evaluate.run import begun, kept, manifest, order, places
+from blade.evaluate.run.collect import Plan
 from blade.evaluate.run.progress import Prices, Progress, Totals
 
 
@@ -23,6 +27,55 @@ def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:
         "5 of 10 rollouts (50%) · pass rate 50.0% · mean reward 0.625 · $8.00 · 1 given up"
         " · 3 errors, most model_timeout (2) · 2 retries"
     )
+
+
+def test_requests_that_models_made_again_are_told_apart_from_rollouts() -> None:
+    progress = Progress(expected=10, out=io.StringIO())
+    assert progress.text() == "0 of 10 rollouts (0%)"
+    progress.asked_again = lambda: 1234
+    assert progress.text() == "0 of 10 rollouts (0%) · 1,234 requests made again"
+
+
+def test_a_line_comes_even_if_no_rollout_ends() -> None:
+    out = io.StringIO()
+    progress = Progress(expected=10, out=out)
+    progress.waited()
+    assert out.getvalue() == ""
+    progress._drawn -= 3600
+    progress.waited()
+    assert out.getvalue() == "0 of 10 rollouts (0%)\n"
+
+
+@pytest.mark.parametrize("can_write", [True, False])
+@pytest.mark.parametrize("is_well", [True, False])
+def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(
+    tmp_path: Path, can_write: bool, is_well: bool
+) -> None:
+    at = places.beside(tmp_path / "r.jsonl")
+
+    async def run(row: Row) -> Row:
+        if not can_write:
+            at.manifest.unlink()
+            at.manifest.mkdir()  # nothing can take its place
+        if not is_well:
+            raise Unreadable("the disk is full", "make room", "the-reason")
+        return {"reward": 1.0}
+
+    row = {"_ng_task_index": 0, "_ng_rollout_index": 0}
+    opened = begun.begun(at, [row], {}, resume=False, force=False, notice=print)
+    told: Row = {"sittings": [{"status": "running"}]}
+    sat = order._sat(Plan(at, run, opened.kept, opened.standing, opened.expected), told)
+    if is_well and can_write:
+        assert asyncio.run(sat).scored == 1
+    else:
+        with pytest.raises(Unreadable) as caught:
+            asyncio.run(sat)
+        assert caught.value.slug == ("cannot-write" if is_well else "the-reason")
+    assert not list(tmp_path.glob("*.tmp"))
+    if can_write:
+        status = json.loads(at.manifest.read_text())["sittings"][0]["status"]
+        assert status == ("finished" if is_well else "stopped")
+    kept.Kept(at).close()  # the lock is free
 
 
 def test_without_prices_or_counts_there_is_no_cost() -> None:

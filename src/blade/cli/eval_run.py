@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli import env
-from blade.errors import EXIT_INTERRUPTED, UsageError
+from blade.errors import EXIT_INTERRUPTED, Unreadable, UsageError
 
 if TYPE_CHECKING:
     from blade.evaluate.run.order import Order, Outcome
@@ -85,6 +85,18 @@ def run(overrides: tuple[str, ...], **given: Any) -> None:
     if outcome.summary.is_interrupted:
         click.echo(f"stopped. To go on: {_again()}", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
+    if not outcome.summary.scored:
+        raise _unscored(outcome, progress)
+
+
+def _unscored(outcome: Outcome, progress: Progress) -> Unreadable:
+    most = progress.kinds.most_common(1)
+    why = f", most often {most[0][0]} ({most[0][1]:,} times)" if most else ", all in earlier sittings"
+    return Unreadable(
+        f"none of {outcome.summary.expected:,} rollouts could be scored{why}",
+        f"{outcome.places.failures} says why; mend it, then --resume with more --retries, or --force",
+        "nothing-scored",
+    )
 
 
 def _notice(text: str) -> None:
@@ -197,6 +209,7 @@ def _json(outcome: Outcome, progress: Progress) -> dict[str, Any]:
         "unfinished": summary.unfinished,
         "failure_lines": summary.failure_lines,
         "retries": summary.retries,
+        "requests_again": progress.asked_again(),
         "errors": dict(sorted(progress.kinds.items())),
         "seconds": round(summary.seconds, 3),
         "interrupted": summary.is_interrupted,

@@ -32,6 +32,7 @@ class Watch(Protocol):
 
     def scored(self, reward: Any, usage: Any) -> None: ...
     def failed(self, kind: str, is_final: bool) -> None: ...
+    def waited(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -246,3 +247,5 @@ async def _synced(plan: Plan) -> None:
     while True:
         await asyncio.sleep(_SYNC_S)
         await asyncio.to_thread(plan.kept.synced)
+        if plan.watch is not None:
+            plan.watch.waited()

@@ -79,8 +79,11 @@ def read(path: Path) -> Row | None:
 def written(path: Path, manifest: Row) -> None:
     """Replace the file as a whole: who reads it never sees half of it."""
     draft = path.with_name(path.name + ".tmp")
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-    os.replace(draft, path)
+    try:
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def dataset(path: Path) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from blade.evaluate.run.begun import Begun, begun
 from blade.evaluate.run.collect import Plan, Runner, Summary
 from blade.evaluate.run.inputs import Source, Wanted
 from blade.evaluate.run.interrupt import Stop
+from blade.evaluate.run.kept import cannot_write
 from blade.evaluate.run.places import Places
 from blade.evaluate.run.progress import Progress
 
@@ -77,6 +78,8 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
             at, rows, identity, resume=order.resume, force=order.force, notice=notice, seen=progress.seen
         )
         progress.expected = opened.expected
+        progress.given_up = opened.standing.n_given_up(order.attempts)
+        progress.asked_again = getattr(run, "retried", progress.asked_again)
         plan = Plan(
             at, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
             order.retry_wait_s, progress, stop or Stop(),
@@ -90,26 +93,40 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
 
 async def _sat(plan: Plan, told: Row) -> Summary:
     """One sitting: the manifest says that it runs, then how it ended."""
-    at, status = plan.places, "stopped"
     try:
-        manifest.written(at.manifest, told)
+        _put(plan.places.manifest, told)
         summary = await collect.collected(plan)
-        status = "interrupted" if summary.is_interrupted else "finished"
         _counted(told, summary)
-        return summary
-    finally:
-        if isinstance(plan.watch, Progress):
-            plan.watch.close()
+    except BaseException:
+        with suppress(BladeError):  # what ended the run is told, not that it cannot be written down
+            _ended(plan, told, "stopped")
+        raise
+    _ended(plan, told, "interrupted" if summary.is_interrupted else "finished")
+    return summary
+
+
+def _ended(plan: Plan, told: Row, status: str) -> None:
+    if isinstance(plan.watch, Progress):
+        plan.watch.close()
+    told["sittings"][-1] |= {"status": status, "ended": manifest.now()}
+    try:
         plan.kept.close()
-        told["sittings"][-1] |= {"status": status, "ended": manifest.now()}
-        manifest.written(at.manifest, told)
+    finally:
+        _put(plan.places.manifest, told)
+
+
+def _put(path: Path, told: Row) -> None:
+    try:
+        manifest.written(path, told)
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 def _summed(at: Places, environment_of: Callable[[str], Environment | None], notice: Notice) -> Path | None:
     try:
         return summed.written(at, environment_of)
-    except BladeError as error:  # the rollouts are there: what sums them up can be asked again
-        notice(f"the rollouts could not be summed up: {error.message}")
+    except (BladeError, OSError) as error:  # the rollouts are there: their sum can be asked for again
+        notice(f"the rollouts could not be summed up: {getattr(error, 'message', error)}")
         return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -69,7 +70,8 @@ class Progress:
     out: IO[str] = field(default_factory=lambda: sys.stderr)
     totals: Totals = field(default_factory=Totals)
     given_up: int = 0
-    retries: int = 0
+    retries: int = 0  # of rollouts
+    asked_again: Callable[[], int] = lambda: 0  # how often models were asked again within rollouts
     kinds: Counter[str] = field(default_factory=Counter)
     _recent: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     _drawn: float = field(default_factory=time.monotonic)
@@ -88,6 +90,10 @@ class Progress:
         self.kinds[kind] += 1
         self.given_up += is_final
         self.retries += not is_final
+        self._due()
+
+    def waited(self) -> None:
+        """Time has passed in which perhaps nothing ended: a server that is asked again and again is seen."""
         self._due()
 
     def _due(self) -> None:
@@ -143,6 +149,9 @@ class Progress:
             parts.append(f"{self.kinds.total():,} errors, most {line(most, 40)} ({count:,})")
         if self.retries:
             parts.append(f"{self.retries:,} retries")
+        again = self.asked_again()
+        if again:
+            parts.append(f"{again:,} requests made again")
         left = self.left(done)
         if left is not None:
             parts.append(f"{_duration(left)} left")

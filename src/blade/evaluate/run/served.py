@@ -35,9 +35,12 @@ class _Seat:
 class Local:
     """A runner: each row goes to the agent that it names, in this process."""
 
-    def __init__(self, seats: Mapping[str, _Seat], skills: Skills | None) -> None:
+    def __init__(
+        self, seats: Mapping[str, _Seat], skills: Skills | None, models: Iterable[Respond] = ()
+    ) -> None:
         self._seats = seats
         self._skills = skills
+        self._models = tuple(models)
 
     async def __call__(self, row: Row) -> Row:
         """The result row, or `Unmeasured`."""
@@ -45,6 +48,10 @@ class Local:
         if seat is None:
             raise unknown_agent(agent_of(row), self._seats)
         return await agent.run(row, seat.respond, seat.environment, seat.settings, self._skills, seat.ask)
+
+    def retried(self) -> int:
+        """Requests to models that were made again, by models that count them."""
+        return sum(getattr(model, "retried", 0) for model in self._models)
 
     def environment(self, name: str) -> Environment | None:
         """The environment of an agent, for the metrics of its rows."""
@@ -79,7 +86,7 @@ async def local(
             settings = {**server.settings, **({"max_steps": max_steps} if max_steps else {})}
             environment = environments.environment(judged_by.implementation, judged_by.settings)
             seats[name] = _Seat(settings, environment, respond, ask)
-        yield Local(seats, skills)
+        yield Local(seats, skills, opened.values())
 
 
 def described(resolved: Resolved, names: Iterable[str]) -> Row:

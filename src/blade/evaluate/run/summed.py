@@ -36,8 +36,11 @@ def written(places: Places, environment_of: Callable[[str], Environment | None])
         rows = _rows(places.rollouts, offsets)
         entries += aggregate.aggregate_metrics(rows, environment_of(name))
     draft = places.aggregate.with_name(places.aggregate.name + ".tmp")
-    draft.write_bytes(aggregate.encoded(entries))
-    os.replace(draft, places.aggregate)
+    try:
+        draft.write_bytes(aggregate.encoded(entries))
+        os.replace(draft, places.aggregate)
+    finally:
+        draft.unlink(missing_ok=True)
     return places.aggregate
 
 
