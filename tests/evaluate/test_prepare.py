@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -104,7 +105,14 @@ def test_rows_and_record_say_where_they_come_from(tree: Tree, files: Files) -> N
     record = json.loads((tree.output.parent / "sums_benchmark_prepare.json").read_text())
     assert record["sha256"] == hashlib.sha256(tree.output.read_bytes()).hexdigest() == made.sha256
     assert record["sources"] == [
-        {"name": "raw.jsonl", "url": tree.url, "sha256": SUM, "size": len(BODY), "from": "fetched"}
+        {
+            "name": "raw.jsonl",
+            "url": tree.url,
+            "sha256": SUM,
+            "size": len(BODY),
+            "from": "fetched",
+            "pinned": None,
+        }
     ]
     assert "Preparing benchmark: sums" in tree.said
     assert f"Benchmark data prepared at: {tree.output}" in tree.said
@@ -212,6 +220,14 @@ def test_rows_that_are_there_are_held_against_the_pins(tree: Tree, pins: str, fi
     assert error.value.slug == "prepare-checksum"
     taken = tree.prepared(keep=True, partial=True)
     assert (taken.cached, taken.complete) == (True, False)
+
+
+def test_a_file_by_hand_is_read_although_rows_are_there(tree: Tree, tmp_path: Path) -> None:
+    tree.prepared()
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text('{"question": "?", "answer": "!"}\n')
+    assert tree.prepared(given=mine, keep=True).rows == 1
+    assert tree.prepared(keep=True).cached
 
 
 # ---- runs that are killed, and runs beside one another ----
@@ -928,6 +944,35 @@ def test_the_command_fetches_once_and_tells_a_program(tree: Tree, files: Files) 
     )
     assert again.stdout.startswith("sums: 400 rows, as it was: ")
     assert len(files.asked) == 1
+
+
+def test_the_command_says_which_file_has_no_known_checksum(tree: Tree) -> None:
+    (tree.home / "config.yaml").write_text(CONFIG)
+    says = f"notice: sums: raw.jsonl: this file has no known checksum; the one that was read has sha256 {SUM}"
+    words = ("--benchmark", "sums")
+    keep = (*words, "use_cached_prepared_benchmarks=true")
+    for pins, asked, told in (
+        (f"size: {len(BODY)}", words, True),
+        (f"size: {len(BODY)}", keep, True),
+        (f"sha256: {SUM}", keep, False),
+        (f"sha256: {SUM}", words, False),
+    ):
+        tree.pins(f"files: {{raw.jsonl: {{{pins}}}}}")
+        done = blade(*asked, cwd=tree.folder, BLADE_CACHE_DIR=str(tree.folder / "cache"))
+        assert done.returncode == 0, done.stderr
+        assert (says in done.stderr) is told
+
+
+def test_the_docs_name_the_benchmarks_whose_files_have_no_known_checksum() -> None:
+    root = Path(__file__).parents[2]
+    without = set()
+    for script_file in root.glob("benchmarks/*/prepare.py"):
+        files = work.manifest_pins(script_file).get("files") or {}
+        if not all((pin or {}).get("sha256") for pin in files.values()):
+            without.add(script_file.parent.name)
+    text = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    said = text.split("**Files without a known checksum**")[1].split("so another file")[0]
+    assert set(re.findall(r"`([^`]+)`", said)) == without
 
 
 def test_the_command_passes_arguments_and_says_what_lacks(tree: Tree) -> None:

@@ -74,6 +74,8 @@ def prepare(
         limits=Limits(wall_s=timeout, cpu_s=timeout, memory_bytes=int(max_memory * 1e9)),
     )
     made = work.prepared(find.wanted(found), how, lambda text: print(line(text, 400), file=sys.stderr))
+    for notice in (text for one in made for text in work.unknown(one)):
+        print(f"notice: {line(notice, 400)}", file=sys.stderr)
     if as_json:
         click.echo(work.as_json(made))
         return

@@ -147,7 +147,8 @@ def _taken(path: Path, url: str, name: str, sha256: str | None, size: int | None
     found = digest(path)
     if sha256 is not None and found != sha256:
         raise Mismatch(path, url, "sha256", sha256, found)
-    used.append({"name": name, "url": url, "sha256": found, "size": actual, "from": how})
+    pinned = None if sha256 is None else True  # None: nobody said which sha256 it should have
+    used.append({"name": name, "url": url, "sha256": found, "size": actual, "from": how, "pinned": pinned})
     return path
 
 

@@ -106,7 +106,7 @@ def _cached(one: Wanted, how: How, tell: Tell) -> Prepared | None:
         tell(f"the rows of {one.name} that are there do not count: {why}")
         return None
     rows, sha256 = counted(one)
-    sources = list(known.get("sources", []))
+    sources = [_held(one, source) for source in known.get("sources", [])]
     try:
         complete = _complete(one, how, rows, sha256)
     except Unreadable as error:
@@ -120,6 +120,8 @@ def _cached(one: Wanted, how: How, tell: Tell) -> Prepared | None:
 
 def _outdated(one: Wanted, how: How, known: Mapping[str, Any]) -> str:
     """Why the rows that are there are not what a run would make now, or nothing."""
+    if how.given is not None:
+        return "a raw file was given with --from"
     if not known:
         return "they have no record of how they were made"
     if not place.whole(one.output):
@@ -139,6 +141,12 @@ def _as_pinned(one: Wanted, source: Mapping[str, Any]) -> bool:
     pin = (one.pins.get("files") or {}).get(source.get("name")) or {}
     what = "sha256" if pin.get("sha256") else "size"
     return source.get("pinned") is not False and pin.get(what) in (None, source.get(what))
+
+
+def _held(one: Wanted, source: Mapping[str, Any]) -> dict[str, Any]:
+    """What the record says of a file, held against what is pinned now, which may not have been then."""
+    sha256 = ((one.pins.get("files") or {}).get(source.get("name")) or {}).get("sha256")
+    return {**source, "pinned": sha256 == source.get("sha256")} if sha256 else dict(source)
 
 
 def _spelled(args: Mapping[str, Any]) -> str:
@@ -316,6 +324,16 @@ def _record(one: Wanted, how: How, made: Prepared, script_sha256: str) -> dict[s
         "sources": made.sources,
         "blade": __version__,
     }
+
+
+def unknown(made: Prepared) -> list[str]:
+    """A notice for each raw file of these rows that could not be held against a SHA-256."""
+    return [
+        f"{made.name}: {source['name']}: this file has no known checksum; the one that was read has sha256 "
+        f"{source.get('sha256')}"
+        for source in made.sources
+        if source.get("pinned") is None
+    ]
 
 
 def as_json(made: Iterable[Prepared]) -> str:
