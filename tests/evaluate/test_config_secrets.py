@@ -79,6 +79,12 @@ def test_a_long_secret_is_hidden_inside_other_values_and_a_short_one_only_where_
     assert hidden(tree, {}) == {"long_key": "****", "short_key": "****", "x": "an ****", "y": "abc-tail"}
 
 
+def test_where_one_stands_is_no_secret_of_the_environment() -> None:
+    environ = {"PWD": "/home/me/work", "OLDPWD": "/home/me/before", "MYSQL_PWD": "horse-battery"}
+    tree = {"a": "/home/me/work/x.yaml", "b": "/home/me/before/y.yaml", "c": "my horse-battery"}
+    assert hidden(tree, environ) == tree | {"c": "my ****"}
+
+
 def test_a_command_is_hidden_by_the_same_rules() -> None:
     words = [
         "blade", "--model-api-key", "sk-1234567", "--max-output-tokens", "100", "++x=a-sk-1234567-b",

@@ -19,17 +19,18 @@ _SECRET = re.compile(
 _COUNTED = re.compile(r"(?:^|[_.+-])(?:tokens|keys)$")  # max_output_tokens: a number there is a number
 _NUMBER = re.compile(r"[-+]?[\d_.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PLACES = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})  # names of the environment that only sound like it
 _LEFT = re.compile(r"^(?:\?\?\?|\$\{[^{}]*\}|)$")  # not yet a value
 _SHORTEST = 6  # a shorter one is a word such as `none`
 _TELLING = 8  # and one shorter than this stands by chance inside other words
 
-# Secrets that a text shows by its form. A password may hold a slash or an @ that nobody escaped, while an @
-# after the host (`…/x@main`, `…/@name`) is no login.
-_LOGIN = re.compile(r"(?<=://)(?:[^/\s]+(?=@)|[^/\s@:\[]+:(?!\d*(?:/|$))\S*(?=@))")
+# Secrets that a text shows by its form, in bounded steps, for the text may be a stranger's. A password may hold
+# a slash or an @ that nobody escaped, while an @ after the host (`…/x@main`, `…/@name`) is no login.
+_LOGIN = re.compile(r"(?<=://)(?:[^/\s]+(?=@)|[^/\s@:\[]+:(?!\d*(?:/|$))\S{0,300}(?=@))")
 _QUERY = re.compile(r"([?&;]([\w.-]+)=)[^&\s#'\"]+")
 _SIGNED = frozenset({"sig", "signature", "code"})
 _HEADER = re.compile(
-    r"(\b(?:(?:proxy-)?authorization|(?:x-)?api-key|x-[\w-]*(?:key|token)|^(?:set-)?cookie)['\"]?\s*[:=]\s*['\"]?"
+    r"(\b(?:(?:proxy-)?authorization|(?:x-)?api-key|x-[\w-]{0,40}(?:key|token)|^(?:set-)?cookie)['\"]?\s*[:=]\s*['\"]?"
     r"(?:(?:bearer|basic|token|digest)\s+)?)(?![$?*])[^\s'\",]+",
     re.IGNORECASE,
 )
@@ -87,7 +88,8 @@ def _hides(name: str, value: str) -> bool:
 
 def _of_environment(environ: Mapping[str, str] | None) -> set[str]:
     environ = os.environ if environ is None else environ
-    return {value for name, value in environ.items() if names_secret(name) and len(value) >= _TELLING}
+    named = {name: value for name, value in environ.items() if names_secret(name) and name not in _PLACES}
+    return {value for value in named.values() if len(value) >= _TELLING}
 
 
 def _longest_first(secrets: Iterable[str]) -> list[str]:
