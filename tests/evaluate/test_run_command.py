@@ -198,6 +198,15 @@ def test_requests_that_were_made_again_are_counted(ran: Ran, server: Server) -> 
     assert json.loads(ran(server.url, "--json", "--force").stdout)["requests_again"] == 0
 
 
+def test_secrets_of_parameters_do_not_reach_the_manifest(ran: Ran, tmp_path: Path, server: Server) -> None:
+    given = "++responses_create_params.metadata={extra_headers: {Authorization: 'Bearer hunter2pass'}, team: blue}"
+    for more in ([], ["--resume"]):
+        told = ran(server.url.replace("//", "//me:hunter2pass@"), given, *more)
+        manifest = (tmp_path / "out" / "r_manifest.json").read_text()
+        assert "hunter2" not in manifest + told.stdout + told.stderr
+        assert "blue" in manifest
+
+
 def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(ran: Ran, tmp_path: Path) -> None:
     with serving(choice(LETTERS), delay=0.1, keeps=False) as slow:
         command = arguments(tmp_path, slow.url, "--concurrency", "2", tasks=60)

@@ -109,6 +109,48 @@ def test_secrets_of_a_command_are_hidden_and_numbers_of_tokens_are_not() -> None
     assert shown[6] == "++a.max_output_tokens=5"
 
 
+@pytest.mark.parametrize(
+    "word",
+    [
+        "http://user:hunter2pass@h/v1?api_key=x",
+        "--model-url=http://user:hunter2pass@h/v1?api_key=x&a=b",
+        "++a.b={api_key: hunter2pass}",
+        "++a.b={api_key:hunter2pass,x:1}",
+        "++a={b: [1, {password: 'hunter2pass'}], max_output_tokens: 5}",
+        '++a=[{"token": "hunter2pass"}]',
+        "++p.metadata={extra_headers: {Authorization: 'Bearer hunter2pass'}}",
+        "++p.metadata={extra_headers: {X-Api-Key: hunter2pass}}",
+        '++m={extra_body: \'{"api_key": "hunter2pass"}\'}',
+        '++m=\'{"api_key": "hunter2pass"}\'',
+        "++a.b={api_key: hunter2pass",  # which nobody can read
+        "{api_key: hunter2pass}",
+    ],
+)
+def test_secrets_inside_of_values_are_hidden_wherever_they_stand(word: str) -> None:
+    shown = manifest.masked(["blade", "eval", word])
+    assert shown[:2] == ["blade", "eval"]
+    assert "hunter2" not in shown[2]
+    assert "****" in shown[2]
+    if "http" not in word:
+        assert "hunter2" not in manifest.masked(["++a={api_key: hunter2pass}", "++b.c=hunter2pass"])[1]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "http://host:8000/v1?api-version=2024",
+        "++a.b={tokenizer:x, max_output_tokens: 5}",
+        "{agent: 4, _default: 1}",
+        "++responses_create_params={temperature: 0.5, stop: ['a', \"b\"]}",
+        "++a={b: c",
+        "results/a=b.jsonl",
+        "++a.b={api_key: '${oc.env:KEY}'}",
+    ],
+)
+def test_what_is_no_secret_stays_as_it_was_typed(word: str) -> None:
+    assert manifest.masked([word]) == [word]
+
+
 def test_differences_are_named_in_depth() -> None:
     before = {"flags": {"--limit": None, "p": {"temperature": 0.5}}, "dataset": [{"sha256": "a"}]}
     after = {"flags": {"--limit": 3, "p": {}}, "dataset": [{"sha256": "a"}, {"sha256": "b"}]}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
+import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -16,11 +18,16 @@ from typing import Any
 import msgspec
 
 from blade import __version__
-from blade.evaluate.config.secret import hidden_command
+from blade.errors import BladeError
+from blade.evaluate.config.overrides import value_of
+from blade.evaluate.config.secret import HIDDEN, hidden, hidden_command, names_secret, without
 from blade.evaluate.environment import Row
 
 _BLOCK = 1 << 20
 _GIT_S = 10.0
+_OPENS = ("{", "[")
+_NAME = re.compile(r"[\w-]+")
+_TELLING = 8  # a shorter secret stands by chance inside other words
 _PACKAGES = (
     "msgspec",
     "aiohttp",
@@ -130,8 +137,59 @@ def _git(*arguments: str) -> str | None:
 
 
 def masked(command: Sequence[str]) -> list[str]:
-    """A command line without its secrets."""
-    return hidden_command(command)
+    """A command line without its secrets, also where they stand inside of a value such as {api_key: …}."""
+    found: set[str] = set()
+    flat = [_unnested(word, found) for word in command]
+    telling = [secret for secret in found if len(secret) >= _TELLING]
+    return [without(word, telling) for word in hidden_command(flat)]
+
+
+def _unnested(word: str, found: set[str]) -> str:
+    """A word whose value is a mapping or a list, with the secrets in it hidden; others as they are."""
+    name, equals, value = word.partition("=") if not word.startswith(_OPENS) else ("", "", word)
+    shown = _shown_value(value, found)
+    return word if shown == value else f"{name}{equals}{shown}"
+
+
+def _shown_value(text: str, found: set[str]) -> str:
+    bare = text.strip().strip("'\"").lstrip()
+    if not bare.startswith(_OPENS):
+        return text
+    try:
+        value = value_of(text, "")
+    except (BladeError, RecursionError):  # nobody knows what is a name in it and what a secret
+        return HIDDEN if any(map(names_secret, _NAME.findall(text))) else text
+    shown = _hidden_in(value, found)
+    if shown == value:
+        return text
+    return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, default=str)
+
+
+def _hidden_in(value: Any, found: set[str]) -> Any:
+    if isinstance(value, str):
+        return _shown_value(value, found)
+    shown = hidden(value, {})
+    _collect(value, shown, found)
+    return _each(shown, lambda text: _shown_value(text, found))
+
+
+def _collect(value: Any, shown: Any, found: set[str]) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _collect(inner, shown.get(key), found)
+    elif isinstance(value, list):
+        for inner, other in zip(value, shown, strict=True):
+            _collect(inner, other, found)
+    elif shown == HIDDEN:
+        found.add(str(value))
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _each(inner, change) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_each(inner, change) for inner in value]
+    return change(value) if isinstance(value, str) else value
 
 
 # -- whether it is the same run -----------------------------------------------------------------

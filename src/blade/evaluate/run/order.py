@@ -278,7 +278,7 @@ def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
             "--gym-compat": wanted.gym,
             "--max-steps": order.max_steps,
             "num_repeats_add_seed": wanted.seeds,
-            "responses_create_params": dict(wanted.params),
+            "responses_create_params": config.hidden(dict(wanted.params)),
         },
         "skills": wanted.skills.hash if wanted.skills else None,
         "is_served": order.is_served,
