@@ -6,18 +6,21 @@ import gzip
 import itertools
 import json
 import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blade.errors import BladeError
-from blade.evaluate import aggregate
-from blade.evaluate.aggregate import passing
+from blade.evaluate import aggregate, environments
+from blade.evaluate.aggregate import complete, passing
 from blade.evaluate.environment import Attempt, Environment
+from blade.evaluate.profile.table import Ints, Keys, Names
 from tests.builders import make_row
 from tests.conftest import Blade
 
@@ -85,9 +88,7 @@ def test_shards_become_one_run_in_order(blade: Blade, tmp_path: Path) -> None:
 def test_the_text_accounts_for_every_rollout(blade: Blade, tmp_path: Path) -> None:
     shards(tmp_path)
     glob = f"{tmp_path}/shard_1.jsonl, {tmp_path}/shard_*.jsonl"
-    said = blade(
-        "eval", "aggregate", "--input-glob", glob, "--output", tmp_path / "run.jsonl", "--config", "x.yaml"
-    )
+    said = blade("eval", "aggregate", "--input-glob", glob, "--output", tmp_path / "run.jsonl")
     assert said.code == 0, said.err
     assert "2 shards, 6 rollouts" in said.out  # a file that two patterns name is read once
     assert "8 expected = 5 scored + 1 failed + 1 masked + 1 lost" in said.out
@@ -251,3 +252,136 @@ def test_votes_are_cast_for_an_answer_with_its_score() -> None:
     assert found["pass@1/no_answer"] == 25.0
     nobody = [{"reward": 1.0, "a": None}]
     assert passing.pass_majority([nobody], answer=lambda row: row["a"])["majority@1/accuracy"] == 0.0
+
+
+def solved(n_tasks: int = 2) -> list[Row]:
+    return [
+        {
+            "reward": float(repeat),
+            "library_reward": float(repeat),
+            "extracted_answer": "4",
+            "agent_ref": {"name": "math_agent"},
+            "_ng_task_index": task,
+            "_ng_rollout_index": repeat,
+        }
+        for task in range(n_tasks)
+        for repeat in range(2)
+    ]
+
+
+def test_a_named_environment_adds_what_it_adds_to_a_run(blade: Blade, tmp_path: Path) -> None:
+    rows = solved()
+    put(tmp_path / "s0.jsonl", rows[2:])
+    put(tmp_path / "s1.jsonl", rows[:2])
+    words = ["eval", "aggregate", "-i", tmp_path / "s?.jsonl", "-o", tmp_path / "out.jsonl"]
+    said = blade(*words, "--resources-server", "math_with_judge")
+    assert said.code == 0, said.err
+    expected = aggregate.aggregate_metrics(rows, environments.environment("math_with_judge", {}))
+    written = tmp_path / "out_aggregate_metrics.json"
+    assert written.read_bytes() == aggregate.encoded(expected)
+    assert "majority@2/symbolic_accuracy" in expected[0]["agent_metrics"]
+    # without it, and with an environment that names no scores, nothing is added
+    assert blade(*words, "--force").err == ""
+    assert "majority@" not in written.read_text()
+    assert blade(*words, "--force", "--resources-server", "mcqa").code == 0
+    assert "majority@" not in written.read_text()
+
+
+def test_metrics_that_are_left_out_are_told(blade: Blade, tmp_path: Path) -> None:
+    put(tmp_path / "s.jsonl", solved())
+    found = aggregate.aggregate_metrics(solved(), environments.environment("math_with_judge", {}))
+    beside = tmp_path / "s_aggregate_metrics.json"
+    beside.write_bytes(aggregate.encoded(found))
+    words = ["eval", "aggregate", "-i", tmp_path / "s.jsonl", "-o", tmp_path / "out.jsonl"]
+    assert "left out" in blade(*words).err
+    assert "left out" not in blade(*words, "--resources-server", "math_with_judge").err
+    beside.write_bytes(aggregate.encoded(aggregate.aggregate_metrics(solved())))
+    assert "left out" not in blade(*words).err
+
+
+def test_of_rows_with_scores_only_these_are_held_in_memory() -> None:
+    async def verify(attempt: Attempt) -> Row:
+        return {"reward": 1.0}
+
+    environment = Environment("x", verify, scores=lambda row: {"accuracy": row["reward"]})
+    rows = ({**row, "note": "x" * 100_000} for row in solved(200))
+    tracemalloc.start()
+    (entry,) = aggregate.aggregate_metrics(rows, environment)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 << 20  # the rows are of 40 MB
+    assert entry["agent_metrics"]["pass@2/accuracy"] == 100.0
+
+
+def test_an_agent_without_inputs_is_not_complete(blade: Blade, tmp_path: Path) -> None:
+    shards(tmp_path)
+    stray = [row | {"agent_ref": {"name": "stray"}} for row in solved()]
+    put(tmp_path / "shard_9.jsonl", stray)
+    words = [
+        "eval",
+        "aggregate",
+        "-i",
+        tmp_path / "shard_*.jsonl",
+        "-o",
+        tmp_path / "out" / "o.jsonl",
+        "--json",
+    ]
+    said = blade(*words)
+    told = {one["agent"]: one for one in json.loads(said.out)["completeness"]}
+    assert (told["stray"]["expected"], told["stray"]["unexpected"]) == (0, 4)
+    assert not told["stray"]["is_complete"]
+    assert "shard_9.jsonl has no _materialized_inputs.jsonl" in said.err
+    put(tmp_path / "shard_9_materialized_inputs.jsonl", stray)
+    said = blade(*words)
+    told = {one["agent"]: one for one in json.loads(said.out)["completeness"]}
+    assert told["stray"]["is_complete"]
+    assert "has no" not in said.err
+
+
+@pytest.mark.parametrize("who", ["asked", "made", None])
+def test_failures_belong_to_the_agent_that_the_rollouts_name(who: str | None, tmp_path: Path) -> None:
+    asked = [row | {"agent_ref": {"name": "asked"}} for row in solved()]
+    made = [row | {"agent_ref": {"name": "made"}} for row in solved()]
+    put(tmp_path / "r_materialized_inputs.jsonl", asked)
+    put(tmp_path / "r.jsonl", [made[0], made[2]])
+    failed = {k: v for k, v in made[1].items() if k != "agent_ref"}
+    put(tmp_path / "r_failures.jsonl", [failed | ({"agent_ref": {"name": who}} if who else {})])
+    done = aggregate.merged([str(tmp_path / "r.jsonl")], tmp_path / "o.jsonl")
+    (whole,) = done.completeness
+    assert whole[:6] == ("made", 4, 2, 1, 0, 1)
+
+
+class Counting(Keys):
+    """Keys that count how often all tasks are copied out of them."""
+
+    n_copies = 0
+
+    @property
+    def task(self) -> Ints:
+        self.n_copies += 1
+        return super().task
+
+
+@pytest.mark.parametrize("n", [10, 400])
+def test_missing_rows_do_not_copy_all_keys_each(n: int, tmp_path: Path) -> None:
+    names = Names()
+    inputs, none = Counting(names), Keys(names)
+    for task in range(n):
+        inputs.add(task, 0, "desk", 0, task, task)
+    rows = np.arange(n)
+    empty = complete.Side(none, rows[:0], rows[:0])
+    asked = complete.Side(inputs, rows, np.zeros(n, np.int64))
+    (whole,) = complete.counted(asked, empty, empty, rows[:0], names.texts, [tmp_path])
+    assert [task for task, _, _ in whole.missing] == list(range(n))
+    assert inputs.n_copies < 5
+
+
+def test_no_byte_order_mark_of_a_shard_lands_within_the_merged_file(tmp_path: Path) -> None:
+    for shard, rows in enumerate((solved()[2:], solved()[:2])):
+        path = tmp_path / f"s{shard}.jsonl"
+        put(path, rows)
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    aggregate.merged([str(tmp_path / "s?.jsonl")], tmp_path / "out.jsonl")
+    merged = (tmp_path / "out.jsonl").read_bytes()
+    assert b"\xef\xbb\xbf" not in merged
+    assert [json.loads(one) for one in merged.splitlines()] == solved()

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from blade import stats
 from blade.errors import BladeError
 from blade.evaluate import profile
+from blade.evaluate.profile import hook
 from tests.builders import DROP, make_row
 from tests.conftest import Blade
 
@@ -183,6 +184,40 @@ def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
     assert Run(tmp_path, list(inputs_of(rows)), [rows[0], fine]).profiled().notices == []
 
 
+@pytest.mark.parametrize("long", ["", "x" * 9000])
+@pytest.mark.parametrize(
+    ("told", "is_beyond"), [(b"1e999", True), (b"-1e999", True), (b"1e308", False), (b"null", False)]
+)
+def test_a_reward_beyond_any_float_is_null_and_told(
+    told: bytes, is_beyond: bool, long: str, tmp_path: Path
+) -> None:
+    rows = rollouts([[1.0, 0.0]], note=long)
+    odd = line(rows[1]).replace(b'"reward":0.0', b'"reward":' + told)
+    asked = line(inputs_of(rows)[0]).replace(b'"note":', b'"far":[' + told + b'],"note":')
+    done = Run(tmp_path, [asked, inputs_of(rows)[1]], [rows[0], odd]).profiled()
+    done.write()
+    (task,) = (tmp_path / "r_reward_profiling.jsonl").read_bytes().splitlines()
+    found = msgspec.json.decode(task)
+    has_value = told == b"1e308"
+    assert found["rollout_infos"][1]["reward"] == (1e308 if has_value else None)
+    assert found["sample"]["far"] == [1e308 if has_value else None]
+    assert found["max/reward"] == (1e308 if has_value else 1.0)
+    assert any("line 2 holds" in one and "read as null" in one for one in done.notices) == is_beyond
+
+
+def test_inputs_follow_the_one_agent_that_their_rollouts_name(tmp_path: Path) -> None:
+    rows = rollouts([[1.0, 0.0], [1.0, 0.0]])
+    asked = inputs_of(rows)
+    other = [row | {"agent_ref": {"name": "other"}} for row in rows]
+    done = Run(tmp_path, list(asked), [other[0], other[2]]).profiled(allow_partial=True)
+    entries = list(done.task_entries())
+    assert [(one["expected_num_rollouts"], one["missing_num_rollouts"]) for one in entries] == [(2, 1)] * 2
+    assert not any("agent_ref" in one for one in entries)  # no task is shared
+    # near miss: some of its rollouts name it, so the rest of its inputs stay its own
+    done = Run(tmp_path, list(asked), [rows[0], other[2]]).profiled(allow_partial=True)
+    assert [one["missing_num_rollouts"] for one in done.task_entries()] == [1, 0]
+
+
 def test_copies_count_once_and_contradictions_name_both_lines(tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0]])
     run = Run(tmp_path, list(inputs_of(rows)), [*rows, rows[0]])
@@ -342,6 +377,7 @@ def test_a_hook_adds_metrics_of_its_own(tmp_path: Path) -> None:
         ("x = 1\n", "it defines no function"),
         ("def metrics(tasks)\n", "it does not load: SyntaxError"),
         ("def metrics(tasks):\n    return tasks[0][0]['gone']\n", "failed in line 2: KeyError: 'gone'"),
+        ("def metrics(tasks):\n    raise SystemExit(0)\n", "failed in line 2: SystemExit: 0"),
         ("def metrics(tasks):\n    return [1]\n", "returned list"),
         ("def metrics(tasks):\n    return {'a': 'b'}\n", "'a': 'b', which is no named number"),
     ],
@@ -361,3 +397,14 @@ def test_the_hook_of_the_page_runs(tmp_path: Path) -> None:
     (metrics,) = found.custom.values()
     assert metrics
     assert all(math.isfinite(value) for value in metrics.values())
+
+
+@pytest.mark.parametrize("value", ["float('nan')", "float('inf')", "-float('inf')", "10 ** 400"])
+def test_what_a_hook_finds_undefined_is_absent(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"def metrics(tasks):\n    return {{'odd': {value}, 'even': 1e300}}\n", encoding="utf-8")
+    done = whole(tmp_path).profiled(hook=hook.loaded(path))
+    done.write()
+    (agent,) = json.loads((tmp_path / "r_agent_metrics.json").read_bytes())
+    assert agent["even"] == 1e300
+    assert "odd" not in agent

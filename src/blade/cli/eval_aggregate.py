@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from blade.cli import env
 from blade.cli.eval_profile import is_true, overridden, rendered, told
 from blade.errors import UsageError
 
@@ -16,25 +17,23 @@ if TYPE_CHECKING:
 
     from blade.evaluate.aggregate import Merged
     from blade.evaluate.aggregate.complete import Whole
+    from blade.evaluate.aggregate.scoring import Scoring
     from blade.evaluate.profile.joining import Duplicates
 
 _KEYS = {
     "input_glob": "globs",
     "output_jsonl_fpath": "output",
     "merge_shards": "merge",
-    "config_paths": "config",
 }
 _MOST = 20  # missing keys told for an agent on a terminal
 
 
 @click.command(short_help="Merge the shards of a run and sum it up; no server is needed.")
+@env.config_options
 @click.option(
     "--input-glob", "-i", "globs", multiple=True, metavar="GLOB[,GLOB]", help="The shards; quote it."
 )
 @click.option("--output", "-o", metavar="FILE", help="The merged rollouts; its sidecars go beside it.")
-@click.option(
-    "--config", "configs", multiple=True, metavar="FILE", help="Accepted and not needed: no server is asked."
-)
 @click.option("--no-merge", is_flag=True, help="Write the metrics alone (also merge_shards=false).")
 @click.option(
     "--duplicates",
@@ -53,7 +52,6 @@ _MOST = 20  # missing keys told for an agent on a terminal
 def aggregate(
     globs: tuple[str, ...],
     output: str | None,
-    configs: tuple[str, ...],
     no_merge: bool,
     duplicates: str,
     force: bool,
@@ -61,8 +59,12 @@ def aggregate(
     pass_threshold: float,
     as_json: bool,
     overrides: tuple[str, ...],
+    **flags: Any,
 ) -> None:
     """Write the rows of all shards in order, their inputs and failures, and _aggregate_metrics.json.
+
+    No server is asked and no configuration needed. Where the run's is named (--resources-server,
+    --benchmark, --config), its environment adds what it adds in `eval run`: pass@k, majority@k.
 
     Where the shards have their _materialized_inputs.jsonl, every rollout that was expected is accounted
     for: expected = scored + failed + masked + lost, and what is missing is named.
@@ -72,7 +74,9 @@ def aggregate(
     from blade.evaluate.profile import hook
 
     refuse_threshold(pass_threshold)
-    given = overridden(overrides, _KEYS, {"output": output})
+    ours = tuple(word for word in overrides if word.lstrip("+").partition("=")[0] in _KEYS)
+    scoring = _scoring(flags, tuple(word for word in overrides if word not in ours))
+    given = overridden(ours, _KEYS, {"output": output})
     patterns = [pattern for pattern in (*globs, given.get("globs")) if pattern]
     if not patterns or not given.get("output"):
         lacks = "--output" if patterns else "--input-glob"
@@ -86,7 +90,9 @@ def aggregate(
         merge=merge,
         force=force,
         hook=custom,
+        environment_of=scoring.of if scoring else None,
     )
+    done.notices += scoring.notices if scoring else []
     told(done.notices)
     if as_json:
         click.echo(json.dumps(_document(done, pass_threshold), indent=2, allow_nan=False))
@@ -98,6 +104,22 @@ def aggregate(
     ]
     lines += [*rendered(done.scores(pass_threshold)), "", *(f"Wrote {path}" for path in done.written)]
     click.echo("\n".join(lines))
+
+
+def _scoring(flags: dict[str, Any], overrides: tuple[str, ...]) -> Scoring | None:
+    """The environments of a configuration, if one is named; that it has no model is no error."""
+    from dataclasses import replace
+
+    from blade.evaluate.aggregate.scoring import Scoring
+    from blade.evaluate.config import insist, resolved
+
+    asked = env.asked(**flags, overrides=overrides)
+    if asked.nothing and not any(word.lstrip("+").startswith("config_paths=") for word in overrides):
+        overridden(overrides, _KEYS, {})  # which refuses each that is not ours
+        return None
+    found = resolved(asked)
+    insist(replace(found, problems=found.of("error")))
+    return Scoring(found)
 
 
 def _completeness(wholes: Sequence[Whole]) -> list[str]:

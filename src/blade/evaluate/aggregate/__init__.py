@@ -27,8 +27,8 @@ def aggregate_metrics(
     Only an environment that names scores adds metrics of its own, as only some servers of the incumbent do.
     A row with the same key as another and other content is refused.
     """
-    table, kept = Table(), {}
-    wants_rows = environment is not None and environment.scores is not None
+    table = Table()
+    kept: dict[int, passing.Told] = {}  # not the rows, which may be many
     for at, row in enumerate(rows):
         try:
             result = numbers.of_row(row)
@@ -37,26 +37,18 @@ def aggregate_metrics(
                 f"row {at}: {error}", "rows need _ng_task_index and _ng_rollout_index", "rows-without-indices"
             ) from None
         table.add(result, 0, at, hash(msgspec.json.encode(row)))
-        if wants_rows:
-            kept[at] = next(hook.without_long(iter([row])))
+        if environment is not None and environment.scores is not None and not result.masked:
+            kept[at] = passing.told(next(hook.without_long(iter([row]))), environment)
     told = _told(table)
 
     def custom(mine: Rows) -> Mapping[str, Any]:
-        assert environment is not None
-        return environment_metrics(mine, {int(row): kept[int(row)] for row in mine.measured()}, environment)
+        return passing.of_agent(mine, kept, environment)
 
-    found = list(entries.by_agent(told, custom if wants_rows else None))
+    has_scores = environment is not None and environment.scores is not None
+    found = list(entries.by_agent(told, custom if has_scores else None))
     plain: list[Entry] = msgspec.json.decode(msgspec.json.encode(found))
     table.infos.close()
     return plain
-
-
-def environment_metrics(
-    told: Rows, rows: Mapping[int, dict[str, Any]], environment: Environment
-) -> dict[str, Any]:
-    """What an environment with scores adds for the measured rows of one agent."""
-    tasks = [task for tasks in hook.grouped(told, rows).values() for task in tasks]
-    return passing.pass_majority(tasks, environment.scores or passing.of_reward, environment.answer)
 
 
 def _told(table: Table) -> Rows:

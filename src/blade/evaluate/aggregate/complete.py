@@ -47,7 +47,7 @@ class Side(NamedTuple):
 def counted(
     inputs: Side, results: Side, failures: Side, masked: Ints, names: Sequence[str], paths: Sequence[Path]
 ) -> list[Whole]:
-    """One for each agent that anything was expected of, by name; `masked` says so of every result."""
+    """One for each agent that anything was expected or came of, by name; `masked` says so of every result."""
     sides = (inputs, results, failures)
     task = np.concatenate([side.keys.task[side.rows] for side in sides])
     repeat = np.concatenate([side.keys.repeat[side.rows] for side in sides])
@@ -59,11 +59,12 @@ def counted(
     extra = ~np.isin(came, asked)
     whose, came_from = inputs.agent[inputs.rows], results.agent[results.rows]
     found = []
-    for code in sorted(np.unique(whose).tolist(), key=lambda code: names[code]):
+    asked_task, asked_repeat = inputs.keys.task, inputs.keys.repeat
+    for code in sorted(np.unique(np.r_[whose, came_from]).tolist(), key=lambda code: names[code]):
         mine = whose == code
         gone = inputs.rows[mine & ~has_come]
-        missing = [(int(inputs.keys.task[row]), int(inputs.keys.repeat[row]),
-                    str(paths[inputs.keys.place(int(row))[0]])) for row in gone]  # fmt: skip
+        missing = [(int(asked_task[row]), int(asked_repeat[row]), str(paths[inputs.keys.place(int(row))[0]]))
+                   for row in gone]  # fmt: skip
         found.append(
             Whole(
                 names[code],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from blade.errors import NothingToRead, Unreadable, UsageError
-from blade.evaluate.aggregate import complete, entries, shards
+from blade.evaluate.aggregate import complete, entries, passing, shards
 from blade.evaluate.aggregate.shards import FAILURES, INPUTS, Lines
+from blade.evaluate.environment import Environment
 from blade.evaluate.profile import files, joining, passes
 from blade.evaluate.profile.entries import Entry, Rows
-from blade.evaluate.profile.hook import Hook
+from blade.evaluate.profile.hook import Hook, again, stripped
 from blade.evaluate.profile.joining import Duplicates
 from blade.evaluate.profile.reading import Line, Seen
 from blade.evaluate.profile.table import Ints, Keys, Table
 
+EnvironmentOf = Callable[[str], Environment | None]  # of an agent's name
 METRICS = "_aggregate_metrics.json"
 
 
@@ -54,6 +56,7 @@ def merged(
     merge: bool = True,
     force: bool = False,
     hook: Hook | None = None,
+    environment_of: EnvironmentOf | None = None,
 ) -> Merged:
     """Read shards, refuse what contradicts itself, then write: rollouts, inputs, failures, aggregate."""
     if output.suffix in (".gz", ".zst"):
@@ -78,12 +81,13 @@ def merged(
     for path in beside[FAILURES]:
         _read_keys(path, failures, needs_key=False)
     asked, made = joining.owners(inputs.keys, table.keys)
-    _, broke = joining.owners(inputs.keys, failures.keys)
+    broke = joining.failed(inputs.keys, asked, failures.keys)
     kept = joining.settled(table.keys, made, rollouts.paths, duplicates, "rollout")
     expected = joining.settled(inputs.keys, asked, inputs.lines.paths, duplicates, "input")
     told = Rows(table, kept.rows, made, table.keys.agents.texts)
-    custom = _custom(hook, paths) if hook else None
-    done = Merged(paths, told, list(entries.by_agent(told, custom)), [])
+    added = [_of_environments(told, environment_of, paths)] if environment_of else []
+    added += [_of_hook(hook, paths)] if hook else []
+    done = Merged(paths, told, list(entries.by_agent(told, _both(added))), [])
     if len(inputs.keys):
         done.completeness = complete.counted(
             complete.Side(inputs.keys, expected.rows, asked),
@@ -96,19 +100,65 @@ def merged(
     done.notices = [f"{path}: skipped, a sidecar and no shard" for path in skipped]
     for lines in (rollouts, inputs.lines, failures.lines):
         done.notices += lines.notices()
-    if kept.n_copies:
-        done.notices.append(f"{kept.n_copies:,} rollouts stand there again, word for word; kept once")
-    if kept.n_overruled:
-        done.notices.append(
-            f"{kept.n_overruled:,} rollouts contradict another of their key; the {duplicates} was kept"
-        )
+    done.notices += [*_unsaid(paths, environment_of), *_twice(kept, duplicates)]
     _write(done, output, merge, (rollouts, kept.rows), (inputs, expected.rows), failures)
     for lines in (rollouts, inputs.lines, failures.lines):
         lines.close()
     return done
 
 
-def _custom(hook: Hook, paths: Sequence[Path]) -> entries.Custom:
+def _twice(kept: joining.Settled, duplicates: Duplicates) -> list[str]:
+    told = []
+    if kept.n_copies:
+        told.append(f"{kept.n_copies:,} rollouts stand there again, word for word; kept once")
+    if kept.n_overruled:
+        told.append(
+            f"{kept.n_overruled:,} rollouts contradict another of their key; the {duplicates} was kept"
+        )
+    return told
+
+
+def _unsaid(paths: Sequence[Path], environment_of: EnvironmentOf | None) -> list[str]:
+    """What the aggregate cannot say although a reader may think so."""
+    without = [path for path in paths if not shards.beside(path, INPUTS)]
+    told = []
+    if 0 < len(without) < len(paths):
+        more = f" and {len(without) - 1} more shards have" if len(without) > 1 else " has"
+        told.append(f"{without[0]}{more} no {INPUTS} beside it: what was expected there is unknown")
+    for path in paths:
+        metrics = files.beside(path, METRICS)
+        if environment_of is None and metrics.is_file() and b'"per_sample_aggregate"' in metrics.read_bytes():
+            told.append(
+                f"{metrics} has metrics of its environment (pass@k, majority@k), which are left out here: "
+                "name the --resources-server, --benchmark or --config of the run"
+            )
+            break
+    return told
+
+
+def _both(added: Sequence[entries.Custom]) -> entries.Custom | None:
+    def found(told: Rows) -> Mapping[str, Any]:
+        return {name: value for custom in added for name, value in custom(told).items()}
+
+    return found if added else None
+
+
+def _of_environments(told: Rows, environment_of: EnvironmentOf, paths: Sequence[Path]) -> entries.Custom:
+    environments = {code: environment_of(told.names[code]) for code in told.agents()}
+    kept: dict[int, passing.Told] = {}
+    if any(one is not None and one.scores is not None for one in environments.values()):
+        for row, members in again(told, paths):
+            environment = environments[int(told.agent[row])]
+            if environment is not None and environment.scores is not None:
+                kept[row] = passing.told(stripped(members), environment)
+
+    def found(mine: Rows) -> Mapping[str, Any]:
+        return passing.of_agent(mine, kept, environments[int(mine.agent[mine.rows[0]])])
+
+    return found
+
+
+def _of_hook(hook: Hook, paths: Sequence[Path]) -> entries.Custom:
     def found(told: Rows) -> Mapping[str, Any]:
         return next(iter(hook.by_agent(told, paths).values()), {})
 

@@ -5,12 +5,36 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+from blade.evaluate.environment import Environment
+from blade.evaluate.profile import hook
+from blade.evaluate.profile.entries import Rows
 
 Row = dict[str, Any]
 Tasks = Sequence[Sequence[Row]]
 Scores = Callable[[Row], Mapping[str, float]]
 Answer = Callable[[Row], str | None]
+
+
+class Told(NamedTuple):
+    """All that is kept of a row."""
+
+    scores: dict[str, float]
+    answer: str | None
+
+
+def told(row: Row, environment: Environment) -> Told:
+    """What an environment says of a result row."""
+    return _told(row, environment.scores or of_reward, environment.answer)
+
+
+def of_agent(rows: Rows, kept: Mapping[int, Told], environment: Environment | None) -> dict[str, Any]:
+    """What an environment with scores adds for the measured rows of one agent."""
+    if environment is None or environment.scores is None:
+        return {}
+    mine = hook.grouped(rows, {int(row): kept[int(row)] for row in rows.measured()})
+    return _metrics([task for tasks in mine.values() for task in tasks], environment.answer is not None)
 
 
 def of_reward(row: Row) -> Mapping[str, float]:
@@ -21,8 +45,12 @@ def of_reward(row: Row) -> Mapping[str, float]:
 
 def pass_majority(tasks: Tasks, scores: Scores = of_reward, answer: Answer | None = None) -> dict[str, Any]:
     """All metrics for k = 1 up to the most rollouts a task has; in percent, as the incumbent gives them."""
-    told = [[_scored(row, scores, answer) for row in rows] for rows in tasks]
-    answers = [[answer(row) if answer else None for row in rows] for rows in tasks]
+    return _metrics([[_told(row, scores, answer) for row in rows] for rows in tasks], answer is not None)
+
+
+def _metrics(tasks: Sequence[Sequence[Told]], has_answers: bool) -> dict[str, Any]:
+    told = [[one.scores for one in rows] for rows in tasks]
+    answers = [[one.answer for one in rows] for rows in tasks]
     names = sorted({name for rows in told for one in rows for name in one})
     most = max((len(rows) for rows in tasks), default=0)
     found: dict[str, Any] = {}
@@ -32,7 +60,7 @@ def pass_majority(tasks: Tasks, scores: Scores = of_reward, answer: Answer | Non
             _put(found, f"pass@{k}/{name}", [_pass(of_task, k) for of_task in values if len(of_task) >= k])
             firsts = [of_task[:k] for of_task in values if of_task]
             _put(found, f"pass@1[avg-of-{k}]/{name}", [sum(first) / len(first) for first in firsts])
-            if answer and name != "no_answer":
+            if has_answers and name != "no_answer":
                 votes = [_votes(rows[:k], said[:k], name) for rows, said in zip(told, answers, strict=True)]
                 _put(found, f"majority@{k}/{name}", [_majority(cast) for cast in votes])
     by_position = {name: _by_position(told, name, most) for name in names}
@@ -46,9 +74,12 @@ def pass_majority(tasks: Tasks, scores: Scores = of_reward, answer: Answer | Non
     return found
 
 
-def _scored(row: Row, scores: Scores, answer: Answer | None) -> dict[str, float]:
+def _told(row: Row, scores: Scores, answer: Answer | None) -> Told:
     found = {name: float(value) for name, value in scores(row).items() if value is not None}
-    return found | ({"no_answer": float(answer(row) is None)} if answer else {})
+    if answer is None:
+        return Told(found, None)
+    said = answer(row)
+    return Told(found | {"no_answer": float(said is None)}, said)
 
 
 def _put(found: dict[str, Any], name: str, values: Sequence[float]) -> None:

@@ -94,7 +94,7 @@ class Lines:
     def written(self, rows: Sequence[int]) -> Iterator[bytes]:
         """These rows as lines."""
         for row in rows:
-            yield self[row].strip() + b"\n"
+            yield self[row].strip().removeprefix(reading.BOM).strip() + b"\n"
 
     def close(self) -> None:
         for handle in self._open.values():

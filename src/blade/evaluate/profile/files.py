@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -77,7 +78,12 @@ def result_of(path: Path, line: Line, seen: Seen) -> numbers.Result | None:
         if light is not None:
             return light
         members = reading.members(line, seen)
-        return None if members is None else numbers.of_members(members)
+        if members is None:
+            return None
+        found = numbers.of_members(members)
+        if found.is_beyond and line.number not in seen.not_finite[-1:]:
+            seen.not_finite.append(line.number)
+        return found
     except numbers.NoKey as error:
         raise without_key(path, line, error) from None
 
@@ -127,7 +133,17 @@ def sample(members: Members, line: Line) -> bytes:
         return _encode({name: _decode(raw) for name, raw in row.items()})
     except (msgspec.DecodeError, RecursionError, OverflowError, UnicodeError):
         found = careful.members(line.data)[0] or {}
-        return _encode({name: found[name] for name in row if name in found})
+        return _encode({name: _finite(found[name]) for name in row if name in found})
+
+
+def _finite(raw: msgspec.Raw) -> Any:
+    """A value with null for every number that is none; as it stands if it is odd in another way."""
+    try:
+        value = json.loads(bytes(raw))
+        _encode(value)
+    except (ValueError, RecursionError, OverflowError):
+        return raw
+    return value
 
 
 def beside(rollouts: Path, ending: str) -> Path:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import runpy
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from blade.evaluate.profile.entries import Rows
     from blade.evaluate.profile.reading import Members
 
+Kept = TypeVar("Kept")  # a row, or what is kept of it
 Tasks = list[list[dict[str, Any]]]
 _KEPT_OF_RESPONSE = ("usage", "incomplete_details")
 _decode = msgspec.json.Decoder().decode
@@ -34,13 +36,13 @@ class Hook:
     metrics: Callable[[Tasks], Mapping[str, Any]]
 
     def by_agent(self, told: Rows, paths: Sequence[Path]) -> dict[str, dict[str, float]]:
-        """What it finds for each agent."""
+        """What it finds for each agent; what is no finite number is undefined, and left out."""
         return {name: self._found(tasks) for name, tasks in tasks_by_agent(told, paths).items()}
 
     def _found(self, tasks: Tasks) -> dict[str, float]:
         try:
             found = self.metrics(tasks)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             at = [
                 frame
                 for frame in traceback.extract_tb(error.__traceback__)
@@ -57,7 +59,15 @@ class Hook:
                 or not isinstance(value, int | float | np.number)
             ):
                 raise _failed(self.path, f"`metrics` returned {name!r}: {value!r}, which is no named number")
-        return {name: float(value) for name, value in found.items()}
+        numbers = {name: _float(value) for name, value in found.items()}
+        return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond any float
+        return math.inf
 
 
 def loaded(path: Path) -> Hook:
@@ -83,21 +93,24 @@ def _failed(path: Path, reason: str) -> UsageError:
 
 def tasks_by_agent(told: Rows, paths: Sequence[Path]) -> dict[str, Tasks]:
     """The measured rows of each agent by task and repeat, without what is long: prompt, response, traces."""
+    return grouped(told, {row: stripped(members) for row, members in again(told, paths)})
+
+
+def again(told: Rows, paths: Sequence[Path]) -> Iterator[tuple[int, Members]]:
+    """Every measured row, read once more from where it stands."""
     wanted = {told.table.keys.place(int(row)): int(row) for row in told.measured()}
-    rows: dict[int, dict[str, Any]] = {}
     for source, path in enumerate(paths):
         for line, members in reading.rows(path, reading.Seen(path)):
             row = wanted.get((source, line.number))
             if row is not None:
-                rows[row] = stripped(members)
-    return grouped(told, rows)
+                yield row, members
 
 
-def grouped(told: Rows, rows: Mapping[int, dict[str, Any]]) -> dict[str, Tasks]:
+def grouped(told: Rows, rows: Mapping[int, Kept]) -> dict[str, list[list[Kept]]]:
     """Rows of a table by agent, task and repeat."""
     task, repeat = told.table.keys.task, told.table.keys.repeat
     order = sorted(rows, key=lambda row: (told.agent[row], task[row], repeat[row]))
-    found: dict[str, Tasks] = {}
+    found: dict[str, list[list[Kept]]] = {}
     last = None
     for row in order:
         tasks = found.setdefault(told.names[told.agent[row]], [])

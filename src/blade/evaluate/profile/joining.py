@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blade.errors import Unreadable
 from blade.evaluate.profile.reading import SHOWN
 from blade.evaluate.profile.table import Ints, Keys
 
+Bools = NDArray[np.bool_]
 Duplicates = Literal["error", "first", "last"]
 NAMELESS = "agent"  # who made a rollout where neither it nor its input says so
 
@@ -51,7 +53,10 @@ def joined(inputs: Keys, results: Keys, places: tuple[Path, Path], duplicates: D
 
 
 def owners(inputs: Keys, results: Keys) -> tuple[Ints, Ints]:
-    """Who each row belongs to. A rollout that alone has its task and repeat says so for its input too."""
+    """Who each row belongs to. A rollout that alone has its task and repeat says so for its input too.
+
+    Where all rollouts of an agent's inputs name one other agent, inputs without a rollout are that one's.
+    """
     n = len(inputs)
     pair = ids(np.r_[inputs.task, results.task], np.r_[inputs.repeat, results.repeat])
     asked, made = inputs.agent.copy(), results.agent.copy()
@@ -60,11 +65,31 @@ def owners(inputs: Keys, results: Keys) -> tuple[Ints, Ints]:
     made[made < 0] = inputs.agents.code(NAMELESS) if (made < 0).any() else 0
     told = _only(made, pair[n:], n_pairs)[pair[:n]]
     is_alone = ~_several(asked, pair[:n], n_pairs)[pair[:n]]
-    asked = np.where(is_alone & (told >= 0), told, asked)
+    asked = np.where(is_alone & (told >= 0), told, _renamed(asked, is_alone, told))
     if (asked < 0).any():
         known = np.unique(made)
         asked[asked < 0] = known[0] if known.size == 1 else inputs.agents.code(NAMELESS)
     return asked, made
+
+
+def _renamed(asked: Ints, is_alone: Bools, told: Ints) -> Ints:
+    """Each input's agent, or the one other that all rollouts of the agent's inputs name."""
+    renamed = asked.copy()
+    for code in np.unique(asked[asked >= 0]).tolist():
+        others = np.unique(told[(asked == code) & is_alone & (told >= 0)])
+        if others.size == 1:
+            renamed[(asked == code) & is_alone] = others[0]
+    return renamed
+
+
+def failed(inputs: Keys, asked: Ints, failures: Keys) -> Ints:
+    """Whose each failure is: who alone was asked for its task and repeat, else who it names."""
+    n = len(inputs)
+    pair = ids(np.r_[inputs.task, failures.task], np.r_[inputs.repeat, failures.repeat])
+    only = _only(asked, pair[:n], int(pair.max(initial=-1)) + 1)[pair[n:]]
+    broke = np.where(only >= 0, only, failures.agent)
+    broke[broke < 0] = inputs.agents.code(NAMELESS) if (broke < 0).any() else 0
+    return broke
 
 
 def _only(agent: Ints, pair: Ints, n_pairs: int) -> Ints:
@@ -73,9 +98,9 @@ def _only(agent: Ints, pair: Ints, n_pairs: int) -> Ints:
     return np.where(least == most, most, -1)
 
 
-def _several(agent: Ints, pair: Ints, n_pairs: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _several(agent: Ints, pair: Ints, n_pairs: int) -> Bools:
     least, most = _extremes(agent, pair, n_pairs)
-    several: np.ndarray[tuple[int], np.dtype[np.bool_]] = least < most
+    several: Bools = least < most
     return several
 
 

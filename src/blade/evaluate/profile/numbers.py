@@ -29,6 +29,7 @@ class Result(NamedTuple):
     masked: bool
     numbers: dict[str, Number]  # top-level numbers, then those of `response.usage`
     info: bytes  # the row's entry of `rollout_infos`
+    is_beyond: bool = False  # a number is larger than any float, and read as null
 
 
 class NoKey(ValueError):
@@ -47,6 +48,7 @@ _response = msgspec.json.Decoder(_Response).decode
 _agent = msgspec.json.Decoder(Agent).decode
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
+_BEGINS = tuple(b"%c" % byte for byte in b"-0123456789")
 _names: dict[bytes, str | None] = {}  # few agents, many rows
 
 
@@ -61,24 +63,25 @@ def of_line(data: bytes) -> Result | None:
 
 def of_members(members: Members) -> Result:
     """A row as its file holds it; what is long is not looked into beyond the usage."""
-    own: dict[str, Number] = {}
-    for name, raw in members.items():
-        if name in LONG or name.startswith("_") or name == MASK:
-            continue
-        value = number(bytes(raw))
-        if value is not None:
-            own[name] = value
+    read = {
+        name: number(bytes(raw))
+        for name, raw in members.items()
+        if name not in LONG and not name.startswith("_") and name != MASK
+    }
     reward = members.get("reward")
-    return _result(
+    usage = _usage(members.get("response"))
+    found = _result(
         index(members, TASK),
         index(members, REPEAT),
         agent_name(members.get("agent_ref")),
         _text(members.get("_ng_environment_server")),
         bytes(members.get(MASK, b"")) == b"true",
-        own,
-        _usage(members.get("response")),
+        _known(read),
+        _known({name: number(bytes(raw)) for name, raw in usage.items()}),
         {} if reward is None else {"reward": _told(reward)},
     )
+    is_beyond = any(value is None and beyond(bytes(members[name])) for name, value in read.items())
+    return found._replace(is_beyond=is_beyond or any(beyond(bytes(raw)) for raw in usage.values()))
 
 
 def of_row(row: Mapping[str, Any]) -> Result:
@@ -213,19 +216,27 @@ def _text(raw: msgspec.Raw | None) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _usage(raw: msgspec.Raw | None) -> dict[str, Number]:
+def _known(values: Mapping[str, Number | None]) -> dict[str, Number]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def beyond(data: bytes) -> bool:
+    """Is a JSON value a number that no float can hold."""
+    return data[:1] in _BEGINS and number(data) is None
+
+
+def _usage(raw: msgspec.Raw | None) -> Members:
     if raw is None:
         return {}
     try:
         usage = members_of(_response(raw).usage)
     except (msgspec.DecodeError, RecursionError):
         return {}
-    found = {name: number(bytes(value)) for name, value in usage.items() if name[:1] != "_"}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in usage.items() if name[:1] != "_"}
 
 
 def _told(raw: msgspec.Raw) -> Any:
     """A reward as it is told again, which need not be a number."""
     data = bytes(raw)
     value = number(data)
-    return _decode(data) if value is None else value
+    return value if value is not None or beyond(data) else _decode(data)

@@ -13,7 +13,7 @@ from blade.errors import NothingToRead
 from blade.ingest import careful, lines
 
 SHOWN = 10  # of many lines or keys, so many are named
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 Members = Mapping[str, msgspec.Raw]
 members_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -33,7 +33,7 @@ class Seen:
     path: Path
     n_lines: int = 0
     blank: list[int] = field(default_factory=list)
-    not_finite: list[int] = field(default_factory=list)  # NaN and the infinities, read as null
+    not_finite: list[int] = field(default_factory=list)  # with NaN, infinities, 1e999: read as null
     bad: list[tuple[int, str]] = field(default_factory=list)  # and why
 
     def notices(self) -> list[str]:
@@ -42,7 +42,8 @@ class Seen:
         if self.blank:
             told.append(f"{self.path}: {_lines(self.blank)} blank; skipped")
         if self.not_finite:
-            told.append(f"{self.path}: {_lines(self.not_finite)} NaN or Infinity; read as null")
+            what = "NaN, Infinity or a number beyond any float"
+            told.append(f"{self.path}: {_lines(self.not_finite)} {what}; read as null")
         told += [f"{self.path}, line {number}: {reason}; skipped" for number, reason in self.bad[:SHOWN]]
         if len(self.bad) > SHOWN:
             told.append(f"{self.path}: {len(self.bad) - SHOWN} more lines could not be read")
@@ -97,7 +98,7 @@ def members(line: Line, seen: Seen) -> Members | None:
         return members_of(line.data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         pass
-    data = line.data.removeprefix(_BOM).strip()
+    data = line.data.removeprefix(BOM).strip()
     if not data:
         seen.blank.append(line.number)
         return None

@@ -24,7 +24,7 @@ def described(columns: Sequence[Column], counts: Ints) -> Iterator[dict[str, flo
 
 
 def _part(columns: Sequence[Column], counts: Ints, begin: int, end: int) -> Iterator[dict[str, float]]:
-    """Halved until columns x groups are few: where each row has columns of its own, a part has few of them."""
+    """Halved until columns x groups are few; where rows have columns of their own, each half has fewer."""
     here = [part for column in columns if (part := cut(column, begin, end)).positions.size]
     n = counts.size
     if n > _MOST_GROUPS or (n > 1 and len(here) * n > _MOST_CELLS):
