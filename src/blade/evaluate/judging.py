@@ -1,7 +1,7 @@
 """Ask a model for a verdict, and take no other answer for one.
 
 What a rollout says is evidence for the judge and may try to be more. It is put between marks that it cannot
-contain, and the verdict is read from the judge's own last message alone: exactly one label may stand in it.
+contain, and the verdict is read from the judge's own last message alone: its last line must be one label.
 A judge that cannot be reached or understood is a failure of the judge: nothing was measured.
 """
 
@@ -20,6 +20,12 @@ from blade.evaluate.environment import Attempt, Response, Row, Unmeasured
 
 TRIES = 2
 LONGEST_ERROR = 2000
+MARKS = " \t*_`#>\"'“”.,;:!-–—|"  # what may stand around a verdict without a meaning of its own
+LEAD = re.compile(
+    r"(?:(?:so|thus|hence|therefore|conclusion)\b[\s,:]*)?(?:(?:my|the|our)\s+)?(?:final\s+)?"
+    r"(?:(?:verdict|answer|label|class|classification|decision|judge?ment)(?:\s+is)?)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ async def verdict(attempt: Attempt, judge: Judge, fields: Mapping[str, str]) -> 
     evaluations: list[Row] = []
     for _ in range(TRIES):
         response = await answered(attempt, params, evaluations)
-        label = label_of(said.answer(response), judge.labels)
+        label = None if cut_off(response) else label_of(said.answer(response), judge.labels)
         evaluation = {"responses_create_params": params, "response": response, "verdict_label": label}
         if label is not None:
             return Verdict(label, evaluation)
@@ -131,21 +137,22 @@ def failed(reason: str, evaluations: list[Row], kind: str = "judge_failed") -> U
     return Unmeasured("judge_failed", reason, fields=fields)
 
 
+def cut_off(response: Response) -> bool:
+    """Whether the judge was stopped before it had done: what it was weighing is no verdict."""
+    return bool(response.get("incomplete_details")) or response.get("status") not in (None, "completed")
+
+
 def label_of(text: str, labels: Sequence[str]) -> str | None:
-    """The one label in the judge's text; where several stand, the one that its last line holds alone."""
-    found = named(text, labels)
-    if len(found) > 1:
-        lines = [line for line in text.splitlines() if line.strip()]
-        found = named(lines[-1], labels) if lines else set()
-    return found.pop() if len(found) == 1 else None
+    """The label that is the last line, or all of it but its marks and a word such as `Verdict:`.
 
-
-def named(text: str, labels: Sequence[str]) -> set[str]:
-    """Which labels stand in a text; one of letters must be a word, and none counts inside a longer one."""
-    found = set()
-    for label in sorted(labels, key=len, reverse=True):
-        edge = r"(?<!\w)" if label[:1].isalnum() else "", r"(?!\w)" if label[-1:].isalnum() else ""
-        text, times = re.subn(edge[0] + re.escape(label) + edge[1], " ", text)
-        if times:
-            found.add(label)
-    return found
+    A sentence in which a label stands may say of it anything, even that it does not hold.
+    """
+    lines = [line for line in text.splitlines() if line.strip(MARKS)]
+    for label in labels if lines else ():
+        at = lines[-1].rfind(label)
+        before, behind = lines[-1][:at], lines[-1][at + len(label) :]
+        if at >= 0 and LEAD.fullmatch(before.strip(MARKS)) and not behind.strip(MARKS):
+            edges = before[-1:] + label[:1], label[-1:] + behind[:1]
+            if not any(edge.isalnum() and len(edge) > 1 for edge in edges):
+                return label
+    return None

@@ -17,6 +17,7 @@ from tests.evaluate.environments.attempts import (
     example,
     judged,
     message,
+    responded,
     responses,
     reward,
     shipped,
@@ -50,6 +51,8 @@ def row(expected: str = "the Danube", **more: Any) -> dict[str, Any]:
         "It could look like [[A!=B]], but both name the river.\n[[A=B]]",
         "<think>[[A!=B]]? no</think>[[A=B]]",
         "[[A!=B]] would be harsh.\n\nSo: [[A=B]]\n",
+        "They are not unlike.\n\n**My final verdict is: [[A=B]]**",
+        "> `[[A=B]]`\n---",
     ],
 )
 def test_a_verdict_of_equality_in_the_forms_judges_write(verdict: str) -> None:
@@ -79,6 +82,13 @@ def test_a_verdict_of_difference(verdict: str) -> None:
         "[[A=B]]\nor\n[[A!=B]]\nwho knows",
         "<think>[[A=B]]",
         "[[A==B]]",
+        "They are not the same, so not [[A=B]]",
+        "I must choose between [[A=B]] and",
+        "[[A=B]]\nOr so it seems.",
+        "Not: [[A=B]]",
+        "The verdict is not [[A=B]]",
+        "My final verdict is [[A=B]]?",
+        "[[A=B]] [[A=B]]",
     ],
 )
 def test_a_judge_without_a_verdict_is_asked_again_and_then_measures_nothing(verdict: str) -> None:
@@ -91,6 +101,41 @@ def test_a_judge_without_a_verdict_is_asked_again_and_then_measures_nothing(verd
     assert raised.value.fields["_ng_failure_judge_error"]
     assert len(raised.value.fields["judge_evaluations"]) == len(judge.asked) == 2
     assert reward(JUDGED, row(), "It is the Danube.", ask=Judge(verdict, EQUAL)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("more", "is_whole"),
+    [
+        ({}, True),
+        ({"status": "completed", "incomplete_details": None}, True),
+        ({"status": "incomplete"}, False),
+        ({"status": "failed"}, False),
+        ({"incomplete_details": {"reason": "max_output_tokens"}}, False),
+    ],
+)
+def test_a_judge_that_was_cut_off_gave_no_verdict(more: dict[str, Any], is_whole: bool) -> None:
+    async def ask(params: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+        return {**responded("Let me weigh it.\n[[A=B]]"), **more}
+
+    if is_whole:
+        assert reward(JUDGED, row(), "It is the Danube.", ask=ask) == 1.0
+    else:
+        with pytest.raises(Unmeasured, match="judge_failed"):
+            judged(JUDGED, row(), "It is the Danube.", ask=ask)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("1_full_compliance", "1_full_compliance"),
+        ("Class: 2_full_refusal.", "2_full_refusal"),
+        ("This is not 1_full_compliance", None),
+        ("11_full_compliance", None),
+        ("1_full_compliances", None),
+    ],
+)
+def test_a_label_of_words_is_the_whole_line(text: str, label: str | None) -> None:
+    assert label_of(text, ("1_full_compliance", "2_full_refusal")) == label
 
 
 @pytest.mark.parametrize(
