@@ -24,8 +24,8 @@ _LEFT = re.compile(r"^(?:\?\?\?|\$\{[^{}]*\}|)$")  # not yet a value
 _SHORTEST = 6  # a shorter one is a word such as `none`
 _TELLING = 8  # and one shorter than this stands by chance inside other words
 
-# Secrets that a text shows by its form, in bounded steps, for the text may be a stranger's. A password may hold
-# a slash or an @ that nobody escaped, while an @ after the host (`…/x@main`, `…/@name`) is no login.
+# Secrets that a text shows by its form, in bounded steps, for the text may be a stranger's. A password may
+# hold a slash or an @ that nobody escaped, while an @ after the host (`…/x@main`, `…/@name`) is no login.
 _LOGIN = re.compile(r"(?<=://)(?:[^/\s]+(?=@)|[^/\s@:\[]+:(?!\d*(?:/|$))\S{0,300}(?=@))")
 _QUERY = re.compile(r"([?&;]([\w.-]+)=)[^&\s#'\"]+")
 _SIGNED = frozenset({"sig", "signature", "code"})
