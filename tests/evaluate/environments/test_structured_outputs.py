@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from blade.evaluate.environment import Unmeasured
 from blade.evaluate.environments import environment
+from blade.evaluate.environments.structured_outputs import read_yaml
 from tests.evaluate.environments.attempts import called, example, judged, responses, reward, shipped, survives
 
 SHAPED = environment("structured_outputs", {"verify_timeout_seconds": 1})
@@ -75,6 +76,7 @@ def test_what_the_schema_admits(kind: str, text: str) -> None:
         ("yaml", "name: [a\nsize: 3", "parse_error"),
         ("yaml", "!!python/object/apply:os.getcwd []", "parse_error"),
         ("yaml", "1: a\nsize: 3", "parse_error"),
+        ("yaml", "name: a\nsize: 3\nname: b", "parse_error"),
         ("toml", "name: a", "parse_error"),
     ],
 )
@@ -82,6 +84,64 @@ def test_what_it_does_not_admit(kind: str, text: str, error: str) -> None:
     fields = judged(SHAPED, row(kind), text)
     assert (fields["reward"], fields["error_type"]) == (0.0, error)
     assert fields["error_message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12:30", "12:30"),
+        ("12:30:45.5", "12:30:45.5"),
+        ("1_000", "1_000"),
+        ("1_0.5", "1_0.5"),
+        ("010", 10),
+        ("0o10", 8),
+        ("0x1F", 31),
+        ("0b11", "0b11"),
+        ("=", "="),
+        ("<<", "<<"),
+        ("no", "no"),
+        ("On", "On"),
+        ("TRUE", True),
+        ("False", False),
+        ("~", None),
+        ("", None),
+        ("Null", None),
+        ("nULL", "nULL"),
+        ("2024-01-31", "2024-01-31"),
+        ("+12", 12),
+        ("-0", 0),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("-1.5E-2", -0.015),
+        ("1e", "1e"),
+        ("-.INF", float("-inf")),
+        ("1.2.3", "1.2.3"),
+        ('"12"', "12"),
+        ("'true'", "true"),
+        ("!!str 12", "12"),
+        ("!!float 3", 3.0),
+    ],
+)
+def test_scalars_are_those_of_the_core_schema_of_yaml_1_2(text: str, value: Any) -> None:
+    (found,) = read_yaml(f"key: {text}\n").values()
+    assert (found, type(found)) == (value, type(value))
+    assert read_yaml(f"- {text}\n") == [value]
+
+
+def test_what_a_tag_says_must_fit() -> None:
+    for text in ("!!int 12:30", "!!bool yes", "!!float 1_0", "!!null 0"):
+        with pytest.raises(ValueError, match="not what its tag says"):
+            read_yaml(f"key: {text}\n")
+    assert read_yaml("key: !!int 12\n") == {"key": 12}
+
+
+def test_a_time_is_no_number_to_a_schema() -> None:
+    for kind, rewarded in (("string", 1.0), ("integer", 0.0)):
+        schema = {"type": "object", "properties": {"time": {"type": kind}}, "required": ["time"]}
+        task = {"schema_str": json.dumps(schema), "schema_type": "yaml"}
+        assert reward(SHAPED, task, "time: 12:30") == rewarded
+        assert reward(SHAPED, task, "time: 750") == 1.0 - rewarded
 
 
 def test_a_tool_call_may_be_the_answer() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -147,19 +147,29 @@ def read_json(text: str) -> Any:
 
 
 def read_yaml(text: str) -> Any:
-    """YAML 1.2's idea of scalars: a date is a text, and `no` is not false."""
+    """YAML with the scalars of 1.2's core schema: a date, `12:30` and `no` are texts, 010 is ten."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        pass
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            found: dict[Any, Any] = super().construct_mapping(node, deep)
+            if len(found) < len(node.value):
+                raise ValueError("a key stands twice in one mapping")
+            return found
 
-    Loader.yaml_implicit_resolvers = {
-        sign: [(tag, fits) for tag, fits in resolvers if not tag.endswith((":timestamp", ":bool"))]
-        for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:bool", re.compile("^(?:true|True|false|False)$"), list("tTfF")
-    )
+    Loader.yaml_implicit_resolvers = {}  # those of 1.1 stay with the parent
+    for kind, (pattern, signs, read) in CORE.items():
+        Loader.add_implicit_resolver(
+            f"tag:yaml.org,2002:{kind}", re.compile(f"(?:{pattern})\\Z"), list(signs)
+        )
+
+        def construct(loader: Any, node: Any, pattern: str = pattern, read: Any = read) -> Any:
+            text = loader.construct_scalar(node)
+            if not re.fullmatch(pattern, text):
+                raise ValueError(f"{text[:40]!r} is not what its tag says")
+            return read(text)
+
+        Loader.add_constructor(f"tag:yaml.org,2002:{kind}", construct)
     value = yaml.load(text, Loader)
     _text_keys(value)
     return value
@@ -172,6 +182,26 @@ def read_toml(text: str) -> Any:
     return json.loads(json.dumps(tomllib.loads(text), default=lambda date: date.isoformat()))
 
 
+def _whole(text: str) -> int:
+    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+
+
+def _decimal(text: str) -> float:
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+# The core schema of YAML 1.2: kind to its pattern, the signs it begins with, and what it means. Patterns are
+# tried in this order: a whole number is also a decimal one.
+CORE: dict[str, tuple[str, Sequence[str], Callable[[str], Any]]] = {
+    "null": (r"null|Null|NULL|~|", ("n", "N", "~", ""), lambda text: None),
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text.lower() == "true"),
+    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789", _whole),
+    "float": (
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+        _decimal,
+    ),
+}
 READERS = {"json": read_json, "yaml": read_yaml, "toml": read_toml}
 
 

@@ -68,7 +68,7 @@ class State:
     customers: Table
     tasks: Table
     plots: Table
-    sent: list[Record] = field(default_factory=list)  # a ledger: no tool takes back what was sent
+    sent: list[Record] = field(init=False, default_factory=list)  # a ledger: no tool takes back what was sent
 
     def table(self, name: str) -> Table:
         found: Table = getattr(self, name)
