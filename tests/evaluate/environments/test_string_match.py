@@ -107,6 +107,41 @@ def test_near_forgives_no_number_and_no_negation(expected: str, text: str) -> No
     assert reward(FUZZY, row(expected), text) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("King Charles II of England", "Answer: King Charles I of England"),
+        ("World War II in the Pacific", "Answer: World War III in the Pacific"),
+        ("Pope Benedict XVI of Rome", "Answer: Pope Benedict XIV of Rome"),
+        ("Queen Elizabeth I of England", "Answer: Queen Elizabeth of England"),
+        ("Inscribed in MDCCLXXVI on stone", "Answer: Inscribed in MDCCLXXIV on stone"),
+        ("President George H. W. Bush", "Answer: President George W. Bush"),
+        ("President George W. Bush", "Answer: President George H. W. Bush"),
+        ("the hepatitis B virus infection", "Answer: the hepatitis C virus infection"),
+        ("deficiency of vitamin A", "Answer: deficiency of vitamin"),
+    ],
+)
+def test_near_forgives_no_numeral_and_no_initial(expected: str, text: str) -> None:
+    assert reward(FUZZY, row(expected), text) == 0.0
+    assert reward(FUZZY, row(expected), f"Answer: {expected}") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("King Charles II of England", "Answer: King Charls II of England"),
+        ("President George H. W. Bush", "Answer: President Goerge H.W. Bush"),
+        ("President George H. W. Bush", "Answer: President George HW Bush"),
+        ("the U.S. Senate in Washington", "Answer: the US Senate in Washington"),
+        ("it is a very large animal", "Answer: it is very large animal"),
+        ("Hobson's choice of horses", "Answer: Hobsons choice of horses"),
+        ("a mix of the civil and the vivid", "Answer: a mix of the civl and the vivid"),
+    ],
+)
+def test_near_forgives_spelling_beside_numerals_and_initials(expected: str, text: str) -> None:
+    assert reward(FUZZY, row(expected), text) == 1.0
+
+
 def test_without_settings_the_rules_are_gyms() -> None:
     assert reward(GYM, row("Paris"), "Answer:  PARIS ") == 1.0
     assert reward(GYM, row("Paris"), "Answer: Paris.") == 0.0

@@ -3,7 +3,7 @@
 Both texts go through `normal`: one form of every sign (NFKC, superscripts kept apart from digits), no case,
 one space. Three more steps are settings, since NeMo Gym does not take them: leading articles go, marks around
 the answer go (those inside stay: `C#`, `-5`, `3.14`, `U.S.`), and numbers are written one way (`1,000`, `+5`,
-`2.0`, `twelve`). A near match never forgives a number or a negation.
+`2.0`, `twelve`). A near match never forgives a number, a numeral, an initial or a negation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,15 @@ GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
 WHOLE = re.compile(r"(?<![\w.])(\d+)\.0+(?![\w.])")
 PLUS = re.compile(r"(?<![\w.)+])\+(?=\d)")
 NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
+WORD = re.compile(r"\w+")
 NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|non)\b|n't\b")
+# A small roman numeral, or one too long to be a word by chance.
+NUMERAL = re.compile(
+    r"\b(?=[ivx]{2,}\b)x{0,3}(?:ix|iv|v?i{0,3})\b"
+    r"|\b(?=[mdclxvi]{4,}\b)m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})\b"
+)
+# Letters on their own, "H. W." as one; an article and the end of "it's" are none.
+INITIALS = re.compile(r"(?<![\w'’])(?!a\s+\w{2})[^\W\d_](?:[.\s]+[^\W\d_](?![\w'’]))*(?![\w'’])")
 OPPOSITES = ("un", "in", "im", "ir", "il", "non", "non-", "dis")
 
 ONES = (
@@ -173,11 +181,22 @@ def number(text: str) -> str:
 
 
 def similarity(got: str, wanted: str) -> float:
-    """From 0 to 100; 0 when the numbers or the negations differ, however alike the rest is."""
+    """From 0 to 100; 0 when numbers, numerals, initials or negations differ, however alike the rest is."""
     fuzz = loaded("rapidfuzz.fuzz", "rapidfuzz", "string_match")
     if Counter(NUMBER.findall(got)) != Counter(NUMBER.findall(wanted)):
         return 0.0
-    return 0.0 if opposed(got.casefold(), wanted.casefold()) else float(fuzz.ratio(got, wanted))
+    one, other = got.casefold(), wanted.casefold()
+    if Counter(NUMERAL.findall(one)) != Counter(NUMERAL.findall(other)) or unlike(one, other):
+        return 0.0
+    return 0.0 if opposed(one, other) else float(fuzz.ratio(got, wanted))
+
+
+def unlike(got: str, wanted: str) -> bool:
+    """Whether a letter of its own is in one text and not in the other; "U.S." is also "US"."""
+    mine, theirs = (
+        {re.sub(r"\W", "", letters) for letters in INITIALS.findall(text)} for text in (got, wanted)
+    )
+    return bool(mine - theirs - set(WORD.findall(wanted)) or theirs - mine - set(WORD.findall(got)))
 
 
 def opposed(got: str, wanted: str) -> bool:
