@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -172,13 +174,99 @@ def test_a_row_without_response_is_a_failure_not_a_zero(run: Run) -> None:
     assert done.changes.ways["passed to none"] == 1
 
 
-@pytest.mark.parametrize("broken", ["{", "[1]", '{"reward": 1}'])
-def test_a_row_that_cannot_be_placed_is_told_with_its_line(run: Run, broken: str) -> None:
+@pytest.mark.parametrize(
+    ("broken", "slug"),
+    [("{", "unreadable-line"), ("[1]", "unreadable-line"), ('{"reward": 1}', "rows-without-indices")],
+)
+def test_a_row_that_cannot_be_placed_is_told_with_its_line(run: Run, broken: str, slug: str) -> None:
     with run.rollouts.open("a", encoding="utf-8") as file:
         file.write(f"\n{broken}\n")
     with pytest.raises(BladeError, match="line 10") as told:
         run.again()
-    assert told.value.slug == "reverify-mismatch"
+    assert told.value.slug == slug
+    assert not run.output.exists()
+
+
+def test_a_torn_end_is_passed_over_and_told(run: Run) -> None:
+    stored = run.rollouts.read_bytes()
+    run.rollouts.write_bytes(stored + stored.splitlines()[0][:40])
+    done = run.again()
+    assert done.n_judged == 8
+    assert any("line 9" in told and "ends inside this line" in told for told in done.notices)
+    # an end without a newline is none of that, nor is a torn line of the inputs
+    run.rollouts.write_bytes(stored.rstrip(b"\n"))
+    done = run.again(overwrite=True)
+    assert (done.n_judged, done.notices) == (8, [])
+    run.inputs.write_bytes(run.inputs.read_bytes()[:-9])
+    with pytest.raises(BladeError, match="line 8") as told:
+        run.again(overwrite=True)
+    assert told.value.slug == "unreadable-line"
+
+
+def test_not_a_number_is_judged_and_told(run: Run) -> None:
+    write(run.rollouts, [*run.rows[:-1], {**run.rows[-1], "cost": math.nan}])
+    done = run.again()
+    assert done.n_judged == 8
+    assert any("line 8 holds NaN" in told for told in done.notices)
+
+
+def test_agents_that_share_tasks_are_told_apart(run: Run) -> None:
+    other: Row = {"agent_ref": {"name": "other"}}
+    write(run.inputs, [*lines(run.inputs), {**lines(run.inputs)[0], **other, "expected_answer": "9"}])
+    write(run.rollouts, [*run.rows, {**run.rows[0], **other}])
+    done = run.again()
+    rewards = {(r["agent_ref"]["name"], r["_ng_task_index"], r["_ng_rollout_index"]): r["reward"]
+               for r in lines(run.output)}  # fmt: skip
+    assert (rewards["words_agent", 0, 0], rewards["other", 0, 0]) == (1.0, 0.0)  # each has its own task
+    assert (done.n_judged, len(rewards)) == (9, 9)
+    run.output.write_text("".join(run.output.read_text().splitlines(keepends=True)[:-1]))
+    assert run.again(resume=True).n_judged == 1
+    # near misses: one of them twice, and an agent that nobody asked
+    for rows, what in (([*run.rows, run.rows[0]], "twice"),
+                       ([{**run.rows[0], "agent_ref": {"name": "third"}}], "none of the inputs")):  # fmt: skip
+        write(run.rollouts, rows)
+        with pytest.raises(BladeError, match=what):
+            run.again(overwrite=True)
+
+
+def test_packed_files_are_judged_like_others(run: Run) -> None:
+    failed_judges(run)
+    run.again(judge_failed_only=True)
+    expected = run.output.read_bytes()
+    for path in (run.rollouts, run.inputs, run.failures):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    packed = {name: run.folder / f"{name}.gz" for name in ("run.jsonl", "run_materialized_inputs.jsonl")}
+    done = run.again(
+        rollouts=packed["run.jsonl"], inputs=packed["run_materialized_inputs.jsonl"],
+        judge_failed_only=True, overwrite=True,
+    )  # fmt: skip
+    assert (done.n_copied, done.n_judged) == (6, 2)
+    assert run.output.read_bytes() == expected
+    run.rollouts = packed["run.jsonl"]
+    assert command(run, "--overwrite").exit_code == 0  # which finds the inputs beside them
+    with pytest.raises(UsageError, match="would not be packed"):
+        run.again(output=run.folder / "more.jsonl.gz")
+
+
+def test_masked_rows_stay_masked_and_count_for_nothing(run: Run) -> None:
+    masked = [{**row, "mask_sample": place == 0} for place, row in enumerate(run.rows)]
+    write(run.rollouts, masked)
+    done = run.again()
+    assert [row.get("mask_sample") for row in lines(run.output)] == [True] + [None] * 7
+    assert (done.n_judged, done.n_masked, done.changes.n_both) == (8, 1, 7)
+    assert done.changes.means() == (3 / 7, 3 / 7)
+    assert done.aggregate is not None
+    (entry,) = json.loads(done.aggregate.read_bytes())
+    assert entry["agent_metrics"]["coverage/masked_rollouts"] == 1
+
+
+def test_a_failure_that_is_judged_now_is_masked_no_more(run: Run) -> None:
+    failed_judges(run)
+    write(run.failures, [{**row, "mask_sample": True} for row in lines(run.failures)])
+    done = run.again(judge_failed_only=True)
+    assert (done.n_judged, done.n_masked) == (2, 0)
+    assert not any("mask_sample" in row for row in lines(run.output))
 
 
 def test_rows_of_another_run_and_rows_twice_are_told(run: Run) -> None:
@@ -388,7 +476,7 @@ def test_a_judge_that_is_not_chosen_is_told(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("name", "slug"),
-    [("none.jsonl", "no-such-path"), ("packed.jsonl.gz", "unreadable-file"), ("", "unreadable-file")],
+    [("none.jsonl", "no-such-path"), ("none.jsonl.gz", "no-such-path"), ("", "unreadable-file")],
 )
 def test_files_that_cannot_be_read_are_told(run: Run, name: str, slug: str) -> None:
     with pytest.raises(BladeError) as told:

@@ -65,7 +65,7 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
             "usage",
         )
     rollouts = Path(given["rollouts"])
-    inputs = given["inputs"] or rollouts.with_name(rollouts.stem + "_materialized_inputs.jsonl")
+    inputs = given["inputs"] or _beside(rollouts)
     names = "concurrency limit force overwrite resume append judge_failed_only".split()
     wish = Wish(
         Path(inputs),
@@ -82,6 +82,14 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
         click.echo(json.dumps(_json(done), indent=2, ensure_ascii=False))
     else:
         _tell(done)
+
+
+def _beside(rollouts: Path) -> Path:
+    """The inputs of a run, packed or not; their usual name if there are none."""
+    from blade.evaluate.aggregate.shards import INPUTS, beside
+    from blade.evaluate.profile import files
+
+    return beside(rollouts, INPUTS) or files.beside(rollouts, INPUTS)
 
 
 _CONFIG = (
@@ -133,6 +141,10 @@ def _tell(done: Done) -> None:
     for way in WAYS:
         if changes.ways[way]:
             click.echo(f"  {way:<18} {changes.ways[way]:>8,}")
+    if done.n_masked:
+        click.echo(
+            f"Masked: {done.n_masked:,} rollouts whose reward the run itself takes for none; they stay so"
+        )
     means = changes.means()
     if means:
         click.echo(
@@ -170,6 +182,7 @@ def _json(done: Done) -> dict[str, Any]:
         "failures": str(done.places.failures),
         "aggregate_metrics": None if done.aggregate is None else str(done.aggregate),
         "judged": done.n_judged,
+        "masked": done.n_masked,
         "failed": done.n_failed,
         "taken_over": done.n_copied,
         "there_before": done.n_before,

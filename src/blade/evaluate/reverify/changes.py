@@ -121,8 +121,10 @@ class Changes:
 
 
 def reward_of(row: Row) -> float | None:
-    """The reward that a stored row was given; a failure line has none, whatever it says."""
+    """The reward that a row was given; a failure line and a masked row have none, whatever they say."""
     reward = row.get("reward")
+    if row.get("mask_sample") is True:
+        return None
     if row.get("_ng_failure_class") is not None or not isinstance(reward, int | float):
         return None
     return float(reward) if math.isfinite(reward) else None

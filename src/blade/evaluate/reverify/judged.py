@@ -12,11 +12,15 @@ from pathlib import Path
 
 from blade.errors import NothingToRead, UsageError
 from blade.evaluate import environments, models
+from blade.evaluate.aggregate import shards
+from blade.evaluate.aggregate.merge import METRICS
 from blade.evaluate.config import Resolved, Server
 from blade.evaluate.environment import Attempt, Environment, Respond, Row, Unmeasured
+from blade.evaluate.profile import files
+from blade.evaluate.profile.reading import BOM
 from blade.evaluate.reverify import sources
 from blade.evaluate.reverify.changes import Changes
-from blade.evaluate.reverify.sources import Key, Pair
+from blade.evaluate.reverify.sources import Pair, Who
 from blade.evaluate.run import agent, failures, kept, summed
 from blade.evaluate.run.places import Places, beside
 
@@ -50,6 +54,7 @@ class Done:
     n_judged: int = 0
     n_failed: int = 0
     n_copied: int = 0  # rows that were taken over as they are
+    n_masked: int = 0  # of the judged, rows whose reward the run itself takes for none
     n_before: int = 0  # rows that an earlier sitting has left
     aggregate: Path | None = None
     notices: list[str] = field(default_factory=list)
@@ -103,7 +108,7 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
         done.notices += [f"no model judges for {name}: --model-type chooses one" for name in bench.alone]
         inputs = sources.Inputs(wish.inputs)
         try:
-            sources.check(inputs, wish.rollouts)
+            done.notices += sources.check(inputs, wish.rollouts)
             await _all(bench, wish, inputs, done, tick)
         finally:
             inputs.close()
@@ -115,16 +120,20 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
 def _check(wish: Wish) -> None:
     if wish.append and not wish.judge_failed_only:
         raise UsageError("--append goes with --judge-failed-only", "leave it out, or add that", "usage")
+    if wish.output.suffix in (".gz", ".zst"):
+        raise UsageError(
+            f"{wish.output} would not be packed", "give --output a name that ends in .jsonl", "usage"
+        )
     if sum((wish.append, wish.overwrite, wish.resume)) > 1:
         raise UsageError("--append, --overwrite and --resume exclude one another", "choose one", "usage")
 
 
 def _refuse(wish: Wish, places: Places) -> None:
     """What was stored is never written to, and what is there is replaced only when asked."""
-    read = {path.resolve() for path in (wish.inputs, wish.rollouts, beside(wish.rollouts).failures)}
+    read = {path.resolve() for path in (wish.inputs, wish.rollouts, _failures(wish))}
     ours = (places.rollouts, places.failures, places.aggregate)
     if wish.sums_up:
-        read.add(beside(wish.rollouts).aggregate.resolve())
+        read.add(files.beside(wish.rollouts, METRICS).resolve())
     for path in ours:
         if path.resolve() in read:
             raise UsageError(
@@ -188,7 +197,7 @@ async def _all(
     try:
         if not (wish.resume or wish.append):
             writer.emptied()
-        there = _there(done.places.rollouts)
+        there = sources.there(inputs, done.places.rollouts)
         done.n_before = len(there)
         waiting = _waiting(wish, inputs, done, there)
         await _judged(bench, wish, waiting, done, writer, tick)
@@ -199,32 +208,33 @@ async def _all(
         raise NothingToRead(f"{wish.rollouts} holds no {what}", "there is nothing to judge", "no-rollouts")
 
 
-def _there(path: Path) -> set[Key]:
-    return {key for key, _, _ in sources.keyed(path)} if path.exists() else set()
-
-
-def _waiting(wish: Wish, inputs: sources.Inputs, done: Done, there: set[Key]) -> Iterator[Pair]:
+def _waiting(wish: Wish, inputs: sources.Inputs, done: Done, there: set[Who]) -> Iterator[Pair]:
     """The pairs that have no new verdict yet; with judge_failed_only the others are taken over first."""
     if not wish.judge_failed_only:
         found = sources.pairs(inputs, wish.rollouts)
     else:
-        succeeded = {key for key, _, _ in sources.keyed(wish.rollouts)}
+        succeeded = sources.there(inputs, wish.rollouts)
         done.notices.append(
             "the rows come from two sources: successes as they were judged then, judge failures as judged now"
         )
         if not wish.append:
-            done.n_copied = _copied(wish.rollouts, done.places.rollouts, there)
-        found = sources.judge_failed(inputs, beside(wish.rollouts).failures, succeeded)
-    return islice((pair for pair in found if pair.key not in there), wish.limit)
+            done.n_copied = _copied(inputs, wish.rollouts, done.places.rollouts, there)
+        found = sources.judge_failed(inputs, _failures(wish), succeeded)
+    return islice((pair for pair in found if pair.who not in there), wish.limit)
 
 
-def _copied(source: Path, target: Path, there: set[Key]) -> int:
+def _failures(wish: Wish) -> Path:
+    """Those of the stored run, packed or not."""
+    return shards.beside(wish.rollouts, shards.FAILURES) or files.beside(wish.rollouts, shards.FAILURES)
+
+
+def _copied(inputs: sources.Inputs, source: Path, target: Path, there: set[Who]) -> int:
     """Take rows over as they are, byte for byte; how many they were."""
     count = 0
     with target.open("ab") as file:
-        for key, line, _ in sources.keyed(source):
-            if key not in there:
-                file.write(line if line.endswith(b"\n") else line + b"\n")
+        for stored in sources.keyed(source):
+            if inputs.who(stored) not in there:
+                file.write(stored.line.data.removeprefix(BOM) + b"\n")
                 count += 1
     return count
 
@@ -250,6 +260,7 @@ async def _judged(
                 result, fields = await task
                 writer.rollout(failures.stamped(result, _row(pair), 0))
                 done.n_judged += 1
+                done.n_masked += bool(_mask(pair))
                 done.changes.judged(pair.key, _agent(pair), pair.stored, fields)
             except Unmeasured as failure:
                 _failed(pair, failure, done, writer)
@@ -273,7 +284,14 @@ async def _fields(bench: _Bench, pair: Pair) -> tuple[Row, Row]:
         told = Unmeasured("verifier_error", str(error) or "no reason given")
         told.fields = {"_ng_failure_type": type(error).__name__}
         raise told from error
+    fields = _mask(pair) | fields
     return agent.result(pair.task, _asked(pair), response, fields), fields
+
+
+def _mask(pair: Pair) -> Row:
+    """What the run said of its own reward, that it is none, no new verdict changes; a failure was no row."""
+    is_masked = pair.stored.get("mask_sample") is True and pair.stored.get("_ng_failure_class") is None
+    return {"mask_sample": True} if is_masked else {}
 
 
 def _failed(pair: Pair, failure: Unmeasured, done: Done, writer: kept.Kept) -> None:

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import msgspec
+from typing import NamedTuple
 
 from blade.errors import NothingToRead, Unreadable
+from blade.evaluate.aggregate.shards import Lines
 from blade.evaluate.environment import Row
+from blade.evaluate.profile import files, reading
+from blade.evaluate.profile.reading import Line, Seen
 from blade.evaluate.run import encode
 
 JUDGE_FAILED = ("judge_failed", "judge_invalid")
 Key = tuple[int, int]
+Who = tuple[int, int, str]  # a rollout: task, repeat, and the agent where several were asked for both
 
 
-class _Keyed(msgspec.Struct):
-    task: Any = msgspec.field(name="_ng_task_index", default=None)
-    repeat: Any = msgspec.field(name="_ng_rollout_index", default=None)
-    kind: Any = msgspec.field(name="_ng_failure_class", default=None)
+class Stored(NamedTuple):
+    """A line of a file of rows."""
 
-    @property
-    def key(self) -> Key | None:
-        return (self.task, self.repeat) if type(self.task) is int and type(self.repeat) is int else None
+    key: Key
+    agent: str  # or nothing
+    line: Line
+
+    def row(self) -> Row:
+        """What stands there; NaN is none."""
+        return encode.any_row(self.line.data.removeprefix(reading.BOM)) or {}
 
 
 @dataclass(frozen=True)
@@ -32,108 +36,131 @@ class Pair:
     """A task as it was asked, and the stored row of what came of it."""
 
     key: Key
+    who: Who
     task: Row
     stored: Row
 
 
 class Inputs:
-    """The materialised rows of a run, by key; only their places are held in memory."""
+    """The materialised rows of a run, by task, repeat and agent; only their places are held in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = opened(path)
-        self._places: dict[Key, int] = {}
-        place = 0
-        for number, line in enumerate(self._file, 1):
-            if line.strip():
-                key = _key(path, number, line)
-                if key in self._places:
-                    raise _wrong(path, number, f"task {key[0]}, repeat {key[1]} stands there twice")
-                self._places[key] = place
-            place += len(line)
-        if not self._places:
+        self._lines = Lines()
+        self._rows: dict[Key, dict[str, int]] = {}
+
+        def take(source: int, line: Line, seen: Seen) -> bool:
+            found = _stored(path, line, seen)
+            if found is None:
+                return False
+            of_key = self._rows.setdefault(found.key, {})
+            if found.agent in of_key:
+                raise _wrong(path, found, "stands there twice")
+            of_key[found.agent] = len(self._lines)
+            return True
+
+        _insist(path)
+        self._lines.read(path, take)
+        if self._lines.seen[0].bad:
+            raise _unreadable(self._lines.seen[0])
+        if not self._rows:
             raise NothingToRead(
                 f"{path} holds no row", "give --inputs the materialised inputs", "no-rollouts"
             )
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self._places
+    def who(self, stored: Stored) -> Who | None:
+        """Which rollout a row is of; None if nobody was asked for it. An agent asked alone needs no name."""
+        agents = self._rows.get(stored.key, {})
+        if len(agents) < 2:
+            return (*stored.key, "") if agents else None
+        return (*stored.key, stored.agent) if stored.agent in agents else None
 
-    def task(self, key: Key) -> Row | None:
-        """The row of a key."""
-        place = self._places.get(key)
-        if place is None:
-            return None
-        self._file.seek(place)
-        row: Row = encode.decode(self._file.readline())
-        return row
+    def task(self, who: Who) -> Row:
+        """The input of a rollout."""
+        agents = self._rows[who[0], who[1]]
+        at = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
+        return encode.any_row(self._lines[at].removeprefix(reading.BOM)) or {}
 
     def close(self) -> None:
-        self._file.close()
+        self._lines.close()
 
 
-def check(inputs: Inputs, path: Path) -> None:
-    """Find what is wrong with a file of rollouts before anything is written for it."""
-    seen: set[Key] = set()
-    for key, _, number in keyed(path):
-        if key in seen:
-            raise _wrong(path, number, f"task {key[0]}, repeat {key[1]} stands there twice")
-        if key not in inputs:
-            raise _foreign(path, number, key)
-        seen.add(key)
+def check(inputs: Inputs, path: Path) -> list[str]:
+    """Find what is wrong with a file of rollouts before anything is written for it; what is to be told."""
+    seen, found = Seen(path), set()
+    for stored in keyed(path, seen):
+        who = inputs.who(stored)
+        if who is None:
+            raise _wrong(path, stored, "is none of the inputs")
+        if who in found:
+            raise _wrong(path, stored, "stands there twice")
+        found.add(who)
+    return seen.notices()
 
 
 def pairs(inputs: Inputs, path: Path) -> Iterator[Pair]:
     """Every rollout of a file with its task, in the order of the file."""
-    for key, line, number in keyed(path):
-        yield _pair(inputs, path, number, key, line)
+    for stored in keyed(path):
+        yield _pair(inputs, path, stored)
 
 
-def judge_failed(inputs: Inputs, path: Path, succeeded: set[Key]) -> Iterator[Pair]:
+def judge_failed(inputs: Inputs, path: Path, succeeded: set[Who]) -> Iterator[Pair]:
     """The last failure of every rollout that only lacks the judge's verdict."""
-    lines: dict[Key, tuple[bytes, int]] = {}
+    found: dict[Who, Stored] = {}
     if path.exists():
-        for key, line, number in keyed(path):
-            kind = msgspec.json.decode(line, type=_Keyed).kind
-            if kind in JUDGE_FAILED and key not in succeeded:
-                lines[key] = (line, number)
-    for key, (line, number) in sorted(lines.items()):
-        yield _pair(inputs, path, number, key, line)
+        for stored in keyed(path):
+            if stored.row().get("_ng_failure_class") in JUDGE_FAILED:
+                who = inputs.who(stored)
+                if who is None:
+                    raise _wrong(path, stored, "is none of the inputs")
+                if who not in succeeded:
+                    found[who] = stored
+    for _, stored in sorted(found.items(), key=lambda one: one[0]):
+        yield _pair(inputs, path, stored)
 
 
-def keyed(path: Path) -> Iterator[tuple[Key, bytes, int]]:
-    """Key, line and line number of every row that is no blank line."""
-    with opened(path) as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield _key(path, number, line), line, number
+def there(inputs: Inputs, path: Path) -> set[Who]:
+    """The rollouts of which a file has rows."""
+    found = (inputs.who(stored) for stored in keyed(path)) if path.exists() else ()
+    return {who for who in found if who is not None}
 
 
-def _pair(inputs: Inputs, path: Path, number: int, key: Key, line: bytes) -> Pair:
-    task = inputs.task(key)
-    if task is None:
-        raise _foreign(path, number, key)
-    return Pair(key, task, encode.decode(line))
+def keyed(path: Path, seen: Seen | None = None) -> Iterator[Stored]:
+    """Every row with its key. Only a torn end, as a killed run leaves it, is passed over and noted."""
+    _insist(path)
+    seen = seen or Seen(path)
+    for line in reading.read(path, seen):
+        found = _stored(path, line, seen)
+        if found is not None:
+            yield found
+        elif seen.bad and line.is_ended:
+            raise _unreadable(seen)
 
 
-def _key(path: Path, number: int, line: bytes) -> Key:
+def _stored(path: Path, line: Line, seen: Seen) -> Stored | None:
+    found = files.key_of(path, line, seen)
+    return None if found is None else Stored((found[0], found[1]), found[2] or "", line)
+
+
+def _unreadable(seen: Seen) -> Unreadable:
+    number, reason = seen.bad[0]
+    return Unreadable(
+        f"{seen.path}, line {number}: {reason}",
+        "restore the file, or judge a copy without the lines that are no rows",
+        "unreadable-line",
+    )
+
+
+def _pair(inputs: Inputs, path: Path, stored: Stored) -> Pair:
+    who = inputs.who(stored)
+    if who is None:
+        raise _wrong(path, stored, "is none of the inputs")
+    return Pair(stored.key, who, inputs.task(who), stored.row())
+
+
+def _insist(path: Path) -> None:
+    """That there is a file, and that we may read it."""
     try:
-        key = msgspec.json.decode(line, type=_Keyed).key
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise _wrong(path, number, f"it is no JSON object ({error})") from None
-    if key is None:
-        raise _wrong(path, number, "it has no _ng_task_index and _ng_rollout_index")
-    return key
-
-
-def opened(path: Path) -> BinaryIO:
-    """A file of rows, to be read."""
-    if path.suffix in (".gz", ".zst"):
-        raise Unreadable(
-            f"{path} is packed", "unpack it first: rows are read by their places", "unreadable-file"
-        )
-    try:
-        return path.open("rb")
+        path.open("rb").close()
     except FileNotFoundError:
         raise NothingToRead(f"there is no file {path}", "check the path", "no-such-path") from None
     except OSError as error:
@@ -141,13 +168,10 @@ def opened(path: Path) -> BinaryIO:
         raise Unreadable(f"cannot read {path}: {why}", "check its rights", "unreadable-file") from error
 
 
-def _wrong(path: Path, number: int, what: str) -> Unreadable:
+def _wrong(path: Path, stored: Stored, what: str) -> Unreadable:
+    (task, repeat), agent = stored.key, f" of {stored.agent}" if stored.agent else ""
     return Unreadable(
-        f"{path}, line {number}: {what}",
+        f"{path}, line {stored.line.number}: task {task}, repeat {repeat}{agent} {what}",
         "--inputs and --rollouts must be of one run: X_materialized_inputs.jsonl and X.jsonl",
         "reverify-mismatch",
     )
-
-
-def _foreign(path: Path, number: int, key: Key) -> Unreadable:
-    return _wrong(path, number, f"task {key[0]}, repeat {key[1]} is none of the inputs")
