@@ -95,6 +95,24 @@ TWINS: list[tuple[str, dict[str, Any], str, str]] = [
         "Now.\n\nb\n\nc",
     ),
     (
+        "length_constraints:nth_paragraph_first_word",
+        {"num_paragraphs": 2, "nth_paragraph": 1, "first_word": "now"},
+        "'Now!' he said\n\nb",
+        "**Now** it is\n\nb",
+    ),
+    (
+        "length_constraints:nth_paragraph_first_word",
+        {"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "then:"},
+        "a\n\nThen: it was",
+        "a\n\nThen it was",
+    ),
+    (
+        "length_constraints:nth_paragraph_first_word",
+        {"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "then"},
+        "a\n\n\nThen it was",
+        "a\n\n\n\nThen it was",
+    ),
+    (
         "detectable_content:number_placeholders",
         {"num_placeholders": 2},
         "[name] at [the place]",
@@ -153,7 +171,9 @@ SPOKEN: list[tuple[str, dict[str, Any], str, str]] = [
         "Das Wetter ist heute schön und wir gehen spazieren.",
         "The weather is fine today and we go for a walk.",
     ),
-    ("language:response_language", {"language": "hi"}, "आज मौसम बहुत अच्छा है।", "123 456"),
+    ("language:response_language", {"language": "hi"}, "आज मौसम बहुत अच्छा है।", "It is fine today, is it not?"),
+    # where no language can be told, the published rule counts as kept
+    ("language:response_language", {"language": "hi"}, "123 456", "one two three four"),
     (
         "change_case:english_capital",
         {},

@@ -33,6 +33,7 @@ DASH_BULLET = re.compile(r"^[ \t]*-.*$", re.MULTILINE)
 HIGHLIGHT = re.compile(r"\*[^\n*]*\*")
 STRONG = re.compile(r"\*\*[^\n*]*\*\*")
 FENCE = re.compile(r"\A```(?:json|JSON|Json)?\s*\n?|\s*```\Z")
+FIRST_WORD_ENDS = re.compile(r"[.,?!'\"]")
 ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 POSTSCRIPTS = {"P.S.": re.compile(r"p\.\s?s\."), "P.P.S": re.compile(r"p\.\s?p\.\s?s")}
 
@@ -108,12 +109,15 @@ def paragraphs(text: str, given: Details) -> bool:
 
 
 def nth_paragraph(text: str, given: Details) -> bool:
-    parts = [part.strip() for part in text.split("\n\n") if part.strip()]
+    parts = text.split("\n\n")
+    count = sum(bool(part.strip()) for part in parts)
     nth = int(given["nth_paragraph"])
-    if len(parts) != int(given["num_paragraphs"]) or not 1 <= nth <= len(parts):
+    if count != int(given["num_paragraphs"]) or not 1 <= nth <= count:
         return False
-    first = parts[nth - 1].split()[0].lstrip("\"'“‘*_")
-    return bool(re.split(r"[.,?!'\"”’*_:;]", first)[0].lower() == given["first_word"].lower())
+    # Blank ones do not count as paragraphs, but they have their place: as published.
+    begins = parts[nth - 1].split()[:1] or [""]
+    first = FIRST_WORD_ENDS.split(begins[0].lstrip("'").lstrip('"'))[0]
+    return bool(first.lower() == given["first_word"].lower() != "")
 
 
 def placeholders(text: str, given: Details) -> bool:
@@ -198,15 +202,15 @@ def response_language(text: str, given: Details) -> bool:
 
 
 def in_language(text: str, wanted: str) -> bool:
-    """Whether a text is in a language, by langdetect, as published; capitals would mislead it."""
+    """Whether a text is in a language, by langdetect; where it cannot tell, it is, as published."""
     library = available("langdetect")
     if library is None:
         raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed")
     library.DetectorFactory.seed = 0  # without it the same text may get another language
     try:
-        found = library.detect(text.lower())
+        found = library.detect(text)
     except library.LangDetectException:
-        return False  # no letters: in no language
+        return True
     return bool(found == wanted.lower() or found.partition("-")[0] == wanted.lower())
 
 
