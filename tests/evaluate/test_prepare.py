@@ -572,6 +572,29 @@ def test_offline_names_every_missing_file_its_url_sum_and_place(tree: Tree) -> N
     assert tree.prepared(offline=True).rows == 400
 
 
+def test_offline_names_the_missing_files_of_every_benchmark(tmp_path: Path) -> None:
+    one = Tree(tmp_path / "one", "http://127.0.0.1:9/first/raw.jsonl")
+    whole = Tree(tmp_path / "two")
+    whole.script("def prepare():\n    return written([{'a': 1}], OUTPUT)")
+    other = Tree(tmp_path / "three", "http://127.0.0.1:9/third/raw.jsonl")
+    how = work.How(cache=tmp_path / "cache", offline=True)
+    with pytest.raises(NothingToRead) as error:
+        work.prepared([one.wanted(), whole.wanted(), other.wanted()], how, one.said.append)
+    assert error.value.slug == "prepare-missing-file"
+    assert all(tree.url in error.value.message for tree in (one, other))
+    assert whole.url not in error.value.message
+    assert whole.output.exists()
+
+
+def test_a_failing_script_does_not_hide_what_is_missing_before_it(tmp_path: Path) -> None:
+    one, other = Tree(tmp_path / "one"), Tree(tmp_path / "two")
+    other.script("def prepare():\n    return 7")
+    how = work.How(cache=tmp_path / "cache", offline=True)
+    with pytest.raises(Unreadable, match="returned int"):
+        work.prepared([one.wanted(), other.wanted()], how, one.said.append)
+    assert any(one.url in line for line in one.said)
+
+
 def test_a_host_that_cannot_be_reached_is_a_missing_file(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     with pytest.raises(NothingToRead) as error:
@@ -649,9 +672,76 @@ BAD = {
     "does not parse": ("def prepare(:\n    pass", "SyntaxError"),
     "not the schema": (
         "def prepare():\n    return written(({'q': r['prompt']} for r in records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl'))), OUTPUT)",
-        "KeyError: 'prompt'",
+        "raw.jsonl, line 1, lacks the column `prompt`; its columns: `question`, `answer`",
     ),
 }
+
+
+QUIZ = """
+def row(asked):
+    return {"question": asked["question"], "expected_answer": asked["answer"].rsplit("####", 1)[1]}
+def prepare():
+    return written((row(r) for r in records(fetched(SOURCES["raw.jsonl"], "raw.jsonl"))), OUTPUT)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says", "traced"),
+    [
+        ("a.jsonl", '{"question": "?"}\n', "a.jsonl, line 1, lacks the column `answer`", False),
+        ("a.jsonl", '{"question": "?", "answer": "#### 1"}\n\n{}\n', "a.jsonl, line 3, lacks", False),
+        ("a.csv", "question,reply\n?,!\n", "a.csv, record 1, lacks the column `answer`", False),
+        ("a.json", '[{"Answer": 1}]', "a.json, record 1, lacks the column `question`", False),
+        ("a.jsonl", '{"question": "?", "answer": "#### 1"}\n{"question": "?", "answer": "1"}\n',
+         "at a.jsonl, line 2", True),
+        ("a.csv", "question,answer\n?\n", "at a.csv, record 1", True),
+    ],
+)  # fmt: skip
+def test_a_raw_file_of_another_schema_is_told_by_line_and_column(
+    tree: Tree, tmp_path: Path, name: str, text: str, says: str, traced: bool
+) -> None:
+    tree.script(QUIZ)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(Unreadable) as error:
+        tree.prepared(given=tmp_path / name)
+    assert says in error.value.message
+    shown = "\n".join(tree.said)
+    assert ("Traceback" in shown) is traced
+    assert "child.py" not in shown
+
+
+def test_a_script_may_reckon_with_a_column_that_is_not_there(tree: Tree, tmp_path: Path) -> None:
+    tree.script(
+        """
+        def prepare():
+            made = []
+            for record in records(fetched(SOURCES["raw.jsonl"], "raw.jsonl")):
+                try:
+                    made.append({"a": record["hint"]})
+                except KeyError:
+                    made.append({"a": record.get("hint", "none"), **record})
+            return written(made, OUTPUT)
+        """
+    )
+    (tmp_path / "a.jsonl").write_text('{"hint": "h"}\n{"b": 1}\n')
+    tree.prepared(given=tmp_path / "a.jsonl")
+    assert tree.output.read_text() == '{"a":"h"}\n{"a":"none","b":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ("name: sums\npins: {files: {raw.jsonl: {}}}", []),
+        ("name: totals", ["says `name: totals`, but its folder is sums"]),
+        ("pins: {files: {other.jsonl: {size: 3}}}", ["pins other.jsonl, which the prepare script"]),
+    ],
+)
+def test_a_manifest_copied_from_another_benchmark_is_told(tree: Tree, manifest: str, says: list[str]) -> None:
+    (tree.home / "manifest.yaml").write_text(manifest)
+    tree.prepared()
+    notices = [line for line in tree.said if line.startswith("notice:")]
+    assert len(notices) == len(says)
+    assert all(part in notice for part, notice in zip(says, notices, strict=True))
 
 
 @pytest.mark.parametrize("which", BAD)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.evaluate.prepare import fetch, warden
-from blade.evaluate.prepare.records import NotReadable
+from blade.evaluate.prepare.records import Found, NotReadable
 
 
 def main(arguments: list[str]) -> int:
@@ -59,15 +59,15 @@ def outcome(script: Path, root: Path, args: Mapping[str, Any]) -> dict[str, Any]
     except fetch.Mismatch as error:
         return {"mismatch": str(error)}
     except NotReadable as error:
-        return {"error": str(error)}
+        return {"unfit": str(error)}
     except MemoryError:
         return {"limit": "memory"}
     except OSError as error:
         if error.errno == 27:  # EFBIG: Python ignores the signal, the write fails
             return {"limit": "file size"}
-        return raised(error)
+        return raised(error, script)
     except (Exception, SystemExit) as error:
-        return raised(error)
+        return raised(error, script)
     if not isinstance(returned, str | Path):
         return {"error": f"prepare() returned {type(returned).__name__}, not a path"}
     return {"path": str(Path(returned).absolute())}
@@ -97,14 +97,20 @@ def all_lacking(error: fetch.Missing, module: Any) -> list[fetch.Lacking]:
     return [*error.lacking, *(one for one in rest if one.name not in known)]
 
 
-def raised(error: BaseException) -> dict[str, Any]:
-    """An exception of the script, with where in the script it came from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = next((f"{frame.filename}:{frame.lineno}" for frame in reversed(frames)), "")
-    traceback.print_exception(error)
-    return {
-        "error": f"{type(error).__name__}: {error} ({where})" if where else f"{type(error).__name__}: {error}"
-    }
+def raised(error: BaseException, script: Path) -> dict[str, Any]:
+    """An exception of the script: where in the script it came from, and at which record."""
+    trace = error.__traceback__
+    frames = list(traceback.walk_tb(trace))
+    # what stands above the script is ours, and tells its author nothing
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(script):
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace or error.__traceback__)
+    told = f"{type(error).__name__}: {error}"
+    if frames:
+        told += f" ({frames[-1][0].f_code.co_filename}:{frames[-1][1]})"
+    # the innermost record at hand, by what it is and not by what the script calls it
+    at = [one for frame, _ in frames for one in frame.f_locals.values() if type(one) is Found]
+    return {"error": f"{told}, at {at[-1].place()}" if at else told}
 
 
 if __name__ == "__main__":

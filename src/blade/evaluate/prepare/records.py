@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -16,10 +16,38 @@ from typing import Any, TextIO
 Record = dict[str, Any]
 
 _FIELD_LIMIT = 1 << 30  # of one CSV field; the library's own 128 KiB is less than some problems are long
+_SHOWN = 12  # columns that an error names
 
 
 class NotReadable(Exception):
     """A raw file is not what its name says, or cannot be read here; the message says what to do."""
+
+
+class Lacks(NotReadable, KeyError):
+    """A record has no such column; a KeyError to scripts that reckon with that."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError shows what it was given in quotes
+
+
+class Found(dict[str, Any]):
+    """A record that knows where it stands, so that an error can name the place."""
+
+    __slots__ = ("number", "path", "what")
+
+    def __init__(self, fields: Mapping[str, Any], path: Path, what: str, number: int) -> None:
+        super().__init__(fields)
+        self.path, self.what, self.number = path, what, number
+
+    def place(self) -> str:
+        """The file and the line or record in it."""
+        return f"{self.path.name}, {self.what} {self.number}"
+
+    def __missing__(self, column: str) -> Any:
+        known = [f"`{one}`" for one in self]
+        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        has = ", ".join(known[:_SHOWN]) + more if known else "none"
+        raise Lacks(f"{self.place()}, lacks the column `{column}`; its columns: {has}")
 
 
 def records(path: Path) -> Iterator[Record]:
@@ -38,7 +66,8 @@ def records(path: Path) -> Iterator[Record]:
     with _text(path) as stream:
         if kind in (".csv", ".tsv"):
             csv.field_size_limit(_FIELD_LIMIT)
-            yield from csv.DictReader(stream, delimiter="\t" if kind == ".tsv" else ",")
+            rows = csv.DictReader(stream, delimiter="\t" if kind == ".tsv" else ",")
+            yield from _checked(enumerate(rows, 1), path, "record")
         elif kind == ".json" and _starts_list(stream):
             yield from _checked(enumerate(_whole(stream, path), 1), path, "record")
         else:
@@ -99,7 +128,7 @@ def _checked(found: Iterable[tuple[int, Any]], path: Path, what: str) -> Iterato
     for number, record in found:
         if not isinstance(record, dict):
             raise NotReadable(f"{path.name}, {what} {number}, is a {type(record).__name__}, not an object")
-        yield record
+        yield Found(record, path, what, number)
 
 
 def _parquet(path: Path) -> Iterator[Record]:
@@ -110,5 +139,5 @@ def _parquet(path: Path) -> Iterator[Record]:
             f"{path.name} is Parquet, which needs pyarrow: pip install pyarrow; or convert it to "
             ".jsonl elsewhere and give that with --from"
         ) from error
-    for batch in parquet.ParquetFile(path).iter_batches(batch_size=1000):
-        yield from batch.to_pylist()
+    batches = parquet.ParquetFile(path).iter_batches(batch_size=1000)
+    yield from _checked(enumerate((row for batch in batches for row in batch.to_pylist()), 1), path, "record")

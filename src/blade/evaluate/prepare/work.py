@@ -59,6 +59,14 @@ class Prepared:
     record: str
 
 
+class Absent(NothingToRead):
+    """Raw files are missing; `lacking` are the fields of each."""
+
+    def __init__(self, name: str, lacking: list[dict[str, Any]]) -> None:
+        super().__init__(*_told_missing(name, lacking), "prepare-missing-file")
+        self.name, self.lacking = name, lacking
+
+
 def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
     """Prepare each dataset in turn, after all scripts were found."""
     wanted = list(wanted)
@@ -80,7 +88,19 @@ def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
             "prepare them one by one",
             "prepare-from-for-several",
         )
-    return [_one(one, how, tell) for one in wanted]
+    made, absent = [], []
+    for one in wanted:
+        try:
+            made.append(_one(one, how, tell))
+        except Absent as error:  # who fetches files by hand wants the list of all at once
+            absent.append(error)
+        except BladeError:
+            for text in (line for earlier in absent for line in earlier.message.splitlines()):
+                tell(text)
+            raise
+    if absent:
+        raise _together(absent)
+    return made
 
 
 def _one(one: Wanted, how: How, tell: Tell) -> Prepared:
@@ -179,6 +199,8 @@ def _made(one: Wanted, how: How, tell: Tell) -> Prepared:
         told = ran(Job(one.script, one.root, one.work, how.args, context, how.limits), tell)
         made = _checked(one, how, told)
         place.write_record(one.output, _record(one, how, made, script_sha256))
+        for notice in _of_another(one, how, made.sources):
+            tell(f"notice: {notice}")
         done = True
     finally:
         if done:
@@ -234,7 +256,7 @@ def _complete(one: Wanted, how: How, rows: int, sha256: str) -> bool | None:
 def failure(one: Wanted, how: How, told: Mapping[str, Any]) -> BladeError:
     """The error for a script that brought no rows."""
     if "missing" in told:
-        return _missing(one, told["missing"])
+        return Absent(one.name, told["missing"])
     if "mismatch" in told:
         return Unreadable(
             f"{one.name}: {told['mismatch']}",
@@ -253,10 +275,19 @@ def failure(one: Wanted, how: How, told: Mapping[str, Any]) -> BladeError:
             "raise the limit with --timeout or --max-memory if the script deserves it",
             "prepare-limit",
         )
+    if "unfit" in told:
+        readme = one.script.with_name("README.md")
+        return Unreadable(
+            f"the raw data of {one.name} cannot be read: {told['unfit']}",
+            "give the file that the benchmark is made from; its form is said by "
+            f"{readme if readme.is_file() else one.script}",
+            "prepare-failed",
+        )
     return _failed(one, str(told.get("error", "it brought no result")))
 
 
-def _missing(one: Wanted, lacking: list[dict[str, Any]]) -> BladeError:
+def _told_missing(name: str, lacking: list[dict[str, Any]]) -> tuple[str, str]:
+    """The message and the hint for what is missing to prepare one benchmark."""
     lines = []
     for file in lacking:
         known = [f"{file['size']:,} bytes"] if file.get("size") else []
@@ -268,10 +299,21 @@ def _missing(one: Wanted, lacking: list[dict[str, Any]]) -> BladeError:
     several = len(lacking) > 1
     files = "these files are" if several else "a file is"
     given = "--from FOLDER that holds them under these names" if several else "--from FILE"
-    return NothingToRead(
-        f"{files} missing to prepare {one.name}:\n" + "\n".join(lines),
+    return (
+        f"{files} missing to prepare {name}:\n" + "\n".join(lines),
         f"fetch {'them' if several else 'it'} where there is a network, then give {given}, or copy "
         f"{'each' if several else 'it'} to the place named above",
+    )
+
+
+def _together(absent: list[Absent]) -> BladeError:
+    """One error for all that is missing, whichever benchmark wants it."""
+    if len(absent) == 1:
+        return absent[0]
+    return NothingToRead(
+        "\n".join(error.message for error in absent),
+        "fetch them where there is a network, then copy each to the place named above, or prepare these "
+        "benchmarks one by one with --from",
         "prepare-missing-file",
     )
 
@@ -343,9 +385,27 @@ def as_json(made: Iterable[Prepared]) -> str:
 
 def manifest_pins(script: Path) -> Mapping[str, Any]:
     """What the manifest beside a script pins: `rows`, `sha256`, and `files` by name."""
+    pins = _manifest(script).get("pins")
+    return pins if isinstance(pins, Mapping) else {}
+
+
+def _manifest(script: Path) -> Mapping[str, Any]:
     import yaml
 
-    pins: Any = None
-    with suppress(OSError, yaml.YAMLError, AttributeError):
-        pins = yaml.safe_load((script.parent / "manifest.yaml").read_text(encoding="utf-8")).get("pins")
-    return pins if isinstance(pins, Mapping) else {}
+    told: Any = None
+    with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
+        told = yaml.safe_load((script.parent / "manifest.yaml").read_text(encoding="utf-8"))
+    return told if isinstance(told, Mapping) else {}
+
+
+def _of_another(one: Wanted, how: How, sources: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What in a manifest seems to be another benchmark's, as it is after copying one."""
+    notices, manifest = [], one.script.parent / "manifest.yaml"
+    name = _manifest(one.script).get("name")
+    if name is not None and name != one.script.parent.name:
+        notices.append(f"{manifest} says `name: {name}`, but its folder is {one.script.parent.name}")
+    read = {source["name"] for source in sources}
+    unread = [] if how.args else [str(file) for file in one.pins.get("files") or {} if file not in read]
+    if unread:
+        notices.append(f"{manifest} pins {', '.join(unread)}, which the prepare script does not read")
+    return notices
