@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sqlite3
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from blade.errors import UsageError
 from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments.bird_sql import differs, environment, extracted
+from blade.evaluate.environments.bird_sql import _run, environment, extracted
 from blade.evaluate.sandbox import holds
+from blade.evaluate.sandbox.sql import differs
 from tests.evaluate.environments.attempts import example, judged, shipped
 
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
@@ -102,6 +105,22 @@ def test_the_tasks_own_faults_are_not_measured(row: dict[str, Any], kind: str) -
     with pytest.raises(Unmeasured) as missing:
         judged(environment({"sql_execution_timeout_s": 0.3}), row, block("SELECT 1"))
     assert missing.value.kind == kind
+
+
+@boxed
+def test_rows_are_compared_in_the_box_and_stay_there() -> None:
+    """A model may ask for hundreds of megabytes; what leaves the box is a verdict of one line."""
+    many = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 20000) SELECT n, n + 1 FROM r"
+    held = {"compare": "set", "is_ordered": False}
+
+    def said(query: str) -> list[Any]:
+        outcome = asyncio.run(_run({"queries": [many, query], **held}, SCRIPT, None, 5))
+        assert len(outcome.stdout) < 200
+        return [msgspec.json.decode(line) for line in outcome.stdout.splitlines()]
+
+    assert said(many) == [{}, {"difference": None}]
+    short = "19999 rows of the expected 20000 are missing, 0 are not expected"
+    assert said("SELECT 1, 2") == [{}, {"difference": short}]
 
 
 def test_no_query_is_a_zero_with_its_reason() -> None:

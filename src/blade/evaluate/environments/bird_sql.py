@@ -1,8 +1,9 @@
 """Judge a query by its rows, on the task's database, against those of the gold query.
 
-Both run in a box, on a database that is opened to be read. The comparison is BIRD's: the sets of rows, order
-and repetition aside. `compare: multiset` counts repetitions, and `ordered: true` holds the order where the
-gold query has one. A gold query that fails, or a database that is not there, is the task's fault: no reward.
+Both run in a box, on a database that is opened to be read, and their rows are compared there. The comparison
+is BIRD's: the sets of rows, order and repetition aside. `compare: multiset` counts repetitions, and
+`ordered: true` holds the order where the gold query has one. A gold query that fails, or a database that is
+not there, is the task's fault: no reward.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from blade.errors import UsageError
 from blade.evaluate import fenced, said
 from blade.evaluate.asked import field, needed
 from blade.evaluate.environment import Attempt, Environment, Row, Unmeasured
-from blade.evaluate.sandbox import Limits, Outcome, plain, run
+from blade.evaluate.sandbox import Limits, Outcome, run
 from blade.evaluate.sandbox import needed as box_needed
 from blade.evaluate.sandbox.box import HERE
 
@@ -54,11 +54,11 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         await box_needed()
         slot = slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(at_once))
         async with slot:
-            outcome = await _run([gold, query], script, path, seconds)
-        expected, got = _results(outcome, seconds)
-        if isinstance(got, str):
-            return _fields(text, query, had_codeblock, False, "execution_error", got)
-        difference = differs(expected, got, compare, is_ordered and bool(ORDER.search(gold)))
+            held = {"compare": compare, "is_ordered": is_ordered and bool(ORDER.search(gold))}
+            outcome = await _run({"queries": [gold, query], **held}, script, path, seconds)
+        difference, error = _result(outcome, seconds)
+        if error is not None:
+            return _fields(text, query, had_codeblock, False, "execution_error", error)
         return _fields(text, query, had_codeblock, difference is None, "none", difference)
 
     return Environment("bird_sql", verify, scores=lambda row: {"accuracy": float(row["reward"])})
@@ -89,16 +89,16 @@ def _database(row: Row, folder: Path) -> tuple[str | None, Path | None]:
     raise Unmeasured("database_missing", f"no database {name!r}: looked for {looked}", terminal=True)
 
 
-async def _run(queries: list[str], script: str | None, path: Path | None, seconds: float) -> Outcome:
-    job = {"queries": queries, "script": script, "path": str(path), "seconds": seconds, "rows": ROWS}
+async def _run(asked: Row, script: str | None, path: Path | None, seconds: float) -> Outcome:
+    job = {**asked, "script": script, "path": str(path), "seconds": seconds, "rows": ROWS}
     readable = [str(path)] if path else []
-    limits = Limits(cpu=2 * seconds + 5, wall=2 * seconds + 10, output=256 << 20)
+    limits = Limits(cpu=2 * seconds + 5, wall=2 * seconds + 10)
     program = (HERE / "sql.py").read_text("utf-8")
     return await run(program, msgspec.json.encode(job), limits, readable=readable)
 
 
-def _results(outcome: Outcome, seconds: float) -> tuple[list[Any], list[Any] | str]:
-    """The rows of the gold query, and those of the other or why there are none."""
+def _result(outcome: Outcome, seconds: float) -> tuple[str | None, str | None]:
+    """How the rows of the query differ from those of the gold query, or why there are none."""
     replies = [msgspec.json.decode(line) for line in outcome.stdout.splitlines() if line.endswith(b"}")]
     ended = f"the query was ended: {outcome.stopped or outcome.stderr.decode('utf-8', 'replace')[-300:]}"
     reply = replies[0] if replies else {"error": ended}
@@ -111,32 +111,12 @@ def _results(outcome: Outcome, seconds: float) -> tuple[list[Any], list[Any] | s
         reason = f"the gold query does not run: {_told(reply['error'], seconds)}"
         raise Unmeasured("task_invalid", reason, terminal=True, fields=fields)
     other = replies[1] if len(replies) > 1 else {"error": ended}
-    got = plain.decoded(other["rows"]) if "rows" in other else _told(other["error"], seconds)
-    return plain.decoded(reply["rows"]), got
+    error = _told(str(other["error"]), seconds) if "error" in other else None
+    return other.get("difference"), error
 
 
 def _told(error: str, seconds: float) -> str:
     return f"not done after {seconds:g} s" if error == "OperationalError: interrupted" else error
-
-
-def differs(expected: list[Any], got: list[Any], compare: str, is_ordered: bool) -> str | None:
-    """How two results differ; None when they are the same."""
-    if is_ordered:
-        same = expected == got if compare == "multiset" else _once(expected) == _once(got)
-    elif compare == "multiset":
-        same = Counter(expected) == Counter(got)
-    else:
-        same = set(expected) == set(got)
-    if same:
-        return None
-    lacking, more = len(set(expected) - set(got)), len(set(got) - set(expected))
-    if not lacking and not more:
-        return "the same rows in another order or number"
-    return f"{lacking} rows of the expected {len(set(expected))} are missing, {more} are not expected"
-
-
-def _once(rows: list[Any]) -> list[Any]:
-    return list(dict.fromkeys(rows))
 
 
 def _fields(

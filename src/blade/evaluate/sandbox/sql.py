@@ -1,7 +1,7 @@
-"""Run two queries on one database, read-only, and print their rows: a program for the box.
+"""Run two queries on one database, read-only, and tell how their rows differ: a program for the box.
 
 What a query may do is read: an authorizer refuses everything else, the file is opened as one that cannot
-change, and a count of steps looks at the clock.
+change, and a count of steps looks at the clock. The rows stay in the box, where memory is limited.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import json
 import sqlite3
 import sys
 import time
+from collections import Counter
 from typing import Any
-
-from blade.evaluate.sandbox import plain
 
 # SQLite's codes: SELECT, READ, FUNCTION, RECURSIVE. Not ATTACH, PRAGMA, or anything that writes.
 READING = {21, 20, 31, 33}
@@ -48,6 +47,26 @@ def rows(connection: sqlite3.Connection, query: str, seconds: float, most: int) 
     return found
 
 
+def differs(expected: list[Any], got: list[Any], compare: str, is_ordered: bool) -> str | None:
+    """How two results differ; None when they are the same."""
+    if is_ordered:
+        same = expected == got if compare == "multiset" else _once(expected) == _once(got)
+    elif compare == "multiset":
+        same = Counter(expected) == Counter(got)
+    else:
+        same = set(expected) == set(got)
+    if same:
+        return None
+    lacking, more = len(set(expected) - set(got)), len(set(got) - set(expected))
+    if not lacking and not more:
+        return "the same rows in another order or number"
+    return f"{lacking} rows of the expected {len(set(expected))} are missing, {more} are not expected"
+
+
+def _once(rows: list[Any]) -> list[Any]:
+    return list(dict.fromkeys(rows))
+
+
 def main() -> None:
     job = json.loads(sys.stdin.read())
     try:
@@ -56,12 +75,16 @@ def main() -> None:
         print(json.dumps({"database": f"{type(fault).__name__}: {fault}"}), flush=True)
         return
     connection.set_authorizer(_authorized)
+    found: list[list[Any]] = []
     for query in job["queries"]:
+        reply: dict[str, Any] = {}
         try:
-            found = rows(connection, query, job["seconds"], job["rows"])
-            print(json.dumps({"rows": plain.encoded(found)}), flush=True)
+            found.append(rows(connection, query, job["seconds"], job["rows"]))
+            if len(found) == 2:
+                reply["difference"] = differs(found[0], found[1], job["compare"], job["is_ordered"])
         except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as fault:
-            print(json.dumps({"error": f"{type(fault).__name__}: {fault}"}), flush=True)
+            reply["error"] = f"{type(fault).__name__}: {fault}"
+        print(json.dumps(reply), flush=True)
 
 
 if __name__ == "__main__":
