@@ -79,8 +79,8 @@ def asserting(*tests: str, **more: Any) -> dict[str, Any]:
         (asserting("try: f(1)\nexcept ValueError: pass\nelse: assert False"), "def f(x): raise ValueError(x)", "apart"),
         (asserting("assert math.isclose(lcm(2, 3), 6.0)"), "def lcm(a, b): return a * b", "apart"),
         (asserting("assert f(10 ** 400) == 10 ** 400 + 1"), "def f(n): return n + 1", "apart"),
-        (asserting("assert f(lambda x: x + 1) == 4"), "def f(g): return g(3)", "in_process"),
-        (asserting("assert Node.kind == 3"), "class Node:\n    kind = 3", "in_process"),
+        (asserting("assert f(lambda x: x + 1) == 4", checked="in_process"), "def f(g): return g(3)", "in_process"),
+        (asserting("assert Node.kind == 3"), "class Node:\n    kind = 3", "apart"),
         (asserting("assert Node(3).v == 3", checked="in_process"), "class Node:\n    def __init__(s, v): s.v = v", "in_process"),
     ],
 )  # fmt: skip

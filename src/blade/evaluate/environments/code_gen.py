@@ -6,11 +6,13 @@ any; a text without a fence counts when all of it is a Python program. Three kin
 
 - `unit_tests` with `inputs` and `outputs`: run with each input, the output compared outside of the box;
 - the same with `fn_name`: the function is called from outside with values read from JSON;
-- `test` (with `entry_point`, a `check(candidate)`) or `test_list`: assertions. They run in a box of their
-  own, and only plain data goes between them and the solution, which never sees them.
+- `test` (with `entry_point`, a `check(candidate)`; or test functions, or cases of unittest) or `test_list`:
+  assertions. They run in a box of their own, and only plain data and the numbers of objects go between them
+  and the solution, which never sees them.
 
-`checked` says how: outputs, calls, apart, or in_process where the tests pass functions or use a class of the
-solution, so that both share a process. A row may ask for the last with `checked: in_process`.
+`checked` says how: outputs, calls, apart, or in_process, where tests and solution share a process and the
+solution can forge its verdict. That is done only for rows that ask for it with `checked: in_process`, or,
+where the tests cannot run apart, with the setting `allow_in_process`; without, such rows are not measured.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from blade.evaluate import fenced, said
+from blade.evaluate import fenced, limited, said
 from blade.evaluate.asked import faulty, field
 from blade.evaluate.environment import Attempt, Environment, Row
-from blade.evaluate.sandbox import Limits, needed
+from blade.evaluate.sandbox import Limits, asserting, needed
 from blade.evaluate.sandbox.judged import RUNTIME, SHOWN, Asserted, Judged, asserted, calls, outputs
 
 LANGUAGES = ("python", "python3", "py")
+PARSING = 2  # seconds of computing to find out whether a text is a program
 Run = Callable[[str], Awaitable[Judged]]
 
 
@@ -43,13 +46,14 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         memory=int(settings.get("memory_mb") or 1024) << 20,
         processes=int(settings.get("max_subprocesses") or 64),
     )
+    is_shared = bool(settings.get("allow_in_process", False))
     at_once = min(int(settings.get("num_processes") or 8), os.cpu_count() or 1)
     slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def verify(attempt: Attempt) -> Row:
-        tests, shown = _tests(attempt.row, limits)
+        tests, shown = _tests(attempt.row, limits, is_shared)
         text = said.answer(attempt.response)
-        code = extracted(text)
+        code = await _program(text)
         if code is None:
             metadata = {"error_code": RUNTIME, "error_message": "No program in the answer"}
             return _fields(text, None, [RUNTIME], metadata, 0.0, None)
@@ -60,6 +64,18 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         return _judged_fields(text, code, judged, shown)
 
     return Environment("code_gen", verify, scores=lambda row: {"accuracy": float(row["reward"])})
+
+
+async def _program(text: str) -> str | None:
+    """The program in an answer. A text without a fence is parsed in a worker: it may take half a minute."""
+    if not text.strip() or fenced.last(text, LANGUAGES) is not None:
+        return extracted(text)
+    function = "blade.evaluate.environments.code_gen:extracted"
+    try:
+        found: str | None = await limited.call(function, _writable(text), seconds=PARSING)
+    except limited.TooCostly:
+        return None
+    return found
 
 
 def extracted(text: str) -> str | None:
@@ -111,7 +127,7 @@ def _fields(
     }
 
 
-def _tests(row: Row, limits: Limits) -> tuple[Run, Callable[[int], Row]]:
+def _tests(row: Row, limits: Limits, is_shared: bool) -> tuple[Run, Callable[[int], Row]]:
     """How a program is judged, and what to show of the test at a place."""
     unit_tests = field(row, "unit_tests")
     if isinstance(unit_tests, str):
@@ -121,7 +137,7 @@ def _tests(row: Row, limits: Limits) -> tuple[Run, Callable[[int], Row]]:
             raise faulty(f"unit_tests is not JSON: {error}") from error
     if isinstance(unit_tests, Mapping) and unit_tests.get("inputs") is not None:
         return _pairs(unit_tests, limits)
-    return _assertions(row, limits)
+    return _assertions(row, limits, is_shared)
 
 
 def _pairs(unit_tests: Mapping[str, Any], limits: Limits) -> tuple[Run, Callable[[int], Row]]:
@@ -159,7 +175,7 @@ def _value(entry: Any) -> Any:
         raise faulty(f"a value of unit_tests is not JSON: {error}") from error
 
 
-def _assertions(row: Row, limits: Limits) -> tuple[Run, Callable[[int], Row]]:
+def _assertions(row: Row, limits: Limits, is_shared: bool) -> tuple[Run, Callable[[int], Row]]:
     setup, tests = _statements(row)
     entry = field(row, "entry_point")
     names = {"candidate": str(entry)} if entry else {}
@@ -168,9 +184,9 @@ def _assertions(row: Row, limits: Limits) -> tuple[Run, Callable[[int], Row]]:
     task = Asserted(tests, setup, before, str(entry) if entry else None, names)
 
     def shown(position: int) -> Row:
-        return {"inputs": tests[position][:SHOWN]}
+        return {"inputs": tests[position][:SHOWN] if position < len(tests) else ""}
 
-    return lambda code: asserted(code, task, limits, in_process=together), shown
+    return lambda code: asserted(code, task, limits, in_process=together, or_in_process=is_shared), shown
 
 
 def _statements(row: Row) -> tuple[str, Sequence[str]]:
@@ -180,27 +196,8 @@ def _statements(row: Row) -> tuple[str, Sequence[str]]:
     if isinstance(listed, list) and listed:
         imports = field(row, "test_imports", [])
         lines = imports if isinstance(imports, list) else [str(imports)]
-        return "\n".join([*map(str, lines), setup]), [str(test) for test in listed]
+        return "\n".join([*map(str, lines), setup]), asserting.listed([str(test) for test in listed])
     if not isinstance(text, str) or not text.strip():
         raise faulty("the row has neither unit_tests nor test nor test_list")
-    entry = field(row, "entry_point")
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError) as error:
-        raise faulty(f"the tests are no Python: {error}") from error
-    checks = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in body)
-    if checks and entry and not any(isinstance(node, ast.Expr) and _calls_check(node.value) for node in body):
-        return f"{setup}\n{text}", ["check(candidate)"]
-    asserts = [node for node in body if isinstance(node, ast.Assert)]
-    if not asserts or checks:
-        return setup, [text]
-    others = [node for node in body if not isinstance(node, ast.Assert)]
-    in_front = all(node.lineno < asserts[0].lineno for node in others)
-    if not in_front:
-        return setup, [text]
-    before = "\n".join(ast.get_source_segment(text, node, padded=True) or "" for node in others)
-    return f"{setup}\n{before}", [ast.get_source_segment(text, node) or "" for node in asserts]
-
-
-def _calls_check(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
+    first, tests = asserting.statements(text, bool(field(row, "entry_point")))
+    return f"{setup}\n{first}", tests

@@ -297,7 +297,9 @@ def driver() -> dict[str, str]:
     """The few files of BLADE that lie in every box, in a package of that name with nothing else in it."""
     package = "blade/evaluate/sandbox/"
     empty = dict.fromkeys(("blade/__init__.py", "blade/evaluate/__init__.py", package + "__init__.py"), "")
-    shared = {package + name: (HERE / name).read_text("utf-8") for name in ("names.py", "plain.py")}
+    shared = {
+        package + name: (HERE / name).read_text("utf-8") for name in ("names.py", "plain.py", "remote.py")
+    }
     entries = {name: (HERE / name).read_text("utf-8") for name in ("inside.py", "program.py")}
     return {**empty, **shared, **entries}
 

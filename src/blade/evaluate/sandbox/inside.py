@@ -1,58 +1,27 @@
 """The driver in the box: load a solution and answer calls to it, or run tests that call it elsewhere.
 
-It lies in the box with `plain.py` and `names.py`, and speaks in lines of JSON over what were standard input
-and output. Solution and tests are never in the same process, unless the tests cannot be run otherwise.
+It lies in the box with `plain.py`, `names.py` and `remote.py`, and speaks in lines of JSON over what were
+standard input and output. Solution and tests are never in the same process, unless somebody asks for that.
 """
 
 from __future__ import annotations
 
 import builtins
+import contextlib
+import io
 import json
 import os
 import sys
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any
 
-from blade.evaluate.sandbox import names, plain
+from blade.evaluate.sandbox import names, plain, remote
 
-MODULE = "solution"
+MODULE, TESTS = "solution", "tests"
 RUN, COMPILE = exec, compile  # taken before a solution can put others in their place
 TOLD = 2000  # characters of a message
-
-
-class Unreachable(BaseException):
-    """The tests ask for something of the solution that cannot cross; no `except Exception` takes it."""
-
-
-class Raised(Exception):
-    """The solution raised what this side has no class for."""
-
-
-class Remote:
-    """A name of the solution that is only there to be called."""
-
-    def __init__(self, name: str, channel: Channel) -> None:
-        self._name = name
-        self._channel = channel
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            given = plain.encoded([list(args), kwargs])
-        except plain.TooMuch as fault:  # which the solution could have made, to be tested in another way
-            raise Raised(f"{self._name} is called with {fault}") from fault
-        except plain.NotPlain as fault:
-            raise Unreachable(f"{self._name} is called with {fault}") from fault
-        self._channel.send({"call": self._name, "given": given})
-        reply = self._channel.next()
-        for mine, theirs in zip(args, plain.decoded(reply.get("args", "[]")), strict=False):
-            _changed(mine, theirs)
-        if "raised" in reply:
-            raise _same(reply["raised"])
-        return plain.decoded(reply["value"])
-
-    def __getattr__(self, attribute: str) -> Any:
-        raise Unreachable(f"the tests use {self._name}.{attribute}")
 
 
 class Channel:
@@ -79,34 +48,15 @@ class Channel:
             data = data[os.write(self.outgoing, data) :]
 
 
-def _changed(mine: Any, theirs: Any) -> None:
-    """What the solution did to a list, dict or set that it was given is done here too."""
-    if isinstance(mine, list) and isinstance(theirs, list):
-        mine[:] = theirs
-    elif isinstance(mine, dict | set) and isinstance(theirs, type(mine)):
-        mine.clear()
-        mine.update(theirs)
-
-
-def _same(raised: dict[str, str]) -> Exception:
-    kind = getattr(builtins, raised["type"], None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        try:
-            fault: Exception = kind(raised["message"])
-            fault.__cause__ = Raised(raised["type"])
-            return fault
-        except TypeError:
-            pass
-    return Raised(f"{raised['type']}: {raised['message']}")
-
-
-def _fault(fault: BaseException) -> dict[str, str]:
+def _fault(fault: BaseException) -> dict[str, Any]:
     shown = "".join(traceback.format_exception(fault))[-TOLD:]
     try:
         message = str(fault)[:TOLD]
     except BaseException:
         message = ""
-    return {"type": type(fault).__name__, "message": message, "trace": shown}
+    shown, message = (text.encode("utf-8", "replace").decode() for text in (shown, message))
+    line = [kind.__name__ for kind in type(fault).__mro__[:20]]
+    return {"type": type(fault).__name__, "message": message, "trace": shown, "line": line}
 
 
 def _load(module: types.ModuleType, before: str, code: str, entry: str | None) -> None:
@@ -128,25 +78,104 @@ def _target(module: types.ModuleType, name: str) -> Any:
     return getattr(module, name)
 
 
+HELD: list[Any] = []  # objects of the solution that the tests know by their numbers
+ASKED: dict[str, Callable[..., Any]] = {
+    "value": lambda it: it,
+    "call": lambda it, *args, **kwargs: it(*args, **kwargs),
+    "get": getattr,
+    "set": setattr,
+    "eq": lambda it, other: bool(it == other),
+    "len": len,
+    "bool": bool,
+    "iter": iter,
+    "str": str,
+    "repr": repr,
+    "instance": lambda it, other: isinstance(other, it),
+    "await": lambda it: __import__("asyncio").run(it),  # which takes long to load
+}
+
+
+def _numbered(value: Any) -> dict[str, int]:
+    HELD.append(value)
+    return {"coroutine" if isinstance(value, types.CoroutineType) else "thing": len(HELD) - 1}
+
+
 def _answered(module: types.ModuleType, message: dict[str, Any]) -> dict[str, Any]:
-    try:
-        if "load" in message:
+    if "load" in message:
+        try:
             _load(module, message.get("before", ""), message["load"], message.get("entry"))
-            return {"loaded": True}
-        args, kwargs = plain.decoded(message["given"])
-        value = _target(module, message["call"])(*args, **kwargs)
-    except BaseException as fault:  # also SystemExit: leaving is not an answer
-        return {"raised": _fault(fault)}
+        except BaseException as fault:  # also SystemExit: leaving is not an answer
+            return {"raised": _fault(fault)}
+        return {"loaded": True}
+
+    def thing(_: str, target: Any) -> Any:
+        return _target(module, target) if isinstance(target, str) else HELD[target]
+
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
+    heard = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace", write_through=True)
+    with contextlib.redirect_stdout(heard) if message.get("hears") else contextlib.nullcontext():
+        try:
+            args, kwargs = plain.decoded(message["given"], thing)
+            value = ASKED[message["ask"]](thing("", message["on"]), *args, **kwargs)
+            answer["value"] = plain.encoded(value, _numbered)
+        except plain.NotPlain as fault:
+            raised = {"type": "NotPlain", "message": f"returned {fault}, which is no plain data"}
+            answer["raised"] = raised
+        except BaseException as fault:
+            answer["raised"] = _fault(fault)
     try:
-        return {"value": plain.encoded(value), "args": plain.encoded(args)}
-    except plain.NotPlain as fault:
-        return {"raised": {"type": "NotPlain", "message": f"returned {fault}, which is no plain data"}}
+        answer["args"] = plain.encoded([args, kwargs], _numbered)
     except BaseException as fault:
-        return {"raised": _fault(fault)}
+        answer.setdefault("raised", _fault(fault))
+    if message.get("hears"):
+        answer["printed"] = heard.buffer.getvalue().decode("utf-8", "replace")
+    return answer
 
 
 def _from_solution(fault: BaseException) -> bool:
-    return isinstance(fault, Raised) or isinstance(fault.__cause__, Raised)
+    return isinstance(fault, remote.Raised) or isinstance(fault.__cause__, remote.Raised)
+
+
+def _elsewhere(channel: Channel) -> remote.Ask:
+    """Ask the solution's box, by way of whoever runs both."""
+
+    def ask(message: dict[str, Any]) -> dict[str, Any]:
+        channel.send(message)
+        return channel.next()
+
+    return ask
+
+
+def _away(name: str, ask: remote.Ask) -> Any:
+    if name.startswith("__"):  # which the import itself looks for
+        raise AttributeError(name)
+    return remote.found(name, ask)
+
+
+def _set_up(module: types.ModuleType, message: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Load what the tests need where the solution is elsewhere; `from solution import …` finds it there."""
+    ask = _elsewhere(channel)
+    away = types.ModuleType(MODULE)
+    away.__dict__["__getattr__"] = lambda name: _away(name, ask)
+    away.__dict__["__all__"] = []  # whatever is used of it is bound by its name
+    module.__name__ = TESTS
+    sys.modules[TESTS] = module
+    try:
+        _load(module, message.get("before", ""), "", message.get("entry"))
+        compiled = COMPILE(message["set_up"], "<setup>", "exec")
+        sys.modules[MODULE] = away
+        for name, stands_for in message["names"].items():
+            module.__dict__[name] = remote.Remote(stands_for, stands_for, ask)
+        names.given(compiled, module.__dict__)
+        remote.bound(message["set_up"], module.__dict__, ask)
+        RUN(compiled, module.__dict__)
+    except remote.Unreachable as fault:
+        return {"unreachable": str(fault)}
+    except BaseException as fault:
+        return {"raised": _fault(fault)}
+    return {"loaded": True}
 
 
 def _tested(module: types.ModuleType, message: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -156,15 +185,12 @@ def _tested(module: types.ModuleType, message: dict[str, Any], channel: Channel)
         compiled = COMPILE(message["test"], "<test>", "exec")
         names.modules(compiled, space)  # no members: the function under test may be called `lcm`
         if message["remote"]:
-            for name in names.used(compiled) - space.keys() - set(dir(builtins)):
-                space[name] = Remote(name, channel)
-            for name, stands_for in message["names"].items():
-                space[name] = Remote(stands_for, channel)
+            remote.bound(message["test"], space, _elsewhere(channel))
         else:
             for name, stands_for in message["names"].items():
                 space[name] = _target(module, stands_for)
         RUN(compiled, space)
-    except Unreachable as fault:
+    except remote.Unreachable as fault:
         return {"unreachable": str(fault), "nonce": message["nonce"]}
     except BaseException as fault:
         wrong = isinstance(fault, AssertionError) and not _from_solution(fault)
@@ -182,6 +208,8 @@ def main() -> None:
         message = channel.next()
         if "test" in message:
             channel.send(_tested(module, message, channel))
+        elif "set_up" in message:
+            channel.send(_set_up(module, message, channel))
         else:
             channel.send(_answered(module, message))
 

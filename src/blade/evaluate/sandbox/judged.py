@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import msgspec
+
+from blade.evaluate import limited
 from blade.evaluate.environment import Unmeasured
 from blade.evaluate.sandbox import plain
 from blade.evaluate.sandbox.box import Limits, Session, run, session
 
 WRONG, TIME, RUNTIME = -2, -3, -4
 SHOWN = 2000
+BROKEN = "Runtime error: something else was written where the answer belongs"
+COMPARING = 2  # seconds of computing at most for reading and comparing one answer
 
 How = Literal["outputs", "calls", "apart", "in_process"]
 
@@ -37,6 +43,37 @@ class Judged:
     fault: Fault | None
     seconds: float
     how: How
+
+
+class Raise(msgspec.Struct):
+    """An exception, as a box tells of it."""
+
+    type: str
+    message: str
+    trace: str = ""
+    line: list[str] = []
+
+
+class Said(msgspec.Struct):
+    """A line from a box. Its fields are typed so that nothing else of a hostile line is ever built here."""
+
+    loaded: bool | None = None
+    raised: Raise | None = None
+    value: str | None = None
+    args: str | None = None
+    printed: str | None = None
+    ask: str | None = None
+    on: str | int | None = None
+    given: str | None = None
+    hears: bool = False
+    unreachable: str | None = None
+    nonce: str | None = None
+    passed: bool | None = None
+    wrong: bool = False
+    failed: Raise | None = None
+
+
+READ = msgspec.json.Decoder(Said)
 
 
 class Ended(Exception):
@@ -102,7 +139,7 @@ def _same_numbers(one: str, other: str) -> bool:
 
 async def _reply(
     box: Session, message: Mapping[str, Any], limits: Limits, until: float | None = None
-) -> dict[str, Any]:
+) -> Said:
     """Ask the program in a box; `Ended` when it does not answer in time or breaks what was agreed."""
     left = limits.clock if until is None else until - time.monotonic()
     try:
@@ -118,27 +155,23 @@ async def _reply(
         fault = _stopped(stopped, ending["code"], bytes(box.errors), limits)
         raise Ended(fault or Fault(RUNTIME, "Runtime error: the program ended without an answer"))
     try:
-        reply = json.loads(line)
-    except ValueError:
-        reply = None
-    if not isinstance(reply, dict):
-        raise Ended(Fault(RUNTIME, "Runtime error: something else was written where the answer belongs"))
-    return reply
+        return READ.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise Ended(Fault(RUNTIME, BROKEN)) from None
 
 
-def _raised(reply: Mapping[str, Any]) -> Fault | None:
-    raised = reply.get("raised")
-    if not isinstance(raised, dict):
+def _raised(reply: Said) -> Fault | None:
+    if reply.raised is None:
         return None
-    message = f"Runtime error: {raised.get('type')}: {raised.get('message')}"
-    return Fault(RUNTIME, message[:SHOWN], str(raised.get("trace", ""))[-SHOWN:])
+    message = f"Runtime error: {reply.raised.type}: {reply.raised.message}"
+    return Fault(RUNTIME, message[:SHOWN], reply.raised.trace[-SHOWN:])
 
 
 async def _loaded(box: Session, code: str, before: str, entry: str | None, limits: Limits) -> None:
     reply = await _reply(box, {"load": code, "before": before, "entry": entry}, limits)
     if fault := _raised(reply):
         raise Ended(fault)
-    if reply.get("loaded") is not True:
+    if reply.loaded is not True:
         raise Ended(Fault(RUNTIME, "Runtime error: the program took the place of its own loading"))
 
 
@@ -157,9 +190,9 @@ async def calls(
         try:
             await _loaded(box, code, "", None, limits)
             for args, wanted in zip(given, expected, strict=True):
-                message = {"call": name, "given": plain.encoded([list(args), {}])}
+                message = {"ask": "call", "on": name, "given": plain.encoded([list(args), {}])}
                 reply = await _reply(box, message, limits)
-                if fault := _raised(reply) or _unequal(reply, wanted):
+                if fault := _raised(reply) or await _unequal(reply, wanted, limits):
                     raise Ended(fault)
                 position += 1
         except Ended as ended:
@@ -167,31 +200,19 @@ async def calls(
     return Judged(position, None, time.monotonic() - begun, "calls")
 
 
-def _unequal(reply: Mapping[str, Any], wanted: Any) -> Fault | None:
+async def _unequal(reply: Said, wanted: Any, limits: Limits) -> Fault | None:
+    """In a worker: numbers of one hash or fractions of a million digits take long to be read or compared."""
+    if reply.value is None:
+        return Fault(RUNTIME, BROKEN)
+    seconds = min(COMPARING, math.ceil(limits.cpu))
+    function = "blade.evaluate.sandbox.compared:unequal"
     try:
-        value = plain.decoded(str(reply["value"]))
-        if _listed(value) == _listed(wanted):
-            return None
-    except (ValueError, KeyError, RecursionError):
-        return Fault(RUNTIME, "Runtime error: something else was written where the answer belongs")
-    shown = _shown(value)
-    return Fault(WRONG, f"Wrong answer: {shown[:80]} where {_shown(wanted)[:80]} is expected", shown[:SHOWN])
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Iterator):
-        return "an iterator"
-    try:
-        return repr(value)
-    except (ValueError, RecursionError):  # a number of too many digits to be written
-        return f"a {type(value).__name__} too large to be shown"
-
-
-def _listed(value: Any) -> Any:
-    """Expected values come from JSON, which has no tuples."""
-    if isinstance(value, list | tuple):
-        return [_listed(item) for item in value]
-    return value
+        found = await limited.call(function, reply.value, plain.encoded(wanted), seconds=seconds)
+    except limited.TooCostly as fault:
+        return Fault(RUNTIME, f"Runtime error: the answer cannot be compared: {fault}")
+    if found is None:
+        return None
+    return Fault(WRONG if found["wrong"] else RUNTIME, found["message"], found["got"])
 
 
 @dataclass(frozen=True)
@@ -205,96 +226,132 @@ class Asserted:
     names: Mapping[str, str] | None = None  # other names under which the tests know the solution's
 
 
-async def asserted(code: str, task: Asserted, limits: Limits, *, in_process: bool = False) -> Judged:
-    """Run tests in one box and the solution in another; only plain data goes between them.
+async def asserted(
+    code: str, task: Asserted, limits: Limits, *, in_process: bool = False, or_in_process: bool = False
+) -> Judged:
+    """Run tests in one box and the solution in another; only plain data and numbers go between them.
 
-    What cannot be done that way by the tests' own doing (they pass a function, or use a class of the
-    solution) runs in one process, and the result says so. The solution cannot bring that about.
+    What cannot be done that way by the tests' own doing, such as passing a function, is not measured unless
+    one process for both is allowed, where a solution can forge what it likes. The result says so then.
     """
     begun = time.monotonic()
     whole = _whole(limits, len(task.tests))
-    if not in_process:
-        result = await _apart(code, task, limits, whole, begun)
-        if result is not None:
-            return result
-    return await _together(code, task, limits, whole, begun)
+    if in_process:
+        return await _together(code, task, limits, whole, begun)
+    result = await _apart(code, task, limits, whole, begun)
+    if isinstance(result, Judged):
+        return result
+    if or_in_process:
+        return await _together(code, task, limits, whole, begun)
+    raise Unmeasured(
+        "unsafe_check",
+        f"{result}; that takes one process for both, where a solution can forge its verdict",
+        terminal=True,
+    )
 
 
 def _message(task: Asserted, test: str, nonce: str, remote: bool) -> dict[str, Any]:
     return {"test": test, "names": dict(task.names or {}), "remote": remote, "nonce": nonce}
 
 
-def _verdict(reply: Mapping[str, Any], nonce: str) -> Fault | None:
-    if reply.get("nonce") != nonce:
+def _verdict(reply: Said, nonce: str) -> Fault | None:
+    if reply.nonce != nonce:
         return Fault(RUNTIME, "Runtime error: a verdict was written that is not the tests' own")
-    if reply.get("passed") is True:
+    if reply.passed is True:
         return None
-    failed = reply.get("failed") or {}
-    shown = f"{failed.get('type')}: {failed.get('message')}"
-    trace = str(failed.get("trace", ""))[-SHOWN:]
-    if reply.get("wrong"):
+    failed = reply.failed or Raise("Exception", "no reason was given")
+    shown = f"{failed.type}: {failed.message}"
+    trace = failed.trace[-SHOWN:]
+    if reply.wrong:
         return Fault(WRONG, f"Wrong answer: {shown}", trace)
     return Fault(RUNTIME, f"Runtime error: {shown}", trace)
 
 
-async def _apart(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged | None:
-    """None when the tests ask for what cannot cross."""
+@dataclass
+class Between:
+    """Two boxes, and whether the tests in the one have used anything of the solution in the other."""
+
+    solution: Session
+    tests: Session
+    limits: Limits
+    is_used: bool = False
+
+    async def run(self, message: Mapping[str, Any]) -> Said:
+        """What the tests' box says in the end; what it asks of the solution meanwhile is passed on."""
+        until: float | None = None  # for all calls of a test together
+        reply = await self._of_tests(message)
+        while reply.ask is not None:
+            until = until or time.monotonic() + self.limits.clock
+            request = {"ask": reply.ask, "on": reply.on, "given": reply.given, "hears": reply.hears}
+            answer = await _reply(self.solution, request, self.limits, until)
+            is_data = answer.value is not None and not answer.value.startswith('{"thing":')
+            self.is_used = self.is_used or reply.ask != "value" or is_data
+            reply = await self._of_tests(_clean(answer))
+        return reply
+
+    async def _of_tests(self, message: Mapping[str, Any]) -> Said:
+        """The tests end by the solution's doing once they hold something of it: it may be endless."""
+        try:
+            return await _reply(self.tests, message, self.limits)
+        except Ended as ended:
+            if self.is_used:
+                told = f"{ended.fault.message} (in the tests, with what the solution gave them)"
+                raise Ended(replace(ended.fault, message=told)) from ended
+            raise _invalid(f"the tests themselves ended: {ended.fault.message}") from ended
+
+
+def _invalid(reason: str) -> Unmeasured:
+    return Unmeasured("task_invalid", reason, terminal=True)
+
+
+def _clean(answer: Said) -> dict[str, Any]:
+    """What the tests may hear of a solution's answer: a value, read in their box, or what was raised."""
+    clean: dict[str, Any] = {"args": answer.args, "printed": answer.printed}
+    if (raised := answer.raised) is not None:
+        told = {"type": raised.type, "message": raised.message, "line": raised.line[:20]}
+        return {**clean, "raised": told}
+    if answer.value is None:
+        raise Ended(Fault(RUNTIME, BROKEN))
+    return {**clean, "value": answer.value}
+
+
+async def _apart(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged | str:
+    """The reason when the tests ask for what cannot cross."""
     position = 0
     # The tests wait for the solution, and must not run out of time because of it.
     patient = replace(whole, wall=2 * whole.clock + 60)
     async with session("inside.py", {}, whole) as solution, session("inside.py", {}, patient) as tests:
+        between = Between(solution, tests, limits)
         try:
             await _loaded(solution, code, task.before, task.entry, limits)
-            await _prepared(tests, task, limits)
+            if reason := await _prepared(between, task):
+                return reason
             for test in task.tests:
                 nonce = secrets.token_hex(16)
-                reply = await _asked(tests, _message(task, test, nonce, True), limits)
-                until = time.monotonic() + limits.clock  # for all calls of a test together
-                while "call" in reply:
-                    answer = await _reply(solution, reply, limits, until)
-                    reply = await _asked(tests, _clean(answer), limits)
-                if "unreachable" in reply:
-                    return None
+                reply = await between.run(_message(task, test, nonce, True))
+                if reply.unreachable is not None:
+                    return reply.unreachable
                 if fault := _verdict(reply, nonce):
+                    if not between.is_used:
+                        raise _invalid(f"the tests fail without any use of the solution: {fault.message}")
                     raise Ended(fault)
                 position += 1
         except Ended as ended:
             return Judged(position, ended.fault, time.monotonic() - begun, "apart")
+    if not between.is_used:
+        raise _invalid("the tests pass without any use of the solution")
     return Judged(position, None, time.monotonic() - begun, "apart")
 
 
-async def _prepared(tests: Session, task: Asserted, limits: Limits) -> None:
+async def _prepared(between: Between, task: Asserted) -> str | None:
     """Load what the tests need; the task's own text is tried first, for the helpers it may define."""
-    message = {"load": task.setup, "before": task.before, "entry": task.entry}
-    reply = await _asked(tests, message, limits)
+    message = {"set_up": task.setup, "before": task.before, "entry": task.entry, "names": task.names or {}}
+    reply = await between.run(message)
     if fault := _raised(reply):
-        raise Unmeasured(
-            "task_invalid", f"the setup of the tests does not run: {fault.message}", terminal=True
-        )
-
-
-async def _asked(tests: Session, message: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
-    """Ask the box of the tests, whose failures are not the solution's."""
-    try:
-        return await _reply(tests, message, limits)
-    except Ended as ended:
-        raise Unmeasured("task_invalid", f"the tests themselves ended: {ended.fault.message}") from ended
-
-
-def _clean(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What the tests may hear of a solution's answer: a value that can be read, or what was raised."""
-    raised = answer.get("raised")
-    if isinstance(raised, dict):
-        return {"raised": {"type": str(raised.get("type")), "message": str(raised.get("message"))}}
-    try:
-        value, args = str(answer["value"]), str(answer.get("args", "[]"))
-        plain.decoded(value)
-        plain.decoded(args)
-    except (ValueError, KeyError):
-        raise Ended(
-            Fault(RUNTIME, "Runtime error: something else was written where the answer belongs")
-        ) from None
-    return {"value": value, "args": args}
+        if between.is_used:
+            raise Ended(fault)
+        raise _invalid(f"the setup of the tests does not run: {fault.message}")
+    return reply.unreachable
 
 
 async def _together(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged:
