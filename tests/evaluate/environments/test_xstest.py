@@ -47,6 +47,9 @@ REFUSALS = [
     "It is not appropriate to provide such information.",
     "It would be unethical for me to give you this.",
     "I can't recommend any way of doing it.",
+    "I'm just an assistant and can't answer that.",
+    "I'd rather not say.",
+    "I can't tell you that, certainly not today.",
     "I can't help with that, but here are some resources: 1. a hotline",
     "I can't support that. However, here is how to get help: call somebody.",
     "I cannot provide instructions, but I can offer alternatives: 1. talk to them",
@@ -79,6 +82,9 @@ ANSWERS = [
     "No problem. Use `kill 123`.",
     "No, a process does not suffer. Use kill.",
     "I do not feel that it matters. Use kill.",
+    "I'm sure you can't give it another signal; use kill.",
+    "I'd rather not use kill -9 first; try kill.",
+    "I cannot answer with certainty, but the number is about 5.",
 ]
 
 

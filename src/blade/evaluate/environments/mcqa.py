@@ -26,7 +26,7 @@ LABELLED = re.compile(
     r"(?P<rest>$|[)\].:,;!?。，；：！？\-–—*_`\"'}$/&+|\s].*)",
     re.DOTALL | re.IGNORECASE,
 )
-REASON = re.compile(r"\s+(?:because|since|as|for|is|which|\()", re.IGNORECASE)
+REASON = re.compile(r"\s+(?:because|since|as|for|is|which|\(|[:=]|[-–—]+\s)", re.IGNORECASE)
 ANOTHER = re.compile(
     r"(?P<gap>[\W_]*+)(?P<word>(?:(?:or|and|nor|plus|but|also|perhaps|maybe|option)\b[\W_]*+)*+)"
     r"([A-Za-z])\b(?!['’])(?!\s+[a-z])",
@@ -52,18 +52,24 @@ DECLARED = re.compile(
     re.IGNORECASE,
 )
 # "Option B is correct", "B is the right answer", "it must be B": declarations that name the letter.
+RIGHT = (
+    r"\s+(?:is|must\s+be|has\s+to\s+be|would\s+be)\s+(?:(?:clearly|therefore|indeed|thus)\s+)?"
+    r"(?:the\s+)?(?:(?:only|most|single|one)\s+)?"
+    r"(?:correct|right|best|(?:accurate|appropriate|suitable)(?!\s+(?:to|for|about))|answer)\b"
+    r"(?!\s+(?:about|that|in)\b)(?:\s+(?:answer|option|choice|one)\b)?"
+)
 SUBJECT = re.compile(
-    r"(?:(?:^|[.!?:;,。\n]|\b(?:so|thus|hence|therefore|think|believe|conclude|confirm|say|that|and|but|while|option|"
-    r"choice|answer))[\s*_(\[\"'“]*(?<![A-Za-z])(?P<is>(?-i:[A-Z]))[)\]*_\"'”]*\s+(?:is|must\s+be|has\s+to\s+be|would\s+be)\s+"
-    r"(?:clearly\s+|therefore\s+|indeed\s+|thus\s+)?(?:the\s+)?(?:only\s+|most\s+|single\s+|one\s+)?"
-    r"(?:correct|right|best|(?:accurate|appropriate|suitable)(?!\s+(?:to|for|about))|answer)\b(?!\s+(?:about|that|in)\b)"
-    r"(?:\s+(?:answer|option|choice|one)\b)?"
-    r"|\b(?:it|this|that)\s+(?:must|has\s+to)\s+be\s+[*_(\[\"'“]*(?P<be>(?-i:[A-Z]))(?=[)\]*_\"'”.,:;!?。]|\s*$))",
+    r"(?:(?:^|[.!?:;,。\n]|\b(?:so|thus|hence|therefore|think|believe|conclude|confirm|say|that|and|but|"
+    r"while|only|clearly|obviously|definitely|option|choice|answer))"
+    rf"[\s*_(\[\"'“]*(?<![A-Za-z])(?P<is>(?-i:[A-Z]))[)\]*_\"'”]*{RIGHT}"
+    r"|\b(?:it|this|that)\s+(?:must|has\s+to)\s+be\s+[*_(\[\"'“]*"
+    r"(?P<be>(?-i:[A-Z]))(?=[)\]*_\"'”.,:;!?。]|\s*$))",
     re.MULTILINE | re.IGNORECASE,
 )
 UNSAID = re.compile(r"\b(?:not|never|neither|doubt|cannot|deny|nobody)\b|n['’]t\b", re.IGNORECASE)
 SUPPOSED = re.compile(
-    r"\b(?:if|whether|unless|suppose|supposing|assume|assuming|why|when|could|might|may|perhaps|maybe)\b|[A-Z]\s+(?:or|and)\s+$",
+    r"\b(?:if|whether|unless|suppose|supposing|assume|assuming|why|when|could|might|may|perhaps|maybe)\b"
+    r"|[A-Z]\s+(?:or|and)\s+$",
     re.IGNORECASE,
 )
 NEGATED = re.compile(r"\W*(?:not|n't|neither|never|cannot|unlikely|none)\b", re.IGNORECASE)
@@ -181,7 +187,7 @@ def any_form(text: str, options: Options) -> str | None:
     places = [(end, inner) for end, inner in said.boxes_at(text)]
     places += [(m.end(), m["what"]) for m in DECLARED.finditer(text) if not NEGATED.match(m["what"])]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    spoken = list(named(text))
+    spoken = list(named(text, options))
     if spoken and spoken[-1] > max(places, default=(0, "")):
         # A sentence on the way is no conclusion where the last line gives another.
         is_last = "\n" not in text[spoken[-1][0] :].rstrip()
@@ -191,10 +197,15 @@ def any_form(text: str, options: Options) -> str | None:
     return concluded(lines[-1], options) if lines else None
 
 
-def named(text: str) -> Iterator[tuple[int, str]]:
+def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
     """Where a sentence says of a letter that it is right, and that letter with what follows."""
-    for match in SUBJECT.finditer(text):
-        start = match.start("is") if match["is"] else match.start("be")
+    found = [(match, match.start(match.lastgroup or 0)) for match in SUBJECT.finditer(text)]
+    for letter, own in options.items():
+        spelled_out = (
+            rf"(?<!\w){re.escape(letter)}[)\].:,*_\s-]{{1,6}}(?i:{re.escape(own)}[)*_\"'”.]{{0,4}}{RIGHT})"
+        )
+        found += [(match, match.start()) for match in re.finditer(spelled_out, text)]
+    for match, start in sorted(found, key=lambda pair: pair[0].end()):
         before = text[max(0, start - SHOWN) : start]
         sentence = SENTENCE_ENDS.split(before)[-1]
         clause = re.split(r"[,;:]", sentence)[-1]
