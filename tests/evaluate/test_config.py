@@ -14,8 +14,10 @@ from blade.evaluate.config import Asked, Resolved, found, hidden, insist, resolv
 from blade.evaluate.config.chain import chained
 from blade.evaluate.config.directives import applied, merged
 from blade.evaluate.config.documents import tree_of
+from blade.evaluate.config.nouns import RUN
 from blade.evaluate.config.overrides import parsed
 from blade.evaluate.config.resolve import _merge
+from blade.evaluate.run import settings
 from tests.evaluate.gym_tree import write
 
 MODEL = ("policy_base_url=http://x", "policy_api_key=k", "policy_model_name=m")
@@ -285,8 +287,12 @@ def test_with_a_model_nothing_is_missing(tree: Path) -> None:
 def test_what_the_model_needs_is_named_with_its_flag_or_comes_from_the_environment(tree: Path) -> None:
     asks = Asked(model_types=("cloud_model",), environ={})
     paths = {problem.path.rsplit(".", 1)[-1]: problem.hint for problem in resolved(asks).of("model")}
-    assert set(paths) == {"base_url", "api_key", "model", "authorization"}
+    assert set(paths) == {"base_url", "model"}  # the key is not wanted
     assert "--model-url" in paths["base_url"]
+    fixed = "++policy_model.responses_api_models.cloud_model.base_url=http://h"
+    asks = Asked(model_types=("cloud_model",), overrides=(fixed,), environ={})
+    paths = {problem.path.rsplit(".", 1)[-1]: problem.hint for problem in resolved(asks).of("model")}
+    assert set(paths) == {"api_key", "model", "authorization"}  # nobody knows whether that server wants one
     environ = {"OPENAI_BASE_URL": "http://e", "OPENAI_API_KEY": "key-of-e", "OPENAI_MODEL": "e"}
     config = resolved(Asked(model_types=("cloud_model",), environ=environ))
     assert not config.problems
@@ -339,6 +345,29 @@ def test_a_model_of_another_name_is_really_missing(tree: Path) -> None:
     )
     (problem,) = told(asked("bad.yaml"), "error")
     assert "responses_api_models/judge_model, which is not defined" in problem
+
+
+JUDGE = "j:\n  responses_api_models:\n    cloud_model: {entrypoint: app.py}\n"
+
+
+def test_a_judge_does_not_stand_in_for_the_model_under_test(tree: Path) -> None:
+    put(tree, "judge.yaml", JUDGE)
+    config = asked("resources_servers/sums/configs/sums.yaml", "judge.yaml")
+    assert not config.of("error")
+    problem = told(config, "model")[-1]
+    assert "only j is defined" in problem
+    assert "--model-type openai_model" in problem
+
+
+def test_a_model_that_judges_itself_is_told_and_one_that_is_judged_by_another_is_not(tree: Path) -> None:
+    put(tree, "judge.yaml", JUDGE)
+    name = "sums.resources_servers.sums.judge_model_server.name"
+    judged = "++sums.resources_servers.sums.should_use_judge=true"
+    for overrides, says in (((judged,), True), ((), False), ((judged, f"{name}=j"), False)):
+        config = asked("resources_servers/sums/configs/sums.yaml", "judge.yaml", overrides=overrides)
+        said = [line for line in told(config, "notice") if "is the model under test (policy_model)" in line]
+        assert bool(said) is says
+        assert all(f"++{name}=" in line for line in said)
 
 
 def test_what_was_meant_as_an_instance_is_told(tree: Path) -> None:
@@ -548,12 +577,46 @@ def test_overrides_come_before_inheriting_and_those_into_lists_after_it(tree: Pa
     assert config.datasets[0].num_repeats == 2
 
 
-def test_an_override_of_a_key_that_is_not_there_is_told_unless_it_says_so(tree: Path) -> None:
+def test_an_override_of_a_key_that_is_not_there_is_an_error_unless_it_says_so(tree: Path) -> None:
+    file = "resources_servers/sums/configs/sums.yaml"
     wrong = "sums.resources_servers.sums.should_use_judg=true"
-    (warning,) = told(asked("resources_servers/sums/configs/sums.yaml", overrides=(wrong,)), "warning")
-    assert "did you mean sums.resources_servers.sums.should_use_judge?" in warning
-    assert not asked("resources_servers/sums/configs/sums.yaml", overrides=(f"+{wrong}",)).of("warning")
-    assert not asked("resources_servers/sums/configs/sums.yaml", overrides=("num_repeats=4",)).of("warning")
+    (error,) = told(asked(file, overrides=(wrong,)), "error")
+    assert "did you mean sums.resources_servers.sums.should_use_judge?" in error
+    for plus in ("+", "++"):
+        assert not asked(file, overrides=(f"{plus}{wrong}",)).of("error", "warning")
+    (error,) = told(asked(file, overrides=("num_repeat=4",)), "error")
+    assert "did you mean num_repeats?" in error
+    with pytest.raises(UsageError, match="num_repeat is not in the config"):
+        insist(asked(file, overrides=("num_repeat=4", *MODEL)))
+    known = ("num_repeats=4", "skills.path=x", "responses_create_params.top_k=3", "default_host=x", *MODEL)
+    assert not asked(file, overrides=known).of("error", "warning")
+
+
+def test_a_key_that_is_inherited_or_was_given_before_is_there(tree: Path) -> None:
+    server = "addition_sums_resources_server.resources_servers.sums"
+    entry = "addition_sums_simple_agent.responses_api_agents.simple_agent.datasets.0"
+    for good in (f"{server}.should_use_judge=true", f"{entry}.num_repeats=2", f"+{entry}.num_repeat=2"):
+        config = resolved(Asked(benchmarks=("addition",), overrides=(good,), environ={}))
+        assert not config.of("error"), good
+    for bad in (f"{server}.should_use_judg=true", f"{entry}.num_repeat=2"):
+        config = resolved(Asked(benchmarks=("addition",), overrides=(bad,), environ={}))
+        assert [problem.path for problem in config.of("error")] == [bad.split("=")[0]]
+        assert "did you mean" in told(config, "error")[0]
+    again = (f"+{server}.fresh=1", f"{server}.fresh=2")
+    assert not resolved(Asked(benchmarks=("addition",), overrides=again, environ={})).of("error")
+
+
+def test_a_new_key_at_the_top_that_nothing_reads_is_told(tree: Path) -> None:
+    put(tree, "a.yaml", "x: ${level}\ny: {_copy: source}\n")
+    (warning,) = told(asked("a.yaml", overrides=("+num_repeat=2",)), "warning")
+    assert "nothing reads num_repeat; did you mean num_repeats?" in warning
+    block = "+s={resources_servers: {s: {entrypoint: app.py}}}"
+    for read in ("+level=3", "+source.z=1", "++num_repeats=2", block):
+        assert not asked("a.yaml", overrides=(read,)).of("warning"), read
+
+
+def test_the_settings_of_a_run_are_known_to_the_configuration() -> None:
+    assert set(settings.KEYS) <= RUN
 
 
 # -- roots ----------------------------------------------------------------------------------------

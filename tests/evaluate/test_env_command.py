@@ -100,6 +100,24 @@ def test_valid_means_that_it_could_be_started_once_a_model_is_chosen(blade: Blad
     assert blade("env", "validate", *whole, "--strict").code == 0
 
 
+def test_a_chosen_model_without_its_address_is_not_valid(blade: Blade) -> None:
+    said = blade("env", "validate", "--benchmark", "addition", "--model-type", "cloud_model")
+    assert said.code == 1
+    assert said.out == "not valid: 2 problems\n"
+    assert said.err.count("unset:") == 2
+    words = ["--benchmark", "addition", "--model-type", "cloud_model", "--model-url", "http://h"]
+    assert blade("env", "validate", *words, "-m", "m").out.startswith("valid: 3 servers")
+
+
+@pytest.mark.parametrize("command", ["resolve", "validate", "start"])
+def test_a_key_that_is_not_there_fails_each_command(blade: Blade, command: str) -> None:
+    words = ["--benchmark", "addition", "--model-type", "cloud_model", "--model-url", "http://h", "-m", "m"]
+    said = blade("env", command, *words, "num_repeat=2")
+    assert said.code == (2 if command == "start" else 1)
+    assert "num_repeat is not in the config" in said.err
+    assert "did you mean num_repeats?" in said.err
+
+
 def test_what_is_unset_is_not_valid(blade: Blade) -> None:
     said = blade("env", "validate", "--resources-server", "sums/judged")
     assert said.code == 1

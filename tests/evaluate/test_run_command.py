@@ -21,6 +21,7 @@ from blade.cli import main
 from blade.evaluate.config import Asked
 from blade.evaluate.run import order
 from blade.evaluate.run.progress import Progress
+from tests.conftest import Blade
 from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
 
 SECRET = "sk-do-not-write-me-down"
@@ -227,6 +228,62 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(ran: Ran, tmp_p
     assert "60 expected = 60 scored" in done.stdout
     keys = [json.loads(line)["_ng_task_index"] for line in path.read_text().splitlines()]
     assert sorted(keys) == list(range(60))
+
+
+MISTYPED = "mcqa_simple_agent.responses_api_agents.simple_agent.max_step=3"
+
+
+@pytest.mark.parametrize("given", ["num_repeat=2", MISTYPED])
+def test_an_override_of_a_key_that_is_not_there_runs_nothing(
+    ran: Ran, tmp_path: Path, server: Server, given: str
+) -> None:
+    refused = ran(server.url, given, code=errors.EXIT_USAGE)
+    assert f"{given.split('=')[0]} is not in the config" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    told = ran(server.url, f"+{given}").stderr
+    assert ("nothing reads num_repeat; did you mean num_repeats?" in told) is (given != MISTYPED)
+
+
+def test_overrides_within_a_parameter_reach_it(ran: Ran, tmp_path: Path, server: Server) -> None:
+    ran(server.url, "+responses_create_params.metadata.team=blue", "++responses_create_params.metadata.n=x")
+    row = json.loads((tmp_path / "out" / "r.jsonl").read_text().splitlines()[0])
+    assert row["responses_create_params"]["metadata"] == {"team": "blue", "n": "x"}
+
+
+JUDGE = """judge_model:
+  responses_api_models:
+    openai_model: {entrypoint: app.py, openai_base_url: URL, openai_api_key: k, openai_model: judge}
+"""
+
+
+def test_who_judges_itself_is_told_and_another_judge_needs_no_model_type(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = "eval run --resources-server equivalence_llm_judge -q -m x -o j.jsonl --force --model-url".split()
+    key = "equivalence_llm_judge.resources_servers.equivalence_llm_judge.judge_model_server.name"
+    told = "the judge of equivalence_llm_judge is the model under test (policy_model); name another with ++"
+    with (
+        serving(lambda body: "Paris", keeps=False) as model,
+        serving(lambda body: "[[A=B]]", keeps=False) as judge,
+    ):
+        (tmp_path / "judge.yaml").write_text(JUDGE.replace("URL", judge.url))
+        assert f"{told}{key}=" in blade(*given, model.url).err
+        said = blade(*given, model.url, "--config", "judge.yaml", f"{key}=judge_model")
+        assert said.code == 0, said.err
+        assert told not in said.err
+        assert "no --model-type was given: openai_model" in said.err
+        assert judge.counts["answered"] > 0
+
+
+def test_a_setting_of_the_default_model_does_not_stand_in_for_it(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wait = "++policy_model.responses_api_models.openai_model.first_wait=0.001"
+    given = ["eval", "run", "--resources-server", "mcqa", "-q", "-m", "x", "-o", "d.jsonl", "--model-url"]
+    said = blade(*given, server.url, wait)
+    assert said.code == 0, said.err
 
 
 def test_skills_are_stamped_and_refused_where_nobody_could_read_them(

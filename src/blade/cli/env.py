@@ -149,6 +149,8 @@ def validate(strict: bool, as_json: bool, overrides: tuple[str, ...], **flags: A
     """
     found = _resolved(asked(**flags, overrides=overrides))
     wrong = found.of("error", "unset", "model", "warning") if strict else found.of("error", "unset")
+    if not strict and _has_model(found):
+        wrong = found.of("error", "unset", "model")
     if as_json:
         click.echo(json.dumps({"valid": not wrong, **_json(found)}, indent=2, ensure_ascii=False))
     else:
@@ -234,6 +236,13 @@ def _json(found: Resolved) -> dict[str, Any]:
             "problems"
         ],
     }
+
+
+def _has_model(found: Resolved) -> bool:
+    """Whether a model was chosen: then what it lacks is no longer to be chosen, but missing."""
+    from blade.evaluate.config.check import POLICY
+
+    return found.server(POLICY) is not None
 
 
 def _verdict(found: Resolved, wrong: int) -> str:

@@ -8,27 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from blade.evaluate.config.directives import UNSET
-from blade.evaluate.config.nouns import KINDS, Dataset, Problem, Server, Tree
+from blade.evaluate.config.nouns import KINDS, RESERVED, Dataset, Problem, Server, Tree
 from blade.evaluate.config.places import candidates
 
-# Top-level keys that are settings of the whole run, never instances. The names are the incumbent's.
-RESERVED = frozenset(
-    """
-    config_paths entrypoint default_host head_server disallowed_ports head_server_deps python_version
-    pip_install_verbose use_absolute_ip uv_pip_set_python skip_venv_if_present hf_token ray_head_node_address
-    port_range_low port_range_high dry_run model_endpoint_readiness_timeout_seconds allow_openai_version_skew
-    uv_cache_dir uv_venv_dir results_dir cache_dir _inherit_from _copy nemo_gym_log_dir verbose json query
-    observability_enabled model_call_capture_dir token_id_capture component_name skip_verification
-    skip_verification_reward telemetry allow_unsupported_pairing environment_server_name
-    environment_server_routes environment_routing_mode tasksets rollout_input agent_bindings
-    """.split()
-)
 DATASET_TYPES = ("benchmark", "example", "train", "validation")
 _DATASET_KEYS = (
     "name type jsonl_fpath prepare_script prompt_config num_repeats license source gitlab_identifier "
     "huggingface_identifier prepare_dependencies taskset agent num_repeats_add_seed start_idx end_idx"
 ).split()
-_POLICY = "policy_model"
+POLICY = "policy_model"  # the model under test, by the incumbent's name
 
 Where = Callable[[tuple[str, ...]], str]
 
@@ -87,10 +75,9 @@ def references(found: Sequence[Server]) -> Iterator[Problem]:
             if name in same or name == UNSET or "${" in name:
                 continue
             key = ".".join((*path, "name"))
-            if kind == "responses_api_models" and name == _POLICY and not same:
-                message = (
-                    f"{server.instance} needs {name} as its {'.'.join(path[3:])}, and no model is chosen"
-                )
+            if kind == "responses_api_models" and name == POLICY:
+                there = f"only {', '.join(sorted(same))} is defined" if same else "no model is chosen"
+                message = f"{server.instance} needs {name} as its {'.'.join(path[3:])}, and {there}"
                 yield Problem("model", message, key, hint="choose one, such as --model-type openai_model")
                 continue
             near = get_close_matches(name, same, 3, 0.6)
@@ -102,6 +89,21 @@ def references(found: Sequence[Server]) -> Iterator[Problem]:
             other = next((one for one in found if one.instance == name), None)
             told = f", which is one of {other.kind}" if other else ", which is not defined"
             yield Problem("error", f"{'.'.join(path)} refers to {kind}/{name}{told}", key, hint=others)
+
+
+def self_judged(found: Sequence[Server]) -> Iterator[Problem]:
+    """Judges that are the model whose answers they judge: it may be meant, but should be known."""
+    for server in found:
+        judge = server.named("judge_model_server")
+        is_used = all(server.settings.get(key) is not False for key in ("should_use_judge", "use_judge"))
+        if server.kind != "resources_servers" or judge is None or not is_used:
+            continue
+        users = [one for one in found if one.named("resources_server") == server.instance]
+        judged = [one.named("model_server") for one in users]
+        if judge in judged:
+            key = f"{server.instance}.{server.kind}.{server.implementation}.judge_model_server.name"
+            message = f"the judge of {server.instance} is the model under test ({judge})"
+            yield Problem("notice", message, key, hint=f"name another with ++{key}=INSTANCE")
 
 
 def _named(value: Any, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, str]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from blade.errors import BladeError, UsageError
 from blade.evaluate.config.documents import tree_of
-from blade.evaluate.config.nouns import Tree
+from blade.evaluate.config.nouns import KINDS, OPEN, RESERVED, RUN, Problem, Tree
 from blade.evaluate.config.secret import without
 
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -29,6 +31,11 @@ class Override:
     def deep(self) -> bool:
         """It reaches into a list, which is there only after everything was inherited."""
         return any(key.isdigit() for key in self.keys)
+
+    @property
+    def known(self) -> bool:
+        """It is a setting of the run as a whole, which no definition has to have."""
+        return ".".join(self.keys) in RUN or self.keys[0] in RESERVED or self.keys[0] in OPEN
 
 
 def parsed(given: str) -> Override:
@@ -113,3 +120,68 @@ def change(tree: Tree, override: Override) -> bool:
     else:
         holder[last] = override.value
     return True
+
+
+# -- keys that nobody knows -----------------------------------------------------------------------
+
+
+def nowhere(override: Override, tree: Tree) -> Problem:
+    """That a change has no place."""
+    return _told(override, tree, "is nowhere in the config")
+
+
+def new(override: Override, tree: Tree) -> Problem:
+    """That a change would make a key, and nobody said so."""
+    return _told(override, tree, "is not in the config; write + before it if it is meant to be new")
+
+
+def _told(override: Override, tree: Tree, why: str) -> Problem:
+    key = ".".join(override.keys)
+    return Problem("error", f"{key} {why}", key, "command line", _guess(override.keys, tree))
+
+
+def _guess(keys: Sequence[str], tree: Tree) -> str:
+    known = {".".join(path) for path in _paths(tree) if len(path) == len(keys)}
+    settings = [name for name in sorted(RUN | RESERVED) if name.count(".") == len(keys) - 1]
+    near = get_close_matches(".".join(keys), [*sorted(known), *settings], 1, 0.8)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def _paths(value: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if isinstance(value, dict):
+        pairs = [(str(key), inner) for key, inner in value.items()]
+    elif isinstance(value, list):
+        pairs = [(str(number), inner) for number, inner in enumerate(value)]
+    else:
+        return []
+    return [path for key, inner in pairs for path in [(*above, key), *_paths(inner, (*above, key))]]
+
+
+def unread(overrides: Iterable[Override], written: Tree, tree: Tree) -> list[Problem]:
+    """Top-level keys that were said to be new and that nothing reads: no server, no setting, no reference."""
+    problems = []
+    for override in overrides:
+        name = override.keys[0]
+        block = tree.get(name)
+        is_server = isinstance(block, dict) and any(kind in block for kind in KINDS)
+        if not override.new or override.known or is_server or name not in tree:
+            continue
+        if _is_named(name, {key: value for key, value in written.items() if key != name}):
+            continue
+        key = ".".join(override.keys)
+        others = {other: value for other, value in tree.items() if other != name}
+        problems.append(
+            Problem("warning", f"nothing reads {key}", key, "command line", _guess(override.keys, others))
+        )
+    return problems
+
+
+def _is_named(name: str, value: Any) -> bool:
+    """Whether some value refers to a top-level key: ${name…}, or as the source of a directive."""
+    if isinstance(value, dict):
+        return any(_is_named(name, inner) for inner in value.values())
+    if isinstance(value, list):
+        return any(_is_named(name, inner) for inner in value)
+    if not isinstance(value, str):
+        return False
+    return value.split(".")[0] == name or re.search(rf"\$\{{[^}}]*\b{re.escape(name)}\b", value) is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from blade.evaluate.config.chain import Document, chained, included, shadowed
 from blade.evaluate.config.directives import UNSET, Applied, applied
 from blade.evaluate.config.documents import lines_of, loaded
 from blade.evaluate.config.nouns import Asked, Problem, Resolved, Tree
-from blade.evaluate.config.overrides import Override, as_tree, change, parsed, there
+from blade.evaluate.config.overrides import Override, as_tree, change, new, nowhere, parsed, there, unread
 from blade.evaluate.config.places import candidates, named, roots
 from blade.evaluate.config.secret import hidden, names_secret, without
 
@@ -25,6 +24,7 @@ POLICY = {
     "policy_api_key": ("--model-api-key", "OPENAI_API_KEY"),
     "policy_model_name": ("--model", "OPENAI_MODEL"),
 }
+_NEEDS = "needs {}, which is not set"
 
 
 def resolved(asked: Asked) -> Resolved:
@@ -47,14 +47,24 @@ def resolved(asked: Asked) -> Resolved:
         if not override.deep:
             continue
         _merge({}, as_tree(override), f"the override of {'.'.join(override.keys)}")  # can it be used
+        known = override.new or override.removes or there(done.tree, override.keys)
+        problems += [] if known else [new(override, done.tree)]
         if not change(done.tree, override):
-            problems.append(_nowhere(override, done.tree))
+            problems.append(nowhere(override, done.tree))
+    problems += unread(overrides, raw, done.tree)
     places = Places([path for path, _ in documents], done, [override.keys for override in overrides])
     tree, unfilled = _filled(done.tree)
     problems += [places.at(problem) for problem in [*done.problems, *unfilled]]
     found, wrong = check.servers(tree, places.where)
     made, wrong_data = check.datasets(found, under, places.where)
-    wrong = [*wrong, *check.references(found), *wrong_data, *check.left_over(tree), *_unset(tree)]
+    wrong = [
+        *wrong,
+        *check.references(found),
+        *check.self_judged(found),
+        *wrong_data,
+        *check.left_over(tree),
+        *_unset(tree),
+    ]
     problems += [places.at(problem) for problem in wrong]
     files = tuple(path for path, _ in documents)
     return Resolved(tree, tuple(found), tuple(made), tuple(dict.fromkeys(problems)), files, under)
@@ -166,43 +176,21 @@ def _merged(documents: list[Document], overrides: list[Override]) -> tuple[Tree,
     plain: Tree = {}
     for path, document in documents:
         plain = _merge(plain, document, str(path))
+    inherited: Tree | None = None
     problems: list[Problem] = []
     for override in overrides:
         if override.keys == ("config_paths",) or override.deep:
             continue
-        if not (override.new or there(plain, override.keys)) and not _scalar_of_run(override):
-            problems.append(
-                _nowhere(override, plain, "is new in the config; write + before it if that is meant")
-            )
+        if not (override.new or override.removes or override.known or there(plain, override.keys)):
+            inherited = applied(plain, _merge).tree if inherited is None else inherited
+            if not there(inherited, override.keys):
+                problems.append(new(override, {**plain, **inherited}))
         if override.removes:
             if not change(plain, override):
-                problems.append(_nowhere(override, plain))
+                problems.append(nowhere(override, plain))
         else:
             plain = _merge(plain, as_tree(override), f"the override of {'.'.join(override.keys)}")
     return plain, problems
-
-
-def _scalar_of_run(override: Override) -> bool:
-    """Settings of a run, such as num_repeats=4, are no part of a definition."""
-    return len(override.keys) == 1 or override.keys[0] in ("responses_create_params", "skills")
-
-
-def _nowhere(override: Override, tree: Tree, why: str = "is nowhere in the config") -> Problem:
-    known = {".".join(path) for path in _paths(tree) if len(path) == len(override.keys)}
-    key = ".".join(override.keys)
-    near = get_close_matches(key, known, 1, 0.8)
-    level = "warning" if why.startswith("is new") else "error"
-    return Problem(level, f"{key} {why}", key, "command line", f"did you mean {near[0]}?" if near else "")  # type: ignore[arg-type]
-
-
-def _paths(value: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    if isinstance(value, dict):
-        pairs = [(str(key), inner) for key, inner in value.items()]
-    elif isinstance(value, list):
-        pairs = [(str(number), inner) for number, inner in enumerate(value)]
-    else:
-        return []
-    return [path for key, inner in pairs for path in [(*above, key), *_paths(inner, (*above, key))]]
 
 
 def _from_environment(tree: Tree, environ: Mapping[str, str]) -> None:
@@ -219,7 +207,11 @@ def _filled(tree: Tree) -> tuple[Tree, list[Problem]]:
     from omegaconf import OmegaConf
 
     problems: list[Problem] = []
-    return _plain(OmegaConf.create(tree), (), problems), problems
+    plain = _plain(OmegaConf.create(tree), (), problems)
+    if any(_NEEDS.format("policy_base_url") in problem.message for problem in problems):
+        # the key is wanted of nobody: with an address it is empty unless it is given
+        problems = [one for one in problems if _NEEDS.format("policy_api_key") not in one.message]
+    return plain, problems
 
 
 def _plain(node: Any, above: tuple[str, ...], problems: list[Problem]) -> Any:
@@ -259,7 +251,7 @@ def _unfilled(path: tuple[str, ...], written: str, error: Exception) -> Problem:
     for name, (flag, variable) in POLICY.items():
         if f"${{{name}}}" in written:
             hint = f"give {flag}, or {name} in env.yaml, or {variable} in the environment"
-            return Problem("model", f"{key} needs {name}, which is not set", key, hint=hint)
+            return Problem("model", f"{key} {_NEEDS.format(name)}", key, hint=hint)
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     if isinstance(error, RecursionError):
         why = "it refers to itself"

@@ -10,7 +10,7 @@ from typing import Any
 
 from blade.errors import BladeError, NothingToRead, UsageError
 from blade.evaluate import config
-from blade.evaluate.config import Asked, Dataset, Resolved
+from blade.evaluate.config import Asked, Dataset, Resolved, check
 from blade.evaluate.environment import Environment, Row
 from blade.evaluate.run import collect, inputs, manifest, places, prompts, skills, summed
 from blade.evaluate.run.begun import Begun, begun
@@ -72,6 +72,8 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
     ready = _set(order, notice)
     at = places.beside(order.output)
     async with _runner(order, ready) as (run, known):
+        for told in check.self_judged(known.servers):
+            notice(told.told())
         identity = _identity(order, ready, known)
         rows = inputs.materialized(ready.sources, ready.wanted, notice)
         opened = begun(
@@ -153,7 +155,6 @@ async def _runner(order: Order, ready: _Set) -> AsyncIterator[tuple[Runner, Reso
         async with served.local(ready.resolved, ready.agents, ready.wanted.skills, order.max_steps) as run:
             yield run, ready.resolved
         return
-    from blade.evaluate.config import check
     from blade.evaluate.serve import client
 
     async with client.remote(order.head_url or client.HEAD, order.wanted.agent) as remote:
@@ -175,6 +176,10 @@ def _set(order: Order, notice: Notice) -> _Set:
         if order.input is None:
             hint = "name the rows with --input; without --no-serve a benchmark brings its own"
             raise UsageError("--no-serve runs the rows of a file, and none was named", hint, "nothing-to-run")
+        if order.asked.overrides:
+            notice(
+                "with --no-serve the servers have their configuration: what this command says of it is unread"
+            )
         source = Source(config.found(order.input, roots), None, 1, prompt)
         return _Set((source,), wanted, (), None)
     sources = _sources(order, resolved, roots, prompt)
@@ -207,11 +212,21 @@ def _resolved(order: Order, notice: Notice) -> Resolved:
             "nothing-to-run",
         )
     resolved = config.resolved(asked)
-    if not asked.model_types and resolved.of("model"):
+    if not asked.model_types and _lacks_model(asked):
         notice("no --model-type was given: openai_model, any OpenAI-compatible server")
         resolved = config.resolved(replace(asked, model_types=("openai_model",)))
     config.insist(resolved)
+    for problem in resolved.of("warning"):
+        notice(problem.told())
     return resolved
+
+
+def _lacks_model(asked: Asked) -> bool:
+    """Whether nobody says what policy_model is; to change a setting of the default one is not to say it."""
+    default = f"{check.POLICY}.responses_api_models.openai_model"
+    others = tuple(given for given in asked.overrides if not given.lstrip("+").startswith(default))
+    found = config.resolved(replace(asked, overrides=others))
+    return bool(found.of("model")) and found.server(check.POLICY) is None
 
 
 def _sources(

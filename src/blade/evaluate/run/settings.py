@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from blade.errors import UsageError
@@ -43,8 +44,8 @@ def told(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], tupl
             rest.append(given)
         elif name in KEYS:
             flags[KEYS[name]] = override.value
-        elif override.keys[0] == _PARAMS and len(override.keys) == 2:
-            params[override.keys[1]] = override.value
+        elif override.keys[0] == _PARAMS and len(override.keys) > 1:
+            written.change(params, replace(override, keys=override.keys[1:]))
         elif name == "skills" and isinstance(override.value, Mapping) and "path" in override.value:
             flags["skills"] = override.value["path"]
         elif name == _PARAMS and isinstance(override.value, Mapping):
