@@ -99,6 +99,16 @@ def test_exhaustion_ends_and_costs_the_reward(name: str) -> None:
     assert not left(mark)
 
 
+HOARDING = "import os, socket\nheld = []\nfor _ in range({}):\n    a, b = socket.socketpair()\n    held += [a, b]\n    a.setblocking(False)\n    try:\n        while True: a.send(bytes(65536))\n    except OSError: pass\n    {}\nimport time\ntime.sleep(0.3)\nprint(42)"
+
+
+def test_what_sockets_hold_counts_as_memory() -> None:
+    """What they hold belongs to no process: many are too much, a few are not."""
+    fields = judged(HOARDING.format(100, "if _ < 3: os.fork()"), PRINTED)
+    assert fields["metadata"]["error_message"].startswith("Memory limit")
+    assert judged(HOARDING.format(20, ""), PRINTED)["reward"] == 1.0
+
+
 def left(mark: str) -> list[str]:
     """Processes that live in a box whose program has the mark; tests in other processes have their own boxes."""
     found = []
@@ -121,6 +131,7 @@ HEARTY = {
     "threads": "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as p: print(sum(p.map(int, input().split())))",
     "files": "import tempfile\nwith tempfile.TemporaryDirectory() as d:\n    open(d + '/x', 'w').write(str(sum(map(int, input().split()))))\n    print(open(d + '/x').read())",
     "much memory": "x = bytearray(150 << 20)\nfor n in range(0, len(x), 4096): x[n] = 1\nprint(len(x) // (150 << 20) * 42)",
+    "an event loop": "import asyncio, multiprocessing\nasync def f(): await asyncio.sleep(0); return 42\nends = [multiprocessing.Pipe() for _ in range(9)]\nprint(asyncio.run(f()))",
     "standard input by its path": "print(sum(map(int, open('/dev/stdin').read().split())))",
     "leaving early": "print(42)\nexit()",
     "a background process": "import os, time\nif os.fork() == 0: time.sleep(60)\nprint(42)",
@@ -169,6 +180,7 @@ def tried(action: str) -> str:
         "os.chroot('/tmp')",
         "os.mknod('/tmp/work/d', 0o60660, os.makedev(8, 0))",
         "os.memfd_create('x')",
+        "socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)",
         "socket.socket(40, socket.SOCK_STREAM)",
         "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
         "socket.create_connection(('1.1.1.1', 53), 1)",
@@ -186,7 +198,7 @@ def test_what_is_not_the_programs_is_out_of_reach(action: str) -> None:
         "open('/tmp/mine', 'w').write('x')",
         "open(os.__file__).read()",
         "os.kill(os.getpid(), 0)",
-        "socket.socketpair()",
+        "socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)",
         "socket.socket(socket.AF_INET, socket.SOCK_STREAM)",
     ],
 )
@@ -337,7 +349,7 @@ def test_the_honest_twin_of_the_forgeries_passes(kind: str) -> None:
      "assertion error that cannot be raised", "patched unittest", "at exit", "writes the verdict", "a thread that exits"],
 )  # fmt: skip
 def test_the_weaker_check_withstands_what_is_not_made_for_it(name: str) -> None:
-    """Solution and tests in one process, as a task may ask for; what reads the stack there is a known hole."""
+    """Solution and tests in one process, as a task may ask for; its holes stand in test_code_gen_tests."""
     row = {"verifier_metadata": {**LISTED["verifier_metadata"], "checked": "in_process"}}
     fields = judged(FORGERIES[name], row)
     assert (fields["reward"], fields["checked"]) == (0.0, "in_process")

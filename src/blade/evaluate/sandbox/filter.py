@@ -42,6 +42,9 @@ _REFUSED = {
 }  # fmt: skip
 _CLONE = {"x86_64": (56, 435), "aarch64": (220, 435)}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
+_SETSOCKOPT = {"x86_64": 54, "aarch64": 208}
+SOL_SOCKET = 1
+BUFFERS = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF and their FORCE
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -72,6 +75,16 @@ def _steps(machine: str) -> Iterator[bytes]:
     yield _step(JUMP_SET, NAMESPACE_FLAGS, 0, 1)
     yield _refused(EPERM)
     yield _step(LOAD, NUMBER)
+    # What a socket holds is the memory of nobody: the watcher counts each at its size, so that must stay.
+    yield _step(JUMP_EQUAL, _SETSOCKOPT[machine], 0, 5 + len(BUFFERS))
+    yield _step(LOAD, ARGUMENT + 8)
+    yield _step(JUMP_EQUAL, SOL_SOCKET, 0, 2 + len(BUFFERS))
+    yield _step(LOAD, ARGUMENT + 16)
+    for position, option in enumerate(BUFFERS):
+        is_last = position == len(BUFFERS) - 1
+        yield _step(JUMP_EQUAL, option, len(BUFFERS) - 1 - position, int(is_last))
+    yield _refused(EPERM)
+    yield _step(RETURN, ALLOW)
     yield _step(JUMP_EQUAL, _SOCKET[machine], 0, 2 + len(FAMILIES))
     yield _step(LOAD, ARGUMENT)
     for position, family in enumerate(FAMILIES):

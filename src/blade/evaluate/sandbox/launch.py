@@ -310,12 +310,26 @@ def _memory(proc: int, first: int, limit: int) -> int:
     return total if total <= limit else sum(_share(proc, pid) for pid in found)
 
 
+def _buffer(proc: int) -> int:
+    """What one socket may hold, in bytes, with the last piece that goes beyond; it belongs to no process."""
+    sizes = [_look(proc, f"sys/net/core/{name}_default").strip() for name in ("wmem", "rmem")]
+    return max(int(size) if size.isdigit() else 212_992 for size in sizes) + (1 << 16)
+
+
+def _sockets(proc: int) -> int:
+    """How many sockets there are in the network namespace of the box, which is this process's too."""
+    _, _, rest = _look(proc, "self/net/sockstat").partition(b"sockets: used ")
+    return int(rest.split()[0]) if rest else 0
+
+
 def _share(proc: int, pid: int) -> int:
     _, _, rest = _look(proc, f"{pid}/smaps_rollup").partition(b"\nPss:")
     return int(rest.split()[0]) * 1024 if rest else 0
 
 
-def _watch(plan: dict[str, Any], first: int, report: int, status: int, proc: int) -> dict[str, Any]:
+def _watch(
+    plan: dict[str, Any], first: int, report: int, status: int, proc: int, buffer: int
+) -> dict[str, Any]:
     """Wait for the end of the box, or bring it about."""
     ended = os.pidfd_open(first)
     poll = select.poll()
@@ -326,7 +340,7 @@ def _watch(plan: dict[str, Any], first: int, report: int, status: int, proc: int
         events = dict(poll.poll(WATCH))
         if ended in events:
             break
-        high = max(high, _memory(proc, first, plan["memory"]))
+        high = max(high, _memory(proc, first, plan["memory"]) + _sockets(proc) * buffer)
         if status in events or ASKED_TO_END:
             stopped = "abandoned"
         elif time.monotonic() - begun > plan["wall"]:
@@ -359,12 +373,15 @@ def _read(fd: int, size: int) -> bytes:
 def _boxed(status: int) -> dict[str, Any]:
     plan = marshal.loads(_read(0, struct.unpack(">Q", _read(0, 8))[0]))
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    buffer = _buffer(proc)  # before the new network namespace, which need not have the setting
     is_root, uid, gid = os.geteuid() == 0, os.getuid(), os.getgid()
     if is_root:
         _unshare("mount, process, network and message namespaces", NAMESPACES)
     else:
         _unshare("user, mount, process, network and message namespaces", NAMESPACES | NEWUSER)
         _map_user(proc, uid, gid)
+    if not _look(proc, "self/net/sockstat"):
+        raise Refused("memory of sockets: the kernel does not tell how many there are")
     report, tell = os.pipe()
     first = os.fork()
     if first == 0:
@@ -374,7 +391,7 @@ def _boxed(status: int) -> dict[str, Any]:
     os.close(tell)
     for fd in (0, 1, 2):
         os.close(fd)
-    return _watch(plan, first, report, status, proc)
+    return _watch(plan, first, report, status, proc, buffer)
 
 
 def main() -> None:
