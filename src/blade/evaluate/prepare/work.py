@@ -398,12 +398,17 @@ def _manifest(script: Path) -> Mapping[str, Any]:
     return told if isinstance(told, Mapping) else {}
 
 
+def misnamed(beside: Path) -> list[str]:
+    """A notice if the manifest beside a script or config has another name than its folder."""
+    name, folder = _manifest(beside).get("name"), beside.absolute().parent
+    if name in (None, folder.name):
+        return []
+    return [f"{folder / 'manifest.yaml'} says `name: {name}`, but its folder is {folder.name}"]
+
+
 def _of_another(one: Wanted, how: How, sources: Iterable[Mapping[str, Any]]) -> list[str]:
     """What in a manifest seems to be another benchmark's, as it is after copying one."""
-    notices, manifest = [], one.script.parent / "manifest.yaml"
-    name = _manifest(one.script).get("name")
-    if name is not None and name != one.script.parent.name:
-        notices.append(f"{manifest} says `name: {name}`, but its folder is {one.script.parent.name}")
+    notices, manifest = misnamed(one.script), one.script.parent / "manifest.yaml"
     read = {source["name"] for source in sources}
     unread = [] if how.args else [str(file) for file in one.pins.get("files") or {} if file not in read]
     if unread:
