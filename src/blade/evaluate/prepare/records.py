@@ -16,7 +16,7 @@ from typing import Any, TextIO
 Record = dict[str, Any]
 
 _FIELD_LIMIT = 1 << 30  # of one CSV field; the library's own 128 KiB is less than some problems are long
-_SHOWN = 12  # columns that an error names
+_SHOWN, _WIDE = 12, 60  # columns that an error names, and characters of each
 
 
 class NotReadable(Exception):
@@ -44,7 +44,7 @@ class Found(dict[str, Any]):
         return f"{self.path.name}, {self.what} {self.number}"
 
     def __missing__(self, column: str) -> Any:
-        known = [f"`{one}`" for one in self]
+        known = [f"`{one[:_WIDE]}`" for one in self if isinstance(one, str)]  # CSV: extra cells under None
         more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
         has = ", ".join(known[:_SHOWN]) + more if known else "none"
         raise Lacks(f"{self.place()}, lacks the column `{column}`; its columns: {has}")
