@@ -11,7 +11,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from bench.killed import questions
 from blade import errors
 from blade.cli import main
 from blade.evaluate.config import Asked
+from blade.evaluate.prepare import place
 from blade.evaluate.run import order
 from blade.evaluate.run.progress import Progress
 from tests.conftest import Blade
@@ -284,6 +287,44 @@ def test_a_setting_of_the_default_model_does_not_stand_in_for_it(
     given = ["eval", "run", "--resources-server", "mcqa", "-q", "-m", "x", "-o", "d.jsonl", "--model-url"]
     said = blade(*given, server.url, wait)
     assert said.code == 0, said.err
+
+
+def test_rows_prepared_in_part_are_told_and_those_of_a_killed_preparation_refused(
+    ran: Ran, tmp_path: Path, server: Server
+) -> None:
+    def manifest() -> dict[str, Any]:
+        told = json.loads((tmp_path / "out" / "r_manifest.json").read_text())
+        (entry,) = told["datasets"]
+        return {key: entry[key] for key in ("name", "complete")}
+
+    assert "rows" not in ran(server.url).stderr
+    assert manifest() == {"name": None, "complete": None}
+    rows = tmp_path / "rows.jsonl"
+    prepared = {"state": "prepared", "dataset": "quiz", "sha256": sha256(rows.read_bytes()).hexdigest()}
+    for complete in (True, False):
+        place.write_record(rows, {**prepared, "complete": complete})
+        told = ran(server.url, "--force").stderr
+        assert ("the rows of quiz are not all of the benchmark's" in told) is not complete
+        assert manifest() == {"name": "quiz", "complete": complete}
+    place.write_record(rows, {**prepared, "sha256": "0", "complete": True})
+    assert "is not as it was prepared" in ran(server.url, "--force").stderr
+    assert manifest()["complete"] is None
+    place.write_record(rows, {"state": "preparing"})
+    refused = ran(server.url, "--force", code=errors.EXIT_UNREADABLE)
+    assert "run `blade eval prepare` again" in refused.stderr
+
+
+def test_the_manifest_names_the_dataset(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ["eval", "run", "--resources-server", "mcqa", "-q", "-m", "x", "--model-url", server.url]
+    key = "mcqa_simple_agent.responses_api_agents.simple_agent.datasets.0.name"
+    for more, name in (((), "mcqa example"), ((f"{key}=quiz",), "quiz")):
+        said = blade(*given, "-o", "n.jsonl", "--force", *more)
+        assert said.code == 0, said.err
+        (entry,) = json.loads((tmp_path / "n_manifest.json").read_text())["datasets"]
+        assert entry["name"] == name
 
 
 def test_skills_are_stamped_and_refused_where_nobody_could_read_them(

@@ -30,6 +30,8 @@ class Source:
     agent: str | None = None  # for rows that name none
     repeats: int = 1
     prompt: Prompt | None = None
+    name: str | None = None
+    complete: bool | None = None  # whether these are all rows of the benchmark, as far as it was recorded
 
 
 @dataclass(frozen=True)

@@ -93,9 +93,10 @@ def written(path: Path, manifest: Row) -> None:
         draft.unlink(missing_ok=True)
 
 
-def dataset(path: Path) -> Row:
-    """What identifies the rows that were asked."""
-    return {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
+def dataset(path: Path, name: str | None = None, complete: bool | None = None) -> Row:
+    """What identifies the rows that were asked, and whether they are all of the benchmark's."""
+    told: Row = {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
+    return {"name": name, **told, "complete": complete}
 
 
 def sha256(path: Path) -> str:

@@ -12,7 +12,7 @@ from blade.errors import BladeError, NothingToRead, UsageError
 from blade.evaluate import config
 from blade.evaluate.config import Asked, Dataset, Resolved, check
 from blade.evaluate.environment import Environment, Row
-from blade.evaluate.run import collect, inputs, manifest, places, prompts, skills, summed
+from blade.evaluate.run import collect, inputs, manifest, places, prepared, prompts, skills, summed
 from blade.evaluate.run.begun import Begun, begun
 from blade.evaluate.run.collect import Plan, Runner, Summary
 from blade.evaluate.run.inputs import Source, Wanted
@@ -180,9 +180,9 @@ def _set(order: Order, notice: Notice) -> _Set:
             notice(
                 "with --no-serve the servers have their configuration: what this command says of it is unread"
             )
-        source = Source(config.found(order.input, roots), None, 1, prompt)
+        source = _source(config.found(order.input, roots), None, None, 1, prompt, notice)
         return _Set((source,), wanted, (), None)
-    sources = _sources(order, resolved, roots, prompt)
+    sources = _sources(order, resolved, roots, prompt, notice)
     named = [wanted.agent] if wanted.agent else [source.agent for source in sources]
     agents = tuple(dict.fromkeys(name for name in named if name))
     if order.input is not None and not wanted.agent:  # rows of one's own may name any agent there is
@@ -230,11 +230,16 @@ def _lacks_model(asked: Asked) -> bool:
 
 
 def _sources(
-    order: Order, resolved: Resolved, roots: tuple[Path, ...], prompt: prompts.Prompt | None
+    order: Order,
+    resolved: Resolved,
+    roots: tuple[Path, ...],
+    prompt: prompts.Prompt | None,
+    notice: Notice,
 ) -> tuple[Source, ...]:
     if order.input is not None:
         agents = [server.instance for server in resolved.agents]
-        return (Source(config.found(order.input, roots), agents[0] if len(agents) == 1 else None, 1, prompt),)
+        agent = agents[0] if len(agents) == 1 else None
+        return (_source(config.found(order.input, roots), None, agent, 1, prompt, notice),)
     chosen = _datasets(order, resolved)
     found = []
     for entry in chosen:
@@ -249,8 +254,20 @@ def _sources(
                 "no-input",
             )
         own = prompts.loaded(config.found(entry.prompt_config, roots)) if entry.prompt_config else None
-        found.append(Source(path, entry.agent, entry.num_repeats, prompt or own))
+        found.append(_source(path, entry, entry.agent, entry.num_repeats, prompt or own, notice))
     return tuple(found)
+
+
+def _source(
+    path: Path,
+    entry: Dataset | None,
+    agent: str | None,
+    repeats: int,
+    prompt: prompts.Prompt | None,
+    notice: Notice,
+) -> Source:
+    known = prepared.known(path, entry, notice)
+    return Source(path, agent, repeats, prompt, known.name, known.complete)
 
 
 def _datasets(order: Order, resolved: Resolved) -> list[Dataset]:
@@ -314,7 +331,7 @@ def _manifest(order: Order, ready: _Set, known: Resolved, at: Places, identity: 
             command=order.command,
             identity=identity,
             config=shown,
-            datasets=[manifest.dataset(source.path) for source in ready.sources],
+            datasets=[manifest.dataset(one.path, one.name, one.complete) for one in ready.sources],
             seeds={"num_repeats_add_seed": ready.wanted.seeds, "num_repeats": repeats},
             expected=opened.expected,
         )
