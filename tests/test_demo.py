@@ -58,16 +58,17 @@ def test_the_reports_agree_with_the_rewards_and_name_what_was_done_too_much(made
     assert "extra_side_effect" in (folder / "report_hasty" / "report.md").read_text()
 
 
+@pytest.mark.parametrize("name", ["runs/hasty_rollouts.jsonl", "tasks.jsonl", "compare/compare.md", "runs/blade.toml"])
 def test_files_of_others_are_not_written_over(
-    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    mine = tmp_path / "demo" / "runs" / "hasty_rollouts.jsonl"
+    mine = tmp_path / "demo" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("mine\n")
     said = blade("demo", "-o", "demo")
     assert said.code == 2
-    assert "is not of the demo" in said.err
+    assert "not of the demo" in said.err
     assert mine.read_text() == "mine\n"
 
 
@@ -83,6 +84,6 @@ def test_again_it_is_the_same_and_json_names_the_files(
     assert said.code == 0, said.err
     told = json.loads(said.out)
     assert told["verdict"] == "regressed"
-    assert sum(told["runs"][1]["planted"].values()) == 74 * 4
+    assert sum(one["rollouts"] for one in told["runs"][1]["planted"].values()) == 74 * 4
     assert all(Path(run["html"]).exists() for run in told["runs"])
     assert [(folder / name).read_bytes() for name in names] == before

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("careful", "hasty")
 REPEATS = 4
+_RULES = 4  # named beside a planted fault
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,16 @@ def _quiet(_: str) -> None:
 
 
 def _refuse_others(places: _Places, force: bool) -> None:
-    """Write over nothing but an earlier demo."""
+    """Write over nothing but an earlier demo, which its manifests tell."""
     from blade.evaluate.run import manifest
     from blade.evaluate.run.places import beside
 
-    for path in map(places.rollouts, SCRIPTS):
-        made = manifest.read(beside(path).manifest) if path.exists() else None
-        if path.exists() and not force and (made or {}).get("command", [])[:2] != ["blade", "demo"]:
-            hint = "name another folder with -o, or add --force"
-            raise UsageError(f"{path} is not of the demo", hint, "output-not-empty")
+    if force or not places.root.is_dir() or not any(places.root.iterdir()):
+        return
+    made = manifest.read(beside(places.rollouts(SCRIPTS[0])).manifest) or {}
+    if made.get("command", [])[:2] != ["blade", "demo"]:
+        hint = "name another folder with -o, or add --force"
+        raise UsageError(f"{places.root} holds files that are not of the demo", hint, "output-not-empty")
 
 
 def _evaluated(places: _Places, say: Callable[[str], None]) -> None:
@@ -193,19 +195,34 @@ def _compared(places: _Places) -> Report:
     return report
 
 
-def _planted(places: _Places, script: str) -> dict[str, int]:
-    """How many rollouts have which fault, as the script knows it."""
-    from collections import Counter
-
+def _planted(script: str) -> dict[tuple[str, int], str]:
+    """Which fault each rollout has, by task and repeat, as the script knows it."""
     from blade.evaluate.environments.workplace_assistant.tasks import quests
     from blade.evaluate.models.scripted_model import truth
 
-    drawn = Counter(
-        truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})
-        for ident in quests()
+    return {
+        (str(number), repeat): truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})
+        for number, ident in enumerate(quests())
         for repeat in range(REPEATS)
-    )
-    return dict(drawn.most_common())
+    }
+
+
+def _beside(script: str, report: Report) -> dict[str, dict[str, Any]]:
+    """For each planted fault: in how many rollouts, and what the rules say of those."""
+    from collections import Counter
+
+    fired: dict[tuple[str, int], set[str]] = {}
+    for one in report.findings:
+        if one.repeat is not None:
+            fired.setdefault((one.task, one.repeat), set()).add(one.detector)
+    planted = _planted(script)
+    told: dict[str, dict[str, Any]] = {}
+    for fault, number in Counter(planted.values()).most_common():
+        keys = [key for key, drawn in planted.items() if drawn == fault]
+        rules = Counter(rule for key in keys for rule in sorted(fired.get(key, ())))
+        silent = sum(key not in fired for key in keys)
+        told[fault] = {"rollouts": number, "rules": dict(rules.most_common()), "silent": silent}
+    return told
 
 
 def _shown(places: _Places, report: Report, compared: Report) -> None:
@@ -216,10 +233,13 @@ def _shown(places: _Places, report: Report, compared: Report) -> None:
     click.echo(text.render(report), nl=False)
     click.echo()
     click.echo(compare_text(compared), nl=False)
-    click.echo("\nPlanted   what the script of hasty did wrong, rollout by rollout (docs/demo.md):")
-    for fault, number in _planted(places, "hasty").items():
+    click.echo("\nPlanted   what the script of hasty did wrong, and the rules that fire on those rollouts:")
+    for fault, told in _beside("hasty", report).items():
         if fault != NONE:
-            click.echo(f"          {number:3}  {fault}: {FAULTS[fault]}")
+            click.echo(f"          {told['rollouts']:3}  {fault}: {FAULTS[fault]}")
+            rules = [f"{rule} {number}" for rule, number in list(told["rules"].items())[:_RULES]]
+            silent = [f"no rule {told['silent']}"] if told["silent"] else []
+            click.echo(f"               {', '.join(rules + silent)}")
     page = places.report("hasty") / "report.html"
     click.echo(f"\nOpen {page} or {places.comparison / 'compare.html'}.")
     click.echo(f"Try: blade show {places.rollouts('hasty')} 11/3")
@@ -235,9 +255,9 @@ def _told(places: _Places, reports: dict[str, Report], compared: Report) -> dict
                 "rollouts": str(places.rollouts(script)),
                 "report": str(places.report(script) / "report.json"),
                 "html": str(places.report(script) / "report.html"),
-                "planted": _planted(places, script),
+                "planted": _beside(script, report),
             }
-            for script in reports
+            for script, report in reports.items()
         ],
         "compare": str(places.comparison / "compare.json"),
         "verdict": compared.comparisons[0].verdict if compared.comparisons else None,
