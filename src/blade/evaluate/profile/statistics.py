@@ -68,9 +68,10 @@ def spread_out(column: Column, begin: int, end: int, is_one_group: bool) -> Floa
     """The column's value in each of these rows, nan where it has none.
 
     Of one group with up to two values only these and one gap are given: how they are summed cannot differ.
+    But which of 0.0 and -0.0 is the larger depends on where they stand.
     """
     n = column.positions.size
-    if is_one_group and n <= 2 < end - begin:
+    if is_one_group and n <= 2 < end - begin and (n == 1 or column.values.any()):
         return np.append(column.values, np.nan)
     rows = np.full(end - begin, np.nan)
     rows[column.positions - begin] = column.values
