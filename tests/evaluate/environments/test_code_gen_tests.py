@@ -43,6 +43,10 @@ FORMS = {
         "test": "def check(candidate):\n    assert candidate(5) == 25",
         "entry_point": "f",
     },
+    "a check that uses the name": {
+        "test": "META = {'by': 1}\ndef check(candidate):\n    assert candidate(5) == 25 == f(5)",
+        "entry_point": "f",
+    },
     "a check that is called": {"test": "def check(c):\n    assert c(5) == 25\ncheck(f)"},
     "statements": {"test": "x = f(5)\nassert x == 25"},
     "statements and functions": {"test": "limit = f(5)\ndef test_a():\n    assert limit == 25"},
@@ -98,6 +102,7 @@ SPOILERS = {
     "another type on the channel": CHANNEL
     + "def f(x):\n    channel().send({'value': {'a': [1]}, 'raised': 5})",
     "an object": "def f(x): return object()",
+    "a coroutine": "async def f(x): return 25",
 }
 
 
@@ -180,6 +185,8 @@ OWN = "class E:\n    def __{0}__(self, *_): return {1}\n    __r{0}__ = __{0}__\n
         ("contains", True, "assert 25 in f(5)"),
         ("lt", True, "assert f(5) < 25"),
         ("getattr", "lambda *_: True", "assert f(5).issubset({25})"),
+        ("add", 25, "assert Box().get() + 1 == 25"),
+        ("deepcopy", 25, "import copy\nassert copy.deepcopy(f(5)) == 25"),
     ],
 )
 def test_an_object_does_not_answer_for_plain_data(own: str, gives: object, test: str) -> None:
@@ -208,11 +215,32 @@ def test_one_process_for_both_is_forged_easily_and_only_used_when_asked_for(name
 
 @boxed
 @pytest.mark.parametrize(
-    "test", ["a = [1]\nassert f(a) is a", "assert Own(1) + Own(2) == 3", "assert Own(3) == 3"]
+    "test",
+    [
+        "a = [1]\nassert f(a) is a",
+        "assert f(lambda x: x) == 1",
+        "assert Own(1) + Own(2) == 3",
+        "assert Own(3) == 3",
+    ],
 )
 def test_what_cannot_be_seen_from_outside_is_not_measured(test: str) -> None:
     code = "class Own:\n    def __init__(self, v): self.v = v\ndef f(x): return x"
     assert verdict(code, test) == (None, "unsafe_check")
+
+
+@boxed
+def test_a_coroutine_passed_on_is_the_solutions_own() -> None:
+    test = "import asyncio\nassert asyncio.run(again(f(2))) == 3"
+    code = "async def f(x): return x\nasync def again(c): return 1 + await c"
+    assert verdict(code, test) == (1.0, "apart")
+    assert verdict(code.replace("1 +", "2 +"), test) == (0.0, "apart")
+
+
+@boxed
+def test_a_function_with_a_customary_name_is_the_solutions() -> None:
+    tests = {"test": "def test_a():\n    assert gcd(4, 6) == 2 and f(5) == 25"}
+    assert verdict(SQUARE + "\ndef gcd(a, b): return 2", tests) == (1.0, "apart")
+    assert verdict(SQUARE + "\ndef gcd(a, b): return 1", tests) == (0.0, "apart")
 
 
 def test_tuples_are_lists_at_any_depth() -> None:

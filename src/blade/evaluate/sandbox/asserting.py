@@ -35,7 +35,7 @@ def listed(tests: Sequence[str]) -> list[str]:
 def statements(text: str, has_entry: bool) -> tuple[str, list[str]]:
     """What comes first, and the tests: `check(candidate)`, each test function or case, or each assertion.
 
-    Only imports and definitions come first; what else stands between them may use the solution.
+    In front of assertions, only imports and definitions come first: what else stands there is part of a test.
     """
     body = [node for node in parsed(text) if not _runs_all(node)]
     called = {name for node in body if not isinstance(node, DEFINED) for name in _called(node)}
@@ -47,12 +47,12 @@ def statements(text: str, has_entry: bool) -> tuple[str, list[str]]:
         tests.append("check(candidate)" if check.args.args else "check()")
     others = [node for node in body if not _is_still(node)]
     source = "\n".join(_source(text, node) for node in body)
-    if not others:
-        if not tests:
-            raise faulty("the tests define functions that nothing calls")
+    if tests:
         return source, tests
-    if tests or not all(isinstance(node, ast.Assert) for node in others):
-        return "", [source, *tests]
+    if not others:
+        raise faulty("the tests define functions that nothing calls")
+    if not all(isinstance(node, ast.Assert) for node in others):
+        return "", [source]
     first = min(node.lineno for node in others)
     still = [node for node in body if _is_still(node)]
     if any(node.lineno > first for node in still):

@@ -168,7 +168,7 @@ def _set_up(module: types.ModuleType, message: dict[str, Any], channel: Channel)
         sys.modules[MODULE] = away
         for name, stands_for in message["names"].items():
             module.__dict__[name] = remote.Remote(stands_for, stands_for, ask)
-        names.given(compiled, module.__dict__)
+        names.modules(compiled, module.__dict__)
         remote.bound(message["set_up"], module.__dict__, ask)
         RUN(compiled, module.__dict__)
     except remote.Unreachable as fault:

@@ -43,7 +43,13 @@ def given(code: types.CodeType, space: dict[str, object]) -> None:
     modules(code, space)
     for name in used(code) - space.keys():
         if name in HOME:
-            space[name] = getattr(__import__(HOME[name]), name)
+            space[name] = member(name)
+
+
+def member(name: str) -> object:
+    """A customary name."""
+    found: object = getattr(__import__(HOME[name]), name)
+    return found
 
 
 def modules(code: types.CodeType, space: dict[str, object]) -> None:

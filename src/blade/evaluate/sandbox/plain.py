@@ -44,7 +44,7 @@ def decoded(text: str | bytes, thing: Callable[[str, int], Any] | None = None) -
     """The value that was encoded; ValueError when the text is nothing that `encoded` writes."""
     try:
         return _unpacked(json.loads(text), thing)
-    except (TypeError, KeyError, IndexError, RecursionError, ArithmeticError, UnicodeError) as fault:
+    except (LookupError, TypeError, AttributeError, RecursionError, ArithmeticError, ImportError) as fault:
         raise ValueError(f"not plain data: {fault!r}") from fault
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from blade.evaluate.sandbox import plain
+from blade.evaluate.sandbox import names, plain
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 OUT = sys.stdout
@@ -44,9 +44,9 @@ class Remote:
 
     def __getattr__(self, attribute: str) -> Any:
         _, root, _ = self._blade
-        if attribute.startswith("__"):
+        if attribute.startswith("__") and _is_meant(self):
             raise Unreachable(f"the tests use {root}.{attribute}")
-        if attribute in PLAIN and not _is_of_class(self):
+        if attribute.startswith("__") or (attribute in PLAIN and not _is_of_class(self)):
             raise AttributeError(f"{root} gave no plain data, so {attribute} is not asked of it")
         return asked(self, "get", (attribute,), {})
 
@@ -56,9 +56,8 @@ class Remote:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Remote):
             return asked(self, "eq", (other,), {}) is True
-        target, root, _ = self._blade
-        if isinstance(target, str) or root.endswith("()"):
-            raise Unreachable(f"the tests compare {root} with plain data")
+        if _is_meant(self):
+            raise Unreachable(f"the tests compare {self._blade[1]} with plain data")
         return False
 
     def __ne__(self, other: object) -> bool:
@@ -83,8 +82,14 @@ class Remote:
         return asked(self, "instance", (instance,), {}) is True
 
 
+def _is_meant(remote: Remote) -> bool:
+    """Is it no result, but a name of the solution, or what the tests made themselves by calling a class?"""
+    target, root, _ = remote._blade
+    return isinstance(target, str) or root.endswith("()")
+
+
 def _is_of_class(remote: Remote) -> bool:
-    """Do the tests have it by the name of a class? Then they wanted an object, and got what they wanted."""
+    """Do the tests have it by the name of a class? Then its methods are asked for, whatever their names."""
     target, root, _ = remote._blade
     return isinstance(target, str) or root[:1].isupper()
 
@@ -92,7 +97,7 @@ def _is_of_class(remote: Remote) -> bool:
 def _refusing(operator: str) -> Callable[..., Any]:
     def refused(self: Remote, *_: Any) -> Any:
         root = self._blade[1]
-        if _is_of_class(self):
+        if _is_meant(self):
             raise Unreachable(f"the tests use {operator} of {root}")
         raise TypeError(f"{root} gave no plain data, and {operator} is not asked of anything else")
 
@@ -102,7 +107,7 @@ def _refusing(operator: str) -> Callable[..., Any]:
 for _name in (
     "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand"
     " or ror xor rxor neg pos abs invert lt le gt ge contains getitem setitem delitem hash int float index"
-    " round enter exit aenter aexit await aiter anext mro_entries subclasscheck reversed format"
+    " round enter exit aenter aexit await aiter anext mro_entries subclasscheck reversed"
 ).split():
     setattr(Remote, f"__{_name}__", _refusing(f"__{_name}__"))
 
@@ -140,14 +145,21 @@ def asked(remote: Remote, what: str, args: tuple[Any, ...], kwargs: dict[str, An
     return value
 
 
+LATER: dict[Coroutine[Any, Any, Any], Remote] = {}
+
+
 def _later(remote: Remote) -> Coroutine[Any, Any, Any]:
     async def awaited() -> Any:
         return asked(remote, "await", (), {})
 
-    return awaited()
+    made = awaited()
+    LATER[made] = remote  # to be known again when the tests pass it on
+    return made
 
 
 def _numbered(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, Coroutine):
+        value = LATER.get(value)
     if not isinstance(value, Remote):
         return None
     target = value._blade[0]
@@ -216,7 +228,8 @@ def found(name: str, ask: Ask) -> Any:
     remote = Remote(name, name, ask)
     reply = ask({"ask": "value", "on": name, "given": NOTHING, "hears": False})
     if "value" not in reply:
-        return remote
+        # The solution's own `lcm` comes before the customary one.
+        return names.member(name) if name in names.HOME else remote
     numbers: list[int] = []
     try:
         value = plain.decoded(reply["value"], lambda _, number: numbers.append(number))
@@ -232,8 +245,11 @@ def _ends(node: ast.expr) -> str:
 def _no_identity(tree: ast.AST) -> None:
     """What crossed is another object: `is` between two values would always say no."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+        sides: list[ast.expr] = []
+        if isinstance(node, ast.Call) and _ends(node.func) in ("assertIs", "assertIsNot"):
+            sides = node.args[:2]
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
             sides = [node.left, node.comparators[0]]
-            names = [side.func if isinstance(side, ast.Call) else side for side in sides]
-            if all(isinstance(name, ast.Name) and not hasattr(builtins, name.id) for name in names):
-                raise Unreachable("the tests ask whether two values are the same object")
+        named = [side.func if isinstance(side, ast.Call) else side for side in sides]
+        if named and all(isinstance(side, ast.Name) and not hasattr(builtins, side.id) for side in named):
+            raise Unreachable("the tests ask whether two values are the same object")
