@@ -327,6 +327,45 @@ def test_the_manifest_names_the_dataset(
         assert entry["name"] == name
 
 
+def test_an_output_that_is_no_file_is_refused_at_once(ran: Ran, tmp_path: Path) -> None:
+    folder, pipe = tmp_path / "folder", tmp_path / "pipe"
+    folder.mkdir()
+    os.mkfifo(pipe)
+    (tmp_path / "b_failures.jsonl").mkdir()
+    nobody = "http://127.0.0.1:9/v1"  # which would be an error, too, if it came so far
+    for path, says in (
+        (folder, "folder is a folder"),
+        (f"{tmp_path}/new/", "new/ is a folder"),
+        (tmp_path / "b.jsonl", "b_failures.jsonl is a folder"),
+        (pipe, "pipe is a device or a pipe"),
+        ("/dev/full", "/dev/full is a device or a pipe"),
+    ):
+        refused = ran(nobody, "--output", str(path), "--force", code=errors.EXIT_USAGE)
+        assert says in refused.stderr
+    assert not list(folder.iterdir())
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_example_without_a_server_scores_and_a_task_that_it_does_not_know_is_no_zero(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = [
+        line for line in blade("eval", "run", "--help").out.splitlines() if "scripted_model -o" in line
+    ]
+    said = blade(*example.split()[1:], "--json", "-q")
+    assert said.code == 0, said.err
+    told = json.loads(said.out)
+    assert told["scored"] == told["expected"] > 0
+    assert told["passed"] > 0
+    given = "eval run --resources-server mcqa --model-type scripted_model -q --json -o m.jsonl".split()
+    unknown = blade(*given)
+    assert unknown.code == errors.EXIT_UNREADABLE
+    told = json.loads(unknown.out)
+    assert told["scored"] == 0
+    assert told["errors"] == {"unknown_task": told["expected"]}
+
+
 def test_skills_are_stamped_and_refused_where_nobody_could_read_them(
     ran: Ran, tmp_path: Path, server: Server
 ) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Row
+from blade.evaluate.environment import Row, Unmeasured
 from blade.evaluate.environments import environment
 from blade.evaluate.environments.workplace_assistant.tasks import quests, row
 from blade.evaluate.models import model
@@ -94,8 +94,12 @@ def test_a_task_that_no_script_knows_is_answered_by_its_own_truth() -> None:
             return await agent.run(given, respond, OFFICE, {})
 
     assert asyncio.run(asked(strange))["reward"] == 1.0
-    empty = {**strange, "ground_truth": []}
-    assert asyncio.run(asked(empty))["response"]["output"][0]["content"][0]["text"].startswith("I only know")
+    empty = asyncio.run(asked({**strange, "ground_truth": []}))
+    assert [item["type"] for item in empty["response"]["output"]] == ["message"]
+    for given in (None, "Paris", ["Paris"], [{"answer": "B"}]):
+        with pytest.raises(Unmeasured, match="unknown_task") as told:
+            asyncio.run(asked({**strange, "ground_truth": given}))
+        assert told.value.terminal
 
 
 def test_a_script_that_does_not_exist_is_refused() -> None:

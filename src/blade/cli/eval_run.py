@@ -65,7 +65,7 @@ def run(overrides: tuple[str, ...], **given: Any) -> None:
 
     \b
       blade eval run --benchmark gsm8k --model NAME --model-url http://HOST/v1 -o results/a.jsonl
-      blade eval run --resources-server mcqa --model-type scripted_model -o results/try.jsonl
+      blade eval run --resources-server workplace_assistant --model-type scripted_model -o results/try.jsonl
 
     KEY=VALUE changes the configuration, as in `blade env resolve`; ++num_repeats_add_seed=true gives each
     repeat its number as the seed.
@@ -106,7 +106,7 @@ def _notice(text: str) -> None:
 
 
 def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
-    from blade.evaluate.run import settings
+    from blade.evaluate.run import places, settings
     from blade.evaluate.run.inputs import Wanted
     from blade.evaluate.run.manifest import command_line
     from blade.evaluate.run.order import Order
@@ -133,7 +133,7 @@ def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
     names = "paths benchmarks environments resources_servers model_types search_dirs".split()
     names += "model model_url model_api_key".split()
     return Order(
-        output=Path(given["output"]),
+        output=places.named(str(given["output"])),
         asked=env.asked(**{name: given[name] for name in names}, overrides=rest),
         input=Path(given["input"]) if given["input"] else None,
         is_served=not given["no_serve"],

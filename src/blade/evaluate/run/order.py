@@ -69,8 +69,8 @@ class _Set:
 
 async def carried_out(order: Order, progress: Progress, notice: Notice, stop: Stop | None = None) -> Outcome:
     """Run it to its end, or as far as it comes; whatever ends it, the manifest says so."""
+    at = places.usable(places.beside(order.output))
     ready = _set(order, notice)
-    at = places.beside(order.output)
     async with _runner(order, ready) as (run, known):
         for told in check.self_judged(known.servers):
             notice(told.told())

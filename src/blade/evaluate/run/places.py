@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from blade.errors import UsageError
+
 
 @dataclass(frozen=True)
 class Places:
@@ -30,3 +32,28 @@ def beside(output: Path) -> Places:
         named("_aggregate_metrics.json"),
         named("_manifest.json"),
     )
+
+
+def usable(places: Places) -> Places:
+    """The places, if each is free or a file: lines are appended, locked, read again and brought to disk."""
+    for path in (places.rollouts, places.materialized, places.failures, places.aggregate, places.manifest):
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder", _hint(places.rollouts), "output-no-file")
+        if path.exists() and not path.is_file():
+            raise UsageError(
+                f"{path} is a device or a pipe, and a run keeps its rollouts in a file",
+                "name a file with --output",
+                "output-no-file",
+            )
+    return places
+
+
+def named(given: str) -> Path:
+    """The path of --output; a slash at its end means a folder, also one that is not there yet."""
+    if given.endswith("/"):
+        raise UsageError(f"{given} is a folder", _hint(Path(given)), "output-no-file")
+    return Path(given)
+
+
+def _hint(output: Path) -> str:
+    return f"--output names the file of the rollouts, such as {output / 'rollouts.jsonl'}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Respond, Response, Row
+from blade.evaluate.environment import Respond, Response, Row, Unmeasured
 from blade.evaluate.environments.workplace_assistant.judging import opened
 from blade.evaluate.environments.workplace_assistant.tasks import quests
 from blade.evaluate.models.scripted_model.faults import FAULTS as FAULTS
@@ -72,15 +72,20 @@ def _course(row: Row, settings: Mapping[str, Any], rng: Random) -> Play:
     ident = row.get("task_id")
     if ident in quests():
         return play(quests()[str(ident)], truth(row, settings), rng)
-    return _plainly(row.get("ground_truth"))
+    calls = row.get("ground_truth")
+    if not isinstance(calls, list) or not all(isinstance(one, Mapping) and "name" in one for one in calls):
+        reason = (
+            "the scripted model knows the tasks of workplace_assistant, and those whose ground_truth is calls"
+        )
+        raise Unmeasured("unknown_task", reason, terminal=True)
+    return _plainly(calls)
 
 
-def _plainly(calls: Any) -> Play:
-    """For tasks that no script knows: the calls that the row itself calls right, else a polite word."""
-    given = [entry for entry in calls if isinstance(entry, Mapping)] if isinstance(calls, list) else []
-    for entry in given:
-        yield Turn(((str(entry.get("name")), opened(entry.get("arguments")) or {}),))
-    yield Turn(says="Done." if given else "I only know the tasks of the office, and cannot help with this.")
+def _plainly(calls: Sequence[Mapping[str, Any]]) -> Play:
+    """For tasks that no script knows: the calls that the row itself calls right, which may be none."""
+    for entry in calls:
+        yield Turn(((str(entry["name"]), opened(entry.get("arguments")) or {}),))
+    yield Turn(says="Done." if calls else "There was nothing to change, so I left everything as it is.")
 
 
 def _outputs(history: Any) -> dict[str, str]:
