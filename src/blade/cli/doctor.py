@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 from pathlib import Path
 
 import click
 
 from blade import __version__
+
+_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)")
+_NAME = re.compile(r"[\w.-]*")
 
 
 @click.command(short_help="What this machine has; the cache and its size.")
@@ -42,6 +46,7 @@ def doctor(clean: bool, as_json: bool) -> None:
         "cache_disk_free_bytes": _free(cache.root()),
         "sandbox": _sandbox(),
         "packages": _packages(),
+        "eval_packages": _packages("eval"),
     }
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -51,6 +56,8 @@ def doctor(clean: bool, as_json: bool) -> None:
             click.echo(f"{name}")
             for package, found in value.items():
                 click.echo(f"  {package:<22} {found or 'MISSING'}")
+            if name == "eval_packages" and None in value.values():
+                click.echo("  for verifiers that need them: pip install 'blade-diagnostics[eval]'")
         else:
             click.echo(
                 f"{name:<22} {value:,}" if isinstance(value, int) and value > 9999 else f"{name:<22} {value}"
@@ -65,15 +72,20 @@ def _sandbox() -> str:
     return "; ".join(missing) or "holds"
 
 
-def _packages() -> dict[str, str | None]:
-    """The packages BLADE needs and their versions; None for one that is missing."""
+def _packages(extra: str = "") -> dict[str, str | None]:
+    """The packages BLADE or an extra of it needs and their versions; None for one that is missing."""
     from importlib.metadata import PackageNotFoundError, requires, version  # slow to import
 
     try:
-        needed = [line for line in requires("blade-diagnostics") or [] if "extra ==" not in line]
+        lines = requires("blade-diagnostics") or []
     except PackageNotFoundError:
         return {}
-    names = [line.split(";")[0].split(">")[0].split("=")[0].split("<")[0].strip() for line in needed]
+    names = []
+    for line in lines:
+        needed, _, condition = line.partition(";")
+        of = _EXTRA.search(condition)
+        if (of[1] if of else "") == extra:
+            names.append(_NAME.match(needed.strip())[0])  # type: ignore[index]
     found: dict[str, str | None] = {}
     for name in names:
         try:
