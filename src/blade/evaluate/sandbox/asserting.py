@@ -1,4 +1,4 @@
-"""Turn a task's test text into what runs before the tests and the tests themselves, each a small program."""
+"""Turn the tests of a task into what runs before them and small programs, one a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare what a solution returned with what is expected: for a worker that may be ended without harm."""
+"""Compare what a solution returned with what is expected; for a worker that may be ended."""
 
 from __future__ import annotations
 
