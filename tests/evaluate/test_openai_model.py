@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blade.backoff import asked_wait
 from blade.errors import UsageError
 from blade.evaluate.environment import Unmeasured
 from blade.evaluate.models import model
 from blade.evaluate.models.openai_model import OpenAIModel, request
 from blade.evaluate.models.openai_model.chat import ChatForm, Unsayable, chat_request, response_of
-from blade.evaluate.models.openai_model.faults import wait_of
 from tests.evaluate.openai_server import (
     ALL_KINDS,
     Body,
@@ -456,12 +456,12 @@ def test_the_deadline_bounds_all_tries_together() -> None:
 
 
 def test_what_the_server_asks_to_wait_is_waited_for() -> None:
-    assert wait_of({"retry-after": "1.5"}) == 1.5
-    assert wait_of({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
-    assert wait_of({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+    assert asked_wait({"retry-after": "1.5"}) == 1.5
+    assert asked_wait({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
+    assert asked_wait({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
     for nonsense in ("soon", "nan", "inf"):
-        assert wait_of({"retry-after": nonsense}) is None
-    assert wait_of({}) is None
+        assert asked_wait({"retry-after": nonsense}) is None
+    assert asked_wait({}) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from email.utils import parsedate_to_datetime
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from blade import hostile
+from blade.backoff import asked_wait
 from blade.errors import UsageError
 from blade.read import wire
 from blade.read.questions import Prompt
@@ -92,7 +92,7 @@ class Endpoint:
             with made.with_streaming_response.create(**body) as response:
                 return self._read(response)
         except openai.APIStatusError as error:
-            raise _Refused(error.status_code, _said(error.body), _wait(error.response.headers)) from None
+            raise _Refused(error.status_code, _said(error.body), asked_wait(error.response.headers)) from None
         except openai.APITimeoutError:
             raise self._slow() from None
         except openai.APIConnectionError as error:
@@ -243,21 +243,3 @@ def _said(body: Any) -> str:
 
 def _why(error: Exception) -> str:
     return type(error.__cause__).__name__ if error.__cause__ is not None else "it failed"
-
-
-def _wait(headers: Any) -> float | None:
-    """The seconds of Retry-After, given as a number or as a date."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        told = headers.get(name)
-        if told is None:
-            continue
-        try:
-            found = float(told) / unit
-        except ValueError:
-            try:
-                found = parsedate_to_datetime(told).timestamp() - time.time()
-            except (ValueError, TypeError):
-                continue
-        if found == found and found < float("inf"):
-            return max(0.0, found)
-    return None

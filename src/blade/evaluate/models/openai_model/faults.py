@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
 
+from blade.backoff import asked_wait
 from blade.evaluate.models.openai_model.chat import ChatForm
 
 _CUT = 2000  # characters of a body that a failure line keeps
@@ -59,7 +58,7 @@ def of_status(status: int, body: str, headers: Mapping[str, str]) -> Fault:
     if status in _AGAIN or (status >= 500 and status != 501):
         kind = {429: "model_rate_limited", 408: "model_timeout"}.get(status, "model_unreachable")
         fault = Fault(kind, text, again=True, status=status, body=body)
-        fault.wait = wait_of(headers)
+        fault.wait = asked_wait(headers)
         return fault
     if (
         status in (400, 413, 422)
@@ -154,21 +153,3 @@ def _words(found: Any) -> str:
 def cut(text: str) -> str:
     """A body as a failure line keeps it."""
     return text if len(text) <= _CUT else text[:_CUT] + "…"
-
-
-def wait_of(headers: Mapping[str, str]) -> float | None:
-    """The seconds of Retry-After, given as a number or as a date."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        told = headers.get(name)
-        if told is None:
-            continue
-        try:
-            found = float(told) / unit
-        except ValueError:
-            try:
-                found = parsedate_to_datetime(told).timestamp() - time.time()
-            except (ValueError, TypeError):
-                continue
-        if found == found and found < float("inf"):
-            return max(0.0, found)
-    return None
