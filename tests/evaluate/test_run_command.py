@@ -339,6 +339,7 @@ def test_an_output_that_is_no_file_is_refused_at_once(ran: Ran, tmp_path: Path) 
         (tmp_path / "b.jsonl", "b_failures.jsonl is a folder"),
         (pipe, "pipe is a device or a pipe"),
         ("/dev/full", "/dev/full is a device or a pipe"),
+        ("/dev/stdout", "/dev/stdout is a device or a pipe"),
     ):
         refused = ran(nobody, "--output", str(path), "--force", code=errors.EXIT_USAGE)
         assert says in refused.stderr

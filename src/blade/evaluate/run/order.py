@@ -177,9 +177,7 @@ def _set(order: Order, notice: Notice) -> _Set:
             hint = "name the rows with --input; without --no-serve a benchmark brings its own"
             raise UsageError("--no-serve runs the rows of a file, and none was named", hint, "nothing-to-run")
         if order.asked.overrides:
-            notice(
-                "with --no-serve the servers have their configuration: what this command says of it is unread"
-            )
+            notice("with --no-serve the servers have their configuration: this command changes nothing of it")
         source = _source(config.found(order.input, roots), None, None, 1, prompt, notice)
         return _Set((source,), wanted, (), None)
     sources = _sources(order, resolved, roots, prompt, notice)

@@ -8,6 +8,10 @@ from pathlib import Path
 from blade.errors import UsageError
 
 
+# /dev/stdout may lead to a file, but the names beside it are nobody's to take
+_DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+
+
 @dataclass(frozen=True)
 class Places:
     """The files of a run, named as NeMo Gym names them; the manifest is ours."""
@@ -39,7 +43,7 @@ def usable(places: Places) -> Places:
     for path in (places.rollouts, places.materialized, places.failures, places.aggregate, places.manifest):
         if path.is_dir():
             raise UsageError(f"{path} is a folder", _hint(places.rollouts), "output-no-file")
-        if path.exists() and not path.is_file():
+        if (path.exists() and not path.is_file()) or path.absolute().parent in _DEVICES:
             raise UsageError(
                 f"{path} is a device or a pipe, and a run keeps its rollouts in a file",
                 "name a file with --output",
