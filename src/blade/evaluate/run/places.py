@@ -7,7 +7,6 @@ from pathlib import Path
 
 from blade.errors import UsageError
 
-
 # /dev/stdout may lead to a file, but the names beside it are nobody's to take
 _DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
