@@ -72,6 +72,7 @@ def aggregate(
     from blade.cli.diagnose import refuse_threshold
     from blade.evaluate import aggregate as aggregating
     from blade.evaluate.profile import hook
+    from blade.hostile import line
 
     refuse_threshold(pass_threshold)
     ours = tuple(word for word in overrides if word.lstrip("+").partition("=")[0] in _KEYS)
@@ -100,6 +101,7 @@ def aggregate(
     lines = [
         f"{len(done.shards)} shards, {done.told.rows.size} rollouts",
         *_completeness(done.completeness),
+        *(f"Not complete: {one} (of the run of {line(str(one.beside), 200)})" for one in done.missing),
         "",
     ]
     lines += [*rendered(done.scores(pass_threshold)), "", *(f"Wrote {path}" for path in done.written)]
@@ -151,6 +153,7 @@ def _document(done: Merged, threshold: float) -> dict[str, Any]:
         "rollouts": done.told.rows.size,
         "completeness": [one.as_json() | {"is_complete": one.is_complete} for one in done.completeness]
         or None,
+        "missing_shards": [one.as_json() for one in done.missing],
         "agents": [score.as_json() for score in done.scores(threshold)],
         "notices": done.notices,
     }

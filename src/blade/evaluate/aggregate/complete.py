@@ -23,16 +23,18 @@ class Whole(NamedTuple):
     lost: int  # without any trace
     missing: list[tuple[int, int, str]]  # failed and lost: task, repeat, and the file that expected it
     unexpected: int  # rollouts that no input asked for
+    missing_shards: tuple[str, ...] = ()  # whose inputs nobody gave: `expected` is without them
 
     @property
     def is_complete(self) -> bool:
-        return not (self.failed or self.lost or self.unexpected)
+        return not (self.failed or self.lost or self.unexpected or self.missing_shards)
 
     def as_json(self) -> dict[str, Any]:
         told = self._asdict()
         told["missing"] = [
             {"task": task, "repeat": repeat, "of": path} for task, repeat, path in self.missing
         ]
+        told["missing_shards"] = list(self.missing_shards)
         return told
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from blade.errors import NothingToRead, Unreadable, UsageError
 from blade.evaluate.aggregate import complete, entries, passing, shards
+from blade.evaluate.aggregate.missing import Missing, missing
 from blade.evaluate.aggregate.shards import FAILURES, INPUTS, Lines
 from blade.evaluate.environment import Environment
 from blade.evaluate.profile import files, joining, passes
@@ -32,6 +33,7 @@ class Merged:
     told: Rows
     entries: list[Entry]
     completeness: list[complete.Whole]  # empty where no shard says what was expected
+    missing: list[Missing] = field(default_factory=list)  # shards that were not given
     written: list[Path] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
@@ -87,9 +89,9 @@ def merged(
     told = Rows(table, kept.rows, made, table.keys.agents.texts)
     added = [_of_environments(told, environment_of, paths)] if environment_of else []
     added += [_of_hook(hook, paths)] if hook else []
-    done = Merged(paths, told, list(entries.by_agent(told, _both(added))), [])
+    done = Merged(paths, told, list(entries.by_agent(told, _both(added))), [], missing(paths))
     if len(inputs.keys):
-        done.completeness = complete.counted(
+        wholes = complete.counted(
             complete.Side(inputs.keys, expected.rows, asked),
             complete.Side(table.keys, kept.rows, made),
             complete.Side(failures.keys, _by_key(failures.keys), broke),
@@ -97,6 +99,7 @@ def merged(
             told.names,
             inputs.lines.paths,
         )
+        done.completeness = [_with_missing(one, told, done.missing) for one in wholes]
     done.notices = [f"{path}: skipped, a sidecar and no shard" for path in skipped]
     for lines in (rollouts, inputs.lines, failures.lines):
         done.notices += lines.notices()
@@ -105,6 +108,16 @@ def merged(
     for lines in (rollouts, inputs.lines, failures.lines):
         lines.close()
     return done
+
+
+def _with_missing(whole: complete.Whole, told: Rows, absent: Sequence[Missing]) -> complete.Whole:
+    """What is missing of the runs that the agent has a rollout of; without any it may be of each of them."""
+    if not absent:
+        return whole
+    source = told.table.keys.source
+    has = set(np.unique(source[told.agent == told.names.index(whole.agent)]).tolist())
+    mine = tuple(str(one) for one in absent if not has or has & set(one.sources))
+    return whole._replace(missing_shards=mine)
 
 
 def _twice(kept: joining.Settled, duplicates: Duplicates) -> list[str]:

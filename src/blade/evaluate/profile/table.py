@@ -80,6 +80,11 @@ class Keys:
     def content(self) -> Ints:
         return self._of("content")
 
+    @property
+    def source(self) -> Ints:
+        """The file that each row stands in."""
+        return self._of("source")
+
     def code(self, row: int) -> int:
         """The agent of one row."""
         return self._row(row)[4]
