@@ -42,7 +42,9 @@ _MOST = 20  # missing keys told for an agent on a terminal
     show_default=True,
     help="Which of two rows with the same key and other content counts.",
 )
-@click.option("--force", is_flag=True, help="Replace the output although it is itself one of the shards.")
+@click.option(
+    "--force", is_flag=True, help="Replace an output that holds other rows, or is itself one of the shards."
+)
 @click.option("--metrics", metavar="FILE.py", help="A file whose `metrics(tasks)` adds metrics of your own.")
 @click.option(
     "--pass-threshold", metavar="X", type=float, default=1.0, help="A row passes at reward >= X: 1."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from blade.errors import NothingToRead, Unreadable, UsageError
-from blade.evaluate.aggregate import complete, entries, passing, shards
+from blade.evaluate.aggregate import complete, entries, passing, replaced, shards
 from blade.evaluate.aggregate.missing import Missing, missing
 from blade.evaluate.aggregate.shards import FAILURES, INPUTS, Lines
 from blade.evaluate.environment import Environment
@@ -20,6 +20,7 @@ from blade.evaluate.profile.hook import Hook, again, stripped
 from blade.evaluate.profile.joining import Duplicates
 from blade.evaluate.profile.reading import Line, Seen
 from blade.evaluate.profile.table import Ints, Keys, Table
+from blade.evaluate.run import places
 
 EnvironmentOf = Callable[[str], Environment | None]  # of an agent's name
 METRICS = "_aggregate_metrics.json"
@@ -68,8 +69,8 @@ def merged(
         ending: [found for path in paths if (found := shards.beside(path, ending))]
         for ending in (INPUTS, FAILURES)
     }
-    if merge and not force:
-        _refuse_own_input(output, [*paths, *beside[INPUTS], *beside[FAILURES]])
+    if merge:
+        _refuse_unusable(output, [*paths, *beside[INPUTS], *beside[FAILURES]], force)
     table, rollouts = Table(), Lines()
     for path in paths:
         _read_rollouts(path, table, rollouts)
@@ -104,6 +105,9 @@ def merged(
     for lines in (rollouts, inputs.lines, failures.lines):
         done.notices += lines.notices()
     done.notices += [*_unsaid(paths, environment_of), *_twice(kept, duplicates)]
+    if merge and not force:
+        for path, of in zip(_targets(output), (rollouts, inputs.lines, failures.lines), strict=True):
+            replaced.refuse_loss(path, of)
     _write(done, output, merge, (rollouts, kept.rows), (inputs, expected.rows), failures)
     for lines in (rollouts, inputs.lines, failures.lines):
         lines.close()
@@ -178,10 +182,15 @@ def _of_hook(hook: Hook, paths: Sequence[Path]) -> entries.Custom:
     return found
 
 
-def _refuse_own_input(output: Path, read: Sequence[Path]) -> None:
-    targets = [output, *(files.beside(output, ending) for ending in (INPUTS, FAILURES))]
-    same = {path.resolve() for path in targets} & {path.resolve() for path in read}
-    if same:
+def _targets(output: Path) -> tuple[Path, Path, Path]:
+    """Where the rollouts, the inputs and the failures go."""
+    return output, files.beside(output, INPUTS), files.beside(output, FAILURES)
+
+
+def _refuse_unusable(output: Path, read: Sequence[Path], force: bool) -> None:
+    places.usable(places.beside(output))
+    same = {path.resolve() for path in _targets(output)} & {path.resolve() for path in read}
+    if same and not force:
         raise UsageError(
             f"{min(same)} would be written and is itself read as part of a shard",
             "choose another --output, narrow the glob, or add --force to replace it",
