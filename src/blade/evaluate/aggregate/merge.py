@@ -106,8 +106,7 @@ def merged(
         done.notices += lines.notices()
     done.notices += [*_unsaid(paths, environment_of), *_twice(kept, duplicates)]
     if merge and not force:
-        for path, of in zip(_targets(output), (rollouts, inputs.lines, failures.lines), strict=True):
-            replaced.refuse_loss(path, of)
+        replaced.refuse_loss(_targets(output), (rollouts, inputs.lines, failures.lines))
     _write(done, output, merge, (rollouts, kept.rows), (inputs, expected.rows), failures)
     for lines in (rollouts, inputs.lines, failures.lines):
         lines.close()

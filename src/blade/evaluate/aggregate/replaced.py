@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from blade.errors import Unreadable, UsageError
 from blade.evaluate.aggregate.shards import Lines
 
 
-def refuse_loss(path: Path, lines: Lines) -> None:
-    """An error if the file is there and holds a line that is none of these."""
+def refuse_loss(targets: Sequence[Path], merged: Sequence[Lines]) -> None:
+    """An error if one of the files is there and holds a line that is none of those merged into it."""
+    for path, lines in zip(targets, merged, strict=True):
+        _refuse(path, lines)
+
+
+def _refuse(path: Path, lines: Lines) -> None:
     if not path.exists():
         return
     try:
