@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from blade.cli import env
-from blade.errors import UsageError
+from blade.errors import Unreadable, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from blade.evaluate.reverify import Done
+    from blade.evaluate.reverify.changes import Change
 
 _MOST = 10  # changed rollouts shown for each way
 _NUMBER = click.IntRange(min=1)
@@ -55,6 +59,7 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
     import asyncio
 
     from blade.evaluate.reverify import Wish, reverified
+    from blade.hostile import line
 
     rest = tuple(text for text in overrides if not _taken(text, given))
     found = _resolved({name: given[name] for name in _CONFIG}, rest)
@@ -77,11 +82,13 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
     )
     done = asyncio.run(reverified(found, wish, _tick))
     for text in done.notices:
-        click.echo(f"note: {text}", err=True)
+        click.echo(f"note: {line(text)}", err=True)
     if given["as_json"]:
         click.echo(json.dumps(_json(done), indent=2, ensure_ascii=False))
     else:
         _tell(done)
+    if done.n_failed and not (done.n_judged or done.n_copied or done.n_before):
+        raise _unjudged(done)
 
 
 def _beside(rollouts: Path) -> Path:
@@ -155,21 +162,39 @@ def _tell(done: Done) -> None:
         told = ", ".join(f"{name} in {count:,}" for name, count in changes.fields.most_common(12))
         click.echo(line(f"Fields that differ: {told}"))
     for way in WAYS[:-1]:
-        mine = [change for change in changes.ordered() if change.way == way]
-        for change in mine[:_MOST]:
-            moved = f"{_number(change.before)} -> {_number(change.after)}"
-            why = f"; {change.reason}" if change.reason else ""
-            where = f"task {change.key[0]}, repeat {change.key[1]}"
-            fields = f" ({', '.join(change.fields)})" if change.fields else ""
-            click.echo(line(f"{way}: {where}: {moved}{fields}{why}", 300))
+        mine = changes.folded(way)
+        for alike in mine[:_MOST]:
+            click.echo(line(f"{way}: {_told(alike)}", 300))
         if len(mine) > _MOST:
-            click.echo(f"{way}: {len(mine) - _MOST:,} more; --json has all")
+            click.echo(f"{way}: {sum(map(len, mine[_MOST:])):,} more; --json has all")
     if done.n_copied or done.n_before:
         click.echo(f"Taken over: {done.n_copied:,} rows; there before: {done.n_before:,}")
     click.echo(f"Rollouts: {done.places.rollouts}")
     click.echo(f"Failures: {done.places.failures}")
     if done.aggregate is not None:
         click.echo(f"Aggregate metrics: {done.aggregate}")
+
+
+def _told(alike: Sequence[Change]) -> str:
+    """What became of a rollout, or of several alike."""
+    change = alike[0]
+    where = f"task {change.key[0]}, repeat {change.key[1]}"
+    if len(alike) > 1:
+        where = f"{len(alike):,} rollouts, the first {where}"
+    fields = f" ({', '.join(change.fields)})" if change.fields else ""
+    why = f"; {change.reason}" if change.reason else ""
+    return f"{where}: {_number(change.before)} -> {_number(change.after)}{fields}{why}"
+
+
+def _unjudged(done: Done) -> Unreadable:
+    from blade.hostile import line
+
+    why, count = Counter(change.reason for change in done.changes.rows if change.reason).most_common(1)[0]
+    return Unreadable(
+        f"none of {done.n_failed:,} rollouts got a verdict; {count:,} times: {line(why, 200)}",
+        f"name the verifier of the run; {done.places.failures} says more",
+        "nothing-judged",
+    )
 
 
 def _number(value: float | None) -> str:

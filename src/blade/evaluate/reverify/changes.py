@@ -93,6 +93,15 @@ class Changes:
         """By agent, task and repeat."""
         return sorted(self.rows, key=lambda change: (change.agent, change.key))
 
+    def folded(self, way: str) -> list[list[Change]]:
+        """The changes of a way; those without a verdict for the same reason stand together."""
+        alike: dict[object, list[Change]] = {}
+        for change in self.ordered():
+            if change.way == way:
+                same_as = (change.before, change.reason) if change.reason else (change.agent, change.key)
+                alike.setdefault(same_as, []).append(change)
+        return list(alike.values())
+
     def as_json(self) -> Row:
         """The same for a program."""
         means = self.means()

@@ -62,6 +62,7 @@ class Done:
 
 @dataclass(frozen=True)
 class _Judge:
+    implementation: str
     environment: Environment
     ask: Respond | None
 
@@ -86,6 +87,18 @@ class _Bench:
             "no-server",
         )
 
+    def others(self, rollouts: Path) -> list[str]:
+        """What is to be told where the run's manifest names other verifiers than judge now."""
+        told = []
+        for name, then in sources.verifiers(rollouts).items():
+            try:
+                now = self.of(name).implementation
+            except UsageError:  # which a row of that agent will raise, if there is one
+                continue
+            if now not in then:
+                told.append(f"the run was judged by {' and '.join(then)}, and {now} judges now")
+        return list(dict.fromkeys(told))
+
     def unsafe(self) -> list[str]:
         """The resources servers that need more than the response to judge."""
         return [name for name, judge in self._judges.items() if judge.environment.reverify != "stateless"]
@@ -94,6 +107,7 @@ class _Bench:
 async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = lambda _: None) -> Done:
     """Judge again; `tick` is told how many were."""
     _check(wish)
+    sources.insist(wish.rollouts)  # before the inputs, whose name is often derived from theirs
     async with _bench(found) as bench:
         unsafe = bench.unsafe()
         if unsafe and not wish.force:
@@ -106,6 +120,7 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
         done = Done(beside(output), Changes(wish.threshold))
         _refuse(wish, done.places)
         done.notices += [f"no model judges for {name}: --model-type chooses one" for name in bench.alone]
+        done.notices += bench.others(wish.rollouts)
         inputs = sources.Inputs(wish.inputs)
         try:
             done.notices += sources.check(inputs, wish.rollouts)
@@ -169,7 +184,7 @@ async def _bench(found: Resolved) -> AsyncIterator[_Bench]:
                 ask = opened.get(named)
                 alone += [server.instance] if ask is None else []
             built = environments.environment(server.implementation, server.settings)
-            judges[server.instance] = _Judge(built, ask)
+            judges[server.instance] = _Judge(server.implementation, built, ask)
         if not judges:
             raise UsageError(
                 "the configuration has no resources server, so nobody can judge",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blade.errors import NothingToRead, Unreadable
+from blade.evaluate.aggregate.missing import identity_of
 from blade.evaluate.aggregate.shards import Lines
 from blade.evaluate.environment import Row
 from blade.evaluate.profile import files, reading
@@ -58,7 +59,7 @@ class Inputs:
             of_key[found.agent] = len(self._lines)
             return True
 
-        _insist(path)
+        insist(path)
         self._lines.read(path, take)
         if self._lines.seen[0].bad:
             raise _unreadable(self._lines.seen[0])
@@ -124,9 +125,20 @@ def there(inputs: Inputs, path: Path) -> set[Who]:
     return {who for who in found if who is not None}
 
 
+def verifiers(rollouts: Path) -> dict[str, list[str]]:
+    """The implementations that judged each agent's rows, as far as the run's manifest tells."""
+    agents = (identity_of(rollouts) or {}).get("agents")
+    found = {}
+    for name, described in agents.items() if isinstance(agents, dict) else ():
+        named = described.get("resources_servers") if isinstance(described, dict) else None
+        if isinstance(named, dict) and named:
+            found[name] = sorted(named)
+    return found
+
+
 def keyed(path: Path, seen: Seen | None = None) -> Iterator[Stored]:
     """Every row with its key. Only a torn end, as a killed run leaves it, is passed over and noted."""
-    _insist(path)
+    insist(path)
     seen = seen or Seen(path)
     for line in reading.read(path, seen):
         found = _stored(path, line, seen)
@@ -157,7 +169,7 @@ def _pair(inputs: Inputs, path: Path, stored: Stored) -> Pair:
     return Pair(stored.key, who, inputs.task(who), stored.row())
 
 
-def _insist(path: Path) -> None:
+def insist(path: Path) -> None:
     """That there is a file, and that we may read it."""
     try:
         path.open("rb").close()
