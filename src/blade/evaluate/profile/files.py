@@ -18,6 +18,7 @@ from blade.evaluate.profile import numbers, reading
 from blade.evaluate.profile.reading import Line, Members, Seen
 from blade.evaluate.profile.spool import Spool
 from blade.evaluate.profile.table import Keys, Names, Table
+from blade.evaluate.run.kept import cannot_write
 from blade.ingest import careful, find
 
 _decode = msgspec.json.Decoder().decode
@@ -182,9 +183,3 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
-
-
-def cannot_write(path: Path, error: OSError) -> Unreadable:
-    return Unreadable(
-        f"cannot write {path}: {error.strerror or error}", "choose another place", "cannot-write"
-    )

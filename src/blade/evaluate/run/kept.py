@@ -193,7 +193,7 @@ def _parted(path: Path, numbers: frozenset[int], draft: Path, aside: Path) -> No
 def cannot_write(path: Path, error: OSError) -> Unreadable:
     return Unreadable(
         f"cannot write {path}: {error.strerror or error}",
-        "make room or name another place with --output; --resume goes on where it stopped",
+        "make room or choose another place; a run goes on with --resume where it stopped",
         "cannot-write",
     )
 
