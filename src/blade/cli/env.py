@@ -155,9 +155,19 @@ def validate(strict: bool, as_json: bool, overrides: tuple[str, ...], **flags: A
         click.echo(json.dumps({"valid": not wrong, **_json(found)}, indent=2, ensure_ascii=False))
     else:
         tell(found, found.problems)
+        _tell_misnamed(found)
         click.echo(_verdict(found, len(wrong)))
     if wrong:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+def _tell_misnamed(found: Resolved) -> None:
+    """A manifest that was copied with its benchmark and still has the other's name."""
+    from blade.evaluate.prepare.work import misnamed
+    from blade.hostile import line
+
+    for text in (text for path in found.files for text in misnamed(path)):
+        click.echo(f"{'notice:':<8} {line(text)}", err=True)
 
 
 @env.command(short_help="Say which servers run.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -63,6 +64,9 @@ def prepare(
 
     asked = config.Asked(paths=configs, benchmarks=benchmarks, search_dirs=search_dirs, overrides=overrides)
     found = config.resolved(asked)
+    # servers and models are not needed here; what was typed wrongly is no less wrong
+    typed = tuple(one for one in found.of("error") if one.place == "command line")
+    config.insist(replace(found, problems=typed))
     how = work.How(
         cache=root() / "raw",
         given=Path(given) if given else None,
