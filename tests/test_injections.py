@@ -16,6 +16,7 @@ from blade.mcp.roots import roots
 from blade.mcp.tools import called
 from blade.pipeline import reviewing
 from blade.report import RENDERERS, pages
+from blade.sanitize import keys
 from tests import exits
 from tests.exits import Told
 from tests.inert import assert_inert_markdown, headings
@@ -33,6 +34,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("told")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(folder / "cache"))
+        patch.setenv(keys.ENVIRONMENT, "of this test alone, whatever key a user has or has not")
         yield Told(folder / "evil", False), Told(folder / "tame", True)
 
 
