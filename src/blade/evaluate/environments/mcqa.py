@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from blade.evaluate import asked, limited, said
@@ -197,14 +198,21 @@ def any_form(text: str, options: Options) -> str | None:
     return concluded(lines[-1], options) if lines else None
 
 
+@lru_cache(maxsize=4096)
+def spelled_out(letter: str, own: str) -> re.Pattern[str]:
+    """A letter with its own text behind it, and that it is right."""
+    return re.compile(
+        rf"(?<!\w){re.escape(letter)}[)\].:,*_\s-]{{1,6}}(?i:{re.escape(own)}[)*_\"'”.]{{0,4}}{RIGHT})"
+    )
+
+
 def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
     """Where a sentence says of a letter that it is right, and that letter with what follows."""
     found = [(match, match.start(match.lastgroup or 0)) for match in SUBJECT.finditer(text)]
+    folded = text.casefold()
     for letter, own in options.items():
-        spelled_out = (
-            rf"(?<!\w){re.escape(letter)}[)\].:,*_\s-]{{1,6}}(?i:{re.escape(own)}[)*_\"'”.]{{0,4}}{RIGHT})"
-        )
-        found += [(match, match.start()) for match in re.finditer(spelled_out, text)]
+        if own.casefold() in folded:  # an expression costs more to compile than all else here
+            found += [(match, match.start()) for match in spelled_out(letter, own).finditer(text)]
     for match, start in sorted(found, key=lambda pair: pair[0].end()):
         before = text[max(0, start - SHOWN) : start]
         sentence = SENTENCE_ENDS.split(before)[-1]
