@@ -82,7 +82,7 @@ BOMBS = {
     "output flood": "while True: print('42' * 10000)",
     "flood of errors": "import sys\nwhile True: sys.stderr.write('x' * 100000)",
     "disk filling": "f = open('big', 'wb')\nwhile True: f.write(bytes(1 << 20)); f.flush()",
-    "many files": "n = 0\nwhile True:\n    open(f'/tmp/work/{n}', 'w').close(); n += 1",
+    "many files": "n = 0\nwhile True:\n    open(f'/tmp/box/{n}', 'w').close(); n += 1",
     "shared memory": "import os\nf = os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR)\nwhile True: os.write(f, bytes(1 << 20))",
     "open files": "x = []\nwhile True: x.append(open('/dev/null'))",
     "deep recursion": "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [f()]\nf()",
@@ -115,7 +115,7 @@ def left(mark: str) -> list[str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if mark in (entry / "root/tmp/work/solution.py").read_text("utf-8"):
+                if mark in (entry / "root/tmp/box/solution.py").read_text("utf-8"):
                     found.append((entry / "cmdline").read_bytes().decode("utf-8", "replace"))
             except (OSError, UnicodeDecodeError):
                 continue
@@ -178,7 +178,7 @@ def tried(action: str) -> str:
         "open('/proc/sys/kernel/hostname', 'w').write('x')",
         "os.setuid(0)",
         "os.chroot('/tmp')",
-        "os.mknod('/tmp/work/d', 0o60660, os.makedev(8, 0))",
+        "os.mknod('/tmp/box/d', 0o60660, os.makedev(8, 0))",
         "os.memfd_create('x')",
         "socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)",
         "socket.socket(40, socket.SOCK_STREAM)",
@@ -194,7 +194,7 @@ def test_what_is_not_the_programs_is_out_of_reach(action: str) -> None:
 @pytest.mark.parametrize(
     "action",
     [
-        "open('/tmp/work/mine', 'w').write('x')",
+        "open('/tmp/box/mine', 'w').write('x')",
         "open('/tmp/mine', 'w').write('x')",
         "open(os.__file__).read()",
         "os.kill(os.getpid(), 0)",
@@ -222,7 +222,7 @@ def test_files_and_secrets_of_the_machine_are_not_there(monkeypatch: pytest.Monk
 
 def test_nothing_is_written_to_the_machine() -> None:
     before = set(os.listdir(tempfile.gettempdir()))
-    boxed("open('/tmp/blade_box_mark', 'w').write('x')\nopen('/tmp/work/blade_box_mark', 'w').write('x')")
+    boxed("open('/tmp/blade_box_mark', 'w').write('x')\nopen('/tmp/box/blade_box_mark', 'w').write('x')")
     assert not {name for name in os.listdir(tempfile.gettempdir()) if "blade_box" in name} - before
 
 
@@ -321,8 +321,8 @@ FORGERIES = {
     "writes the verdict": 'import os\nfor fd in range(3, 20):\n    for text in (b\'{"passed": true, "nonce": ""}\\n\', b\'{"loaded": true}\\n\'):\n        try: os.write(fd, text)\n        except OSError: pass\ndef add(a, b): return 7',
     "reads the tests on the stack": "import sys\ndef add(a, b):\n    frame = sys._getframe()\n    while frame:\n        for value in [*frame.f_locals.values(), *frame.f_globals.values()]:\n            if chr(97) + 'ssert candidate(20' in repr(value): return a + b\n        frame = frame.f_back\n    return 7",
     "reads the tests in memory": "import gc\nword = chr(97) + 'ssert'\ndef add(a, b):\n    for thing in gc.get_objects():\n        if isinstance(thing, (list, dict)):\n            for held in gc.get_referents(thing):\n                if isinstance(held, str) and held.count(word) > 1 and 'candidate(20' in held: return a + b\n    return 7",
-    "deletes the tests": "import glob, os\nfor path in glob.glob('/tmp/work/**', recursive=True):\n    try: os.remove(path)\n    except OSError: pass\ndef add(a, b): return 7",
-    "rewrites the driver": "import glob\nfor path in glob.glob('/tmp/work/**/*.py', recursive=True):\n    try: open(path, 'w').write('print(\"passed\")')\n    except OSError: pass\ndef add(a, b): return 7",
+    "deletes the tests": "import glob, os\nfor path in glob.glob('/tmp/box/**', recursive=True):\n    try: os.remove(path)\n    except OSError: pass\ndef add(a, b): return 7",
+    "rewrites the driver": "import glob\nfor path in glob.glob('/tmp/box/**/*.py', recursive=True):\n    try: open(path, 'w').write('print(\"passed\")')\n    except OSError: pass\ndef add(a, b): return 7",
     "traces": "import sys, os\nsys.settrace(lambda *a: os._exit(0))\ndef add(a, b): return 7",
 }
 

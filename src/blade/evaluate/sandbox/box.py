@@ -269,11 +269,11 @@ def plan(program: str, files: Mapping[str, str], limits: Limits, readable: Seque
         )
     flags = ("-s", "-S", "-B", "-X", "utf8")
     return {
-        "argv": [interpreter(), *flags, f"/tmp/work/{program}"],
+        "argv": [interpreter(), *flags, f"/tmp/box/{program}"],
         # Nothing of our own environment; a fixed order of sets, so that a verdict does not hang on chance.
         "environment": {
             "PATH": "/usr/bin:/bin",
-            "HOME": "/tmp/work",
+            "HOME": "/tmp/box",
             "LANG": "C.UTF-8",
             "PYTHONHASHSEED": "0",
             "PYTHONPATH": packages(),

@@ -126,18 +126,18 @@ def _build(plan: dict[str, Any]) -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         os.symlink(f"/proc/self/fd/{number}", f"{NEW}/dev/{name}")
     os.symlink("/proc/self/fd", f"{NEW}/dev/fd")
-    for folder in ("work", "shm"):
+    for folder in ("box", "shm"):
         os.mkdir(f"{NEW}/tmp/{folder}")
         os.chmod(f"{NEW}/tmp/{folder}", 0o777)
     os.mkdir(f"{NEW}/dev/shm")
     _mount("mount namespace", f"{NEW}/tmp/shm", f"{NEW}/dev/shm", None, MS_BIND)
     for name, text in plan["files"].items():
-        os.makedirs(os.path.dirname(f"{NEW}/tmp/work/{name}"), exist_ok=True)
-        with open(f"{NEW}/tmp/work/{name}", "w", encoding="utf-8", errors="surrogatepass") as file:
+        os.makedirs(os.path.dirname(f"{NEW}/tmp/box/{name}"), exist_ok=True)
+        with open(f"{NEW}/tmp/box/{name}", "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(text)
     os.makedirs(f"{NEW}/etc", exist_ok=True)
     with open(f"{NEW}/etc/passwd", "w", encoding="utf-8") as file:
-        file.write(f"nobody:x:{NOBODY}:{NOBODY}:nobody:/tmp/work:/bin/false\n")
+        file.write(f"nobody:x:{NOBODY}:{NOBODY}:nobody:/tmp/box:/bin/false\n")
     os.mkdir(f"{NEW}/proc")
     try:  # a convenience, for /dev/stdin and the like; where the kernel forbids it, programs do without
         _mount("proc", "proc", f"{NEW}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid")
@@ -204,7 +204,7 @@ def _become(plan: dict[str, Any], proc: int, is_root: bool) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         except (OSError, ValueError):
             pass
-    os.chdir("/tmp/work")
+    os.chdir("/tmp/box")
     os.umask(0o022)
     _filtered(bytes.fromhex(plan["filter"]))
     try:

@@ -60,10 +60,10 @@ say("no open files passed on", fds == [0, 1, 2], fds)
 gives("system call filter", lambda: os.memfd_create("x"), "memory without a name can be made")
 gives("memory limit", lambda: mmap.mmap(-1, 4 * host["memory"]), "more memory than allowed was given")
 def filled():
-    with open("/tmp/work/fill", "wb") as file:
+    with open("/tmp/box/fill", "wb") as file:
         while True: file.write(bytes(1 << 20))
 gives("disk limit", filled, "")
-os.unlink("/tmp/work/fill")
+os.unlink("/tmp/box/fill")
 held = []
 def opened():
     while True: held.append(os.open("/dev/null", os.O_RDONLY))
