@@ -297,8 +297,14 @@ def spelled(rest: str, text: str | None) -> bool:
 def by_text(text: str, options: Options) -> str | None:
     """The one option whose text this is."""
     wanted = plain(text)
-    named = [letter for letter, option in options.items() if plain(option) == wanted]
+    named = [letter for letter, option in options.items() if plain_option(option) == wanted]
     return named[0] if wanted and len(named) == 1 else None
+
+
+@lru_cache(maxsize=4096)
+def plain_option(text: str) -> str:
+    """The same of an option, which comes with every repeat of its task."""
+    return plain(text)
 
 
 def plain(text: str) -> str:

@@ -58,6 +58,9 @@ class OpenAIModel:
         self.faults: Counter[str] = Counter()  # what the tries met, by kind
         self._session = session
         self._url = _url(settings.openai_base_url)
+        # with the query of the address, such as an api-version
+        paths = (_CHAT, _RESPONSES)
+        self._at = {path: self._url.joinpath(path).with_query(self._url.query) for path in paths}
         self._host = f"{self._url.host}:{self._url.port}"
         self._secrets = _secrets(settings)
         self._random = random.Random(settings.seed)
@@ -150,7 +153,7 @@ class OpenAIModel:
         limit = max(0.05, min(self.settings.timeout, left))
         try:
             async with self._session.post(
-                self._url.joinpath(path).with_query(self._url.query),  # such as an api-version
+                self._at[path],
                 data=msgspec.json.encode(body),
                 allow_redirects=False,  # a redirect would carry rollouts to a host that nobody named
                 timeout=aiohttp.ClientTimeout(total=limit, sock_connect=min(30.0, limit)),
@@ -287,6 +290,8 @@ def _whole(item: Any) -> None:
 
 
 async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+    if "Content-Encoding" not in answer.headers and (answer.content_length or MOST_BODY) < MOST_BODY:
+        return await answer.read()  # as long as it says, for nothing unpacks to more
     held = bytearray()
     async for piece in answer.content.iter_any():
         held += piece
