@@ -36,7 +36,7 @@ def entry(name: str, domain: str = "other", description: str = "", **more: str) 
         description=description,
         category=category_of(domain, None),
         **more,
-    )  # type: ignore[arg-type]
+    )
 
 
 def found(query: str, *among: Entry) -> list[str]:
@@ -218,7 +218,7 @@ def test_all_words_must_match_unless_nothing_has_them_all() -> None:
 def test_what_ships_is_found_by_the_words_of_its_categories() -> None:
     among = [one for one in entries([installed()]) if not one.trouble]
     for word, category in (("math", CATEGORIES[0]), ("tool", CATEGORIES[3])):
-        assert ranked(word, among).found[0].category == category  # type: ignore[union-attr]
+        assert ranked(word, among).found[0].category == category
 
 
 # -- the commands ---------------------------------------------------------------------------------

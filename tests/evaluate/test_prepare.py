@@ -80,7 +80,7 @@ class Tree:
         return work.Wanted("sums", prepare, self.folder, self.output, self.folder, pins)
 
     def prepared(self, **how: object) -> work.Prepared:
-        asked = work.How(**{"cache": self.folder / "cache", **how})  # type: ignore[arg-type]
+        asked = work.How(**{"cache": self.folder / "cache", **how})
         return work.prepared([self.wanted()], asked, self.said.append)[0]
 
     def record(self) -> dict[str, Any]:
@@ -969,7 +969,7 @@ def test_parquet_without_its_library_says_what_to_do(tmp_path: Path, monkeypatch
 
 
 def test_parquet_with_its_library_is_read(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow
     from pyarrow import parquet
 
     rows = [{"x": 1, "options": ["a", "b"]}, {"x": 2, "options": []}]

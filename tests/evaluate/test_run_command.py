@@ -148,7 +148,7 @@ def test_a_row_that_is_refused_is_a_failure_and_no_zero(ran: Ran, tmp_path: Path
     def policy(body: dict[str, object]) -> object:
         return Status(400, "too long") if "What is 1 +" in json.dumps(body) else "Answer: B"
 
-    with serving(policy, keeps=False) as picky:  # type: ignore[arg-type]
+    with serving(policy, keeps=False) as picky:
         done = ran(picky.url)
     assert "3 expected = 2 scored + 1 failed + 0 unfinished" in done.stdout
     lines = (tmp_path / "out" / "r_failures.jsonl").read_text().splitlines()
@@ -180,7 +180,7 @@ def test_after_a_resume_the_bar_counts_what_was_given_up_before(tmp_path: Path) 
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(questions(3)))
     texts = []
-    with serving(policy, keeps=False) as picky:  # type: ignore[arg-type]
+    with serving(policy, keeps=False) as picky:
         given = [f"++policy_base_url={picky.url}", "++policy_model_name=m", "++policy_api_key=k"]
         asked = Asked(
             resources_servers=("mcqa",), model_types=("openai_model",), overrides=tuple(given), environ={}

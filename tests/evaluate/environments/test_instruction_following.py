@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+import sys
 from typing import Any
 
 import pytest
@@ -15,7 +15,6 @@ from blade.evaluate.environments.instruction_following.rules import RULES, sente
 from tests.evaluate.environments.attempts import example, judged, responses, reward, shipped, survives
 
 RULED = environment("instruction_following", {})
-needs_languages = pytest.mark.skipif(find_spec("langdetect") is None, reason="langdetect is not installed")
 
 
 def row(name: str, details: Any = None, **more: Any) -> dict[str, Any]:
@@ -208,7 +207,6 @@ def test_an_instruction_kept_and_its_near_miss(
     assert reward(RULED, row(name, details), broken) == 0.0
 
 
-@needs_languages
 @pytest.mark.parametrize(("name", "details", "kept", "broken"), SPOKEN)
 def test_languages_kept_and_their_near_miss(
     name: str, details: dict[str, Any], kept: str, broken: str
@@ -217,8 +215,8 @@ def test_languages_kept_and_their_near_miss(
     assert reward(RULED, row(name, details), broken) == 0.0
 
 
-@pytest.mark.skipif(find_spec("langdetect") is not None, reason="langdetect is installed")
-def test_without_the_library_a_language_is_not_measured() -> None:
+def test_without_the_library_a_language_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langdetect", None)  # as where it is not installed
     with pytest.raises(Unmeasured, match="langdetect"):
         judged(RULED, row("language:response_language", {"language": "de"}), "Guten Tag")
     assert reward(RULED, row("change_case:english_capital"), "Not All Capitals") == 0.0

@@ -13,7 +13,7 @@ from blade.evaluate.config import check
 from blade.evaluate.config.chain import Document, chained, included, shadowed
 from blade.evaluate.config.directives import UNSET, Applied, applied
 from blade.evaluate.config.documents import lines_of, loaded
-from blade.evaluate.config.nouns import Asked, Problem, Resolved, Tree
+from blade.evaluate.config.nouns import Asked, Level, Problem, Resolved, Tree
 from blade.evaluate.config.overrides import Override, as_tree, change, new, nowhere, parsed, there, unread
 from blade.evaluate.config.places import candidates, named, roots
 from blade.evaluate.config.secret import hidden, names_secret, without
@@ -267,8 +267,8 @@ def _unset(tree: Tree) -> list[Problem]:
     for path in check.unset(tree):
         key = ".".join(path)
         name = key if key not in POLICY else f"{key} ({POLICY[key][0]})"
-        level = "model" if key in POLICY else "unset"
-        found.append(Problem(level, f"{name} is not set", key, hint=f"give ++{key}=VALUE"))  # type: ignore[arg-type]
+        level: Level = "model" if key in POLICY else "unset"
+        found.append(Problem(level, f"{name} is not set", key, hint=f"give ++{key}=VALUE"))
     return found
 
 
