@@ -418,7 +418,7 @@ def test_a_file_that_was_replaced_is_locked_and_written_to(tmp_path: Path) -> No
     files.set_aside(at.rollouts, [1])
     with pytest.raises(UsageError, match="another process"):
         kept.Kept(at)
-    files.rollout({"a": 1})
+    files.rollouts([{"a": 1}])
     files.close()
     assert at.rollouts.read_bytes() == b'{}\n{"a":1}\n'
     kept.Kept(at).close()
@@ -518,4 +518,4 @@ def test_a_full_disk_is_said_in_words() -> None:
     with open("/dev/full", "wb", buffering=0) as full:  # where writing fails for want of room
         files._rollouts, files._places = full.fileno(), places.beside(Path("x/r.jsonl"))
         with pytest.raises(BladeError, match="No space left"):
-            files.rollout({"a": 1})
+            files.rollouts([{"a": 1}])

@@ -64,7 +64,7 @@ def last(response: Any) -> str:
         if item.get("type", "message") == "message" and item.get("role", "assistant") == "assistant":
             said = text_of(item.get("content"))
     # Half a surrogate pair can stand in JSON, but not in a file of UTF-8.
-    return said.encode("utf-8", "replace").decode("utf-8")
+    return said if said.isascii() else said.encode("utf-8", "replace").decode("utf-8")
 
 
 def answer(response: Any) -> str:
@@ -74,6 +74,8 @@ def answer(response: Any) -> str:
 
 def without_thoughts(text: str) -> str:
     """What follows the last end of a thought, or the text itself when it holds none."""
+    if "<" not in text:
+        return text.strip()
     ends = list(THOUGHT_ENDS.finditer(text))
     rest = text[ends[-1].end() :] if ends else text
     return "" if THOUGHT_OPENS.match(rest) else rest.strip()
@@ -108,6 +110,8 @@ def boxes(text: str) -> list[str]:
 
 def boxes_at(text: str) -> list[tuple[int, str]]:
     """The same with the place where each ends; one pass, since a text may open a hundred thousand."""
+    if "boxed" not in text:
+        return []
     found: list[tuple[int, str]] = []
     open_braces: list[int | None] = []  # where the content of a box starts; None for any other brace
     for sign in BRACES.finditer(text):
@@ -126,6 +130,6 @@ def boxes_at(text: str) -> list[tuple[int, str]]:
 
 def unwrapped(text: str) -> str:
     r"""Without `\text{…}` and its like."""
-    for _ in range(3):
+    for _ in range(3 if "\\" in text else 0):
         text = WRAPPER.sub(r"\1", text)
     return text.strip()

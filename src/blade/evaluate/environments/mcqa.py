@@ -59,14 +59,19 @@ RIGHT = (
     r"(?:correct|right|best|(?:accurate|appropriate|suitable)(?!\s+(?:to|for|about))|answer)\b"
     r"(?!\s+(?:about|that|in)\b)(?:\s+(?:answer|option|choice|one)\b)?"
 )
-SUBJECT = re.compile(
-    r"(?:(?:^|[.!?:;,。\n]|\b(?:so|thus|hence|therefore|think|believe|conclude|confirm|say|that|and|but|"
-    r"while|only|clearly|obviously|definitely|option|choice|answer))"
-    rf"[\s*_(\[\"'“]*(?<![A-Za-z])(?P<is>(?-i:[A-Z]))[)\]*_\"'”]*{RIGHT}"
-    r"|\b(?:it|this|that)\s+(?:must|has\s+to)\s+be\s+[*_(\[\"'“]*"
-    r"(?P<be>(?-i:[A-Z]))(?=[)\]*_\"'”.,:;!?。]|\s*$))",
-    re.MULTILINE | re.IGNORECASE,
+# Both start at a sign that is rare, for a long answer is searched as a whole: at the letter, and at `be`.
+SUBJECT = re.compile(rf"(?P<letter>[A-Z])(?<![A-Za-z][A-Z])[)\]*_\"'”]*(?i:{RIGHT})")
+NEEDED = re.compile(
+    r"[bB][eE](?<!\w[bB][eE])\s+[*_(\[\"'“]*(?P<letter>[A-Z])(?=[)\]*_\"'”.,:;!?。]|\s*$)", re.MULTILINE
 )
+# What a sentence about a letter may begin with: a sign, or one of these words before it.
+OPENING = ".!?:;,。"
+LEADING = re.compile(
+    r"\b(?:so|thus|hence|therefore|think|believe|conclude|confirm|say|that|and|but|while|only|clearly|"
+    r"obviously|definitely|option|choice|answer)\Z",
+    re.IGNORECASE,
+)
+MUST = re.compile(r"\b(?:it|this|that)\s+(?:must|has\s+to)\s+\Z", re.IGNORECASE)
 UNSAID = re.compile(r"\b(?:not|never|neither|doubt|cannot|deny|nobody)\b|n['’]t\b", re.IGNORECASE)
 SUPPOSED = re.compile(
     r"\b(?:if|whether|unless|suppose|supposing|assume|assuming|why|when|could|might|may|perhaps|maybe)\b"
@@ -104,13 +109,15 @@ def options_of(row: Row) -> Options:
     given = asked.needed(row, "options")
     if isinstance(given, dict):
         given = [given]
-    if isinstance(given, list) and all(isinstance(entry, str) for entry in given):
+    kinds = set(map(type, given)) if isinstance(given, list) else set()
+    if kinds == {str}:
         given = [{chr(ord("A") + place): text} for place, text in enumerate(given[:26])]
-    options: Options = {}
-    for entry in given if isinstance(given, list) else ():
-        for letter, text in entry.items() if isinstance(entry, dict) else ():
-            options[str(letter).strip().upper()] = str(text)
-    if not options or any(len(letter) != 1 for letter in options):
+    elif dict in kinds:
+        given = [entry for entry in given if isinstance(entry, dict)]
+    else:
+        given = []
+    options = {str(letter).strip().upper(): str(text) for entry in given for letter, text in entry.items()}
+    if not options or max(map(len, options)) != 1 or "" in options:
         raise asked.faulty("the options have no letters")
     return options
 
@@ -185,17 +192,21 @@ def answer_colon(text: str, options: Options) -> str | None:
 
 def any_form(text: str, options: Options) -> str | None:
     """The last declaration, in a box or in words; without one, the letter that stands alone at the end."""
-    places = [(end, inner) for end, inner in said.boxes_at(text)]
+    text = text.strip()
+    places = said.boxes_at(text)
     places += [(m.end(), m["what"]) for m in DECLARED.finditer(text) if not NEGATED.match(m["what"])]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
     spoken = list(named(text, options))
     if spoken and spoken[-1] > max(places, default=(0, "")):
         # A sentence on the way is no conclusion where the last line gives another.
-        is_last = "\n" not in text[spoken[-1][0] :].rstrip()
-        return (None if is_last else concluded(lines[-1], options)) or declared(spoken[-1][1], options)
+        is_last = "\n" not in text[spoken[-1][0] :]
+        return (None if is_last else concluded(last_line(text), options)) or declared(spoken[-1][1], options)
     if places:
         return declared(max(places)[1], options)
-    return concluded(lines[-1], options) if lines else None
+    return concluded(last_line(text), options) if text else None
+
+
+def last_line(text: str) -> str:
+    return text.splitlines()[-1].strip()
 
 
 @lru_cache(maxsize=4096)
@@ -208,7 +219,10 @@ def spelled_out(letter: str, own: str) -> re.Pattern[str]:
 
 def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
     """Where a sentence says of a letter that it is right, and that letter with what follows."""
-    found = [(match, match.start(match.lastgroup or 0)) for match in SUBJECT.finditer(text)]
+    found = [(match, match.start()) for match in SUBJECT.finditer(text) if opens(text, match.start())]
+    for match in NEEDED.finditer(text):
+        if MUST.search(text[max(0, match.start() - 40) : match.start()]):
+            found.append((match, match.start("letter")))
     folded = text.casefold()
     for letter, own in options.items():
         if own.casefold() in folded:  # an expression costs more to compile than all else here
@@ -220,6 +234,15 @@ def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
         if not UNSAID.search(clause) and not SUPPOSED.search(sentence):
             follows = text[match.end() : match.end() + SHOWN].split("\n")[0]
             yield match.end(), f"{text[start]}. {follows}"
+
+
+def opens(text: str, place: int) -> bool:
+    """Whether a letter there begins a sentence or a clause, or stands after a word that leads to one."""
+    before = text[max(0, place - SHOWN) : place]
+    head = before.rstrip(" \t\r\n\f\v\u00a0*_([\"'“")
+    if not head or "\n" in before[len(head) :] or head[-1] in OPENING:
+        return True
+    return LEADING.search(head[-12:]) is not None
 
 
 def concluded(line: str, options: Options) -> str | None:
@@ -257,6 +280,11 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
     if match is None:
         return None
     letter, rest = match[1], match["rest"]
+    if capital and letter.islower():
+        return None
+    own = letter.upper() if letter.upper() in options else None
+    if not rest.strip(PADDING):
+        return own
     beyond = after_text(rest, options.get(letter.upper(), ""))
     if RETRACTED.match(beyond) or hedged(beyond, letter.upper(), options):
         return None
@@ -265,16 +293,13 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
     joined = another is not None and bool(another["word"] or JOINING & set(another["gap"]))
     if joined and second in options and second != letter.upper():
         return None
-    bare = not rest.strip(PADDING)
-    if not bare and rest[:1].isspace():
+    if rest[0].isspace():
         # What follows after a mere space makes a sentence: only a reason keeps the letter a letter.
         if letter.islower() or not (REASON.match(rest) or spelled(rest, options.get(letter))):
             return None
-    elif not bare and (rest[0] in "'’" or (letter.islower() and rest[0] not in "):")):
+    elif rest[0] in "'’" or (letter.islower() and rest[0] not in "):"):
         return None
-    if capital and letter.islower():
-        return None
-    return letter.upper() if letter.upper() in options else None
+    return own
 
 
 def after_text(rest: str, text: str) -> str:

@@ -273,7 +273,7 @@ async def _judged(
             pair, task = window.popleft()
             try:
                 result, fields = await task
-                writer.rollout(failures.stamped(result, _row(pair), 0))
+                writer.rollouts([failures.stamped(result, _row(pair), 0)])
                 done.n_judged += 1
                 done.n_masked += bool(_mask(pair))
                 done.changes.judged(pair.key, _agent(pair), pair.stored, fields)

@@ -35,7 +35,7 @@ async def run(
     stage = "seed"
     try:
         state = environment.seed(row) if environment.seed else None
-        if inspect.isawaitable(state):
+        if state is not None and inspect.isawaitable(state):
             state = await state
         stage = "model"
         response = await _turns(params, row, respond, environment, state, settings, skills)
@@ -86,16 +86,13 @@ async def _turns(
     skills: Skills | None,
 ) -> Response:
     """The last response, with the items and the tokens of all turns."""
-    asked = params.get("input")
-    history = [{"role": "user", "content": asked}] if isinstance(asked, str) else list(asked or [])
-    offered = {tool.get("name") for tool in params.get("tools") or [] if isinstance(tool, Mapping)}
     most = int(settings.get("max_steps") or MOST_STEPS)
     output: list[Row] = []
     usage: Row | None = None
     step = 0
     while True:
         step += 1
-        response = dict(await respond({**params, "input": history + output} if output else params, row))
+        response = dict(await respond(_further(params, output) if output else params, row))
         items = [item for item in response.get("output") or [] if isinstance(item, dict)]
         usage = added(usage, response.get("usage"))
         output += items
@@ -103,6 +100,7 @@ async def _turns(
         # a turn that was cut off ends the rollout: its last call may be half a call
         if response.get("incomplete_details") or not calls:
             break
+        offered = {tool.get("name") for tool in params.get("tools") or [] if isinstance(tool, Mapping)}
         for call in calls:
             output.append(
                 {
@@ -117,6 +115,13 @@ async def _turns(
     if usage is not None:
         response["usage"] = usage
     return response
+
+
+def _further(params: Row, output: list[Row]) -> Row:
+    """The request with what has been said since."""
+    asked = params.get("input")
+    before = [{"role": "user", "content": asked}] if isinstance(asked, str) else list(asked or [])
+    return {**params, "input": before + output}
 
 
 async def _answered(

@@ -76,6 +76,8 @@ class _Course:
     n_lines: int = 0
     n_retries: int = 0
     unreached: int = 0  # failures at the endpoint since the last success
+    came: list[Row] = field(default_factory=list)  # results of this moment, which are written together
+    has_come: asyncio.Event = field(default_factory=asyncio.Event)
     held: list[Row] = field(default_factory=list)
     under_way: int = 0
     doubt: str = ""  # why the endpoint seems dead; while there is doubt, nothing new is begun
@@ -94,17 +96,19 @@ async def collected(plan: Plan) -> Summary:
     try:
         with listening(plan.stop), _less_gc():
             async with asyncio.TaskGroup() as group:
-                syncing = group.create_task(_synced(plan))
+                clerks = [group.create_task(_written(plan, course)), group.create_task(_synced(plan))]
                 workers = [
                     group.create_task(_work(plan, course)) for _ in range(min(plan.concurrency, waiting))
                 ]
                 plan.stop.workers = workers
                 await asyncio.gather(*workers, return_exceptions=True)
-                syncing.cancel()
+                for clerk in clerks:
+                    clerk.cancel()
     except* BladeError as several:
         raise several.exceptions[0] from None
     finally:
         _released(plan, course, is_alive=not course.dead)
+        _put(plan, course)
     if course.dead:
         raise _dead(plan, course)
     scored = before + course.n_scored
@@ -158,7 +162,8 @@ async def _rollout(plan: Plan, course: _Course, row: Row) -> None:
             course.under_way -= 1
         else:
             course.under_way -= 1
-            plan.kept.rollout(failures.stamped(result, row, earlier))
+            course.came.append(failures.stamped(result, row, earlier))
+            course.has_come.set()
             course.n_scored += 1
             _released(plan, course, is_alive=True)
             if plan.watch is not None:
@@ -241,6 +246,19 @@ def _less_gc() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+async def _written(plan: Plan, course: _Course) -> None:
+    """Write what came while the loop went round once: a write for each costs more than what it writes."""
+    while True:
+        await course.has_come.wait()
+        course.has_come.clear()
+        _put(plan, course)
+
+
+def _put(plan: Plan, course: _Course) -> None:
+    rows, course.came = course.came, []
+    plan.kept.rollouts(rows)
 
 
 async def _synced(plan: Plan) -> None:

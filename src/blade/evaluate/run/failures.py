@@ -6,6 +6,7 @@ from blade.evaluate.environment import JUDGE_UNREACHED, Row, Unmeasured
 
 _MOST = 2_000  # characters of a foreign text
 _APPENDED = ("agent_ref", "task_source", "skills_ref")
+_OURS = frozenset(("_ng_task_index", "_ng_rollout_index", "_ng_attempt_index", *_APPENDED))
 _OF_THE_ROW = (400, 413, 414, 415, 422, 431, 451)  # statuses by which a server answers: not this request
 
 
@@ -43,9 +44,8 @@ def is_judge(failure: Unmeasured) -> bool:
 
 def stamped(result: Row, row: Row, earlier: int) -> Row:
     """A result row with what the framework appends, in its order."""
-    ours = {"_ng_task_index", "_ng_rollout_index", "_ng_attempt_index", *_APPENDED}
-    if not ours.isdisjoint(result):
-        result = {key: value for key, value in result.items() if key not in ours}
+    if not _OURS.isdisjoint(result):
+        result = {key: value for key, value in result.items() if key not in _OURS}
     return result | _appended(row, earlier)
 
 

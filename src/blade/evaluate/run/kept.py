@@ -79,9 +79,10 @@ class Standing:
 class Kept:
     """The files of a run, open for this process alone.
 
-    A line goes to the system in one write, so a killed process loses at most the line it was writing. What
-    only a dead machine could lose is brought to disk every few seconds and at the end (`synced`): a sync for
-    each line would cost more than the rollouts it saves, and a lost rollout is run again by --resume.
+    Lines go to the system whole, those of one moment in one write, so a killed process loses at most what
+    it was writing. What only a dead machine could lose is brought to disk every few seconds and at the end
+    (`synced`): a sync for each line would cost more than the rollouts it saves, and a lost rollout is run
+    again by --resume.
     """
 
     def __init__(self, places: Places) -> None:
@@ -100,11 +101,11 @@ class Kept:
             raise cannot_write(places.rollouts, error) from error
         self._places = places
 
-    def rollout(self, row: Row) -> None:
-        self._write(self._rollouts, self._places.rollouts, row)
+    def rollouts(self, rows: list[Row]) -> None:
+        self._write(self._rollouts, self._places.rollouts, rows)
 
     def failure(self, row: Row) -> None:
-        self._write(self._failures, self._places.failures, row)
+        self._write(self._failures, self._places.failures, [row])
 
     def emptied(self) -> None:
         """Nothing of an earlier run stays."""
@@ -156,8 +157,8 @@ class Kept:
             for file in (self._rollouts, self._failures):
                 os.close(file)
 
-    def _write(self, file: int, path: Path, row: Row) -> None:
-        data = memoryview(encode.line(row))
+    def _write(self, file: int, path: Path, rows: list[Row]) -> None:
+        data = memoryview(encode.lines(rows))
         try:
             while data:
                 data = data[os.write(file, data) :]

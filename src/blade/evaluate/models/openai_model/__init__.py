@@ -62,6 +62,7 @@ class OpenAIModel:
         paths = (_CHAT, _RESPONSES)
         self._at = {path: self._url.joinpath(path).with_query(self._url.query) for path in paths}
         self._host = f"{self._url.host}:{self._url.port}"
+        self._timeout = _timeout(settings.timeout)  # of a try that has all its time
         self._secrets = _secrets(settings)
         self._random = random.Random(settings.seed)
         self._answered: set[str] = set()  # the paths below the URL that have answered so far
@@ -151,12 +152,13 @@ class OpenAIModel:
 
     async def _sent(self, path: str, body: Row, left: float) -> bytes:
         limit = max(0.05, min(self.settings.timeout, left))
+        timeout = self._timeout if limit == self.settings.timeout else _timeout(limit)
         try:
             async with self._session.post(
                 self._at[path],
                 data=msgspec.json.encode(body),
                 allow_redirects=False,  # a redirect would carry rollouts to a host that nobody named
-                timeout=aiohttp.ClientTimeout(total=limit, sock_connect=min(30.0, limit)),
+                timeout=timeout,
             ) as answer:
                 content = await _bounded(answer)
                 if not 200 <= answer.status < 300:
@@ -249,18 +251,18 @@ def _secrets(settings: Settings) -> set[str]:
 
 def _completed(found: Row, asked: Row) -> Response:
     """The object with what readers of rollouts rely on; raises where it is no whole response."""
-    if not isinstance(found.get("output"), list):
+    output, status, usage = found.get("output"), found.get("status"), found.get("usage")
+    if not isinstance(output, list):
         raise ValueError("it has no output")
-    if found.get("status") in ("queued", "in_progress", "cancelled", "failed"):
-        raise ValueError(f"its status is {found['status']}")
-    if not isinstance(found.get("usage"), dict | None):
+    if status in ("queued", "in_progress", "cancelled", "failed"):
+        raise ValueError(f"its status is {status}")
+    if usage is not None and not isinstance(usage, dict):
         raise ValueError("its usage is no object")
-    for item in found["output"]:
-        _whole(item)
-    is_silent = not any(item["type"] != "message" or text_of(item["content"]) for item in found["output"])
-    is_own = found.get("status") == "incomplete" or (
-        found.get("status") == "completed" and found.get("usage")
-    )
+    is_silent = True
+    for item in output:
+        if _says(item):
+            is_silent = False
+    is_own = status == "incomplete" or (status == "completed" and usage)
     if is_silent and not is_own:
         # the model's own silence comes with a status and with what it cost; else a server has failed
         raise ValueError("it says nothing, nor why")
@@ -274,19 +276,36 @@ def _completed(found: Row, asked: Row) -> Response:
     return found
 
 
-def _whole(item: Any) -> None:
-    """Raise where an item of an output lacks what makes it one."""
-    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+def _says(item: Any) -> bool:
+    """Whether an item of an output is more than silence; raises where it lacks what makes it one."""
+    kind = item.get("type") if isinstance(item, dict) else None
+    if not isinstance(kind, str):
         raise ValueError("an item of its output has no type")
-    if item["type"] == "message" and not isinstance(item.get("content"), str):
-        parts = item.get("content")
-        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-            raise ValueError("a message of its output has no content")
-        if not all(isinstance(part.get("text"), str) for part in parts if part.get("type") == "output_text"):
-            raise ValueError("a part of its output has no text")
-    names = ("call_id", "name") if item["type"] == "function_call" else ()
-    if not all(isinstance(item.get(name), str) for name in names):
+    if kind == "message":
+        content = item.get("content")
+        if not isinstance(content, str):
+            _parts(content)
+        return bool(text_of(content))
+    if kind == "function_call" and not (
+        isinstance(item.get("call_id"), str) and isinstance(item.get("name"), str)
+    ):
         raise ValueError("a call of its output has no call_id or no name")
+    return True
+
+
+def _parts(content: Any) -> None:
+    """Raise where the content of a message is not made of parts."""
+    if not isinstance(content, list):
+        raise ValueError("a message of its output has no content")
+    for part in content:
+        if not isinstance(part, dict):
+            raise ValueError("a message of its output has no content")
+        if part.get("type") == "output_text" and not isinstance(part.get("text"), str):
+            raise ValueError("a part of its output has no text")
+
+
+def _timeout(limit: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=limit, sock_connect=min(30.0, limit))
 
 
 async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
