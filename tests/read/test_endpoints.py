@@ -79,6 +79,28 @@ def test_an_old_chat_endpoint_is_asked_in_its_own_words(ask: Ask, server: Server
     assert len(server.calls) == 4
 
 
+def test_a_limit_whose_value_is_disliked_is_not_dropped(ask: Ask, server: Server) -> None:
+    def picky(call: Call, number: int) -> endpoint.Act:
+        return Status(400, "max_tokens is too large: 1000, at most 512") if call.is_chat else Status(404, "no")
+
+    server.script = picky
+    assert statuses(ask(tasks=("0",))) == [FAILED]
+    assert [call.body.get("max_completion_tokens") for call in server.calls if call.is_chat] == [1000]
+
+
+def test_a_refused_parameter_is_no_missing_route(ask: Ask, server: Server) -> None:
+    told = "temperature is not supported with this model, see https://example.invalid/api/responses"
+    server.script = lambda call, n: Status(400, told)
+    assert statuses(ask(tasks=("0",))) == [FAILED]
+    assert not any(call.is_chat for call in server.calls)
+
+
+def test_a_busy_endpoint_that_links_to_its_prices_is_asked_again(ask: Ask, server: Server) -> None:
+    busy = Status(429, "slow down, or see https://example.invalid/billing", {"Retry-After": "0"})
+    server.script = lambda call, n: busy if n < 1 else honest(call, n)
+    assert statuses(ask(tasks=("0",))) == [ACCEPTED]
+
+
 def test_a_busy_endpoint_is_waited_for_as_long_as_it_asks(ask: Ask, server: Server) -> None:
     times: list[float] = []
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from blade import hostile
+from blade import hostile, refusal
 from blade.backoff import asked_wait
 from blade.errors import UsageError
 from blade.read import wire
@@ -22,16 +22,9 @@ PUBLIC = "https://api.openai.com/v1"
 AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MOST_BODY = 8 << 20  # bytes of a response
 _SHORT, _LONG = 10, 24  # characters of a key, with a digit in it and without
-_NO_CREDIT = re.compile(r"insufficient_quota|billing|out of credit", re.IGNORECASE)
-_NO_ROUTE = re.compile(
-    r"\b(?:unknown|invalid|unrecogni[sz]ed|no such)\b.{0,20}\b(?:endpoint|url|path|route|api)\b"
-    r"|/responses\b|\bresponses api\b|not (?:supported|implemented)|\bstore\b",
-    re.IGNORECASE,
-)
 _NO_SCHEMA = re.compile(
     r"response_format|json_schema|text\.format|\bschema\b|structured output|\bstrict\b", re.IGNORECASE
 )
-_NO_LIMIT = re.compile(r"max_completion_tokens|max_tokens", re.IGNORECASE)
 
 
 class Fault(Exception):
@@ -92,7 +85,7 @@ class Endpoint:
             with made.with_streaming_response.create(**body) as response:
                 return self._read(response)
         except openai.APIStatusError as error:
-            raise _Refused(error.status_code, _said(error.body), asked_wait(error.response.headers)) from None
+            raise _Refused(error.status_code, error.body, asked_wait(error.response.headers)) from None
         except openai.APITimeoutError:
             raise self._slow() from None
         except openai.APIConnectionError as error:
@@ -146,9 +139,11 @@ class Endpoint:
 
 
 class _Refused(Exception):
-    def __init__(self, status: int, text: str, wait: float | None) -> None:
-        super().__init__(text)
-        self.status, self.text, self.wait = status, text, wait
+    def __init__(self, status: int, body: Any, wait: float | None) -> None:
+        self.status, self.wait = status, wait
+        self.text = "" if body is None else refusal.words(body)
+        self.has_no_credit = status == 402 or (status == 429 and refusal.has_no_credit(body))
+        super().__init__(self.text)
 
 
 def _spelled(key: str) -> re.Pattern[str]:
@@ -201,9 +196,9 @@ def _stepped(form: Form, refused: _Refused) -> Form | None:
         return None
     if form.has_schema and _NO_SCHEMA.search(text):
         return msgspec.structs.replace(form, has_schema=False)
-    if form.api == RESPONSES and _NO_ROUTE.search(text):
+    if form.api == RESPONSES and (refusal.has_no_responses(text) or refusal.refuses("store", text)):
         return Form(CHAT, form.has_schema)
-    if form.api == CHAT and form.limit and _NO_LIMIT.search(text):
+    if form.api == CHAT and form.limit and refusal.refuses(form.limit, text):
         return msgspec.structs.replace(form, limit=LIMITS[LIMITS.index(form.limit) + 1])
     return None
 
@@ -211,7 +206,7 @@ def _stepped(form: Form, refused: _Refused) -> Form | None:
 def _advice(refused: _Refused, model: str) -> tuple[str, bool, bool]:
     """What to do, whether to try again, and whether no other question would fare better."""
     status = refused.status
-    if status == 402 or (status == 429 and _NO_CREDIT.search(refused.text)):
+    if refused.has_no_credit:
         return "the account has no credit left at this endpoint", False, True
     if status in AGAIN:
         return "the endpoint is busy or broken; fewer at once with --concurrency, or try later", True, False
@@ -226,19 +221,9 @@ def _advice(refused: _Refused, model: str) -> tuple[str, bool, bool]:
         )
     if 300 <= status < 400:
         return "redirects are not followed; give the address it points to with --base-url", False, True
-    if status == 413 or "context" in refused.text.lower():
+    if status == 413 or refusal.is_too_long(refused.text):
         return "the prompt is too long for the model; --budget makes dossiers shorter", False, False
     return "the endpoint does not take this request; what it says stands above", False, False
-
-
-def _said(body: Any) -> str:
-    """What an error body says; nothing else of it is shown."""
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        told = inner if isinstance(inner, dict) else {"message": inner}
-        words = [str(told[name]) for name in ("message", "detail", "code", "type", "param") if told.get(name)]
-        return "; ".join(words)[:2000]
-    return body[:2000] if isinstance(body, str) else ""
 
 
 def _why(error: Exception) -> str:
