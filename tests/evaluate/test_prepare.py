@@ -245,21 +245,27 @@ def killed(tree: Tree, ready: Path) -> None:
     running.wait()
 
 
-def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, tmp_path: Path) -> None:
-    good = (tree.home / "prepare.py").read_text()
-    tree.prepared()
-    whole, record = tree.output.read_bytes(), tree.record()
+def torn(tree: Tree, tmp_path: Path) -> None:
+    """A run that is killed after it has written half of its rows; the script then fails for good."""
+    ready = tmp_path / "ready"
     tree.script(
         f"""
         import time
         def prepare():
             OUTPUT.write_text('{{"torn": 1}}\\n')
-            Path({str(tmp_path / "ready")!r}).touch()
+            Path({str(ready)!r}).touch()
             time.sleep(600)
         """
     )
-    killed(tree, tmp_path / "ready")
+    killed(tree, ready)
     tree.script("def prepare():\n    raise KeyError('question')")
+
+
+def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, tmp_path: Path) -> None:
+    good = (tree.home / "prepare.py").read_text()
+    tree.prepared()
+    whole, record = tree.output.read_bytes(), tree.record()
+    torn(tree, tmp_path)
     for _ in range(2):
         with pytest.raises(Unreadable, match="KeyError"):
             tree.prepared(keep=True)
@@ -270,17 +276,7 @@ def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, tmp_path: 
 
 
 def test_torn_rows_of_a_killed_first_run_never_count(tree: Tree, tmp_path: Path) -> None:
-    tree.script(
-        f"""
-        import time
-        def prepare():
-            OUTPUT.write_text('{{"torn": 1}}\\n')
-            Path({str(tmp_path / "ready")!r}).touch()
-            time.sleep(600)
-        """
-    )
-    killed(tree, tmp_path / "ready")
-    tree.script("def prepare():\n    raise KeyError('question')")
+    torn(tree, tmp_path)
     for _ in range(2):
         with pytest.raises(Unreadable, match="KeyError"):
             tree.prepared(keep=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from blade.cli import env
-from blade.cli.eval_profile import is_true, overridden, rendered, told
+from blade.cli.eval_profile import counting, is_true, overridden, rendered, told
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,21 +36,9 @@ _MOST = 20  # missing keys told for an agent on a terminal
 @click.option("--output", "-o", metavar="FILE", help="The merged rollouts; its sidecars go beside it.")
 @click.option("--no-merge", is_flag=True, help="Write the metrics alone (also merge_shards=false).")
 @click.option(
-    "--duplicates",
-    type=click.Choice(["error", "first", "last"]),
-    default="error",
-    show_default=True,
-    help="Which of two rows with the same key and other content counts.",
-)
-@click.option(
     "--force", is_flag=True, help="Replace an output that holds other rows, or is itself one of the shards."
 )
-@click.option("--metrics", metavar="FILE.py", help="A file whose `metrics(tasks)` adds metrics of your own.")
-@click.option(
-    "--pass-threshold", metavar="X", type=float, default=1.0, help="A row passes at reward >= X: 1."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@counting
 def aggregate(
     globs: tuple[str, ...],
     output: str | None,

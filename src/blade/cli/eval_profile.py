@@ -12,7 +12,7 @@ import click
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from blade.evaluate.profile import Profiled
     from blade.evaluate.profile.joining import Duplicates
@@ -27,23 +27,37 @@ _FEW = 8  # values of k, each on a line of its own
 _MOST = 200  # missing keys in JSON are all told; on a terminal so many
 
 
+_COUNTING = (
+    click.option(
+        "--duplicates",
+        type=click.Choice(["error", "first", "last"]),
+        default="error",
+        show_default=True,
+        help="Which of two rows with the same key and other content counts.",
+    ),
+    click.option(
+        "--metrics", metavar="FILE.py", help="A file whose `metrics(tasks)` adds metrics of your own."
+    ),
+    click.option(
+        "--pass-threshold", metavar="X", type=float, default=1.0, help="A row passes at reward >= X: 1."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]..."),
+)
+
+
+def counting(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say how rows are counted and told, for both commands that do so."""
+    for option in reversed(_COUNTING):
+        command = option(command)
+    return command
+
+
 @click.command(short_help="Statistics of every task, agent and repeat of a run.")
 @click.option("--inputs", "--input", "inputs", metavar="FILE", help="The run's _materialized_inputs.jsonl.")
 @click.option("--rollouts", "--rollout", "rollouts", metavar="FILE", help="The run's rollouts.")
 @click.option("--allow-partial", is_flag=True, help="Profile what is there although rollouts are missing.")
-@click.option(
-    "--duplicates",
-    type=click.Choice(["error", "first", "last"]),
-    default="error",
-    show_default=True,
-    help="Which of two rows with the same key and other content counts.",
-)
-@click.option("--metrics", metavar="FILE.py", help="A file whose `metrics(tasks)` adds metrics of your own.")
-@click.option(
-    "--pass-threshold", metavar="X", type=float, default=1.0, help="A row passes at reward >= X: 1."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@counting
 def profile(
     inputs: str | None,
     rollouts: str | None,

@@ -82,7 +82,7 @@ def names(kind: str, under: Sequence[Path]) -> Iterator[str]:
         for path in yaml_files(root / folder):
             parts = path.relative_to(root / folder).with_suffix("").parts
             if kind in ("benchmark", "environment"):
-                if parts[-1] != "manifest" and "prompts" not in parts:
+                if parts[-1] not in ("manifest", "prompt") and "prompts" not in parts:
                     yield "/".join(parts[:-1] if parts[-1] == "config" and len(parts) > 1 else parts)
             elif len(parts) == 3 and parts[1] == "configs":
                 yield parts[0] if parts[0] == parts[2] else f"{parts[0]}/{parts[2]}"
