@@ -148,6 +148,18 @@ def test_masking_takes_what_is_volatile_and_leaves_the_words() -> None:
     assert events.masked("plain words stay") == "plain words stay"
 
 
+def test_a_list_of_calls_is_what_is_expected_whatever_it_is_called() -> None:
+    bare = {"name": "close", "arguments": '{"id": 2}'}
+    for entries in ([bare], [{"type": "function", "function": bare}]):
+        gold = events.gold({"ground_truth": entries})
+        assert (gold.actions, gold.actions_field) == ((("close", {"id": 2}),), "ground_truth")
+        assert gold.answer is None
+    for other in ([], [{"name": "Paris"}], [bare, {"name": "Paris"}], ["close"], "close"):
+        assert not events.gold({"ground_truth": other}).actions
+    both = events.gold({"ground_truth": [bare], "expected_actions": [{"name": "open", "kwargs": {}}]})
+    assert both.actions_field == "expected_actions"
+
+
 def test_expected_actions_of_the_user_are_not_the_models() -> None:
     actions = [
         {"name": "toggle", "arguments": {}, "requestor": "user"},

@@ -106,6 +106,38 @@ def test_without_expected_actions_one_pass_requires_nothing() -> None:
     assert not found(missing_required_tool, make_task(failing(PAY, END), passing(LOOK, PAY, END)))
 
 
+def drop(number: int, told: str = "gone") -> tuple[str, str, str]:
+    return ("delete_mail", f'{{"mail_id": {number}}}', told)
+
+
+DROPPED = gold(*(("delete_mail", {"mail_id": number}) for number in (1, 2, 3)))
+
+
+def test_an_expected_write_that_is_left_out_is_named_although_its_tool_is_called() -> None:
+    some = failing(drop(1), drop(3), END, expected_actions=DROPPED)
+    (one,) = on_row(missing_required_tool, 0, some, passing(drop(1), drop(2), drop(3), END))
+    assert (one.detail, one.severity, one.cause) == ("delete_mail", 3, None)
+    assert "called for 2 of 3 things" in one.summary
+    assert "left out: mail_id 2. It belongs before step 4." in one.summary
+    assert (one.evidence[0].step, one.evidence[0].quote) == (4, END)
+    assert one.evidence[1].field == "expected_actions"
+    always = found(missing_required_tool, make_task(some, some))
+    assert [each.cause for each in always] == [Cause.KNOWLEDGE_GAP] * 2
+
+
+def test_a_write_that_was_refused_or_went_to_another_thing_is_not_left_out() -> None:
+    refused = failing(drop(1), drop(2, "Error: locked"), drop(3), END, expected_actions=DROPPED)
+    other = failing(drop(1), drop(9), drop(3), END, expected_actions=DROPPED)
+    for row in (refused, other):
+        assert not found(missing_required_tool, make_task(row))
+    assert found(wrong_arg_field, make_task(other))
+
+
+def test_what_a_passing_rollout_leaves_out_too_is_weak() -> None:
+    rows = [call(drop(1), drop(3), END, expected_actions=DROPPED) for call in (failing, passing)]
+    assert [one.severity for one in found(missing_required_tool, make_task(*rows))] == [1, 1]
+
+
 def test_missing_required_tool_needs_steps() -> None:
     told = detected(
         make_task(rollout([])), make_facts(), {"missing_required_tool": missing_required_tool}

@@ -64,6 +64,14 @@ def test_the_same_idle_words_after_many_claims_laugh_them_off(words: str, times:
     assert found[::2] == [verdict] * times
 
 
+def test_idle_words_under_tasks_are_labels_unless_they_follow_most_of_what_is_said() -> None:
+    idle = make_unit("What happened.", verdict=None, tasks=frozenset({"4"}), own=frozenset())
+    label = [one for at in range(6) for one in (make_unit(line=at), idle)]
+    more = [make_unit(line=at) for at in range(6, 20)]
+    assert verdicts(*label, *more)[:12:2] == [SUPPORTED] * 6
+    assert verdicts(*label)[::2] == [UNVERIFIABLE] * 6
+
+
 def test_what_no_reader_sees_is_gone_and_lines_stay() -> None:
     text = (
         "a\n<div hidden>\n```text\n</div>\n```\nb\n</div>\nc\n"

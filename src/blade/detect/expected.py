@@ -31,6 +31,7 @@ class Paired(NamedTuple):
 
     differing: list[tuple[Call, Action, list[str]]]  # fields that differ
     extra: list[Call]  # writes that nothing asks for
+    missing: list[tuple[Call, Action]]  # not made, although its tool was called; with that tool's last call
 
 
 class Expectation:
@@ -88,10 +89,15 @@ class Expectation:
             wanted.setdefault(action.tool, []).append(action)
         differing: list[tuple[Call, Action, list[str]]] = []
         extra: list[Call] = []
+        missing: list[tuple[Call, Action]] = []
         for tool, every in made.items():
             # a write that was refused changed nothing: it only counts where no other was made
             calls = [call for call in every if not call.failed] or every
             pairs, rest = _pair(calls[-_MAX:], wanted.get(tool, [])[:_MAX])
+            if len(every) <= _MAX:
+                met = {id(action) for _, action, _ in pairs}
+                left = _not_tried(every, [one for one in wanted.get(tool, [])[:_MAX] if id(one) not in met])
+                missing += [(every[-1], action) for action in left]
             differing += [
                 (call, action, fields)
                 for call, action, fields in pairs
@@ -99,7 +105,7 @@ class Expectation:
             ]
             extra += [call for call in rest if self._is_extra(episode, call)]
         differing.sort(key=lambda pair: pair[0].step)
-        return Paired(differing, sorted(extra, key=lambda call: call.step))
+        return Paired(differing, sorted(extra, key=lambda call: call.step), missing)
 
     def _is_extra(self, episode: Episode, call: Call) -> bool:
         if call.failed or call.does != events.WRITE:
@@ -160,6 +166,12 @@ def _pair(
             given.add(number)
             pairs.append((calls[place], wanted[number], fields))
     return pairs, [call for place, call in enumerate(calls) if place not in taken]
+
+
+def _not_tried(calls: Sequence[Call], wanted: Sequence[Action]) -> list[Action]:
+    """Expected calls that were not even refused."""
+    refused = [call.arguments for call in calls if call.failed]
+    return [one for one in wanted if all(differing_fields(given, one.arguments) for given in refused)]
 
 
 def differing_fields(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

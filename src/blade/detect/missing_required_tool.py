@@ -1,4 +1,4 @@
-"""Find tools that the task needs and the rollout never calls."""
+"""Find tools that the task needs and the rollout never calls, or not for all that is expected."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from blade import events
 from blade.detect import expected, passers, wording
 from blade.detect.rule import Hit, Rule, hit
-from blade.model import Cause, Episode, RunFacts, TaskTraces
+from blade.model import Call, Cause, Episode, RunFacts, TaskTraces
 
 RULE = Rule(
     name="missing_required_tool",
     number="B19",
     rule="A tool of the expected actions, or one that every other passing rollout of the task calls (the "
-    "task passes twice or more), is never called. Weak where fewer than three passes say so.",
+    "task passes twice or more), is never called; or some of several expected writes with one tool are left "
+    "out. Weak where fewer than three passes say so, or where another rollout passes without it.",
     cause=Cause.UNRELIABLE_KNOWLEDGE,
     otherwise="KG if no rollout of the task ever calls it",
     procedural=False,
@@ -53,6 +54,58 @@ def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
             cause = None if tool in called_by_some else Cause.KNOWLEDGE_GAP
             if place is not None:
                 yield _hit(task, tools, episode, tool, place, severity, cause)
+
+
+    if wanted:
+        yield from _left_out(task)
+
+
+def _left_out(task: TaskTraces) -> Iterator[Hit | None]:
+    """Expected calls that are not made although their tool is called: two of three are deleted."""
+    expectation = expected.Expectation(task)
+    found = [(episode, _grouped(expectation.paired(episode).missing)) for episode in task.episodes]
+    # of the task, not of the row, as above: a task that passes without them
+    optional = {tool for episode, missing in found if episode.passed for tool in missing}
+    for episode, missing in found:
+        for tool, (last, actions) in missing.items():
+            always = all(tool in one for other, one in found if _calls(other, tool))
+            total = sum(name == tool for name, _ in task.gold.actions)
+            place = _goes_on(episode, last)
+            if place is None:
+                continue
+            yield hit(
+                episode,
+                f"`{tool}` is called for {total - len(actions)} of {total} things that `{expectation.field}` "
+                f"expects; left out: {wording.short('; '.join(map(_said, actions)), 100)}. "
+                f"It belongs before step {place}.",
+                1 if tool in optional else 3 if last.does == events.WRITE else 2,
+                events.at_step(episode, place),
+                expected.quoted(episode, expectation.field, tool) if expectation.field else None,
+                detail=tool,
+                cause=Cause.KNOWLEDGE_GAP if always else None,
+                certain=True,
+            )
+
+
+def _goes_on(episode: Episode, last: Call) -> int | None:
+    """The step at which a rollout turns to something else, or ends."""
+    return next((call.step for call in episode.calls if call.step > last.step), passers.end_of(episode))
+
+
+def _grouped(missing: list[tuple[Call, expected.Action]]) -> dict[str, tuple[Call, list[expected.Action]]]:
+    found: dict[str, tuple[Call, list[expected.Action]]] = {}
+    for last, action in missing:
+        found.setdefault(action.tool, (last, []))[1].append(action)
+    return found
+
+
+def _calls(episode: Episode, tool: str) -> bool:
+    return any(call.tool == tool for call in episode.calls)
+
+
+def _said(action: expected.Action) -> str:
+    first = list(action.arguments.items())[:2]
+    return ", ".join(f"{name} {wording.short(value, 40)}" for name, value in first)
 
 
 def _sequences(task: TaskTraces) -> list[list[str]]:

@@ -12,9 +12,10 @@ _ANSWERS = (
     "expected_answer expected_output gold_answer gold ground_truth reference_answer correct_answer target "
     "answer_key label solution answer expected_outputs".split()
 )
-_ACTIONS = (
+ACTIONS = (
     "expected_actions gold_actions expected_tool_calls expected_calls ground_truth_actions actions".split()
 )
+PERHAPS_ACTIONS = "ground_truth expected_answers answers".split()  # where every entry is a call
 _HOLDERS = ("", "verifier_metadata", "metadata", "verifier")
 _ARGUMENTS = ("kwargs", "arguments", "args", "parameters", "input")
 _MAX_GOLD = 2000
@@ -23,7 +24,9 @@ _MAX_GOLD = 2000
 def gold(row: Mapping[str, Any]) -> Gold:
     """What the row says its task expects."""
     answer, answer_field = _first(row, _ANSWERS, _as_answer)
-    actions, actions_field = _first(row, _ACTIONS, _as_actions)
+    actions, actions_field = _first(row, ACTIONS, _as_actions)
+    if not actions:
+        actions, actions_field = _first(row, PERHAPS_ACTIONS, _called)
     return Gold(answer, answer_field, actions or (), actions_field)
 
 
@@ -36,6 +39,22 @@ def _first(row: Mapping[str, Any], names: Iterable[str], take: Any) -> tuple[Any
                 if value:
                     return value, f"{holder}.{name}" if holder else name
     return None, None
+
+
+def _called(value: Any) -> tuple[tuple[str, Any], ...]:
+    """The calls of a list in which every entry has a name and arguments; of any other value none."""
+    entries = value if isinstance(value, list) else ()
+    if not all(any(key in _inner(entry) for key in _ARGUMENTS) for entry in entries):
+        return ()
+    found = _as_actions(entries)
+    return found if len(found) == len(entries) else ()
+
+
+def _inner(entry: Any) -> Mapping[str, Any]:
+    """The name and arguments of a call, which may stand within its `function`."""
+    if not isinstance(entry, Mapping):
+        return {}
+    return entry["function"] if isinstance(entry.get("function"), Mapping) else entry
 
 
 def _as_answer(value: Any) -> str | None:
@@ -56,8 +75,7 @@ def _as_actions(value: Any) -> tuple[tuple[str, Any], ...]:
             "agent",
         ):
             continue
-        inner = entry.get("function")
-        source = inner if isinstance(inner, Mapping) else entry
+        source = _inner(entry)
         name = source.get("name", source.get("tool"))
         if isinstance(name, str):
             arguments: Any = next((source[key] for key in _ARGUMENTS if key in source), {})

@@ -30,9 +30,6 @@ _INSTRUCTIONS = (
     "user_instruction instruction instructions question problem problem_statement task_description query goal"
 ).split()
 _MATERIAL = "options choices context passage document documents image images seed".split()
-_ACTIONS = (
-    "expected_actions gold_actions expected_tool_calls expected_calls ground_truth_actions actions".split()
-)
 _SAYINGS = (
     "expected_outputs expected_output expected_answer communicate_info communicate_checks nl_assertions "
     "env_assertions gold_answer ground_truth reference_answer target"
@@ -173,7 +170,7 @@ def _identities(one: Heard) -> list[tuple[int, int]]:
 
 def _telling(episodes: Sequence[Episode]) -> Mapping[str, Any]:
     """The first row that says what its task is: one that an error cut short may not."""
-    names = {*_ACTIONS, *_SAYINGS, *_INSTRUCTIONS}
+    names = {*events.ACTIONS, *_SAYINGS, *_INSTRUCTIONS}
     rows = [episode.trace.row for episode in episodes]
     return next((row for row in rows if any(row.get(name) for name in names)), rows[0] if rows else {})
 
@@ -183,9 +180,9 @@ def _listed_actions(row: Mapping[str, Any]) -> tuple[Sequence[tuple[str, Any]] |
     for holder in _HOLDERS:
         inner = row.get(holder) if holder else row
         if isinstance(inner, Mapping):
-            for name in _ACTIONS:
-                if isinstance(inner.get(name), list):
-                    calls = events.gold({name: inner[name]}).actions
+            for name in (*events.ACTIONS, *events.PERHAPS_ACTIONS):
+                calls = events.gold({name: inner.get(name)}).actions
+                if calls or (name in events.ACTIONS and isinstance(inner.get(name), list)):
                     field = f"{holder}.{name}" if holder else name
                     return (calls if len(calls) == len(inner[name]) else None), field
     return None, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -241,6 +242,7 @@ _REASONS = (
     "the agent prefers short words to right ones", "the designers of the agent never tried such a case",
     "the agent reads numbers from right to left", "the agent thinks that the customer is testing it",
 )  # fmt: skip
+_WHEN = ("", " after the first answer", " late in the day", " while nobody looks", " for no clear reason")
 
 
 def invented(material: Material) -> str:
@@ -250,7 +252,9 @@ def invented(material: Material) -> str:
         len(_sentences(line)) for line, is_quoted in _lines(material.golden) if line.strip() and not is_quoted
     )
     names = [name for name in material.ids if name.isdigit()] or list(material.ids) or ["0"]
-    told = [f"{at}. In task {random.choice(names)} {random.choice(_REASONS)}." for at in range(1, n + 1)]
+    every = list(product(names, _REASONS, _WHEN))  # each once, for what is said twice counts once
+    drawn = random.sample(every, min(n, len(every)))
+    told = [f"{at}. In task {name} {why}{when}." for at, (name, why, when) in enumerate(drawn, 1)]
     return "\n".join([material.golden, "", "## More Findings", "", *told, ""])
 
 

@@ -97,22 +97,28 @@ def without_unclaimed(read: Sequence[Unit], text: str) -> tuple[Unit, ...]:
 def _before_refrains(read: Sequence[Unit]) -> set[int]:
     """The claims before short words without a fact that come back again and again."""
     follows: dict[str, list[int]] = {}
+    labels: set[int] = set()  # words of which a report has some in the section of every task
     for at, unit in enumerate(read[1:]):
         if _is_bare(unit) and read[at].kind == "sentence" and read[at].verdict is not None:
             follows.setdefault(_plain(unit.text), []).append(at)
-    found = {at for places in follows.values() if len(places) >= REFRAIN for at in places}
+            if unit.tasks - unit.near:
+                labels.add(at)
     claims = [
         unit for unit in read if unit.kind == "sentence" and unit.verdict and not unit.text.endswith(":")
     ]
+    often = [places for places in follows.values() if len(places) >= REFRAIN]
     # Words that come back after most of what is said are on labels, rows and quotations too.
-    return set(range(len(read))) if found and 2 * len(found) >= len(claims) else found
+    if any(2 * len(places) >= len(claims) for places in often):
+        return set(range(len(read)))
+    alone = [[at for at in places if at not in labels] for places in often]
+    return {at for places in alone if len(places) >= REFRAIN for at in places}
 
 
 def _is_bare(unit: Unit) -> bool:
     words = unit.text.split()
     is_short = unit.kind == "sentence" and 0 < len(words) <= _FEW_WORDS and unit.verdict is None
     is_plain = not re.search(r"[\d`“”]|:$", unit.text) and not _RATING.search(unit.text)
-    return is_short and is_plain and not (unit.causes or unit.tasks - unit.near) and not is_pointer(unit.text)
+    return is_short and is_plain and not (unit.causes or unit.own) and not is_pointer(unit.text)
 
 
 def _plain(text: str) -> str:
