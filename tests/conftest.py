@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # The same examples every time, so that a change that fails is a change that broke something; `make fuzz` looks
 # for new ones.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("exploring", deadline=None)
 settings.load_profile("exploring" if os.environ.get("BLADE_FUZZ") else "repeatable")
 

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -116,6 +117,7 @@ def slugs(tree: ast.Module, errors: set[str]) -> Iterator[tuple[str, str]]:
                     yield name, part.value
 
 
+@cache
 def used_slugs() -> set[tuple[str, str]]:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SRC.rglob("*.py"))]
     errors = error_classes(trees)

@@ -221,14 +221,14 @@ def assert_holds(report: Report, rows: Rows, with_claims: bool = False) -> None:
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-@settings(max_examples=70, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=40, deadline=None, suppress_health_check=QUIET)
 @given(runs(), st.sampled_from([None, None, 0.5]))
 def test_any_run_is_read_to_the_end(place: Path, rows: list[Row], threshold: float | None) -> None:
     path = make_run(Path(tempfile.mkdtemp(dir=place)), lines_of(rows))
     assert_holds(*read(path, threshold=threshold), with_claims=True)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=12, deadline=None, suppress_health_check=QUIET)
 @given(runs(), runs())
 def test_any_two_runs_are_read_together(place: Path, one: list[Row], other: list[Row]) -> None:
     folder = Path(tempfile.mkdtemp(dir=place))

@@ -199,15 +199,15 @@ def test_work_grows_as_the_report_does(told: Told, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_table_of_fifty_thousand_rows_is_answered(told: Told) -> None:
-    sound(checked(table(50_000), told.world), table(50_000))
+def test_a_table_of_twenty_thousand_rows_is_answered(told: Told) -> None:
+    sound(checked(table(20_000), told.world), table(20_000))
     lines = told.text.split("\n")
     start = lines.index("### All tasks that pass sometimes")
     rows = [line for line in lines[start:] if line.startswith("|")][:14]
-    text = "\n".join([*rows[:2], *rows[2:12] * 5_000])
+    text = "\n".join([*rows[:2], *rows[2:12] * 2_000])
     found = checked(text, told.world)
     sound(found, text)
-    assert len(found) >= 50_000
+    assert len(found) >= 20_000
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def write(folder: Path, inputs: list[Row], results: list[Row]) -> tuple[Path, Pa
     return paths
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(runs())
 def test_profile_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -84,7 +84,7 @@ def test_profile_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Ro
             assert (folder / f"run{ending}").read_bytes() == expected, ending
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(runs())
 def test_aggregate_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
     expected = reference.aggregate(run[1])
@@ -113,7 +113,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(1e14, 1e1
 texts = st.text() | st.lists(st.sampled_from(["1e16", '"', "\\", ":", "2e5,", "e"]), max_size=6).map("".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.dictionaries(texts, st.one_of(numbers, texts, st.lists(numbers, max_size=3))))
 def test_every_number_is_spelled_as_the_incumbent_spells_it(value: Row) -> None:
     assert spelling.encoded(value) == orjson.dumps(value)
@@ -148,7 +148,7 @@ def test_rows_with_columns_of_their_own_take_no_table_of_all_columns_and_groups(
     assert whole["mean/own_434"] == 434 / 7
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.lists(wild, min_size=1, max_size=5), st.integers(1, 400), st.randoms(use_true_random=False))
 def test_a_value_among_gaps_is_rounded_like_pandas(values: list[float], n_gaps: int, random: Any) -> None:
     results: list[Row] = [{"score": value} for value in values] + [{"reward": 1.0}] * n_gaps

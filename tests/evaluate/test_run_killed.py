@@ -12,10 +12,10 @@ from bench import faulty, killed
 
 
 def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None:
-    outcome = killed.trial(8, 1, tmp_path)
+    outcome = killed.trial(6, 1, tmp_path)
     assert outcome.is_whole, outcome
     at_work = [kill for kill in outcome.kills if kill.before < kill.left < outcome.expected]
-    assert len(at_work) >= 3  # it was not only killed before it began or after its end
+    assert len(at_work) >= 2  # it was not only killed before it began or after its end
     assert any(kill.torn for kill in outcome.kills)
     manifest = json.loads((tmp_path / "killed_manifest.json").read_text())
     assert manifest["counts"] == {

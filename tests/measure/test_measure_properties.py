@@ -68,7 +68,7 @@ def everything(rollouts: Rollouts, coverage: Coverage, threshold: float | None =
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(rows_of, st.randoms(use_true_random=False), st.sampled_from([None, 0.5]))
 def test_the_order_of_rows_never_shows(rows: list[Any], random: Any, threshold: float | None) -> None:
     shuffled = list(rows)
@@ -76,7 +76,7 @@ def test_the_order_of_rows_never_shows(rows: list[Any], random: Any, threshold: 
     assert everything(*build(rows), threshold) == everything(*build(shuffled), threshold)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(rows_of)
 def test_every_expected_rollout_is_somewhere_once(rows: list[Any]) -> None:
     rollouts, coverage = build(rows)
@@ -95,7 +95,7 @@ def test_every_expected_rollout_is_somewhere_once(rows: list[Any]) -> None:
         assert [result.bucket for result in results if result.task in found.always] == ["always"] * len(found.always)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(rows_of)
 def test_estimates_lie_in_their_intervals_and_bounds(rows: list[Any]) -> None:
     rollouts, coverage = build(rows)
@@ -109,7 +109,7 @@ def test_estimates_lie_in_their_intervals_and_bounds(rows: list[Any]) -> None:
         assert 0 <= found["bound_low", None].value <= high.value <= 1 + 1e-12
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(rows_of)
 def test_the_funnel_stays_within_the_expected(rows: list[Any]) -> None:
     rollouts, coverage = build(rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.calibrate import attacks, perturbed
+from blade.package.calibrate import perturbed
 from blade.package.calibrate.battery import Calibration, Trial, halved, lines
 from blade.package.judge.score import Bench, Judged, judged
 from blade.package.judge.sources import Case
@@ -27,30 +27,6 @@ def run(blade: Blade, package: Path, to: Path, *more: object) -> Said:
         "package", "calibrate", "--golden-report", golden, "--anchor-facts", anchors, "--shallow-report",
         shallow, "--output-dir", to, "--seeds", 1, *more,
     )  # fmt: skip
-
-
-def test_a_made_package_is_calibrated(blade: Blade, package: Path, tmp_path: Path) -> None:
-    said = run(blade, package, tmp_path / "out")
-    assert said.code == 0, said.out + said.err
-    told = json.loads((tmp_path / "out" / "calibration_summary.json").read_text())
-    assert told["golden_vs_self"] >= 0.85
-    assert told["shallow_vs_golden"] <= 0.25
-    assert told["spread"] == pytest.approx(told["golden_vs_self"] - told["shallow_vs_golden"])
-    scores = {one["name"]: one["score"] for one in told["attacks"]}
-    assert set(scores) == {*attacks.ATTACKS, *attacks.WORSE, "flipped rewards", "swapped rollouts"}
-    for name in attacks.ATTACKS:
-        assert scores[name] <= (0.40 if name in ("false ids", "false quotes") else 0.25), name
-    for name, (_, least) in attacks.WORSE.items():
-        assert scores[name] <= told["golden_vs_self"] - least, name
-    for name in ("flipped rewards", "swapped rollouts"):
-        assert scores[name] <= told["golden_vs_self"] - 0.3
-    controls = {one["name"]: one["score"] for one in told["controls"]}
-    assert abs(controls["sections reordered"] - told["golden_vs_self"]) <= 0.02
-    assert controls["paraphrase"] >= 0.75
-    assert 0.35 <= controls["half of the facts"] <= 0.65
-    for name, score in (("golden-vs-self", "golden_vs_self"), ("shallow-vs-golden", "shallow_vs_golden")):
-        reward = json.loads((tmp_path / "out" / name / "reward.json").read_text())
-        assert reward["final_score"] == told[score]
 
 
 def test_without_anchors_that_can_be_used_nothing_is_calibrated(

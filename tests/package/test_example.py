@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from blade.package.calibrate import attacks
 from tests.conftest import ROOT, Blade
 from tests.package import office
 from tests.package.conftest import reviewed
@@ -60,3 +62,22 @@ def test_it_is_calibrated(blade: Blade, tmp_path: Path, model: str) -> None:
         "--output-dir", tmp_path / "runs", "--seeds", 1,
     )  # fmt: skip
     assert said.code == 0, said.out
+    told = json.loads((tmp_path / "runs" / "calibration_summary.json").read_text())
+    assert told["golden_vs_self"] >= 0.85
+    assert told["shallow_vs_golden"] <= 0.25
+    assert told["spread"] == pytest.approx(told["golden_vs_self"] - told["shallow_vs_golden"])
+    scores = {one["name"]: one["score"] for one in told["attacks"]}
+    assert set(scores) == {*attacks.ATTACKS, *attacks.WORSE, "flipped rewards", "swapped rollouts"}
+    for name in attacks.ATTACKS:
+        assert scores[name] <= (0.40 if name in ("false ids", "false quotes") else 0.25), name
+    for name, (_, least) in attacks.WORSE.items():
+        assert scores[name] <= told["golden_vs_self"] - least, name
+    for name in ("flipped rewards", "swapped rollouts"):
+        assert scores[name] <= told["golden_vs_self"] - 0.3
+    controls = {one["name"]: one["score"] for one in told["controls"]}
+    assert abs(controls["sections reordered"] - told["golden_vs_self"]) <= 0.02
+    assert controls["paraphrase"] >= 0.75
+    assert 0.35 <= controls["half of the facts"] <= 0.65
+    for name, score in (("golden-vs-self", "golden_vs_self"), ("shallow-vs-golden", "shallow_vs_golden")):
+        reward = json.loads((tmp_path / "runs" / name / "reward.json").read_text())
+        assert reward["final_score"] == told[score]
