@@ -246,6 +246,20 @@ def test_a_write_that_failed_or_that_a_passing_rollout_makes_is_not_extra() -> N
     assert not on_row(extra_side_effect, 0, *rows)
 
 
+def test_what_a_write_acts_on_is_told_by_its_ids() -> None:
+    def give(customer: str) -> tuple[str, str, str]:
+        return ("update_customer", f'{{"assigned_to_email": "kim@x.example", "customer_id": "{customer}"}}', "ok")
+
+    actions = gold(("update_customer", {"customer_id": "c1", "assigned_to_email": "kim@x.example"}))
+    passes = passing(give("c1"), END, expected_actions=actions)
+    (one,) = on_row(
+        extra_side_effect, 0, failing(give("c1"), give("c2"), END, expected_actions=actions), passes
+    )
+    assert '"c2"' in one.summary
+    again = failing(give("c1"), give("c1"), END, expected_actions=actions)
+    assert not on_row(extra_side_effect, 0, again, passes)
+
+
 def test_without_expected_actions_two_passes_say_what_is_extra() -> None:
     cancel = ("cancel_order", '{"order_id": "o9"}', "ok")
     rows = [failing(PAY, cancel), passing(PAY), passing(PAY)]

@@ -14,8 +14,9 @@ from blade.model import Call, Episode, Evidence, TaskTraces
 _MAX = 25  # calls of one tool that are compared with each other
 _ENOUGH = 3  # passing rollouts that must agree before another value is plainly wrong
 _PROSE = 4  # words from which an argument is a text rather than a value
+_IDS = re.compile(r"(?:^|_)(?:id|ids|ID|IDs)$|[a-z](?:Id|Ids|ID|IDs)$")
 _NAMES = re.compile(
-    r"(?:^|_)(?:ids?|path|file|filename|url|email|number|key|name|table|user|account|order)$", re.IGNORECASE
+    r"(?:^|_)(?:path|file|filename|url|email|number|key|name|table|user|account|order)$", re.IGNORECASE
 )
 
 
@@ -133,12 +134,13 @@ def quoted(episode: Episode, field: str, tool: str) -> Evidence | None:
 
 
 def target(call: Call) -> tuple[str, str]:
-    """What a write acts on: its tool, and the first argument that names a thing; "" if none does."""
-    if isinstance(call.arguments, dict):
-        for field, value in sorted(call.arguments.items()):
-            if _NAMES.search(field) and isinstance(value, str | int):
-                return call.tool, str(value).strip().casefold()
-    return call.tool, ""
+    """What a write acts on: its tool, and the ids it gives, else the first argument that names a thing."""
+    if not isinstance(call.arguments, dict):
+        return call.tool, ""
+    named = [(field, str(value).strip().casefold()) for field, value in sorted(call.arguments.items())
+             if isinstance(value, str | int)]  # fmt: skip
+    ids = [value for field, value in named if _IDS.search(field)]
+    return call.tool, " ".join(ids or [value for field, value in named if _NAMES.search(field)][:1])
 
 
 def _writes(episode: Episode) -> Iterator[Call]:
