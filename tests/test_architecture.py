@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -174,12 +176,12 @@ def test_every_room_has_a_rule_and_every_rule_a_room() -> None:
     assert rooms() == set(RULES)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_room_imports_only_what_its_rule_allows(path: Path) -> None:
-    room = room_of(path)
-    reached = imported_rooms(tree_of(path), package_of(path), rooms())
-    forbidden = reached - RULES.get(room, set()) - {room, "__init__"}
-    assert not forbidden, f"{name_of(path)} may not import {sorted(forbidden)}"
+def test_a_room_imports_only_what_its_rule_allows() -> None:
+    forbidden = {}
+    for path in MODULES:
+        reached = imported_rooms(tree_of(path), package_of(path), rooms())
+        forbidden[name_of(path)] = reached - RULES.get(room_of(path), set()) - {room_of(path), "__init__"}
+    assert not {name: sorted(found) for name, found in forbidden.items() if found}
 
 
 def test_only_main_imports_the_command_line() -> None:
@@ -198,21 +200,21 @@ def test_every_family_member_stands_in_its_literal_table(family: str) -> None:
     assert modules - SUPPORT[family] == named & modules, f"members of {family} and its {TABLES[family]} differ"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_every_module_says_what_it_is(path: Path) -> None:
-    first = (ast.get_docstring(tree_of(path)) or "").partition("\n")[0]
-    assert first.endswith("."), "the first docstring line is a sentence"
-    assert len(first) < MAX_FIRST_LINE
+def test_every_module_says_what_it_is() -> None:
+    first = {name_of(path): (ast.get_docstring(tree_of(path)) or "").partition("\n")[0] for path in MODULES}
+    assert not {name: told for name, told in first.items() if not told.endswith(".") or len(told) >= MAX_FIRST_LINE}
 
 
-@pytest.mark.parametrize("path", OURS, ids=name_of)
-def test_pages_and_functions_stay_short(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= MAX_FILE_LINES
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
+def test_pages_and_functions_stay_short() -> None:
+    pages = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in OURS}
+    assert not {name: length for name, length in pages.items() if length > MAX_FILE_LINES}
+    functions = {
+        f"{name_of(path)}:{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for path in OURS
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not {name: length for name, length in functions.items() if length > MAX_FUNCTION_LINES}
 
 
 def test_no_junk_drawers() -> None:
@@ -221,9 +223,11 @@ def test_no_junk_drawers() -> None:
     assert not drawers
 
 
-@pytest.mark.parametrize("path", sorted({path for glob in LIGHT for path in SRC.glob(glob)}), ids=name_of)
-def test_quick_places_import_heavy_packages_late(path: Path) -> None:
-    assert not top_level_packages(tree_of(path)) & HEAVY
+def test_quick_places_import_heavy_packages_late() -> None:
+    quick = sorted({path for glob in LIGHT for path in SRC.glob(glob)})
+    heavy = {name_of(path): top_level_packages(tree_of(path)) & HEAVY for path in quick}
+    assert quick
+    assert not {name: found for name, found in heavy.items() if found}
 
 
 def test_help_loads_nothing_heavy() -> None:

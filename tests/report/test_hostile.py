@@ -99,8 +99,6 @@ def test_no_renderer_lets_controls_through(exits: Exits, name: str) -> None:
     said = exits.said(name)
     said.encode("utf-8")
     assert not DECEIVING.search(said)
-    if name != "json_v1":  # its second printing is held against the first where the wire format is tested
-        assert said == RENDERERS[name].render(exits.report, ())
 
 
 def test_the_terminal_stays_one_screen(exits: Exits) -> None:
