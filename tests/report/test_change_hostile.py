@@ -20,7 +20,7 @@ from tests.inert import assert_inert_markdown, headings
 
 from . import changed
 from .test_change_text import assert_fits
-from .test_hostile import DECEIVING, HOSTILE
+from .test_hostile import DECEIVING, DRAWN, HOSTILE
 from .test_html import Page
 from .test_json_v1 import VALIDATOR
 
@@ -118,7 +118,7 @@ def test_commands_are_one_inert_line_each(hostile: Exits) -> None:
         assert not words[2].startswith("-")
 
 
-@pytest.mark.parametrize("name", ["script", "closing", "ansi", "bidi", "template", "wide", "empty"])
+@pytest.mark.parametrize("name", DRAWN)
 def test_figures_stay_well_formed(name: str) -> None:
     for figure in change_figures.drawn(changed.many_report(lambda text: HOSTILE[name] + text), "compare-"):
         assert re.fullmatch(r"compare-(bridge|scatter|transitions|series|front)(-\d+)?\.svg", figure.file)

@@ -193,6 +193,10 @@ def test_json_gives_the_text_back(exits: Exits) -> None:
         assert {noun[part] for noun in document[key] if noun["run"] == name} == given
 
 
+DRAWN = ["script", "closing", "ansi", "bidi", "template", "wide", "empty"]  # what figures treat apart
+
+
+@pytest.mark.parametrize("hostile", DRAWN, indirect=True)
 def test_figures_stay_well_formed(hostile: Report) -> None:
     for figure in figures.drawn(hostile):
         assert re.fullmatch(r"(buckets|tasks|funnel|tokens|losses)(-\d+)?\.svg", figure.file)
