@@ -263,3 +263,17 @@ def test_planted_slugs_are_seen() -> None:
 def test_planted_paths_are_seen() -> None:
     text = "1. Read `src/a.py`, run `make map`.\n2. Creates `src/new.py`: text.\n3. Fill `src/<name>.py`; see `docs/b.md`."
     assert list(named_paths(text)) == ["src/a.py", "docs/b.md"]
+
+
+def test_the_readme_tells_what_the_accuracy_card_says_of_real_failures() -> None:
+    natural = json.loads((SRC / "accuracy.json").read_text(encoding="utf-8"))["sets"][0]
+    exact, near = natural["step"]["exact"], natural["step"]["within 1"]
+    cause = natural["cause"]["accuracy where a cause is told"]
+
+    def said(one: dict[str, float]) -> str:
+        return f"{one['value']:.0%} [{one['low']:.0%}, {one['high']:.0%}]"
+
+    right = round(cause["value"] * cause["n"])
+    told = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"the step is right exactly in {said(exact)} and within one in {said(near)}" in told
+    assert f"A cause was told for {cause['n']} and right for {right}, {said(cause)}" in told

@@ -148,15 +148,18 @@ def test_masking_takes_what_is_volatile_and_leaves_the_words() -> None:
     assert events.masked("plain words stay") == "plain words stay"
 
 
-def test_a_list_of_calls_is_what_is_expected_whatever_it_is_called() -> None:
+def test_a_list_of_calls_of_declared_tools_is_what_is_expected_whatever_it_is_called() -> None:
     bare = {"name": "close", "arguments": '{"id": 2}'}
+    tools = {"responses_create_params": {"tools": [{"type": "function", "name": "close"}]}}
     for entries in ([bare], [{"type": "function", "function": bare}]):
-        gold = events.gold({"ground_truth": entries})
+        gold = events.gold({"ground_truth": entries, **tools})
         assert (gold.actions, gold.actions_field) == ((("close", {"id": 2}),), "ground_truth")
         assert gold.answer is None
-    for other in ([], [{"name": "Paris"}], [bare, {"name": "Paris"}], ["close"], "close"):
-        assert not events.gold({"ground_truth": other}).actions
-    both = events.gold({"ground_truth": [bare], "expected_actions": [{"name": "open", "kwargs": {}}]})
+        assert not events.gold({"ground_truth": entries}).actions  # calls that a model writes out as text
+    test = {"name": "case 1", "input": "2", "output": "4"}
+    for other in ([], [{"name": "close"}], [bare, {"name": "Paris"}], [test], ["close"], "close"):
+        assert not events.gold({"ground_truth": other, **tools}).actions
+    both = events.gold({"ground_truth": [bare], "expected_actions": [{"name": "open", "kwargs": {}}], **tools})
     assert both.actions_field == "expected_actions"
 
 

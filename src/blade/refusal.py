@@ -15,8 +15,13 @@ _NO_ROUTE = re.compile(
     r"\b(?:unknown|invalid|unrecogni[sz]ed|unsupported|no such) (?:request )?(?:(?:api )?(?:endpoint|route)\b"
     r"|(?:url|path)\b\W{0,3}(?:post )?\S*/responses\b(?!/))"
     r"|(?:\b(?:endpoint|route|responses api)|/responses(?!/))\b.{0,30}"
-    r"(?:not (?:supported|implemented|available|found|exist)|unsupported)",
+    r"(?:not (?:supported|implemented|available|found|exist)|unsupported|enabled only|only enabled)"
+    r"|not (?:supported|available|enabled) (?:with|by|in|on|for|through|via) the responses api\b",
     re.IGNORECASE,
+)
+# Codes alone: words may say "if you are out of credit", or link to a page about billing.
+_NO_CREDIT = re.compile(
+    r"\b(?:insufficient_(?:quota|funds|balance|credits?)|billing_(?:not_active|hard_limit_reached))\b"
 )
 _NOT_KNOWN = r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed|recogni[sz]ed)"
 _NO_VALUE = re.compile(
@@ -32,19 +37,20 @@ _TOO_LONG = re.compile(
 
 
 def words(found: Any) -> str:
-    """What a decoded error body says, within its `error` or bare."""
+    """What a decoded error body says, within its `error` or bare; nothing else of it is shown."""
+    if isinstance(found, list):
+        return words(found[0]) if found and isinstance(found[0], dict) else ""
     if isinstance(found, dict):
         inner = found.get("error") or found
         told = inner if isinstance(inner, dict) else {"message": inner}
         names = ("message", "detail", "code", "type", "param")
         return "; ".join(str(told[name]) for name in names if told.get(name))[:MOST]
-    return str(found)[:MOST]
+    return found[:MOST] if isinstance(found, str) else ""
 
 
-def has_no_credit(found: Any) -> bool:
-    """Whether a 429 is for good: told by what it says for programs, since its words may link to anything."""
-    inner = found.get("error", found) if isinstance(found, dict) else None
-    return isinstance(inner, dict) and "insufficient_quota" in (inner.get("code"), inner.get("type"))
+def has_no_credit(said: str) -> bool:
+    """Whether a 429 is for good."""
+    return _NO_CREDIT.search(said) is not None
 
 
 def has_no_model(said: str) -> bool:
@@ -59,6 +65,11 @@ def has_no_responses(said: str) -> bool:
 def is_too_long(said: str) -> bool:
     """Whether the request is longer than the model's context."""
     return _TOO_LONG.search(said) is not None
+
+
+def needs(name: str, said: str) -> bool:
+    """Whether the server asks for a parameter of that name."""
+    return re.search(rf"\b{name}\b.{{0,40}}\b(?:required|missing)\b", said, re.IGNORECASE) is not None
 
 
 def refuses(name: str, said: str) -> bool:

@@ -117,20 +117,36 @@ def test_an_expected_write_that_is_left_out_is_named_although_its_tool_is_called
     some = failing(drop(1), drop(3), END, expected_actions=DROPPED)
     (one,) = on_row(missing_required_tool, 0, some, passing(drop(1), drop(2), drop(3), END))
     assert (one.detail, one.severity, one.cause) == ("delete_mail", 3, None)
-    assert "called for 2 of 3 things" in one.summary
-    assert "left out: mail_id 2. It belongs before step 4." in one.summary
+    assert "called for 2 of the 3 calls that" in one.summary
+    assert "left out after step 2: (mail_id=2)" in one.summary
     assert (one.evidence[0].step, one.evidence[0].quote) == (4, END)
     assert one.evidence[1].field == "expected_actions"
     always = found(missing_required_tool, make_task(some, some))
     assert [each.cause for each in always] == [Cause.KNOWLEDGE_GAP] * 2
 
 
-def test_a_write_that_was_refused_or_went_to_another_thing_is_not_left_out() -> None:
-    refused = failing(drop(1), drop(2, "Error: locked"), drop(3), END, expected_actions=DROPPED)
-    other = failing(drop(1), drop(9), drop(3), END, expected_actions=DROPPED)
-    for row in (refused, other):
+def test_a_write_that_was_tried_or_went_to_another_thing_is_not_left_out() -> None:
+    broken = ("delete_mail", '{"mail_id": 2', "Error: no JSON")
+    near = ("delete_mail", '{"mail_id": "2?"}', "Error: no such mail")
+    for other in (drop(2, "Error: locked"), drop(9), broken, near):
+        row = failing(drop(1), other, drop(3), END, expected_actions=DROPPED)
         assert not found(missing_required_tool, make_task(row))
-    assert found(wrong_arg_field, make_task(other))
+    assert found(wrong_arg_field, make_task(failing(drop(1), drop(9), drop(3), expected_actions=DROPPED)))
+    retried = failing(drop(1, "Error: busy"), drop(1), drop(3), END, expected_actions=DROPPED)
+    (one,) = found(missing_required_tool, make_task(retried))
+    assert "left out after step 4: (mail_id=2)" in one.summary
+
+
+def test_what_is_expected_twice_is_asked_once_and_far_too_many_are_not_compared() -> None:
+    twice = failing(drop(1), drop(2), drop(3), END, expected_actions=[*DROPPED, *DROPPED])
+    assert not found(missing_required_tool, make_task(twice))
+    many = gold(*(("delete_mail", {"mail_id": number}) for number in range(40)))
+    assert not found(missing_required_tool, make_task(failing(drop(1), END, expected_actions=many)))
+
+
+def test_only_what_every_caller_leaves_out_is_a_knowledge_gap() -> None:
+    rows = [failing(drop(1), drop(last), END, expected_actions=DROPPED) for last in (2, 3)]
+    assert [one.cause for one in found(missing_required_tool, make_task(*rows))] == [None, None]
 
 
 def test_what_a_passing_rollout_leaves_out_too_is_weak() -> None:

@@ -83,6 +83,8 @@ def test_in_a_shell_another_program_makes_nothing_good() -> None:
         "a b c\nShowing 10 of 42 results",
         "Showing 1-10 of 42",
         "line\n[truncated 300 lines]",
+        '{"total": 13, "page": 1, "pages": 3, "results": []}',
+        "a b c\n(page 2 of 5)",
     ],
 )
 def test_more_was_offered_and_not_asked_for(output: str) -> None:
@@ -98,6 +100,8 @@ def test_more_was_offered_and_not_asked_for(output: str) -> None:
         "Showing 42 of 42",
         "the next page of history",
         '{"next_cursor": ""}',
+        '{"total": 13, "page": 3, "pages": 3, "results": []}',
+        "see page 12 of the manual, 3 pages",
     ],
 )
 def test_nothing_more_was_offered(output: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -81,6 +82,31 @@ def test_every_row_comes_out_once_with_the_frameworks_keys_last(tmp_path: Path) 
     assert sorted(map(key, found)) == sorted(map(key, materialised(20, 3)))
     assert list(found[0]) == ["response", "reward", "_ng_task_index", "_ng_rollout_index", "agent_ref"]
     assert failed(tmp_path) == []
+
+
+def test_lines_do_not_wait_for_rollouts_that_compute(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    async def computing(row: Row) -> Row:
+        seen.append(len(rollouts(tmp_path)))
+        time.sleep(2 * collect._MOMENT_S)  # the loop does not go round meanwhile
+        return result(row)
+
+    ran(tmp_path, materialised(5), computing)
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_a_row_that_cannot_be_encoded_costs_no_other_its_line(tmp_path: Path) -> None:
+    deep: Row = {}
+    for _ in range(200_000):
+        deep = {"a": deep}
+
+    async def bottomless(row: Row) -> Row:
+        return result(row) | ({"deep": deep} if key(row)[0] == 3 else {})
+
+    summary = ran(tmp_path, materialised(8), bottomless)
+    assert (summary.scored, summary.failed) == (7, 1)
+    assert {row["_ng_failure_type"] for row in failed(tmp_path)} == {"RecursionError"}
 
 
 def test_what_cannot_be_measured_is_tried_again_and_never_gets_a_reward(tmp_path: Path) -> None:
@@ -418,7 +444,7 @@ def test_a_file_that_was_replaced_is_locked_and_written_to(tmp_path: Path) -> No
     files.set_aside(at.rollouts, [1])
     with pytest.raises(UsageError, match="another process"):
         kept.Kept(at)
-    files.rollouts([{"a": 1}])
+    files.rollouts([b'{"a":1}\n'])
     files.close()
     assert at.rollouts.read_bytes() == b'{}\n{"a":1}\n'
     kept.Kept(at).close()
@@ -518,4 +544,4 @@ def test_a_full_disk_is_said_in_words() -> None:
     with open("/dev/full", "wb", buffering=0) as full:  # where writing fails for want of room
         files._rollouts, files._places = full.fileno(), places.beside(Path("x/r.jsonl"))
         with pytest.raises(BladeError, match="No space left"):
-            files.rollouts([{"a": 1}])
+            files.rollouts([b"{}\n"])

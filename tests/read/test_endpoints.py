@@ -79,6 +79,16 @@ def test_an_old_chat_endpoint_is_asked_in_its_own_words(ask: Ask, server: Server
     assert len(server.calls) == 4
 
 
+def test_a_limit_that_is_asked_for_by_its_old_name_is_given_so(ask: Ask, server: Server) -> None:
+    def older(call: Call, number: int) -> endpoint.Act:
+        if not call.is_chat:
+            return Status(400, "this model is not supported with the Responses API")
+        return honest(call, number) if "max_tokens" in call.body else Status(422, "max_tokens: Field required")
+
+    server.script = older
+    assert statuses(ask(tasks=("0",))) == [ACCEPTED]
+
+
 def test_a_limit_whose_value_is_disliked_is_not_dropped(ask: Ask, server: Server) -> None:
     def picky(call: Call, number: int) -> endpoint.Act:
         return Status(400, "max_tokens is too large: 1000, at most 512") if call.is_chat else Status(404, "no")
@@ -181,6 +191,7 @@ def test_what_breaks_every_time_gives_no_answer(ask: Ask, server: Server) -> Non
         (Status(404, "the model does not exist"), "model"),
         (Status(402, "pay"), "credit"),
         (Status(429, "You exceeded your quota", error_code="insufficient_quota"), "credit"),
+        (Status(429, "Your account is not active", error_code="billing_not_active"), "credit"),
         (Status(307, "moved", {"Location": "http://127.0.0.1:9/v1/responses"}), "redirect"),
     ],
 )

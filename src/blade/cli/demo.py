@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -242,7 +245,13 @@ def _shown(places: _Places, report: Report, compared: Report) -> None:
             click.echo(f"               {', '.join(rules + silent)}")
     page = places.report("hasty") / "report.html"
     click.echo(f"\nOpen {page} or {places.comparison / 'compare.html'}.")
-    click.echo(f"Try: blade show {places.rollouts('hasty')} 11/3")
+    click.echo(f"Try: {_program()} show {places.rollouts('hasty')} 11/3")
+
+
+def _program() -> str:
+    """How to call us again: `make demo` runs what stands in .venv and on no path."""
+    ours = Path(sys.argv[0])
+    return os.path.relpath(ours) if ours.name == "blade" and which("blade") is None else "blade"
 
 
 def _told(places: _Places, reports: dict[str, Report], compared: Report) -> dict[str, Any]:

@@ -182,6 +182,11 @@ def _tell(outcome: Outcome, progress: Progress) -> None:
         f"Coverage: {summary.expected:,} expected = {summary.scored:,} scored + {summary.failed:,} failed"
         f" + {summary.unfinished:,} unfinished"
     )
+    if summary.scored_before:
+        now = summary.scored - summary.scored_before
+        click.echo(f"Resumed: {summary.scored_before:,} were there, {now:,} came now")
+    if again := progress.asked_again():
+        click.echo(f"Requests made again: {again:,}")
     totals = progress.totals
     if totals.scored:
         cost = totals.cost(progress.prices)

@@ -12,9 +12,10 @@ from blade.detect import passers
 from blade.model import Call, Episode, Evidence, TaskTraces
 
 _MAX = 25  # calls of one tool that are compared with each other
+_MUCH = 2_000_000  # characters of all pairs that are compared to find what is left out
 _ENOUGH = 3  # passing rollouts that must agree before another value is plainly wrong
 _PROSE = 4  # words from which an argument is a text rather than a value
-_IDS = re.compile(r"(?:^|_)(?:id|ids|ID|IDs)$|[a-z](?:Id|Ids|ID|IDs)$")
+_IDS = re.compile(r"(?i:(?:^|_)ids?)$|[a-z](?:Ids?|IDs?)$")
 _NAMES = re.compile(
     r"(?:^|_)(?:path|file|filename|url|email|number|key|name|table|user|account|order)$", re.IGNORECASE
 )
@@ -32,7 +33,14 @@ class Paired(NamedTuple):
 
     differing: list[tuple[Call, Action, list[str]]]  # fields that differ
     extra: list[Call]  # writes that nothing asks for
-    missing: list[tuple[Call, Action]]  # not made, although its tool was called; with that tool's last call
+
+
+class LeftOut(NamedTuple):
+    """Expected calls with one tool that a rollout does not even try, although it calls the tool."""
+
+    last: Call  # the last call of the tool
+    n_expected: int
+    actions: list[Action]
 
 
 class Expectation:
@@ -47,6 +55,9 @@ class Expectation:
         self.only_reads = bool(gold) and not any(self._writes(action.tool) for action in gold)
         self._gold = [action for action in gold if self.only_reads or self._writes(action.tool)]
         self.has_gold = bool(task.gold.actions)
+        self._asked: dict[str, dict[Any, Action]] = {}  # by tool; what is listed twice is asked once
+        for action in self._gold:
+            self._asked.setdefault(action.tool, {}).setdefault(plain(action.arguments), action)
         self._written = passers.Tally(task, lambda episode: {call.key for call in _writes(episode)})
         self._actions = {
             call.key: Action(call.tool, call.arguments)
@@ -90,15 +101,10 @@ class Expectation:
             wanted.setdefault(action.tool, []).append(action)
         differing: list[tuple[Call, Action, list[str]]] = []
         extra: list[Call] = []
-        missing: list[tuple[Call, Action]] = []
         for tool, every in made.items():
             # a write that was refused changed nothing: it only counts where no other was made
             calls = [call for call in every if not call.failed] or every
             pairs, rest = _pair(calls[-_MAX:], wanted.get(tool, [])[:_MAX])
-            if len(every) <= _MAX:
-                met = {id(action) for _, action, _ in pairs}
-                left = _not_tried(every, [one for one in wanted.get(tool, [])[:_MAX] if id(one) not in met])
-                missing += [(every[-1], action) for action in left]
             differing += [
                 (call, action, fields)
                 for call, action, fields in pairs
@@ -106,7 +112,23 @@ class Expectation:
             ]
             extra += [call for call in rest if self._is_extra(episode, call)]
         differing.sort(key=lambda pair: pair[0].step)
-        return Paired(differing, sorted(extra, key=lambda call: call.step), missing)
+        return Paired(differing, sorted(extra, key=lambda call: call.step))
+
+    def left_out(self, episode: Episode) -> dict[str, LeftOut]:
+        """By tool; nothing of a tool whose calls are so many or so long that they are not compared."""
+        made: dict[str, list[Call]] = {}
+        for call in episode.calls:
+            if call.tool in self._asked:
+                made.setdefault(call.tool, []).append(call)
+        found = {}
+        for tool, calls in made.items():
+            wanted = list(self._asked[tool].values())
+            much = len(wanted) * sum(len(call.raw) for call in calls)
+            is_too_much = max(len(calls), len(wanted), len(found) + 1) > _MAX or much > _MUCH
+            left = [] if is_too_much else _not_tried(calls, wanted)
+            if left:
+                found[tool] = LeftOut(calls[-1], len(wanted), left)
+        return found
 
     def _is_extra(self, episode: Episode, call: Call) -> bool:
         if call.failed or call.does != events.WRITE:
@@ -134,13 +156,13 @@ def quoted(episode: Episode, field: str, tool: str) -> Evidence | None:
 
 
 def target(call: Call) -> tuple[str, str]:
-    """What a write acts on: its tool, and the ids it gives, else the first argument that names a thing."""
-    if not isinstance(call.arguments, dict):
-        return call.tool, ""
-    named = [(field, str(value).strip().casefold()) for field, value in sorted(call.arguments.items())
-             if isinstance(value, str | int)]  # fmt: skip
-    ids = [value for field, value in named if _IDS.search(field)]
-    return call.tool, " ".join(ids or [value for field, value in named if _NAMES.search(field)][:1])
+    """What a write acts on: its tool, and the first argument that is an id, else that names a thing."""
+    if isinstance(call.arguments, dict):
+        for names in (_IDS, _NAMES):
+            for field, value in sorted(call.arguments.items()):
+                if names.search(field) and isinstance(value, str | int):
+                    return call.tool, str(value).strip().casefold()
+    return call.tool, ""
 
 
 def _writes(episode: Episode) -> Iterator[Call]:
@@ -171,9 +193,18 @@ def _pair(
 
 
 def _not_tried(calls: Sequence[Call], wanted: Sequence[Action]) -> list[Action]:
-    """Expected calls that were not even refused."""
-    refused = [call.arguments for call in calls if call.failed]
-    return [one for one in wanted if all(differing_fields(given, one.arguments) for given in refused)]
+    """Expected calls that were neither made nor refused nor misspelt."""
+    readable = [call for call in calls if isinstance(call.arguments, dict)]
+    pairs, _ = _pair([call for call in readable if not call.failed], wanted)
+    met = {id(action) for _, action, _ in pairs}
+    done = [action.arguments for action in wanted if id(action) in met]
+    # a refusal of what was then made is no try at something else
+    refused = (call for call in readable if call.failed)
+    others = [call for call in refused if all(differing_fields(call.arguments, one) for one in done)]
+    tries, _ = _pair(others, [one for one in wanted if id(one) not in met])
+    met |= {id(action) for _, action, _ in tries}
+    left = [one for one in wanted if id(one) not in met]
+    return left[len(calls) - len(readable) :]  # a call that is no JSON may have been any of them
 
 
 def differing_fields(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

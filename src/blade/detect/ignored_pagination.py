@@ -13,8 +13,8 @@ from blade.model import Call, Cause, Episode, RunFacts, TaskTraces
 RULE = Rule(
     name="ignored_pagination",
     number="B23",
-    rule="A result says that there is more (a next page, has_more, truncated, showing 10 of 42) and the "
-    "tool is not called again with other arguments.",
+    rule="A result says that there is more (a next page, has_more, truncated, page 1 of 3, showing 10 of 42) "
+    "and the tool is not called again with other arguments.",
     cause=Cause.BEHAVIOUR,
     otherwise="KG if no rollout of the task ever asks for a second page",
     procedural=True,
@@ -26,7 +26,7 @@ RULE = Rule(
 _HEAD, _TAIL = 2000, 1000  # characters of a result that are looked at
 _NOTHING = r"(?:null|none|false|\"\"|''|0\b|\[\]|\{\})"
 # A word each passage below cannot do without: looking for these first is many times faster.
-_HINTS = ("next_", "nextp", "nextc", "nextt", "nexto", "has_more", "hasmore", "truncated", "showing ")
+_HINTS = ("next_", "nextp", "nextc", "nextt", "nexto", "has_more", "hasmore", "truncated", "showing ", "page")
 _MORE = re.compile(
     rf"\b(?:next_?page(?:_?token|_?url)?|next_?cursor|next_?token"
     rf"|next_?offset)[\"']?\s*[:=]\s*(?!{_NOTHING})\S"
@@ -35,7 +35,9 @@ _MORE = re.compile(
     r"|\b(?:output|results?|response|list|file|content) (?:(?:was|were|is|are|has been"
     r"|have been) )?truncated\b"
     r"|[<\[(]truncated\b"
-    r"|\bshowing (?:the )?(?:first |top )?(?:\d+ ?[-–] ?)?(?P<shown>\d+)[\w ]{0,20} (?:out )?of (?P<all>\d+)",
+    r"|\bshowing (?:the )?(?:first |top )?(?:\d+ ?[-–] ?)?(?P<shown>\d+)[\w ]{0,20} (?:out )?of (?P<all>\d+)"
+    r"|\bpage[\"']?(?:\s*[:=])?\s*(?P<page>\d+)(?:\s+of\s+|[\"']?\s*,\s*[\"']?(?:pages|total_?pages|page_?count|last_?page)"
+    r"[\"']?\s*[:=]\s*)(?P<pages>\d+)",
 )
 
 
@@ -62,7 +64,8 @@ def _says_more(output: str) -> int | None:
         if len(text) != len(passage) or not any(hint in text for hint in _HINTS):
             continue
         for found in _MORE.finditer(text):
-            if found["all"] is None or int(found["shown"][:9]) < int(found["all"][:9]):
+            here, there = found["shown"] or found["page"], found["all"] or found["pages"]
+            if there is None or int(here[:9]) < int(there[:9]):
                 return start + found.start()
     return None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from blade import events
 from blade.detect import expected, passers, wording
@@ -13,15 +14,15 @@ RULE = Rule(
     name="missing_required_tool",
     number="B19",
     rule="A tool of the expected actions, or one that every other passing rollout of the task calls (the "
-    "task passes twice or more), is never called; or some of several expected writes with one tool are left "
-    "out. Weak where fewer than three passes say so, or where another rollout passes without it.",
+    "task passes twice or more), is never called; or some of the calls that are expected of it are left out. "
+    "Weak where fewer than three passes say so, or where another rollout passes without it.",
     cause=Cause.UNRELIABLE_KNOWLEDGE,
     otherwise="KG if no rollout of the task ever calls it",
     procedural=False,
     needs=("steps",),
     kind="prompt",
-    remedy="Name `{tool}` in the instructions as a step that such a task needs, or have the harness refuse "
-    "to finish without it.",
+    remedy="Name `{tool}` in the instructions as a step that such a task needs, for each thing it asks for, "
+    "and have the harness hold what was found against what was acted on before it finishes.",
 )
 _ENOUGH = 3  # passing rollouts of a task that must agree
 _ORDERS = 20  # passing rollouts whose order is looked at
@@ -54,8 +55,6 @@ def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
             cause = None if tool in called_by_some else Cause.KNOWLEDGE_GAP
             if place is not None:
                 yield _hit(task, tools, episode, tool, place, severity, cause)
-
-
     if wanted:
         yield from _left_out(task)
 
@@ -63,22 +62,24 @@ def find(task: TaskTraces, facts: RunFacts) -> Iterator[Hit | None]:
 def _left_out(task: TaskTraces) -> Iterator[Hit | None]:
     """Expected calls that are not made although their tool is called: two of three are deleted."""
     expectation = expected.Expectation(task)
-    found = [(episode, _grouped(expectation.paired(episode).missing)) for episode in task.episodes]
+    found = [(episode, expectation.left_out(episode)) for episode in task.episodes]
+    callers = Counter(tool for episode in task.episodes for tool in passers.tools_called(episode))
+    lacking = Counter(who for _, left in found for who in _ids(left))
     # of the task, not of the row, as above: a task that passes without them
-    optional = {tool for episode, missing in found if episode.passed for tool in missing}
-    for episode, missing in found:
-        for tool, (last, actions) in missing.items():
-            always = all(tool in one for other, one in found if _calls(other, tool))
-            total = sum(name == tool for name, _ in task.gold.actions)
+    optional = {who for episode, left in found if episode.passed for who in _ids(left)}
+    for episode, left in found:
+        for tool, (last, total, actions) in left.items():
             place = _goes_on(episode, last)
             if place is None:
                 continue
+            severity = 3 if last.does == events.WRITE else 2
+            always = all(lacking[id(action)] == callers[tool] for action in actions)
+            told = wording.short(" ".join(map(_said, actions)), 100)
             yield hit(
                 episode,
-                f"`{tool}` is called for {total - len(actions)} of {total} things that `{expectation.field}` "
-                f"expects; left out: {wording.short('; '.join(map(_said, actions)), 100)}. "
-                f"It belongs before step {place}.",
-                1 if tool in optional else 3 if last.does == events.WRITE else 2,
+                f"`{tool}` is called for {total - len(actions)} of the {total} calls that "
+                f"`{expectation.field}` lists; left out after step {last.step}: {told}",
+                1 if any(id(action) in optional for action in actions) else severity,
                 events.at_step(episode, place),
                 expected.quoted(episode, expectation.field, tool) if expectation.field else None,
                 detail=tool,
@@ -87,25 +88,18 @@ def _left_out(task: TaskTraces) -> Iterator[Hit | None]:
             )
 
 
+def _ids(left: Mapping[str, expected.LeftOut]) -> Iterator[int]:
+    return (id(action) for one in left.values() for action in one.actions)
+
+
 def _goes_on(episode: Episode, last: Call) -> int | None:
     """The step at which a rollout turns to something else, or ends."""
     return next((call.step for call in episode.calls if call.step > last.step), passers.end_of(episode))
 
 
-def _grouped(missing: list[tuple[Call, expected.Action]]) -> dict[str, tuple[Call, list[expected.Action]]]:
-    found: dict[str, tuple[Call, list[expected.Action]]] = {}
-    for last, action in missing:
-        found.setdefault(action.tool, (last, []))[1].append(action)
-    return found
-
-
-def _calls(episode: Episode, tool: str) -> bool:
-    return any(call.tool == tool for call in episode.calls)
-
-
 def _said(action: expected.Action) -> str:
     first = list(action.arguments.items())[:2]
-    return ", ".join(f"{name} {wording.short(value, 40)}" for name, value in first)
+    return "(" + ", ".join(f"{name}={wording.short(value, 40)}" for name, value in first) + ")"
 
 
 def _sequences(task: TaskTraces) -> list[list[str]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from blade.events.spelling import parsed
+from blade.events.tools import declared_tools
 from blade.model import Gold
 
 _ANSWERS = (
@@ -15,7 +16,7 @@ _ANSWERS = (
 ACTIONS = (
     "expected_actions gold_actions expected_tool_calls expected_calls ground_truth_actions actions".split()
 )
-PERHAPS_ACTIONS = "ground_truth expected_answers answers".split()  # where every entry is a call
+_PERHAPS = ("ground_truth", "expected_answers")  # where every entry calls a tool that the row declares
 _HOLDERS = ("", "verifier_metadata", "metadata", "verifier")
 _ARGUMENTS = ("kwargs", "arguments", "args", "parameters", "input")
 _MAX_GOLD = 2000
@@ -26,7 +27,7 @@ def gold(row: Mapping[str, Any]) -> Gold:
     answer, answer_field = _first(row, _ANSWERS, _as_answer)
     actions, actions_field = _first(row, ACTIONS, _as_actions)
     if not actions:
-        actions, actions_field = _first(row, PERHAPS_ACTIONS, _called)
+        actions, actions_field = _first(row, _PERHAPS, lambda value: _called(value, row))
     return Gold(answer, answer_field, actions or (), actions_field)
 
 
@@ -41,13 +42,14 @@ def _first(row: Mapping[str, Any], names: Iterable[str], take: Any) -> tuple[Any
     return None, None
 
 
-def _called(value: Any) -> tuple[tuple[str, Any], ...]:
-    """The calls of a list in which every entry has a name and arguments; of any other value none."""
+def _called(value: Any, row: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The calls of a list in which every entry calls a tool of the row; of any other value none."""
     entries = value if isinstance(value, list) else ()
     if not all(any(key in _inner(entry) for key in _ARGUMENTS) for entry in entries):
         return ()
     found = _as_actions(entries)
-    return found if len(found) == len(entries) else ()
+    is_whole = len(found) == len(entries) and {name for name, _ in found} <= set(declared_tools(row))
+    return found if is_whole else ()
 
 
 def _inner(entry: Any) -> Mapping[str, Any]:

@@ -141,8 +141,7 @@ class Endpoint:
 class _Refused(Exception):
     def __init__(self, status: int, body: Any, wait: float | None) -> None:
         self.status, self.wait = status, wait
-        self.text = "" if body is None else refusal.words(body)
-        self.has_no_credit = status == 402 or (status == 429 and refusal.has_no_credit(body))
+        self.text = refusal.words(body)
         super().__init__(self.text)
 
 
@@ -198,15 +197,17 @@ def _stepped(form: Form, refused: _Refused) -> Form | None:
         return msgspec.structs.replace(form, has_schema=False)
     if form.api == RESPONSES and (refusal.has_no_responses(text) or refusal.refuses("store", text)):
         return Form(CHAT, form.has_schema)
-    if form.api == CHAT and form.limit and refusal.refuses(form.limit, text):
-        return msgspec.structs.replace(form, limit=LIMITS[LIMITS.index(form.limit) + 1])
+    if form.api == CHAT and form.limit:
+        other = LIMITS[LIMITS.index(form.limit) + 1]
+        if refusal.refuses(form.limit, text) or (other and refusal.needs(other, text)):
+            return msgspec.structs.replace(form, limit=other)
     return None
 
 
 def _advice(refused: _Refused, model: str) -> tuple[str, bool, bool]:
     """What to do, whether to try again, and whether no other question would fare better."""
     status = refused.status
-    if refused.has_no_credit:
+    if status == 402 or (status == 429 and refusal.has_no_credit(refused.text)):
         return "the account has no credit left at this endpoint", False, True
     if status in AGAIN:
         return "the endpoint is busy or broken; fewer at once with --concurrency, or try later", True, False

@@ -66,6 +66,7 @@ NEEDED = re.compile(
 )
 # What a sentence about a letter may begin with: a sign, or one of these words before it.
 OPENING = ".!?:;,。"
+PADDED = re.compile(r"[\s*_(\[\"'“]+\Z")
 LEADING = re.compile(
     r"\b(?:so|thus|hence|therefore|think|believe|conclude|confirm|say|that|and|but|while|only|clearly|"
     r"obviously|definitely|option|choice|answer)\Z",
@@ -239,7 +240,7 @@ def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
 def opens(text: str, place: int) -> bool:
     """Whether a letter there begins a sentence or a clause, or stands after a word that leads to one."""
     before = text[max(0, place - SHOWN) : place]
-    head = before.rstrip(" \t\r\n\f\v\u00a0*_([\"'“")
+    head = PADDED.sub("", before)
     if not head or "\n" in before[len(head) :] or head[-1] in OPENING:
         return True
     return LEADING.search(head[-12:]) is not None

@@ -21,7 +21,7 @@ from blade.evaluate.profile.reading import BOM
 from blade.evaluate.reverify import sources
 from blade.evaluate.reverify.changes import Changes
 from blade.evaluate.reverify.sources import Pair, Who
-from blade.evaluate.run import agent, failures, kept, summed
+from blade.evaluate.run import agent, encode, failures, kept, summed
 from blade.evaluate.run.places import Places, beside
 
 UNSAFE = "unsafe_"
@@ -273,7 +273,7 @@ async def _judged(
             pair, task = window.popleft()
             try:
                 result, fields = await task
-                writer.rollouts([failures.stamped(result, _row(pair), 0)])
+                writer.rollouts([encode.line(failures.stamped(result, _row(pair), 0))])
                 done.n_judged += 1
                 done.n_masked += bool(_mask(pair))
                 done.changes.judged(pair.key, _agent(pair), pair.stored, fields)

@@ -15,15 +15,8 @@ NOT_JSON = (msgspec.DecodeError, ValueError, RecursionError)
 _encoder = msgspec.json.Encoder()
 
 
-def lines(rows: list[Row]) -> bytes:
-    """Compact lines of UTF-8 with their newlines; what is no JSON number is null."""
-    try:
-        return _encoder.encode_lines(rows)
-    except (TypeError, ValueError, OverflowError):
-        return b"".join(map(line, rows))
-
-
 def line(row: Row) -> bytes:
+    """One compact line of UTF-8 with its newline; what is no JSON number is null."""
     try:
         return _encoder.encode(row) + b"\n"
     except (TypeError, ValueError, OverflowError):

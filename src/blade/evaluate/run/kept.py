@@ -79,8 +79,8 @@ class Standing:
 class Kept:
     """The files of a run, open for this process alone.
 
-    Lines go to the system whole, those of one moment in one write, so a killed process loses at most what
-    it was writing. What only a dead machine could lose is brought to disk every few seconds and at the end
+    Lines go to the system whole, those of one moment in one write, so a killed process loses at most that
+    moment's. What only a dead machine could lose is brought to disk every few seconds and at the end
     (`synced`): a sync for each line would cost more than the rollouts it saves, and a lost rollout is run
     again by --resume.
     """
@@ -101,11 +101,11 @@ class Kept:
             raise cannot_write(places.rollouts, error) from error
         self._places = places
 
-    def rollouts(self, rows: list[Row]) -> None:
-        self._write(self._rollouts, self._places.rollouts, rows)
+    def rollouts(self, lines: list[bytes]) -> None:
+        self._write(self._rollouts, self._places.rollouts, b"".join(lines))
 
     def failure(self, row: Row) -> None:
-        self._write(self._failures, self._places.failures, [row])
+        self._write(self._failures, self._places.failures, encode.line(row))
 
     def emptied(self) -> None:
         """Nothing of an earlier run stays."""
@@ -157,8 +157,8 @@ class Kept:
             for file in (self._rollouts, self._failures):
                 os.close(file)
 
-    def _write(self, file: int, path: Path, rows: list[Row]) -> None:
-        data = memoryview(encode.lines(rows))
+    def _write(self, file: int, path: Path, text: bytes) -> None:
+        data = memoryview(text)
         try:
             while data:
                 data = data[os.write(file, data) :]

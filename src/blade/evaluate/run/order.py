@@ -86,19 +86,19 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
             at, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
             order.retry_wait_s, progress, stop or Stop(),
         )  # fmt: skip
-        summary = await _sat(plan, _manifest(order, ready, known, at, identity, opened))
+        summary = await _sat(plan, _manifest(order, ready, known, at, identity, opened), progress)
     made = None
     if order.sums_up and not summary.is_interrupted:
         made = _summed(at, _environments(known), notice)
     return Outcome(summary, at, made)
 
 
-async def _sat(plan: Plan, told: Row) -> Summary:
+async def _sat(plan: Plan, told: Row, progress: Progress) -> Summary:
     """One sitting: the manifest says that it runs, then how it ended."""
     try:
         _put(plan.places.manifest, told)
         summary = await collect.collected(plan)
-        _counted(told, summary)
+        _counted(told, summary, progress.asked_again())
     except BaseException:
         with suppress(BladeError):  # what ended the run is told, not that it cannot be written down
             _ended(plan, told, "stopped")
@@ -337,7 +337,7 @@ def _manifest(order: Order, ready: _Set, known: Resolved, at: Places, identity: 
     return told
 
 
-def _counted(told: Row, summary: Summary) -> None:
+def _counted(told: Row, summary: Summary, again: int) -> None:
     counts = {
         "expected": summary.expected,
         "scored": summary.scored,
@@ -350,5 +350,6 @@ def _counted(told: Row, summary: Summary) -> None:
         "scored_before": summary.scored_before,
         "failure_lines": summary.failure_lines,
         "retries": summary.retries,
+        "requests_again": again,
         "seconds": round(summary.seconds, 3),
     }

@@ -88,7 +88,8 @@ async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         raise NothingToRead(
             f"no servers: nobody answers at the head server {head_url}",
-            "start them with `blade env start` in another terminal, or leave out --no-serve",
+            "start them with `blade env start` in another terminal, name another port with --head-url, "
+            "or leave out --no-serve",
             "no-head-server",
         ) from None
     try:

@@ -180,9 +180,9 @@ def _listed_actions(row: Mapping[str, Any]) -> tuple[Sequence[tuple[str, Any]] |
     for holder in _HOLDERS:
         inner = row.get(holder) if holder else row
         if isinstance(inner, Mapping):
-            for name in (*events.ACTIONS, *events.PERHAPS_ACTIONS):
-                calls = events.gold({name: inner.get(name)}).actions
-                if calls or (name in events.ACTIONS and isinstance(inner.get(name), list)):
+            for name in events.ACTIONS:
+                if isinstance(inner.get(name), list):
+                    calls = events.gold({name: inner[name]}).actions
                     field = f"{holder}.{name}" if holder else name
                     return (calls if len(calls) == len(inner[name]) else None), field
     return None, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 from random import Random
 
@@ -152,8 +152,9 @@ def over_closing(material: Material) -> str:
 
 
 def over_refrain(material: Material) -> str:
-    """The same two words after every sentence laugh it off."""
-    return _each(material.golden, lambda part: f"{part} Just kidding.")
+    """Idle words after every sentence laugh it off, three of them in turn."""
+    idle = cycle(("Just kidding.", "Psych!", "As if anybody knew."))
+    return _each(material.golden, lambda part: f"{part} {next(idle)}")
 
 
 def hidden(material: Material) -> str:

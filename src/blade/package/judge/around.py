@@ -108,7 +108,7 @@ def _before_refrains(read: Sequence[Unit]) -> set[int]:
     ]
     often = [places for places in follows.values() if len(places) >= REFRAIN]
     # Words that come back after most of what is said are on labels, rows and quotations too.
-    if any(2 * len(places) >= len(claims) for places in often):
+    if often and 2 * sum(map(len, often)) >= len(claims):
         return set(range(len(read)))
     alone = [[at for at in places if at not in labels] for places in often]
     return {at for places in alone if len(places) >= REFRAIN for at in places}

@@ -175,7 +175,7 @@ def _movers(comparison: Comparison, report: Report, told: int, shows: bool) -> l
     """The first claims; under the first what its rollouts show as well, and how to read some of them."""
     movers = change_terms.ranked(comparison.movers)
     if not movers:
-        return _told("Moved by", "no term stands out from the others beyond noise, so no cause is claimed", 1)
+        return _told("Moved by", "no term moved beyond its share and beyond noise, so no cause is claimed", 1)
     scale = say.scale(comparison.score_name)
     found: list[str] = []
     for at, one in enumerate(movers[:told]):

@@ -33,7 +33,7 @@ def of_status(status: int, body: str, headers: Mapping[str, str]) -> Fault:
     """The fault of an HTTP status other than 200."""
     said = said_in(body)
     text = f"it answered {status}" + (f": {said}" if said else "")
-    if status == 402 or (status == 429 and refusal.has_no_credit(_decoded(body))):
+    if status == 402 or (status == 429 and refusal.has_no_credit(said)):
         return Fault("model_refused", f"{text} (no credit is left)", status=status, body=body)
     if status in _AGAIN or (status >= 500 and status != 501):
         kind = {429: "model_rate_limited", 408: "model_timeout"}.get(status, "model_unreachable")
