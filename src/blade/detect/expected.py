@@ -120,7 +120,7 @@ class Expectation:
         for call in episode.calls:
             if call.tool in self._asked:
                 made.setdefault(call.tool, []).append(call)
-        found = {}
+        found: dict[str, LeftOut] = {}
         for tool, calls in made.items():
             wanted = list(self._asked[tool].values())
             much = len(wanted) * sum(len(call.raw) for call in calls)
@@ -157,12 +157,21 @@ def quoted(episode: Episode, field: str, tool: str) -> Evidence | None:
 
 def target(call: Call) -> tuple[str, str]:
     """What a write acts on: its tool, and the first argument that is an id, else that names a thing."""
-    if isinstance(call.arguments, dict):
-        for names in (_IDS, _NAMES):
-            for field, value in sorted(call.arguments.items()):
-                if names.search(field) and isinstance(value, str | int):
-                    return call.tool, str(value).strip().casefold()
-    return call.tool, ""
+    field = _named(call.arguments) if isinstance(call.arguments, dict) else None
+    return call.tool, str(call.arguments[field]).strip().casefold() if field else ""
+
+
+def naming(arguments: Mapping[str, Any]) -> str | None:
+    """The argument that tells a call from its like: what it acts on, else its first."""
+    return _named(arguments) or next(iter(arguments), None)
+
+
+def _named(arguments: Mapping[str, Any]) -> str | None:
+    for names in (_IDS, _NAMES):
+        for field, value in sorted(arguments.items()):
+            if names.search(field) and isinstance(value, str | int):
+                return field
+    return None
 
 
 def _writes(episode: Episode) -> Iterator[Call]:

@@ -74,7 +74,7 @@ def _left_out(task: TaskTraces) -> Iterator[Hit | None]:
                 continue
             severity = 3 if last.does == events.WRITE else 2
             always = all(lacking[id(action)] == callers[tool] for action in actions)
-            told = wording.short(" ".join(map(_said, actions)), 100)
+            told = wording.short(", ".join(map(_said, actions)), 100)
             yield hit(
                 episode,
                 f"`{tool}` is called for {total - len(actions)} of the {total} calls that "
@@ -98,8 +98,8 @@ def _goes_on(episode: Episode, last: Call) -> int | None:
 
 
 def _said(action: expected.Action) -> str:
-    first = list(action.arguments.items())[:2]
-    return "(" + ", ".join(f"{name}={wording.short(value, 40)}" for name, value in first) + ")"
+    name = expected.naming(action.arguments)
+    return f"{name} {wording.short(action.arguments[name], 40)}" if name else "one without arguments"
 
 
 def _sequences(task: TaskTraces) -> list[list[str]]:

@@ -153,7 +153,7 @@ def over_closing(material: Material) -> str:
 
 def over_refrain(material: Material) -> str:
     """Idle words after every sentence laugh it off, three of them in turn."""
-    idle = cycle(("Just kidding.", "Psych!", "As if anybody knew."))
+    idle = cycle(("Just kidding.", "Psych!", "Fooled you!"))
     return _each(material.golden, lambda part: f"{part} {next(idle)}")
 
 
