@@ -97,6 +97,10 @@ def test_a_broken_definition_is_listed_and_says_why(checkout: Path) -> None:
     assert one.domain == "math"
     assert one.trouble is not None
     assert "not valid YAML" in one.trouble
+    for text in ("a: [1,\n", "addition_agent: {}\n", "datasets: [{name: a, type: benchmrk}]\n"):
+        (checkout / "benchmarks/addition/config.yaml").write_text(text)
+        one = next(one for one in entries([checkout], "benchmark") if one.name == "addition")
+        assert one.trouble
     (checkout / "benchmarks/addition/manifest.yaml").write_text("- no mapping\n")
     one = next(one for one in entries([checkout]) if one.name == "addition")
     assert one.status == "no-manifest"

@@ -89,7 +89,7 @@ def aggregate(
         click.echo(json.dumps(_document(done, pass_threshold), indent=2, allow_nan=False))
         return
     lines = [
-        f"{len(done.shards)} shards, {done.told.rows.size} rollouts",
+        f"{len(done.shards)} shard{'s' * (len(done.shards) != 1)}, {done.told.rows.size} rollouts",
         *_completeness(done.completeness),
         *(f"Not complete: {one} (of the run of {line(str(one.beside), 200)})" for one in done.missing),
         "",

@@ -66,13 +66,14 @@ def _benchmarks(root: Path, files: _Files) -> Iterator[tuple[str, str, Path]]:
     for path in yaml_files(top):
         if path.name == "manifest.yaml":
             continue
+        parts = path.relative_to(top).with_suffix("").parts
+        is_main = parts[1:] == ("config",)  # one that is faulty is told, not passed over
         try:
-            if not _BENCHMARK.search(files.text(path)):
+            if not _BENCHMARK.search(files.text(path)) and not is_main:
                 continue
         except BladeError:
             continue  # not UTF-8, too large: no definition that anybody wrote
-        parts = path.relative_to(top).with_suffix("").parts
-        yield "benchmark", parts[0] if parts[1:] == ("config",) else "/".join(parts), path
+        yield "benchmark", parts[0] if is_main else "/".join(parts), path
 
 
 def _runnable(root: Path, files: _Files) -> Iterator[tuple[str, Path]]:
@@ -107,6 +108,8 @@ def _entry(kind: str, name: str, path: Path, roots: Sequence[Path], files: _File
         except BladeError:
             blocks = {}
     agent, server, dataset, names = _what_runs(kind, blocks)
+    if kind == "benchmark" and not dataset:
+        trouble = trouble or "it has no dataset of `type: benchmark`"
     domain = _said("domain", manifest, server, blocks)
     return Entry(
         name=name,

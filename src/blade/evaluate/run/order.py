@@ -86,19 +86,19 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
             at, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
             order.retry_wait_s, progress, stop or Stop(),
         )  # fmt: skip
-        summary = await _sat(plan, _manifest(order, ready, known, at, identity, opened), progress)
+        summary = await _sat(plan, _manifest(order, ready, known, at, identity, opened))
     made = None
     if order.sums_up and not summary.is_interrupted:
         made = _summed(at, _environments(known), notice)
     return Outcome(summary, at, made)
 
 
-async def _sat(plan: Plan, told: Row, progress: Progress) -> Summary:
+async def _sat(plan: Plan, told: Row) -> Summary:
     """One sitting: the manifest says that it runs, then how it ended."""
     try:
         _put(plan.places.manifest, told)
         summary = await collect.collected(plan)
-        _counted(told, summary, progress.asked_again())
+        _counted(told, summary, plan.watch.asked_again() if isinstance(plan.watch, Progress) else 0)
     except BaseException:
         with suppress(BladeError):  # what ended the run is told, not that it cannot be written down
             _ended(plan, told, "stopped")

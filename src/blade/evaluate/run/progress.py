@@ -146,7 +146,8 @@ class Progress:
             parts.append(f"{self.given_up:,} given up")
         if self.kinds:
             most, count = self.kinds.most_common(1)[0]
-            parts.append(f"{self.kinds.total():,} errors, most {line(most, 40)} ({count:,})")
+            several = "s" * (self.kinds.total() > 1)
+            parts.append(f"{self.kinds.total():,} error{several}, most {line(most, 40)} ({count:,})")
         if self.retries:
             parts.append(f"{self.retries:,} retries")
         again = self.asked_again()

@@ -96,7 +96,7 @@ class OpenAIModel:
         # before it is cut, for half a key is not found; and after, for what is invisible may have hidden it
         said = without(f"{self._host}: {fault.text}", self._secrets)
         said = without(hostile.line(said, 500), self._secrets)
-        text = f"{said} (after {tries + 1} tries)" if fault.again else said
+        text = f"{said} (after {tries + 1} {'tries' if tries else 'try'})" if fault.again else said
         fields: Row = {}
         if fault.status is not None:
             fields["_ng_failure_http_status"] = fault.status
