@@ -144,6 +144,17 @@ def test_a_server_that_refuses_every_call_stops_the_run_and_a_good_one_finishes_
     assert ran(server.url, "--resume").stdout.count("40 scored") == 1
 
 
+def test_requests_made_again_and_rollouts_that_were_there_are_told(ran: Ran, tmp_path: Path) -> None:
+    def busy(body: dict[str, object]) -> object:
+        return Status(503, "busy") if server.counts["calls"] == 1 else "Answer: B"
+
+    with serving(busy) as server:
+        assert "Requests made again: 1" in ran(server.url).stdout
+        sitting = json.loads((tmp_path / "out" / "r_manifest.json").read_text())["sittings"][-1]
+        assert sitting["counts"]["requests_again"] == 1
+        assert "Resumed: 3 were there, 0 came now" in ran(server.url, "--resume").stdout
+
+
 def test_a_row_that_is_refused_is_a_failure_and_no_zero(ran: Ran, tmp_path: Path) -> None:
     def policy(body: dict[str, object]) -> object:
         return Status(400, "too long") if "What is 1 +" in json.dumps(body) else "Answer: B"
