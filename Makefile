@@ -1,7 +1,8 @@
 # BLADE's chores. `make` alone lists them. Nothing is needed but Python 3.11 or newer and make.
 
 PYTHON ?=
-WORKERS ?= 2
+# One more than a small machine has cores: many tests wait for processes that they started.
+WORKERS ?= 3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
