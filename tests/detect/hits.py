@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import time
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -45,3 +48,14 @@ def only(detector: ModuleType, task: TaskTraces, **facts: Any) -> Finding:
 def is_lacking(detector: ModuleType, task: TaskTraces) -> str:
     """The need for want of which it did not run."""
     return ran(detector, task).lacking[detector.RULE.name]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """What some work costs this thread; a look at all that other tests left alive would count as its own."""
+    gc.disable()
+    try:
+        start = time.thread_time()
+        work()
+        return time.thread_time() - start
+    finally:
+        gc.enable()

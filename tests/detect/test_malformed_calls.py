@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import ModuleType
 from typing import Any
 
@@ -36,6 +35,7 @@ from blade.detect.run import detected
 from blade.events import step_text
 from blade.model import Gold, TaskTraces
 from tests.builders import Row, make_call, make_message, make_result
+from tests.detect.hits import ran, seconds
 from tests.traces import did, make_facts, make_task, make_tool, rollout
 
 MODULES = (
@@ -145,10 +145,7 @@ def _slowest(kind: str, n_calls: int) -> dict[str, float]:
 
 
 def _seconds(module: ModuleType, task: TaskTraces) -> float:
-    start = time.process_time()
-    told = detected(task, make_facts(), {module.RULE.name: module})
-    assert not told.broken
-    return time.process_time() - start
+    return seconds(lambda: ran(module, task))
 
 
 def test_the_order_of_the_rows_changes_nothing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from blade.detect import survey
 from blade.detect.run import detected
 from blade.model import TaskTraces
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row
+from tests.detect.hits import seconds
 from tests.traces import did, make_facts, make_task, make_tool, rollout
 
 NAMES = (
@@ -97,9 +97,7 @@ def test_odd_rows_break_nothing(response: Any, params: Any) -> None:
 def _took(row: Row) -> float:
     """Seconds of CPU for the survey and all detectors; never so little that a ratio is noise."""
     task = make_task(row)
-    start = time.process_time()
-    all_found(task)
-    return max(time.process_time() - start, 0.05)
+    return max(seconds(lambda: all_found(task)), 0.05)
 
 
 def _many_errors(n_calls: int) -> Row:
