@@ -34,7 +34,7 @@ def assert_sound(found: Iterable[Part], n_lines: int) -> None:
     n_rows = n_skipped = 0
     for part in found:
         n_rows, n_skipped = n_rows + part.n_rows, n_skipped + part.n_skipped
-        assert {len(column) for column in part.columns.values()} <= {part.n_rows}
+        assert {len(column) for name, column in part.columns.items() if not name.startswith("c.")} <= {part.n_rows}
     assert n_rows + n_skipped == n_lines
 
 

@@ -41,6 +41,7 @@ class Assembled:
     model: str | None
     agent: str | None
     settings: Mapping[str, str]
+    inputs: Rows | None = None  # the materialised inputs, which may hold what the rows do not repeat
 
 
 def assemble(
@@ -116,6 +117,7 @@ def one_run(
         _commonest(models[0][settled.order], models[1]),
         agent,
         _settings(main, settled.order),
+        inputs if has_inputs else None,
     )
 
 

@@ -11,10 +11,10 @@ import msgspec
 
 from blade.ingest import names, shape
 from blade.ingest.items import flat, integer, parsed
+from blade.ingest.nested import Scalar, Shape, can_be_column
 
 MAX_DEPTH = 512
 MAX_FIELDS = 512  # further keys of a row are left to those who open it
-MAX_NAME = 200  # characters of a key that becomes a column
 
 # possessive, or a string of a million escapes would cost gigabytes of places to come back to
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -26,7 +26,6 @@ _ESCAPES = re.compile(  # a surrogate pair, half of one, or any other
 )
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_UNNAMEABLE = re.compile(r'["\\\x00-\x1f]')  # a struct cannot have a field of such a name
 
 Members = Mapping[str, msgspec.Raw]
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -109,9 +108,39 @@ def learn(fields: dict[str, bool], row: Members) -> bool:
     return before != fields
 
 
-def can_be_column(name: str) -> bool:
-    """Is it a name that a column can have."""
-    return len(name) <= MAX_NAME and not _UNNAMEABLE.search(name)
+def learn_inner(inner: Mapping[str, Shape], row: Members) -> bool:
+    """The same for the keys of the known objects inside a row."""
+    has_changed = False
+    for name, (struct, path) in shape.INNER.items():
+        value = _object_at(row, path)
+        if value is None:
+            continue
+        known = {field.encode_name for field in msgspec.structs.fields(struct)}
+        known |= {"usage"} if name == "response" else set()
+        has_changed |= inner[name].learn((key, found) for key, found in value.items() if key not in known)
+    return has_changed
+
+
+def _object_at(row: Members, path: str) -> dict[str, Any] | None:
+    """The object at a path, its members decoded but for those that may be long."""
+    value: Any = row
+    for key in path.split("."):
+        raw = value.get(key) if value is not None else None
+        try:
+            value = None if raw is None else _members.decode(raw)
+        except msgspec.DecodeError:
+            return None
+    return None if value is None else {key: _outlined(raw) for key, raw in value.items()}
+
+
+def _outlined(raw: msgspec.Raw) -> Any:
+    """A member as far as its shape goes: a list stands for any list."""
+    if memoryview(raw)[0] == ord("["):
+        return []
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return []  # left as it stands
 
 
 def coerced(row: Members, fields: dict[str, bool]) -> bytes:
@@ -124,7 +153,7 @@ def coerced(row: Members, fields: dict[str, bool]) -> bytes:
     for key, is_scalar in fields.items():
         if key in row:
             value = bytes(row[key])
-            kept[key] = value if not is_scalar or _fits(value, shape.Scalar) else b"null"
+            kept[key] = value if not is_scalar or _fits(value, Scalar) else b"null"
     return _object(kept)
 
 
@@ -138,20 +167,18 @@ def _known(name: str, value: bytes) -> bytes | None:
 
 
 def _fitting(value: bytes, kind: Any) -> bytes | None:
-    """`value` if it is of `kind`, the members that fit of an object that is not, else None."""
-    if _fits(value, kind):
-        return value
+    """`value` if it is of `kind`, the known members that fit of an object, else None."""
     kinds = (one for one in get_args(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct))
     struct = next(kinds, None)
     if struct is None or not value.startswith(b"{"):
-        return None
+        return value if _fits(value, kind) else None
     found = _members.decode(value)
     kept: dict[str, bytes] = {}
     for field in msgspec.structs.fields(struct):
         if field.name not in found:
             continue
         inner = _fitting(bytes(found[field.name]), field.type)
-        if inner is None and struct is shape.Response and field.name == "output":
+        if inner is None and issubclass(struct, shape.Response) and field.name == "output":
             inner = _outline(bytes(found[field.name]))
         if inner is not None:
             kept[field.name] = inner

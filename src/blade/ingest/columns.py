@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import sub
 from types import FrameType
 from typing import Any
@@ -14,11 +14,13 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from blade.ingest import careful, shape
+from blade.ingest import careful, finals, shape
 from blade.ingest.fields import PARENTS, FieldColumn, nested_scalars
 from blade.ingest.items import NESTED_KEYS, parsed, steps_of
 from blade.ingest.lines import MAX_LINE_BYTES, Block
 from blade.ingest.names import rank
+from blade.ingest.nested import Nest, can_be_column, transposed
+from blade.ingest.records import CheckColumns
 from blade.ingest.values import (
     LONGEST_TEXT,
     MAX_REWARD,
@@ -56,8 +58,12 @@ _FLOATS = (
     "max_output_tokens",
 )
 _HASHES = ("prompt_hash", "row_hash")
-_FLAGS = ("reward_kind", "masked", "truncated", "response_error", "last_kind")
-_TEXTS = ("task_text", "agent", "model", "skills_hash", "failure_class")
+_FLAGS = ("reward_kind", "masked", "truncated", "response_error", "last_kind", "answer_source")
+_TEXTS = (
+    "task_text", "agent", "model", "skills_hash", "failure_class", "stop_reason",
+    "answer", "last_tool", "submitted",
+)  # fmt: skip
+MAX_PATHS = 2000  # columns of scalars inside objects; the rest is told by the census alone
 _TYPES = {"q": "<i8", "d": "<f8", "Q": "<u8", "B": "u1"}
 
 
@@ -67,7 +73,9 @@ class Columns:
 
     def __init__(self) -> None:
         self.fields: dict[str, bool] = {}  # other top-level keys -> is scalar; grows as keys are seen
-        self.decoder = shape.row_decoder(self.fields)
+        self.inner = shape.inner_shapes()  # the known objects, which may hold keys that nobody knows
+        self.nests: dict[str, Nest] = {}  # the other objects, by path
+        self.decoder = shape.RowDecoder(self.fields, self.inner)
         self._reset(0)
 
     def _reset(self, start: int) -> None:
@@ -82,6 +90,9 @@ class Columns:
         self.numbers |= {name: array("B") for name in _FLAGS}
         self.columns: dict[str, FieldColumn] = {}
         self.nested: set[str] = set()  # columns of scalars inside an object
+        self.scalars: dict[str, FieldColumn] = {}  # scalars at any depth, by dotted path
+        self.n_beyond = 0  # paths for which there was no room
+        self.checks = CheckColumns()
         self.texts = {name: FieldColumn(LONGEST_TEXT) for name in _TEXTS}
 
     # -- blocks in ------------------------------------------------------------------------------
@@ -112,12 +123,25 @@ class Columns:
         if self._holds_no_row(block):
             return
         starts, ends = _line_bounds(data, block.size)
-        rows = self._decoded(block, starts, ends)
-        if rows is not None:
-            self._add_rows(rows, data, block.offset, starts, ends, self.n_lines)
-        else:
-            self._add_one_by_one(block, starts, ends)
+        first = 0
+        while first < len(starts):
+            first = self._add_from(block, starts, ends, first)
         self.n_lines += len(starts)
+
+    def _add_from(self, block: Block, starts: list[int], ends: list[int], first: int) -> int:
+        """Take in the lines from `first` on, all at once if they decode; the next line to go on with."""
+        rest = starts[first:], ends[first:]
+        rows = self._decoded(block, *rest)
+        if rows is not None:
+            self._add_rows(rows, block.data, block.offset, *rest, self.n_lines + first)
+            return len(starts)
+        decoder = self.decoder
+        for number in range(first, len(starts)):
+            start = starts[number]
+            self._add_line(block.data[start : ends[number]], block.offset + start, self.n_lines + number)
+            if self.decoder is not decoder:  # it learned: the rest may decode at once now
+                return number + 1
+        return len(starts)
 
     def _holds_no_row(self, block: Block) -> bool:
         """Take in a block of blank lines, or of junk once enough of it is listed, without looking at each."""
@@ -132,7 +156,7 @@ class Columns:
         return True
 
     def _decoded(self, block: Block, starts: list[int], ends: list[int]) -> list[Any] | None:
-        """All rows of a block at once, or None if any of its lines needs a closer look."""
+        """All rows of the lines of a block at once, or None if any of them needs a closer look."""
         # the decoder does not look into what it skips; line by line, since most lines are ASCII and
         # only the others need the costly check
         data = block.data
@@ -146,17 +170,12 @@ class Columns:
         try:
             # the decoder recurses once per level of nesting: let it stop where we would
             sys.setrecursionlimit(_stack_depth() + careful.MAX_DEPTH - 8)
-            rows: list[Any] = self.decoder.decode_lines(memoryview(data)[: block.size])
+            rows: list[Any] = self.decoder.decode_lines(memoryview(data)[starts[0] : block.size])
         except (msgspec.DecodeError, RecursionError):
             return None
         finally:
             sys.setrecursionlimit(usual)
         return rows if len(rows) == len(starts) else None
-
-    def _add_one_by_one(self, block: Block, starts: list[int], ends: list[int]) -> None:
-        """The careful way, for a block that would not decode as a whole."""
-        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            self._add_line(block.data[start:end], block.offset + start, self.n_lines + number)
 
     def _add_line(self, line: bytes, offset: int, number: int) -> None:
         body = line.removeprefix(_BOM)  # files that were joined may carry one in the middle
@@ -179,8 +198,8 @@ class Columns:
         row, reason = careful.members(line)
         if row is None:
             return None, reason
-        if careful.learn(self.fields, row):
-            self.decoder = shape.row_decoder(self.fields)
+        if careful.learn(self.fields, row) | careful.learn_inner(self.inner, row):
+            self.decoder = shape.RowDecoder(self.fields, self.inner)
             for name in self.columns.keys() - self.fields.keys() - self.nested:
                 del self.columns[name]  # it had to make room
         try:
@@ -197,14 +216,21 @@ class Columns:
         numbers["offset"].fromlist([offset + start for start in starts])
         numbers["length"].fromlist(list(map(sub, ends, starts)))
         numbers["line"].fromlist(list(range(line, line + len(rows))))
-        columns = shape.transposed(rows)
+        columns = transposed(rows)
         self._add_identity(columns, data, starts, ends)
         self._add_rewards(columns["reward"], columns["mask"])
-        params = shape.transposed(shape.filled(columns["params"], shape.NO_PARAMS))
-        responses = shape.transposed(shape.filled(columns["response"], shape.NO_RESPONSE))
+        empty = self.decoder.empty
+        known = {
+            name: transposed(shape.filled(columns[name], empty[name]))
+            for name in ("params", "response", "agent", "skills")
+            if name in ("params", "response") or any(columns[name])
+        }
+        params, responses = known["params"], known["response"]
+        usage = shape.filled(responses["usage"], empty["usage"])
+        known["usage"] = transposed(usage)
         self._add_params(params)
         self._add_outputs(responses["output"], data, starts, ends)
-        self._add_responses(responses)
+        self._add_responses(responses, known["usage"], usage)
         models = responses["model"]
         if not all(models):
             models = tuple([one or other for one, other in zip(models, params["model"], strict=True)])
@@ -217,7 +243,30 @@ class Columns:
             self._column(key).extend(values, first)
             if key in PARENTS:
                 self._add_nested(key, values)
+            if not self.fields[key] and key not in NESTED_KEYS:
+                self._add_objects(key, values)
+        for name, members in known.items():  # whose lists hold no checks
+            self.inner[name].leaves(shape.INNER[name][1], members, self._put_scalars, None)
         self.n_rows += len(rows)
+
+    def _add_objects(self, path: str, values: Sequence[Any]) -> None:
+        """The scalars inside the objects of a key, and the checks inside its lists."""
+        nest = self.nests.get(path)
+        if nest is None:
+            nest = self.nests[path] = Nest(path)
+        nest.add(values, self._put_scalars, self._put_raw)
+
+    def _put_scalars(self, path: str, values: Sequence[Any]) -> None:
+        column = self.scalars.get(path)
+        if column is None:
+            if not can_be_column(path) or len(self.scalars) >= MAX_PATHS:
+                self.n_beyond += 1
+                return
+            column = self.scalars[path] = FieldColumn()
+        column.extend(values, self.n_rows)
+
+    def _put_raw(self, path: str, position: int, value: msgspec.Raw) -> None:
+        self.checks.add(self.n_rows + position, path, value)
 
     def _column(self, key: str) -> FieldColumn:
         column = self.columns.get(key)
@@ -233,7 +282,7 @@ class Columns:
 
     def _has_room(self, name: str) -> bool:
         """May a nested field become a column; of too many the first in rank stay, as with all fields."""
-        if name in self.fields or not careful.can_be_column(name):
+        if name in self.fields or not can_be_column(name):
             return False
         if len(self.nested) >= careful.MAX_FIELDS:
             last = max(self.nested, key=rank)
@@ -308,25 +357,36 @@ class Columns:
     ) -> None:
         """How many items, calls and turns a rollout has, and what stands last."""
         counts = list(map(output_counts, outputs))
+        ends_of = [finals.final_of(output, count[1]) for output, count in zip(outputs, counts, strict=True)]
         if NESTED_KEYS & self.fields.keys():
             for position, count in enumerate(counts):
                 if not count[0]:
                     row = parsed(data[starts[position] : ends[position]])[0]
-                    counts[position] = counts_of_kinds(tuple(step["kind"] for step in steps_of(row or {})[0]))
+                    steps = steps_of(row or {})[0]
+                    counts[position] = counts_of_kinds(tuple(step["kind"] for step in steps))
+                    ends_of[position] = finals.final_of_steps(steps)
+        answers, sources, tools, submitted = zip(*ends_of, strict=True)
+        self.numbers["answer_source"].fromlist(list(sources))
+        for name, texts in (("answer", answers), ("last_tool", tools), ("submitted", submitted)):
+            if any(texts):
+                self.texts[name].extend(texts, self.n_rows)
         for name, values in zip(_COUNTED, zip(*counts, strict=True), strict=True):
             self.numbers[name].fromlist(list(values))
 
-    def _add_responses(self, responses: dict[str, tuple[Any, ...]]) -> None:
+    def _add_responses(
+        self, responses: dict[str, tuple[Any, ...]], told: dict[str, tuple[Any, ...]], usage: tuple[Any, ...]
+    ) -> None:
         details, errors = responses["incomplete_details"], responses["error"]
         for name, values in (("truncated", details), ("response_error", errors)):
             if not any(values):
                 self.numbers[name].frombytes(bytes(len(values)))
             elif name == "truncated":
-                flags = [one is not None and one.reason == "max_output_tokens" for one in values]
-                self.numbers[name].fromlist(flags)
+                reasons = tuple([one and one.reason for one in values])
+                self.texts["stop_reason"].extend(reasons, self.n_rows)
+                self.numbers[name].fromlist([reason == "max_output_tokens" for reason in reasons])
             else:
                 self.numbers[name].fromlist(list(map(bool, values)))
-        for name, numbers in shape.usage_columns(shape.filled(responses["usage"], shape.NO_USAGE)):
+        for name, numbers in shape.usage_columns(told, usage):
             self._extend_optional(name, numbers)
 
     # -- a part out -----------------------------------------------------------------------------
@@ -341,12 +401,16 @@ class Columns:
         texts: dict[str, list[str]] = {}
         for name, column in self.numbers.items():
             columns[name] = np.frombuffer(column, _TYPES[column.typecode])
-        for name, field in [(f"t.{n}", f) for n, f in self.texts.items()] + [
-            (f"f.{n}", f) for n, f in self.columns.items()
-        ]:
+        families = (("t", self.texts), ("f", self.columns), ("s", self.scalars))
+        for name, field in [(f"{kind}.{n}", f) for kind, held in families for n, f in held.items()]:
             columns |= {f"{name}:{part}": values for part, values in field.arrays(self.n_rows).items()}
             if field.seen:
                 texts[name] = list(field.seen)
+            if field.heads:
+                texts[f"{name}:head"] = list(field.heads)
+        check_columns, check_texts = self.checks.arrays()
+        columns |= check_columns
+        texts |= check_texts
         part = Part(
             columns,
             texts,

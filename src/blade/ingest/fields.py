@@ -14,7 +14,8 @@ from xxhash import xxh3_64_intdigest
 
 # What a value is; the codes of `Column.kind`.
 ABSENT, NULL, BOOL, NUMBER, TEXT, LIST, OBJECT = range(7)
-SHORT_TEXT = 100  # longer texts are known by their hash only
+SHORT_TEXT = 100  # longer texts are known by their hash, and by how they begin
+HEAD = 200  # characters that are kept of a longer text
 
 # Objects whose scalars are worth columns of their own, as `parent.key`.
 PARENTS = frozenset(
@@ -37,7 +38,7 @@ class _Codes(dict[str, int]):
 class FieldColumn:
     """Grows by values; `arrays` hands over what was collected."""
 
-    __slots__ = ("codes", "hashes", "kinds", "longest", "numbers", "seen")
+    __slots__ = ("codes", "hashes", "head_codes", "heads", "kinds", "longest", "numbers", "seen")
 
     def __init__(self, longest: int = SHORT_TEXT) -> None:
         self.longest = longest  # texts beyond it are known by their hash only
@@ -46,12 +47,16 @@ class FieldColumn:
         self.codes: array[int] = array("i")  # likewise
         self.hashes: array[int] = array("Q")  # of lists, objects and long texts only
         self.seen = _Codes()
+        self.head_codes: array[int] = array("i")  # of longer texts only
+        self.heads = _Codes()
 
     def extend(self, values: Sequence[Any], first: int) -> None:
         """Add `values` for the rows from `first` on; blocks of one type take a quick way."""
         self._pad(first)
         types = set(map(type, values))
-        if types == {str}:
+        if len(types) == 1 and len(values) > 8 and _is_constant(values, types):
+            self._extend_constant(values[0], len(values))
+        elif types == {str}:
             self._extend_texts(values)
         elif types <= {float, int}:
             self._extend_numbers(values, NUMBER)
@@ -61,9 +66,23 @@ class FieldColumn:
             self.kinds.frombytes(bytes(len(values)))
         elif types == {type(None)}:
             self.kinds.frombytes(bytes([NULL]) * len(values))
+        elif types == {str, type(None)} and max([len(v) for v in values if v is not None]) <= self.longest:
+            self._align(self.codes, -1)
+            seen = self.seen
+            self.codes.fromlist([-1 if value is None else seen[value] for value in values])
+            self.kinds.frombytes(bytes([NULL if value is None else TEXT for value in values]))
         else:
             for value in values:
                 self._put(value)
+
+    def _extend_constant(self, value: Any, n: int) -> None:
+        """Add one value for many rows: what the first of them becomes is repeated."""
+        self._put(value)
+        self.kinds.extend(self.kinds[-1:] * (n - 1))
+        columns: tuple[array[Any], ...] = (self.numbers, self.codes, self.hashes, self.head_codes)
+        for column in columns:
+            if len(column) == len(self.kinds) - n + 1:
+                column.extend([column[-1]] * (n - 1))
 
     def put(self, value: Any, row: int) -> None:
         """Set the value of one row; rows before it that have none are absent."""
@@ -90,13 +109,20 @@ class FieldColumn:
     def _extend_texts(self, values: Sequence[str]) -> None:
         seen = self.seen
         self._align(self.codes, -1)
-        if max(map(len, values)) <= self.longest:
+        lengths, longest = list(map(len, values)), self.longest
+        if max(lengths) <= longest:
             self.codes.fromlist(list(map(seen.__getitem__, values)))
         else:
             self._align(self.hashes, 0)
-            longest = self.longest
-            self.codes.fromlist([seen[value] if len(value) <= longest else -1 for value in values])
-            self.hashes.fromlist([0 if len(value) <= longest else _hash_text(value) for value in values])
+            self._align(self.head_codes, -1)
+            if min(lengths) > longest:
+                self.codes.fromlist([-1] * len(values))
+                self.hashes.fromlist(list(map(_hash_text, values)))
+                self.head_codes.fromlist([self.heads[head(value)] for value in values])
+            else:
+                self.codes.fromlist([seen[value] if len(value) <= longest else -1 for value in values])
+                self.hashes.fromlist([0 if len(value) <= longest else _hash_text(value) for value in values])
+                self.head_codes.fromlist([-1 if len(v) <= longest else self.heads[head(v)] for v in values])
         self.kinds.frombytes(bytes([TEXT]) * len(values))
 
     def _put(self, value: Any) -> None:
@@ -109,6 +135,8 @@ class FieldColumn:
             else:
                 self._align(self.hashes, 0)
                 self.hashes.append(_hash_text(value))
+                self._align(self.head_codes, -1)
+                self.head_codes.append(self.heads[head(value)])
         elif value is None:
             kind = NULL
         elif isinstance(value, bool | int | float):
@@ -138,11 +166,25 @@ class FieldColumn:
             ("number", self.numbers, _nan),
             ("code", self.codes, -1),
             ("hash", self.hashes, 0),
+            ("head:code", self.head_codes, -1),
         ):
             if column:
                 self._align(column, fill)
                 found[name] = np.frombuffer(column, {"d": "<f8", "i": "<i4", "Q": "<u8"}[column.typecode])
         return found
+
+
+def _is_constant(values: Sequence[Any], types: set[type]) -> bool:
+    """Whether all values, which are of one type, are equal: as most settings of a run are."""
+    first = values[0]
+    if not types <= {str, int, float, bool} or values[-1] != first or values[len(values) // 2] != first:
+        return False
+    return values.count(first) == len(values)
+
+
+def head(text: str) -> str:
+    """How a text begins, with a mark where it is cut."""
+    return text if len(text) <= HEAD else text[: HEAD - 1] + "…"
 
 
 def nested_scalars(key: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from blade.ingest.careful import MAX_FIELDS
 from blade.ingest.fields import PARENTS
 from blade.ingest.names import rank
 from blade.ingest.values import NO_INDEX
-from blade.model import PROMPT, Column
+from blade.model import PROMPT, Column, Values
 
 
 class Indexed(Protocol):
@@ -29,6 +29,9 @@ class Indexed(Protocol):
     def numbers(self, name: str) -> NDArray[Any]: ...
     def texts(self, name: str) -> tuple[NDArray[Any], tuple[str, ...]]: ...
     def field(self, name: str) -> Column: ...
+    def paths(self) -> list[str]: ...
+    def values(self, name: str, family: str) -> Values: ...
+    def checks(self) -> tuple[NDArray[Any], dict[str, tuple[NDArray[Any], tuple[str, ...]]]]: ...
     def lines(self) -> NDArray[Any]: ...
     def row_bytes(self, row: int) -> bytes: ...
     def row_hash(self, row: int) -> int: ...
@@ -69,6 +72,24 @@ class Rows:
             _joined([getattr(column, part) for column in columns]) for part in ("kind", "number", "hash")
         ]
         return Column(joined[0], joined[1], code, texts, joined[2])
+
+    def paths(self) -> list[str]:
+        """Dotted paths of the scalars inside objects."""
+        return sorted({path for source in self.sources for path in source.paths()})
+
+    def values(self, name: str, family: str) -> Values:
+        """A scalar of all rows with its texts; `family` is f for fields, s for paths, t for our own."""
+        parts = [source.values(name, family) for source in self.sources]
+        code, texts = _recoded([(part.code, part.texts) for part in parts])
+        kinds, numbers = [part.kind for part in parts], [part.number for part in parts]
+        return Values(_joined(kinds), _joined(numbers), code, texts)
+
+    def checks(self) -> tuple[NDArray[Any], dict[str, tuple[NDArray[Any], tuple[str, ...]]]]:
+        """The checks inside lists and wide objects, by row."""
+        parts = [source.checks() for source in self.sources]
+        rows = [rows + int(start) for (rows, _), start in zip(parts, self.starts, strict=False)]
+        columns = {name: _recoded([found[name] for _, found in parts]) for name in parts[0][1]}
+        return _joined(rows), columns
 
     def place(self, row: int) -> tuple[Indexed, int]:
         """The source of a row and its number there."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from blade.ingest.nested import Scalar, Shape
+
 Number = float | None  # takes whole numbers too, and refuses those beyond a double
-Scalar = bool | int | float | str | None
 
 # The framework's own keys; everything else is a field.
 KNOWN = {
@@ -41,6 +42,10 @@ class Params(msgspec.Struct, gc=False):
 class Item(msgspec.Struct, gc=False):
     type: str | None = None
     role: str | None = None
+    name: str | None = None  # of a call
+    content: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    arguments: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    tool_calls: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class Incomplete(msgspec.Struct, gc=False):
@@ -63,11 +68,14 @@ class Usage(msgspec.Struct, gc=False):
     completion_tokens_details: Details | None = None
 
 
-class Response(msgspec.Struct, gc=False):
+class Response(msgspec.Struct, gc=False):  # `usage` is added with the keys that rows show
     output: list[Item | list[Item]] | None = None
     model: str | None = None
     error: Any = None
     incomplete_details: Incomplete | None = None
+
+
+class WholeResponse(Response, gc=False):
     usage: Usage | None = None
 
 
@@ -81,7 +89,7 @@ class Skills(msgspec.Struct, gc=False):
 
 TYPES: dict[str, Any] = {
     "params": Params | None,
-    "response": Response | None,
+    "response": WholeResponse | None,
     "reward": Scalar | msgspec.UnsetType,
     "task": int | float | str | None,
     "repeat": int | float | str | None,
@@ -93,36 +101,50 @@ TYPES: dict[str, Any] = {
 }
 
 
-def row_decoder(fields: dict[str, bool]) -> msgspec.json.Decoder[Any]:
-    """A decoder for rows whose other top-level keys are `fields`: True for scalars, False for raw JSON.
+# The known objects that may hold further scalars, and where each stands in a row.
+INNER: dict[str, tuple[type[msgspec.Struct], str]] = {
+    "params": (Params, "responses_create_params"),
+    "response": (Response, "response"),
+    "usage": (Usage, "response.usage"),
+    "agent": (Agent, "agent_ref"),
+    "skills": (Skills, "skills_ref"),
+}
+
+
+def inner_shapes() -> dict[str, Shape]:
+    """The known objects before any row was seen."""
+    return {name: Shape(base=struct) for name, (struct, _) in INNER.items()}
+
+
+class RowDecoder:
+    """Decodes rows whose other top-level keys are `fields`: True for scalars, False for raw JSON.
 
     It refuses rows with a key it does not know, because a struct would drop that key in silence.
     """
-    columns: list[tuple[str, Any, Any]] = [
-        (name, kind, msgspec.UNSET if name == "reward" else None) for name, kind in TYPES.items()
-    ]
-    rename = dict(KNOWN)
-    for number, (key, is_scalar) in enumerate(fields.items()):
-        kind = Scalar | msgspec.UnsetType if is_scalar else msgspec.Raw | msgspec.UnsetType
-        columns.append((f"f{number}", kind, msgspec.UNSET))
-        rename[f"f{number}"] = key
-    for number, key in enumerate(UNREAD):
-        columns.append((f"unread{number}", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET))
-        rename[f"unread{number}"] = key
-    row = msgspec.defstruct("Row", columns, rename=rename, forbid_unknown_fields=True, gc=False)
-    return msgspec.json.Decoder(row)
+
+    def __init__(self, fields: Mapping[str, bool], inner: Mapping[str, Shape]) -> None:
+        usage = inner["usage"].type | None
+        known = {name: shape.type for name, shape in inner.items() if name != "response"}
+        known["response"] = inner["response"].struct(("usage", usage, None))
+        self.empty = {name: struct() for name, struct in known.items()}
+        columns: list[tuple[str, Any, Any]] = [
+            (name, known[name] | None if name in known else kind, msgspec.UNSET if name == "reward" else None)
+            for name, kind in TYPES.items()
+        ]
+        rename = dict(KNOWN)
+        for number, (key, is_scalar) in enumerate(fields.items()):
+            kind = Scalar | msgspec.UnsetType if is_scalar else msgspec.Raw | msgspec.UnsetType
+            columns.append((f"f{number}", kind, msgspec.UNSET))
+            rename[f"f{number}"] = key
+        for number, key in enumerate(UNREAD):
+            columns.append((f"unread{number}", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET))
+            rename[f"unread{number}"] = key
+        row = msgspec.defstruct("Row", columns, rename=rename, forbid_unknown_fields=True, gc=False)
+        decoder = msgspec.json.Decoder(row)
+        self.decode, self.decode_lines = decoder.decode, decoder.decode_lines
 
 
-NO_PARAMS = Params()
-NO_RESPONSE = Response()
-NO_USAGE = Usage()
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
-
-
-def transposed(rows: Sequence[msgspec.Struct]) -> dict[str, tuple[Any, ...]]:
-    """Structs of one type as columns by attribute, without a Python step per value."""
-    columns = zip(*map(msgspec.structs.astuple, rows), strict=True)
-    return dict(zip(rows[0].__struct_fields__, columns, strict=True))
 
 
 def filled(values: tuple[Any, ...], default: msgspec.Struct) -> tuple[Any, ...]:
@@ -130,9 +152,10 @@ def filled(values: tuple[Any, ...], default: msgspec.Struct) -> tuple[Any, ...]:
     return tuple([default if one is None else one for one in values]) if None in values else values
 
 
-def usage_columns(usage: Sequence[Usage]) -> Iterator[tuple[str, tuple[Number, ...]]]:
+def usage_columns(
+    told: Mapping[str, tuple[Any, ...]], usage: Sequence[Usage]
+) -> Iterator[tuple[str, tuple[Number, ...]]]:
     """Token counts and cost, None where not reported; zero in and zero out mean not reported."""
-    told = transposed(usage)
     counts: tuple[tuple[Number, ...], ...] = tuple(told[name] for name in _TOKENS)
     if not all(map(all, counts)):
         counts = _reconciled(usage)

@@ -85,6 +85,7 @@ from blade.model.rows import (
     Skipped,
     Source,
     Stage,
+    Values,
 )
 from blade.model.traces import (
     Call,
@@ -206,6 +207,7 @@ __all__ = [
     "ToolFacts",
     "Trace",
     "Transition",
+    "Values",
     "View",
     "Waiting",
 ]

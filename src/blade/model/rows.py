@@ -68,6 +68,15 @@ class Column(msgspec.Struct, frozen=True):
     hash: Hashes  # of the raw JSON; 0 when absent
 
 
+class Values(msgspec.Struct, frozen=True):
+    """One scalar over some rows, with its texts; of a long text only how it begins."""
+
+    kind: NDArray[np.uint8]  # as in `Column`
+    number: Floats
+    code: NDArray[np.int32]  # into `texts`, -1 for what is no text
+    texts: tuple[str, ...]
+
+
 class Rollouts(msgspec.Struct, frozen=True):
     """The rows of one run as columns, sorted by task, repeat and content.
 

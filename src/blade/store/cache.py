@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
@@ -61,6 +62,14 @@ def folder_for(source: Path) -> Path:
     """The folder of the index of `source`, which need not exist."""
     key = blake2b(os.fsencode(source.absolute()), digest_size=12).hexdigest()
     return root() / _FOLDER / key
+
+
+@lru_cache(maxsize=1)
+def scratch() -> str:
+    """A folder for what cannot be found again; it goes with the process."""
+    folder = tempfile.mkdtemp(prefix="blade-tables-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from blade.errors import Unreadable
-from blade.model import Column, Skipped
+from blade.model import Column, Skipped, Values
 from blade.store.blocks import BlockReader
 from blade.store.manifest import Manifest
 from blade.store.parts import OpenPart
@@ -76,11 +76,38 @@ class Index:
         hashed = self._joined([part.get(f"{key}:hash", "<u8", 0) for part in self._parts], "<u8")
         return Column(kind, number, code, texts, _hashes(kind, number, code, texts, hashed))
 
-    def _coded(self, key: str) -> tuple[NDArray[Any], tuple[str, ...]]:
+    def paths(self) -> list[str]:
+        """Dotted paths of the scalars inside objects, seen in any row."""
+        ending = ":kind"
+        names = {name for part in self._parts for name in part.names if name.startswith("s.")}
+        return sorted(name[2 : -len(ending)] for name in names if name.endswith(ending))
+
+    def values(self, name: str, family: str) -> Values:
+        """A scalar over all rows with its texts, of long ones how they begin; `family` is f, s or t."""
+        key = f"{family}.{name}"
+        kind = self._joined([part.get(f"{key}:kind", "u1", 0) for part in self._parts], "u1")
+        number = self._joined([part.get(f"{key}:number", "<f8", np.nan) for part in self._parts], "<f8")
+        code, texts = self._coded(key)
+        head_code, heads = self._coded(f"{key}:head")
+        code = np.where((code < 0) & (head_code >= 0), head_code + len(texts), code)
+        return Values(kind, number, code, (*texts, *heads))
+
+    def checks(self) -> tuple[NDArray[Any], dict[str, tuple[NDArray[Any], tuple[str, ...]]]]:
+        """The checks inside lists and wide objects: their rows, and path, name, status and value as codes."""
+        rows, start = [], 0
+        for part in self._parts:
+            rows.append(part.get("c.row", "<i8", 0)[: part.length("c.row")] + start)
+            start += part.entry.rows
+        columns = {name: self._coded(f"c.{name}", "c.row") for name in ("path", "name", "status", "value")}
+        return self._joined(rows, "<i8"), columns
+
+    def _coded(self, key: str, like: str | None = None) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """A column of texts; one that has an entry for each of `like` instead of one for each row."""
         known: dict[str, int] = {}
         columns = []
         for part in self._parts:
             codes = part.get(f"{key}:code", "<i4", -1)
+            codes = codes if like is None else codes[: part.length(like)]
             here = np.array([known.setdefault(text, len(known)) for text in part.texts(key)] + [-1], np.int32)
             columns.append(here[codes])  # code -1 picks the last entry, -1
         return self._joined(columns, "<i4"), tuple(known)

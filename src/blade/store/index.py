@@ -183,7 +183,7 @@ def _from_ranges(
     def work(piece: Range) -> bytes:
         return msgspec.json.encode(_index_range(folder, path, *piece, parts_of))
 
-    n_workers = min(len(ranges), _n_cores())
+    n_workers = min(len(ranges), n_cores())
     # a forked worker starts in milliseconds and holds our lock too: nobody sweeps its files if we are killed
     done = workers.forked(work, ranges, n_workers) if n_workers > 1 else ((piece, None) for piece in ranges)
     found: list[PartEntry] = []
@@ -214,7 +214,7 @@ def _cut(path: Path, start: int, end: int, reader: Reader) -> list[Range]:
     span = end - start
     pieces = 1
     if span > _PARALLEL_BYTES:
-        cores = _n_cores()
+        cores = n_cores()
         pieces = cores * max(1, round(span / (_CHUNK_BYTES * cores)))
     marks = [start]
     for number in range(1, pieces):
@@ -224,7 +224,7 @@ def _cut(path: Path, start: int, end: int, reader: Reader) -> list[Range]:
     return [pair for pair in zip(marks, [*marks[1:], end], strict=True) if pair[0] < pair[1]]
 
 
-def _n_cores() -> int:
+def n_cores() -> int:
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system

@@ -48,13 +48,20 @@ def write_part(part: Part, folder: Path) -> PartEntry:
         pieces.append(np.ascontiguousarray(values).data)
         start += values.nbytes
     for name, texts in part.texts.items():
-        data = json.dumps(texts).encode()  # in ASCII: half of a surrogate pair is a text too
+        data = _spelled(texts)
         header[f"{name}:texts"] = (_TEXTS, start, len(data))
         pieces.append(data)
         start += len(data)
     name, digest = _kept([json.dumps(header).encode() + b"\n", *pieces], folder)
     return PartEntry(name, digest, part.n_rows, part.n_lines, 0, part.start, part.end, part.open_ended,
                      part.n_skipped, list(part.skipped))  # fmt: skip
+
+
+def _spelled(texts: list[str]) -> bytes:
+    try:
+        return msgspec.json.encode(texts)
+    except UnicodeEncodeError:  # half of a surrogate pair is a text too: in ASCII
+        return json.dumps(texts).encode()
 
 
 def _kept(pieces: list[Any], folder: Path) -> tuple[str, str]:
@@ -93,6 +100,13 @@ class OpenPart:
         if name in self._header:
             return np.frombuffer(self._read(name), self._header[name][0])
         return np.full(self.entry.rows, fill, dtype)
+
+    def length(self, name: str) -> int:
+        """How many entries a column has; 0 if there is none of that name."""
+        if name not in self._header:
+            return 0
+        dtype, _, size = self._header[name]
+        return size // np.dtype(dtype).itemsize
 
     def texts(self, name: str) -> list[str]:
         """What the codes of a text column stand for."""

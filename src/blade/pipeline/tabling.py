@@ -1,0 +1,173 @@
+"""Make the tables of loaded runs, once, beside their index; and ground for queries over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blade import measure
+from blade.model import Report
+from blade.pipeline.load import Loaded
+from blade.pipeline.pages import scoring_of
+from blade.query.ground import Ground
+from blade.query.views import Files
+from blade.store import cache, memo, workers
+from blade.store import index as store
+from blade.tables import database, traces
+from blade.tables.rollouts import Columns, Judged, laid_out
+from blade.tables.tasks import tasks
+
+if TYPE_CHECKING:
+    from blade.store.index import Watcher
+
+_TOGETHER = 400  # rows below which a second process costs more than it brings
+
+
+def ground_of(
+    loaded: Sequence[Loaded],
+    threshold: float | None = None,
+    watcher: Watcher | None = None,
+    report: Report | None = None,
+) -> Ground:
+    """Ground for queries over runs; `report` answers what is asked of the engine."""
+    watcher = watcher or store.Silent()
+
+    def files(with_traces: bool) -> tuple[Files, ...]:
+        return tuple(_files(one, threshold, with_traces, watcher) for one in loaded)
+
+    engine = _engine(loaded, threshold, watcher, report)
+    return Ground(tuple(one.name for one in loaded), files, engine)
+
+
+def _engine(
+    loaded: Sequence[Loaded], threshold: float | None, watcher: Watcher, report: Report | None
+) -> Any:
+    """What the engine concludes, diagnosed when first asked for."""
+    held: list[Report] = [report] if report is not None else []
+
+    def ask(query: str) -> Any:
+        from blade.pipeline import pages
+        from blade.query import engine
+
+        if not held:
+            held.append(pages.diagnose(list(loaded), "query", threshold, watcher))
+        return engine.evaluate(query, held[0])
+
+    return ask
+
+
+def _files(one: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher) -> Files:
+    key = _key(one, threshold)
+    folder = cache.folder_for(Path(one.sources[0].path)) if key else None
+    if folder is None or key is None:  # standard input: nothing that could be found again
+        folder, key = Path(cache.scratch()), one.name.encode().hex()[:32] + str(threshold)
+    path = folder / f"tables-{key}.duckdb"
+    if not path.exists():
+        watcher.notice(f"making the tables of {one.name}") if len(one.run.rollouts.task) > 50_000 else None
+        write_tables(path, one, threshold)
+    if not with_traces:
+        return Files(one.name, str(path))
+    return Files(one.name, str(path), _traces(folder, key, one, watcher))
+
+
+def _key(one: Loaded, threshold: float | None) -> str | None:
+    """What the tables of a run depend on: its files, our code, its agent, and the threshold."""
+    files = {source.path for source in one.sources}
+    if "-" in files:
+        return None
+    files |= {artifact.path for artifact in one.artifacts if artifact.present}
+    return memo.key(
+        sorted(map(Path, files)), one.run.agent or "", str(threshold), str(len(one.run.rollouts.task))
+    )
+
+
+def write_tables(path: Path, one: Loaded, threshold: float | None) -> None:
+    """The tables that need no trace, into a file."""
+    scoring = scoring_of(one, threshold)
+    judged = _judged(one, scoring)
+    laid = laid_out(one.run, judged)
+    with database.writing(path) as writer:
+        writer.add("rollouts", laid.rollouts)
+        writer.add("tasks", tasks(one.run, judged, laid.gold))
+        writer.add("runs", _run_columns(one, scoring))
+        writer.add("fields", _field_columns(laid.fields))
+        writer.add("checks", laid.checks)
+        writer.add("answers", laid.answers)
+
+
+def _judged(one: Loaded, scoring: measure.Scoring) -> Judged:
+    n = len(one.run.rollouts.task)
+    passed, score = np.zeros(n, bool), np.zeros(n)
+    passed[scoring.rows] = scoring.row_passed
+    score[scoring.rows] = scoring.row_score
+    names = np.array([*(outcome.value for outcome in measure.scoring.OUTCOMES), None], object)
+    return Judged(passed, names[scoring.outcome], score, scoring.has_pass_rate)
+
+
+def _run_columns(one: Loaded, scoring: measure.Scoring) -> Columns:
+    coverage, rollouts = one.run.coverage, one.run.rollouts
+    numbers: dict[str, Any] = {
+        "n_tasks": len(rollouts.task_keys),
+        "n_rollouts": len(rollouts.task),
+        **{
+            name: getattr(coverage, name)
+            for name in (
+                "expected", "scored", "failed", "masked", "lost", "duplicates", "identical_duplicates",
+                "superseded", "unnumbered_copies", "unexpected", "repeats",
+            )
+        },
+        "pass_threshold": scoring.threshold,
+    }  # fmt: skip
+    texts = {
+        "model": one.run.model,
+        "agent": one.run.agent,
+        "benchmark": one.benchmark.name,
+        "score_name": scoring.score_name,
+        "reward_kind": scoring.reward_kind.value,
+        "path": one.sources[0].path,
+    }
+    table: Columns = {name: np.array([value], object) for name, value in texts.items()}
+    table |= {name: np.array([value]) for name, value in numbers.items()}
+    score = scoring.score
+    table["score"] = np.ma.masked_array(np.array([score or 0.0]), [score is None])
+    return table
+
+
+def _field_columns(fields: Sequence[Any]) -> Columns:
+    names = ("path", "column", "role", "type", "presence", "distinct", "example")
+    table: Columns = {}
+    for name in names:
+        values = [getattr(field, name) for field in fields]
+        table[name] = np.array(values, np.int64 if name in ("presence", "distinct") else object)
+    return table
+
+
+def _traces(folder: Path, key: str, one: Loaded, watcher: Watcher) -> tuple[str, ...]:
+    """The files of the steps, calls and texts of a run, written by as many processes as there are cores."""
+    n = len(one.run.rollouts.task)
+    n_parts = store.n_cores() if n > _TOGETHER else 1
+    paths = [folder / f"traces-{key}-{part}-{n_parts}.duckdb" for part in range(n_parts)]
+    missing = [part for part, path in enumerate(paths) if not path.exists()]
+    if missing:
+        watcher.start(f"reading the traces of {one.name}", len(missing))
+
+        def work(part: int) -> bytes:
+            _write_traces(paths[part], one, range(part, n, n_parts))
+            return b"ok"
+
+        done = workers.forked(work, missing, n_parts) if n_parts > 1 else ((part, None) for part in missing)
+        for part, result in done:
+            if result is None and not paths[part].exists():
+                work(part)
+            watcher.advance(1)
+    return tuple(map(str, paths))
+
+
+def _write_traces(path: Path, one: Loaded, positions: range) -> None:
+    with database.writing(path) as writer:
+        for batch in traces.batches(one.run, positions, one.benchmark.tools):
+            for table, columns in batch.items():
+                writer.add(table, columns)

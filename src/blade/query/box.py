@@ -1,0 +1,115 @@
+"""Run foreign queries in a process of their own, under limits that the kernel enforces."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+
+from blade.errors import UsageError
+from blade.query.measures import Answer
+from blade.query.views import Files
+
+SECONDS = 30.0  # for all queries of one call
+MEMORY_MB = 2_000
+MAX_ROWS = 200_000  # of one result
+
+
+class Job(msgspec.Struct, frozen=True):
+    """Queries, and where their tables lie."""
+
+    queries: tuple[str, ...]
+    files: tuple[Files, ...]
+    seconds: float = SECONDS
+    memory_mb: int = MEMORY_MB
+    max_rows: int = MAX_ROWS
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one query: answers, a table, or why there is neither."""
+
+    answers: tuple[Answer, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    types: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    is_cut: bool = False
+    error: str | None = None
+    hint: str = ""
+
+
+def run(job: Job) -> list[Outcome]:
+    """The outcomes of some queries, in their order; all that were not reached fail alike."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "blade.query.box"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        told, _ = child.communicate(msgspec.msgpack.encode(job), timeout=job.seconds + 10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        told, _ = child.communicate()
+    outcomes: list[Outcome] = []
+    decoder = msgspec.msgpack.Decoder(Outcome)
+    while len(told) >= 8:
+        size = int.from_bytes(told[:8], "big")
+        if len(told) < 8 + size:
+            break
+        outcomes.append(decoder.decode(told[8 : 8 + size]))
+        told = told[8 + size :]
+    why = Outcome(
+        error=f"the query was stopped: it took more than {job.seconds:g} seconds or {job.memory_mb:,} MB",
+        hint="narrow it, or raise --seconds or --memory",
+    )
+    return outcomes + [why] * (len(job.queries) - len(outcomes))
+
+
+def raised(outcome: Outcome) -> Outcome:
+    """The outcome, unless the query failed."""
+    if outcome.error is not None:
+        raise UsageError(outcome.error, outcome.hint, "bad-query")
+    return outcome
+
+
+def _limit(job: Job) -> None:
+    """Limits on memory and time; what exceeds them ends this process."""
+    room = (job.memory_mb + 500) << 20  # beside the interpreter and its libraries
+    resource.setrlimit(resource.RLIMIT_DATA, (room, room))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.setitimer(signal.ITIMER_REAL, job.seconds)  # its signal ends the process
+
+
+def main() -> None:
+    """Read a job, write an outcome for each of its queries."""
+    from blade.query.ground import Ground, Table
+    from blade.query.views import opened
+
+    job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
+    _limit(job)
+    connection = opened(job.files, job.memory_mb, 2)
+    ground = Ground(tuple(run.run for run in job.files), lambda _: job.files)
+    ground.connection = lambda with_traces: connection  # type: ignore[method-assign]
+    for query in job.queries:
+        try:
+            found = ground.ask(query)
+        except UsageError as error:
+            outcome = Outcome(error=error.message, hint=error.hint)
+        except MemoryError:
+            outcome = Outcome(error="the query needs more memory than it may have", hint="narrow it")
+        else:
+            if isinstance(found, Table):
+                rows, is_cut = found.rows[: job.max_rows], found.is_cut or len(found.rows) > job.max_rows
+                outcome = Outcome(columns=found.columns, types=found.types, rows=rows, is_cut=is_cut)
+            else:
+                outcome = Outcome(answers=tuple(found))
+        data = msgspec.msgpack.encode(outcome, enc_hook=str)
+        sys.stdout.buffer.write(len(data).to_bytes(8, "big") + data)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Evaluate queries on some runs: measures and SELECTs on their tables, the rest by asking the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from blade.errors import BladeError, UsageError
+from blade.query import measures, select, views
+from blade.query.measures import Answer, Measure, measure_of
+from blade.query.views import Files
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEMORY_MB = 2_000
+MAX_ROWS = 1_000_000
+_THREADS = 2
+
+
+class Table(msgspec.Struct, frozen=True):
+    """What a SELECT gives."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    is_cut: bool = False  # there were more rows
+
+
+class Ground:
+    """Some runs that can be asked. Their files are made when they are needed, and open while it lives."""
+
+    def __init__(
+        self,
+        runs: tuple[str, ...],
+        files: Callable[[bool], tuple[Files, ...]],  # with traces, or without
+        engine: Callable[[str], Any] | None = None,
+    ) -> None:
+        self.runs = runs
+        self.files = files
+        self.engine = engine
+        self._connections: dict[bool, duckdb.DuckDBPyConnection] = {}
+        self._answers: dict[str, list[Answer] | Table] = {}
+
+    def ask(self, query: str) -> list[Answer] | Table:
+        """What a query gives; the second time at once."""
+        if query not in self._answers:
+            self._answers[query] = self._asked(query)
+        return self._answers[query]
+
+    def _asked(self, query: str) -> list[Answer] | Table:
+        if query.lstrip().startswith("engine."):
+            if self.engine is None:
+                raise select.refused("what the engine concludes cannot be asked here")
+            return [Answer(self.engine(query.strip()))]
+        return answered(query, self.connection, self.runs, self._conclude)
+
+    def _conclude(self, measure: Measure) -> Answer:
+        """The measures that only a diagnosis gives."""
+        if self.engine is None:
+            raise select.refused(f"{measure.name} needs a diagnosis, which cannot be made here")
+        run = run_in(measure, self.runs)
+        base = f"engine.measures(run={run!r}, name='{measure.name}')"
+        value, n, low, high = (self.engine(f"{base}.{part}") for part in ("value", "n", "low", "high"))
+        return Answer(value, n, "tasks", low, high, self.engine(f"{base}.method"))
+
+    def connection(self, with_traces: bool) -> duckdb.DuckDBPyConnection:
+        """The tables of the runs, with those of their traces where they are needed."""
+        if with_traces not in self._connections:
+            files = self.files(with_traces)
+            self._connections[with_traces] = views.opened(files, MEMORY_MB, _THREADS)
+        return self._connections[with_traces]
+
+
+def answered(
+    query: str,
+    connection: Callable[[bool], duckdb.DuckDBPyConnection],
+    runs: tuple[str, ...],
+    conclude: Callable[[Measure], Answer] | None = None,
+) -> list[Answer] | Table:
+    """What a measure or a SELECT gives."""
+    import duckdb
+
+    measure = measure_of(query)
+    try:
+        if measure is None:
+            return _selected(query, connection)
+        if measure.name == "clean_pass_at_1":
+            if conclude is None:
+                raise select.refused("clean_pass_at_1 needs a diagnosis, which cannot be made here")
+            return [conclude(measure)]
+        with_traces = bool(_tables_of(measure, connection(False)) & select.OF_TRACES)
+        return measures.answer(measure, connection(with_traces), runs)
+    except duckdb.InterruptException as error:
+        raise select.refused("the query took too long and was stopped") from error
+    except duckdb.OutOfMemoryException as error:
+        raise select.refused("the query needs more memory than it may have") from error
+    except duckdb.Error as error:
+        raise select.refused(_first_line(error)) from error
+
+
+def _tables_of(measure: Measure, connection: duckdb.DuckDBPyConnection) -> set[str]:
+    return select.tables_in(
+        select.parsed(f"select 1 from rollouts where ({measure.where or 'true'})", connection)
+    )
+
+
+def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection]) -> Table:
+    node = select.parsed(query, connection(False))
+    held = connection(bool(select.tables_in(node) & select.OF_TRACES))
+    cursor = held.execute(select.located(query, node))
+    rows = cursor.fetchmany(MAX_ROWS + 1)
+    columns = [column[0] for column in cursor.description or ()]
+    types = [str(column[1]) for column in cursor.description or ()]
+    return Table(tuple(columns), tuple(types), tuple(map(tuple, rows[:MAX_ROWS])), len(rows) > MAX_ROWS)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    hint = next((line.strip() for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), "")
+    return f"{lines[0] if lines else 'the query failed'} {hint}".strip()
+
+
+def run_in(measure: Measure, runs: tuple[str, ...]) -> str:
+    """The run that a measure of a whole run is about: `where run = 'NAME'` and no other condition."""
+    if measure.where is None and len(runs) == 1:
+        return runs[0]
+    for run in runs:
+        told = (measure.where or "").strip()
+        if told in (f"run = '{run}'", f"run='{run}'"):
+            return run
+    raise UsageError(
+        f"{measure.name} is a measure of a whole run",
+        f"write `{measure.name} where run = '{runs[0]}'` and no other condition",
+        "bad-query",
+    )
+
+
+def value(query: str, ground: Ground) -> Any:
+    """The one value that a query gives; UsageError where it gives none or several."""
+    found = ground.ask(query)
+    if isinstance(found, Table):
+        if len(found.rows) != 1 or len(found.rows[0]) != 1:
+            shape = f"{len(found.rows):,} rows of {len(found.columns)} columns"
+            raise select.refused(f"the query gives {shape}, not one value")
+        return found.rows[0][0]
+    if len(found) != 1 or found[0].group is not None:
+        raise select.refused(f"the query gives {len(found)} groups, not one value")
+    measure = measure_of(query)
+    return getattr(found[0], measure.part or "value") if measure else found[0].value
+
+
+__all__ = ["Answer", "BladeError", "Ground", "Table", "answered", "value"]

@@ -1,0 +1,168 @@
+"""Parse and answer the short form of a query: a measure, a condition, a column to group by."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from blade import stats
+from blade.query.select import columns_in, located, parsed, refused
+from blade.tables.database import quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+NAMES = ("count", "tasks", "rate", "pass_at_1", "pass_at_k", "pass_hat_k", "mean", "sum", "clean_pass_at_1")
+PARTS = ("low", "high", "n")
+RATES = frozenset(("rate", "pass_at_1", "pass_at_k", "pass_hat_k", "clean_pass_at_1"))
+_FORM = re.compile(
+    r"(?P<name>[a-z_0-9]+)\s*(?:\(\s*(?P<argument>[^()]*)\s*\))?\s*(?:\.\s*(?P<part>[a-z]+))?"
+    r"(?:\s+where\s+(?P<where>.+?))?(?:\s+by\s+(?P<by>\"[^\"]+\"|[\w.]+))?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """`NAME[(k)][.PART] [where EXPR] [by COLUMN]`, taken apart."""
+
+    name: str
+    argument: str | None = None  # k, or the column of a mean or a sum
+    part: str | None = None
+    where: str | None = None
+    by: str | None = None
+
+    @property
+    def k(self) -> int:
+        return int(self.argument or 1)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One number, and what it rests on."""
+
+    value: Any
+    n: int | None = None
+    unit: str = ""  # what n counts
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    group: Any = None  # the value of the column that was grouped by
+    tasks: tuple[str, ...] | None = None  # of the measure `tasks`
+
+
+def measure_of(query: str) -> Measure | None:
+    """The query as a measure; None if it has another form."""
+    hit = _FORM.fullmatch(query.strip())
+    if hit is None or hit["name"].lower() not in NAMES:
+        return None
+    name, argument, part = hit["name"].lower(), hit["argument"], hit["part"]
+    if name in ("pass_at_k", "pass_hat_k") and not (
+        argument and argument.isdecimal() and 0 < int(argument) < 10**6
+    ):
+        raise refused(f"{name} needs its k", f"write {name}(4)")
+    if name in ("mean", "sum") and not argument:
+        raise refused(f"{name} needs a column", f"write {name}(turns)")
+    if name not in ("pass_at_k", "pass_hat_k", "mean", "sum") and argument:
+        raise refused(f"{name} takes nothing in brackets", f"write {name}")
+    if part is not None and part.lower() not in PARTS:
+        raise refused(f"{name}.{part} is not known", "the parts of a measure are low, high and n")
+    by = hit["by"].strip('"') if hit["by"] else None
+    return Measure(name, argument, part.lower() if part else None, hit["where"], by)
+
+
+def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[str, ...]) -> list[Answer]:
+    """The measure over the rows that meet its condition: one answer, or one for each group."""
+    where = f"({measure.where})" if measure.where else "true"
+    group = quoted(measure.by) if measure.by else "null"
+    column = f", {_column(measure)}" if measure.name in ("mean", "sum") else ""
+    head = f"select {group}{column} from rollouts where "
+    check = parsed(head + where, connection)
+    where = located(head + where, check)[len(head) :]
+    if len(runs) > 1 and "run" not in columns_in(check):
+        raise refused(
+            f"{len(runs)} runs were read and the query names none",
+            f"add `where run = '{runs[0]}'` or `by run`; the runs are {', '.join(runs[:8])}",
+        )
+    if measure.name in ("count", "mean", "sum"):
+        return _amounts(measure, connection, where, group)
+    return _task_measures(measure, connection, where, group)
+
+
+def _column(measure: Measure) -> str:
+    """The column of a mean or a sum, as SQL writes it."""
+    argument = (measure.argument or "").strip()
+    return argument if argument.startswith('"') else quoted(argument)
+
+
+def _amounts(measure: Measure, connection: Any, where: str, group: str) -> list[Answer]:
+    if measure.name == "count":
+        sql = f"select {group}, count(*), count(*) from rollouts where {where} group by 1 order by 1"
+    else:
+        held = f"cast({_column(measure)} as double)"
+        total = f"{'avg' if measure.name == 'mean' else 'sum'}({held})"
+        sql = (
+            f"select {group}, {total}, count({held}) from rollouts where not masked and {where} "
+            "group by 1 order by 1"
+        )
+    rows = connection.execute(sql).fetchall()
+    if not rows and measure.by is None:
+        rows = [(None, 0 if measure.name != "mean" else None, 0)]
+    return [Answer(value, n, "rollouts", group=key) for key, value, n in rows]
+
+
+def _task_measures(measure: Measure, connection: Any, where: str, group: str) -> list[Answer]:
+    """Measures of which the task is the unit."""
+    counted = "true" if measure.name == "tasks" else "not masked and passed is not null"
+    sql = (
+        f"select {group} as g, run, task, count(*), count(*) filter (where passed) from rollouts "
+        f'where {counted} and {where} group by 1, 2, 3 order by 1, 2, min("row")'
+    )
+    groups: dict[Any, list[tuple[str, int, int]]] = {}
+    for key, _, task, n, passes in connection.execute(sql).fetchall():
+        groups.setdefault(key, []).append((task, n, passes))
+    if not groups and measure.by is None:
+        groups = {None: []}
+    return [_over_tasks(measure, key, rows) for key, rows in groups.items()]
+
+
+def _over_tasks(measure: Measure, key: Any, rows: list[tuple[str, int, int]]) -> Answer:
+    if measure.name == "tasks":
+        return Answer(len(rows), len(rows), "tasks", group=key, tasks=tuple(task for task, _, _ in rows))
+    n = np.array([row[1] for row in rows], np.int64)
+    passes = np.array([row[2] for row in rows], np.int64)
+    if not n.size:
+        return Answer(None, 0, "tasks", method="no scored row", group=key)
+    if measure.name == "rate":
+        if (n == 1).all():
+            return msgspec.structs.replace(_mean(passes / n, n, passes, key), unit="rollouts")
+        why = "rows of one task are not independent; see pass_at_1"
+        return Answer(int(passes.sum()) / int(n.sum()), int(n.sum()), "rollouts", method=why, group=key)
+    if measure.name == "pass_at_1":
+        return _mean(passes / n, n, passes, key)
+    form = stats.pass_at_k if measure.name == "pass_at_k" else stats.pass_hat_k
+    values = form(n, passes, measure.k)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return Answer(None, 0, "tasks", method=f"no task has {measure.k} scored rows", group=key)
+    return _with(values, stats.mean_interval(values), key)
+
+
+def _mean(rates: Any, n: Any, passes: Any, key: Any) -> Answer:
+    """The mean over tasks, with the interval of a score."""
+    starts = np.concatenate([[0], np.cumsum(n)[:-1]])
+    rows = np.zeros(int(n.sum()))
+    for start, count in zip(starts.tolist(), passes.tolist(), strict=True):
+        rows[start : start + count] = 1.0
+    variance = stats.variance_components(rows, starts, n)
+    return _with(rates, stats.score_interval(rates, n, variance, binary_rows=True), key)
+
+
+def _with(values: Any, interval: Any, key: Any) -> Answer:
+    value = float(values.mean())
+    if interval is None:
+        why = "no interval: one task" if values.size == 1 else "no interval: all tasks have the same value"
+        return Answer(value, values.size, "tasks", method=why, group=key)
+    low, high, method = interval
+    return Answer(value, values.size, "tasks", low, high, method, group=key)

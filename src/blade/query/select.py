@@ -1,0 +1,157 @@
+"""Refuse every statement but one SELECT over our own tables, by its parsed form and not by its spelling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from blade.errors import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+
+TABLES = ("rollouts", "tasks", "runs", "fields", "checks", "answers", "steps", "calls", "texts")
+OF_TRACES = frozenset(("steps", "calls", "texts"))  # made when they are first asked for
+OUR_FUNCTIONS = frozenset(("calls", "says", "check_failed"))
+_TABLE_FUNCTIONS = frozenset(("range", "generate_series", "unnest"))
+_SOURCES = frozenset(
+    ("BASE_TABLE", "SUBQUERY", "JOIN", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM")
+)
+# What reads settings or the session, writes, or gives another answer each time.
+_REFUSED = frozenset(
+    "current_setting getvariable getenv nextval currval txid_current write_log setseed random uuid uuidv4 "
+    "uuidv7 gen_random_uuid now get_current_timestamp transaction_timestamp current_date today current_time "
+    "get_current_time current_localtime current_localtimestamp current_database current_schema current_schemas "
+    "current_user user session_user current_role current_query".split()
+)
+_MAX_CHARACTERS = 20_000
+
+
+def parsed(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """The parsed form of exactly one SELECT over our tables; UsageError for all else."""
+    if len(sql) > _MAX_CHARACTERS:
+        raise refused(f"the query has {len(sql):,} characters; at most {_MAX_CHARACTERS:,} are read")
+    cell = connection.execute("select json_serialize_sql(?)", [sql]).fetchone()
+    tree: dict[str, Any] = json.loads(cell[0]) if cell else {"error": True}
+    if tree.get("error"):
+        raise refused(str(tree.get("error_message", "the query cannot be parsed")).partition("\n")[0])
+    statements = tree.get("statements", [])
+    if len(statements) != 1:
+        raise refused(f"exactly one SELECT is run; this has {len(statements)} statements")
+    node: dict[str, Any] = statements[0]["node"]
+    names = {str(entry["key"]).lower() for part in nodes(node) for entry in _entries(part)}
+    for part in nodes(node):
+        _refuse(part, names)
+    return node
+
+
+def _entries(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """The named subqueries that a node declares."""
+    ctes = node.get("cte_map")
+    return ctes.get("map", []) if isinstance(ctes, dict) else []
+
+
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every node of a parsed query."""
+    waiting = [tree]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+def _refuse(node: dict[str, Any], names: set[str]) -> None:
+    kind = node.get("type")
+    if kind == "BASE_TABLE":
+        table = str(node.get("table_name", "")).lower()
+        if node.get("schema_name") or node.get("catalog_name") or table not in {*TABLES, *names}:
+            raise refused(
+                f"there is no table {node.get('table_name')}", f"the tables are {', '.join(TABLES)}"
+            )
+    elif kind == "TABLE_FUNCTION":
+        name = str(node.get("function", {}).get("function_name", "")).lower()
+        if name not in _TABLE_FUNCTIONS:
+            raise refused(f"{name}() is not available: a query sees the tables alone")
+    elif kind is not None and "sample" in node and "alias" in node and kind not in _SOURCES:
+        raise refused(f"{str(kind).lower().replace('_', ' ')} is not available: write one SELECT")
+    if kind == "FUNCTION":
+        name = str(node.get("function_name", "")).lower()
+        if name in _REFUSED or name.startswith(("pragma_", "duckdb_", "read_", "pg_")):
+            raise refused(f"{name}() is not available: the same rows must give the same answer")
+
+
+def located(sql: str, node: dict[str, Any]) -> str:
+    """The query with our functions told which rollout they are asked of."""
+    data = sql.encode()
+    for place, alias in sorted(_asked_of(node, None), reverse=True):
+        bracket = data.index(b"(", place)
+        name = data[place:bracket].strip()
+        rollout = f'_of({alias}.run, {alias}."row", '.encode()
+        data = data[:place] + name + rollout + data[bracket + 1 :]
+    return data.decode()
+
+
+def _asked_of(tree: Any, alias: str | None) -> Iterator[tuple[int, str]]:
+    """Where our functions stand in a query, and what the rollouts around each are called."""
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _asked_of(part, alias)
+    if not isinstance(tree, dict):
+        return
+    if tree.get("type") == "SELECT_NODE":
+        alias = next(_rollouts_in(tree.get("from_table")), alias)
+    if tree.get("type") == "FUNCTION" and str(tree.get("function_name", "")).lower() in OUR_FUNCTIONS:
+        if alias is None:
+            raise refused(f"{tree['function_name']}() is asked of rollouts, and this query reads none")
+        yield int(tree["query_location"]), alias
+    for part in tree.values():
+        yield from _asked_of(part, alias)
+
+
+def _rollouts_in(source: Any) -> Iterator[str]:
+    """What a FROM calls the rollouts."""
+    if not isinstance(source, dict):
+        return
+    if source.get("type") == "BASE_TABLE" and str(source.get("table_name")).lower() == "rollouts":
+        alias = str(source.get("alias") or "rollouts").replace('"', '""')
+        yield f'"{alias}"'
+    elif source.get("type") == "JOIN":
+        yield from _rollouts_in(source.get("left"))
+        yield from _rollouts_in(source.get("right"))
+
+
+def tables_in(node: dict[str, Any]) -> set[str]:
+    """The tables a query reads, those behind our functions too."""
+    used = {str(part["table_name"]).lower() for part in nodes(node) if part.get("type") == "BASE_TABLE"}
+    functions = functions_in(node)
+    used |= {"calls"} if "calls" in functions else set()
+    used |= {"steps", "texts"} if "says" in functions else set()
+    return used & set(TABLES)
+
+
+def functions_in(node: dict[str, Any]) -> set[str]:
+    """Our own functions that a query calls."""
+    called = {
+        str(part.get("function_name", "")).lower() for part in nodes(node) if part.get("type") == "FUNCTION"
+    }
+    return called & OUR_FUNCTIONS
+
+
+def columns_in(node: dict[str, Any]) -> set[str]:
+    """The columns that a query names, in lower case."""
+    return {
+        str(part["column_names"][-1]).lower()
+        for part in nodes(node)
+        if part.get("type") == "COLUMN_REF" and part.get("column_names")
+    }
+
+
+def refused(
+    message: str, hint: str = "see the tables and functions under `blade query --help`"
+) -> UsageError:
+    """A query that is not run."""
+    return UsageError(message, hint, "bad-query")

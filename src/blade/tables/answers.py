@@ -1,0 +1,179 @@
+"""Find what a rollout answered and what its task expects, and compare the two once both are normalised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blade.answers import normalised
+from blade.ingest.assemble import Assembled
+from blade.ingest.finals import SOURCES
+from blade.ingest.keys import task_keys
+from blade.tables.arrays import Array, coded, masked, spelled
+
+# Names only break ties between fields that behave alike, and choose where nothing passes.
+_GOLD_NAMES = (
+    "expected_answer expected_output gold_answer gold ground_truth reference_answer correct_answer target "
+    "answer_key label solution answer expected_outputs".split()
+)
+AGREES = 0.9  # share of the passes whose answer equals the gold, from which a field is taken for it
+MAX_FIELDS = 400  # tried as gold or as answer
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place where answers stand: its name, its field if it is one, and a text for each row."""
+
+    name: str
+    texts: Array  # of str or None
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the rows answer and expect."""
+
+    sources: tuple[Source, ...]
+    answer: Array  # by the source that is taken for the answer
+    gold: Array
+    gold_field: str | None
+    answer_field: str | None
+
+    def equals(self, texts: Array) -> Array:
+        """Whether each text is the gold once both are normalised; masked where one of them is missing."""
+        return equal(texts, self.gold)
+
+
+def equal(texts: Array, others: Array) -> Array:
+    """Whether texts are equal once both are normalised; masked where one of them is missing."""
+    first, second = _normal_codes(texts), _normal_codes(others)
+    gone = (first == 0) | (second == 0)
+    known = {text: code for code, text in enumerate(second_texts(others))}
+    table = np.array([known.get(text, -1) for text in second_texts(texts)], np.int64)
+    return masked(table[first] == second, gone)
+
+
+def _normal_codes(texts: Array) -> Array:
+    order = {text: code for code, text in enumerate(second_texts(texts))}
+    cache: dict[Any, int] = {}
+    found = np.zeros(len(texts), np.int64)
+    for row, text in enumerate(texts.tolist()):
+        code = cache.get(text)
+        if code is None:
+            code = cache[text] = order.get(normal(text), 0) if text is not None else 0
+        found[row] = code
+    return found
+
+
+def second_texts(texts: Array) -> list[str]:
+    """The distinct normal forms of some texts, the empty one first."""
+    forms = {normal(text) for text in set(texts.tolist()) if text is not None}
+    return ["", *sorted(forms - {""})]
+
+
+def normal(text: str | None) -> str:
+    """The form in which equal answers are equal."""
+    return normalised(text) if text is not None else ""
+
+
+def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level: set[str]) -> Answers:
+    """What was answered and expected; `fields` are short scalars of the rows as texts, by path."""
+    order = run.rollouts.row_id
+    sources = [*_spoken(run, order)]
+    golds = {**{name: fields[name] for name in fields if name in task_level}, **_input_fields(run)}
+    gold_field = _gold(golds, sources, passed)
+    gold = golds[gold_field] if gold_field else np.full(len(order), None, object)
+    extracted = _extracted(fields, task_level, gold, passed) if gold_field else None
+    if extracted is not None:
+        sources.insert(0, Source("field", fields[extracted], extracted))
+    chosen = _best(sources, gold, passed)
+    answer = chosen.texts if chosen is not None else np.full(len(order), None, object)
+    return Answers(tuple(sources), answer, gold, gold_field, chosen.field if chosen is not None else None)
+
+
+def _spoken(run: Assembled, order: Array) -> list[Source]:
+    """The answers that messages and last calls give."""
+    texts = coded(*_ordered(run, "answer", order))
+    source = run.rows.numbers("answer_source")[order].astype(int)
+    nothing = np.full(len(texts), None, object)
+    found = [
+        Source(name, np.where(source == code, texts, nothing)) for code, name in enumerate(SOURCES) if code
+    ]
+    found.append(Source("call", coded(*_ordered(run, "submitted", order))))
+    return [one for one in found if any(text is not None for text in one.texts.tolist())]
+
+
+def _ordered(run: Assembled, name: str, order: Array) -> tuple[Array, tuple[str, ...]]:
+    codes, texts = run.rows.texts(name)
+    return codes[order], texts
+
+
+def _input_fields(run: Assembled) -> dict[str, Array]:
+    """Fields that only the materialised inputs hold, for each row the value of its task."""
+    if run.inputs is None:
+        return {}
+    rollouts, keys = run.rollouts, task_keys(run.inputs, None)
+    first = {keys.keys[code]: row for row, code in reversed(list(enumerate(keys.code.tolist())))}
+    rows = np.array([first.get(key, -1) for key in rollouts.task_keys], np.int64)[rollouts.task]
+    found = {}
+    names = [("f", name) for name in run.inputs.fields()] + [("s", path) for path in run.inputs.paths()]
+    for family, name in names[:MAX_FIELDS]:
+        values = run.inputs.values(name, family)
+        texts = np.array([*coded(values.code, values.texts), None], object)
+        for row in np.flatnonzero(values.kind == 3).tolist():
+            texts[row] = spelled(float(values.number[row]))
+        column = texts[rows]
+        if name not in rollouts.fields and any(text is not None for text in column.tolist()):
+            found[name] = column
+    return found
+
+
+def _gold(golds: dict[str, Array], sources: list[Source], passed: Array) -> str | None:
+    """The field that passing answers equal; where none is shown to be, the first that is named like one."""
+    named = sorted((name for name in golds if _rank(name) < len(_GOLD_NAMES)), key=lambda n: (_rank(n), n))
+    others = [name for name in golds if name not in named][:MAX_FIELDS]
+    share = {
+        name: max((_agreement(source.texts, golds[name], passed) for source in sources), default=0.0)
+        for name in (*named, *others)
+    }
+    best = max(share.values(), default=0.0)
+    if best >= AGREES:
+        return next(name for name in share if share[name] == best)
+    return named[0] if named else None
+
+
+def _rank(name: str) -> int:
+    last = name.rpartition(".")[2].lower()
+    return _GOLD_NAMES.index(last) if last in _GOLD_NAMES else len(_GOLD_NAMES)
+
+
+def _agreement(texts: Array, gold: Array, passed: Array) -> float:
+    """The share of passes whose text equals the gold; 0 where as many failures do, which says nothing."""
+    same = equal(texts, gold)
+    held = ~np.ma.getmaskarray(same)
+    plain = np.ma.getdata(same)
+    right, wrong = plain[passed & held], plain[~passed & held]
+    if len(right) < 3:
+        return 0.0
+    share = float(right.mean())
+    is_telling = not len(wrong) or share > float(wrong.mean())
+    return share if is_telling else 0.0
+
+
+def _extracted(fields: dict[str, Array], task_level: set[str], gold: Array, passed: Array) -> str | None:
+    """The field in which the rows keep their own answer: passes hold the gold in it, failures do not."""
+    names = [name for name in fields if name not in task_level][:MAX_FIELDS]
+    share = {name: _agreement(fields[name], gold, passed) for name in names}
+    best = max(share.values(), default=0.0)
+    return next(name for name in share if share[name] == best) if best >= AGREES else None
+
+
+def _best(sources: list[Source], gold: Array, passed: Array) -> Source | None:
+    """The source whose answers go with passing; without proof the first: a field, a box, a tag, a line."""
+    if not sources:
+        return None
+    shares = [_agreement(source.texts, gold, passed) for source in sources]
+    best = max(shares)
+    return sources[shares.index(best)] if best > 0 else sources[0]

@@ -1,0 +1,126 @@
+"""Decide what every field of the rows is: constant, task-level, identity, reward, verdict, effort or text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blade.tables.arrays import ABSENT, NULL, Array
+
+CONSTANT, TASK, IDENTITY, REWARD = "constant", "task-level", "identity", "reward"
+VERDICT, EFFORT, TEXT, OTHER = "verdict", "effort", "text", "other"
+LONG = 100  # characters from which a text is prose or a log, not a value
+MANY = 10  # distinct numbers from which a field is an amount
+
+
+@dataclass(frozen=True)
+class Field:
+    """What is known of one field over the rows of a run."""
+
+    path: str
+    column: str | None  # its name in `rollouts`
+    role: str
+    type: str
+    presence: int  # rows that hold it, null apart
+    distinct: int
+    example: str | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What fields are held against: the task of each row, its reward, and whether it passes."""
+
+    task: Array  # codes, ascending
+    reward: Array
+    passed: Array
+    has_repeats: bool
+
+    @property
+    def starts(self) -> Array:
+        return np.flatnonzero(np.r_[True, self.task[1:] != self.task[:-1]]) if self.task.size else self.task
+
+
+def field(path: str, column: str | None, kind: Array, values: Array, type_name: str, rows: Rows) -> Field:
+    """One field, by how its values behave; a name decides nothing."""
+    present = ~np.isin(kind, (ABSENT, NULL))
+    codes, texts = _codes(values, present)
+    distinct = len(texts)
+    role = _role(codes, present, values, texts, type_name, rows)
+    example = next((text for text in texts if text), None)
+    shown = example[:80] if example else None
+    return Field(path, column, role, type_name, int(present.sum()), distinct, shown)
+
+
+def _codes(values: Array, present: Array) -> tuple[Array, list[str]]:
+    """Equal values under one number, -1 for none; and what the numbers stand for."""
+    if values.dtype == object:
+        known: dict[Any, int] = {}
+        numbers = [known.setdefault(v, len(known)) if v is not None else -1 for v in values.tolist()]
+        return np.where(present, np.array(numbers, np.int64), -1), [str(value) for value in known]
+    plain = np.ma.getdata(values)
+    unique, inverse = np.unique(plain[present], return_inverse=True)
+    codes = np.full(len(plain), -1, np.int64)
+    codes[present] = inverse
+    return codes, [str(value) for value in unique[:3].tolist()] + [""] * max(0, len(unique) - 3)
+
+
+def _role(codes: Array, present: Array, values: Array, texts: list[str], type_name: str, rows: Rows) -> str:
+    if len(texts) <= 1:
+        return CONSTANT
+    if is_reward(values, present, type_name, rows):
+        return REWARD
+    varies = is_varying(codes, rows)
+    n_tasks = len(rows.starts)
+    if not varies and rows.has_repeats:
+        return IDENTITY if len(texts) == n_tasks and present.all() else TASK
+    if len(texts) == present.sum() and present.all() and type_name in ("text", "mixed") and _is_short(texts):
+        return IDENTITY
+    if is_verdict(codes, rows) and (varies or len(texts) <= MANY):
+        return VERDICT
+    if type_name == "number" and len(texts) > MANY:
+        return EFFORT
+    if type_name in ("text", "mixed") and not _is_short(texts):
+        return TEXT
+    return OTHER
+
+
+def _is_short(texts: list[str]) -> bool:
+    return sum(len(text) <= LONG for text in texts) >= 0.5 * len(texts)
+
+
+def is_varying(codes: Array, rows: Rows) -> bool:
+    """Whether repeats of one task differ in it, in more than one task of twenty."""
+    starts = rows.starts
+    if not starts.size:
+        return False
+    low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
+    return bool((low != high).mean() > 0.05)
+
+
+def is_reward(values: Array, present: Array, type_name: str, rows: Rows) -> bool:
+    """Whether it states the reward again: equal to it in every row that holds both."""
+    if type_name not in ("number", "boolean"):
+        return False
+    both = present & np.isfinite(rows.reward)
+    if both.sum() < 2 or both.sum() < 0.9 * len(both):
+        return False
+    numbers = np.ma.getdata(values)[both].astype(float)
+    passes = rows.passed[both].astype(float)
+    return bool(np.array_equal(numbers, rows.reward[both]) or np.array_equal(numbers, passes))
+
+
+def is_verdict(codes: Array, rows: Rows) -> bool:
+    """Whether every frequent value goes with one outcome: set by grading, or equal to what is graded."""
+    if rows.passed.all() or not rows.passed.any():
+        return False
+    held = codes >= 0
+    n = np.bincount(codes[held])
+    passes = np.bincount(codes[held], weights=rows.passed[held].astype(float))
+    frequent = n >= 2
+    if frequent.sum() < 1 or n[frequent].sum() < 0.5 * held.sum():
+        return False
+    rates = passes[frequent] / n[frequent]
+    pure = (rates == 0) | (rates == 1)
+    return bool((n[frequent] * pure).sum() >= 0.95 * n[frequent].sum())

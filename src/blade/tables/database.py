@@ -1,0 +1,110 @@
+"""Write tables into database files beside the index, and open them again for queries."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blade.store import cache
+from blade.tables.arrays import Array
+
+if TYPE_CHECKING:
+    import duckdb
+
+Columns = Mapping[str, Array]
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Writer:
+    """One database file, written under another name and moved into place when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        import duckdb
+
+        self.path = path
+        with cache.writing():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix="tables-", suffix=".part")
+            os.close(handle)
+            os.unlink(name)  # the database makes the file itself
+        self._name = name
+        mask = os.umask(0o077)  # rollouts are private text
+        try:
+            self._connection = duckdb.connect(name, config={"threads": 2, "memory_limit": "400MB"})
+        finally:
+            os.umask(mask)
+        self._known: set[str] = set()
+
+    def add(self, table: str, columns: Columns) -> None:
+        """Add rows to a table, which the first rows create."""
+        self._connection.register("batch", dict(columns))
+        if table in self._known:
+            self._connection.execute(f"insert into {quoted(table)} select * from batch")
+        else:
+            self._connection.execute(f"create table {quoted(table)} as select * from batch")
+            self._known.add(table)
+        self._connection.unregister("batch")
+
+    def close(self) -> None:
+        """Put the file in its place."""
+        self._connection.close()
+        os.replace(self._name, self.path)
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        self._connection.close()
+        for name in (self._name, f"{self._name}.wal"):
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[Writer]:
+    """A database file that is there whole afterwards, or not at all."""
+    writer = Writer(path)
+    try:
+        yield writer
+        writer.close()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def connect(files: Mapping[str, Path], memory_mb: int, threads: int) -> duckdb.DuckDBPyConnection:
+    """A connection that sees the attached files alone: nothing else is read, nothing at all is written."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config={"threads": threads, "memory_limit": f"{memory_mb}MB"})
+    for name, path in files.items():
+        connection.execute(f"attach {literal(str(path))} as {quoted(name)} (read_only)")
+    return connection
+
+
+def lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """Shut the files and the settings for good."""
+    for setting in (
+        "temp_directory = ''",
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"set {setting}")
+
+
+def rows_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Rows as objects."""
+    return [dict(zip(columns, row, strict=True)) for row in rows]

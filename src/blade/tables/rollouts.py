@@ -1,0 +1,217 @@
+"""Lay the rows of a run out as one table: what every run has, then every scalar of the rows by its path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from blade.ingest.assemble import Assembled
+from blade.model import LAST_KINDS, Values
+from blade.tables import census
+from blade.tables.answers import Answers, answers, normal
+from blade.tables.arrays import NUMBER, Array, coded, is_none, joined, masked, numbers, spelled, typed
+from blade.tables.census import Field
+from blade.tables.checks import object_checks
+
+MAX_COLUMNS = 2000
+KEYS = ("run", "task", "repeat", "row")
+RESERVED = (
+    *KEYS, "task_name", "reward", "passed", "score", "masked", "outcome", "answer", "gold", "equals_gold",
+    "last_tool", "last_kind", "turns", "calls", "steps", "input_tokens", "output_tokens", "reasoning_tokens",
+    "total_tokens", "seconds", "cost_usd", "stop_reason", "truncated", "errored", "timed_out", "model",
+    "agent", "file", "line",
+)  # fmt: skip
+_STOPS = ("stop_reason", "finish_reason", "termination_reason", "stop_condition", "exit_status")
+_SETTINGS = ("temperature", "top_p", "max_output_tokens")
+
+_NO_ANSWERS = (census.CONSTANT, census.REWARD, census.TEXT)
+
+Columns = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of each row, as the measures count it."""
+
+    passed: Array  # False throughout where nothing judges
+    outcome: Array  # of str
+    score: Array  # what the row adds to the score
+    has_pass_rate: bool
+
+
+@dataclass
+class Laid:
+    """The tables that are made of the columns of a run."""
+
+    rollouts: Columns
+    fields: list[Field] = field(default_factory=list)
+    checks: Columns = field(default_factory=dict)
+    answers: Columns = field(default_factory=dict)
+    gold: Array = field(default_factory=lambda: np.zeros(0, object))
+
+
+def laid_out(run: Assembled, judged: Judged) -> Laid:
+    """Every table that needs no trace."""
+    rollouts, order = run.rollouts, run.rollouts.row_id
+    scalars = _scalars(run)
+    arrays = {path: hit for path, values in scalars.items() if (hit := typed(values, order)) is not None}
+    rows = census.Rows(
+        rollouts.task, rollouts.reward, judged.passed, bool((np.bincount(rollouts.task) > 1).any())
+    )
+    names = column_names(list(arrays))
+    fields = [
+        census.field(path, names.get(path), scalars[path].kind[order], array, kind, rows)
+        for path, (array, kind) in arrays.items()
+    ]
+    answered = _answers(run, judged, scalars, fields)
+    table = _reserved(run, judged, arrays, answered)
+    table |= {names[path]: array for path, (array, _) in arrays.items() if path in names}
+    return Laid(table, fields, _checks(run, scalars, fields), _answer_rows(answered), answered.gold)
+
+
+def column_names(paths: list[str]) -> dict[str, str]:
+    """The column of each path; one that is taken, whatever its case, is called `field.PATH`."""
+    taken = {name.lower() for name in RESERVED}
+    names: dict[str, str] = {}
+    for path in sorted(paths, key=lambda path: (path.count("."), path)):
+        if len(names) >= MAX_COLUMNS:
+            break
+        if path == "reward":
+            continue  # it is the reserved one
+        name = path
+        while name.lower() in taken:
+            name = f"field.{name}"
+        taken.add(name.lower())
+        names[path] = name
+    return names
+
+
+def _scalars(run: Assembled) -> dict[str, Values]:
+    """Every field and every scalar inside objects, by path."""
+    rows = run.rows
+    found = {path: rows.values(path, "s") for path in rows.paths()}
+    for name in rows.fields():
+        if name not in found:
+            found[name] = rows.values(name, "f")
+    for name in _SETTINGS:
+        number = rows.numbers(name)
+        kind = np.where(np.isnan(number), 0, NUMBER).astype(np.uint8)
+        no_text = np.full(len(number), -1, np.int32)
+        found[f"responses_create_params.{name}"] = Values(kind, number, no_text, ())
+    return dict(sorted(found.items()))
+
+
+def _reserved(
+    run: Assembled, judged: Judged, arrays: dict[str, tuple[Array, str]], answered: Answers
+) -> Columns:
+    rollouts, order = run.rollouts, run.rollouts.row_id
+    n = len(order)
+    is_masked = rollouts.masked
+    is_judged = ~is_masked & judged.has_pass_rate
+    table: Columns = {
+        "task": np.array(rollouts.task_keys, object)[rollouts.task] if n else np.zeros(0, object),
+        "repeat": rollouts.repeat,
+        "row": np.arange(n),
+        "task_name": np.array(rollouts.task_names, object)[rollouts.task] if n else np.zeros(0, object),
+        "reward": masked(rollouts.reward, ~np.isfinite(rollouts.reward)),
+        "passed": masked(judged.passed, ~is_judged),
+        "score": masked(judged.score, is_masked),
+        "masked": is_masked,
+        "outcome": judged.outcome,
+        "answer": answered.answer,
+        "gold": answered.gold,
+        "equals_gold": answered.equals(answered.answer),
+        "last_tool": _text(run, "last_tool"),
+        "last_kind": np.array(LAST_KINDS, object)[rollouts.last_kind],
+        "turns": rollouts.n_turns,
+        "calls": rollouts.n_calls,
+        "steps": rollouts.n_items,
+        "stop_reason": _stop_reason(run, arrays),
+        "truncated": rollouts.truncated,
+        "errored": rollouts.errored,
+        "timed_out": rollouts.timed_out,
+        "model": _text(run, "model"),
+        "agent": _text(run, "agent"),
+    }
+    for name in ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "cost_usd"):
+        table[name] = numbers(getattr(rollouts, name))
+    table["seconds"] = numbers(rollouts.wall_s)
+    return table | _places(run)
+
+
+def _text(run: Assembled, name: str) -> Array:
+    codes, texts = run.rows.texts(name)
+    return coded(codes[run.rollouts.row_id], texts)
+
+
+def _stop_reason(run: Assembled, arrays: dict[str, tuple[Array, str]]) -> Array:
+    """Why it stopped: what the response says of being incomplete, else a field that is named like it."""
+    told = _text(run, "stop_reason")
+    for path, (array, kind) in arrays.items():
+        if path.rpartition(".")[2].lower() in _STOPS and kind == "text":
+            told = np.where(is_none(told), array, told)
+    return told
+
+
+def _places(run: Assembled) -> Columns:
+    """The file and the line of each row."""
+    order = run.rollouts.row_id
+    number = run.rows.starts[1:].searchsorted(order, side="right")
+    files = np.array([source.path.name for source in run.rows.sources], object)
+    lines = np.concatenate([source.lines() for source in run.rows.sources]) if run.rows.sources else order
+    return {"file": files[number] if len(order) else np.zeros(0, object), "line": lines[order]}
+
+
+def _answers(run: Assembled, judged: Judged, scalars: dict[str, Values], fields: list[Field]) -> Answers:
+    """What was answered and expected, from the short scalars of the rows."""
+    order = run.rollouts.row_id
+    short: dict[str, Array] = {}
+    for known in fields:
+        if known.role in _NO_ANSWERS or known.type == "boolean":
+            continue
+        values = scalars[known.path]
+        texts = coded(values.code[order], values.texts)
+        rows = np.flatnonzero(values.kind[order] == NUMBER)
+        texts[rows] = [spelled(number) for number in values.number[order][rows].tolist()]
+        short[known.path] = texts
+    is_task = {known.path for known in fields if known.role in (census.TASK, census.IDENTITY)}
+    if not any(np.bincount(run.rollouts.task) > 1):  # one repeat: what is task-level cannot be seen
+        is_task = set(short) & {name for name in short if name in run.rollouts.input_fields}
+    return answers(run, judged.passed, short, is_task)
+
+
+def _answer_rows(answered: Answers) -> Columns:
+    rows, sources, texts, golds = [], [], [], []
+    for source in answered.sources:
+        held = np.flatnonzero(~is_none(source.texts))
+        rows.append(held)
+        sources += [source.name] * len(held)
+        texts.append(source.texts[held])
+        golds.append(answered.gold[held])
+    if not rows:
+        empty = np.zeros(0, object)
+        return {"row": np.zeros(0, np.int64), "source": empty, "text": empty, "normal": empty, "gold": empty,
+                "equals_gold": np.zeros(0, bool)}  # fmt: skip
+    text, gold = np.concatenate(texts), np.concatenate(golds)
+    equals = [answered.equals(source.texts)[~is_none(source.texts)] for source in answered.sources]
+    known = {value: normal(value) for value in set(text.tolist())}
+    normals = np.array([known[value] for value in text.tolist()], object)
+    return {
+        "row": np.concatenate(rows), "source": np.array(sources, object), "text": text, "normal": normals,
+        "gold": gold, "equals_gold": joined(equals),
+    }  # fmt: skip
+
+
+def _checks(run: Assembled, scalars: dict[str, Values], fields: list[Field]) -> Columns:
+    """Statuses inside lists and wide objects, and those that are columns of their own."""
+    order = run.rollouts.row_id
+    place = np.full(run.rows.n_rows, -1, np.int64)
+    place[order] = np.arange(len(order))
+    found, columns = run.rows.checks()
+    row = place[found] if len(found) else found.astype(np.int64)
+    kept = row >= 0
+    table = {"row": row[kept]}
+    table |= {name: coded(codes[kept], texts) for name, (codes, texts) in columns.items()}
+    more = object_checks({known.path: (scalars[known.path], order) for known in fields})
+    return {name: np.concatenate([table[name], more[name]]) for name in table}

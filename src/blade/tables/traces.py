@@ -1,0 +1,158 @@
+"""Lay the traces of a run out as tables: steps, calls with their results, and the lines of texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from blade import events
+from blade.events.masks import masked
+from blade.ingest import opened
+from blade.ingest.assemble import Assembled
+from blade.ingest.items import NESTED_KEYS
+from blade.ingest.shape import UNREAD
+from blade.model import Step
+from blade.tables.arrays import Array
+
+MESSAGE = 64_000  # characters kept of what the model, a user or the system says
+RESULT = 4_000  # of a result or of arguments: its beginning and its end
+LINE = 300
+FIRST, LAST, LOG = 2, 2, 6  # lines of a step that are kept, and last lines of a log
+MAX_LINES = 40
+LONG = 100  # characters from which a field is a text and not a value
+BATCH = 2_000  # rows that are handed over at a time
+
+Table = dict[str, list[Any]]
+_COLUMNS = {
+    "steps": ("row", "step", "kind", "tool", "text", "chars", "failed", "answered"),
+    "calls": ("row", "step", "tool", "arguments", "result", "failed"),
+    "texts": ("row", "path", "step", "line", "template", "text", "n", "is_last"),
+}
+_TYPES = {"row": np.int64, "chars": np.int64, "line": np.int64, "n": np.int64, "is_last": bool}
+_NO_TEXTS = {"responses_create_params", "response", *NESTED_KEYS, *UNREAD}
+
+
+def batches(
+    run: Assembled, positions: Sequence[int], overrides: Mapping[str, str]
+) -> Iterator[dict[str, dict[str, Array]]]:
+    """The three tables of some rows, a few thousand rows at a time."""
+    for first in range(0, len(positions), BATCH):
+        tables: dict[str, Table] = {
+            name: {column: [] for column in columns} for name, columns in _COLUMNS.items()
+        }
+        for position in positions[first : first + BATCH]:
+            _add(tables, run, position, overrides)
+        yield {
+            name: {column: _array(column, values) for column, values in table.items()}
+            for name, table in tables.items()
+        }
+
+
+def _array(column: str, values: list[Any]) -> Array:
+    if column in _TYPES:
+        return np.array(values, _TYPES[column])
+    if column in ("step", "failed", "answered"):
+        gone = np.array([value is None for value in values], bool)
+        plain = [0 if value is None else value for value in values]
+        array: Array = np.ma.masked_array(np.array(plain, np.int64 if column == "step" else bool), gone)
+        return array
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _add(tables: dict[str, Table], run: Assembled, position: int, overrides: Mapping[str, str]) -> None:
+    trace = opened.traced(run, position)
+    for step in trace.steps:
+        text = step.text if step.kind not in ("call", "result") else cut(step.text)
+        _put(
+            tables["steps"],
+            position,
+            step.index,
+            step.kind,
+            step.tool,
+            text[:MESSAGE],
+            len(step.text),
+            step.failed,
+            step.answered,
+        )
+        if step.reasoning:  # thinking that stood inside the message
+            thought = step.reasoning
+            _put(
+                tables["steps"],
+                position,
+                step.index,
+                "reasoning",
+                None,
+                thought[:MESSAGE],
+                len(thought),
+                None,
+                None,
+            )
+        _lines_of_step(tables["texts"], position, step)
+    tools = events.declared_tools(trace.row)
+    for call in events.calls(trace.steps, tools, overrides):
+        _put(tables["calls"], position, call.step, call.tool, cut(call.raw), cut(call.output), call.failed)
+    for path, text in texts_of(trace.row):
+        _lines(tables["texts"], position, path, None, text, MAX_LINES // 2, MAX_LINES // 2)
+
+
+def _put(table: Table, *values: Any) -> None:
+    for column, value in zip(table.values(), values, strict=True):
+        column.append(value)
+
+
+def cut(text: str) -> str:
+    """A long text by its beginning and its end."""
+    return text if len(text) <= RESULT else f"{text[: RESULT * 3 // 4]} … {text[-RESULT // 4 :]}"
+
+
+def _lines_of_step(table: Table, row: int, step: Step) -> None:
+    if step.kind in ("result", "user", "message"):
+        _lines(table, row, None, step.index, step.text, FIRST, LAST)
+
+
+def _lines(
+    table: Table, row: int, path: str | None, step: int | None, text: str, first: int, last: int
+) -> None:
+    """The templates of the first and the last lines of a text, each once, with how often it stands there."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if len(lines) > first + last:
+        lines = lines[:first] + lines[-last:]
+    templates = [(number, line, masked(line[:LINE])) for number, line in lines]
+    counts = Counter(template for _, _, template in templates)
+    ends = {template for _, _, template in templates[-LOG:]} if path else {t for _, _, t in templates[-LAST:]}
+    seen: set[str] = set()
+    for number, line, template in templates:
+        if template not in seen:
+            seen.add(template)
+            _put(
+                table,
+                row,
+                path,
+                step,
+                number,
+                template,
+                line.strip()[:LINE],
+                counts[template],
+                template in ends,
+            )
+
+
+def texts_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The texts of a row that are no values: long ones, and those of several lines, with their paths."""
+    waiting: list[tuple[str, Any, int]] = [
+        (key, value, 1) for key, value in row.items() if key not in _NO_TEXTS
+    ]
+    while waiting:
+        path, value, depth = waiting.pop(0)
+        if isinstance(value, str):
+            if len(value) > LONG or "\n" in value.strip():
+                yield path, value
+        elif isinstance(value, Mapping) and depth < 6:
+            waiting += [(f"{path}.{key}", inner, depth + 1) for key, inner in list(value.items())[:200]]
+        elif isinstance(value, list) and depth < 6:
+            waiting += [(f"{path}[]", inner, depth + 1) for inner in value[:50]]
