@@ -22,8 +22,8 @@ _SOURCES = frozenset(
 _REFUSED = frozenset(
     "current_setting getvariable getenv nextval currval txid_current write_log setseed random uuid uuidv4 "
     "uuidv7 gen_random_uuid now get_current_timestamp transaction_timestamp current_date today current_time "
-    "get_current_time current_localtime current_localtimestamp current_database current_schema current_schemas "
-    "current_user user session_user current_role current_query".split()
+    "get_current_time current_localtime current_localtimestamp current_database current_schema "
+    "current_schemas current_user user session_user current_role current_query".split()
 )
 _MAX_CHARACTERS = 20_000
 

@@ -1,0 +1,315 @@
+"""Find, fill in and verify citations: what a text prints, and the query beside it that gives it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from blade.errors import BladeError
+from blade.query.figures import Figure, agrees, last_figure
+from blade.query.ground import Ground, Table
+from blade.query.measures import RATES, Answer, measure_of
+
+OPEN = re.compile(r"\{\{\s*(?P<query>.+?)\s*\}\}")
+COMMENT = re.compile(r"<!--(?P<body>.*?)-->", re.DOTALL)
+_CITED = re.compile(r"blade:\s*(?P<query>.+?)\s*", re.DOTALL)
+_NAMED = re.compile(r"c\d+")
+_DEFINED = re.compile(r"blade claims\s*\n(?P<lines>.*)", re.DOTALL)
+_FORMAT = re.compile(
+    r"(?P<query>.*?)\s*\|\s*(?P<format>percent|points|number|count|list|table)(?:\s+(?P<digits>\d))?",
+    re.DOTALL,
+)
+PLACE = re.compile(r"(?P<task>[^\s#/`]+(?:/[^\s#/`]+)*?)/(?P<repeat>\d{1,8})#(?P<where>\w[\w.\[\]-]*)")
+MAX_LISTED = 40
+MAX_TABLE = 200
+
+
+class Citation(msgspec.Struct, frozen=True):
+    """One citation of a text: the query, how it is printed, and the text it belongs to."""
+
+    query: str
+    form: str  # percent, points, number, count, list, table, or nothing
+    digits: int | None
+    start: int  # of the comment, or of the braces
+    end: int
+    is_open: bool  # still to be filled in
+    cited: str = ""  # what stands between `<!--blade-->` and the comment; else nothing
+
+
+def escape_comment(query: str) -> str:
+    """A query as it may stand in a comment: two dashes in a row would end it."""
+    return query.replace("--", "-\u200b-").replace("\n", " ")
+
+
+def unescape_comment(text: str) -> str:
+    """A query as it was before it was put into a comment."""
+    return text.replace("-\u200b-", "--")
+
+
+def definitions(text: str) -> dict[str, str]:
+    """The queries that a text lists by name at its end."""
+    found: dict[str, str] = {}
+    for comment in COMMENT.finditer(text):
+        hit = _DEFINED.fullmatch(comment["body"].strip())
+        for line in hit["lines"].splitlines() if hit else ():
+            name, _, query = line.strip().partition(" ")
+            if _NAMED.fullmatch(name) and query:
+                found[name] = unescape_comment(query)
+    return found
+
+
+def citation_in(body: str, names: dict[str, str], start: int, end: int, cited: str = "") -> Citation | None:
+    """The citation that a comment holds, if it holds one."""
+    body = body.strip()
+    if _NAMED.fullmatch(body):
+        return _taken_apart(names[body], start, end, False, cited) if body in names else None
+    hit = _CITED.fullmatch(body)
+    return _taken_apart(unescape_comment(hit["query"]), start, end, False, cited) if hit else None
+
+
+def _taken_apart(text: str, start: int, end: int, is_open: bool, cited: str = "") -> Citation:
+    hit = _FORMAT.fullmatch(text.strip())
+    if hit is None:
+        return Citation(text.strip(), "", None, start, end, is_open, cited)
+    digits = int(hit["digits"]) if hit["digits"] else None
+    return Citation(hit["query"].strip(), hit["format"], digits, start, end, is_open, cited)
+
+
+def citations(text: str) -> list[Citation]:
+    """All citations of a text, filled in or not, in its order; code is not looked into."""
+    names = definitions(text)
+    codes = _codes(text)
+    found: list[Citation] = []
+    opened: re.Match[str] | None = None
+    for comment in COMMENT.finditer(text):
+        if _inside(comment.start(), codes):
+            continue
+        if comment["body"].strip() == "blade":
+            opened = comment
+            continue
+        cited = text[opened.end() : comment.start()] if opened else ""
+        citation = citation_in(comment["body"], names, comment.start(), comment.end(), cited)
+        if citation is not None:
+            found.append(citation)
+            opened = None
+    for hit in OPEN.finditer(text):
+        if not _inside(hit.start(), codes):
+            found.append(_taken_apart(hit["query"], hit.start(), hit.end(), True))
+    return sorted(found, key=lambda citation: citation.start)
+
+
+_CODE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+
+
+def _codes(text: str) -> list[tuple[int, int]]:
+    return [hit.span() for hit in _CODE.finditer(text)]
+
+
+def _inside(place: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= place < end for start, end in spans)
+
+
+# -- filling in -------------------------------------------------------------------------------------
+
+
+def filled(text: str, ground: Ground, quote: Callable[[str, int, str], str | None]) -> tuple[str, list[str]]:
+    """The text with every open citation filled in, and what could not be."""
+    problems: list[str] = []
+    parts: list[str] = []
+    last = 0
+    for citation in citations(text):
+        if not citation.is_open:
+            continue
+        parts.append(text[last : citation.start])
+        last = citation.end
+        try:
+            parts.append(_filled(citation, ground, quote))
+        except BladeError as error:
+            line = text.count("\n", 0, citation.start) + 1
+            problems.append(f"line {line}: {citation.query}: {error.message}")
+            parts.append(text[citation.start : citation.end])
+    parts.append(text[last:])
+    return "".join(parts), problems
+
+
+def _filled(citation: Citation, ground: Ground, quote: Callable[[str, int, str], str | None]) -> str:
+    place = PLACE.fullmatch(citation.query)
+    if place is not None:
+        words = quote(place["task"], int(place["repeat"]), place["where"])
+        if words is None:
+            raise BladeError(f"there is no {citation.query}", "", "bad-query")
+        return f"“{words}”<!--blade: {escape_comment(citation.query)}-->"
+    form = f" {citation.digits}" if citation.digits is not None else ""
+    told = f"{citation.query} | {citation.form}{form}" if citation.form else citation.query
+    comment = f"<!--blade: {escape_comment(told)}-->"
+    shown = shown_as(ground.ask(citation.query), citation)
+    if "\n" in shown:
+        return f"<!--blade-->\n\n{shown}\n\n{comment}"
+    return f"<!--blade-->{shown}{comment}" if citation.form == "list" else f"{shown}{comment}"
+
+
+def shown_as(found: list[Answer] | Table, citation: Citation) -> str:
+    """What a query gives, as a text prints it."""
+    measure = measure_of(citation.query)
+    if isinstance(found, Table) and (
+        len(found.rows) != 1 or len(found.columns) != 1 or citation.form == "table"
+    ):
+        if citation.form == "list":
+            return listed([str(row[0]) for row in found.rows])
+        return table_of(found.columns, found.rows)
+    if not isinstance(found, Table) and (len(found) != 1 or (measure and measure.by)):
+        rows = [(answer.group, *_cells(answer, citation)) for answer in found]
+        return table_of(
+            ((measure.by if measure else "") or "", measure.name if measure else "value", "n"), rows
+        )
+    if isinstance(found, Table):
+        return number(found.rows[0][0], citation, is_rate=False)
+    answer = found[0]
+    if citation.form == "list":
+        return listed(list(answer.tasks or ()))
+    value = getattr(answer, measure.part or "value") if measure else answer.value
+    is_rate = measure is not None and measure.name in RATES and measure.part != "n"
+    return number(value, citation, is_rate)
+
+
+def _cells(answer: Answer, citation: Citation) -> tuple[str, str]:
+    measure = measure_of(citation.query)
+    is_rate = measure is not None and measure.name in RATES
+    return number(answer.value, citation, is_rate), f"{answer.n:,}" if answer.n is not None else ""
+
+
+def number(value: Any, citation: Citation, is_rate: bool) -> str:
+    """A value in the form that was asked for, else in the usual one."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    form, digits = citation.form, citation.digits
+    if form == "percent" or (not form and is_rate):
+        return f"{value * 100:,.{1 if digits is None else digits}f}%"
+    if form == "points":
+        return f"{value * 100:+,.{1 if digits is None else digits}f} points".replace("-", "−", 1)
+    if form == "count" or (not form and float(value).is_integer()):
+        return f"{round(value):,}"
+    if digits is not None:
+        return f"{value:,.{digits}f}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def listed(items: list[str]) -> str:
+    """`3, 8 and 12`."""
+    if not items:
+        return "none"
+    shown = items[:MAX_LISTED]
+    more = f" and {len(items) - MAX_LISTED} more" if len(items) > MAX_LISTED else ""
+    if more or len(shown) == 1:
+        return ", ".join(shown) + more
+    return ", ".join(shown[:-1]) + " and " + shown[-1]
+
+
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Rows as a Markdown table."""
+    from blade import hostile
+
+    def cell(value: Any) -> str:
+        if value is None:
+            return ""
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        return hostile.markdown_inline(hostile.line(text, 200)).replace("|", "\\|")
+
+    lines = [[cell(name) for name in columns], ["---"] * len(columns)]
+    lines += [[cell(value) for value in row] for row in rows[:MAX_TABLE]]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+# -- verifying --------------------------------------------------------------------------------------
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What came of one citation."""
+
+    holds: bool | None  # None: it could not be evaluated
+    printed: str
+    expected: str
+    reading: str  # the citation in words
+    why: str = ""
+
+
+def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
+    """Whether what is printed is what the query gives now, at the printed precision."""
+    reading = in_words(citation.query)
+    try:
+        found = ground.ask(citation.query)
+        expected = shown_as(found, citation)
+    except BladeError as error:
+        return Verdict(None, "", "", reading, error.message)
+    if citation.cited:
+        holds = _normal(citation.cited) == _normal(expected)
+        return Verdict(holds, citation.cited.strip()[:200], expected[:200], reading)
+    value = _value(found, citation)
+    figure = last_figure(before)
+    if isinstance(value, str) or value is None:
+        printed = before[-len(expected) - 8 :].strip()
+        return Verdict(_normal(before).endswith(_normal(expected)), printed, expected, reading)
+    if figure is None:
+        return Verdict(None, "", expected, reading, "no number stands before the citation")
+    return Verdict(agrees(figure, value), figure.text.strip(), _beside(figure, value, expected), reading)
+
+
+def _value(found: list[Answer] | Table, citation: Citation) -> Any:
+    if isinstance(found, Table):
+        return found.rows[0][0] if len(found.rows) == 1 and len(found.columns) == 1 else None
+    measure = measure_of(citation.query)
+    return getattr(found[0], measure.part or "value") if measure and found else found[0].value
+
+
+def _beside(figure: Figure, value: Any, expected: str) -> str:
+    """The value in the unit in which the text prints it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return expected
+    if figure.is_percent:
+        return f"{value * 100:.4g}%"
+    if figure.is_points:
+        return f"{value * 100:.4g} points"
+    return f"{value:,.6g}" if isinstance(value, float) and not value.is_integer() else f"{int(value):,}"
+
+
+def _normal(text: str) -> str:
+    return re.sub(r"[\s*_`\\]+", " ", text).strip().strip(".,;:").lower()
+
+
+_WORDS_OF = {
+    "count": "number of rollouts",
+    "tasks": "number of tasks with a rollout",
+    "rate": "share of rollouts that pass",
+    "pass_at_1": "pass@1 (mean over tasks)",
+    "pass_at_k": "pass@{k}",
+    "pass_hat_k": "pass^{k}",
+    "clean_pass_at_1": "clean pass@1",
+    "mean": "mean {column} of the rollouts",
+    "sum": "sum of {column} over the rollouts",
+}
+_PARTS_OF = {"low": "lower 95% limit of ", "high": "upper 95% limit of ", "n": "n of "}
+
+
+def in_words(query: str) -> str:
+    """A query as a person reads it."""
+    try:
+        measure = measure_of(query)
+    except BladeError:
+        measure = None
+    if measure is None:
+        return query if PLACE.fullmatch(query) is None else f"a quotation of {query}"
+    text = _WORDS_OF[measure.name].format(k=measure.argument, column=measure.argument)
+    text = _PARTS_OF.get(measure.part or "", "") + text
+    text += f" where {measure.where}" if measure.where else ""
+    return text + (f", by {measure.by}" if measure.by else "")
+
+
+def places(text: str) -> Iterator[tuple[int, str, int, str]]:
+    """The quotations' places that a text names: where it stands, task, repeat, step or field."""
+    for hit in PLACE.finditer(text):
+        yield hit.start(), hit["task"], int(hit["repeat"]), hit["where"]

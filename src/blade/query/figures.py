@@ -1,0 +1,115 @@
+"""Read printed numbers with unit and precision, and decide whether a value rounds to what is printed."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import msgspec
+
+_NUMBER = r"(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?|\.\d+"
+_UNITS = (
+    r"(?P<unit>\s?%|\s?percent(?:age points?)?|\s?points?|\s?pp\b"
+    r"|\s?(?:thousand|million|billion|[kKMB])(?![\w%])|\s?[A-Za-z][\w/-]*)?"
+)
+_LAST = re.compile(
+    rf"(?P<hedge>(?:about|around|roughly|approximately|nearly|almost|some|circa|~|≈)\s*)?"
+    rf"(?P<bound>[<>≤≥]\s?)?(?P<sign>[+\-−–]\s?)?[$€£]?(?P<number>{_NUMBER}){_UNITS}[*_`\s)\]]*$",
+    re.IGNORECASE,
+)
+_OF = re.compile(
+    rf"(?P<part>{_NUMBER})\s*(?:of|out of|/)\s*(?:the\s+)?(?:all\s+)?(?P<whole>{_NUMBER})"
+    r"(?:\s+[a-z]+)?[*_`\s)\]]*$"
+)
+_WORDS = {
+    word: number
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve".split()
+    )
+} | {"none": 0, "no": 0, "once": 1, "twice": 2}
+_LAST_WORD = re.compile(r"(?P<word>[A-Za-z]+)(?:\s+[a-z]+)?[*_`\s)\]]*$")
+_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "b": 1e9}
+_TINY = 1e-9
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A number as it is printed."""
+
+    text: str
+    number: float
+    step: float  # of its last printed digit
+    is_percent: bool = False
+    is_points: bool = False
+    bound: str = ""  # < or >
+    whole: float | None = None  # of `6 of 10`
+    is_rough: bool = False
+    start: int = 0  # in the text before it
+
+    @property
+    def is_bare(self) -> bool:
+        return not (self.is_percent or self.is_points)
+
+
+def last_figure(text: str) -> Figure | None:
+    """The number that a text ends with, and its unit."""
+    text = text[-200:]
+    pair = _OF.search(text)
+    if pair is not None:
+        part, whole = _plain(pair["part"]), _plain(pair["whole"])
+        return Figure(pair[0], part, _step(pair["part"]), whole=whole, start=pair.start())
+    hit = _LAST.search(text)
+    if hit is None:
+        word = _LAST_WORD.search(text)
+        number = _WORDS.get(word["word"].lower()) if word else None
+        return (
+            Figure(word[0], float(number), 1.0, start=word.start()) if word and number is not None else None
+        )
+    unit = (hit["unit"] or "").strip().lower()
+    scale = _SCALES.get(unit, 1.0)
+    sign = -1.0 if (hit["sign"] or "").strip() in ("-", "−", "–") else 1.0
+    return Figure(
+        hit[0], sign * _plain(hit["number"]) * scale, _step(hit["number"]) * scale,
+        is_percent=unit in ("%", "percent"), is_points=unit.startswith(("point", "pp", "percentage")),
+        bound=(hit["bound"] or "").strip(), is_rough=bool(hit["hedge"]), start=hit.start(),
+    )  # fmt: skip
+
+
+def _plain(text: str) -> float:
+    return float(re.sub(r"[,\u202f\u00a0 ]", "", text))
+
+
+def _step(text: str) -> float:
+    mantissa, _, exponent = re.sub(r"[,\u202f\u00a0 ]", "", text).lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return 10.0 ** (-decimals + int(exponent or 0))
+
+
+def agrees(figure: Figure, value: Any) -> bool:
+    """Whether the printed number is the value, rounded as it is printed."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if not math.isfinite(value):
+        return False
+    if figure.whole is not None:
+        share = figure.number / figure.whole if figure.whole else math.nan
+        return _near(figure.number, value, figure.step) or abs(share - value) < _TINY
+    scaled = value * 100 if figure.is_percent or figure.is_points else float(value)
+    if figure.bound in ("<", "≤"):
+        return scaled <= figure.number
+    if figure.bound in (">", "≥"):
+        return scaled >= figure.number
+    step = _rough_step(figure) if figure.is_rough else figure.step
+    return _near(figure.number, scaled, step)
+
+
+def _near(printed: float, value: float, step: float) -> bool:
+    return abs(printed - value) <= step / 2 + _TINY * max(1.0, abs(value))
+
+
+def _rough_step(figure: Figure) -> float:
+    """Of a number that is said to be rough: its last digit that is not zero."""
+    number, step = abs(figure.number), figure.step
+    while number and step < number and abs(number / (10 * step) - round(number / (10 * step))) < _TINY:
+        step *= 10
+    return step
