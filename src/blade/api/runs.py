@@ -19,6 +19,7 @@ from blade.api.tables import Row, Table
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
+    from blade.api.queries import Result
     from blade.report.dossier import Dossier
 
 Place = str | os.PathLike[str]
@@ -121,6 +122,19 @@ class Runs(Mapping[str, "Runs"]):
     def slices(self) -> Table[model.Slice]:
         """The score by fields of the tasks."""
         return self._table(model.Slice, "slices")
+
+    def query(self, query: str) -> Result:
+        """Answer one question: `query("pass_at_1 where difficulty = 'hard'")`, or one SELECT.
+
+        A measure has `value`, `low`, `high` and `n`; `to_pandas()` gives the rows as a data frame.
+        """
+        from blade.api.queries import queried
+
+        return queried(self._held, self._names, query)
+
+    def fields(self) -> Result:
+        """Every field of the rows: type, presence, distinct values, and its role by how it behaves."""
+        return self.query("select * from fields order by run, role, path")
 
     # ---- Why -------------------------------------------------------------------------------------
 

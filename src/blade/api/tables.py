@@ -183,7 +183,7 @@ def to_dict(row: msgspec.Struct) -> dict[str, Any]:
     if name not in WIRED:
         found: dict[str, Any] = msgspec.to_builtins(row)
         return found
-    from blade.report.json_v1 import document
+    from blade.report.wire import document
 
     part, key = WIRED[name]
     only: dict[str, Any] = {part: (row,)}

@@ -19,10 +19,10 @@ def guarded(report: Report, loaded: Sequence[Loaded], redact: bool, is_written: 
     from blade import sanitize
 
     if redact:
-        new, _ = sanitize.redacted(report, sanitize.own_key(), _policy(loaded))
+        new, _ = sanitize.redacted(report, sanitize.own_key(), policy_of(loaded))
         return new
     if is_written:
-        _warn(sanitize.leaks_of(report, _policy(loaded)))
+        _warn(sanitize.leaks_of(report, policy_of(loaded)))
     return report
 
 
@@ -33,7 +33,7 @@ def cleaner(session: Session, one: Loaded) -> Clean:
     from blade import sanitize
     from blade.pipeline.asking import Clean
 
-    key, policy = sanitize.own_key(), _policy([one])
+    key, policy = sanitize.own_key(), policy_of([one])
     ids = frozenset(one.run.rollouts.task_keys)
 
     def made() -> sanitize.Cleaner:
@@ -64,7 +64,7 @@ def cleaner(session: Session, one: Loaded) -> Clean:
     return Clean(sanitize.redacted(session.report, key, policy)[0], rows, text)
 
 
-def _policy(loaded: Sequence[Loaded]) -> Policy:
+def policy_of(loaded: Sequence[Loaded]) -> Policy:
     """What the blade.toml files around the runs say, taken together."""
     from blade import sanitize
 

@@ -13,7 +13,9 @@ from blade.ingest.items import flat, kind_of, text_of
 MAX_ANSWER = 300  # characters
 MAX_LINE = 200  # characters of a last line that may be an answer
 _REACH = 20_000  # characters from the end of a message within which its answer is looked for
-_TAGGED = re.compile(r"<(\w{1,40})>\s*([^<>]{1,300}?)\s*</\1>")
+_TAGGED = re.compile(
+    r"<(\w{1,40})>\s*([^<>]{1,300}?)\s*</\1>|\[(\w{1,40})\]\s*(.{1,300}?)\s*\[/\3\]", re.DOTALL
+)
 
 # Where an answer was read: the codes of the column `answer_source`.
 SOURCES = ("none", "boxed", "tagged", "final line")
@@ -81,8 +83,8 @@ def answer_in(text: str) -> tuple[str | None, int]:
     # one character is looked for first, which is many times faster
     if "\\" in text and "\\boxed" in text and (inner := _braced(text, text.rfind("\\boxed") + 6)) is not None:
         return inner[:MAX_ANSWER], 1
-    if "<" in text and (tags := _TAGGED.findall(text[-2000:])):
-        return tags[-1][1], 2
+    if ("<" in text or "[/" in text) and (tags := _TAGGED.findall(text[-2000:])):
+        return tags[-1][1] or tags[-1][3], 2
     start = text.rfind("\n") + 1
     if len(text) - start > 2 * MAX_LINE or not (line := text[start:].strip()) or len(line) > MAX_LINE:
         return None, 0

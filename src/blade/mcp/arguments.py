@@ -66,6 +66,35 @@ class Summary(OfRun, frozen=True, kw_only=True):
     """The first page."""
 
 
+class Query(Asked, frozen=True, kw_only=True):
+    """One question about the rows."""
+
+    runs: Annotated[
+        list[str], Meta(min_length=1, max_length=20, description="Runs as blade_list_runs gives them.")
+    ]
+    query: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=20_000,
+            description="A measure, NAME[(k)] [where EXPR] [by COLUMN]: NAME is count, tasks, rate, "
+            "pass_at_1, pass_at_k, pass_hat_k, mean(COLUMN) or sum(COLUMN), EXPR a SQL condition over "
+            "rollouts, which may use calls('tool'), says('regex') and check_failed('name'). Or one SELECT "
+            "over rollouts, tasks, runs, fields, checks, answers, steps, calls, texts.",
+        ),
+    ]
+    pass_threshold: Annotated[float | None, Meta(description="A row passes at reward >= this.")] = None
+
+
+Role = Literal["reward", "verdict", "task-level", "identity", "effort", "text", "constant", "other"]
+
+
+class Fields(PagesOfRun, frozen=True, kw_only=True):
+    """Every field of the rows."""
+
+    role: Annotated[Role | None, Meta(description="Only fields of this role.")] = None
+
+
 class Tasks(PagesOfRun, frozen=True, kw_only=True):
     """Tasks with outcome and cause."""
 

@@ -9,7 +9,7 @@ import msgspec
 
 from blade.errors import UsageError
 from blade.hostile import line
-from blade.mcp import arguments, claims, judging, overview, reading, tasks
+from blade.mcp import arguments, claims, judging, overview, queries, reading, tasks
 from blade.mcp.answers import Answer
 from blade.mcp.house import House
 
@@ -36,6 +36,20 @@ TOOLS: dict[str, Tool] = {
         "Tell on one page which tasks failed, why, what the score was lost to and what to fix first.",
         arguments.Summary,
         overview.summary,
+    ),
+    "blade_query": Tool(
+        "Query",
+        "Answer one question about the rows: a measure with its interval, such as pass_at_1 where "
+        "difficulty = 'hard', or one SELECT over the tables of the run. Use this instead of a script.",
+        arguments.Query,
+        queries.query,
+    ),
+    "blade_fields": Tool(
+        "Fields",
+        "List every field of the rows with type, presence, distinct values and role (verdict, task-level, "
+        "...). Read it before a query.",
+        arguments.Fields,
+        queries.fields,
     ),
     "blade_tasks": Tool(
         "Tasks",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace as replace_found
 from pathlib import Path
 
 import msgspec
@@ -10,9 +11,10 @@ from msgspec.structs import replace
 
 from blade import ingest, judgements
 from blade.errors import NothingToRead, Unreadable
-from blade.ingest import assemble, find, opened, sidecars
+from blade.ingest import assemble, find, mapped, opened, sidecars
 from blade.ingest.rows import Rows
 from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
+from blade.store import cache
 from blade.store import index as store
 from blade.store.columns import Index
 from blade.store.index import Watcher
@@ -38,21 +40,39 @@ class Loaded(msgspec.Struct, frozen=True):
     gaps: tuple[Gap, ...] = ()  # what was passed over while reading, told once for all runs
 
 
-def load(specs: Sequence[str], watcher: Watcher, notes: Path | None = None) -> list[Loaded]:
-    """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap."""
+def load(
+    specs: Sequence[str],
+    watcher: Watcher,
+    notes: Path | None = None,
+    mapping: Mapping[str, str] | None = None,
+) -> list[Loaded]:
+    """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap.
+
+    `mapping` names the fields of rows that are not NeMo Gym's.
+    """
     told: list[str] = []
 
     def notice(text: str) -> None:
         told.append(text)
         watcher.notice(text)
 
-    loaded = [run for found in find.runs(specs, notice) for run in _loaded(found, watcher, notice, notes)]
+    runs = find.runs(specs, notice)
+    if mapping:
+        runs = [_mapped(found, mapping) for found in runs]
+    loaded = [run for found in runs for run in _loaded(found, watcher, notice, notes)]
     if not loaded:
         raise NothingToRead(
             "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"
         )
     gaps = tuple(Gap("read in part", text) for text in dict.fromkeys(told))
     return [replace(loaded[0], gaps=gaps), *loaded[1:]]
+
+
+def _mapped(found: find.Found, mapping: Mapping[str, str]) -> find.Found:
+    """The run with copies of its files whose rows are NeMo Gym's."""
+    folder = Path(cache.scratch()) / found.name
+    copies = (mapped.mapped_copy(path, mapping, folder) for path in found.paths)
+    return replace_found(found, paths=tuple(copies))
 
 
 def _loaded(

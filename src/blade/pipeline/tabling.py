@@ -68,6 +68,7 @@ def _files(one: Loaded, threshold: float | None, with_traces: bool, watcher: Wat
     if not path.exists():
         watcher.notice(f"making the tables of {one.name}") if len(one.run.rollouts.task) > 50_000 else None
         write_tables(path, one, threshold)
+        cache.trim(keep=folder)
     if not with_traces:
         return Files(one.name, str(path))
     return Files(one.name, str(path), _traces(folder, key, one, watcher))

@@ -34,6 +34,8 @@ def parsed(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         raise refused(f"the query has {len(sql):,} characters; at most {_MAX_CHARACTERS:,} are read")
     cell = connection.execute("select json_serialize_sql(?)", [sql]).fetchone()
     tree: dict[str, Any] = json.loads(cell[0]) if cell else {"error": True}
+    if tree.get("error_type") == "not implemented":
+        raise refused("only a SELECT is run")
     if tree.get("error"):
         raise refused(str(tree.get("error_message", "the query cannot be parsed")).partition("\n")[0])
     statements = tree.get("statements", [])

@@ -97,7 +97,8 @@ def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
 def _lock(folder: Path, waiting: Callable[[], None]) -> int:
     path = folder / "lock"
     for _ in range(10):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(exist_ok=True, mode=0o700)  # rollouts are private text
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
@@ -133,28 +134,74 @@ def _folders() -> list[Path]:
 
 def size() -> tuple[int, int]:
     """Bytes and indexes in the cache."""
-    total, folders = 0, _folders()
-    for path in (path for folder in folders for path in folder.rglob("*")):
-        with contextlib.suppress(OSError):
-            total += path.lstat().st_size
-    return total, len(folders)
+    folders = _folders()
+    return sum(map(_size, folders)), len(folders)
 
 
 def clean() -> tuple[int, int]:
     """Empty the cache but for what another process is just writing; what was freed."""
     before = size()
     for folder in _folders():
-        with contextlib.suppress(OSError):
-            handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                if _acquired(handle):
-                    shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(handle)
+        _removed(folder)
     with contextlib.suppress(OSError):
         (root() / _FOLDER).rmdir()
     after = size()
     return before[0] - after[0], before[1] - after[1]
+
+
+MAX_MB = 20_000  # of all indexes and tables, unless BLADE_CACHE_MAX_MB says otherwise
+
+
+def limit() -> int:
+    """How many bytes the cache may hold."""
+    try:
+        return int(float(os.environ.get("BLADE_CACHE_MAX_MB", MAX_MB)) * 1_000_000)
+    except ValueError:
+        return MAX_MB * 1_000_000
+
+
+def trim(keep: Path) -> int:
+    """Remove the folders that were longest unused until the cache is within its limit; bytes freed."""
+    folders = {folder: _size(folder) for folder in _folders()}
+    total, freed, most = sum(folders.values()), 0, limit()
+    if total <= most:
+        return 0
+    for folder in sorted(folders, key=_used):
+        if total - freed <= most:
+            break
+        if folder != keep and _removed(folder):
+            freed += folders[folder]
+    return freed
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total
+
+
+def _used(folder: Path) -> float:
+    """When a folder was last used, by its own mark or by its newest file."""
+    times = [0.0]
+    for path in (folder, *folder.iterdir()):
+        with contextlib.suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return max(times)
+
+
+def _removed(folder: Path) -> bool:
+    """Remove a folder unless another process is writing it."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if _acquired(handle):
+                shutil.rmtree(folder, ignore_errors=True)
+                return True
+        finally:
+            os.close(handle)
+    return False
 
 
 def write_whole(path: Path, data: bytes) -> None:

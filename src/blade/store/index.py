@@ -117,6 +117,7 @@ def _in(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> Index:
             _sweep(folder, known)
         raise
     _sweep(folder, fresh)
+    cache.trim(keep=folder)
     try:
         return Index(folder, path, fresh)
     except (OSError, ValueError) as error:

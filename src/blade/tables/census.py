@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ CONSTANT, TASK, IDENTITY, REWARD = "constant", "task-level", "identity", "reward
 VERDICT, EFFORT, TEXT, OTHER = "verdict", "effort", "text", "other"
 LONG = 100  # characters from which a text is prose or a log, not a value
 MANY = 10  # distinct numbers from which a field is an amount
+RARE, MANY_KEYS = 0.05, 3  # share of rows below which so many keys of an object are told as one
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,25 @@ def field(path: str, column: str | None, kind: Array, values: Array, type_name: 
     return Field(path, column, role, type_name, int(present.sum()), distinct, shown)
 
 
+def collapsed(fields: list[Field], n_rows: int) -> list[Field]:
+    """The fields with rare members of one object as one entry, `path.*`: such keys are data, not fields."""
+    rare: dict[str, list[Field]] = defaultdict(list)
+    for known in fields:
+        parent, dot, _ = known.path.rpartition(".")
+        if dot and known.presence < RARE * n_rows:
+            rare[parent].append(known)
+    many = {parent: members for parent, members in rare.items() if len(members) >= MANY_KEYS}
+    gone = {known.path for members in many.values() for known in members}
+    together = [
+        Field(
+            f"{parent}.*", None, OTHER, "mixed" if len({m.type for m in members}) > 1 else members[0].type,
+            min(n_rows, sum(m.presence for m in members)), len(members), members[0].path.rpartition(".")[2],
+        )
+        for parent, members in many.items()
+    ]  # fmt: skip
+    return sorted([known for known in fields if known.path not in gone] + together, key=lambda f: f.path)
+
+
 def _codes(values: Array, present: Array) -> tuple[Array, list[str]]:
     """Equal values under one number, -1 for none; and what the numbers stand for."""
     if values.dtype == object:
@@ -77,6 +98,8 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
         return IDENTITY if len(texts) == n_tasks and present.all() else TASK
     if len(texts) == present.sum() and present.all() and type_name in ("text", "mixed") and _is_short(texts):
         return IDENTITY
+    if type_name == "number" and present.all() and _is_numbering(values):
+        return IDENTITY
     if is_verdict(codes, rows) and (varies or len(texts) <= MANY):
         return VERDICT
     if type_name == "number" and len(texts) > MANY:
@@ -84,6 +107,12 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
     if type_name in ("text", "mixed") and not _is_short(texts):
         return TEXT
     return OTHER
+
+
+def _is_numbering(values: Array) -> bool:
+    """Whether it counts the rows: whole numbers one after the other, in whatever order."""
+    plain = np.sort(np.ma.getdata(values))
+    return plain.dtype.kind == "i" and plain.size > MANY and bool(np.all(np.diff(plain) == 1))
 
 
 def _is_short(texts: list[str]) -> bool:

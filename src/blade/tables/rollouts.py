@@ -67,7 +67,8 @@ def laid_out(run: Assembled, judged: Judged) -> Laid:
     answered = _answers(run, judged, scalars, fields)
     table = _reserved(run, judged, arrays, answered)
     table |= {names[path]: array for path, (array, _) in arrays.items() if path in names}
-    return Laid(table, fields, _checks(run, scalars, fields), _answer_rows(answered), answered.gold)
+    census_rows = census.collapsed(fields, len(order))
+    return Laid(table, census_rows, _checks(run, scalars, fields), _answer_rows(answered), answered.gold)
 
 
 def column_names(paths: list[str]) -> dict[str, str]:

@@ -1,0 +1,56 @@
+"""`blade fields`: list every field of the rows, and what each is by how its values behave."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+ROLES = {
+    "reward": "states the reward again",
+    "verdict": "set by grading: goes with the outcome",
+    "task-level": "the same in every repeat of a task, differs between tasks",
+    "identity": "names the task or the rollout",
+    "effort": "an amount: tokens, seconds, steps",
+    "text": "prose or a log",
+    "constant": "the same in every row",
+    "other": "none of these",
+}
+
+
+@click.command(short_help="List every field of the rows and what it is.")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option("--role", type=click.Choice(list(ROLES)), help="List the fields of one role alone.")
+@click.option(
+    "--map", "mapping", metavar="NAME=FIELD,...", help="Name the fields of rows that are not NeMo Gym's."
+)
+@click.option("--limit", default=200, show_default=True, metavar="N", help="Fields to print; 0 for all.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def fields(runs: tuple[str, ...], role: str | None, mapping: str | None, limit: int, as_json: bool) -> None:
+    """List every field of the rows of RUN: type, rows that have it, distinct values, role.
+
+    The role is decided by how values behave over repeats, tasks and rewards, not by names. A column of that
+    name can be used in `blade query`; dotted names stand in double quotes.
+    """
+    from blade.cli.query import grid, ground_of
+    from blade.cli.watch import Progress
+    from blade.query.ground import Table
+
+    with Progress() as progress:
+        loaded, ground = ground_of(runs, mapping, None, progress)
+        found = ground.ask(
+            'select run, path, "column", role, type, presence, "distinct", example from fields'
+        )
+    assert isinstance(found, Table)
+    rows = [row for row in found.rows if role in (None, row[3])]
+    rows.sort(key=lambda row: (row[0], list(ROLES).index(row[3]), row[1]))
+    if as_json:
+        names = ("run", "path", "column", "role", "type", "presence", "distinct", "example")
+        listed = [dict(zip(names, row, strict=True)) for row in rows]
+        click.echo(json.dumps({"schema": "blade.fields/1", "fields": listed}, indent=2))
+        return
+    first = 0 if len(loaded) > 1 else 1
+    head = ("run", "field", "column", "role", "type", "rows", "distinct", "example")
+    shown = [(*row[:2], row[2] if row[2] != row[1] else "", *row[3:]) for row in rows]
+    click.echo(grid(head[first:], [row[first:] for row in shown], limit))
+    click.echo("\n" + "\n".join(f"{name:<11} {meaning}" for name, meaning in ROLES.items()))

@@ -1,0 +1,274 @@
+"""`blade query`: answer one question about runs, as a measure or as one SELECT over their tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blade.cli.diagnose import refuse_threshold
+from blade.errors import UsageError
+
+if TYPE_CHECKING:
+    from blade.query.box import Outcome
+    from blade.query.measures import Answer
+
+SHOWN = 100  # rows of a table on the terminal
+_WIDE = 60  # characters of a cell there
+
+
+@click.command(short_help="Ask one question of the rows: a measure, or a SELECT.")
+@click.argument("words", metavar="RUN... QUERY", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--parquet", type=click.Path(path_type=Path), metavar="FILE", help="Write a Parquet file.")
+@click.option("--redact", is_flag=True, help="Replace what looks private.")
+@click.option("--limit", default=SHOWN, show_default=True, metavar="N", help="Rows to print; 0 for all.")
+@click.option(
+    "--map", "fields", metavar="NAME=FIELD,...", help="Name the fields of rows that are not NeMo Gym's."
+)
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--seconds", default=30.0, show_default=True, metavar="N", help="Time limit.")
+@click.option("--memory", default=2000, show_default=True, metavar="MB", help="Memory limit.")
+def query(
+    words: tuple[str, ...],
+    as_json: bool,
+    as_csv: bool,
+    parquet: Path | None,
+    redact: bool,
+    limit: int,
+    fields: str | None,
+    pass_threshold: float | None,
+    seconds: float,
+    memory: int,
+) -> None:
+    """Answer QUERY over the tables of one or more runs.
+
+    \b
+    A measure:  NAME[(k)] [where EXPR] [by COLUMN]
+      count, tasks, rate, pass_at_1, pass_at_k(4), pass_hat_k(4), mean(COLUMN), sum(COLUMN), clean_pass_at_1
+      EXPR is a SQL condition over rollouts; calls('tool'), says('regex') and check_failed('name') help.
+    Or SQL:     one SELECT over rollouts, tasks, runs, fields, checks, answers, steps, calls, texts
+
+    \b
+    blade query RUN "pass_at_1 where difficulty = 'hard'"
+    blade query RUN "rate where calls('search') = 0"
+    blade query RUN "mean(turns) by passed"
+    blade query RUN "select tool, count(*) from calls group by 1 order by 2 desc"
+    """
+    from blade.cli.watch import Progress
+    from blade.query import box
+
+    refuse_threshold(pass_threshold)
+    if len(words) < 2:
+        raise UsageError("name a run and a query", 'write blade query RUN "pass_at_1"', "usage")
+    if sum((as_json, as_csv, parquet is not None)) > 1:
+        raise UsageError(
+            "choose one of --json, --csv and --parquet", "each is a form of the same answer", "usage"
+        )
+    *runs, question = words
+    with Progress() as progress:
+        loaded, ground = ground_of(runs, fields, pass_threshold, progress)
+        outcome = box.raised(box.ask(ground, [question], seconds, memory)[0])
+    if redact:
+        outcome = redacted(outcome, loaded)
+    if parquet is not None:
+        _write_parquet(outcome, parquet)
+        click.echo(f"Wrote {parquet}")
+    elif as_json:
+        click.echo(json.dumps(as_document(question, outcome), indent=2, default=str))
+    elif as_csv:
+        click.echo(_csv(outcome), nl=False)
+    else:
+        click.echo(render(question, outcome, limit))
+
+
+def ground_of(
+    runs: Sequence[str], fields: str | None, threshold: float | None, progress: Any
+) -> tuple[Any, Any]:
+    from blade import pipeline
+    from blade.ingest import mapped
+    from blade.pipeline import tabling
+
+    mapping = mapped.mapping_of(fields) if fields else None
+    loaded = pipeline.load(runs, progress, mapping=mapping)
+    return loaded, tabling.ground_of(loaded, threshold, progress)
+
+
+# -- forms ------------------------------------------------------------------------------------------
+
+
+def as_document(question: str, outcome: Outcome) -> dict[str, Any]:
+    """The answer as JSON values."""
+    head: dict[str, Any] = {"schema": "blade.query/1", "query": question}
+    if outcome.columns is not None:
+        rows = [dict(zip(outcome.columns, row, strict=True)) for row in outcome.rows]
+        return {**head, "columns": list(outcome.columns), "rows": rows, "truncated": outcome.is_cut}
+    answers = [_answer(answer) for answer in outcome.answers or ()]
+    if len(answers) == 1 and answers[0]["group"] is None:
+        return {**head, **{name: value for name, value in answers[0].items() if name != "group"}}
+    return {**head, "groups": answers}
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    known = {name: getattr(answer, name) for name in ("group", "value", "low", "high", "n", "unit", "method")}
+    if answer.tasks is not None:
+        known["tasks"] = list(answer.tasks)
+    return known
+
+
+def render(question: str, outcome: Outcome, limit: int) -> str:
+    """The answer for a terminal."""
+    from blade.query.measures import RATES, measure_of
+
+    if outcome.columns is None and outcome.answers is not None:
+        measure = measure_of(question) if not question.lstrip().startswith("engine.") else None
+        is_rate = measure is not None and measure.name in RATES
+        part = measure.part if measure else None
+        if len(outcome.answers) == 1 and outcome.answers[0].group is None:
+            return _one(outcome.answers[0], is_rate, part)
+        rows = [(answer.group, *_cells(answer, is_rate)) for answer in outcome.answers]
+        by = measure.by if measure and measure.by else "group"
+        return grid((by, "value", "95% interval", "n"), rows, limit)
+    return grid(outcome.columns or (), outcome.rows, limit, outcome.is_cut)
+
+
+def _one(answer: Answer, is_rate: bool, part: str | None) -> str:
+    """`42.0% [32.4%, 52.3%], n = 50 tasks (wilson)`."""
+    from blade.hostile import line
+
+    if part is not None:
+        return number(getattr(answer, part), is_rate and part != "n")
+    value, interval, n = _cells(answer, is_rate)
+    method = f" ({answer.method})" if answer.method else ""
+    text = f"{value} {interval}".strip() + (f", n = {n}" if n else "") + method
+    if answer.tasks:
+        text += "\n" + line(", ".join(answer.tasks[:200]), 4000)
+    return text
+
+
+def _cells(answer: Answer, is_rate: bool) -> tuple[str, str, str]:
+    interval = ""
+    if answer.low is not None and answer.high is not None:
+        interval = f"[{number(answer.low, is_rate)}, {number(answer.high, is_rate)}]"
+    unit = answer.unit.removesuffix("s") if answer.n == 1 else answer.unit
+    n = f"{answer.n:,} {unit}" if answer.n is not None else ""
+    return number(answer.value, is_rate), interval, n
+
+
+def number(value: Any, is_rate: bool = False) -> str:
+    """A value as a person reads it."""
+    from blade.hostile import line
+
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        if is_rate:
+            return f"{value * 100:.1f}%"
+        return f"{int(value):,}" if value.is_integer() and abs(value) < 1e15 else f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else line(str(value), _WIDE)
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int, is_cut: bool = False) -> str:
+    """Rows in columns, cleaned, with what was left out said below."""
+    from blade.hostile import line
+
+    shown = rows if limit <= 0 else rows[:limit]
+    cells = [[line(str(name), _WIDE) for name in columns]]
+    cells += [["" if value is None else number(value) for value in row] for row in shown]
+    wide = [max(len(row[at]) for row in cells) for at in range(len(columns))]
+    is_number = [all(isinstance(row[at], int | float | None) for row in shown) for at in range(len(columns))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, wide, is_number, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+    lines.insert(1, "  ".join("-" * width for width in wide))
+    if len(rows) > len(shown) or is_cut:
+        more = "more rows" if is_cut else f"{len(rows) - len(shown):,} more rows"
+        lines.append(f"({more}: --limit 0, --csv or --json print all{' that were read' if is_cut else ''})")
+    elif len(rows) != 1:
+        lines.append(f"({len(rows):,} rows)")
+    return "\n".join(lines)
+
+
+def _csv(outcome: Outcome) -> str:
+    """CSV in which no cell is a formula."""
+    columns, rows = outcome.table()
+    page = io.StringIO()
+    writer = csv.writer(page)
+    for row in (columns, *rows):
+        writer.writerow([_guarded(value) for value in row])
+    return page.getvalue()
+
+
+def _guarded(value: Any) -> Any:
+    """A cell that a spreadsheet does not run."""
+    from blade.hostile import lines
+
+    if not isinstance(value, str):
+        return value
+    text = lines(value)
+    return f"'{text}" if text[:1] in "=+-@\t" and text else text
+
+
+def _write_parquet(outcome: Outcome, path: Path) -> None:
+    import duckdb
+    import numpy as np
+
+    from blade.cli.output import cannot_write
+    from blade.tables.database import literal, quoted
+
+    columns, rows = outcome.table()
+    types = (
+        outcome.types
+        or ("VARCHAR", "DOUBLE", "DOUBLE", "DOUBLE", "BIGINT", "VARCHAR", "VARCHAR")[-len(columns) :]
+    )
+    arrays = {}
+    for place, name in enumerate(columns):
+        array = np.empty(len(rows), object)
+        array[:] = [row[place] for row in rows]
+        arrays[name] = array
+    plain = {"BOOLEAN", "BIGINT", "INTEGER", "DOUBLE", "FLOAT", "VARCHAR", "HUGEINT", "DATE", "TIMESTAMP"}
+    cells = [
+        f"cast({quoted(name)} as {kind if kind in plain else 'VARCHAR'}) as {quoted(name)}"
+        for name, kind in zip(columns, types, strict=True)
+    ]
+    connection = duckdb.connect(":memory:")
+    connection.register("answer", arrays)
+    try:
+        connection.execute(
+            f"copy (select {', '.join(cells)} from answer) to {literal(str(path))} (format parquet)"
+        )
+    except duckdb.IOException as error:
+        raise cannot_write(path, OSError(str(error).partition("\n")[0])) from error
+
+
+def redacted(outcome: Outcome, loaded: Sequence[Any]) -> Outcome:
+    """The answer with placeholders for what looks private."""
+    import msgspec
+
+    from blade import sanitize
+    from blade.cli.redaction import policy_of
+
+    cleaner = sanitize.Cleaner(sanitize.own_key(), policy_of(loaded))
+    for one in loaded:
+        cleaner.task_ids.update(one.run.rollouts.task_keys)
+
+    def clean(value: Any) -> Any:
+        return cleaner.text(value) if isinstance(value, str) else value
+
+    rows = tuple(tuple(clean(value) for value in row) for row in outcome.rows)
+    answers = outcome.answers
+    if answers is not None:
+        answers = tuple(
+            msgspec.structs.replace(a, value=clean(a.value), group=clean(a.group)) for a in answers
+        )
+    return msgspec.structs.replace(outcome, rows=rows, answers=answers)
