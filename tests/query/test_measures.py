@@ -1,0 +1,147 @@
+"""The short form of a query: what it counts, over which rows, with which interval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blade import pipeline
+from blade.errors import UsageError
+from blade.query.ground import Ground, value
+from blade.query.measures import Measure, measure_of
+from blade.store.index import Silent
+from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
+from tests.query.grounds import ground
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("count", Measure("count")),
+        ("  pass_at_1  ", Measure("pass_at_1")),
+        ("pass_at_k(4)", Measure("pass_at_k", "4")),
+        ("pass_at_k(4).low", Measure("pass_at_k", "4", "low")),
+        ("pass_at_1.n where x = 1", Measure("pass_at_1", None, "n", "x = 1")),
+        ("mean(turns) where passed by task", Measure("mean", "turns", None, "passed", "task")),
+        ('sum("a.b") by "c.d"', Measure("sum", '"a.b"', None, None, "c.d")),
+        ("rate where note = 'stand by me'", Measure("rate", None, None, "note = 'stand by me'")),
+        ("RATE WHERE passed", Measure("rate", None, None, "passed")),
+        ("select 1", None),
+        ("engine.losses(run='a').lost", None),
+        ("counter", None),
+    ],
+)
+def test_taken_apart(text: str, measure: Measure | None) -> None:
+    assert measure_of(text) == measure
+
+
+@pytest.mark.parametrize(
+    "text", ["pass_at_k", "pass_at_k(0)", "pass_at_k(x)", "mean", "count(3)", "pass_at_1.median"]
+)
+def test_malformed_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        measure_of(text)
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Ground:
+    rows = make_rows({0: [1, 1, 0, 0], 1: [1, 1, 1, 1], 2: [0, 0, 0, 0]}, kind="plain")
+    rows += make_rows({3: [1, 0]}, kind="odd")
+    rows += [make_row(4, 0, 1.0, mask_sample=True, kind="odd")]
+    return ground(tmp_path, rows)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("count", 15),
+        ("count where masked", 1),
+        ("count where passed", 7),
+        ("count where not passed", 7),
+        ("tasks", 5),
+        ("tasks where passed", 3),
+        ("rate", 0.5),
+        ("rate where kind = 'plain'", 0.5),
+        ("pass_at_1", 0.5),
+        ("pass_at_1 where kind = 'odd'", 0.5),
+        ("pass_at_k(2)", (5 / 6 + 1 + 0 + 1) / 4),
+        ("pass_hat_k(2)", (1 / 6 + 1 + 0 + 0) / 4),
+        ("pass_at_k(4).n", 3),
+        ("mean(repeat) where task = '0'", 1.5),
+        ("sum(reward)", 7.0),
+        ("count where kind = 'none'", 0),
+        ("pass_at_1 where kind = 'none'", None),
+        ("mean(turns) where kind = 'none'", None),
+    ],
+)
+def test_values(told: Ground, query: str, expected: float | None) -> None:
+    found = value(query, told)
+    assert found == expected if expected is None else found == pytest.approx(expected, abs=1e-12)
+
+
+def test_groups(told: Ground) -> None:
+    groups = {answer.group: answer.value for answer in told.ask("count by kind")}  # type: ignore[union-attr]
+    assert groups == {"odd": 3, "plain": 12}
+
+
+def test_the_tasks_are_listed(told: Ground) -> None:
+    (answer,) = told.ask("tasks where not passed")  # type: ignore[misc]
+    assert answer.tasks == ("0", "2", "3")
+
+
+def test_intervals_are_those_of_the_report(tmp_path: Path) -> None:
+    rows = make_rows({task: [(task * 7 + at * 3) % 4 > 1 for at in range(4)] for task in range(20)})
+    path = make_run(tmp_path, [{**row, "reward": float(row["reward"])} for row in rows])
+    report = pipeline.diagnose(pipeline.load([f"run0={path}"], Silent()), "")
+    told = ground(tmp_path / "again", rows)
+    for name, query in (
+        ("pass_at_1", "pass_at_1"),
+        ("pass_at_k", "pass_at_k(3)"),
+        ("pass_hat_k", "pass_hat_k(2)"),
+    ):
+        k = int(query[-2]) if "(" in query else None
+        measure = next(m for m in report.measures if m.name == name and m.k == k and m.slice is None)
+        for part in ("low", "high", "n"):
+            asked = query + "." + part
+            assert value(asked, told) == pytest.approx(getattr(measure, part), abs=1e-12), asked
+        assert value(query, told) == pytest.approx(measure.value, abs=1e-12)
+
+
+def test_several_runs_need_a_name(tmp_path: Path) -> None:
+    told = ground(tmp_path, make_rows({0: [1]}), make_rows({0: [0], 1: [0]}))
+    with pytest.raises(UsageError, match="names none"):
+        told.ask("count")
+    assert value("count where run = 'run1'", told) == 2
+    assert [answer.value for answer in told.ask("count by run")] == [1, 2]  # type: ignore[union-attr]
+
+
+def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
+    output = [
+        make_message("I will search"), make_call("1", "search"), make_result("1", "no hits"),
+        make_call("2", "search"), make_result("2", "Error: quota"), make_message("It's done"),
+    ]  # fmt: skip
+    rows = [make_row(0, 0, 1.0, response=make_response(output)), make_row(1, 0, 0.0)]
+    told = ground(tmp_path, rows)
+    for query, expected in (
+        ("count where calls('search') = 2", 1),
+        ("count where calls('search')", 1),
+        ("count where not calls('search')", 1),
+        ("count where says('It''s done')", 1),
+        ("count where says('quota')", 0),
+        ("count where says('quota', 'tool')", 1),
+        ("count where says('(?i)I WILL')", 1),
+        ("count where says('question 1', 'user')", 0),
+        ("select count(*) from rollouts as r where calls('search') > 1 and r.passed", 1),
+        ("select count(*) from tasks where task in (select task from rollouts where says('done'))", 1),
+    ):
+        found = told.ask(query)
+        cell = found.rows[0][0] if not isinstance(found, list) else found[0].value
+        assert cell == expected, query
+
+
+def test_a_threshold_moves_what_passes(tmp_path: Path) -> None:
+    told = ground(tmp_path, make_rows({0: [0.5, 0.9], 1: [0.1, 1.0]}), threshold=0.5)
+    assert value("pass_at_1", told) == 0.75

@@ -1,0 +1,245 @@
+"""Every scalar of a row is a column, and what is inside lists and objects is a check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blade.query.ground import Ground, Table
+from tests.builders import (
+    make_call,
+    make_input,
+    make_message,
+    make_response,
+    make_result,
+    make_row,
+    make_rows,
+)
+from tests.query.grounds import ground
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def rows_of(told: Ground, sql: str) -> list[tuple[Any, ...]]:
+    found = told.ask(sql)
+    assert isinstance(found, Table)
+    return list(found.rows)
+
+
+def one(told: Ground, sql: str) -> Any:
+    ((cell,),) = rows_of(told, sql)
+    return cell
+
+
+def test_every_scalar_is_a_column_under_its_dotted_path(tmp_path: Path) -> None:
+    row = make_row(0, 0, 1.0, difficulty="hard", verifier={"parts": {"style": 0.5}, "ok": True}, n=None)
+    row["response"]["status"] = "completed"
+    row["responses_create_params"]["parallel_tool_calls"] = False
+    told = ground(tmp_path, [row])
+    cells = (
+        'select difficulty, "verifier.parts.style", "verifier.ok", "response.status", '
+        '"responses_create_params.parallel_tool_calls" from rollouts'
+    )
+    assert rows_of(told, cells) == [("hard", 0.5, True, "completed", False)]
+
+
+def test_a_path_that_is_taken_gets_a_prefix(tmp_path: Path) -> None:
+    told = ground(tmp_path, [make_row(0, 0, 1.0, answer="mine", turns=99, Note="a", note="b")])
+    assert rows_of(told, 'select "field.answer", "field.turns", turns from rollouts') == [("mine", 99, 1)]
+    columns = {
+        name for (name,) in rows_of(told, "select \"column\" from fields where path in ('Note', 'note')")
+    }
+    assert len({name.lower() for name in columns}) == 2, "names that differ in case alone are two columns"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([1, 2, None], "number", [1, 2, None]),
+        ([1.5, 2, None], "number", [1.5, 2.0, None]),
+        ([True, False, None], "boolean", [True, False, None]),
+        (["x", None, "y"], "text", ["x", None, "y"]),
+        ([1, "x", True], "mixed", ["1", "x", "true"]),
+    ],
+)
+def test_types(tmp_path: Path, values: list[Any], kind: str, expected: list[Any]) -> None:
+    told = ground(tmp_path, [make_row(task, 0, 1.0, thing=value) for task, value in enumerate(values)])
+    assert [cell for (cell,) in rows_of(told, 'select thing from rollouts order by "row"')] == expected
+    assert one(told, "select type from fields where path = 'thing'") == kind
+
+
+def test_long_texts_are_cut_with_a_mark(tmp_path: Path) -> None:
+    told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 5000)])
+    assert one(told, "select log from rollouts") == "x" * 199 + "…"
+
+
+def test_late_and_changing_shapes_lose_nothing(tmp_path: Path) -> None:
+    rows = [make_row(task, 0, 1.0, info={"a": task}) for task in range(300)]
+    rows += [make_row(300, 0, 1.0, info={"a": 300, "late": {"b": "x"}}), make_row(301, 0, 1.0, info="plain")]
+    told = ground(tmp_path, rows)
+    assert one(told, 'select count("info.a") from rollouts') == 301
+    assert rows_of(told, 'select task, "info.late.b" from rollouts where "info.late.b" is not null') == [
+        ("300", "x")
+    ]
+
+
+def test_objects_with_very_many_keys_become_checks(tmp_path: Path) -> None:
+    tests = {f"test_{number}": "passed" if number % 3 else "failed" for number in range(400)}
+    told = ground(
+        tmp_path, [make_row(0, 0, 0.0, results=tests), make_row(1, 0, 1.0, results={"test_1": "passed"})]
+    )
+    assert one(told, "select count(*) from checks where status = 'failed' and task = '0'") == 134
+    assert one(told, "select count(*) from rollouts where check_failed('test_3')") == 1
+
+
+def test_checks_from_lists_of_records_and_from_objects(tmp_path: Path) -> None:
+    row = make_row(
+        0, 0, 0.0,
+        assertions=[{"name": "has title", "met": True}, {"name": "has date", "met": False}, {"name": "x", "score": 0.4}],
+        parts={"format": 1.0, "content": 0.0, "style": 0.5},
+        plain={"name": "no status", "kind": "thing"},
+        messages=[{"role": "user", "content": "true"}],
+    )  # fmt: skip
+    told = ground(tmp_path, [row])
+    found = rows_of(told, "select path, name, status, value from checks order by path, name")
+    assert found == [
+        ("assertions", "has date", "failed", "false"),
+        ("assertions", "has title", "passed", "true"),
+        ("parts", "content", "failed", "0"),
+        ("parts", "format", "passed", "1"),
+        ("parts", "style", "other", "0.5"),
+    ]
+    assert one(told, "select count(*) from rollouts where check_failed('has date')") == 1
+    assert one(told, "select count(*) from rollouts where check_failed('has title')") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "source"),
+    [
+        ("so it is \\boxed{\\frac{1}{2}} and done", "\\frac{1}{2}", "boxed"),
+        ("first \\boxed{1}, then \\boxed{2}", "2", "boxed"),
+        ("<answer> 42 </answer>", "42", "tagged"),
+        ("[ANSWER]\nassert f(1) == 2\n[/ANSWER]", "assert f(1) == 2", "tagged"),
+        ("I think.\nAnswer: B", "Answer: B", "final line"),
+        ("x" * 900, None, None),
+    ],
+)
+def test_answers(tmp_path: Path, text: str, answer: str | None, source: str | None) -> None:
+    told = ground(tmp_path, [make_row(0, 0, 1.0, response=make_response([make_message(text)]))])
+    assert one(told, "select answer from rollouts") == answer
+    assert rows_of(told, "select source from answers") == ([(source,)] if source else [])
+
+
+def boxed_rows(gold_of: dict[int, str], key: str = "expected_answer") -> list[dict[str, Any]]:
+    """Three repeats of each task, the last one wrong."""
+    rows = []
+    for task, gold in gold_of.items():
+        for repeat in range(3):
+            text = f"\\boxed{{{gold if repeat < 2 else 'other'}}}"
+            row = make_row(task, repeat, float(repeat < 2), response=make_response([make_message(text)]))
+            rows.append({**row, key: gold})
+    return rows
+
+
+def test_the_gold_is_what_passing_answers_equal_whatever_its_name(tmp_path: Path) -> None:
+    rows = boxed_rows({0: "4", 1: "x+1", 2: "seven"}, key="zebra")
+    told = ground(tmp_path, [{**row, "label": "misleading"} for row in rows])
+    assert one(told, "select count(*) from rollouts where equals_gold = passed") == 9
+    assert rows_of(told, "select distinct gold from rollouts order by 1") == [("4",), ("seven",), ("x+1",)]
+
+
+def test_gold_that_only_the_inputs_hold_is_joined(tmp_path: Path) -> None:
+    rows = boxed_rows({0: "4", 1: "9", 2: "12"})
+    inputs = [make_input(row) for row in rows]
+    told = ground(
+        tmp_path, [{k: v for k, v in row.items() if k != "expected_answer"} for row in rows], inputs=inputs
+    )
+    assert one(told, "select count(*) from rollouts where gold is not null and equals_gold = passed") == 9
+
+
+def test_last_tool_and_submitted_answer(tmp_path: Path) -> None:
+    output = [make_call("1", "look"), make_result("1", "ok"), make_call("2", "submit", '{"answer": 5}')]
+    told = ground(tmp_path, [make_row(0, 0, 1.0, response=make_response(output))])
+    assert one(told, "select last_tool from rollouts") == "submit"
+    assert rows_of(told, "select source, text from answers") == [("call", '{"answer": 5}')]
+
+
+def test_steps_calls_and_texts(tmp_path: Path) -> None:
+    output = [
+        make_message("let me look"), make_call("1", "look", '{"id": 7}'),
+        make_result("1", "Error: order 123 not found"), make_message("I am done"),
+    ]  # fmt: skip
+    told = ground(tmp_path, [make_row(0, 0, 0.0, response=make_response(output), log="start\nexit code 3\n")])
+    assert rows_of(told, "select step, kind, tool from steps order by step") == [
+        (0, "message", None), (1, "call", "look"), (2, "result", None), (3, "message", None),
+    ]  # fmt: skip
+    assert rows_of(told, "select tool, arguments, result, failed from calls") == [
+        ("look", '{"id": 7}', "Error: order 123 not found", True)
+    ]
+    assert rows_of(told, "select line, template, is_last from texts where path = 'log' order by line") == [
+        (1, "start", True), (2, "exit code <n>", True),
+    ]  # fmt: skip
+    assert ("Error: order <n> not found",) in rows_of(told, "select template from texts where step = 2")
+
+
+def test_tasks_and_runs_count_as_the_measures_do(tmp_path: Path) -> None:
+    rows = [*make_rows({0: [1, 1], 1: [1, 0], 2: [0, 0]}), make_row(3, 0, 1.0, mask_sample=True)]
+    told = ground(tmp_path, rows)
+    assert rows_of(told, "select task, n, passes, bucket from tasks order by task") == [
+        ("0", 2, 2, "always"), ("1", 2, 1, "sometimes"), ("2", 2, 0, "never"), ("3", 0, None, "missing"),
+    ]  # fmt: skip
+    assert rows_of(told, "select n_tasks, n_rollouts, masked, score from runs") == [(4, 7, 1, 0.5)]
+    assert one(told, "select count(*) from rollouts where passed is null") == 1, "a masked row is not judged"
+
+
+ROLES = {
+    "same": ("x", "constant"),
+    "level": (lambda task, repeat: f"level {task % 2}", "task-level"),
+    "name": (lambda task, repeat: f"task {task}", "identity"),
+    "uid": (lambda task, repeat: f"{task}-{repeat}", "identity"),
+    "won": (lambda task, repeat: bool((task + repeat) % 2), "reward"),
+    "why": (lambda task, repeat: "good" if (task + repeat) % 2 else ("late", "wrong")[task % 2], "verdict"),
+    "spent": (lambda task, repeat: 100.5 + 7 * task + 3 * repeat, "effort"),
+    "log": (lambda task, repeat: f"line {task} {repeat} " + "word " * 40, "text"),
+    "noise": (lambda task, repeat: "abc"[(task + repeat * 2) % 3], "other"),
+}
+
+
+@pytest.mark.parametrize("path", ROLES)
+def test_roles_follow_from_how_values_behave(tmp_path: Path, path: str) -> None:
+    made, role = ROLES[path]
+    rows = [
+        make_row(
+            task, repeat, float((task + repeat) % 2), thing=made(task, repeat) if callable(made) else made
+        )
+        for task in range(12)
+        for repeat in range(3)
+    ]
+    assert one(ground(tmp_path, rows), "select role from fields where path = 'thing'") == role
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20)
+)
+
+
+@given(st.dictionaries(NAMES, SCALARS, max_size=4), st.dictionaries(NAMES, SCALARS, max_size=4))
+def test_hostile_names_and_values_do_no_harm(
+    tmp_path_factory: pytest.TempPathFactory, flat: dict[str, Any], inner: dict[str, Any]
+) -> None:
+    row = {**flat, **make_row(0, 0, 1.0), "inner": inner}
+    told = ground(tmp_path_factory.mktemp("run"), [row, make_row(1, 0, 0.0)])
+    assert one(told, "select count(*) from rollouts") == 2
+    for path, column in rows_of(told, 'select path, "column" from fields where "column" is not null'):
+        quoted = column.replace('"', '""')
+        one(told, f'select count("{quoted}") from rollouts')
+        assert path
