@@ -116,13 +116,13 @@ def markdown_frame(said: str) -> list[str]:
     """Headings, tables, fences, lists and paragraphs, without what stands in them."""
     from markdown_it import MarkdownIt
 
-    from tests.inert import ANCHOR
+    from tests.inert import LISTED
 
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").parse(said)
     return [
         f"{token.type} {token.tag} {token.info} {token.level}"
         for token in tokens
-        if token.type != "html_block" or not ANCHOR.fullmatch(token.content)
+        if token.type != "html_block" or not LISTED.fullmatch(token.content)
     ]
 
 
@@ -132,7 +132,7 @@ def html_frame(said: str) -> list[str]:
 
     page = Page(said)
     assert not page.open
-    inline = {"code", "strong", "span", "img"}
+    inline = {"code", "strong", "span", "img", "data"}
     return [
         f"{tag} {sorted(attributes)} {attributes.get('class')}"
         for tag, attributes in page.tags

@@ -12,8 +12,9 @@ from markdown_it.token import Token
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync".split()
-# The one comment that a page may hold: which claims the block above it makes.
-ANCHOR = re.compile(r"<!-- claims: [cs][1-9]\d*(?:-[cs][1-9]\d*)? -->\n")
+# The comments that a page may hold: the id of the claim behind a number, and the list of queries at its end.
+ANCHOR = re.compile(r"<!--c[1-9]\d*-->")
+LISTED = re.compile(r"<!--blade claims\n(?:c[1-9]\d* [^\n]+\n)+-->\n?")
 FOREIGN = set(
     "html_block html_inline link_open s_open em_open hr code_block softbreak ordered_list_open blockquote_open".split()
 )
@@ -22,8 +23,9 @@ FOREIGN = set(
 def assert_inert_markdown(said: str, image: str = r"(?!)") -> list[Token]:
     """The tokens of Markdown with no markup but ours; its pictures are those whose address `image` matches."""
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").parse(said)
-    tokens = [token for token in tokens if token.type != "html_block" or not ANCHOR.fullmatch(token.content)]
+    tokens = [token for token in tokens if token.type != "html_block" or not LISTED.fullmatch(token.content)]
     inner = [child for token in tokens for child in token.children or ()]
+    inner = [child for child in inner if child.type != "html_inline" or not ANCHOR.fullmatch(child.content)]
     assert not {token.type for token in (*tokens, *inner)} & FOREIGN
     assert len(headings(tokens, "h1")) == 1
     for child in inner:
@@ -31,9 +33,9 @@ def assert_inert_markdown(said: str, image: str = r"(?!)") -> list[Token]:
     return tokens
 
 
-def unanchored(page: str) -> str:
+def uncited(page: str) -> str:
     """Markdown without the comments that name claims."""
-    return re.sub(f"\n{ANCHOR.pattern}", "", page)
+    return ANCHOR.sub("", re.sub(f"\n{LISTED.pattern}", "", page))
 
 
 def headings(tokens: list[Token], tag: str) -> list[str]:

@@ -29,7 +29,7 @@ from tests.compared import (
     written,
 )
 from tests.conftest import Blade
-from tests.report.test_json_v1 import VALIDATOR
+from tests.report.test_wire import VALIDATOR
 
 CHANGED = ("improved", "regressed")
 

@@ -32,7 +32,7 @@ from tests.compared import (
     written,
 )
 from tests.conftest import Blade
-from tests.report.test_json_v1 import VALIDATOR
+from tests.report.test_wire import VALIDATOR
 from tests.same import of_rows
 
 

@@ -26,7 +26,7 @@ from tests.conftest import Blade
 from tests.inert import assert_inert_markdown
 from tests.report.test_hostile import DECEIVING, HOSTILE
 from tests.report.test_html import Page
-from tests.report.test_json_v1 import VALIDATOR
+from tests.report.test_wire import VALIDATOR
 
 
 def traced(task: int, repeat: int, reward: float, bad: str) -> Row:

@@ -23,7 +23,7 @@ from tests.inert import assert_inert_markdown, headings
 from tests.injections import EVERYWHERE, KINDS, tamed, word_of
 from tests.report.test_hostile import DECEIVING
 from tests.report.test_html import Page
-from tests.report.test_json_v1 import VALIDATOR
+from tests.report.test_wire import VALIDATOR
 
 Both = tuple[Told, Told]  # the hostile run and its harmless twin
 IMAGE = r"figures/[a-z0-9-]+\.svg"
@@ -246,7 +246,7 @@ def test_errors_and_verdicts_of_any_wording_change_no_frame(
     sections = headings(assert_inert_markdown(files["report/report.md"][1], IMAGE), "h2")
     assert headings(assert_inert_markdown(said["markdown"], IMAGE), "h2") == sections
     assert not Page(said["html"]).open
-    VALIDATOR.validate(json.loads(said["json_v1"]))
+    VALIDATOR.validate(json.loads(said["wire"]))
     ours = {*exits.screen_frame(RENDERERS["text"].render(both[1].session.report)), "Mostly", "Slices"}
     assert set(exits.screen_frame(said["text"])) <= ours
 
@@ -287,8 +287,8 @@ def test_names_of_runs_models_agents_and_notes_change_no_frame(both: Both, name:
     assert exits.markdown_frame(evil["markdown"]) == exits.markdown_frame(tame["markdown"])
     assert_inert_markdown(evil["markdown"], IMAGE)
     assert exits.html_frame(evil["html"]) == exits.html_frame(tame["html"])
-    assert counted(evil["json_v1"], r"\.bytes", r"^\$\.claims") == counted(
-        tame["json_v1"], r"\.bytes", r"^\$\.claims"
+    assert counted(evil["wire"], r"\.bytes", r"^\$\.claims") == counted(
+        tame["wire"], r"\.bytes", r"^\$\.claims"
     )
     assert list(map(exits.markdown_frame, answers)) == list(map(exits.markdown_frame, twins))
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from blade import pipeline
 from blade.model import Report
 from blade.planted.injected import INJECTIONS, write_injected
-from blade.report import json_v1
+from blade.report import wire
 from tests.builders import DROP, Row, make_call, make_message, make_result, make_run
 from tests.conftest import Silent
 from tests.quotations import (
@@ -214,7 +214,7 @@ def assert_holds(report: Report, rows: Rows, with_claims: bool = False) -> None:
     for advice in report.recommendations:
         assert 0 <= advice.gain.low <= advice.gain.point <= advice.gain.high <= 1, advice
         assert set(advice.tasks) <= {task.task for task in report.tasks}
-    told = json_v1.render(report) if with_claims else json.dumps(json_v1.document(report), allow_nan=False)
+    told = wire.render(report) if with_claims else json.dumps(wire.document(report), allow_nan=False)
     VALIDATOR.validate(json.loads(told))
 
 

@@ -17,7 +17,7 @@ from blade.facts.query import Answers
 from blade.model import Fact, Report
 from blade.pipeline import comparing
 from blade.planted import write_demo, write_run
-from blade.report import json_v1
+from blade.report import wire
 from tests.report import changed
 from tests.report.conftest import CASES, make_report, twenty
 from tests.report.explained import explain
@@ -51,7 +51,7 @@ def is_same(said: Any, meant: Any) -> bool:
 
 
 def assert_found_again(report: Report) -> list[Fact]:
-    answers = Answers(json.loads(json_v1.render(report)))
+    answers = Answers(json.loads(wire.render(report)))
     found = all_of(report)
     for fact in found:
         assert is_same(answers.answer(fact.query), fact.value), fact

@@ -14,7 +14,7 @@ from blade.mcp import tools
 from blade.mcp.house import House
 from blade.mcp.roots import roots
 from blade.pipeline import reviewing
-from blade.report import json_v1, text
+from blade.report import wire, text
 from tests.builders import make_message, make_response, make_row, make_run
 from tests.inert import assert_inert_markdown
 from tests.mcp_server.asking import Asking
@@ -46,7 +46,7 @@ def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("own")))
         held = pipeline.session([str(folder / "runs" / "first.jsonl")]).report
-    return {**json.loads(json_v1.render(held)), "text": text.render(held)}
+    return {**json.loads(wire.render(held)), "text": text.render(held)}
 
 
 def test_every_tool_is_described_and_says_what_it_does_to_the_world(ask: Asking) -> None:

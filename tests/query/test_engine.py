@@ -76,7 +76,7 @@ def test_a_query_gives_one_value(report: Report, query: str, value: Any) -> None
         ("engine.comparisons.movers(mechanical=True, view='bridge').count", 1),
         ("engine.comparisons.flips[0].baseline[1]", 4),
         ("engine.comparisons.churn.n_up", 4),
-        ("engine.comparisons(candidate='nobody').delta", 0),
+        ("engine.comparisons.transitions(before='never', after='nowhere').n", 0),
         ("engine.series", None),
     ],
 )
@@ -101,6 +101,7 @@ def test_several_runs_matrix_and_series_are_reached() -> None:
         "engine.losses(run='desk')",
         "engine.losses(run='desk').mode",
         "engine.losses(cause='IR').mode",
+        "engine.comparisons(candidate='nobody').delta",
         "engine.nothing(run='desk').lost",
         "engine.losses(colour='red').lost",
         "engine.losses(run='desk').colour",

@@ -16,7 +16,7 @@ from blade.report.change import series as change_series
 from blade.report.change import terms as change_terms
 from blade.report.change import verdict as change_verdict
 from blade.report.change.words import scale
-from tests.inert import unanchored
+from tests.inert import uncited
 
 from . import changed
 from .test_markdown import section
@@ -33,7 +33,7 @@ TOPICS = [
 
 
 def page(report: Report) -> str:
-    return markdown.page(change.title(report), change.chapters(report))
+    return markdown.page(change.title(report), change.chapters(report), cited=False)
 
 
 def told(part: str, **changes: object) -> str:
@@ -54,7 +54,7 @@ def test_the_verdict_holds_delta_both_tests_intervals_n_and_margin() -> None:
     said = told("Verdict")
     assert "**Improved on these tasks; not established for new tasks like these.**" in said
     assert "`cand` scores 71.9% pass@1 and `base` 50.0%: **+21.9 points** (n = 8 tasks)" in said
-    assert "+21.9 points [+2.7, +41.0 points] (exact stratified permutation, p = 0.04; n = 8 tasks)" in said
+    assert "+21.9 points [+2.7 points, +41.0 points] (exact stratified permutation, p = 0.04; n = 8 tasks)" in said
     assert "neither a change nor equivalence within ±3.0 points is established" in said
     assert "(paired t, p = 0.29; equivalence p = 0.83; n = 8 tasks" in said
     assert "the smallest detectable effect is 53.6 points" in said
@@ -150,7 +150,7 @@ def test_mechanical_causes_are_told_first() -> None:
 
 def test_the_bridge_is_printed_with_its_sum() -> None:
     said = told("What Moved It")
-    assert "| wrong arg field | model | +10.9 points [−1.8, +23.7 points] | 0.008 | 7 |" in said
+    assert "| wrong arg field | model | +10.9 points [−1.8 points, +23.7 points] | 0.008 | 7 |" in said
     assert "| never calls get_order | model |" in said
     assert "**Sum of 4 terms:** +0.218750, that is +21.9 points: the change of pass@1, exactly." in said
 
@@ -242,10 +242,10 @@ def test_tasks_that_the_candidate_calls_otherwise_are_opened_by_its_name() -> No
 
 def test_what_else_changed_names_what_appeared_and_hides_nothing() -> None:
     said = told("What Else Changed")
-    assert "| asks user | 0% | 21.0% | +21.0 points [+10.0, +32.0 points] | 0.01 | 8 | appeared |" in said
+    assert "| asks user | 0% | 21.0% | +21.0 points [+10.0 points, +32.0 points] | 0.01 | 8 | appeared |" in said
     assert "| output tokens | 1,310 | 902.5 | −407.8 [−600, −215.5], −31.1% | 0.001 | 8 | less |" in said
     assert said.index("asks user") < said.index("reread")
-    assert "| pass@4 | 75.0% | 87.5% | +12.5 points [−10.0, +35.0 points] | 8 | task bootstrap |" in said
+    assert "| pass@4 | 75.0% | 87.5% | +12.5 points [−10.0 points, +35.0 points] | 8 | task bootstrap |" in said
 
 
 def test_scores_that_are_no_rates_are_printed_as_numbers() -> None:
@@ -288,7 +288,7 @@ def test_many_runs_hold_pairs_fronts_solvers_and_checkpoints() -> None:
     assert "| only `step-1` | 1 | 0.700 | `0` 4/4 |" in said
     assert "| no run | 1 | – | `7` |" in said
     assert (
-        "**The score rises**: +5.0 points [+1.0, +9.0 points] a checkpoint, for new tasks like these (p = 0.02, n = 8 tasks, 4 checkpoints)"
+        "**The score rises**: +5.0 points [+1.0 points, +9.0 points] a checkpoint, for new tasks like these (p = 0.02, n = 8 tasks, 4 checkpoints)"
         in said
     )
     assert "The earliest that differs from the first for new tasks like these is `step-3`." in said
@@ -309,7 +309,7 @@ def test_the_gate_tells_failures_first() -> None:
 
 def test_a_diagnosis_tells_the_same_in_its_cross_model_section() -> None:
     report = changed.pair_report()
-    diagnosed = section(unanchored(markdown.render(report)), "Cross-Model Comparison")
+    diagnosed = section(uncited(markdown.render(report)), "Cross-Model Comparison")
     compared = page(report)
     for topic in TOPICS:
         body = section(compared, topic).replace("compare.json", "report.json").strip()
@@ -360,8 +360,8 @@ def test_exchanging_the_runs_mirrors_the_verdict(these: str) -> None:
     said, other = (change_verdict.question_told(each, "these tasks") for each in (one, turned(one)))
     bare = re.compile(r"[+−]?[\d.]+( points)?")
     assert re.sub("better|worse", lambda word: opposite[word[0]], bare.sub("#", said)) == bare.sub("#", other)
-    assert "[+2.7, +41.0 points]" in said
-    assert "[−41.0, −2.7 points]" in other
+    assert "[+2.7 points, +41.0 points]" in said
+    assert "[−41.0 points, −2.7 points]" in other
 
 
 def test_single_rollouts_do_not_tell_what_repeats_would_do() -> None:

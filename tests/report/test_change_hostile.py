@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from blade.model import Report
-from blade.report import html, json_v1, markdown
+from blade.report import html, wire, markdown
 from blade.report.change import figures as change_figures
 from blade.report.change import pages as change
 from blade.report.change.text import compare_text
@@ -22,7 +22,7 @@ from . import changed
 from .test_change_text import assert_fits
 from .test_hostile import DECEIVING, DRAWN, HOSTILE
 from .test_html import Page
-from .test_json_v1 import VALIDATOR
+from .test_wire import VALIDATOR
 
 
 class Exits:
@@ -45,7 +45,7 @@ class Exits:
 
     @cached_property
     def json(self) -> str:
-        return json_v1.render(self.report)
+        return wire.render(self.report)
 
     @cached_property
     def text(self) -> str:

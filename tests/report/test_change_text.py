@@ -58,7 +58,7 @@ def test_the_screen_says_verdicts_movers_bridge_limits_and_what_to_do_next() -> 
         "Margin ±3.0 points, a setting (--margin) that does not depend on the rows",
         "Of the 7 failing rollouts of base 5 also time out. blade show runs/airline.jsonl 5/0",
         "Resolve 16 repeats per task in each run (now 4), or 140 more tasks",
-        "1. [mechanical] request timed out gave 8.8 points",
+        "1. [mechanical] request timed out (infrastructure) accounts for +8.8 points [",
         "request timed out +8.8, wrong arg field +10.9, never calls get_order +6.6, no mode found −4.4 = +21.9 points",
         "Not separable: model, max_output_tokens",
         "Churn 40.6 points: 4 up, 1 down of 8 tasks; one model against itself 8.0 to 24.0, so beyond noise (p = 0.02)",

@@ -11,16 +11,16 @@ import pytest
 from msgspec.structs import replace
 
 from blade.model import Alignment, Report, Term
-from blade.report import json_v1
+from blade.report import wire
 
 from . import changed
-from .test_json_v1 import VALIDATOR
+from .test_wire import VALIDATOR
 
 PROMISED = "baseline candidate delta verdict verdict_new_tasks margin mde tests bridge views flips config_diff refused".split()
 
 
 def parsed(report: Report) -> Any:
-    return json.loads(json_v1.render(report), parse_constant=lambda name: pytest.fail(f"{name} on the wire"))
+    return json.loads(wire.render(report), parse_constant=lambda name: pytest.fail(f"{name} on the wire"))
 
 
 @pytest.mark.parametrize("make", [changed.pair_report, changed.many_report])
@@ -79,7 +79,7 @@ def test_what_is_no_number_is_null(value: float) -> None:
 def test_a_term_without_a_value_is_refused() -> None:
     broken = Term("timeout", math.nan, None, None, None, "model", 3)
     with pytest.raises(ValueError, match="cannot add up"):
-        json_v1.render(changed.pair_report(bridge=(broken,)))
+        wire.render(changed.pair_report(bridge=(broken,)))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_term_without_a_value_is_refused() -> None:
     ],
 )
 def test_the_schema_refuses_what_is_wrong(spoil: Callable[[Any], Any]) -> None:
-    document = json.loads(json.dumps(json_v1.document(changed.many_report())))
+    document = json.loads(json.dumps(wire.document(changed.many_report())))
     VALIDATOR.validate(document)
     spoil(document)
     assert not VALIDATOR.is_valid(document)
@@ -111,7 +111,7 @@ def test_the_same_report_is_the_same_bytes_whatever_the_order_of_mappings() -> N
     report = changed.many_report()
     assert report.matrix is not None
     turned = replace(report.matrix, only_one=dict(reversed(list(report.matrix.only_one.items()))))
-    assert json_v1.render(replace(report, matrix=turned)) == json_v1.render(report)
+    assert wire.render(replace(report, matrix=turned)) == wire.render(report)
 
 
 def test_a_claim_holds_its_rollouts_and_what_they_show_as_well() -> None:

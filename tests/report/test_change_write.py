@@ -8,7 +8,7 @@ from pathlib import Path
 from blade import report as room
 
 from . import changed
-from .test_json_v1 import VALIDATOR
+from .test_wire import VALIDATOR
 from .test_write import tree
 
 

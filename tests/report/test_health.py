@@ -37,7 +37,7 @@ def test_the_report_lists_the_gravest_flag_first_and_the_tasks_in_doubt_apart(on
     assert len(tasks) == 2
     assert "suspect" in tasks[0]
     assert "to review" in tasks[1]
-    assert "field `expected_answer`" in said
+    assert "#expected_answer`" in said
 
 
 def test_a_run_without_flags_says_so(one_run: Report) -> None:

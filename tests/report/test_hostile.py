@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from blade.model import Report
 from blade.report import RENDERERS, figures, html, markdown
-from tests.inert import assert_inert_markdown, headings
+from tests.inert import assert_inert_markdown, headings, uncited
 
 from .conftest import make_report
 from .explained import explain
 from .test_html import Page
-from .test_json_v1 import VALIDATOR
+from .test_wire import VALIDATOR
 from .test_markdown import SECTIONS
 from .test_text import assert_one_screen
 
@@ -140,7 +140,7 @@ def test_html_holds_no_tag_but_ours(exits: Exits) -> None:
     ours = set(
         "html head meta title style body div nav p ol li a main header h1 section h2 h3 dl dt dd ul table thead tbody tr th td".split()
     )
-    ours |= {"code", "strong", "span", "figure", "figcaption", "pre", "footer", "img"}
+    ours |= {"code", "strong", "span", "data", "figure", "figcaption", "pre", "footer", "img"}
     assert {tag for tag, _ in page.tags} <= ours
     for _, attributes in page.tags:
         assert set(attributes) <= {
@@ -155,6 +155,8 @@ def test_html_holds_no_tag_but_ours(exits: Exits) -> None:
             "aria-label",
             "src",
             "alt",
+            "title",
+            "value",
         }
         assert (attributes.get("href") or "#").startswith("#")
 
@@ -162,7 +164,7 @@ def test_html_holds_no_tag_but_ours(exits: Exits) -> None:
 def test_text_between_backticks_is_code_and_stays_inert(build: Callable[..., Report]) -> None:
     bad = "calls `<img src=x>` and `[a](b)` and ` ` and `"
     report = explain(build({"r": {"0": [1.0, 0.0], "1": [0.0, 0.0]}}), lambda text: f"{text} {bad}")
-    said = markdown.render(report)
+    said = uncited(markdown.render(report))
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(said)
     assert not [
         t for token in tokens for t in token.children or () if t.type in ("html_inline", "link_open", "image")
@@ -178,7 +180,7 @@ def test_templates_are_not_run_twice(build: Callable[..., Report]) -> None:
 
 def test_json_gives_the_text_back(exits: Exits) -> None:
     of_runs = exits.report
-    document = json.loads(exits.said("json_v1"))
+    document = json.loads(exits.said("wire"))
     try:
         VALIDATOR.validate(document)
     except jsonschema.ValidationError as wrong:

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from blade.model import Behaviour, Cause, Report
 from blade.report import advice, html, markdown, reasons, text
 from blade.report.facts import facts
+from blade.report.sections import Num, plain
+from tests.inert import uncited
 
 from .conftest import make_report
 from .explained import explain
@@ -68,11 +70,11 @@ def test_whatever_covers_more_leads_on_every_page(explained: Report) -> None:
         )
         for page in pages:
             told = page.index("Why")
-            assert page.index(f"`{more}` fires on 38 of 40 failing and 0 of 40 passing", told) < page.index(
+            assert page.index(f"`{more}` occurs in 38 of 40 failing and 0 of 40 passing", told) < page.index(
                 "59 completed", told
             )
         ranked = pages[2].split("### Why")[1].split("\n###")[0]
-        assert ranked.index(f"`{more}`") < ranked.index("**M1.**") < ranked.index(f"`{less}`")
+        assert ranked.index(f"`{more}`") < ranked.index("`M1`: ") < ranked.index(f"`{less}`")
 
 
 def test_the_order_of_the_conclusions_does_not_matter(explained: Report) -> None:
@@ -85,12 +87,12 @@ def test_the_order_of_the_conclusions_does_not_matter(explained: Report) -> None
 def test_a_behaviour_is_a_sentence_with_an_example_that_fails(explained: Report) -> None:
     said = first(explained, "Executive Summary")
     assert (
-        "- `writes-without-reading` fires on 29 of 40 failing and 4 of 40 passing rollouts (within the same tasks "
-        "the odds of failing are ≥ 3.1 times); for instance task 7/0: exchange_items is called before any read"
+        "- `writes-without-reading` occurs in 29 of 40 failing and 4 of 40 passing rollouts: 12.1% pass with it, "
+        "76.6% without, odds of failing on the same tasks at least 3.10 times as high, adjusted p = 0.006; "
+        "for instance task `7/0`: exchange_items is called before any read"
     ) in said
-    assert "Covers 29 failing rollouts: a difference in pass rate of 64.5 points, adjusted p = 0.006." in said
-    assert "difference 64.5 points, odds ≥ 3.1 within tasks, adjusted p = 0.006" in once(explained)
-    assert "<code>writes-without-reading</code> fires on 29 of 40" in html.render(explained)
+    assert "12.1% pass with it, 76.6% without, adjusted p = 0.006" in once(explained)
+    assert "<code>writes-without-reading</code> occurs in <data " in html.render(explained)
 
 
 def test_an_example_is_taken_from_a_failing_rollout_though_a_passing_one_is_graver(explained: Report) -> None:
@@ -100,15 +102,15 @@ def test_an_example_is_taken_from_a_failing_rollout_though_a_passing_one_is_grav
     where = replace(hit.evidence[0], repeat=0)
     passing = replace(hit, id="p", repeat=0, summary="It passes all the same.", severity=3, evidence=(where,))
     said = once(replace(explained, findings=(passing, *explained.findings)))
-    assert "for instance task 7/0" in said
+    assert "for instance task `7/0`" in said
 
 
 def test_a_proved_behaviour_alone_is_the_reason_and_no_lead_is_told(explained: Report) -> None:
     report = only(explained, fires("wrong_field", 18, 0))
     assert "Leads" not in text.render(report)
-    assert "Why 1. `wrong_field` fires on 18 of 40 failing and 0 of 40 passing rollouts" in once(report)
+    assert "Why 1. `wrong_field` occurs in 18 of 40 failing and 0 of 40 passing rollouts" in once(report)
     said = first(report, "Executive Summary")
-    assert "**Why:** `wrong_field` fires on 18 of 40 failing" in said
+    assert "**Why:** `wrong_field` occurs in 18 of 40 failing" in said
     assert "is proved" not in said
 
 
@@ -132,22 +134,16 @@ def test_a_behaviour_of_infrastructure_is_left_to_the_causes_of_the_run(explaine
 
 
 def test_odds_are_said_only_where_their_bound_lies_above_one(explained: Report) -> None:
-    for low, said in (
-        (None, ""),
-        (0.7, ""),
-        (1.04, ""),
-        (2.39, "≥ 2.3"),
-        (793.2, "≥ 793"),
-        (float("inf"), ""),
-    ):
-        assert reasons.at_least(fires("x", 9, 0, low)) == said
-    assert "the odds of failing" not in markdown.render(only(explained, fires("x", 9, 0, None)))
+    (run,) = facts(explained)
+    for low, said in ((None, None), (0.7, None), (2.39, "2.39"), (793.2, "793"), (float("inf"), None)):
+        odds = reasons.at_least(fires("x", 9, 0, low), run)
+        assert (odds.text if isinstance(odds, Num) else odds) == said
+    assert "odds of failing" not in markdown.render(only(explained, fires("x", 9, 0, None)))
 
 
 def test_odds_over_all_rollouts_do_not_pose_as_odds_within_tasks() -> None:
     report = only(single(), fires("x", 9, 0))
-    assert "(over all rollouts the odds of failing are ≥ 3.1 times)" in first(report, "Executive Summary")
-    assert "odds ≥ 3.1, adjusted" in once(report)
+    assert ", odds of failing at least 3.10 times as high, adjusted" in first(report, "Executive Summary")
 
 
 def test_a_behaviour_that_fires_everywhere_sets_nothing_apart() -> None:
@@ -158,42 +154,42 @@ def test_many_reasons_still_fit_and_are_counted(explained: Report) -> None:
     many = tuple(fires(f"rule_{at}", 30 - at, 0) for at in range(12))
     report = replace(explained, behaviours=many)
     assert_one_screen(text.render(report))
-    assert "6 reasons more are in report.json." in first(report, "Dominant Failure Modes")
+    assert "More reasons are in report.json." in first(report, "Dominant Failure Modes")
 
 
 # ---- What bounds and weakens it ------------------------------------------------------------------
 
 
-def test_a_gain_that_is_an_upper_bound_says_at_most_everywhere(explained: Report) -> None:
+def test_a_gain_that_is_an_upper_bound_says_up_to_everywhere(explained: Report) -> None:
     bounded = replace(explained.recommendations[0], basis=BOUND)
     report = replace(explained, recommendations=(bounded, *explained.recommendations[1:]))
-    assert "at most +8.4 points, harness, 14 tasks" in once(report)
-    assert "Expected gain at most +8.4 points of score over 14 tasks." in first(report, "Executive Summary")
+    assert "up to +8.4 points; harness, 14 tasks" in once(report)
+    assert "Expected gain up to +8.4 points of score over 14 tasks." in first(report, "Executive Summary")
     said = first(report, "Recommendations")
-    assert "| harness | harness | at most +8.4 points | 14 |" in said
-    assert "At most: the point is an upper bound, its basis says why." in said
-    assert "+2.1 points [0, +5.0 points]" in said
+    assert "| harness | harness | up to +8.4 points | 14 |" in said
+    assert "“Up to” marks an upper bound; its basis says why." in said
+    assert "+2.1 points (0 points to +5.0 points)" in said
     assert "first Refuse exchange" in once(replace(report, runs=report.runs * 2))
-    assert "(at most +8.4 points)" in once(replace(report, runs=report.runs * 2))
+    assert "(up to +8.4 points)" in once(replace(report, runs=report.runs * 2))
 
 
 def test_a_gain_that_is_no_bound_keeps_its_interval(explained: Report) -> None:
-    assert advice.expected(explained.recommendations[0]) == "+8.4 points [+3.1, +14.2 points]"
+    (run,) = facts(explained)
+    gain = advice.expected(run, explained.recommendations[0])
+    assert plain(gain) == "+8.4 points (+3.1 points to +14.2 points)"
     none = replace(
         explained.recommendations[0],
         basis=BOUND,
         gain=replace(explained.recommendations[0].gain, low=0, point=0),
     )
-    assert advice.expected(none) == "none shown, at most +14.2 points"
-    assert "At most: the point" not in first(explained, "Recommendations")
+    assert plain(advice.expected(run, none)) == "up to +14.2 points"
+    assert "marks an upper bound" not in first(explained, "Recommendations")
 
 
 def test_one_repeat_per_task_weakens_causes_and_is_said_once(explained: Report) -> None:
     report = single()
-    assert (
-        text.render(report).count("One repeat per task: no task is its own control, causes are weaker.") == 1
-    )
-    assert markdown.render(report).count("**One repeat per task:** the causes are weaker for it.") == 1
+    assert text.render(report).count("One try per task: hard tasks and bad behaviour cannot be told apart.") == 1
+    assert markdown.render(report).count("**One try per task:** the causes are weaker for it, because") == 1
     assert_one_screen(text.render(report))
     assert "are weaker" not in text.render(explained) + markdown.render(explained)
 
@@ -206,9 +202,9 @@ def test_one_repeat_per_task_is_not_said_where_no_cause_is_told() -> None:
 def test_of_several_runs_those_with_one_repeat_are_named_once() -> None:
     often: Rewards = {key: [1.0, 0.0, 1.0, 0.0] for key in ONCE}
     report = explain(make_report({"first": ONCE, "second": ONCE, "third": often}))
-    assert text.render(report).count("2 runs with one repeat per task: causes are weaker there.") == 1
+    assert text.render(report).count("2 runs with one try per task: causes are weaker there.") == 1
     said = markdown.render(report)
-    assert said.count("**One repeat per task:** the causes of `first`, `second` are weaker for it.") == 1
+    assert said.count("**One try per task:** the causes of `first` and `second` are weaker for it,") == 1
 
 
 # ---- Causes of the run ---------------------------------------------------------------------------
@@ -217,11 +213,11 @@ def test_of_several_runs_those_with_one_repeat_are_named_once() -> None:
 def test_a_share_of_the_rows_is_not_said_twice(explained: Report) -> None:
     told = "Responses are empty in all 80 rollouts: The response has no output items; so do 100% of the run's rows"
     report = replace(explained, run_causes=(replace(explained.run_causes[0], text=told),))
-    for page in (once(report), markdown.render(report)):
+    for page in (once(report), uncited(markdown.render(report))):
         assert "Responses are empty in all 80 rollouts: The response has no output items" in page
         assert "so do 100%" not in page
     kept = replace(explained.run_causes[0], text="Rows end early; so do we")
-    assert "Rows end early; so do we." in markdown.render(replace(explained, run_causes=(kept,)))
+    assert "Rows end early; so do we." in uncited(markdown.render(replace(explained, run_causes=(kept,))))
 
 
 def test_a_distortion_without_rows_touches_none_and_counts_none(explained: Report) -> None:
@@ -234,12 +230,9 @@ def test_a_distortion_without_rows_touches_none_and_counts_none(explained: Repor
         n_without=0,
     )
     said = first(replace(explained, run_causes=(bent,)), "Executive Summary")
-    assert "It touches" not in said
+    assert "It concerns" not in said
     assert "(n = 0" not in said
-    assert (
-        "cannot be trusted: no rows are lost to it, but it bends what they say, and how far they cannot tell."
-        in said
-    )
-    assert "It touches 7 rollouts." in first(
+    assert "cannot be trusted: no rows are lost, but the score may be biased by an unknown amount." in said
+    assert "It concerns 7 rollouts." in first(
         replace(explained, run_causes=(replace(bent, n_rollouts=7),)), "Executive Summary"
     )

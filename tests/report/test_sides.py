@@ -14,7 +14,7 @@ from blade.report.facts import facts
 from .conftest import make_report, twenty
 from .explained import divergence, explain
 from .test_explained import first
-from .test_json_v1 import VALIDATOR, parsed
+from .test_wire import VALIDATOR, parsed
 
 LEAD = "**Beside a passing rollout:** "
 
@@ -37,11 +37,11 @@ def task_of(report: Report, key: str) -> TaskResult:
 def test_both_sides_stand_where_nothing_could_be_tested(explained: Report) -> None:
     said = told(alone(explained), "6")
     parts = [
-        f"{LEAD}At step 6 the failing repeat 1 calls `transfer_to_human`; the passing repeat 0, alike until then, calls "
-        "`get_product_details` (step 4). The one passing repeat calls "
+        f"{LEAD}At `6/1#6` the failing rollout calls `transfer_to_human`; the passing one (`6/0#4`), alike until then, "
+        "calls `get_product_details`. The one passing repeat calls "
         "`get_product_details`; this one does not. Shown to be read, not tested.",
-        "Failing, task `6/1`, step 6:\n\n```text\ntransfer_to_human {}\n```",
-        'Passing, task `6/0`, step 4:\n\n```text\nget_product_details {"product_id": "6817"}\n```',
+        "Failing, task `6/1#6`:\n\n```text\ntransfer_to_human {}\n```",
+        'Passing, task `6/0#4`:\n\n```text\nget_product_details {"product_id": "6817"}\n```',
         "blade show runs/airline.jsonl 6/0 --steps 2:7",
     ]
     places = [said.index(part) for part in parts]
@@ -51,16 +51,16 @@ def test_both_sides_stand_where_nothing_could_be_tested(explained: Report) -> No
 
 def test_a_tested_contrast_comes_before_what_is_only_shown(explained: Report) -> None:
     said = told(explained, "6")
-    assert said.index("**Beside the passing side:**") < said.index("Passing, task `6/0`, step 5:")
-    assert said.index("Passing, task `6/0`, step 5:") < said.index(LEAD) < said.index("step 4:")
+    assert said.index("**Beside the passing side:**") < said.index("Passing, task `6/0#5`:")
+    assert said.index("Passing, task `6/0#5`:") < said.index(LEAD) < said.index("`6/0#4`:")
 
 
 def test_rollouts_that_part_twice_are_not_called_alike(explained: Report) -> None:
     said = told(alone(explained, first_step=2, first_passer_step=2), "6")
-    assert "the passing repeat 0, which it first leaves at step 2 (25.0% of acts differ), calls" in said
+    assert "the passing one (`6/0#4`), which it first leaves at `6/1#2` (25.0% of acts differ), calls" in said
     assert "alike until then" not in said
     nothing = told(alone(explained, distance=1.0), "6")
-    assert "the passing repeat 0, which does nothing that it does, calls" in nothing
+    assert "the passing one (`6/0#4`), which does nothing that it does, calls" in nothing
 
 
 def test_tools_that_several_passes_use_are_not_called_those_of_one(explained: Report) -> None:
@@ -77,14 +77,15 @@ def test_other_arguments_of_one_tool_are_called_so(explained: Report) -> None:
     same = {"does": 'calls exchange with {"id": 1}', "passer_does": 'calls exchange with {"id": 2}'}
     said = told(alone(explained, **same), "6")
     assert (
-        "repeat 1 calls `exchange`; the passing repeat 0, alike until then, calls `exchange` with other arguments"
+        "the failing rollout calls `exchange`; the passing one (`6/0#4`), alike until then, calls `exchange` with other "
+        "arguments"
         in said
     )
     last = told(alone(explained, does="finishes", passer_does='calls exchange with {"id": 2}'), "6")
-    assert "repeat 1 finishes; the passing repeat 0, alike until then, calls `exchange` (step 4)." in last
+    assert "the failing rollout finishes; the passing one (`6/0#4`), alike until then, calls `exchange`." in last
     ends = told(alone(explained, does="finishes", passer_does="finishes"), "6")
     assert (
-        "The last words of the failing repeat 1 (step 6) are not those of the passing repeat 0 (step 4);"
+        "The last words of the failing rollout (`6/1#6`) differ from those of the passing one (`6/0#4`);"
         in ends
     )
 
@@ -111,8 +112,8 @@ def test_a_pass_of_another_run_is_called_so(explained: Report) -> None:
     model = replace(at, cause=Cause.BEHAVIOUR)
     report = replace(explained, attributions=(model,), divergences=(borrowed,), contrasts=())
     said = told(report, "15", "Never-Pass Deep Dives")
-    assert "the passing repeat 0 of run `other-run`, alike until then, calls" in said
-    assert "Passing in run `other-run`, task `15/0`, step 4:" in said
+    assert "the passing one (`15/0#4` of run `other-run`), alike until then, calls" in said
+    assert "Passing in run `other-run`, task `15/0#4`:" in said
     assert parsed(report)["divergences"][0]["run"] == "desk"
 
 

@@ -85,6 +85,6 @@ def test_importing_the_room_loads_nothing_heavy() -> None:
 
 
 def test_renderers_keep_the_protocol() -> None:
-    assert list(room.RENDERERS) == ["text", "markdown", "html", "json_v1", "metrics"]
+    assert list(room.RENDERERS) == ["text", "markdown", "html", "wire", "metrics"]
     assert all(renderer.SUFFIX.startswith(".") for renderer in room.RENDERERS.values())
     assert set(room.FILES) < set(room.RENDERERS)

@@ -33,21 +33,23 @@ if TYPE_CHECKING:
 @click.option(
     "--from", "source", metavar="FILE", help="Many judgements, one JSON object a line; - for stdin."
 )
+@click.option("--where", "condition", metavar="EXPR", help="Judge every failed task with such a rollout.")
 @click.option("--withdraw", is_flag=True, help="Take back what --by said of TASK.")
 @click.option("--check", "only_check", is_flag=True, help="Verify, and keep nothing.")
 @click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
 @click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def label(
-    run: str, task: str | None, source: str | None, withdraw: bool, only_check: bool, only: str | None,
-    as_json: bool, by: str | None, pass_threshold: float | None, **told: Any,
+    run: str, task: str | None, source: str | None, condition: str | None, withdraw: bool, only_check: bool,
+    only: str | None, as_json: bool, by: str | None, pass_threshold: float | None, **told: Any,
 ) -> None:  # fmt: skip
     """Judge TASK of RUN: blade label results.jsonl 12 --cause BI --repeat 2 --step 7 --quote "…"
     --mechanism "…".
 
     A judgement is kept only if the task and repeat exist and fail, the step or field holds the quotation,
     and nothing is blamed for what came before it. It is kept beside the run, in FILE_judgements.jsonl, and
-    stands in for the engine's proposal from then on. Without TASK and --from, what was judged is listed,
+    stands in for the engine's proposal from then on. With --where EXPR, a condition as in `blade query`, all
+    failed tasks with such a rollout are judged at once. Without TASK and --from, what was judged is listed,
     with the agreement between authors and the engine.
     """
     from blade import pipeline
@@ -56,9 +58,11 @@ def label(
 
     refuse_threshold(pass_threshold)
     author = by or _user()
-    proposals = _proposals(task, source, told, withdraw)
+    proposals = _proposals(task, source, told, withdraw) if condition is None else []
     with Progress() as progress:
         session = pipeline.session([run], progress, pass_threshold)
+        if condition is not None:
+            proposals = _where(session, condition, task or source, told, only)
         if withdraw:
             named = _split(str(task), session.run(only).run.rollouts.task_keys)[0]
             _tell_withdrawn(reviewing.withdraw(session, named, author, only), as_json)
@@ -98,6 +102,22 @@ def _proposals(
     if withdraw:
         return None
     return [{"task": task, **given}]
+
+
+def _where(
+    session: Session, condition: str, other: str | None, told: Mapping[str, Any], only: str | None
+) -> list[Mapping[str, Any]]:
+    """A judgement of every failed task that has a rollout as described."""
+    from blade.pipeline import tabling
+    from blade.pipeline.conditions import proposals_where
+
+    given = {key: value for key, value in told.items() if value is not None}
+    if other is not None or {"repeat", "step", "field", "quote"} & given.keys():
+        hint = "give --where, --cause and --mechanism; places are quoted by the condition"
+        raise UsageError("--where finds the tasks itself", hint, "usage")
+    one = session.run(only)
+    ground = tabling.ground_of([one], session.threshold)
+    return proposals_where(one, ground, condition, given)
 
 
 def _addressed(proposals: list[Mapping[str, Any]], keys: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -155,7 +175,7 @@ def as_document(one: Judgement) -> dict[str, Any]:
 
 
 def _printed(document: Any) -> str:
-    from blade.report.json_v1 import escaped
+    from blade.report.wire import escaped
 
     return escaped(json.dumps(document, indent=2, ensure_ascii=False))
 
@@ -202,7 +222,7 @@ def _tell_withdrawn(found: Sequence[Judgement], as_json: bool) -> None:
 def _listed(session: Session, only: str | None, as_json: bool) -> str:
     """What was judged of a run, and how far its authors agree."""
     from blade.hostile import line
-    from blade.report.conclusions_v1 import agreement
+    from blade.report.wire_conclusions import agreement
 
     one = session.run(only)
     facts = session.facts[one.name]

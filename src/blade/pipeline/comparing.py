@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from blade import compare as stage
 from blade.compare.contents import group_of
 from blade.compare.gate.judge import judge, markdown
+from blade.compare.gate.metrics import ByTask
 from blade.compare.gate.policy import Policy, read_policy
 from blade.errors import UsageError
 from blade.ingest import split
@@ -64,7 +65,7 @@ def compare(
             f"--margin {margin:g} is as wide as the score", "give a fraction such as 0.03", "bad-margin"
         )
     report = told(report, sides, margin, ordered)
-    return report if policy is None else _gated(report, policy, sides)
+    return report if policy is None else _gated(report, policy, sides, loaded, threshold)
 
 
 def told(report: Report, sides: Sequence[Side], margin: float = MARGIN, ordered: bool = False) -> Report:
@@ -182,14 +183,26 @@ def policy(path: Path) -> Policy:
     return read_policy(path)
 
 
-def _gated(report: Report, policy: Policy, sides: Sequence[Side]) -> Report:
+def _gated(
+    report: Report, policy: Policy, sides: Sequence[Side], loaded: Sequence[Loaded], threshold: float | None
+) -> Report:
     """The report with every comparison judged by a policy, as of today: waivers expire."""
     coverages = {
         run.name: (run.coverage.scored - run.outcomes.get(Outcome.MALFORMED, 0), run.coverage.expected)
         for run in report.runs
     }
     by_name = {side.run: side for side in sides}
-    return replace(report, gate=judge(policy, report.comparisons, coverages, date.today(), by_name))
+    by_task = _by_task(loaded, threshold) if any(limit.query for limit in policy.metrics) else None
+    return replace(report, gate=judge(policy, report.comparisons, coverages, date.today(), by_name, by_task))
+
+
+def _by_task(loaded: Sequence[Loaded], threshold: float | None) -> ByTask:
+    """What a query of a policy gives for each task of a run."""
+    from blade.pipeline.tabling import ground_of
+    from blade.query.measures import by_task
+
+    ground = ground_of(loaded, threshold)
+    return lambda query, run: by_task(query, run, ground.connection)
 
 
 def gate_markdown(report: Report) -> str:

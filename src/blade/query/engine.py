@@ -23,13 +23,10 @@ Value: TypeAlias = float | int | str | bool | None
 
 HINT = "an engine query is engine.LIST(key=value, …).FIELD, as in engine.losses(run='a', cause='KG').lost"
 LONGEST = 20_000  # characters of a query: names of tasks and tools may be long
-NUMBERS = (int, float, int | None, float | None)
+NUMBERS = (int, float)  # of none of these the sum is 0; where a value may be missing, nothing is
 OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv
+}  # fmt: skip
 
 
 class Selection(msgspec.Struct, frozen=True):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from blade import stats
-from blade.query.select import columns_in, located, parsed, refused
-from blade.tables.database import quoted
+from blade.query.select import OF_TRACES, columns_in, located, parsed, refused, tables_in
+from blade.tables.database import literal, quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,6 +89,39 @@ def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[
     if measure.name in ("count", "mean", "sum"):
         return _amounts(measure, connection, where, group)
     return _task_measures(measure, connection, where, group)
+
+
+def by_task(
+    query: str, run: str, connection: Callable[[bool], duckdb.DuckDBPyConnection]
+) -> dict[str, float]:
+    """The value of a measure for each task of a run; a count as the share of the task's rollouts."""
+    measure = measure_of(query)
+    if (
+        measure is None
+        or measure.name not in ("count", "rate", "pass_at_1", "mean")
+        or measure.by
+        or measure.part
+    ):
+        raise refused(
+            f"a gate cannot be asked {query!r}",
+            "give count, rate, pass_at_1 or mean(COLUMN), with a condition if need be",
+        )
+    where = f"({measure.where})" if measure.where else "true"
+    value = {"count": f"({where})::int", "mean": f"cast({_column(measure)} as double)"}.get(
+        measure.name, "passed::int"
+    )
+    head, condition = (
+        f"select task, avg({value}) from rollouts where not masked and run = {literal(run)} and ",
+        where,
+    )
+    sql = f"{head}{condition if measure.name != 'count' else 'true'} group by 1"
+    node = parsed(sql, connection(False))
+    held = connection(bool(tables_in(node) & OF_TRACES))
+    return {
+        task: float(amount)
+        for task, amount in held.execute(located(sql, node)).fetchall()
+        if amount is not None
+    }
 
 
 def _column(measure: Measure) -> str:

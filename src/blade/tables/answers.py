@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ _GOLD_NAMES = (
 )
 AGREES = 0.9  # share of the passes whose answer equals the gold, from which a field is taken for it
 MAX_FIELDS = 400  # tried as gold or as answer
+SAMPLE = 2_000  # rows of each outcome that fields are compared by
 
 
 @dataclass(frozen=True)
@@ -48,29 +48,19 @@ class Answers:
 
 def equal(texts: Array, others: Array) -> Array:
     """Whether texts are equal once both are normalised; masked where one of them is missing."""
-    first, second = _normal_codes(texts), _normal_codes(others)
-    gone = (first == 0) | (second == 0)
-    known = {text: code for code, text in enumerate(second_texts(others))}
-    table = np.array([known.get(text, -1) for text in second_texts(texts)], np.int64)
-    return masked(table[first] == second, gone)
+    forms = _Forms()
+    firsts, seconds = ([forms[text] for text in column.tolist()] for column in (texts, others))
+    pairs = list(zip(firsts, seconds, strict=True))
+    same = np.array([first == second for first, second in pairs], bool)
+    return masked(same, np.array([not first or not second for first, second in pairs], bool))
 
 
-def _normal_codes(texts: Array) -> Array:
-    order = {text: code for code, text in enumerate(second_texts(texts))}
-    cache: dict[Any, int] = {}
-    found = np.zeros(len(texts), np.int64)
-    for row, text in enumerate(texts.tolist()):
-        code = cache.get(text)
-        if code is None:
-            code = cache[text] = order.get(normal(text), 0) if text is not None else 0
-        found[row] = code
-    return found
+class _Forms(dict[str | None, str]):
+    """The normal form of each text, made once."""
 
-
-def second_texts(texts: Array) -> list[str]:
-    """The distinct normal forms of some texts, the empty one first."""
-    forms = {normal(text) for text in set(texts.tolist()) if text is not None}
-    return ["", *sorted(forms - {""})]
+    def __missing__(self, text: str | None) -> str:
+        form = self[text] = normal(text)
+        return form
 
 
 def normal(text: str | None) -> str:
@@ -83,12 +73,13 @@ def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level:
     order = run.rollouts.row_id
     sources = [*_spoken(run, order)]
     golds = {**{name: fields[name] for name in fields if name in task_level}, **_input_fields(run)}
-    gold_field = _gold(golds, sources, passed)
+    rows = _sample(passed)
+    gold_field = _gold(golds, sources, passed, rows)
     gold = golds[gold_field] if gold_field else np.full(len(order), None, object)
-    extracted = _extracted(fields, task_level, gold, passed) if gold_field else None
+    extracted = _extracted(fields, task_level, gold, passed, rows) if gold_field else None
     if extracted is not None:
         sources.insert(0, Source("field", fields[extracted], extracted))
-    chosen = _best(sources, gold, passed)
+    chosen = _best(sources, gold, passed, rows)
     answer = chosen.texts if chosen is not None else np.full(len(order), None, object)
     return Answers(tuple(sources), answer, gold, gold_field, chosen.field if chosen is not None else None)
 
@@ -130,12 +121,15 @@ def _input_fields(run: Assembled) -> dict[str, Array]:
     return found
 
 
-def _gold(golds: dict[str, Array], sources: list[Source], passed: Array) -> str | None:
+def _gold(golds: dict[str, Array], sources: list[Source], passed: Array, rows: Array) -> str | None:
     """The field that passing answers equal; where none is shown to be, the first that is named like one."""
     named = sorted((name for name in golds if _rank(name) < len(_GOLD_NAMES)), key=lambda n: (_rank(n), n))
     others = [name for name in golds if name not in named][:MAX_FIELDS]
     share = {
-        name: max((_agreement(source.texts, golds[name], passed) for source in sources), default=0.0)
+        name: max(
+            (_agreement(source.texts[rows], golds[name][rows], passed[rows]) for source in sources),
+            default=0.0,
+        )
         for name in (*named, *others)
     }
     best = max(share.values(), default=0.0)
@@ -162,18 +156,30 @@ def _agreement(texts: Array, gold: Array, passed: Array) -> float:
     return share if is_telling else 0.0
 
 
-def _extracted(fields: dict[str, Array], task_level: set[str], gold: Array, passed: Array) -> str | None:
+def _sample(passed: Array) -> Array:
+    """Rows by which fields are compared: all, or as many of each outcome as tell enough, evenly spaced."""
+    chosen = []
+    for outcome in (True, False):
+        rows = np.flatnonzero(passed == outcome)
+        step = max(1, len(rows) // SAMPLE)
+        chosen.append(rows[::step])
+    return np.sort(np.concatenate(chosen))
+
+
+def _extracted(
+    fields: dict[str, Array], task_level: set[str], gold: Array, passed: Array, rows: Array
+) -> str | None:
     """The field in which the rows keep their own answer: passes hold the gold in it, failures do not."""
     names = [name for name in fields if name not in task_level][:MAX_FIELDS]
-    share = {name: _agreement(fields[name], gold, passed) for name in names}
+    share = {name: _agreement(fields[name][rows], gold[rows], passed[rows]) for name in names}
     best = max(share.values(), default=0.0)
     return next(name for name in share if share[name] == best) if best >= AGREES else None
 
 
-def _best(sources: list[Source], gold: Array, passed: Array) -> Source | None:
+def _best(sources: list[Source], gold: Array, passed: Array, rows: Array) -> Source | None:
     """The source whose answers go with passing; without proof the first: a field, a box, a tag, a line."""
     if not sources:
         return None
-    shares = [_agreement(source.texts, gold, passed) for source in sources]
+    shares = [_agreement(source.texts[rows], gold[rows], passed[rows]) for source in sources]
     best = max(shares)
     return sources[shares.index(best)] if best > 0 else sources[0]

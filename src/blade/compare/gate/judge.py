@@ -8,7 +8,7 @@ from datetime import date
 import msgspec
 
 from blade.compare.gate import text as gate_text
-from blade.compare.gate.metrics import RATE, Measured, measured
+from blade.compare.gate.metrics import RATE, ByTask, Measured, measured
 from blade.compare.gate.policy import COMMON, COVERAGE, Limit, Policy, Waiver, bad_policy
 from blade.compare.verdict import ALPHA
 from blade.errors import EXIT_FAILED_GATE, EXIT_OK
@@ -34,14 +34,18 @@ def judge(
     coverages: Mapping[str, tuple[int, int]],
     today: date,
     sides: Mapping[str, Side] | None = None,
+    by_task: ByTask | None = None,
 ) -> Gate:
     """What the policy says of candidates held against a baseline.
 
     `coverages` gives rows scored and expected by run; `sides` the runs themselves, from which metrics are
     computed that a comparison does not hold: of a slice, an outcome, a side of the losses, another k.
+    `by_task` answers the queries of a policy.
     """
     checks = [
-        check for comparison in comparisons for check in _checks(policy, comparison, coverages, sides or {})
+        check
+        for comparison in comparisons
+        for check in _checks(policy, comparison, coverages, sides or {}, by_task)
     ]
     in_force = {waiver.label: waiver for waiver in policy.waivers if today <= waiver.expires}
     waived = [_waived(check, in_force.get(check.metric)) for check in checks]
@@ -77,6 +81,7 @@ def _checks(
     comparison: Comparison,
     coverages: Mapping[str, tuple[int, int]],
     sides: Mapping[str, Side],
+    by_task: ByTask | None,
 ) -> list[Checked]:
     if comparison.refused:
         text = f"the runs cannot be compared: {comparison.refused}"
@@ -84,7 +89,7 @@ def _checks(
     return [
         _coverage(policy, comparison, coverages),
         _common(policy, comparison),
-        *(_metric(policy, limit, comparison, sides) for limit in policy.metrics),
+        *(_metric(policy, limit, comparison, sides, by_task) for limit in policy.metrics),
     ]
 
 
@@ -120,8 +125,14 @@ def _common(policy: Policy, comparison: Comparison) -> Checked:
     return Checked(comparison.candidate, COMMON, "critical", verdict, text, value=share, n=common)
 
 
-def _metric(policy: Policy, limit: Limit, comparison: Comparison, sides: Mapping[str, Side]) -> Checked:
-    found = measured(limit, comparison, sides, policy.question)
+def _metric(
+    policy: Policy,
+    limit: Limit,
+    comparison: Comparison,
+    sides: Mapping[str, Side],
+    by_task: ByTask | None,
+) -> Checked:
+    found = measured(limit, comparison, sides, policy.question, by_task)
     if isinstance(found, str):
         text = f"not measured: {found}"
         return Checked(comparison.candidate, limit.label, limit.tier, INCONCLUSIVE, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,10 +40,19 @@ class Measured:
     unit: str
 
 
+ByTask = Callable[[str, str], Mapping[str, float]]  # a query and a run -> its value for each task
+
+
 def measured(
-    limit: Limit, comparison: Comparison, sides: Mapping[str, Side], question: str
+    limit: Limit,
+    comparison: Comparison,
+    sides: Mapping[str, Side],
+    question: str,
+    by_task: ByTask | None = None,
 ) -> Measured | str:
     """The metric, or why there is none."""
+    if limit.query is not None:
+        return _of_query(limit, comparison, sides, by_task)
     if limit.slice is None and limit.name in ("score", comparison.score_name):
         return _score(comparison, question)
     told = next((one for one in comparison.derived if _is_meant(limit, one)), None)
@@ -112,6 +121,27 @@ def _of_derived(limit: Limit, one: Derived) -> Measured:
 
 
 # ---- From the rows --------------------------------------------------------------------------------
+
+
+def _of_query(
+    limit: Limit, comparison: Comparison, sides: Mapping[str, Side], by_task: ByTask | None
+) -> Measured | str:
+    """A query of the policy over the common tasks in which both runs have such rollouts."""
+    if by_task is None or comparison.baseline not in sides or comparison.candidate not in sides:
+        return "the rows of the runs are not at hand"
+    pair = paired(sides[comparison.baseline], sides[comparison.candidate], comparison.alignment)
+    before = by_task(str(limit.query), comparison.baseline)
+    after = by_task(str(limit.query), comparison.candidate)
+    keys_a, keys_b = pair.a.judged.task_keys, pair.b.judged.task_keys
+    codes = zip(pair.code_a.tolist(), pair.code_b.tolist(), strict=True)
+    values = [(before.get(keys_a[a]), after.get(keys_b[b])) for a, b in codes]
+    both = np.array([one for one in values if None not in one], np.float64).reshape(-1, 2)
+    if len(both) < 2:
+        return TOO_FEW
+    is_share = bool(((both >= 0) & (both <= 1)).all())
+    return _of_means(
+        limit, both[:, 0], both[:, 1], stats.mean_change(both[:, 1] - both[:, 0]), RATE if is_share else ""
+    )
 
 
 def _of_tries(limit: Limit, pair: Paired) -> Measured | str:

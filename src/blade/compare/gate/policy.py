@@ -27,6 +27,7 @@ GAINS = ("score", "pass_at_1", "mean_reward", "pass_at_k", "pass_hat_k", "solved
 LOSSES = {f"{side.replace(' ', '_')}_losses": side for side in SIDES}
 OUTCOMES = {name.replace(" ", "_"): name for name in FLAGS}
 COSTS = (*UNITS, *OUTCOMES, *LOSSES)
+QUERY = "query"  # a metric that is asked of the tables
 NEEDS_K = ("pass_at_k", "pass_hat_k")
 # Checks that every policy makes; a waiver may name them too.
 COVERAGE, COMMON = "coverage", "common tasks"
@@ -36,7 +37,7 @@ _KEYS = (
 )  # fmt: skip
 _DROPS = ("max_drop", "max_relative_drop", "min_value")
 _RISES = ("max_rise", "max_relative_rise", "max_value")
-_METRIC_KEYS = ("name", "slice", "tier", *_DROPS, *_RISES)
+_METRIC_KEYS = ("name", "query", "slice", "tier", *_DROPS, *_RISES)
 _WAIVER_KEYS = ("metric", "slice", "reason", "expires")
 _SHORT = re.compile(r"pass(?P<kind>[@^])(?P<k>[1-9][0-9]*)")
 
@@ -54,6 +55,7 @@ class Limit:
     relative: float | None  # how much worse, as a share of the baseline
     floor: float | None  # what its own value must reach; for a cost, what it must not exceed
     is_cost: bool  # less is better
+    query: str | None = None  # in the short form, asked of each task
 
 
 @dataclass(frozen=True)
@@ -150,10 +152,13 @@ def policy(data: Mapping[str, Any], path: str) -> Policy:
 
 def _limit(entry: Mapping[str, Any], where: str) -> Limit:
     _known(entry, _METRIC_KEYS, where)
-    label = _text(entry, "name", where)
-    name, k = _metric(label)
+    query = _text(entry, "query", where) if "query" in entry else None
+    if query is not None and "name" in entry:
+        raise _Fault(f"{where} has a name and a query", "give one of them")
+    label = query if query is not None else _text(entry, "name", where)
+    name, k = (QUERY, None) if query is not None else _metric(label)
     where = f"metric {label}"
-    is_cost = name in COSTS
+    is_cost = name in COSTS or (query is not None and any(key in entry for key in _RISES))
     wrong, right = (_DROPS, _RISES) if is_cost else (_RISES, _DROPS)
     for bad, good in zip(wrong, right, strict=True):
         if bad in entry:
@@ -167,7 +172,9 @@ def _limit(entry: Mapping[str, Any], where: str) -> Limit:
             raise _Fault(f"{where}: {key} must not be negative", "write 0.02 for two points")
     if relative is not None and relative > 1 and not is_cost:
         raise _Fault(f"{where}: {right[1]} is a share of the baseline", "write 0.05 for five percent")
-    is_rate = name in OUTCOMES or name in LOSSES or (not is_cost and name not in ("score", "mean_reward"))
+    is_rate = (
+        name in OUTCOMES or name in LOSSES or (not is_cost and name not in ("score", "mean_reward", QUERY))
+    )
     if is_rate and absolute is not None and absolute > 1:
         raise _Fault(f"{where}: {right[0]} is in points of a rate", "write 0.02 for two points")
     part = _slice(entry, where)
@@ -183,6 +190,7 @@ def _limit(entry: Mapping[str, Any], where: str) -> Limit:
         relative=relative,
         floor=floor,
         is_cost=is_cost,
+        query=query,
     )
 
 

@@ -1,0 +1,138 @@
+"""The same short form where people use it: the command line, labels, gates, Python."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
+from tests.conftest import Blade
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Four tasks of three repeats; what searches passes, and a private address stands in a message."""
+    rows = []
+    for task in range(4):
+        for repeat in range(3):
+            is_right = repeat < task
+            calls = [make_call("1", "search", '{"q": "x"}'), make_result("1", "hit")] if is_right else []
+            text = "found it" if is_right else "=1+1 I give up, write to jane.roe@corp-mail.example"
+            output = [*calls, make_message(text)]
+            rows.append(
+                make_row(task, repeat, float(is_right), response=make_response(output), level=f"l{task % 2}")
+            )
+    return make_run(tmp_path / "run", rows)
+
+
+def test_a_measure_on_the_command_line(blade: Blade, run: Path) -> None:
+    said = blade("query", run, "pass_at_1")
+    assert said.out.startswith("50.0% [")
+    assert "n = 4 tasks" in said.out
+    told = json.loads(blade("query", run, "tasks where not passed", "--json").out)
+    assert (told["value"], told["tasks"]) == (3, ["0", "1", "2"])
+    assert blade("query", run, "pass_at_1.low").out.strip().endswith("%")
+    assert "l0" in blade("query", run, "pass_at_1 by level").out
+
+
+def test_a_table_in_every_form(blade: Blade, run: Path, tmp_path: Path) -> None:
+    sql = "select task, count(*) as n from rollouts where passed group by 1 order by 1"
+    assert json.loads(blade("query", run, sql, "--json").out)["rows"] == [
+        {"task": "1", "n": 1}, {"task": "2", "n": 2}, {"task": "3", "n": 3},
+    ]  # fmt: skip
+    assert list(csv.reader(io.StringIO(blade("query", run, sql, "--csv").out)))[1] == ["1", "1"]
+    assert blade("query", run, sql, "--limit", 1).out.count("\n") == 4
+    path = tmp_path / "out.parquet"
+    assert blade("query", run, sql, "--parquet", path).out == f"Wrote {path}\n"
+    import duckdb
+
+    assert duckdb.connect().execute(f"select sum(n) from '{path}'").fetchall() == [(6,)]
+
+
+def test_cells_cannot_become_formulas_and_private_text_is_replaced(blade: Blade, run: Path) -> None:
+    sql = "select text from steps where text like '%give up%' limit 1"
+    assert next(csv.reader(io.StringIO(blade("query", run, sql, "--csv").out.split("\n", 1)[1])))[
+        0
+    ].startswith("'=")
+    assert "jane.roe" in blade("query", run, sql).out
+    assert "jane.roe" not in blade("query", run, sql, "--redact", "--json").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("pass_at_1",), "name a run"),
+        (("RUN", "select * from nowhere"), "no table"),
+        (("RUN", "count", "--json", "--csv"), "choose one"),
+        (("RUN", "select 1; select 2"), "one SELECT"),
+    ],
+)
+def test_faults_in_words(blade: Blade, run: Path, words: tuple[str, ...], message: str) -> None:
+    said = blade("query", *(run if word == "RUN" else word for word in words))
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_fields(blade: Blade, run: Path) -> None:
+    told = json.loads(blade("fields", run, "--json").out)["fields"]
+    assert {field["path"]: field["role"] for field in told}["level"] == "task-level"
+    assert "level" in blade("fields", run, "--role", "task-level").out
+
+
+def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": name,
+            "score": score,
+            "chat": [{"role": "assistant", "content": f"answer {name}"}],
+            "meta": {"topic": topic},
+        }
+        for name, score, topic in (("a", "1.0", "x"), ("b", 0, "x"), ("c", True, "y"))
+    ]
+    path = make_run(tmp_path, rows)
+    how = ("--map", "trace=chat,reward=score,task=id")
+    told = json.loads(blade("query", path, 'pass_at_1 by "meta.topic"', *how, "--json").out)
+    assert [(group["group"], group["value"]) for group in told["groups"]] == [("x", 0.5), ("y", 1.0)]
+    assert json.loads(blade("query", path, "count where says('answer b')", *how, "--json").out)["value"] == 1
+    assert "bad-map" in blade("query", path, "count", "--map", "trace=chat").err
+
+
+def test_labels_by_condition(blade: Blade, run: Path) -> None:
+    said = blade(
+        "label", run, "--where", "says('give up')", "--cause", "BI", "--mechanism", "gives up", "--json"
+    )
+    kept = json.loads(said.out)
+    assert len(kept["kept"]) == 3
+    assert all("I give up" in entry["quote"] for entry in kept["kept"])
+    refused = blade("label", run, "--where", "calls('search') > 0", "--cause", "BI", "--mechanism", "x")
+    assert "no failing rollout meets the condition" in refused.err
+
+
+def test_gates_ask_queries(blade: Blade, tmp_path: Path) -> None:
+    before = make_run(tmp_path / "a", make_rows({task: [1, 0] for task in range(30)}, flag=False))
+    after = make_run(tmp_path / "b", make_rows({task: [1, 0] for task in range(30)}, flag=True))
+    policy = tmp_path / "gate.toml"
+    policy.write_text("[[metric]]\nquery = 'count where flag'\nmax_rise = 0.05\n", encoding="utf-8")
+    said = blade("compare", f"a={before}", f"b={after}", "--gate", policy)
+    assert said.code == 1
+    assert "count where flag" in said.out
+    policy.write_text(
+        "[[metric]]\nquery = 'count where not flag'\nname = 'score'\nmax_rise = 0.05\n", encoding="utf-8"
+    )
+    assert "a name and a query" in blade("compare", f"a={before}", f"b={after}", "--gate", policy).err
+
+
+def test_in_python(run: Path, cache: Path) -> None:
+    import blade
+
+    loaded = blade.load(run)
+    found = loaded.query("pass_at_1 by level")
+    assert found.columns[0] == "level"
+    assert loaded.query("pass_at_1").value == 0.5
+    frame = loaded.query("select task, reward from rollouts").to_pandas()
+    assert frame.shape == (12, 2)
+    assert "level" in {row["path"] for row in loaded.fields().to_dicts()}
