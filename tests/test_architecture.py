@@ -40,7 +40,7 @@ RULES: dict[str, set[str]] = {
     "pipeline": NOUNS | STAGES | {"align", "read"},
     "prose": set(),
     "facts": {"model"},
-    "report": NOUNS | {"prose", "facts"},
+    "report": NOUNS,
     "check": NOUNS | {"ingest", "store", "report", "sanitize", "pipeline", "prose", "facts"},
     "read": NOUNS | {"backoff", "refusal"},
     "backoff": set(),
@@ -70,10 +70,10 @@ SUPPORT: dict[str, set[str]] = {
         "touched", "weigh", "wording",
     },
     "report": {
-        "accuracy", "advice", "cases", "causes",
-        "chapters", "comparisons_v1", "conclusions_v1", "deepdives", "draft", "facts", "failures",
-        "figures", "health_text", "inventory", "judged", "ledger", "order", "patterns", "places", "quantities", "reasons", "results", "sections",
-        "sides", "summary", "words",
+        "accuracy", "advice", "cases", "causes", "chapters", "claims", "deepdives", "draft", "facts", "failures",
+        "figures", "health_text", "inventory", "json_v1", "judged", "numbers", "order", "patterns", "places",
+        "quantities", "queries", "reasons", "results", "sections", "sides", "summary", "wire_comparisons",
+        "wire_conclusions", "words",
     },
 }  # fmt: skip
 

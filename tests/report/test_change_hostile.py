@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from blade.model import Report
-from blade.report import html, wire, markdown
+from blade.report import html, markdown, wire
 from blade.report.change import figures as change_figures
 from blade.report.change import pages as change
 from blade.report.change.text import compare_text

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from blade.report.change.names import apart, middle
-from blade.report.change.sentences import note_told, plain, sentence
-from blade.report.sections import Code
+from blade.report.change.sentences import note_told, sentence
+from blade.report.sections import Code, Said, plain
 
 ROLLOUTS = [f"codellama-7b_output[_ng_rollout_index={at}]" for at in range(9)]
 
@@ -28,15 +28,17 @@ ROLLOUTS = [f"codellama-7b_output[_ng_rollout_index={at}]" for at in range(9)]
     ],
 )
 def test_signs_of_our_own_sentences_are_signs(text: str, said: str) -> None:
-    assert plain(sentence(text)) == said
+    assert plain(sentence(text, "engine.x")) == said
 
 
 def test_names_keep_their_signs() -> None:
     assert (
-        plain(sentence("zone=a -> -1 took -1 points", names=("zone=a -> -1",)))
+        plain(sentence("zone=a -> -1 took -1 points", "engine.x", names=("zone=a -> -1",)))
         == "zone=a -> -1 took −1 points."
     )
-    assert sentence("`x -> y` rose")[0] == Code("x -> y")
+    (said, _) = sentence("`x -> y` rose", "engine.x")
+    assert isinstance(said, Said)
+    assert said.line[0] == Code("x -> y")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_names_keep_their_signs() -> None:
     ],
 )
 def test_a_note_has_its_capital_but_a_run_keeps_its_letters(text: str, said: str) -> None:
-    assert plain(note_told(text, ("gpt-4o", "gpt-4.1"))) == said
+    assert plain(note_told(text, "engine.x", ("gpt-4o", "gpt-4.1"))) == said
 
 
 def test_names_are_cut_in_the_middle() -> None:

@@ -10,16 +10,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from blade.model import Cause, Evidence, Gain, Loss, Report
-from blade.report import RENDERERS, figures, html, wire, markdown, metrics
+from blade.report import RENDERERS, figures, html, markdown, metrics, wire
 from blade.report.cases import chosen
 from blade.report.facts import facts
-
 from tests.inert import uncited
 
 from .conftest import make_report, twenty
 from .explained import SKIPS, explain
-from .test_wire import VALIDATOR, parsed
 from .test_markdown import section
+from .test_wire import VALIDATOR, parsed
 
 Cases = dict[str, Callable[[], Report]]
 

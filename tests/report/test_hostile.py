@@ -21,9 +21,9 @@ from tests.inert import assert_inert_markdown, headings, uncited
 from .conftest import make_report
 from .explained import explain
 from .test_html import Page
-from .test_wire import VALIDATOR
 from .test_markdown import SECTIONS
 from .test_text import assert_one_screen
+from .test_wire import VALIDATOR
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -124,8 +124,10 @@ def test_markdown_tables_keep_their_shape(exits: Exits) -> None:
 
 
 def test_bare_addresses_are_broken_in_markdown_prose(build: Callable[..., Report]) -> None:
-    said = markdown.render(
-        build({"r": {"0": [1.0, 0.0]}}, word=lambda text: f"{text} https://evil.example www.evil.example")
+    said = uncited(
+        markdown.render(
+            build({"r": {"0": [1.0, 0.0]}}, word=lambda text: f"{text} https://evil.example www.evil.example")
+        )
     )
     prose = re.sub(r"```.*?```", "", said, flags=re.DOTALL)
     prose = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", prose)

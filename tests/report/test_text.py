@@ -60,7 +60,7 @@ def test_causes_mechanisms_and_advice_follow_the_score(explained: Report) -> Non
     assert "most to exchanges without a product look-up (BI), 18.8 points" in said
     assert "difference of 61.4 points [+39.0, +78.0 points], adjusted p = 0.004" in said
     assert "+8.4 points (+3.1 to +14.2); harness, 14 tasks" in said
-    assert "+5.0 points (0 to +5.0); fixes the measurement, not the model, 1 task" in said
+    assert "+5.0 points (0 to +5.0); fixes the measurement, not the model" in said
     assert "blade show runs/airline.jsonl 6/0" in said
 
 

@@ -55,7 +55,7 @@ def test_every_report_validates(printed: str) -> None:
 def test_layout_is_a_line_for_each_entry_and_one_last_newline(report: Report, printed: str) -> None:
     assert printed.startswith('{\n"schema": "blade.report/2",\n"made_by": {')
     assert printed.endswith("\n}\n")
-    assert f'\n"claims": [\n{{"id":"c1",' in printed or '\n"claims": [],\n' in printed
+    assert '\n"claims": [\n{"id":"c1",' in printed or '\n"claims": [],\n' in printed
     assert wire.render(report) == printed
 
 

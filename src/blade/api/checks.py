@@ -1,4 +1,4 @@
-"""Turn a text about runs into what the rows say of each of its claims."""
+"""Check a text about runs and hand back what was found of each of its statements."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from blade.api.tables import Table
 from blade.errors import NothingToRead, Unreadable
-from blade.model import Assertion
+from blade.model.checked import Finding
 
 if TYPE_CHECKING:
-    from blade.check.unread import Unread
     from blade.store.index import Watcher
 
 ENDINGS = (".md", ".markdown", ".json", ".txt")  # of names of reports
 
 
-class Checked:
-    """The claims of a text, each supported, contradicted or unverifiable."""
+class Statement(Finding, frozen=True):
+    """One statement of a checked text: supported, contradicted, unverifiable, uncited or opinion."""
 
-    def __init__(self, found: Sequence[Assertion], left: Sequence[Unread]) -> None:
-        self._found = tuple(found)
-        self._left = tuple(left)
+
+class Checked:
+    """The statements of a text, each with its verdict."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._findings = tuple(findings)
 
     @property
     def ok(self) -> bool:
@@ -33,27 +37,27 @@ class Checked:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims are supported, contradicted, unverifiable."""
-        from blade.check import told
+        """How many statements are supported, contradicted, unverifiable, uncited, opinion."""
+        from blade.check import wire
 
-        return told.counts(self._found)
+        return wire.counts(self._findings)
 
-    def claims(self) -> Table[Assertion]:
-        """Every claim that was read."""
-        return Table(Assertion, self._found)
+    def claims(self) -> Table[Statement]:
+        """Every statement that was read."""
+        return Table(Statement, map(_statement, self._findings))
 
-    def problems(self) -> Table[Assertion]:
+    def problems(self) -> Table[Statement]:
         """All that is not supported, contradictions first."""
-        from blade.check import told
+        from blade.check import wire
 
-        return Table(Assertion, told.problems(self._found))
+        return Table(Statement, map(_statement, wire.problems(self._findings)))
 
     def to_dict(self) -> dict[str, Any]:
         """What `blade check --json` prints."""
-        from blade.check import told
+        from blade.check import wire
 
-        wire: dict[str, Any] = json.loads(told.as_json(self._found, self._left))
-        return wire
+        document: dict[str, Any] = json.loads(wire.as_json(self._findings))
+        return document
 
     def __repr__(self) -> str:
         return f"<blade.Checked {', '.join(f'{n:,} {verdict}' for verdict, n in self.counts.items())}>"
@@ -62,20 +66,18 @@ class Checked:
         return self.problems()._repr_html_()
 
 
+def _statement(finding: Finding) -> Statement:
+    return Statement(**msgspec.structs.asdict(finding))
+
+
 def checked(
     text: str | os.PathLike[str], specs: Sequence[str], watcher: Watcher, threshold: float | None
 ) -> Checked:
-    """Every claim of a text, or of a file that holds one, against the rows of the runs."""
+    """Every statement of a text, or of a file that holds one, against the rows of the runs."""
     from blade import check
-    from blade.check import redacted, told
-    from blade.check.recomputed import recomputed
-    from blade.check.unread import unread
 
-    said = _text(text)
-    world = recomputed(said, specs, watcher, threshold)
-    found = check.checked(said, world)
-    left = unread(redacted.blinded(said) if world.is_blind else said, found)
-    return Checked(told.placed(said, found), left)
+    content = _text(text)
+    return Checked(check.checked(content, check.world_for(content, specs, watcher, threshold)))
 
 
 def _text(text: str | os.PathLike[str]) -> str:

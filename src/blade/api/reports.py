@@ -69,7 +69,7 @@ class Report:
         return page(self._report)
 
     def json(self) -> str:
-        """The wire format `blade.report/1`, byte for byte what `--json` prints."""
+        """The wire format `blade.report/2`, byte for byte what `--json` prints."""
         from blade import report
 
         printed = report.printed_comparison if self._is_comparison else report.printed

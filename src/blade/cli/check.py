@@ -1,16 +1,24 @@
-"""`blade check`: hold every claim of any report against the rows it is about."""
+"""`blade check`: verify the citations, quotations, ids and sums of any report."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError
 
+if TYPE_CHECKING:
+    from blade.model.checked import Finding
 
-@click.command(short_help="Is every number, id and quotation of a report true.")
+MOST = 40  # entries of each part on the screen
+
+
+@click.command(short_help="Verify every citation, quotation, id and sum of a report.")
 @click.argument("report", metavar="REPORT")
 @click.argument("more", nargs=-1, metavar="[RUN...]")
 @click.option(
@@ -26,9 +34,9 @@ from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError
     type=float,
     help="A row passes at reward >= X (default: as the report says).",
 )
-@click.option("--all", "is_all", is_flag=True, help="Show every problem, and all that was not read.")
-@click.option("--json", "as_json", is_flag=True, help="Print counts, problems and what was not read as JSON.")
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--all", "is_all", is_flag=True, help="Show every finding, what holds too.")
+@click.option("--json", "as_json", is_flag=True, help="Print counts and all findings as JSON.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def check(
     report: str,
     more: tuple[str, ...],
@@ -40,59 +48,125 @@ def check(
     as_json: bool,
     force: bool,
 ) -> None:
-    """Check any report, Markdown or JSON: each claim is supported, contradicted or unverifiable.
+    """Check any report in Markdown or JSON.
 
-    Without --run the report is held against itself: sums, shares, repeated numbers, words beside numbers.
-    The exit code is 1 if anything is contradicted.
+    Cited numbers are queried again, quotations and ids are looked up in the rows, sums are added up. Numbers
+    without a citation are listed with the query that gives them where only one does. Without --run
+    only the arithmetic is checked. The exit code is 1 if a citation, quotation, id or sum is wrong.
     """
     from blade.cli.diagnose import refuse_threshold
     from blade.cli.watch import Progress
 
     refuse_threshold(pass_threshold)
-    if output and Path(output).exists() and not force:
-        raise UsageError(
-            f"{output} is there already", "name another file, or add --force", "output-not-empty"
-        )
-    if output and not Path(output).absolute().parent.is_dir():
-        raise Unreadable(
-            f"cannot write {output}: its folder does not exist",
-            "make the folder, or name another",
-            "cannot-write",
-        )
-    from blade.check import checked, redacted, told
-    from blade.check.unread import unread
-
-    text = _text(report)
-
-    with Progress() as progress:
-        world = None
-        if runs or more:
-            from blade.check.recomputed import recomputed
-
-            world = recomputed(text, (*runs, *more), progress, pass_threshold, baseline)
-        found = checked(text, world)
-    is_blind = world is not None and world.is_blind
-    left = unread(redacted.blinded(text) if is_blind else text, found)
-    found = told.placed(text, found)
-    note = redacted.untold() if is_blind else ""
     if output:
-        _write(Path(output), told.annotated(text, found))
-    names = [one.name for one in world.report.runs] if world else []
-    if as_json and note:
-        click.echo(note, err=True)
-    click.echo(
-        told.as_json(found, left) if as_json else told.as_text(found, report, names, left, note, is_all),
-        nl=False,
-    )
+        refuse_existing(Path(output), force)
+    from blade.check import checked, wire, world_for
+
+    text = read_report(report)
+    with Progress() as progress:
+        world = world_for(text, (*runs, *more), progress, pass_threshold, baseline) if runs or more else None
+        findings = checked(text, world)
+    if output:
+        write_text(Path(output), annotated(text, findings))
+    names = world.rows.runs if world is not None else ()
+    click.echo(wire.as_json(findings) if as_json else as_text(findings, report, names, is_all), nl=False)
     if output:
         click.echo(f"Wrote {output}", err=as_json)
-    if told.counts(found)["contradicted"]:
+    if wire.counts(findings)["contradicted"]:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
-def _text(report: str) -> str:
-    from blade.check.made import parsed
+def as_text(findings: Sequence[Finding], name: str, runs: Sequence[str], is_all: bool = False) -> str:
+    """The summary, then what is wrong or open, what each citation says, and what names no source."""
+    from blade.check import wire
+    from blade.hostile import line
+    from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 
+    against = f"against {', '.join(line(run, 40) for run in runs[:4])}" if runs else "alone"
+    lines = [f"BLADE check  {line(name, 60)} {against}", wire.summary(findings, bool(runs))]
+    by_verdict = {
+        verdict: [finding for finding in findings if finding.verdict == verdict] for verdict in wire.VERDICTS
+    }
+    most = len(findings) if is_all else MOST
+    for verdict in (CONTRADICTED, UNVERIFIABLE):
+        for finding in by_verdict[verdict][:most]:
+            lines += ["", *_problem(finding)]
+        lines += _more(len(by_verdict[verdict]) - most, verdict)
+    supported = by_verdict[SUPPORTED]
+    cited = [finding for finding in supported if finding.kind == "citation"]
+    groups = [list(group) for _, group in groupby(cited, key=lambda finding: finding.text)]
+    lines += ["", "What the citations say"] if groups else []
+    for group in groups[:most]:
+        lines.append(f"  line {group[0].line}  {line(group[0].text, 150)}")
+        lines += [f"      {line(finding.reading, 200)}" for finding in group]
+    lines += _more(len(groups) - most, "cited sentences")
+    if is_all:
+        others = [finding for finding in supported if finding.kind != "citation"]
+        lines += ["", "What was found"] if others else []
+        lines += [f"  line {item.line}  {line(item.printed, 80)}: {line(item.why, 100)}" for item in others]
+    lines += ["", "Numbers without a citation"] if by_verdict[UNCITED] else []
+    for finding in by_verdict[UNCITED][:most]:
+        told = line(finding.why, 200) or line(finding.printed, 40)
+        lines.append(f"  line {finding.line}  {told}  in: {line(finding.text, 80)}")
+    lines += _more(len(by_verdict[UNCITED]) - most, "uncited numbers")
+    lines += ["", "Causes without a citation or quotation"] if by_verdict[OPINION] else []
+    lines += [f"  line {item.line}  {line(item.text, 150)}" for item in by_verdict[OPINION][:most]]
+    lines += _more(len(by_verdict[OPINION]) - most, "causal sentences")
+    return "\n".join(lines) + "\n"
+
+
+def _more(n: int, what: str) -> list[str]:
+    return [f"  {n:,} more {what} with --all or --json"] if n > 0 else []
+
+
+def _problem(finding: Finding) -> list[str]:
+    from blade.hostile import line
+
+    first, last = min(finding.lines, default=finding.line), max(finding.lines, default=finding.line)
+    place = f"line {finding.line}" if first == last else f"lines {first}-{last}"
+    lines = [f"{finding.verdict}  {place}  {finding.kind}: {line(finding.printed, 90)}"]
+    pairs = (
+        ("expected", finding.expected), ("cited as", finding.reading if finding.kind == "citation" else ""),
+        ("because", finding.why), ("in", finding.text if finding.text != finding.printed else ""),
+    )  # fmt: skip
+    return lines + [f"  {name:<10} {line(text, 160)}" for name, text in pairs if text]
+
+
+def annotated(text: str, findings: Sequence[Finding]) -> str:
+    """The report with a quoted remark after each paragraph, table or quotation that is wrong or open."""
+    from blade.check.document import parse
+    from blade.model.checked import CONTRADICTED, UNVERIFIABLE
+
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    ends: dict[int, int] = {}  # a remark inside a table would tear it apart
+    for table in parse("\n".join(lines)).tables:
+        last = max([table.line, *(row.line for row in table.rows)])
+        ends |= dict.fromkeys(range(table.line, last + 1), last)
+    remarks: dict[int, list[str]] = {}
+    for finding in findings:
+        if finding.verdict in (CONTRADICTED, UNVERIFIABLE):
+            place = max(finding.lines, default=finding.line)
+            remarks.setdefault(ends.get(place, place), []).append(_remark(finding))
+    made: list[str] = []
+    for number, content in enumerate(lines, 1):
+        made.append(content)
+        if number in remarks:
+            made += ["", *dict.fromkeys(remarks[number]), ""]
+    return "\n".join(made)
+
+
+def _remark(finding: Finding) -> str:
+    from blade.hostile import line, markdown_inline
+
+    printed, expected, why = (
+        markdown_inline(line(part, 200)) for part in (finding.printed, finding.expected, finding.why)
+    )
+    meant = f"; expected {expected}" if expected else ""
+    return f"> **{finding.verdict}**, line {finding.line}: {printed}{meant}{f' ({why})' if why else ''}\n>"
+
+
+def read_report(report: str) -> str:
+    """The text of a report file, or of standard input."""
     path = Path(report)
     if path.is_dir():
         raise NothingToRead(
@@ -109,12 +183,19 @@ def _text(report: str) -> str:
     try:
         text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _unreadable(f"{report} is no text", "give a report in Markdown or JSON, in UTF-8") from error
+        raise _unreadable(f"{report} is not text", "give a report in Markdown or JSON, in UTF-8") from error
     start = text.lstrip()[:15].lower()
     if start.startswith(("<!doctype html", "<html")):
-        raise _unreadable(f"{report} is HTML, which is not read", "check report.md or report.json beside it")
-    if path.suffix == ".json" and parsed(text) is None:
-        raise _unreadable(f"{report} is no whole JSON", "it may be cut short; write it again")
+        raise _unreadable(
+            f"{report} is HTML, which is not read", "check report.md or report.json beside it"
+        )
+    if path.suffix == ".json":
+        import json
+
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(f"{report} is not complete JSON", "it may be cut short; write it again") from error
     return text
 
 
@@ -122,7 +203,18 @@ def _unreadable(message: str, hint: str) -> Unreadable:
     return Unreadable(message, hint, "unreadable-file")
 
 
-def _write(path: Path, text: str) -> None:
+def refuse_existing(path: Path, force: bool) -> None:
+    """Do not overwrite a file unless told to, and do not make folders."""
+    if path.exists() and not force:
+        raise UsageError(f"{path} already exists", "name another file, or add --force", "output-not-empty")
+    if not path.absolute().parent.is_dir():
+        raise Unreadable(
+            f"cannot write {path}: its folder does not exist", "make the folder, or name another",
+            "cannot-write",
+        )  # fmt: skip
+
+
+def write_text(path: Path, text: str) -> None:
     from blade.cli.output import cannot_write
 
     try:

@@ -14,6 +14,7 @@ from blade import __version__, errors
 from blade.cli import (
     catalogue,
     check,
+    cite,
     compare,
     completion,
     demo,
@@ -48,6 +49,7 @@ COMMANDS = {
     "diagnose": diagnose.diagnose,
     "compare": compare.compare,
     "check": check.check,
+    "cite": cite.cite,
     "query": query.query,
     "fields": fields.fields,
     "show": show.show,

@@ -198,7 +198,7 @@ def _file(path: str, what: str) -> Path:
 
 def _refuse_reviewed(path: Path, data: dict[str, Any]) -> None:
     """Keep what a person has reviewed or changed."""
-    from blade.package.kept import why_kept
+    from blade.package.seal import why_kept
 
     if why := why_kept(path, _json(data)):
         hint = "name another file, or add --force to write over it"

@@ -111,7 +111,7 @@ def render(result: dict[str, Any], chars: int, is_whole: bool = True) -> str:
 
 def as_json(result: Any) -> str:
     """The same for a program; nothing in it deceives whoever prints it."""
-    from blade.report.json_v1 import escaped
+    from blade.report.wire import escaped
 
     return escaped(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
 

@@ -12,8 +12,8 @@ import msgspec
 from blade.hostile import line, lines, markdown_inline
 from blade.mcp.arguments import Asked, Paging
 from blade.report import markdown
-from blade.report.json_v1 import escaped
 from blade.report.sections import Block, para
+from blade.report.wire import escaped
 
 Entry = TypeVar("Entry")
 ROOM = 16_000  # characters of the entries of a page: some 8,000 tokens at most

@@ -11,12 +11,12 @@ from blade.hostile import line, quoted
 from blade.mcp import arguments, roots
 from blade.mcp.answers import Answer, answer, cut, listed, paged
 from blade.mcp.house import House, refuse_threshold
-from blade.report import comparisons_v1, words
+from blade.report import wire_comparisons, words
 from blade.report.sections import Block, Code, Heading, Quote, para, prose
 
 if TYPE_CHECKING:
-    from blade.check.unread import Unread
-    from blade.model import Assertion, Report
+    from blade.model import Report
+    from blade.model.checked import Finding
 
 REPORT = 16 << 20  # bytes of a report that is checked
 TERMS = 12
@@ -32,11 +32,11 @@ def compare(house: House, asked: arguments.Compare) -> Answer:
         names = ", ".join(line(run.name, 60) for run in report.runs[:4])
         told = Quote(("As ", Code("blade compare"), " tells it"), compare_text(report))
         return answer(asked, f"Comparison of {names}", {}, [told])
-    wire = [comparisons_v1.comparison(one) for one in report.comparisons]
+    wire = [wire_comparisons.comparison(one) for one in report.comparisons]
     document = {
         "runs": [{"name": run.name, "score_name": run.score_name, "score": run.score} for run in report.runs],
         "comparisons": [_brief(one) for one in wire],
-        "series": comparisons_v1.series(report.series) if report.series is not None else None,
+        "series": wire_comparisons.series(report.series) if report.series is not None else None,
     }
     return answer(asked, "", document, [])
 
@@ -79,41 +79,27 @@ def _short(value: Any) -> Any:
 
 
 def check_claims(house: House, asked: arguments.CheckClaims) -> Answer:
-    """Every claim of a report held against the rows: what is contradicted, then what cannot be verified."""
-    from blade.check import told
+    """Check a report: what is wrong, what cannot be verified, what names no source."""
+    from blade.check import wire
 
-    found, left, names = _checked(house, asked)
-    wire = json.loads(told.as_json(found, left))
-    seen = wire["counts"]
-    page = paged(wire["problems"], asked, dict, _problem)
+    findings, names = _checked(house, asked)
+    seen = wire.counts(findings)
+    problems = json.loads(wire.as_json(wire.problems(findings)))["findings"]
+    page = paged(problems, asked, dict, _problem)
     head = {"against": names, "counts": seen}
-    against = ", ".join(line(name, 60) for name in names) or "itself alone; name runs to hold it against rows"
-    intro = [
-        para(
-            f"{words.count(len(found), 'claim')} read, held against {against}: "
-            f"{seen['supported']:,} supported, {seen['contradicted']:,} contradicted, "
-            f"{seen['unverifiable']:,} unverifiable; {seen['unread']:,} sentences or cells not read."
-        )
-    ]
+    against = ", ".join(line(name, 60) for name in names) or "nothing but itself; name runs to check it by"
+    intro = [para(f"Checked against {against}: {wire.summary(findings, bool(names))}.")]
     return listed(asked, "Check of a report", head, "problems", page, intro)
 
 
-def _checked(house: House, asked: arguments.CheckClaims) -> tuple[list[Assertion], list[Unread], list[str]]:
-    from blade.check import checked, redacted, told
-    from blade.check.unread import unread
+def _checked(house: House, asked: arguments.CheckClaims) -> tuple[tuple[Finding, ...], list[str]]:
+    from blade.check import checked, world_for
 
     refuse_threshold(asked.pass_threshold)
     text, world = _text(house, asked), None
     if asked.runs:
-        from blade.check.recomputed import recomputed
-
-        specs = house.specs(asked.runs)
-        world = recomputed(text, specs, house.watcher, asked.pass_threshold)
-    found = checked(text, world)
-    is_blind = world is not None and world.is_blind
-    left = unread(redacted.blinded(text) if is_blind else text, found)
-    names = [one.name for one in world.report.runs] if world else []
-    return list(told.placed(text, found)), list(left), names
+        world = world_for(text, house.specs(asked.runs), house.watcher, asked.pass_threshold)
+    return checked(text, world), list(world.rows.runs) if world is not None else []
 
 
 def _text(house: House, asked: arguments.CheckClaims) -> str:
@@ -141,8 +127,8 @@ def _text(house: House, asked: arguments.CheckClaims) -> str:
 
 
 def _problem(one: dict[str, Any]) -> tuple[Block, ...]:
-    expected = f" Expected {line(str(one['expected']), 200)}." if one["expected"] not in (None, "") else ""
-    why = line(one["why"] or "no reason is known", 400).rstrip(".")
+    expected = f" Expected {line(str(one['expected']), 200)}." if one["expected"] else ""
+    why = line(one["why"] or f"{one['verdict']}: {one['printed']}", 400).rstrip(".")
     return (
         Heading((f"{one['verdict']}, {one['kind']}, line {one['line']}",)),
         para(*prose(f"{why[:1].upper()}{why[1:]}.{expected}")),

@@ -12,9 +12,10 @@ from blade.hostile import line, quoted
 from blade.mcp import arguments, roots
 from blade.mcp.answers import Answer, answer, cut, listed, paged
 from blade.mcp.house import House
-from blade.report import health_text, json_v1, places, text, words
-from blade.report.conclusions_v1 import number
+from blade.report import health_text, places, text, words
 from blade.report.sections import Block, Code, Heading, Quote, Table, cells, para, prose
+from blade.report.wire import document as wired
+from blade.report.wire_conclusions import number
 
 QUOTES = 2  # quotations of one entry
 SHOWN = 8  # recommendations and the like of a summary
@@ -103,7 +104,7 @@ def summary(house: House, asked: arguments.Summary) -> Answer:
             )
         ]
         return answer(asked, f"Summary of {line(named, 120)}", {}, [*blocks, more])
-    wire = json_v1.document(report)
+    wire = wired(report)
     names = [run["name"] for run in wire["runs"]]
     told = {
         "runs": [

@@ -9,14 +9,15 @@ from blade.mcp import arguments
 from blade.mcp.answers import MOST, Answer, cut, listed, paged
 from blade.mcp.house import House, key_of
 from blade.mcp.overview import QUOTES, one_table, quotes
-from blade.report import json_v1, places, words
+from blade.report import places, words
 from blade.report.sections import Block, Code, Heading, Line, Table, cells, para, prose
+from blade.report.wire import document as wired
 
 
 def tasks(house: House, asked: arguments.Tasks) -> Answer:
     """The tasks of a run with their outcomes; of failed ones the cause."""
     session, run = house.session(asked)
-    wire = json_v1.document(session.report)
+    wire = wired(session.report)
     causes = {one["task"]: one for one in wire["attributions"] if one["run"] == run.name}
     found = [
         {**one, "attribution": causes.get(one["task"])} for one in wire["tasks"] if one["run"] == run.name
@@ -65,7 +66,7 @@ def _table(one: dict[str, Any]) -> Table:
 def findings(house: House, asked: arguments.Findings) -> Answer:
     """What detectors found in the rollouts of a run, with quotations."""
     session, run = house.session(asked)
-    wire = json_v1.document(session.report)
+    wire = wired(session.report)
     found = [one for one in wire["findings"] if one["run"] == run.name and one["severity"] >= asked.severity]
     if asked.task is not None:
         key = key_of(session, run, asked.task)

@@ -50,7 +50,7 @@ def evaluate(query: str, report: Report) -> Value:
 
 
 def _refused(message: str) -> UsageError:
-    return UsageError(message, HINT, "usage")
+    return UsageError(message, HINT, "bad-query")
 
 
 def _evaluated(node: ast.expr, report: Report) -> Any:

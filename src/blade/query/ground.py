@@ -11,6 +11,7 @@ from blade.errors import BladeError, UsageError
 from blade.query import measures, select, views
 from blade.query.measures import Answer, Measure, measure_of
 from blade.query.views import Files
+from blade.tables.database import literal
 
 if TYPE_CHECKING:
     import duckdb
@@ -128,8 +129,8 @@ def run_in(measure: Measure, runs: tuple[str, ...]) -> str:
     if measure.where is None and len(runs) == 1:
         return runs[0]
     for run in runs:
-        told = (measure.where or "").strip()
-        if told in (f"run = '{run}'", f"run='{run}'"):
+        condition = "".join((measure.where or "").split())
+        if condition == "".join(f"run={literal(run)}".split()):
             return run
     raise UsageError(
         f"{measure.name} is a measure of a whole run",

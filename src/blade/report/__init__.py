@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from blade.facts.known import Known
 from blade.model import Report
-from blade.report import html, json_v1, markdown, metrics, text
+from blade.report import html, markdown, metrics, text, wire
 from blade.report.chapters import chapters, title
-from blade.report.ledger import ledger as claimed
+from blade.report.claims import claims_of
 from blade.report.sections import Figure, Section
 
 
@@ -27,12 +26,12 @@ RENDERERS: dict[str, Renderer] = {
     "text": text,
     "markdown": markdown,
     "html": html,
-    "json_v1": json_v1,
+    "wire": wire,
     "metrics": metrics,
 }
 
 # The files of a report folder, by renderer; the text goes to the terminal only.
-FILES = {"markdown": "report.md", "html": "report.html", "json_v1": "report.json", "metrics": "metrics.json"}
+FILES = {"markdown": "report.md", "html": "report.html", "wire": "report.json", "metrics": "metrics.json"}
 
 
 def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
@@ -40,10 +39,9 @@ def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
     drawn = _figures(report) if figures else ()
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
     sections, version = chapters(report, drawn), report.made_by.get("blade", "")
-    claims, anchors = claimed(sections, Known(report))
-    texts[FILES["markdown"]] = markdown.page(title(report), sections, anchors)
-    texts[FILES["html"]] = html.page(title(report), sections, version, anchors)
-    texts[FILES["json_v1"]] = json_v1.render(report, drawn, claims)
+    texts[FILES["markdown"]] = markdown.page(title(report), sections)
+    texts[FILES["html"]] = html.page(title(report), sections, version)
+    texts[FILES["wire"]] = wire.render(report, drawn, claims_of(sections).listed)
     texts[FILES["metrics"]] = metrics.render(report, drawn)
     folder.mkdir(parents=True, exist_ok=True)
     _remove_stale(folder / "figures", {figure.file for figure in drawn})
@@ -51,7 +49,7 @@ def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
 
 
 # The files of a comparison, named so that a report in the same folder keeps its own.
-COMPARED = {"markdown": "compare.md", "html": "compare.html", "json_v1": "compare.json"}
+COMPARED = {"markdown": "compare.md", "html": "compare.html", "wire": "compare.json"}
 COMPARED_FIGURES = "compare-"
 
 
@@ -63,11 +61,10 @@ def write_comparison(
 
     drawn = _comparison_figures(report) if figures else ()
     named, sections = change.title(report), change.chapters(report, drawn)
-    claims, anchors = claimed(sections, Known(report))
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
-    texts[COMPARED["markdown"]] = markdown.page(named, sections, anchors)
-    texts[COMPARED["html"]] = html.page(named, sections, report.made_by.get("blade", ""), anchors)
-    texts[COMPARED["json_v1"]] = json_v1.render(report, drawn, claims)
+    texts[COMPARED["markdown"]] = markdown.page(named, sections)
+    texts[COMPARED["html"]] = html.page(named, sections, report.made_by.get("blade", ""))
+    texts[COMPARED["wire"]] = wire.render(report, drawn, claims_of(sections).listed)
     texts |= extra or {}
     folder.mkdir(parents=True, exist_ok=True)
     _remove_stale(folder / "figures", {figure.file for figure in drawn}, COMPARED_FIGURES)
@@ -76,31 +73,30 @@ def write_comparison(
 
 def printed(report: Report) -> str:
     """report.json as `write` writes it, without drawing a figure."""
-    return json_v1.render(report, _figures(report, draw=False))
+    return wire.render(report, _figures(report, draw=False))
 
 
 def printed_comparison(report: Report) -> str:
     """compare.json as `write_comparison` writes it, without drawing a figure."""
-    return json_v1.render(report, (), claimed(_comparison(report), Known(report))[0])
+    return wire.render(report, (), claims_of(_comparison(report)).listed)
 
 
 def pages(report: Report) -> str:
-    """report.md as `write` writes it, without anchors and without drawing a figure."""
-    return markdown.page(title(report), chapters(report, _figures(report, draw=False)))
+    """report.md as `write` writes it, without the comments of its claims and without drawing a figure."""
+    return markdown.page(title(report), chapters(report, _figures(report, draw=False)), cited=False)
 
 
 def comparison_pages(report: Report) -> str:
-    """compare.md as `write_comparison` writes it, without anchors and without drawing a figure."""
+    """compare.md as `write_comparison` writes it, without the comments of its claims."""
     from blade.report.change import pages as change
 
-    return markdown.page(change.title(report), _comparison(report))
+    return markdown.page(change.title(report), _comparison(report), cited=False)
 
 
 def html_page(report: Report) -> str:
     """report.html as `write` writes it."""
     sections = chapters(report, _figures(report))
-    anchors = claimed(sections, Known(report))[1]
-    return html.page(title(report), sections, report.made_by.get("blade", ""), anchors)
+    return html.page(title(report), sections, report.made_by.get("blade", ""))
 
 
 def comparison_html_page(report: Report) -> str:
@@ -108,8 +104,7 @@ def comparison_html_page(report: Report) -> str:
     from blade.report.change import pages as change
 
     sections = change.chapters(report, _comparison_figures(report))
-    anchors = claimed(sections, Known(report))[1]
-    return html.page(change.title(report), sections, report.made_by.get("blade", ""), anchors)
+    return html.page(change.title(report), sections, report.made_by.get("blade", ""))
 
 
 def _figures(report: Report, draw: bool = True) -> tuple[Figure, ...]:

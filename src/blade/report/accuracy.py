@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from blade import hostile
 from blade.model import Report
-from blade.report import words
-from blade.report.sections import Block, Code, Heading, Table, cells, para
+from blade.report import numbers, words
+from blade.report.sections import Block, Code, Heading, Line, Num, Span, Table, cells, para
 
 KINDS = ("natural", "planted")
 MAX_ROWS = 40
@@ -36,81 +36,86 @@ def accuracy(report: Report) -> list[Block]:
             "A label of this report is not more certain than this."
         ),
     ]
-    for name, kind, found in sets(card):
+    for labelled in sets(card):
         rows = tuple(
-            cells(hostile.line(" ".join(path), 120), said, n)
-            for path, said, n in list(measures(found))[:MAX_ROWS]
+            cells(numbers.name(hostile.line(" ".join(path), 120)), value, n)
+            for path, value, n in list(measures(labelled.content, labelled.query))[:MAX_ROWS]
         )
-        what = f", {kind}" if kind and kind not in name.lower() else ""
-        blocks.append(para(Code(hostile.line(name, 80)), f"{hostile.line(what, 40)}:"))
+        kind = labelled.kind if labelled.kind not in labelled.name.lower() else ""
+        what = f", {hostile.line(kind, 40)}:" if kind else ":"
+        blocks.append(para(Code(hostile.line(labelled.name, 80)), what))
         blocks.append(
             Table(("Measure", "Value, 95% interval", "n"), rows, "lrr") if rows else para("No number.")
         )
-    about = [f"{key}: {hostile.line(str(value), 120)}" for key, value in card.items() if _is_plain(value)]
-    return [*blocks, para(f"{'; '.join(hostile.line(text, 200) for text in about)}.")] if about else blocks
+    about = [(key, value) for key, value in card.items() if _is_plain(value)]
+    facts = [
+        (f"{hostile.line(key, 80)}: ", _stated(value, f"engine.accuracy[{key!r}]")) for key, value in about
+    ]
+    return [*blocks, para(*numbers.joined(list(facts), "; ", "; "), ".")] if facts else blocks
 
 
-def sets(card: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """The sets as (name, kind, numbers), natural first.
+class Labelled(NamedTuple):
+    """A set of known truth: its name, natural or planted, its numbers, and the query that gives it."""
+
+    name: str
+    kind: str
+    content: Mapping[str, Any]
+    query: str
+
+
+def sets(card: Mapping[str, Any]) -> list[Labelled]:
+    """The sets of a card, natural first.
 
     A card is `{"sets": [{"name", "kind", ...}]}` or maps names (or the kinds themselves) to sets.
     """
     listed = card.get("sets")
-    found: list[tuple[str, str, Mapping[str, Any]]] = []
+    every: list[Labelled] = []
     if isinstance(listed, list | tuple):
-        found += [
-            (str(one.get("name", "")), str(one.get("kind", "")), one)
-            for one in listed
-            if isinstance(one, Mapping)
-        ]
-    for name, value in card.items():
+        for place, entry in enumerate(listed):
+            if isinstance(entry, Mapping):
+                name, kind = str(entry.get("name", "")), str(entry.get("kind", ""))
+                every.append(Labelled(name, kind, entry, f"engine.accuracy['sets'][{place}]"))
+    for key, value in card.items():
         if isinstance(value, Mapping):
-            found.append((str(name), str(value.get("kind", name if name in KINDS else "")), value))
+            kind = str(value.get("kind", key if key in KINDS else ""))
+            every.append(Labelled(str(key), kind, value, f"engine.accuracy[{key!r}]"))
 
-    def place(one: tuple[str, str, Mapping[str, Any]]) -> tuple[int, str]:
-        kind = next((at for at, kind in enumerate(KINDS) if kind in (one[1], one[0])), len(KINDS))
-        return (kind, one[0])
+    def rank(labelled: Labelled) -> tuple[int, str]:
+        names = (labelled.kind, labelled.name)
+        return (next((place for place, kind in enumerate(KINDS) if kind in names), len(KINDS)), labelled.name)
 
-    return sorted(found, key=place)
+    return sorted(every, key=rank)
 
 
 def measures(
-    found: Mapping[str, Any], path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    content: Mapping[str, Any], query: str, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Line, Span]]:
     """Every number of a set: its name, itself with its interval, and its n."""
-    for key, value in found.items():
+    for key, value in content.items():
         if key in SKIPPED and not path:
             continue
-        here = (*path, str(key).replace("_", " "))
+        here, inner = (*path, str(key).replace("_", " ")), f"{query}[{key!r}]"
         if isinstance(value, Mapping) and "value" in value:
-            yield here, _with_interval(value), _n(value)
+            yield here, _with_interval(value, inner), _stated(value.get("n"), f"{inner}['n']")
         elif isinstance(value, Mapping):
-            yield from measures(value, here)
+            yield from measures(value, inner, here)
         elif _is_plain(value):
-            yield here, _said(value), ""
+            yield here, (_stated(value, inner),), ""
 
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _with_interval(value: Mapping[str, Any]) -> str:
-    low, high = value.get("low"), value.get("high")
-    ends = f" [{_said(low)}, {_said(high)}]" if low is not None and high is not None else ""
-    return _said(value["value"]) + ends
+def _with_interval(value: Mapping[str, Any], query: str) -> Line:
+    point, low, high = (_stated(value.get(key), f"{query}[{key!r}]") for key in ("value", "low", "high"))
+    return (point, *numbers.between(low, high))
 
 
-def _n(value: Mapping[str, Any]) -> str:
-    return words.whole(value["n"]) if isinstance(value.get("n"), int) else words.NONE
-
-
-def _said(value: Any) -> str:
+def _stated(value: Any, query: str) -> Span:
+    """A number of the card with its query; any other value as code."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return hostile.line(str(value), 120) if value is not None else words.NONE
-    return (
-        words.whole(value)
-        if isinstance(value, int)
-        else words.number(value)
-        if math.isfinite(value)
-        else words.NONE
-    )
+        return Code(hostile.line(str(value), 120)) if value is not None else words.NONE
+    if isinstance(value, int):
+        return Num(words.whole(value), value, query)
+    return numbers.number(value, query) if math.isfinite(value) else words.NONE

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Gain, Recommendation
-from blade.report import causes, places, words
+from blade.model import Recommendation
+from blade.report import causes, numbers, places, quantities, results
 from blade.report.facts import Facts
-from blade.report.sections import Block, Bullets, Code, Heading, Line, Para, Strong, Table, cells, para, prose
+from blade.report.sections import Block, Bullets, Code, Heading, Line, Para, Strong, Table, cells, para
 
 MAX_ROWS = 20
 MAX_TOLD = 6  # told in full
@@ -31,10 +31,10 @@ def _of_run(facts: Facts) -> list[Block]:
     if of_model:
         blocks += [
             para(
-                "Ranked by expected gain per effort. Gains are points of score as point [low, high]: low "
-                "counts only tasks whose own repeats show what happens without the mode, high is all that "
-                "the mode loses. ",
-                *(("At most: the point is an upper bound, its basis says why. ",) if bounds else ()),
+                "Ranked by expected gain per effort. A gain is the expected number of points, then its "
+                "range: the low end counts only tasks whose own repeats show what happens without the mode, "
+                "the high end is all that the mode loses. ",
+                *(("“Up to” marks an upper bound; its basis says why. ",) if bounds else ()),
                 Strong("Gains overlap where modes occur together: do not add them up."),
             ),
             *_table(facts, of_model),
@@ -58,20 +58,22 @@ def _of_run(facts: Facts) -> list[Block]:
 
 
 def _table(facts: Facts, found: list[Recommendation]) -> list[Block]:
-    rows = tuple(
-        cells(
-            words.whole(one.rank),
-            prose(hostile.line(one.action, 300)),
-            hostile.line(one.kind, 30),
-            hostile.line(one.effort, 30),
-            expected(one),
-            words.whole(len(one.tasks)),
-            (causes.badge(one.cause), f" {causes.mode(facts, one.mode, 80)}"),
-        )
-        for one in found[:MAX_ROWS]
-    )
+    rows = tuple(_row(facts, one) for one in found[:MAX_ROWS])
     header = ("Rank", "Action", "Kind", "Effort", "Expected gain", "Tasks", "Addresses")
     return [Table(header, rows, "rlllrrl"), *places.left_out(len(found), len(rows), "recommendation")]
+
+
+def _row(facts: Facts, one: Recommendation) -> tuple[Line, ...]:
+    query = facts.entry("recommendations", one)
+    return cells(
+        numbers.whole(one.rank, f"{query}.rank"),
+        numbers.said(one.action, f"{query}.action", 300),
+        hostile.line(one.kind, 30),
+        hostile.line(one.effort, 30),
+        expected(facts, one),
+        numbers.whole(len(one.tasks), f"{query}.tasks.count"),
+        (causes.badge(one.cause), " ", numbers.name(causes.mode(facts, one.mode, 80))),
+    )
 
 
 def is_bound(one: Recommendation) -> bool:
@@ -79,34 +81,36 @@ def is_bound(one: Recommendation) -> bool:
     return "upper bound" in one.basis
 
 
-def expected(one: Recommendation) -> str:
-    """What a recommendation could win; `at most +4.8 points` where its basis makes that an upper bound."""
-    if is_bound(one) and one.gain.point >= causes.SAME:
-        return f"at most {words.points(one.gain.point)}"
-    return gain(one.gain)
-
-
-def gain(found: Gain) -> str:
-    """`+4.2 points [+1.0, +9.5 points]`; where nothing shows a gain, only its bound."""
-    if abs(found.point) < causes.SAME <= found.high and abs(found.low) < causes.SAME:
-        return f"none shown, at most {words.points(found.high)}"
-    low, high = words.points(found.low).removesuffix(" points"), words.points(found.high)
-    return f"{words.points(found.point)} [{low}, {high}]"
+def expected(facts: Facts, one: Recommendation) -> Line:
+    """`+4.2 points (+1.0 points to +9.5 points)`; `up to +4.8 points` where only a bound is known."""
+    query, gain = f"{facts.entry('recommendations', one)}.gain", one.gain
+    low, point, high = (
+        numbers.points(getattr(gain, name), f"{query}.{name}") for name in ("low", "point", "high")
+    )
+    if is_bound(one) and gain.point >= causes.SAME:
+        return ("up to ", point)
+    if abs(gain.point) < causes.SAME <= gain.high and abs(gain.low) < causes.SAME:
+        return ("up to ", high)
+    return (point, " (", low, " to ", high, ")")
 
 
 def _told(facts: Facts, found: list[Recommendation]) -> list[Block]:
     blocks: list[Block] = []
     for one in found[:MAX_TOLD]:
-        tasks: Line = places.ids(((task, None) for task in one.tasks), MAX_TASKS)
+        query = facts.entry("recommendations", one)
+        basis = causes.sentence(one.basis, f"{query}.basis", 400) if one.basis else ("not stated.",)
+        mode = numbers.name(causes.mode(facts, one.mode))
+        kind = f"Kind: {hostile.line(one.kind, 30)}; effort: {hostile.line(one.effort, 30)}; addresses "
         items: list[Line] = [
-            (f"Expected gain {expected(one)}. Basis: ", *causes.sentence(one.basis or "not stated", 400)),
-            (
-                f"Kind: {hostile.line(one.kind, 30)}; effort: {hostile.line(one.effort, 30)}; addresses "
-                f"{causes.called(one.cause)}: {causes.mode(facts, one.mode)}.",
-            ),
+            ("Expected gain ", *expected(facts, one), ". Basis: ", *basis),
+            (f"{kind}{causes.called(one.cause)}: ", mode, "."),
         ]
-        items += [(f"{words.count(len(one.tasks), 'task')}: ", *tasks, ".")] if one.tasks else []
-        blocks += [Para((Strong(f"{one.rank}. "), *causes.sentence(one.action))), Bullets(tuple(items))]
+        if one.tasks:
+            every = f"{query}.tasks.count"
+            listed = places.ids(((task, None) for task in one.tasks), every, MAX_TASKS)
+            items.append((*numbers.count(len(one.tasks), "task", every), ": ", *listed, "."))
+        rank = numbers.whole(one.rank, f"{query}.rank", strong=True)
+        blocks += [Para((rank, ". ", *causes.sentence(one.action, f"{query}.action"))), Bullets(tuple(items))]
         blocks += places.quotations(facts, one.evidence, 1)
     return blocks
 
@@ -117,20 +121,24 @@ def unexplained(facts: Facts) -> Line:
     lead = Strong("Unexplained gap to the oracle: ")
     if run.score is None or run.oracle is None:
         return (lead, "there is none to state, because the run has no score or no best repeat.")
-    say = words.percent if facts.is_rate else words.number
-    room = f"the best repeat of every task scores {say(run.oracle)}, the run {say(run.score)}"
+    score = quantities.value(facts.score, facts.is_rate)
+    room: Line = ("best repeat of every task scores ", results.oracle(facts), ", the run ", score)
     if run.coverage.repeats <= 1 and abs(run.oracle - run.score) < causes.SAME:
         return (
             lead,
-            f"{room}; with one repeat per task the two cannot differ, so repeats are needed to see one.",
+            "the ",
+            *room,
+            "; with one repeat per task the two cannot differ, so repeats are needed to see a gap.",
         )
     if run.unexplained is None:
-        return (lead, f"not computed; {room}.")
+        return (lead, "not computed; the ", *room, ".")
     return (
         lead,
-        f"{causes.points(run.unexplained)}. {room.capitalize()}; choosing in each task the repeats least "
-        "touched by the modes found here leaves this much of the difference: chance, or something that no "
-        "rule here sees.",
+        numbers.size(run.unexplained, f"{facts.entry('runs', run)}.unexplained"),
+        ". The ",
+        *room,
+        "; choosing in each task the repeats least touched by the modes found here leaves this much of the "
+        "difference: chance, or something that no rule here sees.",
     )
 
 

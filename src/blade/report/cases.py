@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from blade import hostile
-from blade.model import Attribution, Cause, Outcome, TaskResult
-from blade.report import causes, places, quantities, sides, words
+from blade.model import Attribution, Blame, Cause, Outcome, TaskResult
+from blade.report import causes, numbers, places, quantities, queries, sides
 from blade.report.facts import Facts
 from blade.report.order import task_key
 from blade.report.sections import (
@@ -17,10 +17,8 @@ from blade.report.sections import (
     Heading,
     Line,
     Para,
-    Span,
     Strong,
     para,
-    prose,
 )
 
 LEAST, MOST = 3, 5  # worked examples of a section
@@ -47,14 +45,14 @@ def worked(facts: Facts, bucket: str, n_runs: int = 1) -> list[Block]:
     picked = chosen(facts, of_bucket)[: MOST if n_runs == 1 else max(1, (MOST + 1) // n_runs)]
     if not picked:
         return []
-    n = f"{words.count(len(picked), 'worked example')} of {words.count(len(of_bucket), 'attributed task')}"
     judged = "tasks that were judged before others, " if any(one.judged_by for one in of_bucket) else ""
     blocks: list[Block] = [
         para(
-            f"{n}, chosen for spread: {judged}a new cause and mode each time as long as there is one, tasks "
-            "with evidence on both sides before others, and the mode that costs most first. Steps count from "
-            "0; the weight of a step is its share of what speaks for any step. ",
-            "Quotations are exact excerpts of the rollouts: evidence, never instruction.",
+            f"Worked examples, chosen for spread: {judged}a new cause and mode each time as long as there is "
+            "one, tasks with evidence on both sides before others, and the mode that costs most first. ",
+            Code("TASK/REPEAT#STEP"),
+            " names a step, counted from zero; the weight of a step is its share of what speaks for any "
+            "step. Quotations are exact excerpts of the rollouts: evidence, never instruction.",
         )
     ]
     for found in picked:
@@ -101,34 +99,43 @@ def example(facts: Facts, one: Attribution) -> list[Block]:
     return [
         _title(facts, one, task),
         _standing(facts, one, task),
-        Para((Strong("What happened. "), *causes.sentence(_capital(one.mechanism.strip()) or "Not said"))),
+        Para((Strong("What happened. "), *_happened(facts, one))),
         *_step(facts, one),
         *sides.both_sides(facts, one, task),
-        *_grounds(one),
+        *_grounds(facts, one),
         *_commands(facts, one, task),
     ]
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _happened(facts: Facts, one: Attribution) -> Line:
+    text = one.mechanism.strip()
+    query = f"{facts.entry('attributions', one)}.mechanism"
+    return (
+        causes.sentence(text[:1].upper() + text[1:], query, written=one.mechanism) if text else ("Not said.",)
+    )
 
 
 def _title(facts: Facts, one: Attribution, task: TaskResult | None) -> Heading:
     key, name = hostile.line(one.task, 60), hostile.line(task.task_name, 60) if task else ""
-    who: Line = ("Task ", Code(key), f" {name}") if name and name != key else ("Task ", Code(key))
-    return Heading((*who, f": {causes.mode(facts, one.mode, 80)}"))
+    who: Line = ("Task ", Code(key), " ", Code(name)) if name and name != key else ("Task ", Code(key))
+    return Heading((*who, ": ", numbers.name(causes.mode(facts, one.mode, 80))))
+
+
+def results(facts: Facts, task: TaskResult, name: str) -> str:
+    """The query that gives a count of a task: its passes, or its scored repeats (n)."""
+    return queries.select(name, "tasks", facts.run.name, f"task = {queries.quoted(task.task)}")
 
 
 def _standing(facts: Facts, one: Attribution, task: TaskResult | None) -> Para:
+    query = facts.entry("attributions", one)
     repeats: Line = ()
     if task is not None:
-        ended = f"{task.passed or 0} of {words.count(task.n, 'repeat')} passed ("
-        repeats = (ended, Code(signs(task)), "). ")
+        passed = numbers.whole(task.passed or 0, results(facts, task, "passes"))
+        n = numbers.count(task.n, "repeat", results(facts, task, "n"))
+        repeats = (passed, " of ", *n, " passed (", Code(signs(task)), "). ")
     name = causes.NAMES[one.cause]
-    cause: Line = (
-        Strong(f"Cause: {name} ({one.cause.value})"),
-        f", confidence {words.probability(one.confidence)}. ",
-    )
+    sure = numbers.probability(one.confidence, f"{query}.confidence")
+    cause: Line = (Strong(f"Cause: {name} ({one.cause.value})"), ", confidence ", sure, ". ")
     if one.cause is Cause.UNDETERMINED:
         cause = (Strong("Cause: undetermined"), ": no cause reaches the bar, and we do not guess. ")
     if one.judged_by and one.proposed is not None:
@@ -136,61 +143,82 @@ def _standing(facts: Facts, one: Attribution, task: TaskResult | None) -> Para:
             Strong(f"Cause: {name} ({one.cause.value})"),
             ", judged by ",
             Code(hostile.line(one.judged_by, 60)),
-            "; the engine proposes "
-            f"{causes.NAMES[one.proposed]} ({one.proposed.value}), "
-            f"confidence {words.probability(one.proposed_confidence)}. ",
+            f"; the engine proposes {causes.NAMES[one.proposed]} ({one.proposed.value}), confidence ",
+            numbers.probability(one.proposed_confidence, f"{query}.proposed_confidence"),
+            ". ",
         )
-    lost = f"The task loses {causes.points(one.lost)} of {quantities.label(facts.score)}."
-    return Para((*repeats, *cause, lost))
+    lost = numbers.size(one.lost, f"{query}.lost")
+    return Para((*repeats, *cause, "The task loses ", lost, f" of {quantities.label(facts.score)}."))
 
 
 def _step(facts: Facts, one: Attribution) -> list[Block]:
     """The step blamed with its quotation, and the other candidates; or that there is none."""
     others = [blame for blame in one.steps if blame.step != one.step]
-    told: list[Span] = []
-    for blame in others:
-        said = f"step {blame.step} (weight {blame.weight:.2f}), {_new(one, blame.reason, 200)}"
-        told += [*(["; "] if told else []), *prose(said)]
+    told = numbers.joined([_candidate(facts, one, blame) for blame in others], "; ", "; ")
     if one.step is None:
         none = "No step is blamed: "
         text: Line = ("nothing in the trajectory points to one.",)
         if len(others) == 1:
-            text = ("nothing points to one. What is left: ", *told, ".")
+            text = ("nothing points to one. What is left: ", *causes.ended(told))
         elif told:
-            text = ("the candidates disagree. In order of weight: ", *told, ".")
+            text = ("the candidates disagree. In order of weight: ", *causes.ended(told))
         return [Para((Strong(none), *text)), *places.quotations(facts, one.evidence, 1)]
-    where = Code(hostile.line(places.place(one.task, one.repeat), 80))
     blamed = next((blame for blame in one.steps if blame.step == one.step), None)
-    why: Line = (
-        (f" (weight {blamed.weight:.2f}): ", *causes.sentence(_new(one, blamed.reason, 240)))
-        if blamed
-        else (".",)
-    )
-    also: Line = (" Also considered: ", *told, ".") if told else ()
+    why: Line = (".",)
+    if blamed is not None:
+        weight = numbers.num(f"{blamed.weight:.2f}", blamed.weight, f"{_blame(facts, one, blamed)}.weight")
+        reason = _new(one, blamed.reason, f"{_blame(facts, one, blamed)}.reason", 240)
+        why = (" (weight ", weight, "): ", *causes.ended(reason))
+    also: Line = (" Also considered: ", *causes.ended(told)) if told else ()
     at_step = [e for e in one.evidence if e.step == one.step and e.repeat == one.repeat]
+    where = places.step(one.task, one.repeat, one.step)
     return [
-        Para((Strong(f"Where it went wrong: step {one.step}"), " of ", where, *why, *also)),
+        Para((Strong("Where it went wrong: "), where, *why, *also)),
         *places.quotations(facts, at_step or one.evidence, 1),
     ]
 
 
-def _new(one: Attribution, text: str, limit: int) -> str:
+def _candidate(facts: Facts, one: Attribution, blame: Blame) -> Line:
+    """A step that may have decided the rollout: its weight, and what speaks for it."""
+    query = _blame(facts, one, blame)
+    weight = numbers.num(f"{blame.weight:.2f}", blame.weight, f"{query}.weight")
+    where = places.step(one.task, one.repeat, blame.step)
+    return (where, " (weight ", weight, "), ", *_new(one, blame.reason, f"{query}.reason", 200))
+
+
+def _blame(facts: Facts, one: Attribution, blame: Blame) -> str:
+    return f"{facts.entry('attributions', one)}.steps[{one.steps.index(blame)}]"
+
+
+def _new(one: Attribution, text: str, query: str, limit: int) -> Line:
     """`text` without what was told already, and without its full stop."""
     told = one.mechanism.strip().rstrip(".")
-    text = text.replace(told, TOLD) if told else text
-    return hostile.line(text.replace(".; ", "; "), limit).rstrip(".")
+    if not told or told not in text:
+        return (numbers.said(text.rstrip("."), query, limit, text),)
+    before, _, after = text.partition(told)
+    parts = [part.strip(" .;:") for part in (before, after)]
+    lead: Line = (numbers.said(parts[0], query, limit, text), ": ") if parts[0] else ()
+    tail: Line = ("; ", numbers.said(parts[1], query, limit, text)) if parts[1] else ()
+    return (*lead, TOLD, *tail)
 
 
-def _grounds(one: Attribution) -> list[Block]:
-    grounds = [_new(one, text, 400) for text in one.grounds[:MAX_GROUNDS]]
-    items: list[Line] = [("For: ", *causes.sentence(text)) for text in grounds if text != TOLD]
+def _grounds(facts: Facts, one: Attribution) -> list[Block]:
+    query = facts.entry("attributions", one)
+    grounds = [
+        _new(one, text, f"{query}.grounds[{place}]", 400)
+        for place, text in enumerate(one.grounds[:MAX_GROUNDS])
+    ]
+    items: list[Line] = [("For: ", *causes.ended(ground)) for ground in grounds if ground != (TOLD,)]
     if not items:
         items.append(("For: what is told above; nothing else was found.",))
-    items += [("Against: ", *causes.sentence(text, 400)) for text in one.against[:MAX_GROUNDS]]
+    items += [
+        ("Against: ", *causes.sentence(text, f"{query}.against[{place}]", 400))
+        for place, text in enumerate(one.against[:MAX_GROUNDS])
+    ]
     if not one.against:
         items.append(("Against: nothing was found.",))
     left = max(0, len(one.grounds) - MAX_GROUNDS) + max(0, len(one.against) - MAX_GROUNDS)
-    items += [(f"{left} more in report.json.",)] if left else []
+    items += [("More are in report.json.",)] if left else []
     return [Bullets(tuple(items))]
 
 
@@ -225,5 +253,5 @@ def signs(task: TaskResult) -> str:
     """`1 0 1 1`."""
     found = [SIGNS.get(repeat.outcome, "?") if repeat.outcome else "?" for repeat in task.repeats]
     if len(found) > MAX_REPEATS:
-        return " ".join(found[:MAX_REPEATS]) + f" … ({len(found)})"
+        return " ".join(found[:MAX_REPEATS]) + " …"
     return " ".join(found)

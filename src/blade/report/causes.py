@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from blade import hostile
 from blade.model import Cause, Loss, Mechanism, RunCause
-from blade.report import quantities, words
+from blade.report import numbers, quantities, queries, words
 from blade.report.facts import Facts
-from blade.report.sections import Badge, Line, Strong, prose
+from blade.report.sections import Badge, Line, Span, Strong, plain
 
 NAMES = {
     Cause.KNOWLEDGE_GAP: "knowledge gap",
@@ -75,8 +75,15 @@ class Mode(NamedTuple):
     lost: float
     causes: tuple[Cause, ...]  # the one that takes most of it first
 
-    def told(self, facts: Facts) -> str:
-        return f"{mode(facts, self.name)} ({'/'.join(cause.value for cause in self.causes)})"
+    def told(self, facts: Facts) -> Line:
+        codes = "/".join(cause.value for cause in self.causes)
+        return (numbers.name(mode(facts, self.name)), f" ({codes})")
+
+    def points(self, facts: Facts) -> Span:
+        keys = [
+            {"run": facts.run.name, "cause": cause, "mode": self.name} for cause in dict.fromkeys(self.causes)
+        ]
+        return numbers.size(self.lost, " + ".join(f"{queries.entry('losses', **key)}.lost" for key in keys))
 
 
 def largest(facts: Facts) -> Mode | None:
@@ -103,48 +110,79 @@ def points(value: float | None) -> str:
     return words.points(value).removeprefix("+")
 
 
-def split(losses: list[Loss], shown_zero: bool = True) -> str:
-    """`21.5 points to the model, 3.3 to infrastructure, 0 to data, 4.0 undetermined`."""
-    said: list[str] = []
-    for side, lost in lost_by_side(losses).items():
-        if shown_zero or abs(lost) >= SAME:
-            size = points(lost) if not said else points(lost).removesuffix(" points")
-            said.append(f"{size} {TO[side]}")
-    return ", ".join(said)
+def lost_query(facts: Facts, side: str | None = None) -> str:
+    """The query that gives what a run lost, all of it or what one side answers for."""
+    run = facts.run.name
+    if side is None:
+        return f"{queries.entry('losses', run=run)}.lost"
+    causes = [cause for cause, of in SIDES.items() if of == side]
+    return " + ".join(f"{queries.entry('losses', run=run, cause=cause)}.lost" for cause in causes)
 
 
-def clean(facts: Facts) -> str:
+def all_lost(facts: Facts) -> Span:
+    """All points of score that a run lost."""
+    return numbers.size(total(facts.losses), lost_query(facts))
+
+
+def split(facts: Facts, shown_zero: bool = True) -> Line:
+    """`21.5 points to the model, 3.3 points to infrastructure, 0 points to data, 4.0 points undetermined`."""
+    parts: list[Line] = [
+        (numbers.size(lost, lost_query(facts, side)), f" {TO[side]}")
+        for side, lost in lost_by_side(facts.losses).items()
+        if shown_zero or abs(lost) >= SAME
+    ]
+    return numbers.joined(parts, ", ", ", ")
+
+
+def score(facts: Facts, strong: bool = False) -> Span:
+    """The score of a run, in its form."""
+    return quantities.value(facts.score, facts.is_rate, strong)
+
+
+def clean(facts: Facts) -> Line:
     """The score without the faults of the measurement; nothing where it was not computed."""
-    found = next((measure for measure in facts.measures if measure.name == "clean_pass_at_1"), None)
-    if found is None:
-        return ""
-    if found.value is None:
-        n = quantities.n_of(found)
-        return f" Without infrastructure rows and suspect tasks nothing is left to score (n = {n})."
-    if facts.run.score is not None and abs(found.value - facts.run.score) < SAME:
-        return " Without infrastructure rows and suspect tasks the score is the same."
-    text = (
-        f" Without infrastructure rows and suspect tasks the model scores {quantities.with_interval(found)}"
+    measure = next((measure for measure in facts.measures if measure.name == "clean_pass_at_1"), None)
+    if measure is None:
+        return ()
+    lead = " Without infrastructure rows and suspect tasks "
+    n = quantities.n_of(measure)
+    if measure.value is None:
+        return (f"{lead}nothing is left to score (n = ", *n, ").")
+    if facts.run.score is not None and abs(measure.value - facts.run.score) < SAME:
+        return (f"{lead}the score is the same.",)
+    values = quantities.with_interval(measure)
+    return (
+        f"{lead}the model scores ",
+        *values,
+        " (clean pass@1, n = ",
+        *n,
+        ") instead of ",
+        score(facts),
+        ".",
     )
-    return f"{text} (clean pass@1, n = {quantities.n_of(found)}) instead of {words.percent(facts.run.score)}."
 
 
 def told(cause: RunCause, facts: Facts) -> Line:
     """A cause of the whole run in a few sentences: what it is, what it cost, what stands without it."""
-    all_lost = total(facts.losses)
+    query, lost = facts.entry("run_causes", cause), total(facts.losses)
     who = SIDES[cause.cause] if cause.cause is not Cause.UNDETERMINED else "not determined"
     if cause.lost < SAME:
         lead = f"A fault of the whole run that distorts it without losing score ({who}): "
-    elif all_lost > SAME and cause.lost >= all_lost / 2:
+    elif lost > SAME and cause.lost >= lost / 2:
         lead = f"The cause of this run is {who}: "
     else:
         lead = f"A cause that concerns the run as a whole ({who}): "
-    rows = words.count(cause.n_rollouts, "rollout")
-    cost = f" It touches {rows}. " if cause.n_rollouts else " "
+    rows = numbers.count(cause.n_rollouts, "rollout", f"{query}.n_rollouts")
+    cost: Line = (" It concerns ", *rows, ". ") if cause.n_rollouts else (" ",)
     if cause.lost >= SAME:
-        of = points(all_lost).removesuffix(" points")
-        cost = f" It loses {points(cause.lost)} of the {of} lost, in {rows}. "
-    return (Strong(lead), *sentence(text(cause), 500), cost, without(cause, facts))
+        part = numbers.size(cause.lost, f"{query}.lost")
+        cost = (" It loses ", part, " of the ", all_lost(facts), " lost, in ", *rows, ". ")
+    return (
+        Strong(lead),
+        *sentence(text(cause), f"{query}.text", 500, cause.text),
+        *cost,
+        *without(cause, facts),
+    )
 
 
 def text(cause: RunCause) -> str:
@@ -152,30 +190,35 @@ def text(cause: RunCause) -> str:
     return _SO_DO.sub("", cause.text)
 
 
-def sentence(text: str, limit: int = 600) -> Line:
+def sentence(text: str, query: str, limit: int = 600, written: str | None = None) -> Line:
     """What a stage says, as a sentence with its full stop."""
-    said = hostile.line(text, limit)
-    return prose(said if said.endswith((".", "!", "?", "…", ".)")) else f"{said}.")
+    return ended((numbers.said(text, query, limit, written),))
 
 
-def without(cause: RunCause, facts: Facts) -> str:
-    """The score as it would stand without the rows of this cause, or that none can be had."""
-    say = words.percent if facts.is_rate else words.number
-    score, other = facts.run.score, cause.score_without if cause.n_without else None
-    is_same = other is not None and score is not None and abs(other - score) < SAME
+def ended(line: Line) -> Line:
+    """A line with its full stop, unless it ends already."""
+    return line if plain(line[-1:]).endswith((".", "!", "?", "…", ".)")) else (*line, ".")
+
+
+def without(cause: RunCause, facts: Facts) -> Line:
+    """The score without the rows of this cause, or that none can be had."""
+    query, say = facts.entry("run_causes", cause), numbers.percent if facts.is_rate else numbers.number
+    value, other = facts.run.score, cause.score_without if cause.n_without else None
+    is_same = other is not None and value is not None and abs(other - value) < SAME
     if cause.lost < SAME and (other is None or is_same):
-        of = f" of {say(score)}" if score is not None else ""
+        of: Line = (" of ", score(facts)) if value is not None else ()
         return (
-            f"Until it is repaired the score{of} cannot be trusted: no rows are lost to it, but it bends "
-            "what they say, and how far they cannot tell."
+            "Until it is repaired the score",
+            *of,
+            " cannot be trusted: no rows are lost, but the score may be biased by an unknown amount.",
         )
-    n = words.count(cause.n_without, "task")
+    n: Line = (" (n = ", *numbers.count(cause.n_without, "task", f"{query}.n_without"), ").")
     if other is None:
-        return f"No score stands without it (n = {n})."
+        return ("Excluding these rows leaves nothing to score.",)
     if is_same:
-        return f"Without it the score is the same (n = {n})."
-    now = f" instead of {say(score)}" if score is not None else ""
-    return f"Without it the score would be {say(other)}{now} (n = {n})."
+        return ("Without it the score is the same", *n)
+    now: Line = (" instead of ", score(facts)) if value is not None else ()
+    return ("Without it the score would be ", say(other, f"{query}.score_without"), *now, *n)
 
 
 def mode(facts: Facts, text: str, limit: int = 120) -> str:

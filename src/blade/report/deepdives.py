@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Report, TaskResult
-from blade.report import cases, causes, places, quantities, words
+from blade.model import Contrast, Report, TaskResult
+from blade.report import cases, causes, numbers, patterns, places, quantities, queries, results, words
 from blade.report.change import pages as change
 from blade.report.facts import Facts
 from blade.report.sections import Block, Code, Figure, Heading, Line, Table, cells, para
@@ -46,7 +46,7 @@ def never_pass(runs: tuple[Facts, ...]) -> list[Block]:
                 Heading(("All tasks that never pass",)),
                 para(
                     "The surest come first. The upper bound is the exact one-sided 95% limit for no pass in ",
-                    "n repeats, 1 − 0.05^(1/n): with few repeats a task may well be solvable.",
+                    "n repeats: with few repeats a task may well be solvable.",
                 ),
             ]
         blocks += _task_table(facts, tasks, never=True)
@@ -77,17 +77,7 @@ def _contrasts(facts: Facts) -> list[Block]:
     if not found:
         return []
     borrowed = any(one.other_run is not None for one in found[:MAX_ROWS])
-    rows = tuple(
-        cells(
-            Code(hostile.line(one.id, 40)),
-            causes.sentence(one.text or one.feature, 400),
-            f"{words.percent(one.in_pass)} of {one.n_pass:,}",
-            f"{words.percent(one.in_fail)} of {one.n_fail:,}",
-            f"{words.p_number(one.p)}, {words.p_number(one.p_adjusted)}",
-            *([Code(hostile.line(one.other_run, 60)) if one.other_run else "this run"] if borrowed else []),
-        )
-        for one in found[:MAX_ROWS]
-    )
+    rows = tuple(_contrast(facts, contrast, borrowed) for contrast in found[:MAX_ROWS])
     whose = ("Passes from",) if borrowed else ()
     header = ("Id", "What differs", "In passing", "In failing", "p, adjusted", *whose)
     return [
@@ -97,8 +87,30 @@ def _contrasts(facts: Facts) -> list[Block]:
             "shuffled labels keeps false discoveries honest.",
         ),
         Table(header, rows, "llrrr" + "l" * borrowed),
-        *places.left_out(len(found), len(rows), "contrast"),
+        *places.left_out(
+            len(found),
+            len(rows),
+            "contrast",
+            f"{queries.entry('contrasts', run=facts.run.name, task=None)}.count",
+        ),
     ]
+
+
+def _contrast(facts: Facts, contrast: Contrast, borrowed: bool) -> tuple[Line, ...]:
+    query = facts.entry("contrasts", contrast)
+    n_pass, n_fail = (
+        numbers.whole(getattr(contrast, name), f"{query}.{name}") for name in ("n_pass", "n_fail")
+    )
+    said = f"{query}.text" if contrast.text else f"{query}.feature"
+    whose = Code(hostile.line(contrast.other_run, 60)) if contrast.other_run else "this run"
+    return cells(
+        Code(hostile.line(contrast.id, 40)),
+        causes.sentence(contrast.text or contrast.feature, said, 400),
+        (numbers.percent(contrast.in_pass, f"{query}.in_pass"), " of ", n_pass),
+        (numbers.percent(contrast.in_fail, f"{query}.in_fail"), " of ", n_fail),
+        patterns.p_values(query, contrast.p, contrast.p_adjusted),
+        *([whose] if borrowed else []),
+    )
 
 
 def evenly_split(tasks: list[TaskResult]) -> list[TaskResult]:
@@ -116,7 +128,7 @@ def surely_never(tasks: list[TaskResult]) -> list[TaskResult]:
 
 
 def upper_bound(n: int) -> float | None:
-    """The rate that `n` failures in a row rule out at 95%."""
+    """The rate that `n` failures in a row rule out at 95%: 1 − 0.05^(1/n)."""
     from blade.stats import upper_bound_zero
 
     return upper_bound_zero(n) if n > 0 else None
@@ -127,41 +139,43 @@ def _task_table(facts: Facts, tasks: list[TaskResult], never: bool) -> list[Bloc
         return []
     shown = tasks[:MAX_ROWS]
     attributed = bool(facts.attributions)
-    rows = tuple(
-        cells(
-            _task_name(task),
-            f"{words.percent(task.rate)} ({task.passed}/{task.n})",
-            words.percent(task.shrunk),
-            quantities.range_of(task.low, task.high),
-            *([words.percent(upper_bound(task.n))] if never else []),
-            words.probability(task.p_bucket),
-            *([_cause(facts, task)] if attributed else []),
-            Code(cases.signs(task)),
-            Code(" ".join(places.place(task.task, repeat) for repeat in places.to_read(task))),
-        )
-        for task in shown
-    )
+    rows = tuple(_task(facts, task, never, attributed) for task in shown)
     bound, cause = ("Upper 95% bound",) if never else (), ("Cause, confidence",) if attributed else ()
     header = ("Task", "Rate", "Shrunk rate", "95% interval", *bound, "P(bucket)", *cause, "Repeats", "Read")
     return [
         Table(header, rows, f"lrrr{'r' if never else ''}r{'l' if attributed else ''}ll"),
-        *places.left_out(len(tasks), len(rows), "task"),
+        *places.left_out(len(tasks), len(rows), "task", results.in_bucket(facts, tasks[0].bucket or "")),
         para(LEGEND),
         *places.read_next(places.commands(facts.run, shown[:TO_READ])),
     ]
+
+
+def _task(facts: Facts, task: TaskResult, never: bool, attributed: bool) -> tuple[Line, ...]:
+    query = facts.entry("tasks", task)
+    passed, n = (numbers.whole(count, cases.results(facts, task, name))
+                 for count, name in ((task.passed or 0, "passes"), (task.n, "n")))  # fmt: skip
+    rate = numbers.percent(task.rate, cases.results(facts, task, "rate"))
+    bound = numbers.percent(upper_bound(task.n), cases.results(facts, task, "1 - power(0.05, 1 / n)"))
+    low, high = (numbers.percent(getattr(task, name), f"{query}.{name}") for name in ("low", "high"))
+    return cells(
+        places.task_name(task.task, task.task_name),
+        (rate, " (", passed, "/", n, ")"),
+        numbers.percent(task.shrunk, f"{query}.shrunk"),
+        quantities.range_of(low, high),
+        *([bound] if never else []),
+        numbers.probability(task.p_bucket, f"{query}.p_bucket"),
+        *([_cause(facts, task)] if attributed else []),
+        Code(cases.signs(task)),
+        Code(" ".join(places.place(task.task, repeat) for repeat in places.to_read(task))),
+    )
 
 
 def _cause(facts: Facts, task: TaskResult) -> Line:
     found = facts.attribution.get(task.task)
     if found is None:
         return (words.NONE,)
-    said = f" {words.probability(found.confidence)} {causes.mode(facts, found.mode, 60)}"
-    return (causes.badge(found.cause), said)
-
-
-def _task_name(task: TaskResult) -> Line:
-    key, name = hostile.line(task.task, 60), hostile.line(task.task_name, 60)
-    return (Code(key), " ", name) if name and name != key else (Code(key),)
+    sure = numbers.probability(found.confidence, f"{facts.entry('attributions', found)}.confidence")
+    return (causes.badge(found.cause), " ", sure, " ", numbers.name(causes.mode(facts, found.mode, 60)))
 
 
 def cross_model(report: Report, runs: tuple[Facts, ...], figures: tuple[Figure, ...] = ()) -> list[Block]:
@@ -175,8 +189,8 @@ def cross_model(report: Report, runs: tuple[Facts, ...], figures: tuple[Figure, 
             quantities.label(facts.score),
             quantities.with_interval(facts.score, facts.is_rate),
             quantities.n_of(facts.score),
-            words.whole(facts.run.n_rollouts),
-            words.whole(facts.run.coverage.repeats),
+            numbers.whole(facts.run.n_rollouts, facts.n_rollouts),
+            numbers.whole(facts.run.coverage.repeats, facts.counted("repeats")),
         )
         for facts in runs
     )
@@ -192,8 +206,11 @@ def cross_model(report: Report, runs: tuple[Facts, ...], figures: tuple[Figure, 
         blocks.append(para("The scores are of different kinds and must not be compared as they stand."))
     if report.comparisons:
         return [*blocks, *change.cross_model(report, figures, "report.json")]
-    shared = set.intersection(*({task.task for task in facts.tasks} for facts in runs))
-    n_all = len(set.union(*({task.task for task in facts.tasks} for facts in runs)))
-    blocks.append(para(f"{words.count(len(shared), 'task key')} of {n_all:,} occur in every run."))
+    shared = len(set.intersection(*({task.task for task in facts.tasks} for facts in runs)))
+    every = len(set.union(*({task.task for task in facts.tasks} for facts in runs)))
+    held = f"select task from tasks group by task having count(distinct run) = {len(runs)}"
+    keys = numbers.count(shared, "task key", f"select count(*) from ({held})")
+    of = numbers.whole(every, "select count(distinct task) from tasks")
+    blocks.append(para(*keys, " of ", of, " occur in every run."))
     blocks.append(para("This report does not pair them; ", Code("blade compare"), " does."))
     return blocks

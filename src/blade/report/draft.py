@@ -1,4 +1,4 @@
-"""Turn a report into a short draft in Markdown: what is verified, and marks where judgement belongs."""
+"""Cut a report down to a draft in Markdown: what is verified, and marks where judgement belongs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from blade import hostile
 from blade.model import Evidence, Report
-from blade.report import places
+from blade.report import places, results
 from blade.report.chapters import chapters, title
+from blade.report.claims import Claims
 from blade.report.deepdives import LEGEND
 from blade.report.facts import Facts, facts
 from blade.report.markdown import laid_out
@@ -17,13 +18,15 @@ from blade.report.sections import (
     Code,
     Commands,
     Heading,
+    Line,
+    Num,
     Para,
     Quote,
     Section,
-    Strong,
     Table,
     Tiles,
     para,
+    plain,
 )
 
 EXAMPLES = {
@@ -52,7 +55,7 @@ TABLES: dict[str, tuple[Sequence[str], int]] = {
     "Standing": (("Standing", "Behaviour", "In failing", "In passing", "Tasks", "For instance"), 6),
     "Id": (("Id", "Template", "What differs", "In passing", "In failing", "Failing of rollouts", "Tasks"), 3),
     "Verifier field": (("Verifier field", "Cause", "What it means", "Rollouts", "of these pass"), 8),
-    "Severity": (("Severity", "Detector", "Findings", "Tasks", "For instance", "What was found"), 5),
+    "Severity": (("Severity", "Detector", "Findings", "For instance", "What was found"), 5),
     "Rank": (("Rank", "Action", "Kind", "Expected gain", "Tasks", "Addresses"), 8),
     "Term": (("Term", "Change, 95% interval", "p", "Tasks"), MANY),
     "Setting": ((), 10),
@@ -88,10 +91,8 @@ def _strong(block: Block) -> bool:
 
 def _advice(block: Block) -> bool:
     """The table and what follows it; not the same actions once more at length."""
-    numbered = (
-        isinstance(block, Para) and isinstance(block.line[0], Strong) and block.line[0].text[0].isdigit()
-    )
-    return _strong(block) and not numbered
+    is_ranked = isinstance(block, Para) and isinstance(block.line[0], Num)
+    return _strong(block) and not is_ranked
 
 
 def _notes(block: Block) -> bool:
@@ -137,10 +138,13 @@ def draft(report: Report, specs: Sequence[str]) -> str:
     runs = facts(report)
     typed = " ".join(word for word in map(hostile.argument, specs) if word) or "RUN"
     parts = [f"# {hostile.markdown_inline(title(report))}", _mark(f"{_START}; then: {_check(typed)}")]
-    for section in chapters(report):
-        parts.append(f"## {hostile.markdown_inline(section.title)}")
-        parts += [laid_out(block) for block in _kept(section, runs)]
-        parts += [_mark(text) for text in _wanted(section.title, runs, typed)]
+    kept = {section.title: _kept(section, runs) for section in chapters(report)}
+    claims = Claims(block for blocks in kept.values() for block in blocks)
+    for name, blocks in kept.items():
+        parts.append(f"## {hostile.markdown_inline(name)}")
+        parts += [laid_out(block, claims) for block in blocks]
+        parts += [_mark(text) for text in _wanted(name, runs, typed)]
+    parts += [claims.comment()] if claims.listed else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -220,17 +224,17 @@ def _cut(block: Block, n_runs: int) -> Block:
     )
 
 
-def _is_worth(table: Table, row: Sequence[tuple[object, ...]]) -> bool:
+def _is_worth(table: Table, row: Sequence[Line]) -> bool:
     """Whether a row says something: zero counts, absent files, numbers that agree, lesser measures do not."""
-    first, name = table.header[0], str(row[0][0])
+    first, name = table.header[0], plain(row[0])
     if first == "Measure" and "Method" in table.header:
-        return name in _headlines([str(one[0][0]) for one in table.rows])
+        return name in _headlines([plain(other[0]) for other in table.rows])
     if first == "Number":
-        return row[3] != ("agrees",)
+        return plain(row[3]) != "agrees"
     if first == "Counted":
-        return row[1] != ("0",)
+        return plain(row[1]) != "0"
     if first == "Artifact":
-        return getattr(row[1][0], "text", "") == "present"
+        return plain(row[1]) == "present"
     return True
 
 
@@ -252,8 +256,8 @@ def _ids(runs: tuple[Facts, ...]) -> list[Block]:
         for name in ("always", "missing"):
             keys: tuple[str, ...] = getattr(run.buckets, name)
             whose = (" in ", Code(hostile.line(run.run.name, 80))) if len(runs) > 1 else ()
-            ids = places.ids(((key, None) for key in keys[:MAX_IDS]), MAX_IDS)
-            items += [(name, *whose, ": ", *ids, *((" …",) if len(keys) > MAX_IDS else ()))] if keys else []
+            listed = places.names(keys, results.in_bucket(run, name), MAX_IDS)
+            items += [(name, *whose, ": ", *listed)] if keys else []
     return [Bullets(tuple(items))] if items else []
 
 

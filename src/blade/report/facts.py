@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from blade.model import (
     Agreement,
@@ -31,6 +31,7 @@ from blade.model import (
     Slice,
     TaskResult,
 )
+from blade.report import queries
 from blade.report.order import ordered
 
 LEVELS = (Level.PROBLEM, Level.WARNING, Level.INFO)  # most urgent first
@@ -55,7 +56,8 @@ def by_run(nouns: Iterable[Noun]) -> dict[str, list[Noun]]:
 class Parts:
     """The nouns of a report, each kind under the names of the runs."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, entries: queries.Entries) -> None:
+        self.entries = entries
         self.measures = by_run(report.measures)
         self.tasks = by_run(report.tasks)
         self.buckets = by_run(report.buckets)
@@ -86,6 +88,7 @@ class Facts:
     def __init__(self, run: Run, of: Parts) -> None:
         name = run.name
         self.run = run
+        self._entries = of.entries
         self.measures: list[Measure] = of.measures.get(name, [])
         self.tasks: list[TaskResult] = of.tasks.get(name, [])
         self.buckets: Buckets = next(iter(of.buckets.get(name, [])), Buckets(name, (), (), (), ()))
@@ -112,6 +115,28 @@ class Facts:
         self._contrasts = _by_task(self.contrasts)
         self._tasks = {task.task: task for task in self.tasks}
         self._by_key = {(m.name, m.k, m.slice): m for m in reversed(self.measures)}
+
+    def entry(self, name: str, noun: Any) -> str:
+        """The engine query that selects this entry of a list of the report."""
+        return self._entries.query(name, noun)
+
+    def judgement(self, noun: Judgement) -> str:
+        """The engine query that selects this judgement."""
+        return self._entries.judgement(self.run.name, noun)
+
+    def counted(self, name: str) -> str:
+        """The query that gives a count of the run as a whole: expected, scored, repeats and the like."""
+        return queries.select(name, "runs", self.run.name)
+
+    @property
+    def n_tasks(self) -> str:
+        """The query that counts the tasks of the run."""
+        return queries.select("count(*)", "tasks", self.run.name)
+
+    @property
+    def n_rollouts(self) -> str:
+        """The query that counts the rollouts of the run."""
+        return queries.measure("count", self.run.name)
 
     def measure(self, name: str, k: int | None = None, slice: str | None = None) -> Measure | None:
         """The measure, if it was computed and has a value."""
@@ -181,5 +206,5 @@ def _by_task(contrasts: list[Contrast]) -> dict[str, list[Contrast]]:
 
 def facts(report: Report) -> tuple[Facts, ...]:
     """What the report says, run by run, its conclusions in the order of print."""
-    parts = Parts(ordered(report))
+    parts = Parts(ordered(report), queries.Entries(report))
     return tuple(Facts(run, parts) for run in report.runs)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Cause, Finding, Outcome
-from blade.report import causes, judged, patterns, places, reasons, words
+from blade.model import Cause, Finding, Loss, Outcome
+from blade.report import causes, judged, numbers, patterns, places, quantities, queries, reasons, words
 from blade.report.facts import Facts
 from blade.report.sections import (
     Badge,
@@ -14,12 +14,12 @@ from blade.report.sections import (
     Heading,
     Line,
     Para,
+    Span,
     Strong,
     Table,
     cells,
     named,
     para,
-    prose,
 )
 
 MAX_ROWS = 30
@@ -63,7 +63,8 @@ def run_causes(facts: Facts) -> list[Block]:
     blocks: list[Block] = [Heading(("Causes of the run as a whole",))]
     for cause in facts.run_causes:
         mode = causes.mode(facts, cause.mode)
-        named: Line = () if mode.lower() in causes.text(cause).lower() else (f" Mode: {mode}.",)
+        is_told = mode.lower() in causes.text(cause).lower()
+        named: Line = () if is_told else (" Mode: ", numbers.name(mode), ".")
         blocks.append(Para((*causes.told(cause, facts), *named)))
         blocks += places.quotations(facts, cause.evidence, 2)
     return blocks
@@ -71,65 +72,78 @@ def run_causes(facts: Facts) -> list[Block]:
 
 def losses(facts: Facts) -> list[Block]:
     """Points of score by cause and mode; they add up to what is missing from 1."""
-    all_lost = causes.total(facts.losses)
     if not facts.losses or (facts.run.score is not None and 1 - facts.run.score < causes.SAME):
         return [para(_no_losses(facts))]
-    rows = [
-        cells(
-            causes.named(loss.cause),
-            causes.mode(facts, loss.mode),
-            exact_points(loss.lost),
-            words.percent(loss.lost / all_lost) if all_lost > causes.SAME else words.NONE,
-            _tasks_of(facts, loss.cause, loss.mode),
-        )
-        for loss in facts.losses[:MAX_ROWS]
-    ]
+    rows = [_loss(facts, loss) for loss in facts.losses[:MAX_ROWS]]
     left = facts.losses[MAX_ROWS:]
     if left:
-        rest = causes.total(left)
-        others = f"{words.count(len(left), 'smaller mode')}, in report.json"
-        part = words.percent(rest / all_lost) if all_lost > causes.SAME else words.NONE
-        rows.append(cells(words.NONE, others, exact_points(rest), part, words.NONE))
-    rows.append(cells(Strong("Sum"), "", Strong(exact_points(all_lost)), "", ""))
-    blocks: list[Block] = [
+        rest, shown = causes.total(left), facts.losses[:MAX_ROWS]
+        parts = " - ".join(f"{facts.entry('losses', loss)}.lost" for loss in shown)
+        every = queries.entry("losses", run=facts.run.name)
+        others = numbers.count(len(left), "smaller mode", f"{every}.count - {MAX_ROWS}")
+        lost = _exact_points(rest, f"{every}.lost - {parts}")
+        rows.append(cells(words.NONE, (*others, ", in report.json"), lost, words.NONE, words.NONE))
+    total = _exact_points(causes.total(facts.losses), causes.lost_query(facts), strong=True)
+    rows.append(cells(Strong("Sum"), "", total, "", ""))
+    return [
         Heading(("Score lost",)),
         Para(_apart(facts)),
         Table(("Cause", "Mode", "Lost", "Share of loss", "Tasks"), tuple(rows), "llrrr"),
-        para(_sum_line(facts)),
+        para(*_sum_line(facts)),
     ]
-    return blocks
 
 
-def exact_points(value: float) -> str:
+def _loss(facts: Facts, loss: Loss) -> tuple[Line, ...]:
+    query, total = f"{facts.entry('losses', loss)}.lost", causes.total(facts.losses)
+    share = loss.lost / total if total > causes.SAME else None
+    return cells(
+        causes.named(loss.cause),
+        numbers.name(causes.mode(facts, loss.mode)),
+        _exact_points(loss.lost, query),
+        numbers.percent(share, f"{query} / {causes.lost_query(facts)}"),
+        _tasks_of(facts, loss.cause, loss.mode),
+    )
+
+
+def _exact_points(value: float, query: str, strong: bool = False) -> Span:
     """Lost points with two decimals: a table of losses is added up by its readers."""
-    return f"{value * 100:.2f} points"
+    return numbers.num(f"{value * 100:.2f} points", value, query, strong)
 
 
-def _tasks_of(facts: Facts, cause: Cause, mode: str) -> str:
-    n = sum(found.cause is cause and found.mode == mode for found in facts.attributions)
-    return words.whole(n) if n else words.NONE
+def _tasks_of(facts: Facts, cause: Cause, mode: str) -> Span:
+    n = sum(task.cause is cause and task.mode == mode for task in facts.attributions)
+    query = queries.entry("attributions", run=facts.run.name, cause=cause, mode=mode)
+    return numbers.whole(n, f"{query}.count") if n else words.NONE
 
 
 def _apart(facts: Facts) -> Line:
     """The model's losses apart from those of the measurement, and both scores."""
-    lost = causes.points(causes.total(facts.losses))
-    said: Line = (Strong(f"Of {lost} lost: "), f"{causes.split(facts.losses)}.")
     if not causes.is_explained(facts.losses):
-        said = (Strong(f"{lost} lost: "), "none was traced to a cause.")
-    return (*said, causes.clean(facts))
+        return (causes.all_lost(facts), " lost; none was traced to a cause.", *causes.clean(facts))
+    return ("Of ", causes.all_lost(facts), " lost: ", *causes.split(facts), ".", *causes.clean(facts))
 
 
-def _sum_line(facts: Facts) -> str:
+def _sum_line(facts: Facts) -> Line:
     """The losses beside what is missing from 1: they must agree, and a reader can see that they do."""
     found, score = causes.total(facts.losses), facts.run.score
     if score is None:
-        return "The run has no score to compare the sum with."
-    n = words.count(facts.score.n, "task")
-    text = f"Sum: {found:.6f} = 1 − {facts.run.score_name}, over {n}; the rows above are rounded."
+        return ("The run has no score to compare the sum with.",)
+    total = numbers.num(f"{found:.6f}", found, causes.lost_query(facts))
+    n = numbers.count(facts.score.n, "task", quantities.query(facts.score, "n"))
+    text: Line = (
+        "Sum: ",
+        total,
+        f" = 1 − {facts.run.score_name}, over ",
+        *n,
+        "; the rows above are rounded.",
+    )
     if abs(found - (1 - score)) > causes.SAME:
-        text = f"The losses sum to {found:.6f}, but 1 − {facts.run.score_name} is {1 - score:.6f}: "
-        text += "do not rely on this table."
-    return text + " Tasks: failed tasks whose primary label it is; a task may lose points to several modes."
+        text = (
+            "The losses sum to ",
+            total,
+            f", which is not 1 − {facts.run.score_name}: do not rely on this table.",
+        )
+    return (*text, " Tasks: failed tasks whose primary label it is; a task may lose points to several modes.")
 
 
 def _no_losses(facts: Facts) -> str:
@@ -138,7 +152,7 @@ def _no_losses(facts: Facts) -> str:
     if abs(1 - facts.run.score) < causes.SAME:
         return "No score was lost: every task scores 1."
     if not facts.run.has_pass_rate:
-        return "Without a pass rate and with rewards beyond 0 to 1, no point of score can be called lost."
+        return "Without a pass rate and with rewards that leave [0, 1], no point of score can be called lost."
     return "What the score was lost to was not computed."
 
 
@@ -166,21 +180,24 @@ def _failing(facts: Facts) -> int:
 def _outcomes(facts: Facts) -> list[Block]:
     if not facts.run.has_pass_rate:
         return [para("Without a pass rate, rollouts are not sorted into passed and failed.")]
-    counts = facts.run.outcomes
-    total = sum(counts.values())
-    rows = tuple(
-        cells(
-            outcome.value.replace("_", " "),
-            words.whole(n),
-            words.percent(n / total if total else None),
-            MEANINGS[outcome],
-        )
-        for outcome, n in counts.items()
+    rows = tuple(_outcome(facts, outcome, n) for outcome, n in facts.run.outcomes.items())
+    header = ("Outcome", "Rollouts", "Share of all", "What it means")
+    return [Heading(("How rollouts ended",)), Table(header, rows, "lrrl")]
+
+
+def _outcome(facts: Facts, outcome: Outcome, n: int) -> tuple[Line, ...]:
+    run, total = facts.run.name, sum(facts.run.outcomes.values())
+    gone = {Outcome.MASKED: "masked", Outcome.MISSING: "failed + lost"}
+    rows = queries.select("count(*)", "rollouts", run, f"outcome = {queries.quoted(outcome.value)}")
+    part = gone.get(outcome, f"({rows})")
+    every = f"(({queries.select('count(*)', 'rollouts', run, 'not masked')}) + masked + failed + lost)"
+    counted = queries.measure("count", run, f"outcome = {queries.quoted(outcome.value)}")
+    return cells(
+        outcome.value.replace("_", " "),
+        numbers.whole(n, facts.counted(gone[outcome]) if outcome in gone else counted),
+        numbers.percent(n / total if total else None, facts.counted(f"({part}) / {every}")),
+        MEANINGS[outcome],
     )
-    return [
-        Heading(("How rollouts ended",)),
-        Table(("Outcome", "Rollouts", f"Share of {total:,}", "What it means"), rows, "lrrl"),
-    ]
 
 
 def grouped(findings: list[Finding]) -> dict[str, list[Finding]]:
@@ -203,30 +220,37 @@ def _findings(facts: Facts) -> list[Block]:
     if not facts.findings:
         return [para("No finding was made.")]
     by_detector = grouped(plain_findings(facts))
-    n = f"{words.count(len(facts.findings), 'finding')}, each with its evidence, in report.json"
+    counted = f"{queries.entry('findings', run=facts.run.name)}.count"
+    n = numbers.count(len(facts.findings), "finding", counted)
     if not by_detector:
-        return [para(f"{n}; all are of the behaviours above.")]
+        return [para(*n, ", each with its evidence, in report.json; all are of the behaviours above.")]
     rows, quotes = [], []
-    for detector, found in list(by_detector.items())[:MAX_FINDINGS]:
-        first = found[0]
-        rows.append(
-            cells(
-                Badge(*SEVERITIES[min(max(first.severity, 0), 3)]),
-                Code(hostile.line(detector, 60)),
-                words.whole(len(found)),
-                words.whole(len({finding.task for finding in found})),
-                Code(hostile.line(places.place(first.task, first.repeat), 60)),
-                prose(hostile.line(first.summary, 400)),
-                first.confidence.value,
-            )
-        )
-        quoted = places.first_quoted(first.evidence)
+    for detector, group in list(by_detector.items())[:MAX_FINDINGS]:
+        rows.append(_findings_row(facts, detector, group))
+        quoted = places.first_quoted(group[0].evidence)
         quotes += [places.quotation(quoted, Code(hostile.line(detector, 60)), ": ")] if quoted else []
-    header = ("Severity", "Detector", "Findings", "Tasks", "For instance", "What was found", "Confidence")
+    header = ("Severity", "Detector", "Findings", "For instance", "What was found", "Confidence")
     return [
         Heading(("Findings",)),
-        para(f"What the rows show beside the behaviours above. {n}."),
-        Table(header, tuple(rows), "llrrlll"),
+        para(
+            "What the rows show beside the behaviours above. ",
+            *n,
+            ", each with its evidence, in report.json.",
+        ),
+        Table(header, tuple(rows), "llrlll"),
         *places.left_out(len(by_detector), len(rows), "detector"),
         *quotes[:MAX_QUOTES],
     ]
+
+
+def _findings_row(facts: Facts, detector: str, group: list[Finding]) -> tuple[Line, ...]:
+    first = group[0]
+    every = queries.entry("findings", run=facts.run.name, detector=detector)
+    return cells(
+        Badge(*SEVERITIES[min(max(first.severity, 0), 3)]),
+        Code(hostile.line(detector, 60)),
+        numbers.whole(len(group), f"{every}.count"),
+        Code(hostile.line(places.place(first.task, first.repeat), 60)),
+        numbers.said(first.summary, f"{facts.entry('findings', first)}.summary", 400),
+        first.confidence.value,
+    )

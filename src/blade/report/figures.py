@@ -10,9 +10,9 @@ from typing import Any
 
 from blade import hostile
 from blade.model import Report, TaskResult
-from blade.report import causes, words
+from blade.report import causes, numbers, words
 from blade.report.facts import Facts, facts
-from blade.report.sections import Figure
+from blade.report.sections import Figure, Line
 
 MAX_TASKS = 200  # points in the strip of tasks
 MAX_MODES = 12  # bars of the losses; the smaller ones share the last
@@ -78,7 +78,7 @@ def drawn(report: Report, draw: bool = True) -> tuple[Figure, ...]:
     return tuple(found)
 
 
-def _figure(name: str, run: str | None, file: str, spec: Spec, caption: str, draw: bool) -> Figure:
+def _figure(name: str, run: str | None, file: str, spec: Spec, caption: Line, draw: bool) -> Figure:
     return Figure(name, run, file, caption, svg(spec) if draw else "")
 
 
@@ -122,7 +122,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def buckets_spec(runs: tuple[Facts, ...]) -> tuple[Spec, str] | None:
+def buckets_spec(runs: tuple[Facts, ...]) -> tuple[Spec, Line] | None:
     """Tasks by bucket, one stacked bar per run."""
     judged = [run for run in runs if run.run.has_pass_rate and run.run.n_tasks]
     if not judged:
@@ -159,7 +159,7 @@ def buckets_spec(runs: tuple[Facts, ...]) -> tuple[Spec, str] | None:
     }
     size = (WIDTH - 80, {"step": 38})
     caption = "Tasks whose repeats always, sometimes or never passed, and tasks without a scored rollout."
-    return _spec("Tasks by outcome of their repeats", "", size, values, [bar, number]), caption
+    return _spec("Tasks by outcome of their repeats", "", size, values, [bar, number]), (caption,)
 
 
 def sampled(n: int, most: int = MAX_TASKS) -> list[int]:
@@ -167,7 +167,7 @@ def sampled(n: int, most: int = MAX_TASKS) -> list[int]:
     return list(range(n)) if n <= most else [round(at * (n - 1) / (most - 1)) for at in range(most)]
 
 
-def tasks_spec(run: Facts) -> tuple[Spec, str] | None:
+def tasks_spec(run: Facts) -> tuple[Spec, Line] | None:
     """Each task's pass rate, shrunk rate and posterior interval, sorted."""
     rated = sorted((task for task in run.tasks if task.rate is not None), key=_rank)
     if not rated or not run.run.has_pass_rate:
@@ -182,7 +182,10 @@ def tasks_spec(run: Facts) -> tuple[Spec, str] | None:
         shown = f"{len(kept)} of {shown}, evenly sampled"
     about = f"{hostile.line(run.run.name, 60)} · {shown}"
     spec = _spec("Pass rate of each task", about, (WIDTH, 240), values, _strip(len(kept), len(rated)))
-    return spec, f"Pass rate of each task ({shown}): dot, raw; tick, shrunk; line, 95% posterior interval."
+    sampled_too = ", an even sample of them" if len(kept) < len(rated) else ""
+    return spec, (
+        f"Pass rate of each task{sampled_too}: dot, raw; tick, shrunk; line, 95% posterior interval.",
+    )
 
 
 def _rank(task: TaskResult) -> tuple[float, float]:
@@ -232,7 +235,7 @@ def _strip(shown: int, total: int) -> list[Spec]:
     ]
 
 
-def funnel_spec(run: Facts) -> tuple[Spec, str] | None:
+def funnel_spec(run: Facts) -> tuple[Spec, Line] | None:
     """How many expected rollouts reached each stage."""
     if run.funnel is None or not any(stage.of for stage in run.funnel.stages):
         return None
@@ -258,10 +261,15 @@ def funnel_spec(run: Facts) -> tuple[Spec, str] | None:
     ]
     about = f"{hostile.line(run.run.name, 60)} · of {most:,} expected rollouts"
     spec = _spec("Workflow funnel", about, (WIDTH - 100, {"step": 28}), values, layers)
-    return spec, f"Rollouts that reached each stage, of {most:,} expected; each stage counted on its own."
+    expected = numbers.whole(most, run.counted("expected"))
+    return spec, (
+        "Rollouts that reached each stage, of ",
+        expected,
+        " expected; each stage is counted on its own.",
+    )
 
 
-def tokens_spec(run: Facts) -> tuple[Spec, str] | None:
+def tokens_spec(run: Facts) -> tuple[Spec, Line] | None:
     """Output tokens by outcome: mean, its interval where there is one, and median."""
     values: list[Spec] = []
     colours: dict[str, str] = {}
@@ -308,13 +316,11 @@ def tokens_spec(run: Facts) -> tuple[Spec, str] | None:
     ]
     about = f"{hostile.line(run.run.name, 60)} · bar: mean, diamond: median"
     spec = _spec("Output tokens by outcome", about, (WIDTH - 130, {"step": 30}), values, layers)
-    return (
-        spec,
-        "Output tokens per rollout by outcome: bar, mean; diamond, median; line, 95% interval if any.",
-    )
+    caption = "Output tokens per rollout by outcome: bar, mean; diamond, median; line, 95% interval if any."
+    return spec, (caption,)
 
 
-def losses_spec(run: Facts) -> tuple[Spec, str] | None:
+def losses_spec(run: Facts) -> tuple[Spec, Line] | None:
     """Points of score by cause and mode, the largest first, coloured by who answers for them."""
     found = [loss for loss in run.losses if _finite(loss.lost) is not None and loss.lost > causes.SAME]
     if len(found) < 2 or not causes.is_explained(found):
@@ -352,14 +358,15 @@ def losses_spec(run: Facts) -> tuple[Spec, str] | None:
     total = causes.points(causes.total(found))
     about = f"{hostile.line(run.run.name, 60)} · {total} lost over {words.count(run.score.n, 'task')}"
     spec = _spec("Score lost by cause and mode", about, (WIDTH - 200, {"step": 26}), values, layers)
-    return (
-        spec,
-        f"Points of score lost by cause and mode; all bars together are {total}, exactly 1 − the score.",
+    return spec, (
+        "Points of score lost by cause and mode; all bars together are ",
+        causes.all_lost(run),
+        ", exactly 1 − the score.",
     )
 
 
 # Figures drawn for each run, by the name of their file, in the order of print.
-FIGURES: dict[str, Callable[[Facts], tuple[Spec, str] | None]] = {
+FIGURES: dict[str, Callable[[Facts], tuple[Spec, Line] | None]] = {
     "tasks": tasks_spec,
     "funnel": funnel_spec,
     "tokens": tokens_spec,

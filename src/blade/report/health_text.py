@@ -13,9 +13,10 @@ from blade import hostile
 from blade.model import Cause, Evidence, Health, Level, Report
 from blade.report import quantities, words
 from blade.report.facts import Facts, facts
-from blade.report.json_v1 import escaped
 from blade.report.places import place
 from blade.report.results import SENSITIVITY, SUSPECT, doubted
+from blade.report.sections import short
+from blade.report.wire import escaped
 
 SCHEMA = "blade.health/1"
 COLUMNS = 100
@@ -41,11 +42,11 @@ def _run(facts: Facts) -> list[str]:
         words.count(levels[Level.WARNING], "warning"),
         words.count(levels[Level.INFO], "note"),
     ]
-    score = quantities.with_interval(facts.score, facts.is_rate)
+    score = short(quantities.with_interval(facts.score, facts.is_rate))
+    n = short(quantities.n_of(facts.score))
     found = [
         f"Health of {hostile.line(facts.run.name, 70)}: {', '.join(counts)}",
-        f"{quantities.label(facts.score)} {score}, n = {quantities.n_of(facts.score)}, "
-        f"{words.count(facts.run.n_rollouts, 'rollout')}",
+        f"{quantities.label(facts.score)} {score}, n = {n}, {words.count(facts.run.n_rollouts, 'rollout')}",
         "",
     ]
     flags, tasks = doubted(facts)

@@ -9,8 +9,8 @@ from typing import Any
 from blade import hostile
 from blade.model import Report
 from blade.report.chapters import chapters, title
-from blade.report.ledger import Anchors
-from blade.report.sections import Figure, Section
+from blade.report.claims import escape_comment
+from blade.report.sections import Figure, Section, plain
 
 SUFFIX = ".html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -21,8 +21,8 @@ def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     return page(title(report), chapters(report, figures), report.made_by.get("blade", ""))
 
 
-def page(title: str, sections: tuple[Section, ...], version: str, anchors: Anchors = ()) -> str:
-    """Any title and sections as such a page; an attribute of each block names its claims."""
+def page(title: str, sections: tuple[Section, ...], version: str) -> str:
+    """Any title and sections as such a page; each number holds its value and its query."""
     import jinja2
 
     desk = jinja2.Environment(
@@ -32,10 +32,9 @@ def page(title: str, sections: tuple[Section, ...], version: str, anchors: Ancho
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    desk.filters["data_uri"] = _data_uri
+    desk.filters |= {"data_uri": _data_uri, "query": escape_comment, "plain": plain}
     template = desk.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    anchors = anchors or tuple(("",) * len(section.blocks) for section in sections)
-    return template.render(title=title, sections=sections, version=version, anchors=anchors) + "\n"
+    return template.render(title=title, sections=sections, version=version) + "\n"
 
 
 def _cleaned(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Report
-from blade.report import words
+from blade.report import numbers, places, queries
 from blade.report.accuracy import accuracy
 from blade.report.facts import Facts
 from blade.report.sections import (
@@ -36,12 +36,16 @@ def artifact_inventory(report: Report, runs: tuple[Facts, ...]) -> list[Block]:
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
         blocks += [_identity(facts), _sources(facts), *_artifacts(facts), _counts(facts)]
         blocks += _inferred(report, facts)
-        for at, note in enumerate(facts.run.notes, 1):
-            blocks.append(Quote((f"Note {at}, as it was left beside the run",), hostile.quoted(note, 4000)))
+        for note in facts.run.notes:
+            blocks.append(Quote(("A note left beside the run",), hostile.quoted(note, 4000)))
     if report.skipped_total:
-        text = f"{words.count(report.skipped_total, 'line or file', 'lines or files')} could not be read; "
-        blocks.append(para(text + "see Reproducibility Notes."))
+        unread = _unread(report.skipped_total)
+        blocks.append(para(*unread, " could not be read; see Reproducibility Notes."))
     return blocks
+
+
+def _unread(total: int) -> Line:
+    return numbers.count(total, "line or file", "engine.skipped_total", "lines or files")
 
 
 def _identity(facts: Facts) -> Table:
@@ -53,20 +57,21 @@ def _identity(facts: Facts) -> Table:
 
 
 def _sources(facts: Facts) -> Table:
+    sources = f"{facts.entry('runs', facts.run)}.sources"
     rows = tuple(
         cells(
             Code(hostile.line(source.path, 300)),
-            words.whole(source.rows),
-            words.sized(source.bytes),
+            numbers.whole(source.rows, f"{sources}[{place}].rows"),
+            numbers.whole(source.bytes, f"{sources}[{place}].bytes"),
             Code(source.sha256) if source.sha256 else "not hashed",
         )
-        for source in facts.run.sources[:MAX_ROWS]
+        for place, source in enumerate(facts.run.sources[:MAX_ROWS])
     )
     left = len(facts.run.sources) - MAX_ROWS
-    rows += (
-        (cells(f"… {words.count(left, 'file')} more, all in report.json", "", "", ""),) if left > 0 else ()
-    )
-    return Table(("Rollouts file", "Rows", "Size", "SHA-256"), rows, "lrrl")
+    if left > 0:
+        more = numbers.count(left, "file", f"{sources}.count - {MAX_ROWS}")
+        rows += (cells(("… ", *more, " more, all in report.json"), "", "", ""),)
+    return Table(("Rollouts file", "Rows", "Bytes", "SHA-256"), rows, "lrrl")
 
 
 def _artifacts(facts: Facts) -> list[Block]:
@@ -82,30 +87,36 @@ def _artifacts(facts: Facts) -> list[Block]:
         )
         for artifact in found[:MAX_ROWS]
     )
-    blocks: list[Block] = [Table(("Artifact", "State", "Path"), rows, "lll")]
-    if len(found) > MAX_ROWS:
-        blocks.append(para(f"{len(found) - MAX_ROWS} more artifacts stand in report.json."))
-    return blocks
+    every = f"{facts.entry('runs', facts.run)}.artifacts.count"
+    table = Table(("Artifact", "State", "Path"), rows, "lll")
+    return [table, *places.left_out(len(found), len(rows), "artifact", every)]
 
 
 def _counts(facts: Facts) -> Block:
     run, counts = facts.run, facts.run.coverage
     named = [
-        ("Tasks", run.n_tasks),
-        ("Rollouts kept", run.n_rollouts),
-        ("Expected rollouts", counts.expected),
-        ("Scored", counts.scored),
-        ("Failed (only in the failures file)", counts.failed),
-        ("Masked", counts.masked),
-        ("Lost without trace", counts.lost),
-        ("Duplicate rows", counts.duplicates),
-        ("of these identical, kept once", counts.identical_duplicates),
-        ("Identical rows without a repeat number, counted as repeats", counts.unnumbered_copies),
-        ("Superseded by a later attempt", counts.superseded),
-        ("Not expected by the inputs", counts.unexpected),
-        ("Repeats per task (modal)", counts.repeats),
+        ("Expected rollouts", counts.expected, "expected"),
+        ("Scored", counts.scored, "scored"),
+        ("Failed (only in the failures file)", counts.failed, "failed"),
+        ("Masked", counts.masked, "masked"),
+        ("Lost without trace", counts.lost, "lost"),
+        ("Duplicate rows", counts.duplicates, "duplicates"),
+        ("of these identical, kept once", counts.identical_duplicates, "identical_duplicates"),
+        (
+            "Identical rows without a repeat number, counted as repeats",
+            counts.unnumbered_copies,
+            "unnumbered_copies",
+        ),
+        ("Superseded by a later attempt", counts.superseded, "superseded"),
+        ("Not expected by the inputs", counts.unexpected, "unexpected"),
+        ("Repeats per task (modal)", counts.repeats, "repeats"),
     ]
-    return Table(("Counted", "n"), tuple(cells(name, words.whole(n)) for name, n in named), "lr")
+    rows = [
+        cells("Tasks", numbers.whole(run.n_tasks, facts.n_tasks)),
+        cells("Rollouts kept", numbers.whole(run.n_rollouts, facts.n_rollouts)),
+        *(cells(label, numbers.whole(n, facts.counted(name))) for label, n, name in named),
+    ]
+    return Table(("Counted", "n"), tuple(rows), "lr")
 
 
 def _inferred(report: Report, facts: Facts) -> list[Block]:
@@ -115,7 +126,9 @@ def _inferred(report: Report, facts: Facts) -> list[Block]:
         blocks.append(para("Facts about the benchmark came from ", Code(hostile.line(known.path, 300)), "."))
     if known is not None and known.inferred:
         blocks.append(para("Inferred from the rows, since no file says so:"))
-        blocks.append(Bullets(tuple((hostile.line(text, 300),) for text in known.inferred)))
+        inferred = f"{queries.entry('benchmark')}[{facts.run.name!r}].inferred"
+        lines = (numbers.said(text, f"{inferred}[{place}]", 300) for place, text in enumerate(known.inferred))
+        blocks.append(Bullets(tuple((line,) for line in lines)))
     return blocks
 
 
@@ -148,7 +161,7 @@ def made_by(report: Report) -> Block:
     ]
     rows += [
         cells(
-            "Source", (Code(hostile.line(source.path, 300)), " SHA-256 ", Code(source.sha256 or "not hashed"))
+            "Source", (Code(hostile.line(source.path, 300)), ", hash ", Code(source.sha256 or "not hashed"))
         )
         for run in report.runs
         for source in run.sources[:MAX_ROWS]
@@ -160,7 +173,8 @@ def _thresholds(facts: Facts) -> list[Block]:
     run = facts.run
     how: Line = (f"Rewards are {run.reward_kind.value}. ",)
     if run.has_pass_rate:
-        how += (f"A row passes at a reward of {words.number(run.pass_threshold)} or more (tolerance 1e-9). ",)
+        bar = numbers.number(run.pass_threshold, facts.counted("pass_threshold"))
+        how += ("A row passes at a reward of ", bar, " or more (tolerance 1e-9). ")
     else:
         how += ("No threshold judges them, so there is no pass rate. ",)
     how += (f"The score is {run.score_name}, the mean over tasks; tasks are the unit of inference. ",)
@@ -175,10 +189,9 @@ def _settings(facts: Facts, file: str = "report.json") -> list[Block]:
     rows = tuple(
         cells(Code(hostile.line(k, 80)), Code(hostile.line(v, 200))) for k, v in settings[: 2 * MAX_ROWS]
     )
-    blocks: list[Block] = [Table(("Setting", "Value"), rows, "ll")]
-    if len(settings) > 2 * MAX_ROWS:
-        blocks.append(para(f"{len(settings) - 2 * MAX_ROWS} more settings stand in {file}."))
-    return blocks
+    every = f"{facts.entry('runs', facts.run)}.settings.count"
+    table = Table(("Setting", "Value"), rows, "ll")
+    return [table, *places.left_out(len(settings), len(rows), "setting", every, file)]
 
 
 def skipped(report: Report, file: str = "report.json") -> list[Block]:
@@ -189,40 +202,47 @@ def skipped(report: Report, file: str = "report.json") -> list[Block]:
     rows = tuple(
         cells(
             Code(hostile.line(skipped.file, 120)),
-            words.whole(skipped.line) if skipped.line is not None else "whole file",
-            hostile.line(skipped.reason, 200),
+            numbers.whole(skipped.line, f"engine.skipped[{place}].line")
+            if skipped.line is not None
+            else "whole file",
+            numbers.said(skipped.reason, f"engine.skipped[{place}].reason", 200),
         )
-        for skipped in report.skipped[:MAX_SKIPPED]
+        for place, skipped in enumerate(report.skipped[:MAX_SKIPPED])
     )
-    text = f"Skipped: {words.count(total, 'line or file', 'lines or files')}."
-    if total > len(rows):
-        text += f" The first {len(rows)} are shown; {file} lists the first 1,000."
-    return [para(text), Table(("File", "Line", "Why"), rows, "lrl")]
+    is_all = total == report.skipped_total
+    every = (
+        _unread(total)
+        if is_all
+        else numbers.count(total, "line or file", "engine.skipped.count", "lines or files")
+    )
+    more = f" The first are shown; {file} lists more of them." if total > len(rows) else ""
+    return [para("Skipped: ", *every, f".{more}"), Table(("File", "Line", "Why"), rows, "lrl")]
 
 
 def gaps(report: Report, file: str = "report.json") -> list[Block]:
     """What the report cannot say, by the reason."""
     if not report.gaps:
         return [para("No gap was recorded.")]
-    by_why: dict[str, list[str]] = {}
-    for gap in report.gaps:
-        by_why.setdefault(gap.why, []).append(gap.what)
-    told = {why: [several(what.split(", "), file=file) for what in found] for why, found in by_why.items()}
+    by_why: dict[str, list[int]] = {}
+    for place, gap in enumerate(report.gaps):
+        by_why.setdefault(gap.why, []).append(place)
     rows = tuple(
-        cells(several(found, "; ", file), hostile.line(why, 400))
-        for why, found in list(told.items())[:MAX_ROWS]
+        cells(_gaps(report, group, file), numbers.said(why, f"engine.gaps[{group[0]}].why", 400))
+        for why, group in list(by_why.items())[:MAX_ROWS]
     )
-    left = len(by_why) - len(rows)
+    counted = numbers.count(len(report.gaps), "gap", "engine.gaps.count")
     return [
-        para(f"What this report cannot say ({words.count(len(report.gaps), 'gap')}, by what is wanting):"),
+        para("What this report cannot say (", *counted, ", by what is missing):"),
         Table(("Gap", "Why"), rows, "ll"),
-        *([para(f"{words.count(left, 'more kind')} of gap in {file}.")] if left > 0 else []),
+        *places.left_out(len(by_why), len(rows), "gap", file=file),
     ]
 
 
-def several(names: list[str], between: str = ", ", file: str = "report.json") -> str:
-    """The first names, the last one, and how many stand between: the last may say where all belong."""
-    left = len(names) - MAX_NAMES
-    if left > 0:
-        names = [*names[: MAX_NAMES - 1], f"… ({left:,} more in {file})", names[-1]]
-    return hostile.line(between.join(names), 600)
+def _gaps(report: Report, group: list[int], file: str) -> Line:
+    """What one reason leaves unsaid: the first, and that there are more."""
+    told = [
+        (numbers.said(report.gaps[place].what, f"engine.gaps[{place}].what", 300),)
+        for place in group[:MAX_NAMES]
+    ]
+    more: Line = (f"; … more in {file}",) if len(group) > len(told) else ()
+    return (*numbers.joined(list(told), "; ", "; "), *more)

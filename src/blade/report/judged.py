@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Judgement
-from blade.report import causes, places, words
+from blade.report import causes, numbers, places, words
 from blade.report.facts import Facts
-from blade.report.sections import Block, Code, Heading, Line, Para, Table, cells, para, prose
+from blade.report.sections import Block, Code, Heading, Line, Para, Table, cells, para
 
 MAX_ROWS = 40
 MAX_QUOTES = 5
@@ -16,22 +16,24 @@ def judgements(facts: Facts) -> list[Block]:
     """The judgements of a run, and the agreement of their authors with the engine and one another."""
     if not facts.judgements:
         return []
-    told = facts.judgements
-    n_tasks = len({one.task for one in told})
-    authors = sorted({hostile.line(one.by, 60) for one in told})
+    told, every = facts.judgements, f"engine.judgements[{facts.run.name!r}]"
+    authors = [(Code(name),) for name in sorted({hostile.line(one.by, 60) for one in told})]
+    counted = numbers.count(len(told), "judgement", f"{every}.count")
     blocks: list[Block] = [
         Heading(("Judgements",)),
         para(
-            f"{words.count(len(told), 'judgement')} of {words.count(n_tasks, 'task')} by "
-            f"{words.listing(authors)} stand in for the engine's proposals. Each quotation was found in its "
-            "rollout; where authors differ, the last word stands."
+            *counted,
+            " by ",
+            *numbers.joined(list(authors)),
+            " stand in for the engine's proposals. Each quotation was found in its rollout; where authors "
+            "differ, the last word stands.",
         ),
         Table(
             ("Task", "Cause", "Engine", "By", "On", "What happened"),
             tuple(_row(facts, one) for one in told[:MAX_ROWS]),
             "llllll",
         ),
-        *places.left_out(len(told), MAX_ROWS, "judgement"),
+        *places.left_out(len(told), MAX_ROWS, "judgement", f"{every}.count"),
     ]
     if facts.agreements:
         blocks += [
@@ -53,19 +55,17 @@ def _row(facts: Facts, one: Judgement) -> tuple[Line, ...]:
         (Code(hostile.line(places.place(one.task, one.repeat), 60)),),
         causes.named(one.cause),
         engine.value if engine is not None else words.NONE,
-        hostile.line(one.by, 60),
-        one.at[:10],
-        prose(hostile.line(one.mechanism, 200)),
+        Code(hostile.line(one.by, 60)),
+        Code(one.at[:10]),
+        numbers.said(one.mechanism, f"{facts.judgement(one)}.mechanism", 200),
     )
 
 
 def _agreements(facts: Facts) -> list[tuple[Line, ...]]:
-    return [
-        cells(
-            f"{hostile.line(one.first, 60)} and {hostile.line(one.second, 60)}",
-            words.whole(one.n),
-            f"{one.agreed} of {one.n}",
-            words.number(one.kappa),
-        )
-        for one in facts.agreements
-    ]
+    rows = []
+    for one in facts.agreements:
+        query = facts.entry("agreements", one)
+        n, agreed = (numbers.whole(getattr(one, name), f"{query}.{name}") for name in ("n", "agreed"))
+        both: Line = (Code(hostile.line(one.first, 60)), " and ", Code(hostile.line(one.second, 60)))
+        rows.append(cells(both, n, (agreed, " of ", n), numbers.number(one.kappa, f"{query}.kappa")))
+    return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from blade import hostile
 from blade.model import Report
 from blade.report.chapters import chapters, title
-from blade.report.ledger import Anchors
+from blade.report.claims import Claims, claims_of
 from blade.report.sections import (
     Badge,
     Block,
@@ -15,9 +15,12 @@ from blade.report.sections import (
     Figure,
     Heading,
     Line,
+    Num,
     Para,
     Quote,
+    Said,
     Section,
+    Span,
     Strong,
     Table,
     Tiles,
@@ -31,51 +34,67 @@ def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     return page(title(report), chapters(report, figures))
 
 
-def page(title: str, sections: tuple[Section, ...], anchors: Anchors = ()) -> str:
-    """Any title and sections as Markdown; comments that nobody sees name the claims of each block."""
+def page(title: str, sections: tuple[Section, ...], cited: bool = True) -> str:
+    """Any title and sections as Markdown; if `cited`, unseen comments give each number its query."""
+    numbered = claims_of(sections) if cited else None
     parts = [f"# {hostile.markdown_inline(title)}"]
-    for at, section in enumerate(sections):
+    for section in sections:
         parts.append(f"## {hostile.markdown_inline(section.title)}")
-        for number, block in enumerate(section.blocks):
-            parts.append(laid_out(block))
-            if anchors and anchors[at][number]:
-                parts.append(f"<!-- claims: {anchors[at][number]} -->")
+        parts += [laid_out(block, numbered) for block in section.blocks]
+    if numbered is not None and numbered.listed:
+        parts.append(numbered.comment())
     return "\n\n".join(parts) + "\n"
 
 
-def laid_out(block: Block) -> str:
+def laid_out(block: Block, numbered: Claims | None = None) -> str:
+    """One block; `numbered` holds the claims of the page it stands on."""
     match block:
         case Heading():
-            return f"### {inline(block.line)}"
+            return f"### {inline(block.line, numbered=numbered)}"
         case Para():
-            return hostile.markdown_start(inline(block.line))
+            return hostile.markdown_start(inline(block.line, numbered=numbered))
         case Bullets():
-            return "\n".join(f"- {hostile.markdown_start(inline(item))}" for item in block.items)
+            lines = (hostile.markdown_start(inline(item, numbered=numbered)) for item in block.items)
+            return "\n".join(f"- {line}" for line in lines)
         case Tiles():
-            rows = [(tile.label, tile.value, tile.detail) for tile in block.tiles]
-            return _table(
-                ("Headline", "Value", "Rests on"), "lrl", [[(cell,) for cell in row] for row in rows]
-            )
+            rows = [[(tile.label,), tile.value, tile.detail] for tile in block.tiles]
+            return _table(("Headline", "Value", "Rests on"), "lrl", rows, numbered)
         case Table():
-            return _table(block.header, block.align, [list(row) for row in block.rows])
+            return _table(block.header, block.align, [list(row) for row in block.rows], numbered)
         case Quote():
-            return f"{hostile.markdown_start(inline(block.label))}:\n\n{hostile.markdown_fence(block.text)}"
+            label = hostile.markdown_start(inline(block.label, numbered=numbered))
+            return f"{label}:\n\n{hostile.markdown_fence(block.text)}"
         case Commands():
             wide = max(len(command) for command, _ in block.lines)
             return hostile.markdown_fence(
                 "\n".join(f"{command:<{wide}}  # {shows}" for command, shows in block.lines), "sh"
             )
         case Figure():
-            caption = hostile.markdown_inline(block.caption)
-            return f"![{caption}](figures/{block.file})"
+            # The caption stands below: a picture's own text cannot hold comments.
+            caption = hostile.markdown_start(inline(block.caption, numbered=numbered))
+            return f"![{hostile.markdown_inline(block.name)}](figures/{block.file})\n\n{caption}"
 
 
-def inline(line: Line, in_table: bool = False) -> str:
-    """One line of text with its code spans."""
-    return "".join(_span(span, in_table) for span in line).strip()
+def inline(line: Line, in_table: bool = False, numbered: Claims | None = None) -> str:
+    """One line of text with its code spans, and behind each number its claim."""
+    parts: list[str] = []
+    for place, span in enumerate(line):
+        if span in ("[", " [") and place + 1 < len(line) and isinstance(line[place + 1], Num):
+            parts.append(str(span))  # an interval of ours, not a link: it reads better without a backslash
+        elif span == "]" and place and isinstance(line[place - 1], Num) and not _links(line[place + 1 :]):
+            parts.append("]")
+        else:
+            parts.append(_span(span, in_table, numbered))
+    return "".join(parts).strip()
 
 
-def _span(span: str | Code | Strong | Badge, in_table: bool) -> str:
+def _links(rest: Line) -> bool:
+    """Whether what follows a bracket would make it a link."""
+    text = rest[0] if rest else ""
+    return isinstance(text, str) and text.startswith(("(", "[", ":"))
+
+
+def _span(span: Span, in_table: bool, numbered: Claims | None) -> str:
     match span:
         case Code():
             return hostile.markdown_code(span.text, in_table)
@@ -83,8 +102,17 @@ def _span(span: str | Code | Strong | Badge, in_table: bool) -> str:
             return _around(span.text, "**")
         case Badge():
             return _around(span.text, "" if in_table else "**")
+        case Num():
+            mark = "**" if span.is_strong else ""
+            return f"{mark}{hostile.markdown_inline(span.text)}{_anchor(span, numbered)}{mark}"
+        case Said():
+            return inline(span.line, in_table) + _anchor(span, numbered)
         case str():
             return _around(span, "")
+
+
+def _anchor(span: Num | Said, numbered: Claims | None) -> str:
+    return f"<!--{numbered.id_of(span)}-->" if numbered is not None else ""
 
 
 def _around(text: str, mark: str) -> str:
@@ -95,8 +123,8 @@ def _around(text: str, mark: str) -> str:
     return f"{before}{mark}{inner}{mark}{after}" if inner else before
 
 
-def _table(header: tuple[str, ...], align: str, rows: list[list[Line]]) -> str:
+def _table(header: tuple[str, ...], align: str, rows: list[list[Line]], numbered: Claims | None) -> str:
     rule = ["---:" if side == "r" else "---" for side in align]
-    body = [[inline(cell, in_table=True) for cell in row] for row in rows]
+    body = [[inline(cell, True, numbered) for cell in row] for row in rows]
     drawn = [[hostile.markdown_inline(name) for name in header], rule, *body]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in drawn)

@@ -8,10 +8,10 @@ from typing import Any
 
 from blade.model import Cause, Outcome, Report
 from blade.report.causes import largest, lost_by_side, total
-from blade.report.conclusions_v1 import number
 from blade.report.facts import Facts, facts
-from blade.report.json_v1 import escaped
 from blade.report.sections import Figure
+from blade.report.wire import escaped
+from blade.report.wire_conclusions import number
 
 SUFFIX = ".json"
 

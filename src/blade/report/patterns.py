@@ -6,7 +6,7 @@ import math
 
 from blade import hostile
 from blade.model import Behaviour, Meaning, Mechanism, Signature
-from blade.report import causes, places, words
+from blade.report import causes, numbers, places, queries, words
 from blade.report.facts import Facts
 from blade.report.sections import (
     Badge,
@@ -20,7 +20,6 @@ from blade.report.sections import (
     Table,
     cells,
     para,
-    prose,
 )
 
 MAX_MECHANISMS = 5  # told in full; the others stand in a table
@@ -51,7 +50,7 @@ def mechanisms(facts: Facts) -> list[Block]:
         ]
         for found in proved[:MAX_MECHANISMS]:
             blocks += mechanism(facts, found)
-        blocks += _table_of(proved[MAX_MECHANISMS:])
+        blocks += _table_of(facts, proved[MAX_MECHANISMS:])
     if leads:
         blocks += [
             Heading(("Leads, not mechanisms",)),
@@ -60,76 +59,107 @@ def mechanisms(facts: Facts) -> list[Block]:
                 "produce the like (adjusted p above 0.05, or too few rollouts to say). They are worth "
                 "reading, not worth acting on."
             ),
-            *_table_of(leads),
+            *_table_of(facts, leads),
         ]
     return blocks
 
 
 def mechanism(facts: Facts, found: Mechanism) -> list[Block]:
     """One mechanism: the sentence, the numbers behind it, the rollouts, quotations."""
+    query = facts.entry("mechanisms", found)
     concerns: Line = (
         (" Concerns ", Code(hostile.line(found.actionable, 120)), ".") if found.actionable else ()
     )
-    covers = f"Covers {words.percent(found.share_of_failures)} of the failing rollouts "
-    covers += f"({words.count(len(found.rollouts), 'rollout')})."
+    share = numbers.percent(found.share_of_failures, f"{query}.share_of_failures")
+    rollouts = numbers.count(len(found.rollouts), "rollout", f"{query}.rollouts.count")
+    listed = places.ids(found.rollouts, f"{query}.rollouts.count") or ("none listed",)
+    control = causes.sentence(found.control, f"{query}.control", 500) if found.control else ("none.",)
     blocks: list[Block] = [
-        para(Strong(f"{hostile.line(found.id, 40).upper()}. "), *causes.sentence(found.text)),
+        para(Code(hostile.line(found.id, 40).upper()), ": ", *causes.sentence(found.text, f"{query}.text")),
         Bullets(
             (
-                (f"{numbers(found)}; {tested(found)}.",),
-                ("Control: ", *causes.sentence(found.control or "none", 500)),
-                (covers, *concerns),
-                ("Failing rollouts that show it: ", *(places.ids(found.rollouts) or ("none listed",)), "."),
+                (*rates(facts, found), "; ", *tested(facts, found), "."),
+                ("Control: ", *control),
+                ("Covers ", share, " of the failing rollouts (", *rollouts, ").", *concerns),
+                ("Failing rollouts that show it: ", *listed, "."),
             )
         ),
     ]
     return [*blocks, *places.quotations(facts, found.evidence, MAX_SIDES)]
 
 
-def numbers(found: Mechanism) -> str:
+def rates(facts: Facts, found: Mechanism) -> Line:
     """`7.2% pass with it (n = 83 rollouts), 43.4% without (n = 76): a difference of 36.2 points [..]`."""
-    said = f"{words.percent(found.pass_with)} pass with it (n = {words.count(found.n_with, 'rollout')}), "
-    said += f"{words.percent(found.pass_without)} without (n = {found.n_without:,}): "
-    return said + difference(found)
+    query = facts.entry("mechanisms", found)
+    n_with = numbers.count(found.n_with, "rollout", f"{query}.n_with")
+    n_without = numbers.whole(found.n_without, f"{query}.n_without")
+    rate_with, rate_without = (
+        numbers.percent(getattr(found, name), f"{query}.{name}") for name in ("pass_with", "pass_without")
+    )
+    said: Line = (
+        rate_with,
+        " pass with it (n = ",
+        *n_with,
+        "), ",
+        rate_without,
+        " without (n = ",
+        n_without,
+        "): ",
+    )
+    return (*said, *difference(facts, found))
 
 
-def difference(found: Mechanism) -> str:
-    """`a difference of 36.2 points [+22.1, +48.0 points]`."""
-    apart = causes.points(found.pass_without - found.pass_with)
-    return f"a difference of {apart}{points_between(found.low, found.high)}"
+def difference(facts: Facts, found: Mechanism) -> Line:
+    """`a difference of 36.2 points [+22.1 points, +48.0 points]`."""
+    query = facts.entry("mechanisms", found)
+    apart = numbers.size(found.pass_without - found.pass_with, f"{query}.pass_without - {query}.pass_with")
+    return ("a difference of ", apart, *(_interval(facts, found) or (" (no interval)",)))
 
 
-def points_between(low: float | None, high: float | None) -> str:
-    """` [+12.0, +51.3 points]`, or that there is no interval."""
-    if low is None or high is None:
-        return " (no interval)"
-    return f" [{words.points(low).removesuffix(' points')}, {words.points(high)}]"
+def _interval(facts: Facts, found: Mechanism) -> Line:
+    """` [+12.0 points, +51.3 points]`, or nothing."""
+    query = facts.entry("mechanisms", found)
+    return numbers.between(
+        numbers.points(found.low, f"{query}.low"), numbers.points(found.high, f"{query}.high")
+    )
 
 
-def tested(found: Mechanism) -> str:
-    where = "tested among repeats of the same tasks" if found.within_task else "tested across tasks"
-    return f"{where}, {words.p_value(found.p)}, adjusted {words.p_value(found.p_adjusted)}"
+def tested(facts: Facts, found: Mechanism) -> Line:
+    query = facts.entry("mechanisms", found)
+    where = "tested among repeats of the same tasks, " if found.within_task else "tested across tasks, "
+    adjusted = numbers.p_value(found.p_adjusted, f"{query}.p_adjusted")
+    return (where, *numbers.p_value(found.p, f"{query}.p"), ", adjusted ", *adjusted)
 
 
-def _table_of(found: list[Mechanism]) -> list[Block]:
+def _table_of(facts: Facts, found: list[Mechanism]) -> list[Block]:
     if not found:
         return []
-    rows = tuple(
-        cells(
-            Code(hostile.line(one.id, 40).upper()),
-            causes.sentence(one.text, 400),
-            f"{words.percent(one.pass_with)} of {one.n_with:,}",
-            f"{words.percent(one.pass_without)} of {one.n_without:,}",
-            points_between(one.low, one.high).strip(" ()"),
-            f"{words.p_number(one.p)}, {words.p_number(one.p_adjusted)}",
-            "within" if one.within_task else "across",
-            places.ids(one.rollouts, 3) or words.NONE,
-        )
-        for one in found[:MAX_ROWS]
-    )
+    rows = tuple(_mechanism_row(facts, mechanism) for mechanism in found[:MAX_ROWS])
     header = ("Id", "What goes with failing", "Pass with", "Pass without", "Difference, 95%", "p, adjusted",
               "Tasks", "Failing rollouts")  # fmt: skip
     return [Table(header, rows, "llrrrrll"), *places.left_out(len(found), len(rows), "condition")]
+
+
+def _mechanism_row(facts: Facts, found: Mechanism) -> tuple[Line, ...]:
+    query = facts.entry("mechanisms", found)
+    n_with, n_without = (
+        numbers.whole(getattr(found, name), f"{query}.{name}") for name in ("n_with", "n_without")
+    )
+    return cells(
+        Code(hostile.line(found.id, 40).upper()),
+        causes.sentence(found.text, f"{query}.text", 400),
+        (numbers.percent(found.pass_with, f"{query}.pass_with"), " of ", n_with),
+        (numbers.percent(found.pass_without, f"{query}.pass_without"), " of ", n_without),
+        _interval(facts, found) or "no interval",
+        p_values(query, found.p, found.p_adjusted),
+        "within" if found.within_task else "across",
+        places.ids(found.rollouts, f"{query}.rollouts.count", 3) or words.NONE,
+    )
+
+
+def p_values(query: str, p: float | None, adjusted: float | None) -> Line:
+    """`0.004, 0.07`: p as tested, then adjusted."""
+    return (numbers.p_number(p, f"{query}.p"), ", ", numbers.p_number(adjusted, f"{query}.p_adjusted"))
 
 
 def behaviours(facts: Facts) -> list[Block]:
@@ -167,26 +197,15 @@ def behaviours(facts: Facts) -> list[Block]:
 
 
 def _behaviours(facts: Facts, found: list[Behaviour]) -> list[Block]:
-    rows = tuple(
-        cells(
-            Badge(*STANDINGS.get(one.standing, (hostile.line(one.standing, 30), "quiet"))),
-            Code(hostile.line(one.detector, 60)),
-            share(one.in_fail, one.of_fail),
-            share(one.in_pass, one.of_pass),
-            words.whole(one.n_tasks),
-            odds(one.odds_ratio, one.low, one.high),
-            f"{words.p_number(one.p)}, {words.p_number(one.p_adjusted)}",
-            _instance(facts, one),
-        )
-        for one in found[:MAX_ROWS]
-    )
+    rows = tuple(_behaviour(facts, behaviour) for behaviour in found[:MAX_ROWS])
     header = ("Standing", "Behaviour", "In failing", "In passing", "Tasks", "Odds ratio, 95%", "p, adjusted",
               "For instance")  # fmt: skip
     blocks: list[Block] = [
         Table(header, rows, "llrrrrrl"),
         *places.left_out(len(found), len(rows), "behaviour"),
     ]
-    if any(one.odds_ratio is not None and one.odds_ratio in (0, math.inf) for one in found[:MAX_ROWS]):
+    ratios = [behaviour.odds_ratio for behaviour in found[:MAX_ROWS]]
+    if any(ratio is not None and ratio in (0, math.inf) for ratio in ratios):
         blocks.append(
             para(
                 "An odds ratio of 0 or ∞: one side is empty in all tasks with both outcomes; "
@@ -196,25 +215,49 @@ def _behaviours(facts: Facts, found: list[Behaviour]) -> list[Block]:
     return blocks
 
 
+def _behaviour(facts: Facts, found: Behaviour) -> tuple[Line, ...]:
+    query = facts.entry("behaviours", found)
+    return cells(
+        Badge(*STANDINGS.get(found.standing, (hostile.line(found.standing, 30), "quiet"))),
+        Code(hostile.line(found.detector, 60)),
+        share((found.in_fail, f"{query}.in_fail"), (found.of_fail, f"{query}.of_fail")),
+        share((found.in_pass, f"{query}.in_pass"), (found.of_pass, f"{query}.of_pass")),
+        numbers.whole(found.n_tasks, f"{query}.n_tasks"),
+        _odds(found, query),
+        p_values(query, found.p, found.p_adjusted),
+        _instance(facts, found),
+    )
+
+
 def _instance(facts: Facts, one: Behaviour) -> Span:
     hit = facts.first_finding(one.detector)
     return Code(hostile.line(places.place(hit.task, hit.repeat), 60)) if hit else words.NONE
 
 
-def share(part: int, of: int) -> str:
-    """`12/40 (30.0%)`."""
-    return f"{part:,}/{of:,} ({words.percent(part / of)})" if of else words.NONE
+def share(part: tuple[int, str], of: tuple[int, str]) -> Line:
+    """`12/40 (30.0%)` of two counts with their queries."""
+    if not of[0]:
+        return (words.NONE,)
+    percent = numbers.percent(part[0] / of[0], f"{part[1]} / {of[1]}")
+    return (numbers.whole(*part), "/", numbers.whole(*of), " (", percent, ")")
 
 
-def odds(ratio: float | None, low: float | None, high: float | None) -> str:
-    if ratio is None or math.isnan(ratio):
-        return "not estimable"
-    ends = f" [{_ratio(low)}, {_ratio(high)}]" if low is not None and high is not None else ""
-    return _ratio(ratio) + ends
+def _odds(found: Behaviour, query: str) -> Line:
+    if found.odds_ratio is None or math.isnan(found.odds_ratio):
+        return ("not estimable",)
+    ends = [ratio(end, f"{query}.{name}") for name, end in (("low", found.low), ("high", found.high))]
+    bounds: Line = (
+        (" [", ends[0], ", ", ends[1], "]") if found.low is not None and found.high is not None else ()
+    )
+    return (ratio(found.odds_ratio, f"{query}.odds_ratio"), *bounds)
 
 
-def _ratio(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+def ratio(value: float | None, query: str) -> Span:
+    """A ratio of odds or rates; one that is infinite is no number."""
+    if value is None or math.isnan(value):
+        return words.NONE
+    text = "∞" if math.isinf(value) else f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+    return numbers.num(text, value, query)
 
 
 def _shown(facts: Facts, found: list[Behaviour]) -> list[Block]:
@@ -224,13 +267,10 @@ def _shown(facts: Facts, found: list[Behaviour]) -> list[Block]:
         hit = facts.first_finding(one.detector)
         quoted = places.first_quoted(hit.evidence) if hit else None
         if hit and quoted:
-            said = (
-                Code(hostile.line(hit.detector, 60)),
-                ", ",
-                *prose(hostile.line(hit.summary, 240).rstrip(".")),
-                "; ",
+            summary = numbers.said(
+                hit.summary.rstrip("."), f"{facts.entry('findings', hit)}.summary", 240, hit.summary
             )
-            blocks.append(places.quotation(quoted, *said))
+            blocks.append(places.quotation(quoted, Code(hostile.line(hit.detector, 60)), ", ", summary, "; "))
     return blocks
 
 
@@ -239,18 +279,7 @@ def signatures(facts: Facts) -> list[Block]:
     found = facts.signatures
     if not found:
         return []
-    rows = tuple(
-        cells(
-            Code(hostile.line(one.id, 40)),
-            Code(hostile.line(one.template, 160)),
-            (Code(hostile.line(one.kind, 60)), " in ", Code(hostile.line(one.source, 60))),
-            share(one.n_failed, one.n_rollouts),
-            words.whole(one.n_tasks),
-            hostile.line(one.spread, 40),
-            _concentrated(one),
-        )
-        for one in found[:MAX_ROWS]
-    )
+    rows = tuple(_signature(facts, signature) for signature in found[:MAX_ROWS])
     header = (
         "Id",
         "Template",
@@ -268,7 +297,9 @@ def signatures(facts: Facts) -> list[Block]:
             f" Spread is {'; '.join(SPREADS.values())}.",
         ),
         Table(header, rows, "lllrrll"),
-        *places.left_out(len(found), len(rows), "signature"),
+        *places.left_out(
+            len(found), len(rows), "signature", f"{queries.entry('signatures', run=facts.run.name)}.count"
+        ),
     ]
     for one in found[:MAX_QUOTES]:
         quoted = places.first_quoted(one.evidence)
@@ -277,14 +308,27 @@ def signatures(facts: Facts) -> list[Block]:
     return blocks
 
 
-def _concentrated(one: Signature) -> Line:
-    if one.slice is None:
-        return (words.NONE,)
-    ratio = f", {_ratio(one.slice_ratio)} times the rate elsewhere" if one.slice_ratio is not None else ""
-    return (
-        Code(hostile.line(one.slice, 80)),
-        f"{ratio} (p adjusted {words.p_number(one.slice_p_adjusted)})",
+def _signature(facts: Facts, found: Signature) -> tuple[Line, ...]:
+    query = facts.entry("signatures", found)
+    return cells(
+        Code(hostile.line(found.id, 40)),
+        Code(hostile.line(found.template, 160)),
+        (Code(hostile.line(found.kind, 60)), " in ", Code(hostile.line(found.source, 60))),
+        share((found.n_failed, f"{query}.n_failed"), (found.n_rollouts, f"{query}.n_rollouts")),
+        numbers.whole(found.n_tasks, f"{query}.n_tasks"),
+        numbers.name(hostile.line(found.spread, 40)),
+        _concentrated(found, query),
     )
+
+
+def _concentrated(found: Signature, query: str) -> Line:
+    if found.slice is None:
+        return (words.NONE,)
+    times: Line = ()
+    if found.slice_ratio is not None:
+        times = (", ", ratio(found.slice_ratio, f"{query}.slice_ratio"), " times the rate elsewhere")
+    adjusted = numbers.p_number(found.slice_p_adjusted, f"{query}.slice_p_adjusted")
+    return (Code(hostile.line(found.slice, 80)), *times, " (p adjusted ", adjusted, ")")
 
 
 def meanings(facts: Facts) -> list[Block]:
@@ -293,16 +337,7 @@ def meanings(facts: Facts) -> list[Block]:
     if not found:
         return []
     rows = tuple(
-        cells(
-            (Code(hostile.line(one.field, 60)), " = ", Code(hostile.line(one.value, 60))),
-            causes.badge(one.cause) if one.cause else words.NONE,
-            causes.mode(facts, one.mode, 160),
-            _origin(one),
-            words.whole(one.n_rollouts),
-            words.whole(one.n_passed),
-            words.whole(one.n_tasks),
-        )
-        for one in sorted(found, key=lambda one: -one.n_rollouts)[:MAX_ROWS]
+        _meaning(facts, meaning) for meaning in sorted(found, key=lambda one: -one.n_rollouts)[:MAX_ROWS]
     )
     header = ("Verifier field", "Cause", "What it means", "Says who", "Rollouts", "of these pass", "Tasks")
     return [
@@ -319,5 +354,21 @@ def meanings(facts: Facts) -> list[Block]:
     ]
 
 
-def _origin(one: Meaning) -> Span:
-    return Badge("proposed", "warning") if one.origin == "proposed" else hostile.line(one.origin, 60)
+def _meaning(facts: Facts, found: Meaning) -> tuple[Line, ...]:
+    query = facts.entry("meanings", found)
+    counts = (
+        numbers.whole(getattr(found, name), f"{query}.{name}")
+        for name in ("n_rollouts", "n_passed", "n_tasks")
+    )
+    return cells(
+        (Code(hostile.line(found.field, 60)), " = ", Code(hostile.line(found.value, 60))),
+        causes.badge(found.cause) if found.cause else words.NONE,
+        numbers.name(causes.mode(facts, found.mode, 160)),
+        _origin(found),
+        *counts,
+    )
+
+
+def _origin(found: Meaning) -> Span:
+    is_proposed = found.origin == "proposed"
+    return Badge("proposed", "warning") if is_proposed else numbers.name(hostile.line(found.origin, 60))

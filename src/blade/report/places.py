@@ -1,4 +1,4 @@
-"""Turn evidence into addresses, quotations and commands to read further."""
+"""Point at the rows: addresses, quotations, lists of names, and commands to read further."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from blade import hostile
 from blade.model import Evidence, Outcome, Run, TaskResult
-from blade.report import words
+from blade.report import numbers
 from blade.report.facts import Facts
 from blade.report.sections import Block, Code, Commands, Line, Para, Quote, Span, para
 
@@ -19,14 +19,25 @@ def place(task: str, repeat: int | None) -> str:
     return task if repeat is None else f"{task}/{repeat}"
 
 
+def task_name(task: str, name: str) -> Line:
+    """The key of a task, and its readable name where that is another."""
+    key, readable = hostile.line(task, 60), hostile.line(name, 60)
+    return (Code(key), " ", Code(readable)) if readable and readable != key else (Code(key),)
+
+
+def step(task: str, repeat: int | None, step: int) -> Code:
+    """TASK/REPEAT#STEP, as a citation names a step."""
+    return Code(f"{hostile.line(place(task, repeat), 80)}#{step}")
+
+
 def address(evidence: Evidence) -> Line:
     """Where a quotation stands."""
-    where: Line = ("task ", Code(hostile.line(place(evidence.task, evidence.repeat), 80)))
     if evidence.step is not None:
-        return (*where, f", step {evidence.step}")
+        return ("task ", step(evidence.task, evidence.repeat, evidence.step))
+    where = hostile.line(place(evidence.task, evidence.repeat), 80)
     if evidence.field is None:
-        return (*where, ", a row that is not there")
-    return (*where, ", field ", Code(hostile.line(evidence.field, 80)))
+        return ("task ", Code(where), ", a row that is not there")
+    return ("task ", Code(f"{where}#{hostile.line(evidence.field, 80)}"))
 
 
 def quotation(evidence: Evidence, *before: Span) -> Block:
@@ -57,26 +68,35 @@ def first_quoted(evidence: Iterable[Evidence]) -> Evidence | None:
     return next((one for one in found if one.quote), None) or next(iter(found), None)
 
 
-def ids(rollouts: Iterable[tuple[str, int | None]], most: int = MAX_IDS) -> Line:
-    """The first addresses and how many more there are."""
-    found = list(rollouts)
-    line: list[str | Code] = []
-    for at, (task, repeat) in enumerate(found[:most]):
-        line += [", "] if at else []
-        line.append(Code(hostile.line(place(task, repeat), 60)))
-    left = len(found) - most
-    return (*line, f" and {left:,} more in report.json") if left > 0 else tuple(line)
+def ids(
+    rollouts: Iterable[tuple[str, int | None]],
+    query: str,
+    most: int = MAX_IDS,
+    file: str = " in report.json",
+) -> Line:
+    """The first addresses and how many more there are; `query` counts them all."""
+    return names((place(task, repeat) for task, repeat in rollouts), query, most, file)
 
 
-def names(found: Iterable[str], most: int = MAX_IDS) -> Line:
-    """The first names, and how many more there are."""
-    names = list(found)
-    line: list[str | Code] = []
-    for at, name in enumerate(names[:most]):
-        line += [", "] if at else []
+def names(listed: Iterable[str], query: str, most: int = MAX_IDS, file: str = "") -> Line:
+    """The first names and how many more there are; `query` counts them all."""
+    every = list(listed)
+    line: list[Span] = []
+    for name in every[:most]:
+        line += [", "] if line else []
         line.append(Code(hostile.line(name, 60)))
-    left = len(names) - most
-    return (*line, f" and {left:,} more") if left > 0 else tuple(line)
+    left = len(every) - most
+    return (
+        (*line, " and ", numbers.whole(left, less(query, most)), f" more{file}") if left > 0 else tuple(line)
+    )
+
+
+def less(query: str, shown: int) -> str:
+    """What a list leaves out, as a query: all that `query` counts less those shown."""
+    counts = "select count(*)"
+    return (
+        query.replace(counts, f"{counts} - {shown}", 1) if query.startswith(counts) else f"{query} - {shown}"
+    )
 
 
 def run_argument(run: Run) -> str | None:
@@ -118,8 +138,12 @@ def read_next(lines: list[tuple[str, str]]) -> list[Block]:
     return [para("Read next:"), Commands(tuple(lines))] if lines else []
 
 
-def left_out(total: int, shown: int, noun: str) -> list[Block]:
-    """How many a table leaves out; nothing when it leaves out none."""
-    left = words.count(total - shown, noun)
-    are = "is" if total - shown == 1 else "are"
-    return [para(f"{left} more {are} in report.json.")] if total > shown else []
+def left_out(total: int, shown: int, noun: str, query: str = "", file: str = "report.json") -> list[Block]:
+    """How many a table leaves out; nothing when it leaves out none. `query` counts them all, if one does."""
+    left = total - shown
+    if left <= 0:
+        return []
+    if not query:
+        return [para(f"More {noun}s are in {file}.")]
+    counted = numbers.count(left, f"more {noun}", less(query, shown))
+    return [para(*counted, f" {'is' if left == 1 else 'are'} in {file}.")]

@@ -1,4 +1,4 @@
-"""Name each measure and put its value, interval and n into words."""
+"""Name each measure; print its value, interval and n with their queries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from blade import hostile
 from blade.model import Measure
-from blade.report import words
+from blade.report import numbers, queries, words
+from blade.report.sections import Line, Num, Span
 
 
 class Quantity(NamedTuple):
@@ -26,11 +27,9 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "weighting_effect": Quantity("weighting effect", "score points", "mean over rows minus mean over tasks"),
     "solved": Quantity("solved", "rate", "tasks with at least one pass"),
-    "pass_at_k": Quantity("pass@{k}", "rate", "chance that at least one of {k} repeats passes (unbiased)"),
-    "pass_hat_k": Quantity("pass^{k}", "rate", "chance that all of {k} repeats pass"),
-    "majority_at_k": Quantity(
-        "majority@{k}", "rate", "chance that the most frequent of {k} answers is right"
-    ),
+    "pass_at_k": Quantity("pass@{k}", "rate", "chance that at least one of k repeats passes (unbiased)"),
+    "pass_hat_k": Quantity("pass^{k}", "rate", "chance that all of k repeats pass"),
+    "majority_at_k": Quantity("majority@{k}", "rate", "chance that the most frequent of k answers is right"),
     "consistency": Quantity("consistency", "rate", "tasks where every repeat passed"),
     "retry_value": Quantity(
         "retry value", "points", "pass@k minus pass@1: what a perfect choice among repeats would win"
@@ -41,8 +40,8 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "mean_reward": Quantity("mean reward", "number", "mean over tasks of the mean reward"),
     "mean_reward_micro": Quantity("mean reward over rows", "number", "mean over rows"),
-    "best_of_k": Quantity("best of {k}", "number", "expected best reward among {k} repeats (unbiased)"),
-    "worst_of_k": Quantity("worst of {k}", "number", "expected worst reward among {k} repeats (unbiased)"),
+    "best_of_k": Quantity("best of {k}", "number", "expected best reward among k repeats (unbiased)"),
+    "worst_of_k": Quantity("worst of {k}", "number", "expected worst reward among k repeats (unbiased)"),
     "coverage": Quantity("coverage", "rate", "scored of expected rollouts"),
     "missing_as_fail": Quantity(
         "missing as failed", "score", "the score if every missing rollout had failed"
@@ -75,6 +74,10 @@ EFFORTS = {
 }
 
 
+# The column of `rollouts` that holds an effort, where it is called otherwise.
+COLUMNS = {"tool_calls": "calls", "items": "steps", "wall_s": "seconds"}
+MEAN_OF_TASK = "select avg(coalesce(reward, 0)) mean from rollouts {} group by task"
+
 # How the intervals of `stats` are called in print.
 METHODS = {
     "task t": "t over task means",
@@ -92,7 +95,7 @@ def label(measure: Measure) -> str:
 
 def meaning(measure: Measure) -> str:
     known = QUANTITIES.get(measure.name)
-    return known.meaning.format(k=measure.k if measure.k is not None else "k") if known else ""
+    return known.meaning if known else ""
 
 
 def said(measure: Measure, value: float | None, is_rate: bool) -> str:
@@ -107,26 +110,77 @@ def said(measure: Measure, value: float | None, is_rate: bool) -> str:
     return words.number(value)
 
 
-def value(measure: Measure, is_rate: bool = True) -> str:
-    return said(measure, measure.value, is_rate)
+def query(measure: Measure, part: str = "value") -> str:
+    """The query that gives the value, an end of the interval (low, high) or the n of a measure again."""
+    run, k = measure.run, measure.k
+    name = "rate" if measure.name == "pass_at_1_micro" else measure.name
+    if name in ("pass_at_1", "rate", "clean_pass_at_1", "pass_at_k", "pass_hat_k") and measure.slice is None:
+        return queries.measure(name, run, k=k, part="" if part == "value" else part)
+    effort = name.removesuffix("_median")
+    if effort in EFFORTS:
+        return _effort_query(measure, COLUMNS.get(effort, effort), part)
+    if (name, part) in _SELECTED and measure.slice is None:
+        what, table, *also = _SELECTED[name, part]
+        return queries.select(what, table, run, *also)
+    if name == "mean_reward" and part == "value":
+        return f"select avg(mean) from ({MEAN_OF_TASK.format(queries.where(run, 'not masked'))})"
+    return _entry(measure, part)
 
 
-def interval(measure: Measure, is_rate: bool = True) -> str:
-    """`[32.7%, 51.8%]`, or nothing when there is no interval."""
-    if measure.low is None or measure.high is None:
-        return ""
-    low, high = said(measure, measure.low, is_rate), said(measure, measure.high, is_rate)
-    return f"[{low.removesuffix(' points')}, {high}]"
+def _entry(measure: Measure, part: str) -> str:
+    keys = {"run": measure.run, "name": measure.name, "k": measure.k, "slice": measure.slice}
+    stated = {key: value for key, value in keys.items() if value is not None}
+    return f"{queries.entry('measures', **stated)}.{part}"
 
 
-def with_interval(measure: Measure, is_rate: bool = True) -> str:
+# Measures that one SELECT gives: what, from which table, on which condition beside the run.
+_SELECTED: dict[tuple[str, str], tuple[str, ...]] = {
+    ("solved", "value"): ("avg(cast(passes > 0 as int))", "tasks", "n > 0"),
+    ("solved", "n"): ("count(*)", "tasks", "n > 0"),
+    ("consistency", "value"): ("avg(cast(passes = n as int))", "tasks", "n > 0"),
+    ("consistency", "n"): ("count(*)", "tasks", "n > 0"),
+    ("coverage", "value"): ("scored / expected", "runs"),
+    ("coverage", "n"): ("expected", "runs"),
+    ("mean_reward", "n"): ("count(*)", "tasks", "n > 0"),
+    ("mean_reward_micro", "value"): ("avg(coalesce(reward, 0))", "rollouts", "not masked"),
+    ("mean_reward_micro", "n"): ("count(*)", "rollouts", "not masked"),
+}
+
+
+def _effort_query(measure: Measure, column: str, part: str) -> str:
+    """Mean, median or number of the rows that report an effort, of one outcome or of all."""
+    also = () if measure.slice in (None, "all") else (f"outcome = {queries.quoted(measure.slice or '')}",)
+    what = f"median({column})" if measure.name.endswith("_median") else f"avg({column})"
+    if part == "value" and what.startswith("avg"):
+        return queries.measure(f"mean({column})", measure.run, *also)
+    if part in ("value", "n"):
+        what = f"count({column})" if part == "n" else what
+        return queries.select(what, "rollouts", measure.run, "not masked", *also)
+    return _entry(measure, part)
+
+
+def value(measure: Measure, is_rate: bool = True, strong: bool = False) -> Span:
+    return numbers.num(said(measure, measure.value, is_rate), measure.value, query(measure), strong)
+
+
+def interval(measure: Measure, is_rate: bool = True) -> Line:
+    """` [32.7%, 51.8%]`, or nothing when there is no interval."""
+    ends = {"low": measure.low, "high": measure.high}
+    low, high = (
+        numbers.num(said(measure, end, is_rate), end, query(measure, part)) for part, end in ends.items()
+    )
+    return numbers.between(low, high)
+
+
+def with_interval(measure: Measure, is_rate: bool = True, strong: bool = False) -> Line:
     """`42.0% [32.7%, 51.8%]`."""
-    return f"{value(measure, is_rate)} {interval(measure, is_rate)}".rstrip()
+    return (value(measure, is_rate, strong), *interval(measure, is_rate))
 
 
-def n_of(measure: Measure) -> str:
+def n_of(measure: Measure) -> Line:
     """`50 tasks`."""
-    return words.count(measure.n, measure.unit.removesuffix("s"), measure.unit)
+    unit = measure.unit.removesuffix("s")
+    return numbers.count(measure.n, unit, query(measure, "n"), measure.unit)
 
 
 def method(measure: Measure) -> str:
@@ -137,10 +191,8 @@ def method(measure: Measure) -> str:
     return f"{text} (no interval)" if text else "no interval"
 
 
-def range_of(low: float | None, high: float | None) -> str:
-    """An interval of a rate."""
-    return (
-        f"[{words.percent(low)}, {words.percent(high)}]"
-        if low is not None and high is not None
-        else words.NONE
-    )
+def range_of(low: Span, high: Span) -> Line:
+    """An interval by itself, or that there is none."""
+    if not isinstance(low, Num) or not isinstance(high, Num):
+        return (words.NONE,)
+    return ("[", low, ", ", high, "]")

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from blade import hostile
 from blade.model import Behaviour, Cause, Finding, Mechanism
-from blade.report import causes, patterns, places, words
+from blade.report import causes, numbers, patterns, places
 from blade.report.facts import Facts
-from blade.report.sections import Block, Bullets, Heading, Line, Strong, para
+from blade.report.sections import Block, Bullets, Code, Heading, Line, Span, Strong, para
 
 MAX_LISTED = 8
 MAX_SUMMARY = 3
-HOW = "by failing rollouts covered times the difference in pass rate; what nearly restates the reward last"
+HOW = "ranked by failures covered times the difference in pass rate, what nearly restates the reward last"
 EXAMPLE = 240  # characters of the example of a behaviour
 
 
@@ -76,34 +76,49 @@ def _of_infrastructure(facts: Facts) -> set[str]:
     return {detector for detector, balance in blamed.items() if balance > 0}
 
 
-def sentence(one: Reason, facts: Facts) -> str:
-    """What goes with failing, in words; names stand between backticks."""
-    found = one.found
+def sentence(reason: Reason, facts: Facts) -> Line:
+    """What goes with failing, in words."""
+    found = reason.found
     if isinstance(found, Mechanism):
-        return hostile.line(found.text, 600)
-    return _fires(found) + _for_instance(found.detector, facts)
+        return causes.sentence(found.text, f"{facts.entry('mechanisms', found)}.text")
+    return (*_occurs(found, facts), *_for_instance(found.detector, facts))
 
 
-def _fires(found: Behaviour) -> str:
-    name = hostile.line(found.detector, 60)
-    said = f"`{name}` fires on {found.in_fail:,} of {found.of_fail:,} failing and "
-    return said + f"{found.in_pass:,} of {found.of_pass:,} passing rollouts"
+def _occurs(found: Behaviour, facts: Facts) -> Line:
+    query = facts.entry("behaviours", found)
+    in_fail, of_fail, in_pass, of_pass = (
+        numbers.whole(getattr(found, name), f"{query}.{name}")
+        for name in ("in_fail", "of_fail", "in_pass", "of_pass")
+    )
+    name = Code(hostile.line(found.detector, 60))
+    return (
+        name,
+        " occurs in ",
+        in_fail,
+        " of ",
+        of_fail,
+        " failing and ",
+        in_pass,
+        " of ",
+        of_pass,
+        " passing rollouts",
+    )
 
 
-def _for_instance(detector: str, facts: Facts) -> str:
+def _for_instance(detector: str, facts: Facts) -> Line:
     hit = _example(detector, facts)
     if hit is None:
-        return ""
-    where = hostile.line(places.place(hit.task, hit.repeat), 60)
-    return f"; for instance task {where}: {hostile.line(hit.summary, EXAMPLE)}"
+        return (".",)
+    where = Code(hostile.line(places.place(hit.task, hit.repeat), 60))
+    said = causes.sentence(hit.summary, f"{facts.entry('findings', hit)}.summary", EXAMPLE)
+    return ("; for instance task ", where, ": ", *said)
 
 
-def at_least(found: Behaviour) -> str:
-    """`≥ 2.3`: how many times the odds of failing rise at the least; empty where that is not above 1."""
-    if found.low is None or not math.isfinite(found.low):
-        return ""
-    low = math.floor(found.low * 10) / 10
-    return "" if low <= 1 else f"≥ {low:,.1f}" if low < 10 else f"≥ {math.floor(low):,}"
+def at_least(found: Behaviour, facts: Facts) -> Span | None:
+    """How many times the odds of failing rise at the least; None where that is not above 1."""
+    if found.low is None or not math.isfinite(found.low) or found.low <= 1:
+        return None
+    return patterns.ratio(found.low, f"{facts.entry('behaviours', found)}.low")
 
 
 def is_within(facts: Facts) -> bool:
@@ -114,46 +129,72 @@ def is_within(facts: Facts) -> bool:
 def _example(detector: str, facts: Facts) -> Finding | None:
     """The most severe finding of a detector, of a failing rollout if there is one."""
     failing = (
-        one
-        for one in facts.findings
-        if one.detector == detector and places.side(facts, one.evidence[0]) == "Failing, "
+        finding
+        for finding in facts.findings
+        if finding.detector == detector and places.side(facts, finding.evidence[0]) == "Failing, "
     )
     return next(failing, facts.first_finding(detector))
 
 
-def numbers(one: Reason, facts: Facts) -> str:
-    """`difference of 61.4 points [+39.0, +78.0 points], adjusted p = 0.004`; of a behaviour with its odds."""
-    found = one.found
-    adjusted = f", adjusted {words.p_value(found.p_adjusted)}"
+def rests_on(reason: Reason, facts: Facts, with_odds: bool = True) -> Line:
+    """`0% pass with it, 54.2% without, adjusted p = 0.004`; of a mechanism the difference."""
+    found = reason.found
     if isinstance(found, Mechanism):
-        return patterns.difference(found).removeprefix("a ") + adjusted
-    odds = f", odds {at_least(found)}{' within tasks' * is_within(facts)}" if at_least(found) else ""
-    return f"difference {causes.points(one.apart)}{odds}{adjusted}"
+        return (*patterns.difference(facts, found), *_adjusted(found, "mechanisms", facts))
+    odds = at_least(found, facts)
+    where = " on the same tasks" if is_within(facts) else ""
+    times: Line = (
+        (f", odds of failing{where} at least ", odds, " times as high")
+        if odds is not None and with_odds
+        else ()
+    )
+    return (*_rates(found, facts), *times, *_adjusted(found, "behaviours", facts))
 
 
-def _line(one: Reason, facts: Facts) -> Line:
+def _rates(found: Behaviour, facts: Facts) -> Line:
+    """The pass rates with the behaviour and without it."""
+    query = facts.entry("behaviours", found)
+    in_fail, of_fail, in_pass, of_pass = (
+        f"{query}.{name}" for name in ("in_fail", "of_fail", "in_pass", "of_pass")
+    )
+    n_with = found.in_fail + found.in_pass
+    n_without = found.of_fail + found.of_pass - n_with
+    if not n_with or not n_without:
+        return ("no rollout to compare with",)
+    rate_with = numbers.percent(found.in_pass / n_with, f"{in_pass} / ({in_fail} + {in_pass})")
+    rest = f"({of_fail} + {of_pass} - {in_fail} - {in_pass})"
+    rate_without = numbers.percent(
+        (found.of_pass - found.in_pass) / n_without, f"{of_pass} / {rest} - {in_pass} / {rest}"
+    )
+    return (rate_with, " pass with it, ", rate_without, " without")
+
+
+def _adjusted(found: Mechanism | Behaviour, name: str, facts: Facts) -> Line:
+    return (", adjusted ", *numbers.p_value(found.p_adjusted, f"{facts.entry(name, found)}.p_adjusted"))
+
+
+def _line(reason: Reason, facts: Facts) -> Line:
     """The sentence of a reason, then what it rests on."""
-    found = one.found
-    covers = f" Covers {words.count(one.covers, 'failing rollout')}: {_apart(one)}."
-    if isinstance(found, Mechanism):
-        lead = Strong(f"{hostile.line(found.id, 40).upper()}. ")
-        return (lead, *causes.sentence(sentence(one, facts)), covers)
-    times = at_least(found)
-    where = "within the same tasks" if is_within(facts) else "over all rollouts"
-    odds = f" ({where} the odds of failing are {times} times)" if times else ""
-    said = _fires(found) + odds + _for_instance(found.detector, facts)
-    return (*causes.sentence(said, 900), covers)
-
-
-def _apart(one: Reason) -> str:
-    """The difference in pass rate with all that it rests on."""
-    found = one.found
-    adjusted = f"adjusted {words.p_value(found.p_adjusted)}"
+    found = reason.found
     if not isinstance(found, Mechanism):
-        return f"a difference in pass rate of {causes.points(one.apart)}, {adjusted}"
+        return (
+            *_occurs(found, facts), ": ", *rests_on(reason, facts), *_for_instance(found.detector, facts)
+        )  # fmt: skip
+    query = facts.entry("mechanisms", found)
+    covered = numbers.count(reason.covers, "failing rollout", f"{query}.n_with * (1 - {query}.pass_with)")
+    lead = Code(hostile.line(found.id, 40).upper())
+    return (lead, ": ", *sentence(reason, facts), " Covers ", *covered, ": ", *_apart(found, facts), ".")
+
+
+def _apart(found: Mechanism, facts: Facts) -> Line:
+    """The difference in pass rate with all that it rests on."""
+    query = facts.entry("mechanisms", found)
     where = "within" if found.within_task else "across"
-    n = f"n = {found.n_with:,} with and {found.n_without:,} without"
-    return f"{patterns.difference(found)}, {n}, {adjusted}, {where} tasks"
+    n_with, n_without = (
+        numbers.whole(getattr(found, name), f"{query}.{name}") for name in ("n_with", "n_without")
+    )
+    rests = (", n = ", n_with, " with and ", n_without, " without", *_adjusted(found, "mechanisms", facts))
+    return (*patterns.difference(facts, found), *rests, f", {where} tasks")
 
 
 def chapter(facts: Facts) -> list[Block]:
@@ -164,9 +205,9 @@ def chapter(facts: Facts) -> list[Block]:
     return [
         Heading(("Why",)),
         para(
-            f"What goes with failing beyond chance, {HOW}: conditions found in the rows themselves (with an "
-            "id) and behaviours that rules find. What each rests on stands under Mechanisms and Behaviours. "
-            "They may overlap."
+            f"What goes with failing beyond chance, {HOW}. Conditions found in the rows themselves have an "
+            "id; behaviours are found by rules. Mechanisms and Behaviours below say what each rests on. They "
+            "may overlap."
         ),
         Bullets(tuple(_line(one, facts) for one in found[:MAX_LISTED])),
         *places.left_out(len(found), min(len(found), MAX_LISTED), "reason"),
@@ -184,10 +225,13 @@ def summary(facts: Facts) -> list[Block]:
         para(
             Strong("No mechanism or behaviour is proved. "),
             "The strongest lead: ",
-            *causes.sentence(sentence(lead, facts)),
-            f" That is {_apart(lead)}.",
+            *sentence(lead, facts),
+            " That is ",
+            *_apart(lead.found, facts),
+            ".",
         )
         for lead in leads(facts)[:1]
+        if isinstance(lead.found, Mechanism)
     ]
 
 

@@ -1,16 +1,16 @@
-"""Lay out the numbers: aggregates, effort, slices, the funnel and the buckets."""
+"""Lay out the numbers of a run: aggregates, effort, slices, the funnel and the buckets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from blade import hostile
-from blade.model import Health, Level, Measure, RewardKind, Slice
-from blade.report import places, quantities, words
+from blade.model import Compared, Funnel, FunnelStage, Health, Level, Measure, RewardKind, Slice
+from blade.report import numbers, places, quantities, queries, words
 from blade.report.facts import Facts
 from blade.report.figures import MAX_RUNS
 from blade.report.quantities import EFFORTS, QUANTITIES
-from blade.report.sections import Badge, Block, Code, Figure, Heading, Table, cells, named, para
+from blade.report.sections import Badge, Block, Code, Figure, Heading, Line, Span, Table, cells, named, para
 
 MAX_ROWS = 30
 MAX_QUOTES = 6
@@ -46,24 +46,14 @@ def health_blocks(facts: Facts) -> list[Block]:
     """Whether the evaluation itself is sound: flags, tasks in doubt, and the score without them."""
     flags, tasks = doubted(facts)
     blocks: list[Block] = [Heading(("Health",))]
-    shown = [flag for flag in flags if flag.flag != SENSITIVITY][:MAX_ROWS]
+    every = [flag for flag in flags if flag.flag != SENSITIVITY]
+    shown = every[:MAX_ROWS]
     if not shown:
         blocks.append(para("No health flag was raised."))
     else:
-        rows = tuple(
-            cells(
-                Badge(flag.level.value, TONES[flag.level]),
-                Code(hostile.line(flag.flag, 60)),
-                hostile.line(flag.text, 900),
-                words.number(flag.value),
-                words.whole(flag.n),
-            )
-            for flag in shown
-        )
+        rows = tuple(_flag(facts, flag) for flag in shown)
         blocks.append(Table(("Level", "Flag", "What was seen", "Value", "n"), rows, "lllrr"))
-    left = len([flag for flag in flags if flag.flag != SENSITIVITY]) - len(shown)
-    if left > 0:
-        blocks.append(para(f"{words.count(left, 'more flag')} in report.json."))
+    blocks += places.left_out(len(every), len(shown), "flag")
     quoted = [(flag, places.first_quoted(flag.evidence)) for flag in shown if flag.level is not Level.INFO]
     for flag, evidence in [pair for pair in quoted if pair[1] is not None][:MAX_QUOTES]:
         if evidence is not None:
@@ -71,31 +61,47 @@ def health_blocks(facts: Facts) -> list[Block]:
     return blocks + _tasks_in_doubt(facts, tasks)
 
 
+def _flag(facts: Facts, flag: Health) -> tuple[Line, ...]:
+    query = facts.entry("health", flag)
+    return cells(
+        Badge(flag.level.value, TONES[flag.level]),
+        Code(hostile.line(flag.flag, 60)),
+        numbers.said(flag.text, f"{query}.text", 900),
+        numbers.number(flag.value, f"{query}.value"),
+        numbers.whole(flag.n, f"{query}.n"),
+    )
+
+
 def _tasks_in_doubt(facts: Facts, tasks: list[Health]) -> list[Block]:
-    told = [flag for flag in facts.health if flag.flag == SENSITIVITY]
-    blocks: list[Block] = [para(hostile.line(flag.text, 600)) for flag in told]
+    blocks: list[Block] = [
+        para(numbers.said(flag.text, f"{facts.entry('health', flag)}.text"))
+        for flag in facts.health
+        if flag.flag == SENSITIVITY
+    ]
     if not tasks:
         return blocks
-    rows = tuple(
-        cells(
-            Code(hostile.line(flag.task or "", 60)),
-            Badge(*(("suspect", "warning") if flag.flag == SUSPECT else ("to review", "quiet"))),
-            words.number(flag.value),
-            hostile.line(flag.text.partition(" Points:")[0], 400),
-            words.whole(flag.n),
-        )
-        for flag in tasks[:MAX_ROWS]
-    )
-    blocks += [
+    rows = tuple(_doubt(facts, flag) for flag in tasks[:MAX_ROWS])
+    return [
+        *blocks,
         para(
-            "Tasks in doubt. Hard evidence against a task or its verifier counts 3 points, a pattern of ",
-            "responses 1; a task is suspect from 3 and to review from 2.",
+            "Tasks in doubt. Hard evidence against a task or its verifier counts three points, a pattern of ",
+            "responses one; a task is suspect from three and to review from two.",
         ),
         Table(("Task", "Standing", "Points", "Why", "Rows"), rows, "llrlr"),
+        *places.left_out(len(tasks), len(rows), "task"),
     ]
-    if len(tasks) > len(rows):
-        blocks.append(para(f"{words.count(len(tasks) - len(rows), 'more task')} in report.json."))
-    return blocks
+
+
+def _doubt(facts: Facts, flag: Health) -> tuple[Line, ...]:
+    query = facts.entry("health", flag)
+    why = flag.text.partition(" Points:")[0]
+    return cells(
+        Code(hostile.line(flag.task or "", 60)),
+        Badge(*(("suspect", "warning") if flag.flag == SUSPECT else ("to review", "quiet"))),
+        numbers.number(flag.value, f"{query}.value"),
+        numbers.said(why, f"{query}.text", 400, flag.text),
+        numbers.whole(flag.n, f"{query}.n"),
+    )
 
 
 def shown_ks(ks: list[int]) -> set[int]:
@@ -141,10 +147,8 @@ def _measures(facts: Facts) -> list[Block]:
         return [para("No measure could be computed: no rollout was scored.")]
     run = facts.run
     if run.oracle is not None:
-        said = words.percent(run.oracle) if facts.is_rate else words.number(run.oracle)
-        rows.append(
-            cells("oracle", said, words.count(run.n_tasks, "task"), "the best repeat of every task", "exact")
-        )
+        n = numbers.count(run.n_tasks, "task", facts.n_tasks)
+        rows.append(cells("oracle", oracle(facts), n, "the best repeat of every task", "exact"))
     blocks: list[Block] = [
         Table(("Measure", "Value, 95% interval", "n", "What it is", "Method"), tuple(rows), "lrrll")
     ]
@@ -162,23 +166,37 @@ def _measures(facts: Facts) -> list[Block]:
     return blocks
 
 
+def oracle(facts: Facts) -> Span:
+    """The score of the best repeat of every task."""
+    run, say = facts.run, numbers.percent if facts.is_rate else numbers.number
+    if facts.is_rate:
+        return say(run.oracle, queries.select("avg(cast(passes > 0 as int))", "tasks", run.name, "n > 0"))
+    best = queries.select("max(coalesce(reward, 0)) best", "rollouts", run.name, "not masked")
+    return say(run.oracle, f"select avg(best) from ({best} group by task)")
+
+
 def _compared(facts: Facts) -> list[Block]:
     if not facts.compared:
         return []
-    rows = tuple(
-        cells(
-            Code(hostile.line(item.name, 80)),
-            words.number(item.reported),
-            words.number(item.ours),
-            hostile.line(item.explanation, 240),
-            Code(hostile.line(item.file, 300)),
-        )
-        for item in facts.compared[:MAX_ROWS]
-    )
-    left = len(facts.compared) - len(rows)
-    more = [para(f"{words.count(left, 'more number')} stand in report.json under reported.")] if left else []
+    rows = tuple(_reported(facts, item) for item in facts.compared[:MAX_ROWS])
+    every = f"{queries.entry('compared', run=facts.run.name)}.count"
     header = ("Number", "Reported", "Ours", "Why they agree or differ", "File")
-    return [Heading(("Reported by the evaluation itself",)), Table(header, rows, "lrrll"), *more]
+    return [
+        Heading(("Reported by the evaluation itself",)),
+        Table(header, rows, "lrrll"),
+        *places.left_out(len(facts.compared), len(rows), "number", every),
+    ]
+
+
+def _reported(facts: Facts, item: Compared) -> tuple[Line, ...]:
+    query = facts.entry("compared", item)
+    return cells(
+        Code(hostile.line(item.name, 80)),
+        numbers.number(item.reported, f"{query}.reported"),
+        numbers.number(item.ours, f"{query}.ours"),
+        numbers.said(item.explanation, f"{query}.explanation", 240),
+        Code(hostile.line(item.file, 300)),
+    )
 
 
 def _slices(facts: Facts) -> list[Block]:
@@ -187,34 +205,41 @@ def _slices(facts: Facts) -> list[Block]:
     kept = facts.slices
     if len(kept) > MAX_ROWS:
         kept = sorted(kept, key=lambda s: (s.p_adjusted is None, s.p_adjusted or 0.0, -s.n_tasks))[:MAX_ROWS]
-    rows = tuple(
-        cells(
-            Code(hostile.line(s.field, 60)),
-            Code(hostile.line(s.value, 60)),
-            _slice_rate(s, facts.is_rate),
-            words.count(s.n_tasks, "task"),
-            words.p_number(s.p_adjusted) if s.p_adjusted is not None else "not testable",
-        )
-        for s in kept
-    )
-    blocks: list[Block] = [
+    rows = tuple(_slice(facts, piece) for piece in kept)
+    every = f"{queries.entry('slices', run=facts.run.name)}.count"
+    return [
         Heading(("Slices",)),
         para(
             "Mean score of the tasks in a slice. p compares the slice with the rest of the tasks, ",
-            "adjusted within its field (Benjamini-Hochberg); a slice that differs is not yet a cause.",
+            "adjusted within its field (Benjamini-Hochberg); a slice that differs is not yet a cause. ",
+            *(("Those with the smallest p are shown. ",) if len(facts.slices) > len(rows) else ()),
         ),
         Table(("Field", "Value", "Score, 95% interval", "n", "p adjusted"), rows, "llrrr"),
+        *places.left_out(len(facts.slices), len(rows), "slice", every),
     ]
-    if len(facts.slices) > len(rows):
-        left = words.count(len(facts.slices) - len(rows), "slice")
-        blocks.append(para(f"The {len(rows)} with the smallest p are shown; {left} more in report.json."))
-    return blocks
 
 
-def _slice_rate(s: Slice, is_rate: bool) -> str:
-    say = words.percent if is_rate else words.number
-    ends = f" [{say(s.low)}, {say(s.high)}]" if s.low is not None and s.high is not None else ""
-    return say(s.pass_rate) + ends
+def _slice(facts: Facts, piece: Slice) -> tuple[Line, ...]:
+    query = facts.entry("slices", piece)
+    say, mean = (numbers.percent, "avg(rate)") if facts.is_rate else (numbers.number, "avg(reward)")
+    within = _within(piece)
+    interval = numbers.between(say(piece.low, f"{query}.low"), say(piece.high, f"{query}.high"))
+    return cells(
+        Code(hostile.line(piece.field, 60)),
+        Code(hostile.line(piece.value, 60)),
+        (say(piece.pass_rate, queries.select(mean, "tasks", piece.run, within)), *interval),
+        numbers.count(piece.n_tasks, "task", queries.select("count(*)", "tasks", piece.run, within)),
+        numbers.p_number(piece.p_adjusted, f"{query}.p_adjusted")
+        if piece.p_adjusted is not None
+        else "not testable",
+    )
+
+
+def _within(piece: Slice) -> str:
+    """The condition on the tasks of a slice: all their rows that have the field have this value."""
+    column, value = queries.column(piece.field), queries.quoted(piece.value)
+    rows = queries.select("task", "rollouts", piece.run, "not masked")
+    return f"task in ({rows} group by task having min({column}) = {value} and max({column}) = {value})"
 
 
 def _effort(facts: Facts) -> list[Block]:
@@ -226,9 +251,9 @@ def _effort(facts: Facts) -> list[Block]:
         rows.append(
             cells(
                 EFFORTS[m.name],
-                hostile.line((m.slice or "all").replace("_", " "), 40),
+                numbers.name(hostile.line((m.slice or "all").replace("_", " "), 40)),
                 quantities.with_interval(m),
-                words.number(median.value) if median else words.NONE,
+                quantities.value(median) if median else words.NONE,
                 quantities.n_of(m),
             )
         )
@@ -260,18 +285,39 @@ def workflow_funnel(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> lis
                 "Each stage is counted on its own over all expected rollouts (exact counts).",
             )
         )
-        rows = tuple(
-            cells(
-                hostile.line(stage.name, 80),
-                words.whole(stage.reached),
-                words.whole(stage.of),
-                words.percent(stage.reached / stage.of if stage.of else None),
-            )
-            for stage in funnel.stages
-        )
+        rows = tuple(_stage(facts, funnel, stage) for stage in funnel.stages)
         blocks.append(Table(("Stage", "Reached", "Of rollouts", "Share"), rows, "lrrr"))
         blocks += named(figures, "funnel", facts.run.name)
     return blocks or [para("No run was read.")]
+
+
+# The stages that are inferred from any rows, as conditions on `rollouts`; {run} is the condition on the run.
+STAGES = {
+    "started": "true",
+    "produced output": "steps > 0",
+    "called a tool": "calls > 0",
+    "finished": "not truncated and not errored and not timed_out and (last_kind in ('message', 'user') or "
+    "last_kind = 'result' and "
+    "exists (select 1 from rollouts where {run} and passed and last_kind = 'result'))",
+    "scored": "reward is not null and not masked",
+    "passed": "passed and not masked",
+}
+
+
+def _stage(facts: Facts, funnel: Funnel, stage: FunnelStage) -> tuple[Line, ...]:
+    run, place = facts.run.name, funnel.stages.index(stage)
+    query, share = f"{facts.entry('funnels', funnel)}.stages[{place}].reached", ""
+    share = f"{query} / {facts.entry('funnels', funnel)}.stages[{place}].of"
+    if funnel.source == "inferred" and stage.name in STAGES:
+        holds = STAGES[stage.name].format(run=f"run = {queries.quoted(run)}")
+        query = queries.select("count(distinct (task, repeat))", "rollouts", run, f"({holds})")
+        share = queries.select(f"({query}) / expected", "runs", run)
+    return cells(
+        numbers.name(hostile.line(stage.name, 80)),
+        numbers.whole(stage.reached, query),
+        numbers.whole(stage.of, facts.counted("expected")),
+        numbers.percent(stage.reached / stage.of if stage.of else None, share),
+    )
 
 
 BUCKETS = {
@@ -286,7 +332,7 @@ def task_outcome_buckets(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -
     """Tasks by what their repeats did, and how sure that is."""
     blocks: list[Block] = [*named(figures, "buckets", None)]
     if figures and len(runs) > MAX_RUNS:
-        blocks.append(para(f"Of {len(runs)} runs the first {MAX_RUNS} have figures of their own."))
+        blocks.append(para("Only the first runs have figures of their own."))
     for facts in runs:
         if len(runs) > 1:
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
@@ -299,29 +345,36 @@ def task_outcome_buckets(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -
 
 
 def _buckets(facts: Facts) -> list[Block]:
-    total = facts.run.n_tasks
-    rows = []
-    for name, meaning in BUCKETS.items():
-        keys: tuple[str, ...] = getattr(facts.buckets, name)
-        sure = [t.p_bucket for t in facts.tasks if t.bucket == name and t.p_bucket is not None]
-        rows.append(
-            cells(
-                name,
-                words.whole(len(keys)),
-                words.percent(len(keys) / total if total else None),
-                words.probability(sum(sure) / len(sure)) if sure else words.NONE,
-                meaning,
-            )
-        )
+    rows = tuple(_bucket(facts, name, meaning) for name, meaning in BUCKETS.items())
     return [
-        Table(
-            ("Bucket", "Tasks", f"Share of {total:,}", "Mean P(bucket)", "What it means"),
-            tuple(rows),
-            "lrrrl",
-        ),
+        Table(("Bucket", "Tasks", "Share of tasks", "Mean P(bucket)", "What it means"), rows, "lrrrl"),
         para(
             "Buckets are raw counts. P(bucket) is the posterior probability that the true rate of a task ",
             "lies where its bucket says (always above 90%, never below 10%, sometimes between), from a ",
             "beta-binomial fit over all tasks: with few repeats a task may sit in a bucket by chance.",
         ),
     ]
+
+
+def _bucket(facts: Facts, name: str, meaning: str) -> tuple[Line, ...]:
+    run, total = facts.run.name, facts.run.n_tasks
+    n = len(getattr(facts.buckets, name))
+    holds = f"bucket = {queries.quoted(name)}"
+    sure = [task.p_bucket for task in facts.tasks if task.bucket == name and task.p_bucket is not None]
+    tasks = queries.entry("tasks", run=run, bucket=name)
+    return cells(
+        name,
+        numbers.whole(n, in_bucket(facts, name)),
+        numbers.percent(
+            n / total if total else None, queries.select(f"avg(cast({holds} as int))", "tasks", run)
+        ),
+        numbers.probability(sum(sure) / len(sure), f"{tasks}.p_bucket / {tasks}.count")
+        if sure
+        else words.NONE,
+        meaning,
+    )
+
+
+def in_bucket(facts: Facts, name: str) -> str:
+    """The query that counts the tasks of a bucket."""
+    return queries.select("count(*)", "tasks", facts.run.name, f"bucket = {queries.quoted(name)}")

@@ -1,4 +1,4 @@
-"""The blocks a report is laid out from: each sentence is written once, for every page."""
+"""Lay a report out as blocks, so that each sentence and each number is written once, for every page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import ClassVar
 import msgspec
 
 # Every text below is plain text and may hold anything a rollout held: the page that lays a block out
-# neutralises it. `str` is prose, `Code` is a name or value taken from elsewhere.
+# neutralises it. `str` is prose of ours, without a number that the rows could change; `Code` is a name or a
+# value taken from elsewhere; `Num` and `Said` are what the rows say, and carry the query that gives it again.
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -27,7 +28,37 @@ class Badge(msgspec.Struct, frozen=True):
     kind: ClassVar[str] = "badge"
 
 
-Span = str | Code | Strong | Badge
+class Num(msgspec.Struct, frozen=True):
+    """A number as printed with its unit, its unrounded value, and the query that gives the value again."""
+
+    text: str
+    value: float
+    query: str
+    is_strong: bool = False
+    kind: ClassVar[str] = "num"
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A sentence that a stage wrote, as printed, and the query that gives it again.
+
+    `written` is the sentence as the stage wrote it, where printing cut or reworded it.
+    """
+
+    text: str
+    query: str
+    written: str | None = None
+    kind: ClassVar[str] = "said"
+
+    @property
+    def value(self) -> str:
+        return self.text if self.written is None else self.written
+
+    @property
+    def line(self) -> Line:
+        return prose(self.text)
+
+
+Span = str | Code | Strong | Badge | Num | Said
 Line = tuple[Span, ...]
 
 
@@ -50,8 +81,8 @@ class Tile(msgspec.Struct, frozen=True):
     """A headline number: what it is, its value, and what it rests on."""
 
     label: str
-    value: str
-    detail: str
+    value: Line
+    detail: Line
 
 
 class Tiles(msgspec.Struct, frozen=True):
@@ -89,7 +120,7 @@ class Figure(msgspec.Struct, frozen=True):
     name: str  # buckets, tasks, funnel, tokens
     run: str | None  # None: all runs
     file: str  # in the folder `figures`
-    caption: str
+    caption: Line
     svg: str
     kind: ClassVar[str] = "figure"
 
@@ -116,8 +147,37 @@ def prose(text: str) -> Line:
     parts = text.split("`")
     if len(parts) % 2 == 0:  # the last one opens a name that was cut off
         parts[-2:] = ["`".join(parts[-2:])]
-    spans = (Code(part) if at % 2 else part for at, part in enumerate(parts) if at % 2 == 0 or part.strip())
+    spans = (
+        Code(part) if place % 2 else part
+        for place, part in enumerate(parts)
+        if place % 2 == 0 or part.strip()
+    )
     return tuple(span for span in spans if span != "")
+
+
+def plain(line: Line, tick: str = "") -> str:
+    """A line as a reader sees it without styles; `tick` stands around names taken from elsewhere."""
+    return "".join(_plain(span, tick) for span in line)
+
+
+_INTERVAL = re.compile(r"\[([^\[\],]+) points, ([^\[\],]+ points)\]")
+
+
+def short(line: Line, tick: str = "") -> str:
+    """The same for a terminal: an interval says its unit once."""
+    return _INTERVAL.sub(r"[\1, \2]", plain(line, tick))
+
+
+def _plain(span: Span, tick: str) -> str:
+    match span:
+        case str():
+            return span
+        case Code():
+            return f"{tick}{span.text.replace('`', '') if tick else span.text}{tick}"
+        case Said():
+            return plain(span.line, tick)
+        case _:
+            return span.text
 
 
 def cells(*values: Span | Line) -> tuple[Line, ...]:

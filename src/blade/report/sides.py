@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from blade import hostile
 from blade.model import Attribution, Contrast, Divergence, Evidence, Outcome, TaskResult
-from blade.report import causes, places, words
+from blade.report import causes, numbers, places
 from blade.report.facts import Facts
-from blade.report.sections import Block, Code, Line, Para, Strong, para, prose
+from blade.report.sections import Block, Code, Line, Para, Strong, para
 
 MAX_SIDE = 2  # contrasts of a task, and quotations from either side of one
 MAX_TOOLS = 4
@@ -41,7 +41,7 @@ def both_sides(facts: Facts, one: Attribution, task: TaskResult | None) -> list[
     blocks: list[Block] = []
     told = list(one.evidence)
     for contrast in contrasts:
-        blocks.append(Para((Strong("Beside the passing side: "), *contrast_line(contrast))))
+        blocks.append(Para((Strong("Beside the passing side: "), *contrast_line(facts, contrast))))
         blocks += _quotations(facts, one, contrast.evidence, told)
     if parted is not None:
         blocks.append(Para((Strong("Beside a passing rollout: "), *divergence_line(facts, parted))))
@@ -49,54 +49,66 @@ def both_sides(facts: Facts, one: Attribution, task: TaskResult | None) -> list[
     return blocks or [para(Strong("Passing side: "), _no_passing_side(facts, one, task))]
 
 
-def contrast_line(contrast: Contrast) -> Line:
+def contrast_line(facts: Facts, contrast: Contrast) -> Line:
     """The difference in words, its p, and whose passes they are."""
-    said = causes.sentence(contrast.text, 400) if contrast.text.strip() else _shares(contrast)
+    query = facts.entry("contrasts", contrast)
+    said = _shares(contrast, query)
+    if contrast.text.strip():
+        said = causes.sentence(contrast.text, f"{query}.text", 400)
     whose: Line = ()
     if contrast.other_run is not None:
         whose = (" The passes are borrowed from run ", Code(hostile.line(contrast.other_run, 80)), ".")
-    tested = words.p_value(contrast.p)
+    tested = numbers.p_value(contrast.p, f"{query}.p")
     if contrast.p_adjusted is not None:
-        tested += f", adjusted {words.p_value(contrast.p_adjusted)}"
-    return (*said, f" ({tested})" if contrast.p is not None else UNTESTED, *whose)
+        tested += (", adjusted ", *numbers.p_value(contrast.p_adjusted, f"{query}.p_adjusted"))
+    return (*said, *((" (", *tested, ")") if contrast.p is not None else (UNTESTED,)), *whose)
 
 
 def divergence_line(facts: Facts, found: Divergence) -> Line:
-    """`At step 9 the failing repeat 2 calls x; the passing repeat 0, alike until then, calls y (step 8)`."""
+    """`At 5/2#9 the failing rollout calls x; the passing 5/0#8, alike until then, calls y`."""
     whose: Line = ()
     if found.passer_run != facts.run.name:
         whose = (" of run ", Code(hostile.line(found.passer_run, 80)))
+    failing = places.step(found.task, found.repeat, found.step)
+    passing = places.step(found.task, found.passer, found.passer_step)
     if found.does == found.passer_does == ENDS:
         return (
-            f"The last words of the failing repeat {found.repeat} (step {found.step}) are not those of the "
-            f"passing repeat {found.passer}",
+            "The last words of the failing rollout (",
+            failing,
+            ") differ from those of the passing one (",
+            passing,
             *whose,
-            f" (step {found.passer_step}); nothing they do before sets them apart.",
+            "); nothing they do before sets them apart.",
             UNTESTED,
         )
     other = " with other arguments" if _tool(found.does) == _tool(found.passer_does) != found.does else ""
     return (
-        f"At step {found.step} the failing repeat {found.repeat} ",
+        "At ",
+        failing,
+        " the failing rollout ",
         *_act(found.does),
-        f"; the passing repeat {found.passer}",
+        "; the passing one (",
+        passing,
         *whose,
-        f", {_nearness(found)}, ",
+        "), ",
+        *_nearness(facts, found),
+        ", ",
         *_act(found.passer_does),
-        f"{other} (step {found.passer_step}).",
+        f"{other}.",
         *_missing(facts, found),
         UNTESTED,
     )
 
 
-def _nearness(found: Divergence) -> str:
+def _nearness(facts: Facts, found: Divergence) -> Line:
     """How alike the two rollouts are: only the first parting has nothing but likeness before it."""
     if found.distance >= 1 - causes.SAME:
-        return "which does nothing that it does"
+        return ("which does nothing that it does",)
     if (found.first_step, found.first_passer_step) == (found.step, found.passer_step):
-        return "alike until then"
-    return (
-        f"which it first leaves at step {found.first_step} ({words.percent(found.distance)} of acts differ)"
-    )
+        return ("alike until then",)
+    differ = numbers.percent(found.distance, f"{facts.entry('divergences', found)}.distance")
+    first = places.step(found.task, found.repeat, found.first_step)
+    return ("which it first leaves at ", first, " (", differ, " of acts differ)")
 
 
 def _missing(facts: Facts, found: Divergence) -> Line:
@@ -107,7 +119,8 @@ def _missing(facts: Facts, found: Divergence) -> Line:
     is_one = found.passer_run == facts.run.name and task is not None and task.passed == 1
     who = "The one passing repeat calls " if is_one else "Nearly all passing rollouts of the task call "
     lacks = "this one does not" if len(found.missing) == 1 else "this one calls none of them"
-    return (f" {who}", *places.names(found.missing, MAX_TOOLS), f"; {lacks}.")
+    every = f"{facts.entry('divergences', found)}.missing.count"
+    return (f" {who}", *places.names(found.missing, every, MAX_TOOLS), f"; {lacks}.")
 
 
 def _tool(does: str) -> str:
@@ -117,13 +130,19 @@ def _tool(does: str) -> str:
 def _act(does: str) -> Line:
     """What a side does, the tool as a name; its arguments stand in the quotation below."""
     verb, _, called = hostile.line(_tool(does), 200).partition(" ")
-    return ("calls ", Code(called)) if verb == "calls" and called else (hostile.line(does, 200),)
+    return (
+        ("calls ", Code(called)) if verb == "calls" and called else (numbers.name(hostile.line(does, 200)),)
+    )
 
 
-def _shares(contrast: Contrast) -> Line:
-    seen = f" in {words.percent(contrast.in_pass)} of {words.count(contrast.n_pass, 'passing rollout')} and "
-    seen += f"{words.percent(contrast.in_fail)} of {words.count(contrast.n_fail, 'failing one')}."
-    return (*prose(hostile.line(contrast.feature, 300)), seen)
+def _shares(contrast: Contrast, query: str) -> Line:
+    in_pass, in_fail = (
+        numbers.percent(getattr(contrast, name), f"{query}.{name}") for name in ("in_pass", "in_fail")
+    )
+    passing = numbers.count(contrast.n_pass, "passing rollout", f"{query}.n_pass")
+    failing = numbers.count(contrast.n_fail, "failing one", f"{query}.n_fail")
+    feature = numbers.said(contrast.feature, f"{query}.feature", 300)
+    return (feature, " in ", in_pass, " of ", *passing, " and ", in_fail, " of ", *failing, ".")
 
 
 def _split(

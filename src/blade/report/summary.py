@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Cause, Finding, Level, Measure, Report, RewardKind
-from blade.report import advice, causes, places, quantities, reasons, words
+from blade.model import Cause, Finding, Health, Level, Measure, Report, RewardKind
+from blade.report import advice, causes, numbers, quantities, queries, reasons, words
 from blade.report.facts import Facts
 from blade.report.failures import grouped, plain_findings
-from blade.report.results import doubted
+from blade.report.results import BUCKETS, doubted, in_bucket
 from blade.report.sections import (
     Badge,
     Block,
@@ -15,6 +15,7 @@ from blade.report.sections import (
     Code,
     Line,
     Para,
+    Said,
     Strong,
     Table,
     Tile,
@@ -61,12 +62,11 @@ def where_lost(facts: Facts) -> Line:
     if not causes.is_explained(facts.losses):
         lost = facts.run.score is not None and facts.run.score < 1 and bool(facts.losses)
         return (Strong("Where the score went: "), "no lost point was traced to a cause.") if lost else ()
-    parts = causes.split(facts.losses).replace(" points", "", 1)
-    said = f"{causes.points(causes.total(facts.losses))} are lost, {parts}."
+    said: Line = (causes.all_lost(facts), " are lost: ", *causes.split(facts), ".")
     largest = causes.largest(facts)
     if largest is not None:
-        said += f" The largest failure mode is {largest.told(facts)}: {causes.points(largest.lost)}."
-    return (Strong("Where the score went: "), said + causes.clean(facts))
+        said += (" The largest failure mode is ", *largest.told(facts), ": ", largest.points(facts), ".")
+    return (Strong("Where the score went: "), *said, *causes.clean(facts))
 
 
 def weaker(runs: tuple[Facts, ...]) -> list[Block]:
@@ -74,14 +74,17 @@ def weaker(runs: tuple[Facts, ...]) -> list[Block]:
     found = [facts.run.name for facts in runs if reasons.is_weaker(facts)]
     if not found:
         return []
-    of: Line = (" of ", *places.names(found)) if len(runs) > 1 else ()
+    of: Line = (
+        (" of ", *numbers.joined([(Code(hostile.line(name, 60)),) for name in found]))
+        if len(runs) > 1
+        else ()
+    )
     return [
         para(
-            Strong("One repeat per task: "),
+            Strong("One try per task: "),
             "the causes",
             *of,
-            " are weaker for it. No task has a passing and a failing rollout to set side by side, so what "
-            "goes with failing may only go with hard tasks.",
+            " are weaker for it, because hard tasks and bad behaviour cannot be told apart.",
         )
     ]
 
@@ -95,8 +98,12 @@ def first_fix(facts: Facts) -> Line:
     lead = "Repair the measurement first: " if found.is_measurement else "What to do first: "
     return (
         Strong(lead),
-        *causes.sentence(found.action, 400),
-        f" Expected gain {advice.expected(found)} of score over {words.count(len(found.tasks), 'task')}.",
+        *causes.sentence(found.action, f"{facts.entry('recommendations', found)}.action", 400),
+        " Expected gain ",
+        *advice.expected(facts, found),
+        " of score over ",
+        *numbers.count(len(found.tasks), "task", f"{facts.entry('recommendations', found)}.tasks.count"),
+        ".",
     )
 
 
@@ -107,7 +114,7 @@ def _paragraphs(facts: Facts) -> list[Para]:
     if smaller and not missing_rows(facts, only_large=True):
         found.append(Para(tuple(smaller)))
     weighting = _weighting(facts)
-    return [*found, para(weighting)] if weighting else found
+    return [*found, Para(weighting)] if weighting else found
 
 
 def headline(facts: Facts) -> Line:
@@ -121,21 +128,25 @@ def headline(facts: Facts) -> Line:
     if score.value is None:
         return (*who, " has ", Strong("no score"), *where, ": no rollout was scored.")
     of = quantities.label(score) if facts.is_rate else "mean reward"
-    rests = [
-        f"n = {quantities.n_of(score)}",
-        words.count(run.n_rollouts, "rollout"),
-        f"{words.count(run.coverage.repeats, 'repeat')} per task",
-    ]
     method = quantities.method(score).removesuffix(" (no interval)")
+    how = (
+        f"The brackets hold the 95% interval ({method})."
+        if score.low is not None
+        else f"No interval: {method}."
+    )
     return (
         *who,
         " scored ",
-        Strong(f"{quantities.with_interval(score, facts.is_rate)} {of}"),
+        *quantities.with_interval(score, facts.is_rate, strong=True),
+        f" {of}",
         *where,
-        f" ({quantities.meaning(score) or 'mean over tasks'}; {', '.join(rests)}). ",
-        f"The brackets hold the 95% interval ({method})."
-        if score.low is not None
-        else f"No interval: {method}.",
+        f" ({quantities.meaning(score) or 'mean over tasks'}; n = ",
+        *quantities.n_of(score),
+        ", ",
+        *numbers.count(run.n_rollouts, "rollout", facts.n_rollouts),
+        ", ",
+        *numbers.count(run.coverage.repeats, "repeat", facts.counted("repeats")),
+        f" per task). {how}",
         *_caveat(facts),
     )
 
@@ -151,7 +162,7 @@ def _caveat(facts: Facts) -> Line:
         )
     if run.reward_kind is RewardKind.UNBOUNDED and not run.has_pass_rate:
         return (
-            " Rewards leave the range 0 to 1, so there is no pass rate; ",
+            " Rewards leave the range from 0 to 1, so there is no pass rate; ",
             Code("--pass-threshold"),
             " sets one.",
         )
@@ -162,7 +173,8 @@ def _caveat(facts: Facts) -> Line:
             " sets one.",
         )
     if run.pass_threshold != 1:
-        return (f" A rollout passes at a reward of {words.number(run.pass_threshold)} or more.",)
+        bar = numbers.number(run.pass_threshold, facts.counted("pass_threshold"))
+        return (" A rollout passes at a reward of ", bar, " or more.")
     return ()
 
 
@@ -183,131 +195,177 @@ def missing_rows(facts: Facts, only_large: bool) -> Line:
     if only_large and not large:
         return ()
     gone = facts.run.coverage.expected - facts.run.coverage.scored
-    text = f"{words.count(gone, 'expected rollout')} {'has' if gone == 1 else 'have'} no score: "
-    text += f"counted as failed, the score would be {quantities.value(as_fail, facts.is_rate)} instead of "
-    text += quantities.value(score, facts.is_rate)
+    unscored = numbers.count(gone, "expected rollout", facts.counted("expected - scored"))
+    as_failed, scored = (quantities.value(measure, facts.is_rate) for measure in (as_fail, score))
+    text: Line = (
+        *unscored,
+        f" {'has' if gone == 1 else 'have'} no score: counted as failed, the score would be ",
+    )
+    text += (as_failed, " instead of ", scored)
     if low is not None and high is not None:
-        text += f", and whatever they were, it lies between {quantities.value(low, facts.is_rate)} and "
-        text += quantities.value(high, facts.is_rate)
+        lower, upper = (quantities.value(measure, facts.is_rate) for measure in (low, high))
+        text += (", and whatever they were, it lies between ", lower, " and ", upper)
     tail = ". That is more than one standard error: the missing rows decide how to read it." if large else "."
-    return (" ", Strong("Missing rows matter. "), text + tail) if only_large else (text + tail,)
+    return (" ", Strong("Missing rows matter. "), *text, tail) if only_large else (*text, tail)
 
 
 def _buckets(facts: Facts) -> list[Para]:
-    run, buckets = facts.run, facts.buckets
+    run = facts.run
     if not run.has_pass_rate:
         return []
     always, sometimes, never, missing = (
-        words.whole(len(keys)) for keys in (buckets.always, buckets.sometimes, buckets.never, buckets.missing)
+        numbers.whole(len(getattr(facts.buckets, name)), in_bucket(facts, name)) for name in BUCKETS
     )
-    text = f"Of {words.count(run.n_tasks, 'task')}, {always} passed in every repeat, {sometimes} in some and "
-    text += f"{never} in none; {missing} {'is' if missing == '1' else 'are'} missing (no scored rollout)."
+    are = "is" if len(facts.buckets.missing) == 1 else "are"
+    text: Line = (
+        "Of ",
+        *numbers.count(run.n_tasks, "task", facts.n_tasks),
+        ", ",
+        always,
+        " passed in every repeat, ",
+    )
+    text += (sometimes, " in some and ", never, " in none; ", missing, f" {are} missing (no scored rollout).")
     if run.coverage.repeats <= 1:
-        text += " With one repeat per task nobody can see which passes and failures are chance: run repeats"
-        text += " to learn which tasks pass sometimes."
-        return [para(text)]
-    best, all_of, retry = (
-        facts.at_most_k("pass_at_k"),
-        facts.at_most_k("pass_hat_k"),
-        facts.measure("retry_value") or facts.at_most_k("retry_value"),
+        return [
+            para(
+                *text,
+                " With one repeat per task nobody can see which passes and failures are chance: run repeats "
+                "to learn which tasks pass sometimes.",
+            )
+        ]
+    return [para(*text, *_tries(facts))]
+
+
+def _tries(facts: Facts) -> Line:
+    """What several tries would solve."""
+    best, every = facts.at_most_k("pass_at_k"), facts.at_most_k("pass_hat_k")
+    retry = facts.measure("retry_value") or facts.at_most_k("retry_value")
+    if best is None or best.k is None or best.k <= 1:
+        return ()
+    text: Line = (
+        f" Some try succeeds ({quantities.label(best)}) on ",
+        *quantities.with_interval(best),
+        " of the tasks",
     )
-    if best is not None and best.k is not None and best.k > 1:
-        text += f" Given {best.k} tries, {quantities.with_interval(best)} of the tasks are solved"
-        if all_of is not None:
-            text += f"; all {all_of.k} tries succeed on {quantities.with_interval(all_of)}"
-        if retry is not None:
-            text += f". A perfect choice among the repeats would win {quantities.value(retry)}"
-        text += f" (n = {quantities.n_of(best)})."
-    return [para(text)]
+    if every is not None:
+        text += (f", every try ({quantities.label(every)}) on ", *quantities.with_interval(every))
+    if retry is not None:
+        text += ("; a perfect choice among the repeats would win ", quantities.value(retry))
+    return (*text, " (n = ", *quantities.n_of(best), ").")
 
 
 def _coverage(facts: Facts) -> Para:
     counts = facts.run.coverage
+    named = (
+        ("duplicates", "duplicate row", None),
+        ("unnumbered_copies", "identical row without a number", "identical rows without a number"),
+        ("superseded", "row superseded by a later attempt", "rows superseded by a later attempt"),
+        ("unexpected", "row that nothing expected", "rows that nothing expected"),
+    )
     more = [
-        words.count(number, noun, plural)
-        for number, noun, plural in (
-            (counts.duplicates, "duplicate row", None),
-            (counts.unnumbered_copies, "identical row without a number", "identical rows without a number"),
-            (counts.superseded, "row superseded by a later attempt", "rows superseded by a later attempt"),
-            (counts.unexpected, "row that nothing expected", "rows that nothing expected"),
-        )
-        if number
+        numbers.count(getattr(counts, name), noun, facts.counted(name), plural)
+        for name, noun, plural in named
+        if getattr(counts, name)
     ]
-    are = "is" if more and more[0].startswith("1 ") else "are"
-    beside = f" Besides, there {are} {words.listing(more)}." if more else ""
-    return para("Coverage: ", identity(facts), f" ({hostile.line(counts.expected_from, 80)}).", beside)
+    first = next((getattr(counts, name) for name, _, _ in named if getattr(counts, name)), 0)
+    beside: Line = (
+        (f" There {'is' if first == 1 else 'are'} also ", *numbers.joined(more), ".") if more else ()
+    )
+    return para("Coverage: ", *identity(facts), f" ({hostile.line(counts.expected_from, 80)}).", *beside)
 
 
-def identity(facts: Facts) -> str:
+def identity(facts: Facts) -> Line:
     """expected = scored + failed + masked + lost."""
     counts = facts.run.coverage
-    parts = {"scored": counts.scored, "failed": counts.failed, "masked": counts.masked, "lost": counts.lost}
-    return f"{counts.expected:,} expected = " + " + ".join(f"{n:,} {name}" for name, n in parts.items())
+    parts: list[Line] = [
+        (numbers.whole(getattr(counts, name), facts.counted(name)), f" {name}")
+        for name in ("scored", "failed", "masked", "lost")
+    ]
+    expected = numbers.whole(counts.expected, facts.counted("expected"))
+    return (expected, " expected = ", *numbers.joined(parts, " + ", " + "))
 
 
-def _weighting(facts: Facts) -> str:
+def _weighting(facts: Facts) -> Line:
     macro, micro = facts.measure("pass_at_1"), facts.measure("pass_at_1_micro")
     if macro is None or micro is None or macro.value is None or micro.value is None:
-        return ""
+        return ()
     if abs(macro.value - micro.value) < 1e-9:
-        return ""
-    effect = words.points(micro.value - macro.value)
+        return ()
+    over_rows, over_tasks = (f"{facts.entry('measures', measure)}.value" for measure in (micro, macro))
     return (
-        "Tasks have unequal numbers of rows. Over rows instead of tasks, pass@1 is "
-        f"{quantities.value(micro)} (n = {quantities.n_of(micro)}): a weighting effect of {effect}."
+        "Tasks have unequal numbers of rows. Over rows instead of tasks, pass@1 is ",
+        quantities.value(micro),
+        " (n = ",
+        *quantities.n_of(micro),
+        "): a weighting effect of ",
+        numbers.points(micro.value - macro.value, f"{over_rows} - {over_tasks}"),
+        ".",
     )
 
 
 def _flags(runs: tuple[Facts, ...]) -> list[Block]:
     """The findings, problems and warnings, in words."""
-    flags = [flag for facts in runs for flag in doubted(facts)[0] if flag.level is not Level.INFO]
+    flags = [(facts, flag) for facts in runs for flag in doubted(facts)[0] if flag.level is not Level.INFO]
+    flags.sort(key=lambda pair: pair[1].level is not Level.PROBLEM)
     n_tasks = sum(len(doubted(facts)[1]) for facts in runs)
-    flags.sort(key=lambda flag: flag.level is not Level.PROBLEM)
-    urgent = [(_finding_for(found[0]), TONES[Level.PROBLEM], facts.run.name, _first_of(found))
-              for facts in runs for found in grouped(plain_findings(facts)).values()]  # fmt: skip
-    n_findings, n_problems = len(urgent), sum(flag.level is Level.PROBLEM for flag in flags)
-    urgent += [(flag.level.value, TONES[flag.level], flag.run, flag.text) for flag in flags]
+    urgent: list[tuple[Badge, Facts, Line]] = [
+        (Badge(_finding_for(group[0]), TONES[Level.PROBLEM]), facts, _first_of(facts, group))
+        for facts in runs
+        for group in grouped(plain_findings(facts)).values()
+    ]
+    is_finding = bool(urgent)
+    urgent += [
+        (Badge(flag.level.value, TONES[flag.level]), facts, (_flag_text(facts, flag),))
+        for facts, flag in flags
+    ]
     if not urgent and not n_tasks:
         return [para("No health check found a problem or a warning.")]
-    counted = (
-        (n_findings, "finding"),
-        (n_problems, "problem"),
-        (len(flags) - n_problems, "warning"),
-        (n_tasks, "task in doubt"),
-    )
-    said = [
-        words.count(n, noun, noun.replace("task", "tasks") if "task" in noun else None)
-        for n, noun in counted
-        if n
-    ]
     items: list[Line] = []
-    for badge, tone, name, text in urgent[:MAX_FLAGS]:
-        run: Line = (" ", Code(hostile.line(name, 80))) if len(runs) > 1 else ()
-        items.append((Badge(badge, tone), *run, " ", hostile.line(text, 400)))
+    for badge, facts, text in urgent[:MAX_FLAGS]:
+        run: Line = (" ", Code(hostile.line(facts.run.name, 80))) if len(runs) > 1 else ()
+        items.append((badge, *run, " ", *text))
     if len(urgent) > MAX_FLAGS:
-        items.append((f"{len(urgent) - MAX_FLAGS} more under Aggregate Results.",))
-    told = para(f"Before the score is used: {words.listing(said)}. See also Health under Aggregate Results.")
-    return [told, Bullets(tuple(items))] if items else [told]
+        items.append(("More stand under Aggregate Results.",))
+    levels = {flag.level for _, flag in flags}
+    kinds = ["findings"] * is_finding
+    kinds += ["problems"] * (Level.PROBLEM in levels) + ["warnings"] * (Level.WARNING in levels)
+    kinds += ["tasks in doubt"] * bool(n_tasks)
+    lead = para(
+        f"Read the {words.listing(kinds)} before using the score; see Health under Aggregate Results."
+    )
+    return [lead, Bullets(tuple(items))] if items else [lead]
+
+
+def _flag_text(facts: Facts, flag: Health) -> Said:
+    return numbers.said(flag.text, f"{facts.entry('health', flag)}.text", 400)
 
 
 def _finding_for(found: Finding) -> str:
     return "finding" if found.cause is Cause.UNDETERMINED else f"finding for {found.cause.value}"
 
 
-def _first_of(found: list[Finding]) -> str:
+def _first_of(facts: Facts, group: list[Finding]) -> Line:
     """The first finding of a detector, and how many more it made."""
-    more = f" ({words.count(len(found) - 1, 'more finding')} of this kind)" if len(found) > 1 else ""
-    return hostile.line(found[0].summary, 400) + more
+    first = numbers.said(group[0].summary, f"{facts.entry('findings', group[0])}.summary", 400)
+    if len(group) == 1:
+        return (first,)
+    every = f"{queries.entry('findings', run=facts.run.name, detector=group[0].detector)}.count"
+    return (first, " (", *numbers.count(len(group) - 1, "more finding", f"{every} - 1"), " of this kind)")
 
 
 def _cannot_say(report: Report) -> Para:
-    text = (
-        "Numbers, causes and gains follow from the rows by fixed rules, without a language model; how often "
+    text: Line = (
+        "Numbers, causes and gains follow from the rows by fixed rules, without a language model; "
+        "Reproducibility Notes say how often such labels are right",
     )
-    text += "such labels are right stands under Reproducibility Notes."
-    if report.gaps:
-        text += f" What this report cannot say ({words.count(len(report.gaps), 'gap')}) stands there too."
-    return para(text)
+    if not report.gaps:
+        return para(*text, ".")
+    return para(
+        *text,
+        ", and what this report cannot say (",
+        *numbers.count(len(report.gaps), "gap", "engine.gaps.count"),
+        ").",
+    )
 
 
 def _tiles(facts: Facts) -> Tiles:
@@ -323,31 +381,51 @@ def _tiles(facts: Facts) -> Tiles:
     if clean is not None:
         found.insert(1, _tile(quantities.label(clean), clean, facts.is_rate))
     if facts.run.has_pass_rate:
-        parts = facts.buckets
-        split = f"{len(parts.always)} / {len(parts.sometimes)} / {len(parts.never)}"
-        gone = f", {len(parts.missing)} missing" if parts.missing else ""
-        found.append(Tile("Always / sometimes / never", split, words.count(facts.run.n_tasks, "task") + gone))
+        found.append(_bucket_tile(facts))
     counts = facts.run.coverage
     share = counts.scored / counts.expected if counts.expected else None
-    detail = f"{words.whole(counts.scored)} of {words.whole(counts.expected)} rollouts"
-    found.append(Tile("Coverage", words.percent(share), detail))
-    levels = facts.levels()
-    detail = words.count(levels[Level.WARNING], "warning")
-    found.append(Tile("Health", words.count(levels[Level.PROBLEM], "problem"), detail))
+    scored, expected = (
+        numbers.whole(n, facts.counted(name))
+        for name, n in (("scored", counts.scored), ("expected", counts.expected))
+    )
+    value = numbers.percent(share, facts.counted("scored / expected"))
+    found.append(Tile("Coverage", (value,), (scored, " of ", expected, " rollouts")))
+    problems, warnings = (
+        numbers.count(n, level.value, f"{queries.entry('health', run=facts.run.name, level=level)}.count")
+        for level, n in facts.levels().items()
+        if level is not Level.INFO
+    )
+    found.append(Tile("Health", problems, warnings))
     return Tiles(tuple(found))
 
 
+def _split(facts: Facts, names: tuple[str, ...]) -> Line:
+    """`10 / 26 / 14`: the tasks of these buckets."""
+    parts: list[Line] = [
+        (numbers.whole(len(getattr(facts.buckets, name)), in_bucket(facts, name)),) for name in names
+    ]
+    return numbers.joined(parts, " / ", " / ")
+
+
+def _bucket_tile(facts: Facts) -> Tile:
+    tasks = numbers.count(facts.run.n_tasks, "task", facts.n_tasks)
+    missing: Line = (", ", *_split(facts, ("missing",)), " missing") if facts.buckets.missing else ()
+    label = "Always / sometimes / never"
+    return Tile(label, _split(facts, ("always", "sometimes", "never")), (*tasks, *missing))
+
+
 def _tile(label: str, measure: Measure, is_rate: bool) -> Tile:
-    detail = f"{quantities.interval(measure, is_rate) or 'no interval'}, n = {quantities.n_of(measure)}"
-    return Tile(label, quantities.value(measure, is_rate), detail)
+    bounds: Line = quantities.interval(measure, is_rate)
+    detail: Line = ("[", *bounds[1:]) if bounds else ("no interval",)
+    return Tile(label, (quantities.value(measure, is_rate),), (*detail, ", n = ", *quantities.n_of(measure)))
 
 
 def _overview(runs: tuple[Facts, ...]) -> list[Block]:
     """Several runs side by side, then what is peculiar to each."""
     rows = []
     for facts in runs:
-        run, parts = facts.run, facts.buckets
-        split = (len(parts.always), len(parts.sometimes), len(parts.never), len(parts.missing))
+        run = facts.run
+        split = _split(facts, ("always", "sometimes", "never", "missing"))
         rows.append(
             cells(
                 Code(hostile.line(run.name, 80)),
@@ -355,8 +433,8 @@ def _overview(runs: tuple[Facts, ...]) -> list[Block]:
                 quantities.label(facts.score),
                 quantities.with_interval(facts.score, facts.is_rate),
                 quantities.n_of(facts.score),
-                words.whole(run.n_rollouts),
-                " / ".join(words.whole(part) for part in split) if run.has_pass_rate else words.NONE,
+                numbers.whole(run.n_rollouts, facts.n_rollouts),
+                split if run.has_pass_rate else words.NONE,
             )
         )
     header = (
@@ -375,11 +453,8 @@ def _overview(runs: tuple[Facts, ...]) -> list[Block]:
 
 def _brief(facts: Facts) -> Line:
     """What the table does not say of a run: its coverage, the limits of its score, its missing rows."""
-    start: Line = (Code(hostile.line(facts.run.name, 80)), ": ", identity(facts), ".")
-    large = missing_rows(facts, only_large=True)
-    missing: Line = large or tuple(" " + str(span) for span in missing_rows(facts, only_large=False))
-    weighting = _weighting(facts)
-    told = [
-        span for line in (where_lost(facts), first_fix(facts)) for span in (*((" ",) if line else ()), *line)
-    ]
-    return (*start, *_caveat(facts), *missing, *((" " + weighting,) if weighting else ()), *told)
+    start: Line = (Code(hostile.line(facts.run.name, 80)), ": ", *identity(facts), ".")
+    large, missing = missing_rows(facts, only_large=True), missing_rows(facts, only_large=False)
+    parts = (missing if not large else (), _weighting(facts), where_lost(facts), first_fix(facts))
+    rest = [span for line in parts for span in (*((" ",) if line else ()), *line)]
+    return (*start, *_caveat(facts), *large, *rest)

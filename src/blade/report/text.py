@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from blade import hostile
-from blade.model import Level, Measure, Outcome, Report, RewardKind
+from blade.model import Level, Measure, Outcome, Recommendation, Report, RewardKind
 from blade.report import advice, causes, quantities, reasons, words
 from blade.report.cases import chosen
 from blade.report.change import verdict as change_verdict
@@ -14,7 +14,7 @@ from blade.report.facts import Facts, facts
 from blade.report.failures import grouped, plain_findings
 from blade.report.places import commands
 from blade.report.results import doubted
-from blade.report.sections import Figure
+from blade.report.sections import Figure, short
 from blade.report.summary import identity, missing_rows
 
 SUFFIX = ".txt"
@@ -25,7 +25,7 @@ LEAST_HEALTH = 5  # lines, blank ones between the parts included
 # Reasons and recommendations, and lines of each, until they fit: two in full tell more than three cut off.
 ROOM = ((3, 4), (3, 3), (2, 4), (2, 3), (2, 2))
 INDENT = 10
-WEAKER = "One repeat per task: no task is its own control, causes are weaker."
+WEAKER = "One try per task: hard tasks and bad behaviour cannot be told apart."
 BARS = {"always": "█", "sometimes": "▒", "never": "░", "missing": "·"}
 
 
@@ -88,7 +88,7 @@ def _rest(facts: Facts) -> list[str]:
     """The tasks and rows behind the score."""
     run = facts.run
     found = _tasks(facts)
-    found.append(_labelled("Coverage", identity(facts)))
+    found.append(_labelled("Coverage", short(identity(facts))))
     if n_bad := run.outcomes.get(Outcome.MALFORMED, 0):
         found.append(_labelled("", f"of the scored, {words.count(n_bad, 'row')} without a usable reward"))
     found += _missing(facts)
@@ -103,21 +103,20 @@ def _lost(facts: Facts) -> list[str]:
     found: list[str] = []
     for cause in facts.run_causes[:2]:
         said = f"{cause.cause.value} {hostile.line(causes.text(cause), 300)}"
-        found += [*_told("Run cause", said, 2), *_told("", causes.without(cause, facts), 2)]
+        found += [*_told("Run cause", said, 2), *_told("", short(causes.without(cause, facts)), 2)]
     if len(facts.run_causes) > 2:
         found.append(
             _labelled("", f"{words.count(len(facts.run_causes) - 2, 'more run cause')} in the report")
         )
     if not causes.is_explained(facts.losses):
         return found
-    of = causes.points(causes.total(facts.losses))
-    found += _told("Lost", f"{of}: {causes.split(facts.losses).replace(' points', '', 1)}", 2)
+    lost = causes.points(causes.total(facts.losses))
+    found += _told("Lost", f"{lost}: {short(causes.split(facts)).replace(' points', '')}", 2)
     largest, clean = causes.largest(facts), facts.measure("clean_pass_at_1")
-    said = f"most to {largest.told(facts)}, {causes.points(largest.lost)}" if largest else ""
-    found += _told("", said, 2) if said else []
-    return found + (
-        [_labelled("Clean", f"{_short(clean, True)}, n = {quantities.n_of(clean)}")] if clean else []
-    )
+    if largest:
+        found += _told("", f"most to {short(largest.told(facts))}, {causes.points(largest.lost)}", 2)
+    n = short(quantities.n_of(clean)) if clean else ""
+    return found + ([_labelled("Clean", f"{_short(clean, True)}, n = {n}")] if clean else [])
 
 
 def _why(facts: Facts, told: int, most: int) -> list[str]:
@@ -126,9 +125,10 @@ def _why(facts: Facts, told: int, most: int) -> list[str]:
     label = "Why" if proved else "Leads"
     found: list[str] = []
     for at, one in enumerate((proved or reasons.leads(facts))[:told]):
-        said = hostile.line(reasons.sentence(one, facts), 400)
+        said = hostile.line(short(reasons.sentence(one, facts), "`"), 400)
         found += _told(label if at == 0 else "", f"{at + 1}. {said}", most)
-        found.append(_labelled("", f"   {reasons.numbers(one, facts)}"))
+        rests = short(reasons.rests_on(one, facts, with_odds=False)).removeprefix("a ")
+        found += _told("", f"   {rests}", 2)
     return found + (_told("" if found else "Why", WEAKER, 2) if reasons.is_weaker(facts) else [])
 
 
@@ -137,10 +137,16 @@ def _fix_first(facts: Facts, told: int, most: int) -> list[str]:
     found: list[str] = []
     for at, one in enumerate(facts.recommendations[:told]):
         found += _told("Fix first" if at == 0 else "", f"{at + 1}. {hostile.line(one.action, 300)}", most)
-        kind = "measurement only" if one.is_measurement else hostile.line(one.kind, 20)
-        n = words.count(len(one.tasks), "task")
-        found.append(_labelled("", f"   {advice.expected(one)}, {kind}, {n}"))
+        rests = f"{hostile.line(one.kind, 20)}, {words.count(len(one.tasks), 'task')}"
+        rests = "fixes the measurement, not the model" if one.is_measurement else rests
+        found.append(_labelled("", f"   {_gain(facts, one)}; {rests}"))
     return found
+
+
+def _gain(facts: Facts, one: Recommendation) -> str:
+    """`+8.0 points (+2.7 to +24.5)`."""
+    first, _, rest = short(advice.expected(facts, one)).partition(" points")
+    return f"{first} points{rest.replace(' points', '')}"
 
 
 def _told(label: str, text: str, most: int) -> list[str]:
@@ -156,9 +162,9 @@ def _score(facts: Facts) -> list[str]:
     score = facts.score
     if score.value is None:
         return [_labelled("Score", "none: no rollout was scored")]
-    said = f"{quantities.with_interval(score, facts.is_rate)}  {quantities.label(score)}"
+    said = f"{short(quantities.with_interval(score, facts.is_rate))}  {quantities.label(score)}"
     rows = facts.measure(f"{score.name}_micro")
-    rests = f"n = {quantities.n_of(score)}" + (f", {words.count(rows.n, 'row')}" if rows else "")
+    rests = f"n = {short(quantities.n_of(score))}" + (f", {words.count(rows.n, 'row')}" if rows else "")
     method = f"95%: {quantities.method(score)}" if score.low is not None else quantities.method(score)
     found = [_labelled("Score", f"{said}, {rests}"), _labelled("", method)]
     found += _passing(facts)
@@ -180,12 +186,16 @@ def _passing(facts: Facts) -> list[str]:
     mean = facts.measure("mean_reward")
     said = [f"rewards are {run.reward_kind.value}"]
     said += [f"a row passes at {words.number(run.pass_threshold)}"] if run.has_pass_rate else []
-    said += [f"mean reward {quantities.value(mean, False)}"] if mean and facts.is_rate else []
+    said += [f"mean reward {_value(mean, False)}"] if mean and facts.is_rate else []
     return [_labelled("", "; ".join(said))]
 
 
 def _short(measure: Measure, is_rate: bool) -> str:
-    return f"{quantities.label(measure)} {quantities.with_interval(measure, is_rate)}"
+    return f"{quantities.label(measure)} {short(quantities.with_interval(measure, is_rate))}"
+
+
+def _value(measure: Measure, is_rate: bool) -> str:
+    return quantities.said(measure, measure.value, is_rate)
 
 
 def _tasks(facts: Facts) -> list[str]:
@@ -216,9 +226,9 @@ def _missing(facts: Facts) -> list[str]:
     if not missing_rows(facts, only_large=False):
         return []
     as_fail, low, high = (facts.measure(name) for name in ("missing_as_fail", "bound_low", "bound_high"))
-    text = f"as failed {quantities.value(as_fail, facts.is_rate)}" if as_fail else ""
+    text = f"as failed {_value(as_fail, facts.is_rate)}" if as_fail else ""
     if low and high:
-        text += f"; bounds {quantities.value(low, facts.is_rate)} to {quantities.value(high, facts.is_rate)}"
+        text += f"; bounds {_value(low, facts.is_rate)} to {_value(high, facts.is_rate)}"
     large = " (over 1 SE)" if missing_rows(facts, only_large=True) else ""
     return [_labelled("Missing", text + large)]
 
@@ -269,7 +279,7 @@ def _ending(report: Report, facts: Facts) -> list[str]:
         )
     if report.gaps:
         found.append(
-            _labelled("Gaps", f"{words.count(len(report.gaps), 'thing')} this cannot say; -o DIR names them")
+            _labelled("Gaps", f"{words.count(len(report.gaps), 'limitation')} (see the report, -o DIR)")
         )
     told = [task for one in chosen(facts, facts.attributions)[:1] if (task := facts.task(one.task))]
     worth_reading = told or evenly_split(facts.tasks) or surely_never(facts.tasks)
@@ -301,8 +311,8 @@ def _several(report: Report, runs: tuple[Facts, ...]) -> list[str]:
         rows.append(
             [
                 hostile.line(run.name, 60),
-                quantities.value(each.score, each.is_rate),
-                quantities.interval(each.score, each.is_rate) or words.NONE,
+                _value(each.score, each.is_rate),
+                short(quantities.interval(each.score, each.is_rate)).strip() or words.NONE,
                 f"{each.score.n:,}",
                 f"{run.n_rollouts:,}",
                 "/".join(str(n) for n in split) if run.has_pass_rate else words.NONE,
@@ -336,14 +346,12 @@ def _lost_of(runs: tuple[Facts, ...]) -> list[str]:
         if cause is not None:
             told.append(f"{name}: {cause.cause.value} {hostile.line(causes.text(cause), 240)}")
         if causes.is_explained(each.losses):
-            told.append(f"{name}: lost {causes.split(each.losses, shown_zero=False)}")
+            told.append(f"{name}: lost {short(causes.split(each, shown_zero=False))}")
         if fix is not None:
-            told.append(f"{name}: first {hostile.line(fix.action, 240)} ({advice.expected(fix)})")
+            told.append(f"{name}: first {hostile.line(fix.action, 240)} ({_gain(each, fix)})")
         found += [line for text in told for line in _hanging(text, 2 if len(runs) <= 3 else 1)]
     weaker = sum(reasons.is_weaker(each) for each in runs)
-    once = (
-        [f"{words.count(weaker, 'run')} with one repeat per task: causes are weaker there."] if weaker else []
-    )
+    once = [f"{words.count(weaker, 'run')} with one try per task: causes are weaker there."] if weaker else []
     return ["", *found[:18], *once] if found or once else []
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from blade.model import Matrix, Placed, Report, Series
+from blade.report import numbers, words
 from blade.report.change import words as say
 from blade.report.change.many import score_name
 from blade.report.change.words import Scale
 from blade.report.figures import BAR, INK, SOFT, WIDTH, Spec, distinct, sampled
+from blade.report.sections import Line
 
 MAX_CHECKPOINTS = 60
 MAX_PLACED = 40
@@ -22,7 +24,7 @@ def times(scale: Scale) -> float:
     return 100.0 if scale.is_rate else 1.0
 
 
-def series_spec(report: Report) -> tuple[Spec, str] | None:
+def series_spec(report: Report) -> tuple[Spec, Line] | None:
     """The score of each checkpoint with the interval of its change from the first."""
     found = report.series
     if found is None or len(found.checkpoints) < 2:
@@ -34,7 +36,7 @@ def series_spec(report: Report) -> tuple[Spec, str] | None:
                "axis": {"title": None, "labelAngle": -35, "labelLimit": 140}}  # fmt: skip
     y: Spec = {"type": "quantitative", "title": f"{of}, %" if scale.is_rate else of, "scale": {"zero": False}}
     spec: Spec = {
-        "title": titled("Score of each checkpoint", f"{say.tasks(found.n_tasks)} that all of them have"),
+        "title": titled("Score of each checkpoint", f"{_tasks(found.n_tasks)} that all of them have"),
         "width": WIDTH - 60,
         "height": 240,
         "data": {"values": values},
@@ -51,15 +53,16 @@ def series_spec(report: Report) -> tuple[Spec, str] | None:
             },
         ],
     }
-    shown = (
-        ""
-        if len(values) == len(found.checkpoints)
-        else f" {len(values)} of {len(found.checkpoints):,} are shown."
-    )
+    shown = "" if len(values) == len(found.checkpoints) else " An even sample of them is shown."
     return spec, (
-        f"{of} of each checkpoint over {say.tasks(found.n_tasks)}; lines, 95% interval of the change from "
-        f"the first, set upon the first's score.{shown}"
+        f"{of} of each checkpoint over ",
+        *numbers.count(found.n_tasks, "task", "engine.series.n_tasks"),
+        f"; lines, 95% interval of the change from the first, set upon the first's score.{shown}",
     )
+
+
+def _tasks(n: int) -> str:
+    return words.count(n, "task")
 
 
 def _checkpoints(found: Series, by: float) -> list[Spec]:
@@ -76,7 +79,7 @@ def _checkpoints(found: Series, by: float) -> list[Spec]:
     ]
 
 
-def front_spec(report: Report) -> tuple[Spec, str] | None:
+def front_spec(report: Report) -> tuple[Spec, Line] | None:
     """The score of each run against what its rollouts cost, in dollars or else in output tokens."""
     found = report.matrix
     if found is None:
@@ -105,7 +108,7 @@ def front_spec(report: Report) -> tuple[Spec, str] | None:
     }
     stair = {"type": "line", "color": MOVED["better"], "strokeWidth": 1, "interpolate": "step-after"}
     spec: Spec = {
-        "title": titled("Score against what it costs", f"{say.tasks(found.n_tasks)} that all runs have"),
+        "title": titled("Score against what it costs", f"{_tasks(found.n_tasks)} that all runs have"),
         "width": WIDTH - 120,
         "height": 260,
         "data": {"values": values},
@@ -122,8 +125,7 @@ def front_spec(report: Report) -> tuple[Spec, str] | None:
             },
         ],
     }
-    return (
-        spec,
+    return spec, (
         f"{of} of each run against {what}; on the front: no other run scores at least as much for less.",
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from blade import hostile
 from blade.model import Comparison, Report
+from blade.report import words
 from blade.report.change import words as say
 from blade.report.change.charts import MOVED, front_spec, series_spec, times, titled
 from blade.report.change.points import Scatter, scatter
@@ -25,7 +26,7 @@ from blade.report.figures import (
     distinct,
     svg,
 )
-from blade.report.sections import Figure
+from blade.report.sections import Figure, Line
 
 MAX_TERMS = 14  # bars of a bridge; the smaller ones share one
 COLOURS = {**SIDES, "composition": "#0072B2", "missing": "#7A869A", "several": RULE}
@@ -56,7 +57,7 @@ def _pair(comparison: Comparison) -> str:
     return f"{hostile.line(comparison.baseline, 40)} → {hostile.line(comparison.candidate, 40)}"
 
 
-def bridge_spec(report: Report, comparison: Comparison) -> tuple[Spec, str] | None:
+def bridge_spec(report: Report, comparison: Comparison) -> tuple[Spec, Line] | None:
     """Floating bars from the score of the baseline to that of the candidate, whiskers as intervals."""
     start, end = comparison.score_baseline, comparison.score_candidate
     if not comparison.bridge or start is None or end is None:
@@ -64,9 +65,9 @@ def bridge_spec(report: Report, comparison: Comparison) -> tuple[Spec, str] | No
     scale = say.scale(comparison.score_name)
     steps = _steps(say.worded(comparison, report), start, scale)
     values = [
-        {"label": "baseline", "total": start * times(scale), "said": scale.level(start)},
+        {"label": "baseline", "total": start * times(scale), "said": _level(scale, start)},
         *steps,
-        {"label": "candidate", "total": end * times(scale), "said": scale.level(end)},
+        {"label": "candidate", "total": end * times(scale), "said": _level(scale, end)},
     ]
     labels = distinct([str(value["label"]) for value in values])
     ends = [float(value.get("to", value.get("total", 0.0))) for value in values]
@@ -80,8 +81,8 @@ def bridge_spec(report: Report, comparison: Comparison) -> tuple[Spec, str] | No
     }
     used |= {value["side"]: BAR for value in steps if value["side"] not in used}
     of = say.score_label(comparison.score_name)
-    n = say.tasks(say.n_common(comparison))
-    about = f"{_pair(comparison)} · {scale.change(comparison.delta)} of {of} · {n} in common"
+    n = words.count(len(comparison.alignment.common), "task")
+    about = f"{_pair(comparison)} · {scale.said(comparison.delta)} of {of} · {n} in common"
     spec: Spec = {
         "title": titled("From the baseline's score to the candidate's", about),
         "width": WIDTH - 240,
@@ -90,9 +91,14 @@ def bridge_spec(report: Report, comparison: Comparison) -> tuple[Spec, str] | No
         "layer": _bridge_layers(values, used, f"{of}, %" if scale.is_rate else of),
     }
     return spec, (
-        f"The change of {of} as terms that add up to {scale.change(comparison.delta)}: bars, the terms; "
-        "lines, 95% intervals; diamonds, the two scores."
+        f"The change of {of} as terms that add up to ",
+        scale.change(comparison.delta, f"{say.query(comparison)}.delta"),
+        ": bars, the terms; lines, 95% intervals; diamonds, the two scores.",
     )
+
+
+def _level(scale: Scale, value: float) -> str:
+    return words.percent(value) if scale.is_rate else words.number(value)
 
 
 def _steps(comparison: Comparison, start: float, scale: Scale) -> list[Spec]:
@@ -115,7 +121,7 @@ def _steps(comparison: Comparison, start: float, scale: Scale) -> list[Spec]:
                 "to": (at + value) * by,
                 "low": spans[0] * by if spans[0] is not None else None,
                 "high": spans[1] * by if spans[1] is not None else None,
-                "said": scale.change(value).removesuffix(" points"),
+                "said": scale.said(value).removesuffix(" points"),
             }
         )
         at += value
@@ -163,7 +169,7 @@ def _bridge_layers(values: list[Spec], used: dict[str, str], title: str) -> list
     ]
 
 
-def scatter_spec(report: Report, comparison: Comparison) -> tuple[Spec, str] | None:
+def scatter_spec(report: Report, comparison: Comparison) -> tuple[Spec, Line] | None:
     """Each task's rate in both runs, larger where more tasks share it, over the band of noise."""
     found = scatter(report, comparison)
     if found is None:
@@ -173,7 +179,9 @@ def scatter_spec(report: Report, comparison: Comparison) -> tuple[Spec, str] | N
     spots = [{"x": spot.x, "y": spot.y, "n": spot.n, "side": SAID[spot.side]} for spot in found.spots]
     band = [{"x": x, "low": low, "high": high} for x, low, high in _padded(found, is_rate)]
     spec: Spec = {
-        "title": titled("Each task in both runs", f"{_pair(comparison)} · {say.tasks(found.n_tasks)}"),
+        "title": titled(
+            "Each task in both runs", f"{_pair(comparison)} · {words.count(found.n_tasks, 'task')}"
+        ),
         "width": 400,
         "height": 400,
         "layer": _scatter_layers(found, spots, band, is_rate, of),
@@ -253,22 +261,15 @@ def _scatter_layers(
     return layers
 
 
-def _scatter_caption(found: Scatter, is_rate: bool) -> str:
+def _scatter_caption(found: Scatter, is_rate: bool) -> Line:
     said = "Each task's rate in the baseline and in the candidate; larger where more tasks share the point"
     said += ", gathered on a grid. " if found.gathered else ". "
     if not found.band:
-        return said + "No band of noise: these rows do not tell how much repeats of a task vary."
-    a, b = found.repeats
+        return (f"{said}No band of noise: these rows do not tell how much repeats of a task vary.",)
     if is_rate and all(low <= 0 and high >= 1 for _, low, high in found.band):
-        return (
-            f"{said}At {a:,} and {b:,} repeats noise alone can give any of these points: no task stands out."
-        )
+        return (f"{said}At so few repeats noise alone can give any of these points: no task stands out.",)
     how = "Fisher's exact test" if is_rate else "the variance between repeats"
-    return (
-        f"{said}Grey band: what noise alone gives at {a:,} and {b:,} repeats in at least 95 of 100 cases "
-        f"({how}). Outside the band of its own repeats: {found.beyond():,} of {say.tasks(found.n_tasks)}; "
-        "noise alone puts at most 5 in 100 there."
-    )
+    return (f"{said}Grey band: what noise alone gives in at least 95 of 100 cases ({how}).",)
 
 
 def _moves(comparison: Comparison) -> list[Spec]:
@@ -294,7 +295,7 @@ def _moves(comparison: Comparison) -> list[Spec]:
     return values
 
 
-def transitions_spec(report: Report, comparison: Comparison) -> tuple[Spec, str] | None:
+def transitions_spec(report: Report, comparison: Comparison) -> tuple[Spec, Line] | None:
     """Tasks by bucket before and after."""
     if not comparison.transitions:
         return None
@@ -337,13 +338,13 @@ def transitions_spec(report: Report, comparison: Comparison) -> tuple[Spec, str]
     }
     return spec, (
         "Tasks by bucket in the baseline (rows) and in the candidate (columns); sure: with a posterior "
-        "probability of at least 0.8 that the bucket changed, on the diagonal that it did not."
+        "probability of at least 0.8 that the bucket changed, on the diagonal that it did not.",
     )
 
 
-OF_PAIR: dict[str, Callable[[Report, Comparison], tuple[Spec, str] | None]] = {
+OF_PAIR: dict[str, Callable[[Report, Comparison], tuple[Spec, Line] | None]] = {
     "bridge": bridge_spec,
     "scatter": scatter_spec,
     "transitions": transitions_spec,
 }
-OF_ALL: dict[str, Callable[[Report], tuple[Spec, str] | None]] = {"series": series_spec, "front": front_spec}
+OF_ALL: dict[str, Callable[[Report], tuple[Spec, Line] | None]] = {"series": series_spec, "front": front_spec}

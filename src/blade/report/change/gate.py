@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Gate
-from blade.report import words
+from blade.report import numbers, words
 from blade.report.change import words as say
 from blade.report.change.sentences import note_told, sentence
 from blade.report.sections import Badge, Block, Bullets, Code, Table, cells, para
@@ -15,7 +15,7 @@ ORDER = ("FAIL", "INCONCLUSIVE", "WARN", "PASS")
 
 def gate(found: Gate) -> list[Block]:
     """The verdict of the policy, every line of it, failures first."""
-    checks = sorted(found.checks, key=lambda one: place(one.verdict))
+    checks = sorted(enumerate(found.checks), key=lambda pair: place(pair[1].verdict))
     names = {found.baseline, *(one.candidate for one in found.checks)}
     rows = tuple(
         cells(
@@ -23,11 +23,13 @@ def gate(found: Gate) -> list[Block]:
             hostile.line(one.tier, 20),
             Code(hostile.line(one.metric, 60)),
             say.run(one.candidate, 60),
-            sentence(one.text, 400, names),
-            words.whole(one.n) if one.n is not None else words.NONE,
-            hostile.line(one.waived, 200) or words.NONE,
+            sentence(one.text, f"engine.gate.checks[{number}].text", 400, names),
+            numbers.whole(one.n, f"engine.gate.checks[{number}].n") if one.n is not None else words.NONE,
+            numbers.said(one.waived, f"engine.gate.checks[{number}].waived", 200)
+            if one.waived
+            else words.NONE,
         )
-        for one in checks
+        for number, one in checks
     )
     header = ("Verdict", "Tier", "Metric", "Candidate", "Why", "Tasks", "Waived")
     blocks: list[Block] = [
@@ -40,7 +42,10 @@ def gate(found: Gate) -> list[Block]:
         ),
         Table(header, rows, "lllllrl"),
     ]
-    return blocks + ([Bullets(tuple(note_told(note, names) for note in found.notes))] if found.notes else [])
+    notes = tuple(
+        note_told(note, f"engine.gate.notes[{number}]", names) for number, note in enumerate(found.notes)
+    )
+    return blocks + ([Bullets(notes)] if notes else [])
 
 
 def place(word: str) -> int:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from blade import hostile
 from blade.model import Comparison, Matrix, Placed, Report
-from blade.report import places, words
+from blade.report import numbers, places, words
 from blade.report.change import words as say
 from blade.report.change.names import apart
-from blade.report.change.sentences import note_told, plain, sentence
+from blade.report.change.sentences import note_told, sentence
 from blade.report.change.series import series
-from blade.report.change.terms import ranked
+from blade.report.change.terms import mover_query, ranked
 from blade.report.change.verdict import pair
 from blade.report.change.words import NEW, THESE, Scale
 from blade.report.sections import (
@@ -31,6 +31,7 @@ from blade.report.sections import (
 
 MAX_PAIRS = 12  # runs of a matrix that is printed
 MAX_ROWS = 30
+LETTERS = "ABCDEFGHIJKL"  # what the runs of a printed matrix are called in its columns
 NAME = 32  # characters of a candidate in the overview; the list under it has more
 
 
@@ -40,54 +41,56 @@ def overview(comparisons: Sequence[Comparison]) -> list[Block]:
     names = apart([one.candidate for one in comparisons], NAME)
     rows = tuple(_candidate(one, name) for one, name in zip(comparisons, names, strict=True))
     header = ("Candidate", "Score", "Change, 95%", "p, adjusted", "These tasks", "New tasks", "Tasks")
-    baseline = comparisons[0].baseline
-    n = words.count(len(comparisons), "candidate")
+    first = comparisons[0]
+    counted = numbers.count(len(comparisons), "candidate", "engine.comparisons.count")
+    score = say.scale(first.score_name).level(first.score_baseline, f"{say.query(first)}.score_baseline")
+    of = say.score_label(first.score_name)
     return [
-        para(f"{n} against ", say.run(baseline), f" ({_baseline_score(comparisons[0])})."),
+        para(*counted, " against ", say.run(first.baseline), " (", score, f" {of})."),
         Table(header, rows, "lrrrllr"),
         para(
-            "Change, in points of score, and p are for new tasks like these. Adjusted p: Holm's correction "
-            "over all candidates held against this baseline. Intervals are for each candidate alone."
+            "Change and p are for new tasks like these. Adjusted p: Holm's correction over all candidates "
+            "compared with this baseline. Intervals are for each candidate alone."
         ),
-        Bullets(tuple((say.run(one.candidate), ": ", first_claim(one), ".") for one in comparisons)),
+        Bullets(tuple((say.run(one.candidate), ": ", *first_claim(one), ".") for one in comparisons)),
     ]
-
-
-def _baseline_score(one: Comparison) -> str:
-    scale = say.scale(one.score_name)
-    return f"{scale.level(one.score_baseline)} {say.score_label(one.score_name)}"
 
 
 def _candidate(one: Comparison, name: str) -> tuple[Line, ...]:
     scale, found = say.scale(one.score_name), say.test_of(one, NEW)
     if one.refused is not None:
-        return cells(Code(name), *[words.NONE] * 3, "not compared", words.NONE, "0")
-    change = scale.with_interval(found.estimate, found.low, found.high) if found else words.NONE
+        return cells(Code(name), *[words.NONE] * 3, "not compared", words.NONE, words.NONE)
+    change: Line = (words.NONE,)
+    p: Span = words.NONE
+    if found is not None:
+        query = say.test_query(one, found)
+        change, p = scale.tested(found, query), numbers.p_number(found.p, f"{query}.p")
     return cells(
         Code(name),
-        scale.level(one.score_candidate),
-        change.replace(" points", ""),
-        f"{words.p_number(found.p if found else None)}, {words.p_number(one.p_adjusted_new)}",
+        scale.level(one.score_candidate, f"{say.query(one)}.score_candidate"),
+        change,
+        (p, ", ", numbers.p_number(one.p_adjusted_new, f"{say.query(one)}.p_adjusted_new")),
         say.verdict_told(one, THESE),
         say.verdict_told(one, NEW),
-        words.whole(say.n_common(one)),
+        say.n_common(one)[0],
     )
 
 
-def first_claim(one: Comparison) -> str:
+def first_claim(one: Comparison) -> Line:
     """The first mover in a few words, and how many there are."""
     if one.refused is not None:
-        return f"not compared: {plain(sentence(one.refused, 200, pair(one))).removesuffix('.')}"
+        why = sentence(one.refused, f"{say.query(one)}.refused", 200, pair(one))
+        return ("not compared: ", *(why[:1] if why else ()))
     if one.identical:
-        return "the same rows"
+        return ("the same rows",)
     mover = next(iter(ranked(one.movers)), None)
     if mover is None:
-        return "no cause is claimed"
-    scale = say.scale(one.score_name)
+        return ("no cause is claimed",)
     mark = "mechanical: " if mover.mechanical else ""
-    more = len(one.movers) - 1
-    also = f", and {words.count(more, 'further claim')}" if more else ""
-    return f"{mark}{say.term(mover.term, 60)}, {scale.change(mover.value)}{also}"
+    moved = say.scale(one.score_name).change(mover.value, f"{mover_query(one, mover)}.value")
+    more, every = len(one.movers) - 1, f"{say.query(one)}.movers.count"
+    also: Line = (", and ", *numbers.count(more, "further claim", f"{every} - 1")) if more else ()
+    return (mark, numbers.name(say.term(mover.term, 60)), ", ", moved, *also)
 
 
 def many_runs(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
@@ -120,33 +123,32 @@ def _matrix(found: Matrix, scale: Scale, figures: tuple[Figure, ...], file: str)
 def _pairs(found: Matrix, scale: Scale, file: str) -> list[Block]:
     n = len(found.runs)
     if n > MAX_PAIRS:
-        said = f"{n:,} runs make {n * (n - 1) // 2:,} pairs; they stand in {file}"
-        return [para(f"{said} (n = {say.tasks(found.n_tasks)}).")]
-    header = ("", "Run", *(f"against {at}" for at in range(1, n + 1)))
-    rows = []
-    for at, run in enumerate(found.runs):
-        told = [
-            words.NONE if at == other else _pair(found, at, other, scale) for other in range(len(found.runs))
-        ]
-        rows.append(cells(str(at + 1), say.run(run, 60), *told))
+        runs = numbers.count(n, "run", "engine.matrix.runs.count")
+        tasks = numbers.count(found.n_tasks, "task", "engine.matrix.n_tasks")
+        return [para("The pairs of ", *runs, f" stand in {file} (n = ", *tasks, ").")]
+    header = ("", "Run", *(f"against {letter}" for letter in LETTERS[:n]))
+    rows = [
+        cells(
+            LETTERS[row],
+            say.run(run, 60),
+            *(words.NONE if row == column else _pair(found, row, column, scale) for column in range(n)),
+        )
+        for row, run in enumerate(found.runs)
+    ]
     return [
         para(
             "The run of the row against the run of the column, over the tasks that both have and for new "
-            "tasks like these: the change in points of score, the verdict, and p adjusted over all pairs."
+            "tasks like these: the change, the verdict, and p adjusted over all pairs."
         ),
         Table(header, tuple(rows), "rl" + "r" * n),
     ]
 
 
-def _pair(found: Matrix, at: int, other: int, scale: Scale) -> Line:
-    word = found.verdicts[at][other]
-    change = scale.change(found.deltas[at][other]).removesuffix(" points")
-    return (f"{change} ", say.verdict(word or None), f" p {_p(found.p_adjusted[at][other])}")
-
-
-def _p(value: float | None) -> str:
-    said = words.p_number(value)
-    return said if said[0] in "<>–" else f"= {said}"
+def _pair(found: Matrix, row: int, column: int, scale: Scale) -> Line:
+    place = f"[{row}][{column}]"
+    change = scale.change(found.deltas[row][column], f"engine.matrix.deltas{place}")
+    p = numbers.p_value(found.p_adjusted[row][column], f"engine.matrix.p_adjusted{place}")
+    return (change, " ", say.verdict(found.verdicts[row][column] or None), " ", *p)
 
 
 def _placed(found: Matrix, scale: Scale, figures: tuple[Figure, ...]) -> list[Block]:
@@ -154,26 +156,30 @@ def _placed(found: Matrix, scale: Scale, figures: tuple[Figure, ...]) -> list[Bl
     tokens = any(one.tokens is not None for one in found.placed)
     if not found.placed or not (costs or tokens):
         return []
-    rows = tuple(_place(one, scale, costs, tokens) for one in found.placed[:MAX_ROWS])
+    rows = tuple(
+        _place(one, scale, costs, tokens, f"engine.matrix.placed[{place}]")
+        for place, one in enumerate(found.placed[:MAX_ROWS])
+    )
     header = ("Run", "Score", *(("Cost (USD)", "Front") * costs), *(("Output tokens", "Front") * tokens))
     return [
         Heading(("Score against what it costs",)),
         para(
-            f"Means of a rollout; scores over the {say.tasks(found.n_tasks)} that all runs have. On the "
-            "front: no other run scores as much for less, or more for as much."
+            "Means of a rollout; scores over the ",
+            *numbers.count(found.n_tasks, "task", "engine.matrix.n_tasks"),
+            " that all runs have. On the front: no other run scores as much for less, or more for as much.",
         ),
         Table(header, rows, "lr" + "rl" * costs + "rl" * tokens),
         *named(figures, "front", None),
     ]
 
 
-def _place(one: Placed, scale: Scale, costs: bool, tokens: bool) -> tuple[Line, ...]:
+def _place(one: Placed, scale: Scale, costs: bool, tokens: bool, query: str) -> tuple[Line, ...]:
     told: list[Span] = []
     if costs:
-        told += [words.number(one.cost), _front(one.on_front_cost)]
+        told += [numbers.number(one.cost, f"{query}.cost"), _front(one.on_front_cost)]
     if tokens:
-        told += [words.number(one.tokens), _front(one.on_front_tokens)]
-    return cells(say.run(one.run), scale.level(one.score), *told)
+        told += [numbers.number(one.tokens, f"{query}.tokens"), _front(one.on_front_tokens)]
+    return cells(say.run(one.run), scale.level(one.score, f"{query}.score"), *told)
 
 
 def _front(on: bool | None) -> Span:
@@ -182,47 +188,62 @@ def _front(on: bool | None) -> Span:
 
 def _solved(found: Matrix) -> list[Block]:
     """Tasks that tell the runs apart, and those that tell nothing."""
-    own = sorted(found.only_one.items(), key=lambda one: (-len(one[1]), one[0]))
+    own = sorted(found.only_one.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     rows = [
         cells(
             ("only ", say.run(run, 60)),
-            words.whole(len(keys)),
-            words.number(found.expected_alone.get(run)),
+            numbers.whole(len(keys), f"engine.matrix.only_one[{run!r}].count"),
+            numbers.number(found.expected_alone.get(run), f"engine.matrix.expected_alone[{run!r}]"),
             _surest(found, run, keys),
         )
         for run, keys in own
         if keys
     ][:MAX_ROWS]
     rows += [
-        cells(who, words.whole(len(keys)), words.NONE, _keys(keys))
-        for who, keys in (("no run", found.none_solves), ("every run", found.all_solve))
+        cells(who, numbers.whole(len(keys), f"{every}.count"), words.NONE, _keys(keys, f"{every}.count"))
+        for who, keys, every in (
+            ("no run", found.none_solves, "engine.matrix.none_solves"),
+            ("every run", found.all_solve, "engine.matrix.all_solve"),
+        )
     ]
     header = ("Solved at least once by", "Tasks", "By chance", "First tasks (passes of repeats)")
+    notes = tuple(
+        note_told(note, f"engine.matrix.notes[{place}]", found.runs) for place, note in enumerate(found.notes)
+    )
     return [
         Heading(("Who solves what",)),
         Table(header, tuple(rows), "lrrl"),
         para(
-            f"Of {say.tasks(found.n_tasks)}. By chance: tasks that only this run would solve if the passes "
-            "of each task fell to the runs at random."
+            "Of ",
+            *numbers.count(found.n_tasks, "task", "engine.matrix.n_tasks"),
+            ". By chance: tasks that only this run would solve if the passes of each task fell to the runs "
+            "at random.",
         ),
-        *([Bullets(tuple(note_told(note, found.runs) for note in found.notes))] if found.notes else []),
+        *([Bullets(notes)] if notes else []),
     ]
 
 
 def _surest(found: Matrix, run: str, keys: Sequence[str]) -> Line:
     """The tasks of a run that chance explains least, with their counts."""
-    told = [one for one in found.alone if one.run == run][: places.MAX_IDS]
-    if not told:
-        return _keys(keys)
+    alone = [(place, one) for place, one in enumerate(found.alone) if one.run == run][: places.MAX_IDS]
+    every = f"engine.matrix.only_one[{run!r}].count"
+    if not alone:
+        return _keys(keys, every)
     line: list[Span] = []
-    for at, one in enumerate(told):
-        line += [", " if at else "", Code(hostile.line(one.task, 60)), f" {one.passes}/{one.repeats}"]
-    left = len(keys) - len(told)
-    return (*line, f" and {left:,} more") if left > 0 else tuple(line)
+    for place, one in alone:
+        query = f"engine.matrix.alone[{place}]"
+        passes, repeats = (
+            numbers.whole(getattr(one, name), f"{query}.{name}") for name in ("passes", "repeats")
+        )
+        line += [", "] if line else []
+        line += [Code(hostile.line(one.task, 60)), " ", passes, "/", repeats]
+    left = len(keys) - len(alone)
+    more: Line = (" and ", numbers.whole(left, f"{every} - {len(alone)}"), " more") if left > 0 else ()
+    return (*line, *more)
 
 
-def _keys(keys: Sequence[str]) -> Line:
-    return places.names(keys) if keys else (words.NONE,)
+def _keys(keys: Sequence[str], query: str) -> Line:
+    return places.names(keys, query) if keys else (words.NONE,)
 
 
 def _settings(found: Matrix) -> list[Block]:
@@ -230,6 +251,11 @@ def _settings(found: Matrix) -> list[Block]:
         return []
     shown = found.settings[:MAX_ROWS]
     items = tuple(
-        (Code(hostile.line(key, 80)), ": ", *sentence(text, names=found.runs)) for key, text in shown
+        (
+            Code(hostile.line(key, 80)),
+            ": ",
+            *sentence(text, f"engine.matrix.settings[{place}][1]", names=found.runs),
+        )
+        for place, (key, text) in enumerate(shown)
     )
     return [Heading(("What the runs together say of the settings",)), Bullets(items)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Comparison, Setting
-from blade.report import places, words
+from blade.report import numbers, places, words
 from blade.report.change import words as say
 from blade.report.change.sentences import sentence
 from blade.report.change.verdict import pair
@@ -28,28 +28,29 @@ def comparability(comparison: Comparison, file: str) -> list[Block]:
 
 
 def _refused(comparison: Comparison) -> Line:
-    return (Strong("Refused: "), *sentence(comparison.refused or "", names=pair(comparison)))
+    query = f"{say.query(comparison)}.refused"
+    return (Strong("Refused: "), *sentence(comparison.refused or "", query, names=pair(comparison)))
 
 
 def _tasks(comparison: Comparison) -> list[Block]:
-    found = comparison.alignment
+    found, query = comparison.alignment, f"{say.query(comparison)}.alignment"
     rows = []
     for name, means in KINDS:
         keys: tuple[str, ...] = getattr(found, name)
-        said = places.names(keys) if keys else (words.NONE,)
-        rows.append(cells(means, words.whole(len(keys)), said))
-    matched = hostile.line(found.matched_by, 200)
+        listed = places.names(keys, f"{query}.{name}.count") if keys else (words.NONE,)
+        rows.append(cells(means, numbers.whole(len(keys), f"{query}.{name}.count"), listed))
+    matched = numbers.said(found.matched_by, f"{query}.matched_by", 200)
     blocks: list[Block] = [
-        para("Tasks were matched by ", matched or "nothing: no task was matched", "."),
+        para("Tasks were matched by ", matched if matched.text else "nothing: no task was matched", "."),
         Table(("Tasks", "n", "First keys"), tuple(rows), "lrl"),
     ]
     if say.is_partial(comparison) and found.common:
         blocks.append(Para(_common_only(comparison)))
     if found.changed_fields:
-        told = places.names(found.changed_fields)
+        told = places.names(found.changed_fields, f"{query}.changed_fields.count")
         blocks.append(para("That tasks with the same key are not the same shows in ", *told, "."))
     if found.changed_everywhere:
-        told = places.names(found.changed_everywhere)
+        told = places.names(found.changed_everywhere, f"{query}.changed_everywhere.count")
         blocks.append(
             para("Different in nearly all tasks, so taken for a template or a format: ", *told, ".")
         )
@@ -58,13 +59,20 @@ def _tasks(comparison: Comparison) -> list[Block]:
 
 def _common_only(comparison: Comparison) -> Line:
     """That the verdicts are about a part of the tasks."""
-    found = comparison.alignment
+    found, query = comparison.alignment, f"{say.query(comparison)}.alignment"
     n, apart = len(found.common), len(found.modified)
-    of_a, of_b = n + len(found.removed) + apart, n + len(found.added) + apart
+    common, modified = f"{query}.common.count", f"{query}.modified.count"
+    of_a = numbers.whole(n + len(found.removed) + apart, f"{common} + {query}.removed.count + {modified}")
+    of_b = numbers.whole(n + len(found.added) + apart, f"{common} + {query}.added.count + {modified}")
     return (
         Strong("Cut to common support: "),
-        f"the verdicts are about {n:,} of the baseline's {of_a:,} and of the candidate's {of_b:,} tasks. "
-        "What the other tasks do to the headline is a term of its own in the bridge.",
+        "the verdicts are about ",
+        numbers.whole(n, common),
+        " of the baseline's ",
+        of_a,
+        " and of the candidate's ",
+        of_b,
+        " tasks. What the other tasks do to the headline is a term of its own in the bridge.",
     )
 
 
@@ -75,8 +83,8 @@ def _settings(comparison: Comparison, file: str) -> list[Block]:
         rows = tuple(_setting(one) for one in diff[:MAX_SETTINGS])
         header = ("Setting that differs", "Baseline", "Candidate", "Kind", "Can move the score by itself")
         blocks.append(Table(header, rows, "lllll"))
-        if len(diff) > MAX_SETTINGS:
-            blocks.append(para(f"{words.count(len(diff) - MAX_SETTINGS, 'more setting')} in {file}."))
+        every = f"{say.query(comparison)}.config_diff.count"
+        blocks += places.left_out(len(diff), len(rows), "setting", every, file)
     return [*blocks, Para(separability(comparison))]
 
 
@@ -86,7 +94,7 @@ def _setting(one: Setting) -> tuple[Line, ...]:
         Code(hostile.line(one.key, 80)),
         _value(one.baseline),
         _value(one.candidate),
-        hostile.line(one.kind, 40),
+        numbers.name(hostile.line(one.kind, 40)),
         mark,
     )
 
@@ -97,16 +105,18 @@ def _value(value: str | None) -> Span:
 
 def separability(comparison: Comparison) -> Line:
     """Whether the change can be laid to one setting, and the run that would tell."""
+    query = f"{say.query(comparison)}.config_diff"
     known = [one for one in comparison.config_diff if one.known and one.counts]
     unknown = [one.key for one in comparison.config_diff if not one.known]
+    n_known, n_unknown = f"{query}(known=True, counts=True).count", f"{query}(known=False).count"
     if not comparison.config_diff:
         return (
             "No setting that the files state differs between the runs. What no file states (a harness, an "
             "image, a machine) may still differ.",
         )
     if comparison.separable is False:
-        keys = places.names([one.key for one in known] or unknown)
-        run = sentence(comparison.missing_run, names=pair(comparison))
+        keys = places.names([one.key for one in known] or unknown, n_known if known else n_unknown)
+        run = sentence(comparison.missing_run, f"{say.query(comparison)}.missing_run", names=pair(comparison))
         ask: Line = (" The run that would separate them: ", *run) if run else ()
         return (
             Strong("Not separable: "),
@@ -124,7 +134,8 @@ def separability(comparison: Comparison) -> Line:
         )
     elif known:
         verb = "differs" if len(known) == 1 else "differ"
-        said = (f"{words.count(len(known), 'stated setting')} of the table {verb} between the runs.",)
+        stated = numbers.count(len(known), "stated setting", n_known)
+        said = (*stated, f" of the table {verb} between the runs.")
     if unknown:
-        said += (" Stated by one run only, so that nobody can tell: ", *places.names(unknown), ".")
+        said += (" Stated by one run only, so that nobody can tell: ", *places.names(unknown, n_unknown), ".")
     return said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blade.model import Comparison, Report
-from blade.report import words
+from blade.report import places, words
 from blade.report.change import words as say
 from blade.report.change.gate import gate
 from blade.report.change.many import many_runs, overview
@@ -127,9 +127,7 @@ def _worded(report: Report) -> list[Comparison]:
 
 
 def _left_out(found: tuple[Comparison, ...], file: str) -> list[Block]:
-    left = len(found) - MAX_TOLD
-    said = f"The first {MAX_TOLD} are told in full; {left:,} more stand in {file}."
-    return [para(said)] if left > 0 else []
+    return places.left_out(len(found), MAX_TOLD, "candidate", "engine.comparisons.count", file)
 
 
 def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]:

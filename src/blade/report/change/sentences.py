@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from blade import hostile
 from blade.report import words
-from blade.report.sections import Line, prose
+from blade.report.sections import Line, Said
 
 # What is taken from elsewhere keeps its letters: code spans and quotations.
 _FOREIGN = r"`[^`]*`|“[^”]*”|\"[^\"]*\""
@@ -15,26 +15,28 @@ _SIGNS = r"(?P<minus>(?<![^\s(\[{])-(?=\d))|(?P<arrow>->)"
 _ENDS = (".", "!", "?", "…", ".)", ".”")
 
 
-def sentence(text: str, limit: int = 600, names: Collection[str] = ()) -> Line:
+def sentence(text: str, query: str, limit: int = 600, names: Collection[str] = ()) -> Line:
     """What a stage says, with its full stop; `names` stand in it as they are, whatever they hold."""
+    return _told(text, text, query, limit, names)
+
+
+def note_told(text: str, query: str, names: Collection[str] = (), reworded: str | None = None) -> Line:
+    """A note as a sentence of its own; the name of a run that it starts with keeps its letters.
+
+    `reworded` is printed instead of what the stage wrote.
+    """
+    said = hostile.line(text if reworded is None else reworded, 600)
+    if not any(_starts_with(said, name) for name in _cleaned(names)):
+        said = said[:1].upper() + said[1:]
+    return _told(said, text, query, 600, names)
+
+
+def _told(text: str, written: str, query: str, limit: int, names: Collection[str]) -> Line:
     said = hostile.line(text, limit)
     if not said:
         return ()
-    said = _signed(said, names)
-    return prose(said if said.endswith(_ENDS) else f"{said}.")
-
-
-def note_told(text: str, names: Collection[str] = ()) -> Line:
-    """A note as a sentence of its own; the name of a run that it starts with keeps its letters."""
-    said = hostile.line(text, 600)
-    if not any(_starts_with(said, name) for name in _cleaned(names)):
-        said = said[:1].upper() + said[1:]
-    return sentence(said, names=names)
-
-
-def plain(line: Line) -> str:
-    """A line as plain text."""
-    return "".join(span if isinstance(span, str) else span.text for span in line)
+    line = Said(_signed(said, names), query, written)
+    return (line,) if line.text.endswith(_ENDS) else (line, ".")
 
 
 def _starts_with(said: str, name: str) -> bool:

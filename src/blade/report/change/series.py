@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from blade import hostile
 from blade.model import Report, Series
-from blade.report import places, words
+from blade.report import numbers, places
 from blade.report.change import words as say
 from blade.report.change.sentences import note_told
 from blade.report.change.words import ALPHA, Scale
@@ -33,48 +33,62 @@ def series(
     found: Series, report: Report, scale: Scale, figures: tuple[Figure, ...], file: str
 ) -> list[Block]:
     """The trend in a sentence, every checkpoint in a table, then the tasks that moved for good."""
-    rows = tuple(
-        cells(
-            say.run(one.run),
-            scale.level(one.score),
-            scale.with_interval(one.change, one.low, one.high),
-            words.p_number(one.p_adjusted),
-        )
-        for one in found.checkpoints[:MAX_ROWS]
-    )
+    rows = tuple(_checkpoint(found, place, scale) for place in range(min(len(found.checkpoints), MAX_ROWS)))
     blocks: list[Block] = [
         Heading(("Checkpoints in order",)),
         Para(trend(found, scale)),
         *named(figures, "series", None),
         Table(("Checkpoint", "Score", "Change from the first, 95% interval", "Adjusted p"), rows, "lrrr"),
     ]
-    if len(found.checkpoints) > MAX_ROWS:
-        blocks.append(para(f"{len(found.checkpoints) - MAX_ROWS:,} more checkpoints in {file}."))
+    every = "engine.series.checkpoints.count"
+    blocks += places.left_out(len(found.checkpoints), len(rows), "checkpoint", every, file)
     if untold := single_rollouts(found, report):
-        blocks.append(para(Strong("Learned and forgotten: "), untold))
+        blocks.append(para(Strong("Learned and forgotten: "), *untold))
     else:
         blocks += [
-            Para(_moved("Learned", "better", found.learned, found.n_learned)),
-            Para(_moved("Forgotten", "worse", found.forgotten, found.n_forgotten)),
+            Para(_moved("learned", "better", found.learned, found.n_learned)),
+            Para(_moved("forgotten", "worse", found.forgotten, found.n_forgotten)),
         ]
     if found.notes:
-        blocks.append(Bullets(tuple(note_told(note, found.runs) for note in found.notes)))
+        notes = enumerate(found.notes)
+        blocks.append(
+            Bullets(tuple(note_told(note, f"engine.series.notes[{at}]", found.runs) for at, note in notes))
+        )
     return blocks
+
+
+def _checkpoint(found: Series, place: int, scale: Scale) -> tuple[Line, ...]:
+    point, query = found.checkpoints[place], f"engine.series.checkpoints[{place}]"
+    change = scale.change(point.change, f"{query}.change")
+    return cells(
+        say.run(point.run),
+        scale.level(point.score, f"{query}.score"),
+        (change, *scale.interval(point.low, point.high, query)),
+        numbers.p_number(point.p_adjusted, f"{query}.p_adjusted"),
+    )
 
 
 def trend(found: Series, scale: Scale) -> Line:
     """The slope with its interval, and the first checkpoint that differs."""
-    n = f"n = {say.tasks(found.n_tasks)}, {words.count(len(found.runs), 'checkpoint')}"
+    tasks = numbers.count(found.n_tasks, "task", "engine.series.n_tasks")
+    points = numbers.count(len(found.runs), "checkpoint", "engine.series.runs.count")
+    n: Line = ("n = ", *tasks, ", ", *points)
     if found.slope is None:
-        said: Line = (f"No trend could be fitted ({n}).",)
+        said: Line = ("No trend could be fitted (", *n, ").")
     else:
-        slope = scale.with_interval(found.slope, found.low, found.high)
+        slope = scale.change(found.slope, "engine.series.slope")
         is_clear = found.p is not None and found.p <= ALPHA and _excludes_zero(found.low, found.high)
         rises = "The score rises" if found.slope > 0 else "The score falls"
-        word = rises if is_clear else "No trend is established"
         said = (
-            Strong(word),
-            f": {slope} a checkpoint, for new tasks like these ({words.p_value(found.p)}, {n}).",
+            Strong(rises if is_clear else "No trend is established"),
+            ": ",
+            slope,
+            *scale.interval(found.low, found.high, "engine.series"),
+            " a checkpoint, for new tasks like these (",
+            *numbers.p_value(found.p, "engine.series.p"),
+            ", ",
+            *n,
+            ").",
         )
     if found.first_different is None:
         return (*said, " For new tasks like these, no checkpoint differs from the first beyond noise.")
@@ -86,29 +100,45 @@ def _excludes_zero(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and not low <= 0 <= high
 
 
-def single_rollouts(found: Series, report: Report) -> str:
+def single_rollouts(found: Series, report: Report) -> Line:
     """That nobody can tell which tasks were learned from one rollout of each; else nothing."""
     ends = found.runs[:1] + found.runs[-1:]
     repeats = [run.coverage.repeats for run in report.runs if run.name in ends]
     if found.learned or found.forgotten or not repeats or max(repeats) > 1:
-        return ""
+        return ()
     said = "single rollouts cannot tell which tasks were learned or forgotten"
-    pairs = {(one.baseline, one.candidate): one.churn for one in report.comparisons}
-    churn = pairs.get((ends[0], ends[-1])) or pairs.get((ends[-1], ends[0]))
-    if churn is None:
-        return f"{said}."
-    n = churn.n_up + churn.n_down
-    return f"{said}; from the first checkpoint to the last {say.tasks(n)} flipped, some of them by luck."
+    pair = next(
+        (
+            comparison
+            for comparison in report.comparisons
+            if comparison.churn is not None and {comparison.baseline, comparison.candidate} == set(ends)
+        ),
+        None,
+    )
+    if pair is None or pair.churn is None:
+        return (f"{said}.",)
+    query = f"{say.query(pair)}.churn"
+    flipped = numbers.count(pair.churn.n_up + pair.churn.n_down, "task", f"{query}.n_up + {query}.n_down")
+    return (f"{said}; from the first checkpoint to the last ", *flipped, " flipped, some of them by luck.")
 
 
-def _moved(title: str, word: str, found: Sequence[tuple[str, float]], n: int) -> Line:
+def _moved(name: str, word: str, found: Sequence[tuple[str, float]], n: int) -> Line:
+    lead = Strong(f"{name.capitalize()}: ")
     if not found:
-        return (Strong(f"{title}: "), "no task that can be named with confidence.")
+        return (lead, "no task that can be named with confidence.")
     shown: list[Span] = []
-    for at, (task, p) in enumerate(found[: places.MAX_IDS]):
-        shown += [", " if at else "", Code(hostile.line(task, 60)), f" ({words.probability(p)})"]
-    n = max(n, len(found))
-    left = n - min(len(found), places.MAX_IDS)
-    more = f" and {left:,} more" if left > 0 else ""
-    lead = f"the last checkpoint is {word} at {say.tasks(n)} (posterior probability of each): "
-    return (Strong(f"{title}: "), lead, *shown, f"{more}.")
+    for place, (task, p) in enumerate(found[: places.MAX_IDS]):
+        sure = numbers.probability(p, f"engine.series.{name}[{place}][1]")
+        shown += [", "] if place else []
+        shown += [Code(hostile.line(task, 60)), " (", sure, ")"]
+    is_listed = n < len(found)
+    total, every = (
+        max(n, len(found)),
+        f"engine.series.{name}.count" if is_listed else f"engine.series.n_{name}",
+    )
+    listed = min(len(found), places.MAX_IDS)
+    left = total - listed
+    more: Line = (" and ", numbers.whole(left, f"{every} - {listed}"), " more") if left > 0 else ()
+    tasks = numbers.count(total, "task", every)
+    said: Line = (f"the last checkpoint is {word} at ", *tasks, " (posterior probability of each): ")
+    return (lead, *said, *shown, *more, ".")

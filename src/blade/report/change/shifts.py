@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Comparison, Derived, Measure, Shift
-from blade.report import quantities, words
+from blade.report import numbers, places, quantities, words
 from blade.report.change import words as say
 from blade.report.change.words import Scale
 from blade.report.sections import Badge, Block, Heading, Line, Span, Table, cells, para
@@ -27,9 +27,8 @@ def what_else_changed(comparison: Comparison, file: str) -> list[Block]:
     blocks: list[Block] = []
     for kind in dict.fromkeys([*KINDS, *(one.kind for one in comparison.shifts)]):
         found = sorted((one for one in comparison.shifts if one.kind == kind), key=_rank)
-        blocks += _kind(kind, found, file) if found else []
-    told = {one.name for one in comparison.shifts if one.kind == "effort"}
-    blocks += _derived([one for one in comparison.derived if one.name not in told])
+        blocks += _kind(comparison, kind, found, file) if found else []
+    blocks += _derived(comparison)
     if not blocks:
         return [para("Nothing else was compared: no rollout reports effort, behaviour or errors.")]
     return [
@@ -46,29 +45,33 @@ def _rank(one: Shift) -> tuple[int, float, str]:
     return (at == len(ORDER) - 1, 2.0 if one.p_adjusted is None else one.p_adjusted, one.name)
 
 
-def _kind(kind: str, found: list[Shift], file: str) -> list[Block]:
+def _kind(comparison: Comparison, kind: str, found: list[Shift], file: str) -> list[Block]:
     title, column = KINDS.get(kind, (hostile.line(kind, 40).capitalize(), "What"))
-    form = Scale(kind != "effort")
-    rows = tuple(_shift(one, form) for one in found[:MAX_ROWS])
+    places_of = {id(shift): place for place, shift in enumerate(comparison.shifts)}
+    query, form = f"{say.query(comparison)}.shifts", Scale(kind != "effort")
+    rows = tuple(_shift(shift, form, f"{query}[{places_of[id(shift)]}]") for shift in found[:MAX_ROWS])
     header = (column, "Baseline", "Candidate", "Change, 95% interval", "Adjusted p", "Tasks", "Reading")
-    left = len(found) - len(rows)
-    clear = sum(one.status != "unclear" for one in found[MAX_ROWS:])
-    more = f"{words.count(left, 'more row')} in {file}, {clear:,} of them not unclear." if left > 0 else ""
-    return [Heading((title,)), Table(header, rows, "lrrrrrl"), *([para(more)] if more else [])]
+    more = places.left_out(len(found), len(rows), "row", f"{query}(kind={kind!r}).count", file)
+    return [Heading((title,)), Table(header, rows, "lrrrrrl"), *more]
 
 
-def _shift(one: Shift, form: Scale) -> tuple[Line, ...]:
-    change = form.with_interval(one.change, one.low, one.high)
-    if not form.is_rate and one.baseline > 0:
-        change += f", {_relative(one.change / one.baseline)}"
+def _shift(shift: Shift, form: Scale, query: str) -> tuple[Line, ...]:
+    change: Line = (
+        form.change(shift.change, f"{query}.change"),
+        *form.interval(shift.low, shift.high, query),
+    )
+    if not form.is_rate and shift.baseline > 0:
+        relative = shift.change / shift.baseline
+        part = numbers.num(_relative(relative), relative, f"{query}.change / {query}.baseline")
+        change += (", ", part)
     return cells(
-        shift_name(one),
-        form.level(one.baseline),
-        form.level(one.candidate),
+        numbers.name(shift_name(shift)),
+        form.level(shift.baseline, f"{query}.baseline"),
+        form.level(shift.candidate, f"{query}.candidate"),
         change,
-        words.p_number(one.p_adjusted),
-        words.whole(one.n),
-        status(one.status),
+        numbers.p_number(shift.p_adjusted, f"{query}.p_adjusted"),
+        numbers.whole(shift.n, f"{query}.n"),
+        status(shift.status),
     )
 
 
@@ -88,35 +91,33 @@ def status(word: str) -> Span:
     return Badge(said, "warning" if said in ("appeared", "disappeared") else "quiet")
 
 
-def _derived(found: list[Derived]) -> list[Block]:
-    if not found:
-        return []
+def _derived(comparison: Comparison) -> list[Block]:
+    """The measures that no table above has; a ratio of what they have is left out."""
+    told = {shift.name for shift in comparison.shifts if shift.kind == "effort"}
     rows = []
-    for one in found:
-        form = Scale(one.unit == "rate")
-        before, after = form.level(one.baseline), form.level(one.candidate)
-        change = form.with_interval(one.change, one.low, one.high)
-        if one.unit == say.LOG_RATIO:  # the means themselves stand in a row of their own
-            before, after, change = words.NONE, words.NONE, say.ratio(one.change, one.low, one.high)
+    for place, derived in enumerate(comparison.derived):
+        if derived.name in told or derived.unit == say.LOG_RATIO:
+            continue
+        form, query = Scale(derived.unit == "rate"), f"{say.query(comparison)}.derived[{place}]"
+        change = form.change(derived.change, f"{query}.change")
         rows.append(
             cells(
-                derived_name(one),
-                before,
-                after,
-                change,
-                words.whole(one.n),
-                hostile.line(one.method, 80),
+                derived_name(derived) if derived.unit == "rate" else numbers.name(derived_name(derived)),
+                form.level(derived.baseline, f"{query}.baseline"),
+                form.level(derived.candidate, f"{query}.candidate"),
+                (change, *form.interval(derived.low, derived.high, query)),
+                numbers.whole(derived.n, f"{query}.n"),
+                numbers.said(derived.method, f"{query}.method", 80),
             )
         )
+    if not rows:
+        return []
     header = ("Measure", "Baseline", "Candidate", "Change, 95% interval", "Tasks", "Interval by")
     return [Heading(("Further measures, over the common tasks",)), Table(header, tuple(rows), "lrrrrl")]
 
 
 def derived_name(one: Derived) -> str:
-    """`pass@4`; what is counted where it is no rate; `output tokens, ratio` of logarithms."""
-    if one.unit == say.LOG_RATIO:
-        name = one.name.removeprefix("log_")
-        return f"{quantities.EFFORTS.get(name) or say.term(name, 80)}, ratio"
+    """`pass@4`; what is counted where it is no rate."""
     label = quantities.EFFORTS.get(one.name) or quantities.label(Measure("", one.name, None, 0, k=one.k))
     unit = "" if one.unit in ("rate", "") else hostile.line(one.unit, 20)
     return f"{label} ({unit})" if unit and unit not in label else label

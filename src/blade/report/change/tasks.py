@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Churn, Comparison, Flip, Report, Run, SureFlips, Transition
-from blade.report import places, words
+from blade.model import Churn, Comparison, Flip, Report, Run
+from blade.report import numbers, places, words
 from blade.report.change import words as say
 from blade.report.change.terms import key
 from blade.report.change.words import ALPHA, Scale
-from blade.report.sections import Block, Code, Figure, Heading, Line, Para, Strong, Table, cells, named, para
+from blade.report.sections import (
+    Block,
+    Figure,
+    Heading,
+    Line,
+    Para,
+    Span,
+    Strong,
+    Table,
+    cells,
+    named,
+    para,
+)
 
 MAX_FLIPS = 20
 TO_READ = 3  # tasks whose commands are written out, in both runs
@@ -24,110 +36,143 @@ def tasks_that_moved(
     """How much moved against noise, between which buckets, then the surest tasks and how to read them."""
     if comparison.refused is not None or not comparison.alignment.common:
         return [para("The runs have no task in common, so none can have moved.")]
-    scale = say.scale(comparison.score_name)
     blocks: list[Block] = []
     if comparison.churn is not None:
-        blocks.append(Para(churned(comparison.churn, say.n_common(comparison), scale)))
+        blocks.append(Para(churned(comparison, comparison.churn)))
     if comparison.sure is not None:
-        blocks.append(Para(surely(comparison.sure)))
+        blocks.append(Para(surely(comparison)))
     blocks += named(figures, "scatter", key(comparison))
     blocks += _transitions(comparison, figures)
-    blocks += _flips(comparison, scale, file)
+    blocks += _flips(comparison, file)
     return [*blocks, *places.read_next(to_read(comparison, report))]
 
 
-def churned(churn: Churn, n: int, scale: Scale) -> Line:
+def churned(comparison: Comparison, churn: Churn) -> Line:
     """Tasks up and down, and what exchanging the rollouts of each task between the runs would give."""
-    size = churn.gains - churn.losses
-    moved = churn.n_up + churn.n_down
-    said = (
-        f"{words.count(churn.n_up, 'task')} rose ({scale.change(churn.gains)}) and {churn.n_down:,} fell "
-        f"({scale.change(churn.losses)}), of {n:,}: a churn of {scale.size(size)}. "
+    scale, query = say.scale(comparison.score_name), f"{say.query(comparison)}.churn"
+    common = numbers.whole(
+        len(comparison.alignment.common), f"{say.query(comparison)}.alignment.common.count"
+    )
+    said: Line = (
+        *numbers.count(churn.n_up, "task", f"{query}.n_up"),
+        " rose (",
+        scale.change(churn.gains, f"{query}.gains"),
+        ") and ",
+        numbers.whole(churn.n_down, f"{query}.n_down"),
+        " fell (",
+        scale.change(churn.losses, f"{query}.losses"),
+        "), of ",
+        common,
+        ": a churn of ",
+        scale.size(churn.gains - churn.losses, f"{query}.gains - {query}.losses"),
+        ". ",
     )
     if churn.p is None:
-        return (said, "Nothing here tells how much of this is noise: more repeats of each task would.")
-    null = f"{scale.size(churn.null_churn)} [{_bare(churn.null_low, scale)}, {_bare(churn.null_high, scale)}]"
-    said += f"Two runs of one and the same model with these repeats would churn {null}. "
-    counts = (
-        f" By count, such runs would move {words.number(churn.null_changed)} tasks; here {moved:,} moved."
+        return (*said, "Nothing here tells how much of this is noise: more repeats of each task would.")
+    null, low, high = (
+        scale.size(getattr(churn, name), f"{query}.{name}")
+        for name in ("null_churn", "null_low", "null_high")
     )
-    return (said, *_against_noise(churn), counts)
+    said += ("Two runs of one and the same model with these repeats would churn ", null)
+    said += (*numbers.between(low, high), ". ", *_against_noise(churn, query))
+    moved = numbers.whole(churn.n_up + churn.n_down, f"{query}.n_up + {query}.n_down")
+    expected = numbers.number(churn.null_changed, f"{query}.null_changed")
+    return (*said, " By count, such runs would move ", expected, " tasks; here ", moved, " moved.")
 
 
-def _bare(value: float, scale: Scale) -> str:
-    return scale.size(value).removesuffix(" points")
-
-
-def _against_noise(churn: Churn) -> Line:
-    p = words.p_value(churn.p)
+def _against_noise(churn: Churn, query: str) -> Line:
+    p = numbers.p_value(churn.p, f"{query}.p")
     if churn.p is not None and churn.p <= ALPHA:
         moved = Strong("tasks moved by more than noise would move them")
-        return ("In points, ", moved, f" ({p}): some of these moves are real.")
+        return ("In points, ", moved, " (", *p, "): some of these moves are real.")
     return (
         Strong("The churn is not beyond noise"),
-        f" ({p}): a list of flips would be a list of luck, so read the tasks below as leads.",
+        " (",
+        *p,
+        "): a list of flips would be a list of luck, so read the tasks below as leads.",
     )
 
 
-def surely(sure: SureFlips) -> Line:
+def surely(comparison: Comparison) -> Line:
     """Tasks that are surely better or worse, beside what noise alone would show as such."""
-    said = (
-        f"With a posterior probability of at least {LEVEL:g}, {say.tasks(sure.up)} {_are(sure.up)} better "
-        f"and {sure.down:,} worse. "
+    sure, query = comparison.sure, f"{say.query(comparison)}.sure"
+    if sure is None:
+        return ()
+    said: Line = (
+        f"With a posterior probability of at least {LEVEL:g}, ",
+        *numbers.count(sure.up, "task", f"{query}.up"),
+        f" {'is' if sure.up == 1 else 'are'} better and ",
+        numbers.whole(sure.down, f"{query}.down"),
+        " worse. ",
     )
     if sure.null_up is None or sure.null_down is None:
-        return (said, "How many of them noise alone would show cannot be told.")
-    null = f"{words.number(sure.null_up)} and {words.number(sure.null_down)}"
-    return (said, f"Noise alone would show {null} as such.")
-
-
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"
+        return (*said, "How many of them noise alone would show cannot be told.")
+    up, down = (numbers.number(getattr(sure, name), f"{query}.{name}") for name in ("null_up", "null_down"))
+    return (*said, "Noise alone would show ", up, " and ", down, " as such.")
 
 
 def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Block]:
     if not comparison.transitions:
         return []
-    cell = {(one.before, one.after): one for one in comparison.transitions}
+    query = f"{say.query(comparison)}.transitions"
     rows = tuple(
         cells(
             f"{before} in the baseline",
-            *(_cell(cell.get((before, after))) for after in ORDER),
-            words.whole(sum(one.n for one in comparison.transitions if one.before == before)),
+            *(_cell(comparison, before, after) for after in ORDER),
+            numbers.whole(
+                sum(one.n for one in comparison.transitions if one.before == before),
+                f"{query}(before={before!r}).n",
+            ),
         )
         for before in ORDER
     )
     moved = [one for one in comparison.transitions if one.before != one.after]
-    n, sure = sum(one.n for one in moved), sum(one.sure for one in moved)
+    n, sure = (
+        numbers.whole(
+            sum(getattr(one, name) for one in moved),
+            " - ".join(
+                [
+                    f"{query}.{name}",
+                    *(f"{query}(before={bucket!r}, after={bucket!r}).{name}" for bucket in ORDER),
+                ]
+            ),
+        )
+        for name in ("n", "sure")
+    )
     return [
         Heading(("Buckets before and after",)),
         Table(("Tasks", *(f"{after} in the candidate" for after in ORDER), "All"), rows, "lrrrr"),
         para(
-            f"By counts {words.count(n, 'task')} changed bucket; of these {sure:,} did so with a posterior "
-            f"probability of at least {SURE:g}. In brackets: tasks of the cell of which that is sure, on the "
-            "diagonal those that surely stayed."
+            "Tasks that changed bucket by counts: ",
+            n,
+            "; of these ",
+            sure,
+            f" did so with a posterior probability of at least {SURE:g}. In brackets: tasks of the cell of "
+            "which that is sure, on the diagonal those that surely stayed.",
         ),
         *named(figures, "transitions", key(comparison)),
     ]
 
 
-def _cell(one: Transition | None) -> str:
-    return f"{one.n:,} ({one.sure:,})" if one is not None else "0 (0)"
+def _cell(comparison: Comparison, before: str, after: str) -> Line:
+    """`5 (2)`: tasks that moved so, and those of which it is sure."""
+    found = [one for one in comparison.transitions if (one.before, one.after) == (before, after)]
+    query = f"{say.query(comparison)}.transitions(before={before!r}, after={after!r})"
+    n, sure = (
+        numbers.whole(sum(getattr(one, name) for one in found), f"{query}.{name}") for name in ("n", "sure")
+    )
+    return (n, " (", sure, ")")
 
 
-def _flips(comparison: Comparison, scale: Scale, file: str) -> list[Block]:
+def _flips(comparison: Comparison, file: str) -> list[Block]:
     if not comparison.flips:
-        return [para("No task has another rate in the candidate than in the baseline.")]
+        return [para("No task has a different rate in the candidate than in the baseline.")]
     alike = _are_alike(comparison.flips[:MAX_FLIPS])
     shown = comparison.flips[: FEW if alike else MAX_FLIPS]
     judged = any(one.p_better is not None for one in shown)
-    rows = tuple(_flip(one, scale, judged) for one in shown)
+    rows = tuple(_flip(comparison, place, judged) for place in range(len(shown)))
     more = ("P(candidate better)", "P(bucket changed)", "Buckets") if judged else ()
     header = ("Task", "Baseline", "Candidate", "Change", *more)
-    churn = comparison.churn
-    total = churn.n_up + churn.n_down if churn is not None else len(comparison.flips)
-    left = total - len(shown)
-    said = f" {words.count(left, 'more task')} moved; the surest are in {file}." if left > 0 else ""
     lead = (
         "Ranked by posterior probability, drawn towards the rates of both runs: a large swing on few "
         "repeats may rank below a smaller one on many."
@@ -138,9 +183,20 @@ def _flips(comparison: Comparison, scale: Scale, file: str) -> list[Block]:
         lead = "With these repeats all flips are equally sure, so the order among them says nothing."
     return [
         Heading(("The surest flips",)),
-        para(lead + said),
+        para(lead, *_more_flips(comparison, len(shown), file)),
         Table(header, rows, "lrrr" + "rrl" * judged),
     ]
+
+
+def _more_flips(comparison: Comparison, shown: int, file: str) -> Line:
+    churn, query = comparison.churn, say.query(comparison)
+    total, every = len(comparison.flips), f"{query}.flips.count"
+    if churn is not None:
+        total, every = churn.n_up + churn.n_down, f"{query}.churn.n_up + {query}.churn.n_down"
+    if total <= shown:
+        return ()
+    more = numbers.count(total - shown, "more task", f"{every} - {shown}")
+    return (" ", *more, f" moved; the surest are in {file}.")
 
 
 def _are_alike(found: tuple[Flip, ...]) -> bool:
@@ -149,47 +205,47 @@ def _are_alike(found: tuple[Flip, ...]) -> bool:
     return len(found) > 1 and len(sure) == 1 and len({round(abs(one.change), 9) for one in found}) == 1
 
 
-def _flip(one: Flip, scale: Scale, judged: bool) -> tuple[Line, ...]:
-    more: tuple[str, ...] = ()
+def _flip(comparison: Comparison, place: int, judged: bool) -> tuple[Line, ...]:
+    flip, query = comparison.flips[place], f"{say.query(comparison)}.flips[{place}]"
+    scale = say.scale(comparison.score_name)
+    more: tuple[Span, ...] = ()
     if judged:
-        buckets = " → ".join(hostile.line(name, 20) for name in one.classes)
-        more = (words.probability(one.p_better), words.probability(one.p_class_change), buckets)
+        more = (
+            numbers.probability(flip.p_better, f"{query}.p_better"),
+            numbers.probability(flip.p_class_change, f"{query}.p_class_change"),
+            " → ".join(hostile.line(name, 20) for name in flip.classes),
+        )
     return cells(
-        task_name(one.task, one.task_name),
-        _counted(one.baseline, scale),
-        _counted(one.candidate, scale),
-        scale.change(one.change),
+        places.task_name(flip.task, flip.task_name),
+        _counted(flip.baseline, scale, f"{query}.baseline"),
+        _counted(flip.candidate, scale, f"{query}.candidate"),
+        scale.change(flip.change, f"{query}.change"),
         *more,
     )
 
 
-def task_name(task: str, name: str) -> Line:
-    task, name = hostile.line(task, 60), hostile.line(name, 60)
-    return (Code(task), " ", name) if name and name != task else (Code(task),)
-
-
-def _counted(found: tuple[float, int], scale: Scale) -> str:
+def _counted(result: tuple[float, int], scale: Scale, query: str) -> Line:
     """`3/4`, or the mean with its n where rewards are no passes."""
-    total, n = found
+    total, n = result
     if not n:
-        return words.NONE
+        return (words.NONE,)
+    repeats = numbers.whole(n, f"{query}[1]")
     if scale.is_rate and total == int(total):
-        return f"{int(total)}/{n}"
-    return f"{scale.level(total / n)} (n = {n:,})"
+        return (numbers.whole(int(total), f"{query}[0]"), "/", repeats)
+    return (scale.level(total / n, f"{query}[0] / {query}[1]"), " (n = ", repeats, ")")
 
 
 def to_read(comparison: Comparison, report: Report) -> list[tuple[str, str]]:
     """`blade show` lines for the surest flips, in both runs."""
     runs = {run.name: run for run in report.runs}
-    scale = say.scale(comparison.score_name)
-    found: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
     other = say.candidate_keys(comparison)
-    for one in comparison.flips[:TO_READ]:
-        for name, role, task, counted in (
-            (comparison.baseline, "baseline", one.task, one.baseline),
-            (comparison.candidate, "candidate", other.get(one.task, one.task), one.candidate),
+    for flip in comparison.flips[:TO_READ]:
+        for name, role, task in (
+            (comparison.baseline, "baseline", flip.task),
+            (comparison.candidate, "candidate", other.get(flip.task, flip.task)),
         ):
             run: Run | None = runs.get(name)
             if run is not None:
-                found += places.show(run, task, None, f"{role}, {_counted(counted, scale)}")
-    return found
+                lines += places.show(run, task, None, role)
+    return lines

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from blade import hostile
 from blade.model import Comparison, Mover, Report, Term, View
-from blade.report import places, words
+from blade.report import numbers, places, words
 from blade.report.change import words as say
 from blade.report.change.sentences import note_told, sentence
 from blade.report.change.verdict import BRIDGE, pair
@@ -21,6 +21,7 @@ from blade.report.sections import (
     Heading,
     Line,
     Para,
+    Span,
     Strong,
     Table,
     cells,
@@ -41,17 +42,19 @@ def what_moved_it(
     if comparison.refused is not None:
         return [para("Without a comparison there is nothing to explain.")]
     scale = say.scale(comparison.score_name)
-    blocks: list[Block] = [*_claims(comparison, report, scale)]
+    blocks: list[Block] = [*_claims(comparison, report)]
     if not comparison.bridge:
-        return [*blocks, para("No bridge could be built: ", *_note(comparison.bridge_note))]
+        return [*blocks, para("No bridge could be built: ", *_note(comparison))]
+    query = f"{say.query(comparison)}.bridge"
     blocks += [
         Heading(("From the score of the baseline to that of the candidate",)),
-        terms_table(comparison.bridge, scale, file),
-        Para(sum_line(comparison.bridge, comparison.delta, scale, comparison.score_name)),
+        terms_table(comparison.bridge, scale, file, query),
+        Para(sum_line(comparison, comparison.bridge, query)),
         *expectation(comparison.bridge),
         *named(figures, "bridge", key(comparison)),
     ]
-    return [*blocks, Para(sentence(comparison.bridge_note or ACCOUNTING, names=pair(comparison)))]
+    note = sentence(comparison.bridge_note, f"{say.query(comparison)}.bridge_note", names=pair(comparison))
+    return [*blocks, Para(note or (ACCOUNTING,))]
 
 
 def key(comparison: Comparison) -> str:
@@ -59,8 +62,9 @@ def key(comparison: Comparison) -> str:
     return f"{comparison.baseline}\n{comparison.candidate}"
 
 
-def _note(text: str) -> Line:
-    return sentence(text) or ("the scores have no parts that would add up.",)
+def _note(comparison: Comparison) -> Line:
+    said = sentence(comparison.bridge_note, f"{say.query(comparison)}.bridge_note")
+    return said or ("the scores have no parts that would add up.",)
 
 
 def ranked(movers: Sequence[Mover]) -> list[Mover]:
@@ -68,7 +72,7 @@ def ranked(movers: Sequence[Mover]) -> list[Mover]:
     return sorted(movers, key=lambda one: not one.mechanical)
 
 
-def _claims(comparison: Comparison, report: Report, scale: Scale) -> list[Block]:
+def _claims(comparison: Comparison, report: Report) -> list[Block]:
     movers = ranked(comparison.movers)
     if not movers:
         return [
@@ -92,21 +96,35 @@ def _claims(comparison: Comparison, report: Report, scale: Scale) -> list[Block]
     items: list[Line] = []
     for one in movers:
         mark: Line = (Badge("mechanical", "warning"), " ") if one.mechanical else ()
-        items.append((*mark, *mover_told(one), f" ({mover_numbers(one, scale)})"))
+        items.append((*mark, *mover_told(comparison, one), *mover_numbers(comparison, one)))
         if below := _beside(one, comparison, report):
             blocks += [Bullets(tuple(items)), *below]
             items = []
     return [*blocks, Bullets(tuple(items))] if items else blocks
 
 
-def mover_told(one: Mover) -> Line:
-    """The claim as a sentence; the name of its term stays as it is."""
-    return sentence(one.text, names=(one.term, say.term(one.term)))
+def mover_query(comparison: Comparison, mover: Mover) -> str:
+    """The engine query that selects a claim."""
+    place = next(place for place, other in enumerate(comparison.movers) if other is mover)
+    return f"{say.query(comparison)}.movers[{place}]"
 
 
-def beside(one: Mover, comparison: Comparison) -> list[Line]:
+def mover_told(comparison: Comparison, mover: Mover) -> Line:
+    """What is claimed to have moved the score, and by how much."""
+    scale, query = say.scale(comparison.score_name), mover_query(comparison, mover)
+    side = "" if mover.side in ("slice", "composition", "missing") else f" ({hostile.line(mover.side, 40)})"
+    moved = scale.change(mover.value, f"{query}.value", strong=True)
+    return (numbers.name(say.term(mover.term)), f"{side} accounts for ", moved)
+
+
+def beside(one: Mover, comparison: Comparison, report: Report) -> list[Line]:
     """What the rollouts of a claim show as well, a sentence each."""
-    return [note_told(text, pair(comparison)) for text in one.beside if text.strip()]
+    query = f"{mover_query(comparison, one)}.beside"
+    return [
+        note_told(text, f"{query}[{place}]", pair(comparison), say.reworded(text, comparison, report))
+        for place, text in enumerate(one.beside)
+        if text.strip()
+    ]
 
 
 def to_read(one: Mover, comparison: Comparison, report: Report) -> list[tuple[str, str]]:
@@ -123,30 +141,55 @@ def to_read(one: Mover, comparison: Comparison, report: Report) -> list[tuple[st
 def _beside(one: Mover, comparison: Comparison, report: Report) -> list[Block]:
     """What stands under a claim: its other readings, then rollouts to check it with."""
     lines = to_read(one, comparison, report)
-    said: list[Block] = [Para(line) for line in beside(one, comparison)]
+    said: list[Block] = [Para(line) for line in beside(one, comparison, report)]
     return [*said, Commands(tuple(lines))] if lines else said
 
 
-def mover_numbers(one: Mover, scale: Scale) -> str:
-    """`95% interval [+3.1, +14.2 points], adjusted p = 0.004, 80.0% of the change`."""
-    between = scale.between(one.low, one.high)
-    said = [f"95% interval {between}" if between else "no interval"]
-    said.append(f"adjusted {words.p_value(one.p_adjusted)}")
-    if one.share is not None:
-        said.append(share(one.share))
-    if one.view != BRIDGE:
-        said.append(f"view {hostile.line(one.view, 60)}")
-    return ", ".join(said)
+def mover_numbers(comparison: Comparison, mover: Mover) -> Line:
+    """` [+3.1 points, +14.2 points], adjusted p = 0.004, 80.0% of the change; 7 tasks are concerned.`"""
+    scale, query = say.scale(comparison.score_name), mover_query(comparison, mover)
+    bounds = scale.interval(mover.low, mover.high, query) or (" (no interval)",)
+    said: Line = (*bounds, ", adjusted ", *numbers.p_value(mover.p_adjusted, f"{query}.p_adjusted"))
+    if mover.share is not None:
+        said += (", ", *share(mover.share, f"{query}.share"))
+    if mover.view != BRIDGE:
+        said += (f", view {hostile.line(mover.view, 60)}",)
+    return (*said, *_beside_share(comparison, mover), ".")
 
 
-def share(value: float) -> str:
+def _beside_share(comparison: Comparison, mover: Mover) -> Line:
+    """What its share of the change would be, and the tasks that it rests on."""
+    place, term = next(
+        ((place, term) for place, term in _terms(comparison, mover.view) if term.term == mover.term and
+         term.side == mover.side), ("", None)
+    )  # fmt: skip
+    if term is None:
+        return ()
+    query, scale = f"{say.query(comparison)}.{place}", say.scale(comparison.score_name)
+    tasks = numbers.count(term.n, "task", f"{query}.n")
+    expected: Line = ("; its share would be ", scale.change(term.expected, f"{query}.expected"))
+    return (*(expected if term.expected is not None else ()), "; ", *tasks, " concerned")
+
+
+def _terms(comparison: Comparison, view: str) -> list[tuple[str, Term]]:
+    """The terms of a view, each with where it stands in the comparison."""
+    if view == BRIDGE:
+        return [(f"bridge[{place}]", term) for place, term in enumerate(comparison.bridge)]
+    return [
+        (f"views[{number}].terms[{place}]", term)
+        for number, other in enumerate(comparison.views)
+        if other.name == view
+        for place, term in enumerate(other.terms)
+    ]
+
+
+def share(value: float, query: str) -> Line:
     """A part of the change; it may be larger than the whole, or against it."""
     if value < -SAME:
-        return "against the change"
-    whole = value <= 1 + SAME
-    return (
-        f"{words.percent(min(max(value, 0.0), 1.0))} of the change" if whole else "more than the whole change"
-    )
+        return ("against the change",)
+    if value > 1 + SAME:
+        return ("more than the whole change",)
+    return (numbers.percent(value, query), " of the change")
 
 
 def folded(terms: Sequence[Term], most: int) -> tuple[list[Term], list[Term]]:
@@ -159,28 +202,36 @@ def folded(terms: Sequence[Term], most: int) -> tuple[list[Term], list[Term]]:
     return shown, [one for at, one in enumerate(terms) if at not in kept]
 
 
-def terms_table(terms: Sequence[Term], scale: Scale, file: str) -> Table:
+def terms_table(terms: Sequence[Term], scale: Scale, file: str, query: str) -> Table:
     """One row per term; the smaller ones of many share a row, so that the column still adds up."""
     shown, left = folded(terms, MAX_ROWS)
-    beyond = any(one.expected is not None or one.p_excess is not None for one in terms)
+    beyond = any(term.expected is not None or term.p_excess is not None for term in terms)
     more = ("Expected", "p beyond share") if beyond else ()
     header = ("Term", "Side", "Change, 95% interval", "p", "Tasks", *more)
-    rows = [_row(one, scale, beyond) for one in shown]
+    places_of = {id(term): f"{query}[{place}]" for place, term in enumerate(terms)}
+    rows = [_row(term, scale, beyond, places_of[id(term)]) for term in shown]
     if left:
-        total = math.fsum(one.value for one in left)
-        name = f"{words.count(len(left), 'smaller term')}, each in {file}"
-        rows.append(cells(name, "several", scale.change(total), words.NONE, words.NONE, *["–"] * 2 * beyond))
+        rest = " - ".join(f"{places_of[id(term)]}.value" for term in shown)
+        total = scale.change(math.fsum(term.value for term in left), f"{query}.value - {rest}")
+        name = numbers.count(len(left), "smaller term", f"{query}.count - {len(shown)}")
+        nothing = [words.NONE] * (2 + 2 * beyond)
+        rows.append(cells((*name, f", each in {file}"), "several", total, *nothing))
     return Table(header, tuple(rows), "llrrr" + "rr" * beyond)
 
 
-def _row(one: Term, scale: Scale, beyond: bool) -> tuple[Line, ...]:
-    more = (scale.change(one.expected), words.p_number(one.p_excess)) if beyond else ()
+def _row(term: Term, scale: Scale, beyond: bool, query: str) -> tuple[Line, ...]:
+    more: tuple[Span, ...] = ()
+    if beyond:
+        more = (
+            scale.change(term.expected, f"{query}.expected"),
+            numbers.p_number(term.p_excess, f"{query}.p_excess"),
+        )
     return cells(
-        say.term(one.term),
-        hostile.line(one.side, 40),
-        scale.with_interval(one.value, one.low, one.high),
-        words.p_number(one.p),
-        words.whole(one.n),
+        numbers.name(say.term(term.term)),
+        numbers.name(hostile.line(term.side, 40)),
+        (scale.change(term.value, f"{query}.value"), *scale.interval(term.low, term.high, query)),
+        numbers.p_number(term.p, f"{query}.p"),
+        numbers.whole(term.n, f"{query}.n"),
         *more,
     )
 
@@ -198,17 +249,19 @@ def expectation(terms: Sequence[Term]) -> list[Block]:
     ]
 
 
-def sum_line(terms: Sequence[Term], delta: float | None, scale: Scale, score_name: str) -> Line:
+def sum_line(comparison: Comparison, terms: Sequence[Term], query: str) -> Line:
     """That the terms add up, to six decimals; a sum that does not is said aloud."""
-    total = math.fsum(one.value for one in terms)
-    lead = Strong(f"Sum of {words.count(len(terms), 'term')}: ")
-    said = f"{_six(total)}, that is {scale.change(total)}"
-    of = f"the change of {say.score_label(score_name)}"
+    total, delta = math.fsum(term.value for term in terms), comparison.delta
+    scale = say.scale(comparison.score_name)
+    six, said = numbers.num(_six(total), total, f"{query}.value"), scale.change(total, f"{query}.value")
+    lead: Line = (Strong("Sum of the terms: "), six, ", that is ", said)
+    of = f"the change of {say.score_label(comparison.score_name)}"
     if delta is None:
-        return (lead, f"{said}; there is no change to hold it against.")
+        return (*lead, "; there is no change to hold it against.")
     if abs(total - delta) <= SAME:
-        return (lead, f"{said}: {of}, exactly.")
-    return (lead, f"{said}, which is not {of}, {_six(delta)}: do not use these terms.")
+        return (*lead, f": {of}, exactly.")
+    stated = numbers.num(_six(delta), delta, f"{say.query(comparison)}.delta")
+    return (*lead, f", which is not {of}, ", stated, ": do not use these terms.")
 
 
 def _six(value: float) -> str:
@@ -220,24 +273,26 @@ def further_views(comparison: Comparison, file: str) -> list[Block]:
     """The other ways to add up to the change, each with its sum."""
     if not comparison.views:
         return [para("There is no further way to split the change: no slice or setting varies.")]
-    scale = say.scale(comparison.score_name)
     blocks: list[Block] = [
         para(
             "Each view splits the whole change once more. Terms of different views must not be added: they "
             "are the same points told another way."
         )
     ]
-    for view in comparison.views:
-        blocks += _view(view, comparison, scale, file)
+    for place, view in enumerate(comparison.views):
+        blocks += _view(view, comparison, f"{say.query(comparison)}.views[{place}]", file)
     return blocks
 
 
-def _view(view: View, comparison: Comparison, scale: Scale, file: str) -> list[Block]:
-    name = say.term(view.name, 80)
-    blocks: list[Block] = [Heading((f"{name[:1].upper()}{name[1:]}",))]
+def _view(view: View, comparison: Comparison, query: str, file: str) -> list[Block]:
+    name, scale = say.term(view.name, 80), say.scale(comparison.score_name)
+    blocks: list[Block] = [Heading((numbers.name(f"{name[:1].upper()}{name[1:]}"),))]
     if view.note:
-        blocks.append(Para(sentence(view.note)))
+        blocks.append(Para(sentence(view.note, f"{query}.note")))
     if not view.terms:
         return [*blocks, para("It has no terms.")]
-    total = sum_line(view.terms, comparison.delta, scale, comparison.score_name)
-    return [*blocks, terms_table(view.terms, scale, file), Para(total), *expectation(view.terms)]
+    table, total = (
+        terms_table(view.terms, scale, file, f"{query}.terms"),
+        Para(sum_line(comparison, view.terms, f"{query}.terms")),
+    )
+    return [*blocks, table, total, *expectation(view.terms)]

@@ -17,9 +17,10 @@ from blade.report.change import verdict as change_verdict
 from blade.report.change import words as say
 from blade.report.change.many import first_claim, score_name
 from blade.report.change.names import apart, cell_width, middle
-from blade.report.change.sentences import note_told, plain, sentence
+from blade.report.change.sentences import sentence
 from blade.report.change.verdict import pair
 from blade.report.change.words import NEW, THESE, Scale
+from blade.report.sections import short
 from blade.report.text import fitted, padded
 
 COLUMNS = 100
@@ -51,7 +52,7 @@ def _one(report: Report, comparison: Comparison) -> list[str]:
     top = [f"BLADE  {baseline} → {candidate}", ""]
     ending = [*_series(report, scale), *_ending(report)]
     if comparison.refused is not None:
-        said = plain(sentence(comparison.refused, names=pair(comparison)))
+        said = short(sentence(comparison.refused, "", names=pair(comparison)))
         top += [*_told("Refused", said, 6), *_aligned(comparison)]
         return [*top, *_gate(report, LINES - len(top) - len(ending)), *ending]
     top += _change(comparison, scale)
@@ -65,7 +66,7 @@ def _one(report: Report, comparison: Comparison) -> list[str]:
         if len(gate) >= len(_gate(report, LINES)):
             break
     top, ending = [*top, *head], [*gate, *ending]
-    notes = [plain(note_told(note, pair(comparison))) for note in comparison.notes]
+    notes = [short(note) for note in change_verdict.notes(comparison)]
     # What is left out first if the screen is too small: what to read, further claims, what is beside them.
     for claims, shows, reads in (
         (TOLD, True, 2),
@@ -88,9 +89,9 @@ def _facts(comparison: Comparison, report: Report, dropped: int) -> tuple[list[s
     scale = say.scale(comparison.score_name)
     before, after = _verdicts(comparison, scale), ["", *_aligned(comparison, dropped < 2)]
     if dropped < 3:
-        before += _told("Resolve", plain(change_verdict.resolve(comparison, report)), 3)
+        before += _told("Resolve", short(change_verdict.resolve(comparison, report)), 3)
     if comparison.churn is not None and dropped < 1:
-        after += _told("Churn", _churn(comparison.churn, say.n_common(comparison), scale), 2)
+        after += _told("Churn", _churn(comparison, comparison.churn), 2)
     return before, after
 
 
@@ -99,10 +100,11 @@ def _why(comparison: Comparison, report: Report, claims: int, shows: bool) -> li
     return ["", *_movers(comparison, report, claims, shows), *_bridge(comparison, scale)]
 
 
-def _churn(churn: Churn, n: int, scale: Scale) -> str:
+def _churn(comparison: Comparison, churn: Churn) -> str:
     """How much moved, and whether noise alone would."""
-    moved = f"{churn.n_up:,} up, {churn.n_down:,} down of {say.tasks(n)}"
-    said = f"{scale.size(churn.gains - churn.losses)}: {moved}; "
+    scale = say.scale(comparison.score_name)
+    moved = f"{churn.n_up:,} up, {churn.n_down:,} down of {_n(comparison)}"
+    said = f"{_size(scale, churn.gains - churn.losses)}: {moved}; "
     if churn.p is None:
         return said + "nothing here tells how much of it is noise"
     word = "beyond" if churn.p <= say.ALPHA else "not beyond"
@@ -142,14 +144,15 @@ def _told(label: str, text: str, most: int) -> list[str]:
 
 def _change(comparison: Comparison, scale: Scale) -> list[str]:
     of = say.score_label(comparison.score_name)
-    n = say.tasks(say.n_common(comparison))
-    levels = f"{scale.level(comparison.score_baseline)} → {scale.level(comparison.score_candidate)}"
-    found = _told("Change", f"{scale.change(comparison.delta)} of {of}: {levels}, {n} in common", 1)
+    levels = f"{_level(scale, comparison.score_baseline)} → {_level(scale, comparison.score_candidate)}"
+    said = f"{scale.said(comparison.delta)} of {of}: {levels}, {_n(comparison)} in common"
+    found = _told("Change", said, 1)
     if change_verdict.is_other_on_common(comparison):
-        of_common = f"{scale.level(comparison.common_baseline)} → {scale.level(comparison.common_candidate)}"
-        said = f"over the common tasks {scale.change(comparison.delta_common)}: {of_common}; the rest is "
+        common = (comparison.common_baseline, comparison.common_candidate)
+        of_common = " → ".join(_level(scale, value) for value in common)
+        said = f"over the common tasks {scale.said(comparison.delta_common)}: {of_common}; the rest is "
         found += _told("", said + "which tasks each run has", 1)
-    said = plain(change_verdict.mechanical(comparison)).partition("; their")[0]
+    said = short(change_verdict.mechanical(comparison)).partition("; their")[0]
     return found + _told("", said, 3)
 
 
@@ -158,16 +161,16 @@ def _verdicts(comparison: Comparison, scale: Scale) -> list[str]:
     for question, label in LABELS.items():
         word = say.verdict_on(comparison, question) or "no verdict"
         tested = say.test_of(comparison, question)
-        change = scale.with_interval(tested.estimate, tested.low, tested.high) if tested else words.NONE
-        rests = change_verdict.rests_on(comparison, question)
+        change = short(scale.tested(tested, "")) if tested else words.NONE
+        rests = short(change_verdict.rests_on(comparison, question))
         if say.is_small(comparison, question):
             change = f"{say.SMALL}: {change}"
         if word == "inconclusive" and (mde := change_verdict.smallest(comparison, question)) is not None:
-            rests += f"; smallest detectable effect {scale.size(mde)}"
+            rests += f"; smallest detectable effect {_size(scale, mde)}"
         lines = wrap(f"{change}; {rests}", COLUMNS - INDENT - 14)[:3]
         found.append(f"{label:<{INDENT}}{word.upper():<13} {lines[0]}")
         found += [" " * (INDENT + 14) + line for line in lines[1:]]
-    margin = f"±{scale.size(comparison.margin)}, a setting (--margin) that does not depend on the rows"
+    margin = f"{short(say.margin(comparison))}, a setting (--margin) that does not depend on the rows"
     return [*found, *_told("Margin", margin, 1)]
 
 
@@ -176,16 +179,16 @@ def _movers(comparison: Comparison, report: Report, told: int, shows: bool) -> l
     movers = change_terms.ranked(comparison.movers)
     if not movers:
         return _told("Moved by", "no term moved beyond its share and beyond noise, so no cause is claimed", 1)
-    scale = say.scale(comparison.score_name)
     found: list[str] = []
     for at, one in enumerate(movers[:told]):
         mark = "[mechanical] " if one.mechanical else ""
-        said = f"{at + 1}. {mark}{plain(change_terms.mover_told(one))}"
-        found += _told("Moved by" if at == 0 else "", said, 3)
-        found += _told("", f"   {change_terms.mover_numbers(one, scale)}", 2)
+        claim = short(
+            (*change_terms.mover_told(comparison, one), *change_terms.mover_numbers(comparison, one))
+        )
+        found += _told("Moved by" if at == 0 else "", f"{at + 1}. {mark}{claim}", 4)
         if at == 0 and shows:
-            for line in change_terms.beside(one, comparison)[:2]:
-                found += _told("", f"   {plain(line)}", 3)
+            for line in change_terms.beside(one, comparison, report)[:2]:
+                found += _told("", f"   {short(line)}", 3)
             found += [
                 f"{'':<{INDENT}}   {line}" for line in _typed(change_terms.to_read(one, comparison, report))
             ]
@@ -202,7 +205,7 @@ def _bridge(comparison: Comparison, scale: Scale) -> list[str]:
     parts = [f"{say.term(one.term, 40)} {_bare(one.value, scale)}" for one in shown]
     if left:
         parts.append(f"{len(left)} smaller {_bare(_sum(left), scale)}")
-    total = scale.change(_sum(comparison.bridge))
+    total = scale.said(_sum(comparison.bridge))
     said = (
         f"{', '.join(parts)} = {total}" if parts else f"every term is 0, over {len(comparison.bridge)} terms"
     )
@@ -214,7 +217,19 @@ def _sum(terms: list[Term] | tuple[Term, ...]) -> float:
 
 
 def _bare(value: float, scale: Scale) -> str:
-    return scale.change(value).removesuffix(" points")
+    return scale.said(value).removesuffix(" points")
+
+
+def _level(scale: Scale, value: float | None) -> str:
+    return words.percent(value) if scale.is_rate else words.number(value)
+
+
+def _size(scale: Scale, value: float) -> str:
+    return scale.said(abs(value)).removeprefix("+")
+
+
+def _n(comparison: Comparison) -> str:
+    return short(say.n_common(comparison))
 
 
 def _aligned(comparison: Comparison, settings: bool = True) -> list[str]:
@@ -230,7 +245,7 @@ def _aligned(comparison: Comparison, settings: bool = True) -> list[str]:
     parts = [f"{len(found.common):,} common", *(f"{n:,} {what}" for n, what in counts if n)]
     lines = _told("Tasks", ", ".join(parts), 2)
     if comparison.refused is None and settings:
-        lines += _told("Settings", plain(change_match.separability(comparison)), 3)
+        lines += _told("Settings", short(change_match.separability(comparison)), 3)
     return lines
 
 
@@ -238,10 +253,12 @@ def _series(report: Report, scale: Scale) -> list[str]:
     found = report.series
     if found is None:
         return []
-    untold = change_series.single_rollouts(found, report)
+    untold = short(change_series.single_rollouts(found, report))
     learned, forgotten = found.n_learned or len(found.learned), found.n_forgotten or len(found.forgotten)
-    moved = untold[:1].upper() + untold[1:] or f"{say.tasks(learned)} learned, {forgotten:,} forgotten"
-    return [*_told("Series", plain(change_series.trend(found, scale)), 4), *_told("", moved, 2)]
+    moved = (
+        untold[:1].upper() + untold[1:] or f"{words.count(learned, 'task')} learned, {forgotten:,} forgotten"
+    )
+    return [*_told("Series", short(change_series.trend(found, scale)), 4), *_told("", moved, 2)]
 
 
 def _gate(report: Report, room: int) -> list[str]:
@@ -268,11 +285,11 @@ def _gate(report: Report, room: int) -> list[str]:
 def _checks(found: list[Checked], baseline: str) -> list[str]:
     """What each check says; the candidate is named where there are several."""
     runs = list(dict.fromkeys(one.candidate for one in found))
-    short = dict(zip(runs, apart(runs, 30), strict=True))
+    called = dict(zip(runs, apart(runs, 30), strict=True))
     said = []
     for one in found:
-        of = f" of {short[one.candidate]}" if len(runs) > 1 else ""
-        why = plain(sentence(one.text, 400, (baseline, *runs)))
+        of = f" of {called[one.candidate]}" if len(runs) > 1 else ""
+        why = short(sentence(one.text, "", 400, (baseline, *runs)))
         said.append(f"{hostile.line(one.verdict, 20)} {hostile.line(one.metric, 60)}{of}: {why}")
     return said
 
@@ -303,7 +320,7 @@ def _several(report: Report) -> list[str]:
     ending = [*_gate(report, LINES - 7 - len(ending) - min(len(found), LEAST_ROWS)), *ending]
     room = LINES - 7 - len(ending)
     room -= len(found) > room
-    base = f"{middle(first.baseline, 40)} ({scale.level(first.score_baseline)} "
+    base = f"{middle(first.baseline, 40)} ({_level(scale, first.score_baseline)} "
     lines = [
         f"BLADE  {words.count(len(found), 'candidate')} against {base}{say.score_label(first.score_name)})",
         "",
@@ -311,7 +328,7 @@ def _several(report: Report) -> list[str]:
     ]
     if len(found) > room:
         lines.append(f"… {words.count(len(found) - room, 'more candidate')} in the report")
-    legend = f"Intervals are 95%; p is Holm's over all candidates; margin ±{scale.size(first.margin)}"
+    legend = f"Intervals are 95%; p is Holm's over all candidates; margin {short(say.margin(first))}"
     is_small = any(say.is_small(one, question) for one in found for question in LABELS)
     lines += ["", legend + (f"; * {say.SMALL}." if is_small else ".")]
     left = LINES - len(lines) - len(ending) - 1
@@ -340,24 +357,24 @@ def _candidate(one: Comparison) -> list[str]:
     scale, tested = say.scale(one.score_name), say.test_of(one, NEW)
     if one.refused is not None:
         return ["", words.NONE, words.NONE, "not compared", words.NONE, words.NONE, "0"]
-    change = scale.with_interval(tested.estimate, tested.low, tested.high) if tested else words.NONE
+    change = short(scale.tested(tested, "")) if tested else words.NONE
     verdicts = [
         (say.verdict_on(one, question) or words.NONE) + "*" * say.is_small(one, question)
         for question in LABELS
     ]
     return [
         "",
-        scale.level(one.score_candidate),
+        _level(scale, one.score_candidate),
         change.replace(" points", ""),
         *verdicts,
         words.p_number(
             one.p_adjusted_new if one.p_adjusted_new is not None else tested.p if tested else None
         ),
-        words.whole(say.n_common(one)),
+        words.whole(len(one.alignment.common)),
     ]
 
 
 def _claims(found: tuple[Comparison, ...]) -> list[str]:
     """What is claimed to have moved each candidate, a line each."""
     names = apart([one.candidate for one in found], 30)
-    return [f"{name}: {first_claim(one)}" for name, one in zip(names, found, strict=True)]
+    return [f"{name}: {short(first_claim(one))}" for name, one in zip(names, found, strict=True)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from blade import hostile
-from blade.model import Comparison, Report, Tested
-from blade.report import words
+from blade.model import Comparison, Power, Report, Tested
+from blade.report import numbers, queries
 from blade.report.change import words as say
 from blade.report.change.names import apart
-from blade.report.change.sentences import note_told, plain, sentence
+from blade.report.change.sentences import note_told, sentence
 from blade.report.change.words import ALPHA, NEW, THESE
-from blade.report.sections import Block, Bullets, Line, Para, Span, Strong, Table, cells, para
+from blade.report.sections import Block, Bullets, Line, Para, Strong, Table, cells, para, plain, short
 
 BRIDGE = "bridge"  # the view that claims of the bridge are made in
 ON = {THESE: "on these tasks", NEW: "for new tasks like these"}
@@ -21,39 +21,47 @@ WORTH = {THESE: "where only the luck of repeats is noise", NEW: "where the choic
 def verdict(comparison: Comparison, report: Report) -> list[Block]:
     """The answer in one paragraph, what would sharpen it, then every test."""
     if comparison.refused is not None:
-        return [Para((Strong("Not compared: "), *sentence(comparison.refused, names=pair(comparison))))]
+        query = f"{say.query(comparison)}.refused"
+        return [
+            Para((Strong("Not compared: "), *sentence(comparison.refused, query, names=pair(comparison))))
+        ]
     blocks: list[Block] = [Para(opening(comparison))]
     if not comparison.identical:
         for found in (mechanical(comparison), resolve(comparison, report), _differs(comparison)):
             blocks += [Para(found)] if found else []
     if comparison.notes:
-        blocks.append(Bullets(tuple(note_told(note, pair(comparison)) for note in comparison.notes)))
+        blocks.append(Bullets(tuple(notes(comparison))))
     return blocks + _tests(comparison)
+
+
+def notes(comparison: Comparison) -> list[Line]:
+    """The notes of a comparison, a sentence each."""
+    return [
+        note_told(note, f"{say.query(comparison)}.notes[{place}]", pair(comparison))
+        for place, note in enumerate(comparison.notes)
+    ]
 
 
 def opening(comparison: Comparison) -> Line:
     """The verdict, the two scores, and each question with its test, interval and n."""
-    n = say.n_common(comparison)
     if comparison.identical:
         return (
             Strong("Equivalent: both runs hold the same rows. "),
             *say.both(comparison),
-            f" is one run held against itself, so every difference is 0 (n = {say.tasks(n)}).",
+            " is one run held against itself, so every difference is 0 (n = ",
+            *say.n_common(comparison),
+            ").",
         )
-    parts: list[Span] = [Strong(headline(comparison) + " "), *_scores(comparison)]
-    for question in (THESE, NEW):
-        parts += [" ", question_told(comparison, question)]
-    return tuple(parts)
+    questions = [(" ", *question_told(comparison, question)) for question in (THESE, NEW)]
+    return (Strong(headline(comparison)), " ", *_scores(comparison), *questions[0], *questions[1])
 
 
 def headline(comparison: Comparison) -> str:
     """Both verdicts in one sentence."""
-    scale = say.scale(comparison.score_name)
     these, new = comparison.verdict, comparison.verdict_new_tasks
-    within = f"equivalent within ±{scale.size(comparison.margin)}"
 
     def said(word: str | None, question: str) -> str:
-        told = {"equivalent": within, None: "no verdict"}.get(word, word or "")
+        told = {"equivalent": "equivalent within the margin", None: "no verdict"}.get(word, word or "")
         return f"{told}, {say.SMALL}," if say.is_small(comparison, question) else told
 
     first, second = said(these, THESE), said(new, NEW)
@@ -69,23 +77,30 @@ def headline(comparison: Comparison) -> str:
 
 def _scores(comparison: Comparison) -> Line:
     """Both headline scores, and those over the common tasks where they differ."""
-    scale = say.scale(comparison.score_name)
-    of = say.score_label(comparison.score_name)
+    scale, query = say.scale(comparison.score_name), say.query(comparison)
     said: Line = (
         say.run(comparison.candidate),
-        f" scores {scale.level(comparison.score_candidate)} {of} and ",
+        " scores ",
+        scale.level(comparison.score_candidate, f"{query}.score_candidate"),
+        f" {say.score_label(comparison.score_name)} and ",
         say.run(comparison.baseline),
-        f" {scale.level(comparison.score_baseline)}: ",
-        Strong(scale.change(comparison.delta)),
+        " ",
+        scale.level(comparison.score_baseline, f"{query}.score_baseline"),
+        ": ",
+        scale.change(comparison.delta, f"{query}.delta", strong=True),
     )
-    n = say.tasks(say.n_common(comparison))
     if not is_other_on_common(comparison):
-        return (*said, f" (n = {n}).")
+        return (*said, " (n = ", *say.n_common(comparison), ").")
     return (
         *said,
-        f". Over the {n} that both have, and which the verdicts are about, it is "
-        f"{scale.level(comparison.common_baseline)} → {scale.level(comparison.common_candidate)}: ",
-        Strong(scale.change(comparison.delta_common)),
+        ". Over the ",
+        *say.n_common(comparison),
+        " that both have, and which the verdicts are about, it is ",
+        scale.level(comparison.common_baseline, f"{query}.common_baseline"),
+        " → ",
+        scale.level(comparison.common_candidate, f"{query}.common_candidate"),
+        ": ",
+        scale.change(comparison.delta_common, f"{query}.delta_common", strong=True),
         "; the rest is which tasks each run has (see What Moved It).",
     )
 
@@ -95,13 +110,18 @@ def mechanical(comparison: Comparison) -> Line:
     found = [one for one in comparison.movers if one.mechanical and one.view == BRIDGE]
     if not found or comparison.delta is None:
         return ()
-    scale, part = say.scale(comparison.score_name), math.fsum(one.value for one in found)
-    names = words.listing([say.term(one.term, 80) for one in found])
+    scale, query = say.scale(comparison.score_name), say.query(comparison)
+    part = math.fsum(one.value for one in found)
+    taken = f"{query}.movers(mechanical=True, view={BRIDGE!r}).value"
+    names = numbers.joined([(numbers.name(say.term(one.term, 80)),) for one in found])
     return (
         Strong("Not all of it is the model: "),
-        f"{scale.change(part)} of the change go to {names}, which can move a score whatever the model. "
-        f"The other terms add up to {scale.change(comparison.delta - part)}; their intervals stand in the "
-        "bridge.",
+        scale.change(part, taken),
+        " of the change go to ",
+        *names,
+        ", which can move a score whatever the model. The other terms add up to ",
+        scale.change(comparison.delta - part, f"{query}.delta - {taken}"),
+        "; their intervals stand in the bridge.",
     )
 
 
@@ -111,41 +131,50 @@ def is_other_on_common(comparison: Comparison) -> bool:
     return delta is not None and common is not None and abs(delta - common) > 1e-9
 
 
-def question_told(comparison: Comparison, question: str) -> str:
+def question_told(comparison: Comparison, question: str) -> Line:
     """One question, its answer and what it rests on; nothing is called unchanged for a large p."""
     scale, found = say.scale(comparison.score_name), say.test_of(comparison, question)
     word = say.verdict_on(comparison, question)
     start = f"{ON[question][:1].upper()}{ON[question][1:]}, {WORTH[question]}, "
     if found is None or word is None:
-        return f"{start}nothing could be tested (n = {say.tasks(say.n_common(comparison))})."
-    change = scale.with_interval(found.estimate, found.low, found.high)
-    margin = f"±{scale.size(comparison.margin)}"
+        return (f"{start}nothing could be tested (n = ", *say.n_common(comparison), ").")
+    change = scale.tested(found, say.test_query(comparison, found))
+    margin, rests = say.margin(comparison), rests_on(comparison, question)
     if word in ("improved", "regressed"):
         better = "better" if word == "improved" else "worse"
-        if say.is_small(comparison, question):
-            better += f", {say.SMALL} of {margin}"
-        return f"{start}the candidate is {better}: {change} ({rests_on(comparison, question)})."
+        small: Line = (f", {say.SMALL} of ", *margin) if say.is_small(comparison, question) else ()
+        return (f"{start}the candidate is {better}", *small, ": ", *change, " (", *rests, ").")
     if word == "equivalent":
-        return f"{start}the change is {change}, inside {margin} ({rests_on(comparison, question)})."
-    rests = rests_on(comparison, question)
-    mde = smallest(comparison, question)
-    cannot = f"; the smallest detectable effect is {scale.size(mde)}" if mde is not None else ""
-    return (
-        f"{start}neither a change nor equivalence within {margin} is established: {change} ({rests}{cannot})."
+        return (f"{start}the change is ", *change, ", inside ", *margin, " (", *rests, ").")
+    effect, query = smallest(comparison, question), smallest_query(comparison, question)
+    cannot: Line = (
+        ("; the smallest detectable effect is ", scale.size(effect, query)) if effect is not None else ()
     )
+    open_: Line = (f"{start}neither a change nor equivalence within ", *margin, " is established: ")
+    return (*open_, *change, " (", *rests, *cannot, ").")
 
 
-def rests_on(comparison: Comparison, question: str) -> str:
+def rests_on(comparison: Comparison, question: str) -> Line:
     """`paired t, p = 0.29; n = 8 tasks`; of an open question the equivalence too, of equivalence it alone."""
     found, word = say.answers(comparison, question), say.verdict_on(comparison, question)
     found = found[:2] if word == "inconclusive" else found[1:2] if word == "equivalent" else found[:1]
-    said = [f"{hostile.line(one.name, 80)}, {words.p_value(one.p)}" for one in found]
+    parts: list[Line] = [(*_test_name(comparison, test), ", ", *_p_value(comparison, test)) for test in found]
     if word == "inconclusive" and len(found) == 2:  # the margin stands beside it
-        said[1] = f"equivalence {words.p_value(found[1].p)}"
-    adjusted = comparison.p_adjusted if question == THESE else comparison.p_adjusted_new
+        parts[1] = ("equivalence ", *_p_value(comparison, found[1]))
+    name = "p_adjusted" if question == THESE else "p_adjusted_new"
+    adjusted: float | None = getattr(comparison, name)
     if adjusted is not None and found and word != "equivalent" and is_other(adjusted, found[0].p):
-        said[0] += f", {words.p_number(adjusted)} adjusted for all candidates"
-    return "; ".join([*said, f"n = {say.tasks(say.n_common(comparison))}"])
+        p = numbers.p_number(adjusted, f"{say.query(comparison)}.{name}")
+        parts[0] = (*parts[0], ", ", p, " adjusted for all candidates")
+    return numbers.joined([*parts, ("n = ", *say.n_common(comparison))], "; ", "; ")
+
+
+def _test_name(comparison: Comparison, test: Tested) -> Line:
+    return (numbers.said(test.name, f"{say.test_query(comparison, test)}.name", 100),)
+
+
+def _p_value(comparison: Comparison, test: Tested) -> Line:
+    return numbers.p_value(test.p, f"{say.test_query(comparison, test)}.p")
 
 
 def is_other(adjusted: float, p: float | None) -> bool:
@@ -159,6 +188,10 @@ def smallest(comparison: Comparison, question: str) -> float | None:
     return comparison.power.mde_these if question == THESE else comparison.power.mde
 
 
+def smallest_query(comparison: Comparison, question: str) -> str:
+    return f"{say.query(comparison)}.power.{'mde_these' if question == THESE else 'mde'}"
+
+
 def resolve(comparison: Comparison, report: Report) -> Line:
     """What would make an open question decidable."""
     power = comparison.power
@@ -169,36 +202,49 @@ def resolve(comparison: Comparison, report: Report) -> Line:
             Strong("What would resolve it: "),
             "cannot be estimated, since these rows do not tell how much repeats and tasks vary.",
         )
-    scale = say.scale(comparison.score_name)
+    scale, query = say.scale(comparison.score_name), f"{say.query(comparison)}.power"
     is_margin = power.target <= comparison.margin * (1 + 1e-9)
-    seen = f"{scale.size(power.target)}, {'the margin' if is_margin else 'as large as the one seen,'}".rstrip(
-        ","
-    )
+    target = scale.size(power.target, f"{query}.target")
+    seen: Line = (target, ", the margin" if is_margin else ", as large as the one seen")
     if power.tasks_needed == 0:
         return (
             Strong("What would resolve it: "),
-            f"these tasks are already enough to see a true change of {seen}, in 80 of 100 cases; a smaller "
-            "one, or equivalence, takes more tasks or repeats.",
+            "these tasks are already enough to see a true change of ",
+            *seen,
+            ", in 80 of 100 cases; a smaller one, or equivalence, takes more tasks or repeats.",
         )
-    now = {one.coverage.repeats for one in report.runs if one.name in pair(comparison)}
-    have = f" (now {words.listing([words.whole(n) for n in sorted(now)])})" if now else ""
-    ways = []
+    ways: list[Line] = []
     if power.repeats_needed is not None:
-        ways.append(f"{words.count(power.repeats_needed, 'repeat')} per task in each run{have}")
+        repeats = numbers.count(power.repeats_needed, "repeat", f"{query}.repeats_needed")
+        ways.append((*repeats, " per task in each run", *_repeats_now(comparison, report)))
     if power.tasks_needed is not None:
-        more = words.count(power.tasks_needed, "more task")
-        ways.append(f"{more} like these with as many repeats")
-    said = f"{', or '.join(ways)}, to see a true change of {seen}, in 80 of 100 cases."
-    if power.repeats_needed is None and power.omega2 is None:
-        said += " How many repeats would do, single rollouts do not tell."
-    elif power.repeats_needed is None:
-        p = power.p_heterogeneity
-        said += (
-            " More repeats alone would not do: the change varies from task to task."
-            if p is not None and p <= 0.05
-            else " Whether more repeats alone would do, these rows do not tell."
-        )
-    return (Strong("What would resolve it: "), said)
+        more = numbers.count(power.tasks_needed, "more task", f"{query}.tasks_needed")
+        ways.append((*more, " like these with as many repeats"))
+    said = (
+        *numbers.joined(ways, ", or ", ", or "),
+        ", to see a true change of ",
+        *seen,
+        ", in 80 of 100 cases.",
+    )
+    return (Strong("What would resolve it: "), *said, _whether_repeats(power))
+
+
+def _repeats_now(comparison: Comparison, report: Report) -> Line:
+    """` (now 4)`: the repeats that the two runs have."""
+    now = {run.coverage.repeats: run.name for run in report.runs if run.name in pair(comparison)}
+    parts = [(numbers.whole(n, queries.select("repeats", "runs", now[n])),) for n in sorted(now)]
+    return (" (now ", *numbers.joined(list(parts)), ")") if parts else ()
+
+
+def _whether_repeats(power: Power) -> str:
+    """Whether more repeats alone would resolve it, where no number of them is given."""
+    if power.repeats_needed is not None:
+        return ""
+    if power.omega2 is None:
+        return " How many repeats would do, single rollouts do not tell."
+    if power.p_heterogeneity is not None and power.p_heterogeneity <= ALPHA:
+        return " More repeats alone would not do: the change varies from task to task."
+    return " Whether more repeats alone would do, these rows do not tell."
 
 
 def pair(comparison: Comparison) -> tuple[str, str]:
@@ -212,8 +258,11 @@ def _differs(comparison: Comparison) -> Line:
         return ()
     return (
         Strong("The change differs by task "),
-        f"beyond the luck of repeats ({words.p_value(p)}, n = {say.tasks(say.n_common(comparison))}): read "
-        "the views by slice and the tasks that moved before quoting the mean.",
+        "beyond the luck of repeats (",
+        *numbers.p_value(p, f"{say.query(comparison)}.power.p_heterogeneity"),
+        ", n = ",
+        *say.n_common(comparison),
+        "): read the views by slice and the tasks that moved before quoting the mean.",
     )
 
 
@@ -222,20 +271,21 @@ def _tests(comparison: Comparison) -> list[Block]:
         return []
     rows = tuple(
         cells(
-            hostile.line(one.question, 60),
-            hostile.line(one.name, 100),
-            _estimate(comparison, one),
-            words.p_number(one.p),
+            numbers.name(hostile.line(test.question, 60)),
+            _test_name(comparison, test),
+            _estimate(comparison, test),
+            numbers.p_number(test.p, f"{say.test_query(comparison, test)}.p"),
         )
-        for one in sorted(comparison.tests, key=_order)
+        for test in sorted(comparison.tests, key=_order)
     )
-    margin = say.scale(comparison.score_name).size(comparison.margin)
     return [
         Table(("Question", "Test", "Estimate, 95% interval (of equivalence 90%)", "p"), rows, "llrr"),
         para(
-            f"Every test is over the {say.tasks(say.n_common(comparison))} that both runs have, each task "
-            f"against itself. The margin of equivalence, ±{margin}, is a setting (--margin) and does not "
-            "depend on the rows.",
+            "Every test is over the ",
+            *say.n_common(comparison),
+            " that both runs have, each task against itself. The margin of equivalence, ",
+            *say.margin(comparison),
+            ", is a setting (--margin) and does not depend on the rows.",
         ),
     ]
 
@@ -244,28 +294,25 @@ def _order(one: Tested) -> int:
     return (THESE, NEW).index(one.question) if one.question in (THESE, NEW) else 2
 
 
-def _estimate(comparison: Comparison, one: Tested) -> str:
+def _estimate(comparison: Comparison, test: Tested) -> Line:
     """The estimate in the form of what was asked."""
-    if one.question in (THESE, NEW):
-        return say.scale(comparison.score_name).with_interval(one.estimate, one.low, one.high)
-    units = {found.name: found.unit for found in comparison.derived}
-    if units.get(one.question) == say.LOG_RATIO:
-        return say.ratio(one.estimate, one.low, one.high)
-    form = say.Scale(units.get(one.question) == "rate")
-    return form.with_interval(one.estimate, one.low, one.high)
+    units = {derived.name: derived.unit for derived in comparison.derived}
+    form = say.Scale(units.get(test.question) == "rate")
+    if test.question in (THESE, NEW):
+        form = say.scale(comparison.score_name)
+    return form.tested(test, say.test_query(comparison, test))
 
 
 def in_short(comparison: Comparison) -> str:
     """One line: who against whom, both verdicts, the change for new tasks with its interval and n."""
     baseline, candidate = apart(pair(comparison), 30)
-    who = f"{candidate} against {baseline}"
+    who, n = f"{candidate} against {baseline}", plain(say.n_common(comparison))
     if comparison.refused is not None:
-        why = plain(sentence(comparison.refused, 160, pair(comparison)))
+        why = plain(sentence(comparison.refused, "", 160, pair(comparison)))
         return f"{who}: not compared, {why.removesuffix('.')}"
     if comparison.identical:
-        return f"{who}: the same rows (n = {say.tasks(say.n_common(comparison))})"
+        return f"{who}: the same rows (n = {n})"
     scale, found = say.scale(comparison.score_name), say.test_of(comparison, NEW)
-    change = scale.with_interval(found.estimate, found.low, found.high) if found else "nothing to test"
+    change = short(scale.tested(found, "")) if found else "nothing to test"
     these, new = (say.small_too(comparison, question, "no verdict") for question in (THESE, NEW))
-    n = say.tasks(say.n_common(comparison))
     return f"{who}: {these} on these tasks, {new} for new ones; {change}, n = {n}"

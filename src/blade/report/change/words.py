@@ -1,4 +1,4 @@
-"""Put the numbers of a comparison into words: levels, changes, intervals, verdicts, tests."""
+"""Print the numbers of a comparison with their queries: levels, changes, intervals, verdicts, tests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from blade import hostile
 from blade.model import Comparison, Mover, Report, Term, Tested
-from blade.report import causes, quantities, words
+from blade.report import causes, numbers, quantities, queries, words
 from blade.report.change.names import middle
-from blade.report.sections import Badge, Code, Line
+from blade.report.sections import Badge, Code, Line, Span
 
 THESE, NEW = "these tasks", "new tasks"  # the two questions every verdict answers
 TONES = {"improved": "good", "regressed": "bad", "equivalent": "quiet", "inconclusive": "warning"}
@@ -26,28 +26,32 @@ class Scale(NamedTuple):
 
     is_rate: bool
 
-    def level(self, value: float | None) -> str:
-        return words.percent(value) if self.is_rate else words.number(value)
+    def level(self, value: float | None, query: str) -> Span:
+        return numbers.percent(value, query) if self.is_rate else numbers.number(value, query)
 
-    def change(self, value: float | None) -> str:
+    def said(self, value: float | None) -> str:
         """`+8.4 points`, or `+0.084` where the score is no rate."""
         if self.is_rate or value is None or not math.isfinite(value):
             return words.points(value)
         return signed(value)
 
-    def size(self, value: float | None) -> str:
+    def change(self, value: float | None, query: str, strong: bool = False) -> Span:
+        return numbers.num(self.said(value), value, query, strong)
+
+    def size(self, value: float | None, query: str) -> Span:
         """A change without its sign: `8.4 points`."""
-        return self.change(abs(value)).removeprefix("+") if value is not None else words.NONE
+        if value is None:
+            return words.NONE
+        return numbers.num(self.said(abs(value)).removeprefix("+"), abs(value), query)
 
-    def between(self, low: float | None, high: float | None) -> str:
-        """`[+3.1, +14.2 points]`, or nothing where there is no interval."""
-        if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
-            return ""
-        return f"[{self.change(low).removesuffix(' points')}, {self.change(high)}]"
+    def interval(self, low: float | None, high: float | None, query: str) -> Line:
+        """` [+3.1 points, +14.2 points]`, or nothing; `query` selects what has the ends `low` and `high`."""
+        return numbers.between(self.change(low, f"{query}.low"), self.change(high, f"{query}.high"))
 
-    def with_interval(self, value: float | None, low: float | None, high: float | None) -> str:
-        """`+8.4 points [+3.1, +14.2 points]`."""
-        return f"{self.change(value)} {self.between(low, high)}".rstrip()
+    def tested(self, test: Tested, query: str) -> Line:
+        """`+8.4 points [+3.1 points, +14.2 points]` of a test that `query` selects."""
+        estimate = self.change(test.estimate, f"{query}.estimate")
+        return (estimate, *self.interval(test.low, test.high, query))
 
 
 def scale(score_name: str) -> Scale:
@@ -65,18 +69,9 @@ def score_label(score_name: str) -> str:
     return known.label if known is not None else hostile.line(score_name, 40)
 
 
-def ratio(change: float | None, low: float | None, high: float | None) -> str:
-    """`×0.69 [0.60, 0.79]` of a change of logarithms."""
-    if change is None or not math.isfinite(change):
-        return words.NONE
-    said = f"×{_exp(change)}"
-    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
-        return said
-    return f"{said} [{_exp(low)}, {_exp(high)}]"
-
-
-def _exp(value: float) -> str:
-    return words.number(math.exp(min(value, 700.0)))
+def query(comparison: Comparison) -> str:
+    """The engine query that selects a comparison."""
+    return queries.entry("comparisons", baseline=comparison.baseline, candidate=comparison.candidate)
 
 
 def run(name: str, limit: int = 80) -> Code:
@@ -122,32 +117,42 @@ def term(name: str, limit: int = 120) -> str:
     return (said.replace("_", " ") if causes.SLUG.fullmatch(said) else said) or "(no name)"
 
 
+def _done(comparison: Comparison, report: Report) -> dict[str, str]:
+    """Predicate -> what its mechanism says that rollouts do, of the two runs."""
+    ours = (comparison.baseline, comparison.candidate)
+    return {
+        mechanism.predicate: causes.does(mechanism)
+        for mechanism in report.mechanisms
+        if mechanism.run in ours
+    }
+
+
 def worded(comparison: Comparison, report: Report) -> Comparison:
     """The comparison with its modes in words: a predicate as what its mechanism says that rollouts do."""
-    ours = (comparison.baseline, comparison.candidate)
-    said = {one.predicate: causes.does(one) for one in report.mechanisms if one.run in ours}
+    done = _done(comparison, report)
 
     def of(term: Term) -> Term:
-        return replace(term, term=said.get(term.term, term.term))
-
-    known = sorted(said, key=lambda name: (-len(name), name))
-    found = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in known)) if known else None
+        return replace(term, term=done.get(term.term, term.term))
 
     def moved(mover: Mover) -> Mover:
-        if found is not None:
-            beside = tuple(found.sub(lambda hit: f"“{said[hit[0]]}”", text) for text in mover.beside)
-            mover = replace(mover, beside=beside)
-        new = said.get(mover.term)
-        if new is None:
-            return mover
-        return replace(mover, term=new, text=mover.text.replace(mover.term, f"“{new}”", 1))
+        return replace(mover, term=done[mover.term]) if mover.term in done else mover
 
     return replace(
         comparison,
-        bridge=tuple(of(one) for one in comparison.bridge),
-        views=tuple(replace(view, terms=tuple(of(one) for one in view.terms)) for view in comparison.views),
-        movers=tuple(moved(one) for one in comparison.movers),
+        bridge=tuple(of(term) for term in comparison.bridge),
+        views=tuple(replace(view, terms=tuple(of(term) for term in view.terms)) for view in comparison.views),
+        movers=tuple(moved(mover) for mover in comparison.movers),
     )
+
+
+def reworded(text: str, comparison: Comparison, report: Report) -> str:
+    """A sentence with its predicates in words."""
+    done = _done(comparison, report)
+    names = sorted(done, key=lambda name: (-len(name), name))
+    if not names:
+        return text
+    known = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
+    return known.sub(lambda hit: f"“{done[hit[0]]}”", text)
 
 
 def answers(comparison: Comparison, question: str) -> list[Tested]:
@@ -159,12 +164,22 @@ def test_of(comparison: Comparison, question: str) -> Tested | None:
     return next(iter(answers(comparison, question)), None)
 
 
-def tasks(n: int) -> str:
-    return words.count(n, "task")
+def n_common(comparison: Comparison) -> Line:
+    """`8 tasks`: those that both runs have."""
+    return numbers.count(
+        len(comparison.alignment.common), "task", f"{query(comparison)}.alignment.common.count"
+    )
 
 
-def n_common(comparison: Comparison) -> int:
-    return len(comparison.alignment.common)
+def margin(comparison: Comparison) -> Line:
+    """`±3.0 points`."""
+    return ("±", scale(comparison.score_name).size(comparison.margin, f"{query(comparison)}.margin"))
+
+
+def test_query(comparison: Comparison, test: Tested) -> str:
+    """The engine query that selects a test."""
+    place = next(place for place, other in enumerate(comparison.tests) if other is test)
+    return f"{query(comparison)}.tests[{place}]"
 
 
 def candidate_keys(comparison: Comparison) -> dict[str, str]:

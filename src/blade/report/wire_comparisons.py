@@ -1,4 +1,4 @@
-"""Write comparisons, matrix, series and gate in the wire format `blade.report/1`."""
+"""Write comparisons, matrix, series and gate in the wire format `blade.report/2`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from blade.model import (
     Transition,
     View,
 )
-from blade.report.conclusions_v1 import number
+from blade.report.wire_conclusions import number
 
 MAX_KEYS = 1000  # task keys of one list on the wire; its count says how many there are
 

@@ -1,4 +1,4 @@
-"""Write causes, mechanisms, contrasts and advice in the wire format `blade.report/1`."""
+"""Write causes, mechanisms, contrasts and advice in the wire format `blade.report/2`."""
 
 from __future__ import annotations
 
