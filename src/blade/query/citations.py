@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from blade import hostile
 from blade.errors import BladeError
+from blade.query.comments import inline, unescape_comment
 from blade.query.figures import Figure, agrees, last_figure
 from blade.query.ground import Ground, Table
 from blade.query.measures import RATES, Answer, measure_of
@@ -39,16 +41,6 @@ class Citation(msgspec.Struct, frozen=True):
     cited: str = ""  # what stands between `<!--blade-->` and the comment; else nothing
 
 
-def escape_comment(query: str) -> str:
-    """A query as it may stand in a comment: two dashes in a row would end it."""
-    return query.replace("--", "-\u200b-").replace("\n", " ")
-
-
-def unescape_comment(text: str) -> str:
-    """A query as it was before it was put into a comment."""
-    return text.replace("-\u200b-", "--")
-
-
 def definitions(text: str) -> dict[str, str]:
     """The queries that a text lists by name at its end."""
     found: dict[str, str] = {}
@@ -67,7 +59,7 @@ def citation_in(body: str, names: dict[str, str], start: int, end: int, cited: s
     if _NAMED.fullmatch(body):
         return _taken_apart(names[body], start, end, False, cited) if body in names else None
     hit = _CITED.fullmatch(body)
-    return _taken_apart(unescape_comment(hit["query"]), start, end, False, cited) if hit else None
+    return _taken_apart(hit["query"].replace("-%2D", "--"), start, end, False, cited) if hit else None
 
 
 def _taken_apart(text: str, start: int, end: int, is_open: bool, cited: str = "") -> Citation:
@@ -141,10 +133,10 @@ def _filled(citation: Citation, ground: Ground, quote: Callable[[str, int, str],
         words = quote(place["task"], int(place["repeat"]), place["where"])
         if words is None:
             raise BladeError(f"there is no {citation.query}", "", "bad-query")
-        return f"“{words}”<!--blade: {escape_comment(citation.query)}-->"
+        return f"“{words}”<!--blade: {inline(citation.query)}-->"
     form = f" {citation.digits}" if citation.digits is not None else ""
     told = f"{citation.query} | {citation.form}{form}" if citation.form else citation.query
-    comment = f"<!--blade: {escape_comment(told)}-->"
+    comment = f"<!--blade: {inline(told)}-->"
     shown = shown_as(ground.ask(citation.query), citation)
     if "\n" in shown:
         return f"<!--blade-->\n\n{shown}\n\n{comment}"
@@ -212,8 +204,6 @@ def listed(items: list[str]) -> str:
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows as a Markdown table."""
-    from blade import hostile
-
     def cell(value: Any) -> str:
         if value is None:
             return ""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from urllib.parse import unquote
 
 import msgspec
 
-from blade import hostile
+from blade.query.comments import escape_comment, unescape_comment
 from blade.report.sections import (
     Block,
     Bullets,
@@ -101,29 +100,6 @@ def lines(block: Block) -> Iterator[Line]:
             yield block.caption
         case Commands():
             return
-
-
-def escape_comment(query: str) -> str:
-    """A query as one line that cannot end a comment or deceive whoever reads it.
-
-    `%`, a second hyphen in a row and every character that is not shown on one line stand as %XX, as in a web
-    address; `unescape_comment` takes that back.
-    """
-    text = query.replace("%", "%25").replace("--", "-%2D")
-    if hostile.line(text) == text:
-        return text
-    return "".join(
-        letter if letter == " " or hostile.line(letter) == letter else _coded(letter) for letter in text
-    )
-
-
-def _coded(letter: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
-
-
-def unescape_comment(text: str) -> str:
-    """The query that `escape_comment` wrote."""
-    return unquote(text, errors="surrogatepass")
 
 
 def queries(page: str) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from blade import hostile
 from blade.model import Report
+from blade.query.comments import escape_comment
 from blade.report.chapters import chapters, title
-from blade.report.claims import escape_comment
 from blade.report.sections import Figure, Section, plain
 
 SUFFIX = ".html"
