@@ -1,4 +1,4 @@
-"""Calibration: golden apart from every attack, close to its equals, and enforced."""
+"""Calibration: golden above shallow, attacks low, graded reports in order; enforced and told."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.calibrate import perturbed
-from blade.package.calibrate.battery import Calibration, Trial, halved, lines
-from blade.package.judge.score import Bench, Judged, judged
+from blade.package.calibrate.battery import Calibration, Trial, lines, ranked
+from blade.package.judge.score import Bench, judged
 from blade.package.judge.sources import Case
-from tests.builders import make_row, make_run
+from blade.package.layout import GRADES
 from tests.conftest import Blade, Said
-from tests.package.court import files, seat_of
+from tests.package.conftest import files
 
-
-@pytest.fixture
-def court(made: Path, cache: Path) -> tuple[Case, Bench, Judged]:
-    return seat_of(made)
+HELD = Trial("keywords", 0.1, "at most 0.25", True)
+BROKEN = Trial("negated sentences", 0.5, "at most 0.25", False)
 
 
 def run(blade: Blade, package: Path, to: Path, *more: object) -> Said:
@@ -29,56 +26,74 @@ def run(blade: Blade, package: Path, to: Path, *more: object) -> Said:
     )  # fmt: skip
 
 
+def test_the_package_is_calibrated_with_and_without_graded_reports(
+    blade: Blade, package: Path, tmp_path: Path
+) -> None:
+    result = run(blade, package, tmp_path / "out")
+    assert result.code == 0, result.out + result.err
+    summary = json.loads((tmp_path / "out" / "calibration_summary.json").read_text())
+    assert summary["golden_vs_self"] >= 0.85
+    assert summary["shallow_vs_golden"] <= 0.25
+    assert summary["spread"] == pytest.approx(summary["golden_vs_self"] - summary["shallow_vs_golden"])
+    assert [trial["name"] for trial in summary["graded"]] == list(GRADES)
+    for name, key in (("golden-vs-self", "golden_vs_self"), ("shallow-vs-golden", "shallow_vs_golden")):
+        reward = json.loads((tmp_path / "out" / name / "reward.json").read_text())
+        assert reward["final_score"] == summary[key]
+    for path in (package / "golden_reports" / "graded").iterdir():
+        path.unlink()
+    again = run(blade, package, tmp_path / "bare", "--json")
+    assert again.code == 0, again.out + again.err
+    assert json.loads(again.out)["graded"] == []
+
+
+def test_graded_reports_in_another_order_are_not_calibrated(blade: Blade, package: Path, tmp_path: Path) -> None:
+    graded = package / "golden_reports" / "graded"
+    good, wrong = graded / "sim_model_a_2_good.md", graded / "sim_model_a_4_wrong_causes.md"
+    text = good.read_text()
+    good.write_text(wrong.read_text())
+    wrong.write_text(text)
+    result = run(blade, package, tmp_path / "out")
+    assert result.code == 1
+    assert "not calibrated: 3_shallow" in result.out
+
+
 def test_without_anchors_that_can_be_used_nothing_is_calibrated(
     blade: Blade, package: Path, tmp_path: Path
 ) -> None:
     golden, _, shallow = files(package)
     shallow.write_text(golden.read_text())  # so that the shallow report has every fact
-    said = run(blade, package, tmp_path / "out")
-    assert said.code == 1
-    assert "0 anchor facts can be used" in said.err
-    assert "a table of totals has it" in said.err
+    result = run(blade, package, tmp_path / "out")
+    assert result.code == 1
+    assert "0 anchor facts can be used" in result.err
+    assert "the shallow report has it too" in result.err
     assert not (tmp_path / "out").exists()
 
 
-def test_what_does_not_separate_is_told_and_not_calibrated(court: tuple[Case, Bench, Judged]) -> None:
-    case, seat, golden = court
-    shallow = judged(case.shallow, seat)
-    held = Trial("negated claims", 0.1, "at most 0.25", True)
-    broken = Trial("false ids", 0.5, "at most 0.40", False)
-    assert Calibration(golden, shallow, (held,), (held,), 0.5).problems == []
-    assert Calibration(golden, shallow, (held, broken), (), 0.5).problems == ["false ids: 0.50, at most 0.40"]
-    assert Calibration(golden, shallow, (), (broken,), 0.5).problems == ["false ids: 0.50, at most 0.40"]
-    (apart,) = Calibration(golden, golden, (held,), (), 0.5).problems
-    assert "0.00 apart, not 0.50" in apart
-    low = Calibration(shallow, shallow, (), (), 0.0)
-    assert low.problems == ["the golden report scores below its target"]
-    assert "BROKEN" in "\n".join(lines(Calibration(golden, shallow, (broken,), (), 0.5)))
+def test_what_does_not_separate_is_told(desk: tuple[Case, Bench]) -> None:
+    held, bench = desk
+    golden, shallow = judged(held.golden, bench), judged(held.shallow, bench)
+    assert Calibration(golden, shallow, (HELD,), (HELD,), 0.5).problems == []
+    for attacks, graded in (((HELD, BROKEN), ()), ((), (BROKEN,))):
+        made = Calibration(golden, shallow, attacks, graded, 0.5)
+        assert made.problems == ["negated sentences: 0.50, at most 0.25"]
+        assert "BROKEN" in "\n".join(lines(made))
+    apart = Calibration(golden, golden, (), (), 0.5).problems
+    assert any("0.00 apart, not 0.50" in problem for problem in apart)
+    low = Calibration(shallow, shallow, (), (), 0.0).problems
+    assert low == ["the golden report scores 0.20 by its own anchors, at least 0.70 is needed"]
 
 
-def test_half_of_the_facts_is_half_of_the_recall(court: tuple[Case, Bench, Judged]) -> None:
-    case, seat, golden = court
-    for seed in range(3):
-        told = judged(halved(case.golden, seat, seed), seat)
-        assert told.recall == pytest.approx(golden.recall / 2, abs=0.15)
-
-
-def test_flipped_rewards_turn_some_tasks_wholly_and_leave_the_others(tmp_path: Path) -> None:
-    path = make_run(tmp_path / "in", [make_row(t, r, float(r % 2)) for t in range(12) for r in range(3)])
-    (other,) = perturbed.flipped([path], tmp_path / "out")
-    before, after = ([json.loads(line) for line in one.read_text().splitlines()] for one in (path, other))
-    changed = {a["_ng_task_index"] for a, b in zip(before, after, strict=True) if a["reward"] != b["reward"]}
-    kept = {a["_ng_task_index"] for a, b in zip(before, after, strict=True) if a["reward"] == b["reward"]}
-    assert changed
-    assert kept
-    assert not changed & kept
-    for one, two in zip(before, after, strict=True):
-        assert {**one, "reward": None} == {**two, "reward": None}
-
-
-def test_swapped_rollouts_go_by_the_name_of_the_first(tmp_path: Path) -> None:
-    one = make_run(tmp_path / "a", [make_row(0, 0, 1.0)])
-    two = make_run(tmp_path / "b", [make_row(1, 0, 0.0)])
-    (other,) = perturbed.swapped([one], [two], tmp_path / "out")
-    assert other.name == one.name
-    assert other.read_bytes() == two.read_bytes()
+@pytest.mark.parametrize(
+    ("scores", "broken"),
+    [
+        ((0.8, 0.6, 0.2, 0.1, 0.0), []),
+        ((0.8, 0.76, 0.2, 0.1, 0.0), ["2_good"]),
+        ((0.6, 0.5, 0.2, 0.1, 0.0), ["1_excellent"]),
+        ((0.9, 0.8, 0.7, 0.6, 0.5), ["5_fabricated"]),
+        ((0.9, 0.1, 0.2, 0.1, 0.0), ["3_shallow"]),
+    ],
+)
+def test_each_graded_report_must_be_clearly_below_the_one_before(scores: tuple[float, ...], broken: list[str]) -> None:
+    trials = ranked(dict(zip(GRADES, scores, strict=True)))
+    assert [trial.name for trial in trials if not trial.held] == broken
+    assert ranked({"2_good": 0.5})[0].held, "what is not there is not missed"

@@ -10,7 +10,6 @@ import pytest
 
 from blade.package import files
 from blade.package.validate.checks import validate
-from blade.package.validate.cited import cited
 from blade.planted import write_run
 from blade.store.index import Silent
 from tests.builders import make_rows, make_run
@@ -154,23 +153,6 @@ def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:
     assert [
         check.text for _, check in validate(tmp_path / "p", "skill", 8, Silent()).checks if not check.passed
     ] == []
-
-
-@pytest.mark.parametrize(
-    ("text", "tasks"),
-    [
-        ("Task 3 fails; rollouts `4/1` and `5/0` pass.", {"3", "4", "5"}),
-        ("tasks 3, 4 and 7", {"3", "4"}),
-        ("16 tasks were run 4 times; 3 of 5 passed", set()),
-        ("| Task | Why |\n|---|---|\n| `4` | x |\n", {"4"}),
-        ("| Task | Change |\n|---|---|\n| `4` 111 | up |\n", {"4"}),
-        ("| Task | Change |\n|---|---|\n| 111 \\[4\\] | up |\n", {"4"}),
-        ("| Bucket | Tasks |\n|---|---|\n| always | 4 |\n", set()),
-        ("refund-17 and refund-17/2 are worse than refund-18", {"refund-17"}),
-    ],
-)
-def test_tasks_are_cited_where_they_are_said_to_be_tasks(text: str, tasks: set[str]) -> None:
-    assert cited(text, {"3", "4", "5", "refund-17"}) == tasks
 
 
 @pytest.mark.slow

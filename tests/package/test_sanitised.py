@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.carried import Carried
+from blade.package.replacements import Carried
 from blade.package.drafts import MARK
 from blade.planted import write_run
 from tests.conftest import Blade

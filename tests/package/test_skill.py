@@ -167,21 +167,6 @@ def test_random_words_under_the_right_headings_are_no_skill(
     ]  # fmt: skip
 
 
-def test_the_words_of_a_skill_in_no_order_are_no_skill(package: Path, failures: Failures) -> None:
-    path, rng = package / "skill" / "SKILL.md", Random(5)
-    head, body = frontmatter.split(path.read_text(encoding="utf-8"))
-    paragraphs = []
-    for paragraph in body.split("\n\n"):
-        words = paragraph.split()
-        if paragraph[:1].isalpha():
-            rng.shuffle(words)
-            paragraph = " ".join(words)
-        paragraphs.append(paragraph)
-    path.write_text(f"---\n{head}\n---\n" + "\n\n".join(paragraphs), encoding="utf-8")
-    (told,) = failures(package, "skill")
-    assert told.endswith("sentences have their words in no order that English allows")
-
-
 def test_a_skill_in_another_language_passes(package: Path, failures: Failures) -> None:
     path = package / "skill" / "SKILL.md"
     german = "Der Agent sucht die Bestellung und ändert sie. Danach prüft jemand, ob die Tabelle stimmt und nichts fehlt."

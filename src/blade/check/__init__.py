@@ -1,77 +1,69 @@
-"""Turn any report into assertions: supported, contradicted or unverifiable by what the rows say."""
+"""Check any report: citations, quotations, ids and arithmetic, and what it states without a source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-from blade.check.joined import joined
-from blade.check.made import SCHEMA, parsed
-from blade.check.redacted import blinded
-from blade.check.world import World
-from blade.model import CONTRADICTED, SUPPORTED, Assertion
-from blade.prose.document import Document, document
+from msgspec.structs import replace
+
+from blade.check.arithmetic import contradictions
+from blade.check.document import Document, parse
+from blade.check.passages import Passage, passages
+from blade.check.world import World, world_for, world_of
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, Finding
+
+__all__ = ["Finding", "World", "checked", "world_for", "world_of"]
 
 
-def checked(text: str, world: World | None) -> tuple[Assertion, ...]:
-    """Every claim of a Markdown or JSON report; without a world only what it says against itself."""
-    if world is not None and world.is_blind:
-        text = blinded(text)
-    data = parsed(text)
-    found = _of_json(text, data, world) if data is not None else _of_document(document(text), world)
+def checked(text: str, world: World | None) -> tuple[Finding, ...]:
+    """Every statement that was read; without a world arithmetic and opinions alone."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if text.lstrip()[:1] in ("{", "["):
+        from blade.check.json_reports import json_findings
+
+        found = json_findings(text, world, _markdown)
+        if found is not None:
+            return found
+    return _markdown(text, world)
+
+
+def _markdown(text: str, world: World | None) -> tuple[Finding, ...]:
+    document = parse(text)
+    found = list(_sourced(document, list(passages(document)), text, world))
+    found += _arithmetic(document, found)
+    return tuple(sorted(found, key=lambda finding: (finding.line, finding.kind)))
+
+
+def _arithmetic(document: Document, found: list[Finding]) -> Iterator[Finding]:
+    """What the report says against itself; numbers that all come from the rows do not contradict each other."""
+    holds = {(item.line, item.printed.strip()) for item in found if item.verdict == SUPPORTED}
+    uncited = {line for item in found if item.verdict == UNCITED for line in item.lines}
+    for item in contradictions(document):
+        if (item.line, item.stated.strip()) not in holds or uncited & set(item.lines):
+            place = (item.line, item.lines, item.text, item.stated, item.expected)
+            yield Finding(CONTRADICTED, "arithmetic", *place, item.kind, item.why)
+
+
+def _sourced(document: Document, listed: list[Passage], text: str, world: World | None) -> Iterator[Finding]:
+    """What rests on the rows, and what names no source."""
+    from blade.check.addresses import named
+    from blade.check.cited_numbers import Answers, cited, verified
+    from blade.check.ids import Ids
+    from blade.check.mismatches import mismatches
+    from blade.check.quotations import quotations
+    from blade.check.uncited_numbers import opinions, uncited
+    from blade.query.citations import PLACE
+
     if world is None:
-        return found
-    from blade.check.filed import filed
-
-    return tuple(filed(found, text, world))
-
-
-def _of_document(told: Document, world: World | None) -> tuple[Assertion, ...]:
-    from blade.check.within import within
-
-    inside = within(told)
-    if world is None:
-        return joined([], [], inside)
-    # What agrees with itself may still be false of the rows.
-    inside = [one for one in inside if one.verdict == CONTRADICTED]
-    from blade.check.aligned import aligned, given_again
-    from blade.check.inline import inline
-    from blade.check.quoted import address_at, quoted
-    from blade.check.reader import read
-    from blade.check.tabled import tabled
-
-    quotes = quoted(told, world)
-    # A label is right if its quotation stands where it says, whatever rollout our own page would quote there.
-    right = {one.text: address_at(one.text) for one in quotes if one.verdict == SUPPORTED and one.cites}
-    again = aligned(told, world.reference)
-    beside = [
-        one for one in again if one.verdict == SUPPORTED or one.start < right.get(one.text, one.start + 1)
-    ]
-    settled = given_again(told, world.reference)
-    beside += tabled(told, world.tables)
-    true = settled | _true(beside)
-    cited, blocks = inline(told, world, true)
-    # A quotation that stands where it is said to is right, whatever our own sentence quotes.
-    standing = {(one.line, one.text, one.start) for one in cited if one.verdict == SUPPORTED and one.cites}
-    beside = [one for one in beside if (one.line, one.text, one.start) not in standing]
-    said = [one for one in read(told, world) if one.line not in blocks]
-    inside = [one for one in inside if one.line not in blocks]
-    return joined([*beside, *quotes], [*said, *cited], inside, settled)
-
-
-def _true(found: Iterable[Assertion]) -> set[tuple[int, str]]:
-    """The sentences and table rows all of which the rows give again."""
-    wrong = {(one.line, one.text) for one in found if one.verdict == CONTRADICTED}
-    return {(one.line, one.text) for one in found} - wrong
-
-
-def _of_json(text: str, data: object, world: World | None) -> tuple[Assertion, ...]:
-    if isinstance(data, dict) and data.get("schema") == SCHEMA:
-        from blade.check.wired import wired
-
-        return joined(wired(text, data, world), [], []) if world is not None else ()
-    from blade.check.json_prose import at_paths, prose
-    from blade.check.reader import read_json
-
-    told, paths = prose(data, text)
-    said = at_paths(_of_document(told, world), paths)
-    return joined([], [*(read_json(data, world, text) if world is not None else ()), *said], [])
+        yield from opinions(listed)
+        return
+    items = cited(document, listed, text)
+    numbers = [item for item in items if item.citation.is_open or not PLACE.fullmatch(item.citation.query)]
+    answers = Answers(world.ground, (item.citation.query for item in numbers if not item.citation.is_open))
+    found, covered = quotations(document, listed, world)
+    own = [passage for passage in listed if passage.line not in covered]
+    found += [*(verified(item, answers) for item in numbers), *mismatches(numbers, world)]
+    found += [finding for passage in own for finding in Ids(passage, world).findings()]
+    for finding in (*found, *uncited(own, items, answers, world), *opinions(own)):
+        tasks = dict.fromkeys((*finding.tasks, *named(finding.text, world.rows)))
+        yield replace(finding, tasks=tuple(tasks))

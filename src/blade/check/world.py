@@ -1,84 +1,185 @@
-"""Turn runs into what a report of them is held against: what they say, page by page, and their rows."""
+"""Load the runs that a report is about: ground for its queries, rows for its quotations and ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from blade.check.aligned import Reference
-from blade.check.redacted import blinded
-from blade.check.tabled import Tables
-from blade.facts import facts
 from blade.ingest import opened
-from blade.model import Fact, Report, Trace
-from blade.pipeline.load import Loaded
-from blade.prose.document import Document, document
+from blade.model import Report, Trace
+from blade.pipeline import comparing, pages
+from blade.pipeline.load import Loaded, load
+from blade.pipeline.tabling import ground_of
+from blade.query import engine
+from blade.query.ground import Ground
+from blade.tables.database import quoted
+
+if TYPE_CHECKING:
+    from blade.store.index import Watcher
+
+MAX_VALUES = 60  # distinct values of a column that are looked at
+MAX_TRACES = 2_000  # opened rollouts that are kept
 
 
 class Rows:
-    """The rows of loaded runs, opened as they are asked for and kept while they are few."""
-
-    MOST = 2_000
+    """The rows of loaded runs, opened as they are asked for."""
 
     def __init__(self, loaded: Sequence[Loaded]) -> None:
         self._runs = {one.name: one.run for one in loaded}
+        self.runs = tuple(self._runs)
+        self.notes = " ".join(note for one in loaded for note in one.notes)
+        self.ambiguous: set[str] = set()  # the key of one task and the name of another
+        self._codes: dict[tuple[str, str], set[int]] = {}  # by run and by key or name
         self._traces: dict[tuple[str, int], Trace] = {}
+        for name, run in self._runs.items():
+            keys = {key: code for code, key in enumerate(run.rollouts.task_keys)}
+            for word, code in (*keys.items(), *zip(run.rollouts.task_names, keys.values(), strict=False)):
+                self._codes.setdefault((name, word), set()).add(code)
+                self.ambiguous |= {word} if keys.get(word, code) != code else set()
+        self.names = frozenset(word for _, word in self._codes if word)
 
-    @property
-    def runs(self) -> tuple[str, ...]:
-        return tuple(self._runs)
+    def keys(self, task: str) -> tuple[str, ...]:
+        """The keys of the tasks that go by a name."""
+        codes = [(run, code) for run in self.runs for code in self._codes.get((run, task), ())]
+        return tuple(sorted({self._runs[run].rollouts.task_keys[code] for run, code in codes}))
 
-    def keys(self, run: str) -> tuple[str, ...]:
-        """The keys of the tasks of a run."""
-        return tuple(self._runs[run].rollouts.task_keys)
+    def repeats(self, task: str, runs: Iterable[str]) -> set[int]:
+        """The repeats of a task: those with a row, and those that were expected and left none."""
+        found: set[int] = set()
+        for run in runs:
+            rollouts, coverage = self._runs[run].rollouts, self._runs[run].coverage
+            for code in self._codes.get((run, task), ()):
+                found |= set(rollouts.repeat[rollouts.task == code].tolist())
+                lost = (*coverage.failed_keys, *coverage.lost_keys)
+                found |= {repeat for key, repeat in lost if key == rollouts.task_keys[code]}
+        return found
 
-    def names(self) -> frozenset[str]:
-        """All that tasks go by: their keys and their names."""
-        told = [one.rollouts for one in self._runs.values()]
-        return frozenset(name for one in told for name in (*one.task_keys, *one.task_names) if name)
-
-    def each(self, run: str) -> Iterator[Trace]:
-        """Every rollout of a run, one after the other; none is kept."""
-        for place in range(len(self._runs[run].rollouts.row_id)):
-            yield opened.traced(self._runs[run], place)
+    def failures(self, task: str, repeat: int | None) -> list[str]:
+        """What the failures file calls the failure of a rollout without a row."""
+        held = [run.coverage for run in self._runs.values()]
+        pairs = [pair for one in held for pair in zip(one.failed_keys, one.failed_classes, strict=False)]
+        return [name for key, name in pairs if key == (task, repeat)]
 
     def at(self, run: str, task: str, repeat: int | None = None) -> list[Trace]:
         """The rollouts of a task, or of one of its repeats; a task goes by its key or its name."""
-        return [self._trace(run, place) for place in opened.positions(self._runs[run], task, repeat)]
+        rollouts, found = self._runs[run].rollouts, list[Trace]()
+        for code in sorted(self._codes.get((run, task), ())):
+            is_meant = rollouts.task == code
+            if repeat is not None:
+                is_meant &= rollouts.repeat == repeat
+            found += [self._trace(run, position) for position in is_meant.nonzero()[0].tolist()]
+        return found
 
-    def _trace(self, run: str, place: int) -> Trace:
-        if len(self._traces) > self.MOST:
+    def each(self, run: str) -> Iterator[Trace]:
+        """Every rollout of a run, one after the other; none is kept."""
+        for position in range(len(self._runs[run].rollouts.row_id)):
+            yield opened.traced(self._runs[run], position)
+
+    def _trace(self, run: str, position: int) -> Trace:
+        if len(self._traces) > MAX_TRACES:
             self._traces.clear()
-        if (run, place) not in self._traces:
-            self._traces[run, place] = opened.traced(self._runs[run], place)
-        return self._traces[run, place]
+        if (run, position) not in self._traces:
+            self._traces[run, position] = opened.traced(self._runs[run], position)
+        return self._traces[run, position]
 
 
-class World(msgspec.Struct, frozen=True, eq=False):
-    """What the runs say: the report of them, its facts, its pages as documents, and their rows.
+class World:
+    """The runs that a report is about."""
 
-    A world is equal to itself alone, so that what was read of it can be kept by it.
-    """
+    def __init__(self, ground: Ground, rows: Rows) -> None:
+        self.ground, self.rows = ground, rows
+        self.page: Callable[[], str] = str  # the page that the engine writes of these rows
+        self.values = cache(self._values)
+        self.columns = cache(self._columns)
 
-    report: Report
-    facts: tuple[Fact, ...]
-    pages: tuple[Document, ...]
-    rows: Rows
-    reference: Reference  # the sentences of the pages
-    tables: Tables  # the tables of the pages
-    is_comparison: bool = False
-    is_blind: bool = False  # the codes of placeholders are unknown: their kinds alone count
+    def select(self, sql: str, with_traces: bool = False) -> list[tuple[Any, ...]]:
+        """What a query of our own gives."""
+        return self.ground.connection(with_traces).execute(sql).fetchall()
+
+    def _columns(self) -> dict[str, str]:
+        """The columns of the rollouts and their types."""
+        return {name: kind for name, kind, *_ in self.select("describe rollouts")}
+
+    def _values(self, column: str) -> tuple[str, ...]:
+        """The distinct values of a column, none if there are many; `tool` is that of the calls."""
+        table = "calls" if column == "tool" else "rollouts"
+        sql = f"select distinct cast({quoted(column)} as varchar) from {table} limit {MAX_VALUES + 1}"
+        is_known = column in self.columns() or column == "tool"
+        rows = self.select(sql, table == "calls") if is_known else []
+        return tuple(sorted(row[0] for row in rows if row[0])) if len(rows) <= MAX_VALUES else ()
 
 
-def world(
-    report: Report, loaded: Sequence[Loaded], is_comparison: bool = False, is_blind: bool = False
+def world_of(
+    loaded: Sequence[Loaded],
+    threshold: float | None = None,
+    watcher: Watcher | None = None,
+    report: Report | None = None,
 ) -> World:
-    """The world of runs that were diagnosed or compared."""
-    from blade.report import comparison_pages, pages
+    """The world of loaded runs; `report` answers what is asked of the engine."""
+    return World(ground_of(loaded, threshold, watcher, report), Rows(loaded))
 
-    texts = [] if is_comparison else [pages(report)]
-    texts += [comparison_pages(report)] if report.comparisons else []
-    told = tuple(document(blinded(text) if is_blind else text) for text in texts)
-    said, tables = Reference(told), Tables(told)
-    return World(report, facts(report), told, Rows(loaded), said, tables, is_comparison, is_blind)
+
+def world_for(
+    text: str,
+    specs: Sequence[str],
+    watcher: Watcher,
+    threshold: float | None = None,
+    baseline: str | None = None,
+) -> World:
+    """The world of a report, with the run names and the options that it records of its own making."""
+    recorded = re.search(r'^\| Command \| `+ ?(.+?) ?`+ \||"command": ?"(blade .*?)(?<!\\)"', text, re.MULTILINE)
+    command = (recorded[1] or recorded[2]).replace("\\|", "|") if recorded else ""
+    given, is_comparison = _options(command), command.startswith("blade compare")
+    loaded = _named(specs, text, watcher)
+    threshold = float(given["--pass-threshold"]) if threshold is None and "--pass-threshold" in given else threshold
+    if baseline is None and given.get("--baseline") in [one.name for one in loaded]:
+        baseline = given["--baseline"]
+    loaded = comparing.split_runs(loaded, given["--by"]) if "--by" in given else loaded
+    loaded = comparing.baseline_first(loaded, baseline)
+
+    @cache
+    def report() -> Report:  # made when the text first cites what the engine concludes
+        if not is_comparison:
+            return pages.diagnose(loaded, command, threshold, watcher)
+        return comparing.compare(
+            loaded, command, threshold=threshold, margin=float(given.get("--margin", comparing.MARGIN)),
+            ordered="--series" in given, quick="--quick" in given, watcher=watcher,
+        )  # fmt: skip
+
+    world = world_of(loaded, threshold, watcher)
+    world.ground.engine = lambda query: engine.evaluate(query, report())
+    if "<!--blade claims" in text:
+        from blade import report as printer
+
+        world.page = lambda: (printer.comparison_pages if is_comparison else printer.pages)(report())
+    return world
+
+
+_OPTION = {"--baseline": ".+", "--by": ".+", "--pass-threshold": r"[\d.]+", "--margin": r"[\d.]+"}
+
+
+def _options(command: str) -> dict[str, str]:
+    """The options of a recorded command that change what a report says; nothing else of it is taken."""
+    try:
+        words = [part for word in shlex.split(command) for part in word.split("=", 1)]
+    except ValueError:
+        return {}
+    pairs = zip(words, [*words[1:], ""], strict=False)
+    found = {name: value for name, value in pairs if name in _OPTION and re.fullmatch(_OPTION[name], value)}
+    return found | {name: "" for name in ("--series", "--quick") if name in words}
+
+
+def _named(specs: Sequence[str], text: str, watcher: Watcher) -> list[Loaded]:
+    """The runs, under the names that the citations of a report give them."""
+    loaded = load(specs, watcher)
+    known, cited = [one.name for one in loaded], re.findall(r"\brun\s*=\s*\\?'([^'/=:\\]+)'", text)
+    others = [name for name in dict.fromkeys(cited) if name not in known]
+    if not others or len(specs) != len(loaded) or any("=" in spec or spec == "-" for spec in specs):
+        return loaded
+    alike = [[name for name in others if one.startswith(name)] for one in known]
+    alike = [others] if len(others) == len(known) == 1 else alike
+    told = [f"{fits[0]}={spec}" if len(fits) == 1 else spec for fits, spec in zip(alike, specs, strict=True)]
+    return load(told, watcher) if told != list(specs) else loaded

@@ -14,7 +14,7 @@ from blade.errors import EXIT_FAILED_GATE, UsageError
 LATE = {
     "extract-anchor-facts": ("extract_anchor_facts", "Draft the facts that a report on this run must find."),
     "score": ("score", "Judge a report by its rollouts and anchor facts."),
-    "calibrate": ("calibrate", "Show that the judge tells the golden report from every attack on it."),
+    "calibrate": ("calibrate", "Show that the judge ranks reports by their quality."),
 }
 ORDER = ("init", "validate", "extract-anchor-facts", "make-shallow", "score", "calibrate", "sanitize")
 
@@ -28,8 +28,8 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in LATE:
             return super().get_command(ctx, cmd_name)
-        found = getattr(importlib.import_module("blade.cli.package_judge"), LATE[cmd_name][0])
-        return found if isinstance(found, click.Command) else None
+        command = getattr(importlib.import_module("blade.cli.package_judge"), LATE[cmd_name][0])
+        return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [
@@ -42,7 +42,7 @@ class _Group(click.Group):
 
 @click.group(cls=_Group, short_help="Scaffold, validate and judge BLADE-ready packages.")
 def package() -> None:
-    """A package teaches how to analyse one benchmark, and proves that the teaching works.
+    """A package teaches how to analyse one benchmark and shows that the teaching works.
 
     It holds skill/SKILL.md, rollouts/*.jsonl, and golden_reports/ with metrics, anchor facts and shallow
     baselines.
@@ -87,7 +87,7 @@ def init(
     click.echo(f"\nReview the drafts, then: blade package validate --benchmark-dir {folder}")
 
 
-@package.command(short_help="Is a package whole, true and ready.")
+@package.command(short_help="Check whether a package is complete, true and ready.")
 @click.option("--benchmark-dir", required=True, metavar="DIR", help="The folder of the package.")
 @click.option(
     "--phase",
@@ -110,12 +110,12 @@ def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: boo
     The exit code is 1 if anything fails.
     """
     from blade.cli.watch import Progress
-    from blade.package.validate.checks import validate as validated
+    from blade.package.validate import checks
 
     with Progress() as progress:
-        found = validated(Path(benchmark_dir), phase, min_anchor_facts, progress)
-    click.echo(json.dumps(found.as_json(), indent=2) if as_json else "\n".join(found.lines()))
-    if not found.passed:
+        result = checks.validate(Path(benchmark_dir), phase, min_anchor_facts, progress)
+    click.echo(json.dumps(result.as_json(), indent=2) if as_json else "\n".join(result.lines()))
+    if not result.passed:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
@@ -143,7 +143,7 @@ def make_shallow(source: str, output: str, force: bool) -> None:
     click.echo(f"Wrote {output}")
 
 
-@package.command(short_help="Write a package without what must not leave the house.")
+@package.command(short_help="Write a copy of a package that can be shared.")
 @click.option("--benchmark-dir", required=True, metavar="DIR", help="The folder of the package.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="Where the clean package goes.")
 @click.option("--key", "key_path", metavar="FILE", help="The key of the placeholders (default: your own).")
@@ -169,8 +169,8 @@ def sanitize(
     """
     from blade.cli.output import cannot_write
     from blade.cli.watch import Progress
-    from blade.package.sanitised import sanitise
-    from blade.sanitize import as_json as told_as_json
+    from blade.package.sharing import sanitise
+    from blade.sanitize import as_json as removed_as_json
     from blade.sanitize import leak_lines, read_key, read_policy
 
     target = Path(output)
@@ -184,11 +184,11 @@ def sanitize(
         with Progress() as progress:
             removed = sanitise(Path(benchmark_dir), target, policy, key, progress)
         if report_path:
-            Path(report_path).write_text(told_as_json(removed), encoding="utf-8")
+            Path(report_path).write_text(removed_as_json(removed), encoding="utf-8")
     except OSError as error:
         raise cannot_write(target, error) from error
     if as_json:
-        click.echo(told_as_json(removed), nl=False)
+        click.echo(removed_as_json(removed), nl=False)
     else:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in removed.kinds.items())
         click.echo(f"Removed {removed.total:,} values{f': {kinds}' if kinds else ''}")

@@ -1,4 +1,4 @@
-"""`blade package score` and its kin: draft anchors, judge a report, prove that the judge can judge."""
+"""`blade package score`, `calibrate`, `extract-anchor-facts`: judge reports, and show that the judge can."""
 
 from __future__ import annotations
 
@@ -42,31 +42,35 @@ def extract_anchor_facts(
     rollouts: tuple[str, ...],
     force: bool,
 ) -> None:
-    """Draft anchor facts: what the golden report says of single tasks and the rollouts bear out.
+    """Draft anchor facts: numbers that the golden report cites, each with its query, answer and tasks.
 
-    Each holds a sentence and a predicate that a claim must meet. Review them before use. Without rollouts
-    they are drafted from the report alone, unchecked.
+    The rows are those of the package's rollouts/. Contrasts that the rows show fill up what is missing.
+    Review the facts before use: strike weak ones, then set "review_required" to false. Without rollouts
+    they are sentences of the report, matched by wording.
     """
     from blade.cli.watch import Progress
-    from blade.package.judge import anchors, sources
+    from blade.package.judge import anchors, extraction, sources
 
     path = _file(golden, "a golden report")
-    given = tuple(_file(one, "a rollouts file") for one in rollouts)
-    method = anchors.METHOD
-    with Progress() as progress:
-        try:
-            found = sources.drafted(path, given, model_name, num_facts, progress)
-        except sources.CannotJudge as why:
-            progress.notice(f"{why.message}: the facts are drafted from the report alone")
-            found = anchors.undrafted(sources.report_text(path), num_facts)
-            method = anchors.UNCHECKED
-    made = anchors.as_file(found, benchmark, model_name, method)
+    given = tuple(_file(name, "a rollouts file") for name in rollouts)
+    with Progress() as progress, _explained():
+        case = sources.case(path, None, None, given, model_name)
+        worlds = sources.worlds_for(case, progress)
+        if worlds is None:
+            progress.notice(f"no rollouts of {model_name} were found: the facts are drafted by wording alone")
+            facts = extraction.drafted_by_wording(case.golden, num_facts)
+        else:
+            facts = extraction.drafted(case.golden, worlds, num_facts)
+    made = anchors.as_file(
+        facts, benchmark, model_name, anchors.CITED if worlds is not None else anchors.BY_WORDING
+    )
     if not force:
         _refuse_reviewed(Path(output), made)
     _write(Path(output), made)
-    click.echo(f"Wrote {len(found)} anchor facts to {output}")
-    if len(found) < min_facts:
-        click.echo(f"Only {len(found)} facts name single tasks; {min_facts} are needed", err=True)
+    weak = sum(fact.weak for fact in facts)
+    click.echo(f"Wrote {len(facts)} anchor facts to {output}" + (f" ({weak} weak)" if weak else ""))
+    if len(facts) < min_facts:
+        click.echo(f"Only {len(facts)} facts were found; {min_facts} are needed", err=True)
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
@@ -93,27 +97,29 @@ def score(
 ) -> None:
     """Judge a report: its claims against the rollouts, its findings against the anchor facts.
 
-    The exit code is 1 if there is nothing to judge by.
+    Without rollouts the score rests on wording, and says so. The exit code is 1 if too few facts can be used.
     """
     from blade.cli.watch import Progress
     from blade.package.judge import result, sources
     from blade.package.judge import score as judge
 
     submitted = _file(report, "a report")
-    with Progress() as progress, _told_plainly():
+    with Progress() as progress, _explained():
         case = sources.case(
             _file(golden, "a golden report"),
             _file(anchor_facts, "a file of anchor facts"),
-            rollouts=[_file(one, "a rollouts file") for one in rollouts],
+            rollouts=[_file(name, "a rollouts file") for name in rollouts],
         )
-        seat = sources.seated(case, progress, min_anchor_facts)
-        told = result.as_json(judge.judged(sources.report_text(submitted), seat), seat)
+        if not case.rollouts:
+            progress.notice("no rollouts were found: the score rests on wording")
+        bench = sources.bench_for(case, progress, min_anchor_facts)
+        reward = result.as_json(judge.judged(sources.report_text(submitted), bench), bench)
     if output_dir is not None:
-        _write(Path(output_dir) / "reward.json", told)
-    click.echo(json.dumps(told, indent=2))
+        _write(Path(output_dir) / "reward.json", reward)
+    click.echo(json.dumps(reward, indent=2))
 
 
-@click.command(short_help="Show that the judge tells the golden report from every attack on it.")
+@click.command(short_help="Show that the judge ranks reports by their quality.")
 @click.option("--golden-report", required=True, metavar="FILE", help="The golden report.")
 @click.option("--anchor-facts", required=True, metavar="FILE", help="Its anchor facts.")
 @click.option("--shallow-report", required=True, metavar="FILE", help="Its shallow baseline.")
@@ -134,7 +140,7 @@ def score(
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="Draws of what is drawn; the worst counts.",
+    help="Draws of each random attack; the worst counts.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def calibrate(
@@ -148,38 +154,42 @@ def calibrate(
     seeds: int,
     as_json: bool,
 ) -> None:
-    """Attack the golden report and judge the results: shuffled, negated, invented, about other rollouts.
+    """Show that the judge ranks reports by quality: golden above shallow, attacks low, graded ones in order.
 
-    The exit code is 0 only if the golden report separates from every attack and the controls hold.
+    Graded reports are read from graded/ beside the golden report, where they exist. The exit code is 0 only
+    if everything separates.
     """
     from blade.cli.watch import Progress
-    from blade.package.calibrate import battery as trials
+    from blade.package import layout
+    from blade.package.calibrate import battery
     from blade.package.judge import sources
-    from blade.package.layout import TRIALS
 
-    folder = Path(output_dir or f"{TRIALS}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    with Progress() as progress, _told_plainly():
+    folder = Path(output_dir or f"{layout.TRIALS}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    path = _file(golden_report, "a golden report")
+    with Progress() as progress, _explained():
         case = sources.case(
-            _file(golden_report, "a golden report"),
+            path,
             _file(anchor_facts, "a file of anchor facts"),
             _file(shallow_report, "a shallow report"),
-            [_file(one, "a rollouts file") for one in rollouts],
+            [_file(name, "a rollouts file") for name in rollouts],
         )
-        seat = sources.seated(case, progress, min_anchor_facts)
-        told = trials.calibrated(case, seat, progress, min_spread, seeds)
-    for name, reward in trials.rewards(told, seat).items():
+        bench = sources.bench_for(case, progress, min_anchor_facts)
+        graded = layout.graded(layout.golden(path))
+        texts = {grade: sources.report_text(report) for grade, report in graded.items()}
+        calibration = battery.calibrated(case, bench, texts, min_spread, seeds)
+    for name, reward in battery.rewards(calibration, bench).items():
         _write(folder / name / "reward.json", reward)
-    summary = trials.as_summary(told)
+    summary = battery.as_summary(calibration)
     _write(folder / "calibration_summary.json", summary)
-    click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(trials.lines(told)))
+    click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(battery.lines(calibration)))
     click.echo(f"Wrote {folder}/calibration_summary.json", err=as_json)
-    if told.problems:
+    if calibration.problems:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
 @contextmanager
-def _told_plainly() -> Iterator[None]:
-    """Say why a report cannot be judged, and end with 1: the report may be good, and nothing shows it."""
+def _explained() -> Iterator[None]:
+    """Say why a report cannot be judged, and exit with 1: the report may be good, and nothing shows it."""
     from blade.package.judge import sources
 
     try:

@@ -7,6 +7,8 @@ import msgspec
 SUPPORTED = "supported"
 CONTRADICTED = "contradicted"
 UNVERIFIABLE = "unverifiable"
+UNCITED = "uncited"
+OPINION = "opinion"
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -57,3 +59,19 @@ class Assertion(msgspec.Struct, frozen=True):
     query: str | None = None
     cites: tuple[str, ...] = ()  # TASK or TASK/REPEAT named in the same statement
     start: int = -1  # where `found` stands in `text`; -1: nowhere in particular
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One statement of a checked report, and what the rows or the report itself say of it."""
+
+    verdict: str  # supported, contradicted, unverifiable, uncited, opinion
+    kind: str  # citation, quotation, id, arithmetic, number, cause
+    line: int  # the first line it stands on, from 1
+    lines: tuple[int, ...]
+    text: str  # the sentence, or the table row with its header
+    printed: str  # what the report says
+    expected: str = ""  # what the rows say, or the query that gives an uncited number
+    reading: str = ""  # how it was read, in words
+    why: str = ""
+    query: str | None = None
+    tasks: tuple[str, ...] = ()  # tasks and rollouts named in the same sentence: 12 or 12/0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blade.skills.names import slug
@@ -90,6 +90,16 @@ def golden(report: Path) -> Golden:
     )
 
 
+GRADES = ("1_excellent", "2_good", "3_shallow", "4_wrong_causes", "5_fabricated")  # the best first
+
+
+def graded(golden: Golden) -> dict[str, Path]:
+    """The reports of graded quality beside a golden report that are there, the best first."""
+    folder = golden.report.parent / "graded"
+    paths = {grade: folder / f"{golden.prefix}_{grade}.md" for grade in GRADES}
+    return {grade: path for grade, path in paths.items() if path.is_file()}
+
+
 def prefix_of(rollouts: Path) -> str:
     """What a rollouts file is called beside its reports: its name without `_rollouts`."""
     stem = rollouts.name.partition(".jsonl")[0]
@@ -105,6 +115,13 @@ def rollouts_of(golden: Golden, rollouts: Sequence[Path], models: Sequence[str] 
         if wanted and len(exact or near) == 1:
             return (exact or near)[0]
     return rollouts[0] if len(rollouts) == 1 and not golden.is_comparison else None
+
+
+def sides_of(golden: Golden, rollouts: Sequence[Path]) -> tuple[Path, ...]:
+    """The rollouts files of both sides of a comparison report, in its order; none if one is missing."""
+    names = _VERSUS.split(golden.prefix)
+    found = [rollouts_of(replace(golden, prefix=name, is_comparison=True), rollouts) for name in names]
+    return tuple(path for path in found if path is not None) if None not in found else ()
 
 
 def _rollouts(folder: Path) -> tuple[str | None, list[Path]]:

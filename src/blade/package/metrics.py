@@ -1,17 +1,19 @@
-"""Turn a run into the numbers of its metrics sidecar, and hold a sidecar against them and its report."""
+"""Write the metrics sidecar of a report, and compare a sidecar with the rollouts and its report."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from blade.errors import BladeError
 from blade.package import files
 from blade.package.validate.phases import METRICS, Check, plural
 
 if TYPE_CHECKING:
-    from blade.model import Report
+    from blade.package.worlds import Worlds
+    from blade.query.figures import Figure
     from blade.report.facts import Facts
 
 IDENTITY = ("model", "model_name", "benchmark", "pass_at_1", "num_tasks", "total_tasks")
@@ -29,6 +31,29 @@ _ALSO = {  # other keys that sidecars use for the same number
     "always_fail": "always_fail_tasks",
     "never_pass_tasks": "always_fail_tasks",
 }
+
+
+_COUNTED = ("n_tasks", "n_rollouts", "expected", "scored", "duplicates", "superseded", "repeats")
+_QUERIES = {  # by key of a sidecar
+    "pass_at_1": ("pass_at_1", "rate", "select count(*) filter (where passed) / max(expected) from rollouts, runs"),
+    "clean_pass_at_1": ("clean_pass_at_1",),
+    "score_low": ("pass_at_1.low",),
+    "score_high": ("pass_at_1.high",),
+    "score": ("select score from runs",),
+    "mean_reward": ("select avg(reward) from tasks", "mean(reward)"),
+    "pass_at_k": ("pass_at_k({k})", "select avg((passes > 0)::int) from tasks"),
+    "consistency": ("pass_hat_k({k})",),
+    "total_tasks": ("tasks", "select n_tasks from runs"),
+    "num_tasks": ("tasks", "select n_tasks from runs"),
+    "passed_rollouts": ("count where passed",),
+    "failed_rollouts": ("count where not passed",),
+    "always_pass_tasks": ("select count(*) from tasks where bucket = 'always'",),
+    "sometimes_pass_tasks": ("select count(*) from tasks where bucket = 'sometimes'",),
+    "always_fail_tasks": ("select count(*) from tasks where bucket = 'never'",),
+    "missing_tasks": ("select count(*) from tasks where bucket = 'missing'",),
+}
+MAX_K = 16
+_COMMENT = re.compile(r"<!--.*?-->")
 
 
 def sidecar(run: Facts, model: str, benchmark: str) -> dict[str, Any]:
@@ -87,36 +112,39 @@ def match_checks(
         yield Check(right > 0, f"{name}: {result}", METRICS)
 
 
-def expected(run: Facts) -> dict[str, tuple[float, ...]]:
+def expected(worlds: Worlds) -> dict[str, tuple[float, ...]]:
     """What the rollouts say under each key of a sidecar; several where honest readings differ."""
-    from blade.report.metrics import metrics
-
-    found: dict[str, tuple[float, ...]]
-    found = {key: (float(value),) for key, value in metrics(run).items() if _is_number(value)}
-    counted = run.run.coverage
-
-    def also(key: str, *values: float | None) -> None:
-        found[key] = (*found.get(key, ()), *(float(value) for value in values if value is not None))
-
-    for name in ("pass_at_1_micro", "missing_as_fail"):
-        also("pass_at_1", _value(run, name))
-    if run.run.score_name != "pass_at_1":
-        also("mean_reward", _value(run, "mean_reward"), _value(run, "mean_reward_micro"))
-    at_k = [run.measure("pass_at_k", k) for k in run.ks("pass_at_k")]
-    also("pass_at_k", _value(run, "solved"), *(one.value for one in at_k if one is not None))
-    surplus = counted.duplicates + counted.superseded
-    for key in ("total_rollouts", "num_rollouts"):
-        also(key, counted.expected, counted.scored, run.run.n_rollouts + surplus)
-    for key in ("total_tasks", "num_tasks"):
-        also(key, run.run.n_tasks - len(run.buckets.missing))
-    for passed in found.get("passed_rollouts", ())[:1]:
-        also("failed_rollouts", counted.expected - passed, run.run.n_rollouts - passed)
+    counted = dict(zip(_COUNTED, worlds.ask(f"select {', '.join(_COUNTED)} from runs").rows[0], strict=True))
+    repeats = max(1, min(int(counted["repeats"] or 1), MAX_K))
+    queries = {key: tuple(text.format(k=repeats) for text in texts) for key, texts in _QUERIES.items()}
+    queries["pass_at_k"] += tuple(f"pass_at_k({k})" for k in range(1, repeats + 1))
+    worlds.prefetch(query for texts in queries.values() for query in texts)
+    found = {key: tuple(_asked(worlds, texts)) for key, texts in queries.items()}
+    passed = found["passed_rollouts"][:1]
+    rollouts = [counted["n_rollouts"], counted["expected"], counted["scored"]]
+    rollouts.append(counted["n_rollouts"] + counted["duplicates"] + counted["superseded"])
+    found |= dict.fromkeys(("total_rollouts", "num_rollouts"), tuple(map(float, rollouts)))
+    found["expected_rollouts"] = (float(counted["expected"]),)
+    found["failed_rollouts"] += tuple(float(count) - n for n in passed for count in rollouts[:2])
+    found["coverage"] = (counted["scored"] / counted["expected"],) if counted["expected"] else ()
+    found["repeats"] = (float(counted["repeats"]),)
     return found
+
+
+def _asked(worlds: Worlds, queries: Iterable[str]) -> Iterator[float]:
+    for query in queries:
+        try:
+            value = worlds.value(query)
+        except BladeError:
+            continue
+        if _is_number(value):
+            yield float(value)
 
 
 def in_report(name: str, told: Mapping[str, Any], text: str) -> Iterator[Check]:
     """Whether the headline numbers of a sidecar stand in its report."""
-    from blade.prose.slots import agrees, slots
+    from blade.package.judge.statements import Tasks, figures
+    from blade.query.figures import agrees
 
     absent, looked = [], 0
     for key, named in _NAMED.items():
@@ -126,10 +154,10 @@ def in_report(name: str, told: Mapping[str, Any], text: str) -> Iterator[Check]:
         looked += 1
         lines = [line[:20_000] for line in text.splitlines()]
         lines = [line for line in lines if named.search(line)] or lines
-        found = [slot for line in lines for slot in slots(line) if slot.value is not None]
+        found = [figure for line in lines for figure in figures(_COMMENT.sub("", line), Tasks())]
         if key in RATES:
-            found = [slot for slot in found if slot.unit == "%" or slot.digits]  # `1` is a count
-        if not any(agrees(slot, float(value)) or _rounds_to(value, slot.value) for slot in found):
+            found = [figure for figure in found if figure.is_percent or figure.step < 1]  # `1` is a count
+        if not any(agrees(figure, float(value)) or _rounds_to(value, _plain(figure)) for figure in found):
             absent.append(f"{key} {_spelled(value)}")
     wrong = f"{' and '.join(absent)} {'do' if len(absent) > 1 else 'does'} not stand in the report"
     if looked:
@@ -137,16 +165,8 @@ def in_report(name: str, told: Mapping[str, Any], text: str) -> Iterator[Check]:
         yield Check(not absent, f"{name}: {result}", METRICS)
 
 
-def facts_of(report: Report) -> Facts:
-    """The first run of a report."""
-    from blade.report.facts import facts
-
-    return facts(report)[0]
-
-
-def _value(run: Facts, name: str) -> float | None:
-    found = run.measure(name)
-    return found.value if found else None
+def _plain(figure: Figure) -> float:
+    return figure.number / 100 if figure.is_percent else figure.number
 
 
 def _agrees(value: float, expected: float, key: str) -> bool:

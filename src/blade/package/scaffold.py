@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from blade.errors import UsageError
 from blade.package import drafts, files
-from blade.package.copied import copied, shared_files
+from blade.package.rollout_files import copied, shared_files
 from blade.skills.draft import skill
 from blade.skills.names import slug
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from blade.package import files
-from blade.package.kept import sealed, why_kept
+from blade.package.seal import sealed, why_kept
 
 NOTE = (
     "This is a negative control, made from the headings and aggregate tables of a golden report.",
@@ -28,7 +28,7 @@ _DIAGNOSIS = re.compile(
 )
 # Columns that name single tasks or say what went wrong.
 _DETAIL = re.compile(
-    r"^(task|rollout|trajectory|instance|problem)([ _-]?(id|name|key))?$|evidence|quote|example"
+    r"^(task|rollout|trajectory|instance|problem)([ _-]?(id|name|key))?$|^which\b|evidence|quote|example"
     r"|cause|\bmodes?\b|failure|mechanism|behaviou?r|signature|template|error|diagnos|explanation|why|fix|action"
     r"|recommend|step|tool\b|what was seen|for instance|sha-?256|path|file",
     re.IGNORECASE,

@@ -1,41 +1,54 @@
-"""Turn a report, anchors and rollouts into a score: recall, precision and evidence, times gates."""
+"""Score a report: what it finds of the anchors, how much of what it claims holds, and on what evidence."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from random import Random
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from blade.check import checked
-from blade.check.held import standing
-from blade.check.world import World
-from blade.model import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion
-from blade.package.judge.anchors import Anchor, settled, shares
-from blade.package.judge.around import shown, without_unclaimed
-from blade.package.judge.borne import with_findings
-from blade.package.judge.contrasts import with_contrasts
-from blade.package.judge.frames import taken_back, titles, unstruck
-from blade.package.judge.matching import matched
-from blade.package.judge.plainly import telling
-from blade.package.judge.polarity import signs, with_polarity
-from blade.package.judge.predicates import STEP, Predicate, gainsaid, met, narrowed, said, tasks_of
-from blade.package.judge.retold import with_retelling
-from blade.package.judge.units import CAUSES, Names, Unit, causes_in, is_note, names, units
-from blade.package.judge.whose import misnamed
-from blade.prose.slots import Slot, agrees, slots
-
-NUMBERS_WRONG, MOSTLY_WRONG, FABRICATED, FLOOR, BACKWARDS = 0.5, 0.5, 0.7, 0.2, 0.8
-UNFOUNDED = 0.2  # of the score that recommendations can cost which nothing bears out
-LONGEST = 3.0  # times the golden report's claims, beyond which length costs
-JUMBLED = 0.15  # of the sentences; in prose that people write it is well below 0.01
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.package.judge.anchors import TRIVIAL, Anchor, Meaning, meaning, queries_of, rows_query
+from blade.package.judge.matching import DENIAL, ROLLOUTS, Hit, hit_of, is_number, is_same_query
+from blade.package.judge.statements import Passage, Statement, Tasks, passages, tasks_of, visible
+from blade.package.worlds import OF_TASKS, Worlds
+from blade.query.measures import measure_of
 
 
-class Judged(msgspec.Struct, frozen=True):
+BASE = 0.2  # what true totals alone are worth: a shallow report has no more
+WRONG = 2.0  # what a wrong claim costs, in right ones
+BARE = 0.5  # what a passage about tasks without evidence costs
+MADE_UP = 0.7  # what is left of the score for each id or quotation that no rollout has, at least BASE
+FRAMED, MOSTLY = 0.2, 0.4  # shares of sentences that may ask, deny or repeat a formula; that leave nothing
+OFTEN = 5  # sentences from which on words are a formula
+PROSE = ("sentence", "item", "quote")
+MOST_PROBLEMS = 20
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What reports on a run are judged by."""
+
+    worlds: Worlds | None
+    known: Tasks
+    anchors: tuple[Anchor, ...]
+    meanings: Mapping[str, Meaning]  # by the id of the anchor
+    titles: tuple[str, ...] = ()  # of the golden report's sections
+    ours: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> tuple[Anchor, ...]:
+        return tuple(anchor for anchor in self.anchors if not anchor.problem)
+
+    @property
+    def telling(self) -> tuple[Anchor, ...]:
+        return tuple(anchor for anchor in self.usable if anchor.weighs)
+
+
+class Score(msgspec.Struct, frozen=True):
     """What a report is worth, and all that this rests on."""
 
     score: float
@@ -44,446 +57,301 @@ class Judged(msgspec.Struct, frozen=True):
     evidence: float
     gates: Mapping[str, float]
     counts: Mapping[str, int]
-    hits: tuple[tuple[Anchor, bool, str], ...]  # anchor, whether it is met, by which words
+    hits: tuple[Hit, ...]
     problems: tuple[str, ...]
-    units: tuple[Unit, ...] = ()
-
-    @property
-    def gate(self) -> float:
-        return math.prod(self.gates.values())
+    structure: float = 0.0
+    tables: float = 0.0
 
 
-class Bench(msgspec.Struct, frozen=True):
-    """What reports on a run are judged by: the rollouts, the golden report's claims, the anchors."""
+class Reading(msgspec.Struct, frozen=True):
+    """A report as the judge reads it."""
 
-    world: World
-    known: Names
-    golden: tuple[Unit, ...]
-    anchors: tuple[Anchor, ...]
-    canaries: tuple[Predicate, ...]
-
-    @property
-    def usable(self) -> tuple[Anchor, ...]:
-        return tuple(one for one in self.anchors if one.predicate is not None and not one.problem)
-
-
-def claims(text: str, world: World, known: Names) -> tuple[Unit, ...]:
-    """What a report claims, with what the rows say of it."""
-    text = shown(unstruck(text))
-    read = with_polarity(units(text, checked(text, world), known), world)
-    read = with_findings(with_contrasts(read, shares(world.report)), world.report)
-    return without_unclaimed(_without_taken_back(with_retelling(read, world), text), text)
-
-
-def _without_taken_back(read: Sequence[Unit], text: str) -> tuple[Unit, ...]:
-    """Units with those that a heading or another sentence takes back supporting nothing."""
-    above = titles(text)
-    sayings = []
-    for unit in read:
-        title = [told for line, told in above if line <= unit.line][-1:]
-        sayings.append((unit.text, (*title, *unit.section), unit.kind == "sentence"))
-    gone = taken_back(sayings)
-    return tuple(_framed(unit) if at in gone else unit for at, unit in enumerate(read))
-
-
-def _framed(unit: Unit) -> Unit:
-    return replace(unit, denied=True, verdict=UNVERIFIABLE if unit.verdict == SUPPORTED else unit.verdict)
+    text: str
+    passages: tuple[Passage, ...]
+    findings: tuple[Finding, ...]
+    hits: tuple[Hit, ...]
 
 
 def bench(
-    world: World,
+    worlds: Worlds | None,
     golden: str,
     anchors: Sequence[Anchor],
     shallow: str = "",
     ours: Sequence[str] = (),
     others: Sequence[str] = (),
 ) -> Bench:
-    """Read the golden report and the anchors once, to judge many reports by them."""
-    known = names(world.report, ours, others)
-    thin = claims(shallow, world, known) if shallow else ()
-    ready = settled(anchors, world, known, thin)
-    known = accepting(known, ready)
-    told = claims(golden, world, known)
-    return Bench(world, known, told, tuple(ready), tuple(canaries(ready, world)))
-
-
-def accepting(known: Names, anchors: Sequence[Anchor]) -> Names:
-    """Names with the causes and steps that a person who reviewed the anchors let stand."""
-    causes, steps = dict(known.causes), dict(known.steps)
-    for one in anchors:
-        told = one.predicate
-        for task in tasks_of(told) if told is not None else ():
-            if told is not None and told.type == "cause":
-                causes[task] = causes.get(task, frozenset()) | {str(told.value)}
-            elif told is not None and told.subject == STEP and isinstance(told.value, int | float):
-                steps[task] = steps.get(task, frozenset()) | {int(told.value)}
-    return replace(known, causes=causes, steps=steps)
-
-
-def canaries(anchors: Sequence[Anchor], world: World, seed: int = 0) -> Iterator[Predicate]:
-    """False twins of the anchors that name a cause: another cause for the same task."""
-    random = Random(f"canaries/{seed}")
-    true = {(one.task, one.cause.value) for one in world.report.attributions}
+    """What reports are judged by; anchors that a shallow report meets weigh nothing."""
+    known = tasks_of(worlds.home if worlds is not None else None)
+    meanings: dict[str, Meaning] = {}
+    ready: list[Anchor] = []
+    if worlds is not None:
+        worlds.prefetch(query for anchor in anchors for query in queries_of(anchor))
     for anchor in anchors:
-        told = anchor.predicate
-        if told is None or told.type != "cause":
-            continue
-        task = dict(told.scope).get("task", told.must_cite[0])
-        wrong = [code for code in CAUSES if code != told.value and (task, code) not in true]
-        yield replace(told, value=random.choice(wrong), must_cite=(task,))
+        meant = meaning(anchor, worlds) if anchor.query is not None else _wording(anchor, known)
+        if isinstance(meant, Meaning):
+            meanings[anchor.id] = meant
+        problem = anchor.problem or (meant if isinstance(meant, str) else "")
+        ready.append(msgspec.structs.replace(anchor, problem=problem))
+    titles = tuple(title for title in _titles(golden) if title)
+    made = Bench(worlds, known, tuple(ready), meanings, titles, tuple(ours), tuple(others))
+    if not shallow:
+        return made
+    thin = {hit.anchor.id for hit in read(shallow, made).hits if hit.met}
+    kept = [
+        msgspec.structs.replace(anchor, weight=TRIVIAL) if anchor.id in thin else anchor for anchor in ready
+    ]
+    return msgspec.structs.replace(made, anchors=tuple(kept))
 
 
-def judged(text: str, bench: Bench, opinions: Mapping[int, str] | None = None) -> Judged:
-    """The score of a report; `opinions` settle claims that the rows cannot (see `consulted`)."""
-    read = claims(text, bench.world, bench.known)
-    return score(_with(read, opinions or {}), bench)
+def _wording(anchor: Anchor, known: Tasks) -> str | None:
+    """Why a fact in prose cannot be used; None if it can."""
+    strange = [task for task in anchor.tasks if known.keys and known.key(task) is None]
+    return f"there is no task {strange[0]}" if strange else None
 
 
-def score(read: Sequence[Unit], bench: Bench) -> Judged:
-    """The score of a report that was read."""
-    usable = bench.usable
-    hits = _hits(read, usable)
-    weight = sum(one.weighs for one in usable)
-    recall = sum(one.weighs for one, is_met, _ in hits if is_met) / weight if weight else 0.0
-    counts = _counts(read)
-    precision = _precision(counts)
-    majors = [unit for unit in read if is_major(unit) and not unit.advice]
-    shown = _evident(read, majors)
-    evidence = shown / len(majors) if majors else float(any(unit.kind == "quote" for unit in _borne(read)))
-    gates, problems = _gates(read, bench, counts)
-    problems += _contradictions(read)
-    counts |= {"major": len(majors), "major_with_evidence": shown, "anchors": len(usable)}
-    counts["anchors_met"] = sum(is_met for _, is_met, _ in hits)
-    counts["anchors_unusable"] = len(bench.anchors) - len(usable)
-    final = recall * math.sqrt(precision * evidence) * math.prod(gates.values())
-    return Judged(final, recall, precision, evidence, gates, counts, hits, tuple(problems), tuple(read))
+def _titles(text: str) -> list[str]:
+    return [line[3:].strip().lower() for line in text.split("\n") if line.startswith("## ")]
 
 
-def _hits(read: Sequence[Unit], usable: Sequence[Anchor]) -> tuple[tuple[Anchor, bool, str], ...]:
-    wanted = [one.predicate for one in usable if one.predicate is not None]
-    order = sorted(range(len(usable)), key=lambda at: -usable[at].weighs)
-    found = matched(sound(read), wanted, met, order)
-    # A report that says a thing and its opposite has not found it.
-    meant = {at: narrowed(wanted[at], unit) for at, unit in found.items()}
-    denied = {at for at in found if any(gainsaid(unit, meant[at]) for unit in read)}
-    return tuple(
-        (one, at in found and at not in denied, found[at].text if at in found else "")
-        for at, one in enumerate(usable)
+def read(text: str, bench: Bench) -> Reading:
+    """A report with what the rows say of it and how each anchor fares."""
+    text = visible(text)
+    found = bench.worlds.checked(text) if bench.worlds is not None else checked(text, None)
+    held = tuple(passages(text, bench.known))
+    if bench.worlds is not None:
+        cited = (each.query for each in found if each.kind == "citation" and each.verdict == SUPPORTED and each.query)
+        bench.worlds.prefetch(rows for query in cited if (rows := rows_query(measure_of(query))) is not None)
+    hits = tuple(
+        hit_of(anchor, bench.meanings.get(anchor.id), held, found, bench.worlds, bench.known)
+        for anchor in bench.usable
     )
+    return Reading(text, held, found, hits)
 
 
-_WORTH = {SUPPORTED: 1, CONTRADICTED: -2}
+def judged(text: str, bench: Bench) -> Score:
+    """The score of a report."""
+    reading = read(text, bench)
+    weight = sum(hit.anchor.weighs for hit in reading.hits)
+    recall = sum(hit.anchor.weighs for hit in reading.hits if hit.met) / weight if weight else 0.0
+    counts, problems = _counts(reading, bench)
+    right, wrong, bare = counts["supported"] + counts["by_wording"], counts["wrong"], counts["bare"]
+    precision = right / (right + WRONG * wrong + BARE * bare) if right else 0.0
+    evidence = counts["evidence"] / (counts["evidence"] + 1)
+    plain, why = _plain(reading)
+    names, whose = _names(reading, bench)
+    gates = {"plain": plain, "names": names, "made_up": max(BASE, MADE_UP ** counts["made_up"])}
+    final = math.prod(gates.values()) * precision * (BASE + (1 - BASE) * recall * evidence)
+    return Score(
+        final, recall, precision, evidence, gates, counts, reading.hits, (*whose, *why, *problems),
+        _structure(reading.text, bench), _tables(reading.findings),
+    )  # fmt: skip
 
 
-def sound(read: Sequence[Unit]) -> list[Unit]:
-    """The units of sections that the rows bear out more than twice as often as they contradict them.
-
-    What is said and taken back, or set in words of no known meaning, speaks against its section too.
-    """
-    balance: dict[tuple[str, ...], int] = {}
-    for unit in read:
-        worth = _WORTH.get(unit.verdict or "", 0) - (unit.denied and unit.verdict == UNVERIFIABLE)
-        balance[unit.section] = balance.get(unit.section, 0) + worth
-    return [unit for unit in read if balance.get(unit.section, 0) > 0]
+# -- what holds and what does not -------------------------------------------------------------------
 
 
-def _counts(read: Sequence[Unit]) -> dict[str, int]:
-    """Claims by verdict, each once; supported ones that any table of totals has are not counted."""
-    seen: set[tuple[str, str]] = set()
-    found = {SUPPORTED: 0, CONTRADICTED: 0, UNVERIFIABLE: 0, "aggregate": 0, "duplicate": 0, "foreign": 0}
-    for unit in read:
-        if unit.verdict is None or (is_note(unit) and unit.verdict != CONTRADICTED):
-            continue
-        key = (unit.verdict, " ".join(unit.text.lower().split()))
-        if key in seen:
-            found["duplicate"] += 1
-        elif unit.foreign:
-            found["foreign"] += 1
-        elif unit.verdict == SUPPORTED and not is_telling(unit):
-            found["aggregate"] += 1
-        else:
-            found[unit.verdict] += 1
-        seen.add(key)
-    return found
-
-
-def is_telling(unit: Unit) -> bool:
-    """Whether a unit says more than totals do: it names a task, a cause or a step, quotes, sets rates
-    against each other, or advises.
-    """
-    told = unit.tasks or unit.near or unit.causes or unit.steps or unit.quotes or unit.advice
-    return bool(told) or is_contrast(unit)
-
-
-def _precision(counts: Mapping[str, int]) -> float:
-    against = 2 * (counts[CONTRADICTED] + counts["foreign"]) + 0.5 * counts[UNVERIFIABLE]
-    return counts[SUPPORTED] / (counts[SUPPORTED] + against) if counts[SUPPORTED] else 0.0
-
-
-def is_major(unit: Unit) -> bool:
-    """Whether a unit names the cause of a failure or the step that decided it, or says what to change."""
-    if unit.verdict is None or is_note(unit) or unit.kind in ("heading", "quote"):
-        return False
-    if unit.advice:
-        is_open = unit.verdict == UNVERIFIABLE
-        return unit.kind == "row" or is_open or bool(unit.numbers or unit.tasks or unit.causes)
-    if is_contrast(unit):
-        return True
-    return bool(unit.tasks or unit.kind == "sentence") and bool(unit.causes or (unit.steps and unit.tasks))
-
-
-def is_contrast(unit: Unit) -> bool:
-    """Whether a unit sets two pass rates against each other that the rows give too."""
-    return any(one.kind == "contrast" and one.verdict == SUPPORTED for one in unit.assertions)
-
-
-def _borne(read: Sequence[Unit]) -> list[Unit]:
-    return [unit for unit in sound(read) if unit.verdict == SUPPORTED and not unit.foreign]
-
-
-def _evident(read: Sequence[Unit], majors: Sequence[Unit]) -> int:
-    """How many major claims name a task of the rollouts, or stand in a section with a quotation from them.
-
-    Two pass rates that the rows give are evidence themselves.
-    """
-    borne = _borne(read)
-    sections = {unit.section for unit in borne if unit.kind == "quote" or unit.own}
-    places = {
-        (unit.line, unit.text)
-        for unit in borne
-        if unit.tasks or unit.section in sections or is_contrast(unit)
+def _counts(reading: Reading, bench: Bench) -> tuple[dict[str, int], list[str]]:
+    """Claims by what became of them, each once, and what is wrong with the wrong ones."""
+    right = {_key(each): each for each in reading.findings if _is_right(each)}
+    wrong = {_key(each): each for each in reading.findings if _is_wrong(each) and _is_ours(each, bench.known)}
+    problems = [_problem(each) for each in wrong.values()]
+    against = _contradicted(reading.passages, bench)
+    problems += [f"line {statement.line}: {why}" for statement, why in against]
+    by_wording = sum(hit.met and hit.how != "citation" for hit in reading.hits)
+    counts = {
+        "supported": len(right),
+        "by_wording": by_wording,
+        "wrong": len(wrong) + len(against),
+        "made_up": sum(_is_made_up(each) for each in wrong.values()),
+        "uncited": sum(each.verdict == "uncited" for each in reading.findings),
+        "bare": len(_bare(reading)),
+        "evidence": len(_evidence(reading, bench)),
+        "anchors": len(reading.hits),
+        "anchors_met": sum(hit.met for hit in reading.hits),
+        "anchors_denied": sum(hit.denied for hit in reading.hits),
     }
-    return sum((unit.line, unit.text) in places for unit in majors)
+    more = len(problems) - MOST_PROBLEMS
+    return counts, [*problems[:MOST_PROBLEMS], *([f"and {more} more claims do not hold"] if more > 0 else [])]
 
 
-def _founded(read: Sequence[Unit], advice: Sequence[Unit]) -> int:
-    """How many recommendations have evidence, or take up a finding of the report that has."""
-    found = [unit for unit in _borne(read) if not unit.advice and (unit.causes or is_contrast(unit))]
-    words = {word for unit in found for word in telling(unit.text)}
-    return sum(bool(_evident(read, [unit]) or words & telling(unit.text)) for unit in advice)
+def _key(finding: Finding) -> tuple[str, str, str]:
+    return finding.kind, finding.query or "", finding.printed
 
 
-MOST_PROBLEMS = 20
+def _is_right(finding: Finding) -> bool:
+    """A citation or a quotation that holds; that a task exists says nothing about it."""
+    holds = finding.verdict == SUPPORTED and finding.kind in ("citation", "quotation")
+    return holds and not DENIAL.search(finding.text)
 
 
-def _contradictions(read: Sequence[Unit]) -> list[str]:
-    """What the rows say against single claims, with their lines; the first of them, and how many more."""
-    found = []
-    for unit in read:
-        if unit.verdict == CONTRADICTED:
-            told = [one for one in unit.assertions if one.verdict == CONTRADICTED]
-            said = f"line {unit.line}: {' '.join(unit.text.split())[:120]}"
-            found.append(f"{said}: {_against(told[0]) if told else 'it denies what the rows bear out'}")
-    more = len(found) - MOST_PROBLEMS
-    return [*found[:MOST_PROBLEMS], *([f"and {more} more contradicted claims"] if more > 0 else [])]
-
-
-def _against(one: Assertion) -> str:
-    meant = f", the rows say {one.expected[:120]}" if one.expected else ""
-    return f"says {one.found[:80]}{meant}" + (f" ({one.why[:160]})" if one.why else "")
-
-
-def _gates(
-    read: Sequence[Unit], bench: Bench, counts: Mapping[str, int]
-) -> tuple[dict[str, float], list[str]]:
-    problems = _numbers(read, bench.world)
-    gates = {"required_numbers": NUMBERS_WRONG if problems else 1.0}
-    false = _fabricated(read, bench.world)
-    gates["fabricated"] = max(FLOOR, FABRICATED ** len(false))
-    problems += [f"no rollout has: {found}" for found in false[:20]]
-    backwards = [unit for unit in read if is_backwards(unit.text)]
-    gates["chronology"] = BACKWARDS ** bool(backwards)
-    problems += [f"line {unit.line}: a later step cannot cause an earlier one" for unit in backwards[:5]]
-    jumbled, sentences = _jumbled(read)
-    gates["prose"] = 0.0 if jumbled >= 3 and jumbled > JUMBLED * sentences else 1.0
-    if gates["prose"] == 0:
-        problems.append(
-            f"{jumbled} of {sentences} sentences have their words in no order that English allows"
-        )
-    wrong = misnamed(read, bench.known.ours, bench.world.report)
-    gates["names"] = FLOOR if wrong else 1.0
-    problems += wrong
-    is_wrong = counts[CONTRADICTED] and _precision(counts) < 0.5
-    gates["more_wrong_than_right"] = MOSTLY_WRONG if is_wrong else 1.0
-    limit = LONGEST * max(1, _claims(_counts(bench.golden)))
-    made = _claims(counts) + counts["duplicate"]
-    gates["length"] = min(1.0, limit / made) if made else 1.0
-    gates["causes"] = _mostly_right([unit for unit in read if causes_in(unit.text)], _is_of_cause)
-    speaking = [unit for unit in read if unit.kind == "sentence" and {*signs(unit.text)} & OUTCOMES]
-    gates["outcomes"] = _mostly_right(speaking, lambda one: one.kind in TURNING and not _is_of_cause(one))
-    gates["plain"] = _plain(read)
-    advice = [unit for unit in read if unit.advice and is_major(unit)]
-    bare = 1 - _founded(read, advice) / len(advice) if advice else 0.0
-    gates["advice"] = 1 - UNFOUNDED * bare
-    if bare > 0.5:
-        problems.append("most recommendations name nothing that the rollouts bear out")
-    agreed = sum(any(_agrees(unit, canary) for unit in read) for canary in bench.canaries)
-    gates["canaries"] = max(FLOOR, 1 - agreed / len(bench.canaries)) if bench.canaries else 1.0
-    if agreed:
-        problems.append(f"{agreed} false facts are stated as true")
-    return gates, problems
-
-
-def _fabricated(read: Sequence[Unit], world: World) -> list[str]:
-    """Ids and quotations that no rollout has; one that some rollout has is wrong about its place alone."""
-    told = {found for unit in read for found in unit.fabricated}
-    quotes = {one.found for unit in read for one in unit.assertions if one.kind == "quote"}
-    return sorted(told - standing(told & quotes, world.rows))
-
-
-TURNING, OUTCOMES = ("direction", "bucket", "word"), {"pass", "fail", "always"}
-
-
-def _mostly_right(told: Sequence[Unit], is_of: Callable[[Assertion], bool]) -> float:
-    """One less the share of wrong ones in what is said of causes, or of who passes and who fails."""
-    told = [unit for unit in told if unit.verdict in (SUPPORTED, CONTRADICTED)]
-    wrong = sum(any(one.verdict == CONTRADICTED and is_of(one) for one in unit.assertions) for unit in told)
-    return max(FLOOR, 1 - wrong / len(told)) if told else 1.0
-
-
-def _plain(read: Sequence[Unit]) -> float:
-    """One less the share of sentences that deny, doubt or otherwise frame what they say."""
-    told = [unit for unit in read if unit.kind == "sentence" and unit.verdict is not None]
-    framed = sum(unit.denied for unit in told)
-    return max(FLOOR, 1 - framed / len(told)) if told else 1.0
-
-
-def _is_of_cause(one: Assertion) -> bool:
-    return one.kind == "label" or one.found.upper() in CAUSES or bool(causes_in(one.found))
-
-
-def _jumbled(read: Sequence[Unit]) -> tuple[int, int]:
-    told = [unit for unit in read if unit.kind == "sentence" and len(unit.text.split()) > 4]
-    return sum(unit.jumbled for unit in told), len(told)
-
-
-def _claims(counts: Mapping[str, int]) -> int:
-    return sum(counts[name] for name in (SUPPORTED, CONTRADICTED, UNVERIFIABLE, "aggregate"))
-
-
-def _agrees(unit: Unit, canary: Predicate) -> bool:
-    """Whether a unit states a false fact; one that the rows bear out cannot."""
-    if unit.verdict == SUPPORTED or unit.denied or not unit.tasks <= tasks_of(canary):
+def _is_wrong(finding: Finding) -> bool:
+    """What the rows or the report itself contradict, a citation that cannot be run, or a denied truth."""
+    if finding.verdict == CONTRADICTED:
+        return True
+    if finding.kind != "citation":
         return False
-    return any(True for _ in said(unit, canary))
-
-
-_LATER = re.compile(
-    r"\bstep\s+(?P<cause>\d{1,6})\b[^.;]{0,120}?"
-    r"\b(?:caus(?:es|ed)|led to|leads to|explains|produced|triggered)\b[^.;]{0,120}?"
-    r"\bstep\s+(?P<effect>\d{1,6})\b"
-    r"|\bstep\s+(?P<effect2>\d{1,6})\b[^.;]{0,120}?\b(?:because of|due to|caused by|follows from)\b"
-    r"[^.;]{0,120}?\bstep\s+(?P<cause2>\d{1,6})\b",
-    re.IGNORECASE,
-)
-
-
-def is_backwards(text: str) -> bool:
-    """Whether a step is blamed for one that came before it."""
-    return any(
-        int(hit["cause"] or hit["cause2"]) > int(hit["effect"] or hit["effect2"])
-        for hit in _LATER.finditer(text)
+    return finding.verdict == UNVERIFIABLE or (
+        finding.verdict == SUPPORTED and DENIAL.search(finding.text) is not None
     )
 
 
-CHECKED = ("pass_at_1", "n_tasks", "n_rollouts", "repeats", "coverage", "score")
-_SCORE = re.compile(
-    r"pass@1\b|pass_at_1|\bscore[ds]?\b|pass rate|success rate|accuracy|mean reward", re.IGNORECASE
-)
+def _is_made_up(finding: Finding) -> bool:
+    """An id or a quotation that no rollout has; one that stands elsewhere is only misplaced."""
+    if finding.verdict != CONTRADICTED or finding.kind not in ("id", "quotation"):
+        return False
+    return not finding.expected.startswith(("it stands in", "task "))
 
 
-def _numbers(read: Sequence[Unit], world: World) -> list[str]:
-    """What is wrong with the numbers that every report must have right: pass@1 and n, and k and coverage."""
-    problems = []
-    for stated in _stated(read, world).values():
-        wrong = [unit for is_right, unit in stated if not is_right]
-        # A number that is stated many times and slips once is a contradiction, not a report on other rows.
-        if 2 * len(wrong) >= len(stated):
-            problems.append(f"line {wrong[0].line}: a required number is wrong: {wrong[0].text[:120]}")
-    ours = [unit for unit in read if unit.verdict == SUPPORTED and not unit.foreign]
-    for run in world.report.runs:
-        if run.score is None:
+def _is_ours(finding: Finding, known: Tasks) -> bool:
+    """Whether an unknown id could be that of a task: records of the tasks' own worlds have ids too."""
+    if finding.kind != "id" or not known.keys:
+        return True
+    longest = max((len(digits) for name in known.keys for digits in re.findall(r"\d+", name)), default=0)
+    return all(len(digits) <= longest + 2 for digits in re.findall(r"\d+", finding.printed))
+
+
+def _problem(finding: Finding) -> str:
+    if finding.verdict == SUPPORTED:
+        return f"line {finding.line}: denies {finding.printed}, which the rows give"
+    says = f", the rows give {finding.expected[:80]}" if finding.expected else ""
+    why = f" ({finding.why[:120]})" if finding.why else ""
+    return f"line {finding.line}: {finding.kind} {finding.printed[:80]}{says}{why}"
+
+
+_COUNTED = re.compile(rf"\s+(?:[a-z]+\s+)?{ROLLOUTS}\b", re.IGNORECASE)
+
+
+def _contradicted(read: Sequence[Passage], bench: Bench) -> list[tuple[Statement, str]]:
+    """Sentences with another number for exactly what an anchor counts: its tasks, its names, one figure."""
+    found = []
+    for anchor in bench.telling:
+        meant = bench.meanings.get(anchor.id)
+        if meant is None or not anchor.tasks or not meant.names:
             continue
-        told = [unit for unit in ours if _SCORE.search(unit.text)]
-        if not any(_states(unit, run.score) for unit in told):
-            problems.append(f"pass@1 of {run.name} is not stated, or not as the rollouts have it")
-        if not any(_states(unit, run.n_tasks) for unit in ours if "task" in _whole(unit).lower()):
-            problems.append(
-                f"the number of tasks of {run.name} is not stated, or not as the rollouts have it"
-            )
-    return list(dict.fromkeys(problems))
-
-
-def _stated(read: Sequence[Unit], world: World) -> dict[str, list[tuple[bool, Unit]]]:
-    """Where required numbers are stated, by what they are, each with whether it is right."""
-    found: dict[str, list[tuple[bool, Unit]]] = {}
-    scores = {run.name: run.score for run in world.report.runs if run.score is not None}
-    for unit in read:
-        tells_score = bool(unit.assertions and _SCORE.search(unit.text))
-        for one in unit.assertions:
-            if one.verdict not in (SUPPORTED, CONTRADICTED):
+        for statement in (each for passage in read for each in passage.statements):
+            if statement.tasks != set(anchor.tasks) or len(statement.figures) != 1:
                 continue
-            is_right = one.verdict == SUPPORTED
-            if one.subject in CHECKED and not one.scope:
-                found.setdefault(f"{one.subject} of {one.run}", []).append((is_right, unit))
-            elif one.subject is None and tells_score:
-                meant = one.found if is_right else one.expected or ""
-                for name, value in scores.items():
-                    if any(_is_rate(slot, value) for slot in slots(meant)[:1]):
-                        found.setdefault(f"pass_at_1 of {name}", []).append((is_right, unit))
+            own, figure = re.sub(r"“[^”]*”", " ", statement.text).lower(), statement.figures[0]
+            is_alike = figure.is_percent if meant.kind == "rate" else bool(_COUNTED.match(own, own.find(figure.text.lower()) + len(figure.text)))
+            is_named = all(name.replace("_", " ") in own.replace("_", " ") for name in meant.names)
+            if is_alike and is_named and not is_number(figure, meant, anchor.tolerance):
+                found.append((statement, f"says {figure.text}, {anchor.id} is {meant.value:.4g}"))
     return found
 
 
-def _whole(unit: Unit) -> str:
-    return f"{' '.join(unit.section[-1:])} {unit.text}"
+# -- evidence ---------------------------------------------------------------------------------------
+
+def _evidence(reading: Reading, bench: Bench) -> set[str]:
+    """Quotations found in the rows and citations about single tasks, beyond what the anchors ask for."""
+    if bench.worlds is None:
+        return set(re.findall(r"“[^”]{8,}”|<!--\s*blade:.*?-->", reading.text))
+    found = set()
+    for finding in reading.findings:
+        if not _is_right(finding):
+            continue
+        if finding.kind == "quotation":
+            found.add(" ".join(finding.printed.split()))
+        elif finding.query and OF_TASKS.search(finding.query) and not _is_of_anchor(finding.query, bench):
+            found.add(finding.query)
+    return found
 
 
-def _states(unit: Unit, value: float) -> bool:
-    if isinstance(value, int):
-        return any(slot.of is None and not slot.unit and slot.value == value for slot in unit.numbers)
-    return any(_is_rate(slot, value) for slot in unit.numbers)
+def _is_of_anchor(query: str, bench: Bench) -> bool:
+    worlds = bench.worlds
+    return worlds is not None and any(
+        is_same_query(anchor.query, query, bench.meanings[anchor.id], worlds)
+        for anchor in bench.usable
+        if anchor.query is not None and anchor.id in bench.meanings
+    )
 
 
-def _is_rate(slot: Slot, value: float) -> bool:
-    """Whether a printed number can stand for a rate: a bare 1 is no rounded 0.6."""
-    told = slot.unit == "%" or slot.digits > 1 or slot.value == value
-    return slot.of is None and told and agrees(slot, value)
-
-
-def consulted(
-    judged: Judged, bench: Bench, ask: Callable[[list[dict[str, Any]]], Mapping[int, str]]
-) -> Judged:
-    """The score with the opinion of a language model on what the rows cannot settle.
-
-    `ask` sees the table of claims with their verdicts, never the report, and answers with verdicts by id.
-    What it says of a claim that the rows support or contradict is not heard, so it cannot overrule them; and
-    nothing that it alone calls supported can meet an anchor.
-    """
-    table = claim_table(judged.units)
-    return score(_with(judged.units, ask(table)), bench)
-
-
-def claim_table(read: Iterable[Unit]) -> list[dict[str, Any]]:
-    """The claims of a report with what the rows say of them."""
+def _bare(reading: Reading) -> list[Passage]:
+    """Passages that say something of tasks in sections that show no evidence of it."""
+    lines = {finding.line for finding in reading.findings if _is_right(finding) and _is_shown(finding)}
+    lines |= {hit.line for hit in reading.hits if hit.met and hit.anchor.weighs}
+    backed = {passage.section for passage in reading.passages if passage.lines & lines}
+    met = {frozenset(hit.anchor.tasks) for hit in reading.hits if hit.met}
     return [
-        {
-            "id": at,
-            "verdict": unit.verdict,
-            "kinds": sorted({one.kind for one in unit.assertions}),
-            "found": [one.found for one in unit.assertions],
-            "expected": [one.expected for one in unit.assertions if one.expected is not None],
-            "cites": sorted(unit.tasks),
-        }
-        for at, unit in enumerate(read)
-        if unit.verdict is not None
+        passage
+        for passage in reading.passages
+        if passage.statements[0].kind != "heading"
+        and (own := frozenset(task for each in passage.statements for task in each.tasks))
+        and passage.section not in backed
+        and own not in met
     ]
 
 
-def _with(read: Sequence[Unit], opinions: Mapping[int, str]) -> list[Unit]:
-    told = list(read)
-    for at, verdict in opinions.items():
-        if 0 <= at < len(told) and told[at].verdict == UNVERIFIABLE and verdict in (SUPPORTED, CONTRADICTED):
-            # Stripped of what it names, a claim that only an opinion supports cannot meet an anchor.
-            bare = replace(told[at], tasks=frozenset(), own=frozenset(), near=frozenset(), quotes=())
-            told[at] = replace(bare if verdict == SUPPORTED else told[at], verdict=verdict)
-    return told
+def _is_shown(finding: Finding) -> bool:
+    return finding.kind == "quotation" or OF_TASKS.search(finding.query or "") is not None
+
+
+# -- whether it is meant ----------------------------------------------------------------------------
+
+_OF_ITSELF = re.compile(
+    r"\b(?:this report|every (?:statement|word|claim|number)|the numbers|all (?:claims|statements))\b", re.IGNORECASE
+)
+_DISOWNED = re.compile(
+    r"^\W*(?:refuted|false|untrue|debunked|retracted|disproved)\b(?!\s+(?:positive|negative|alarm|success|report))", re.I
+)
+
+
+def _plain(reading: Reading) -> tuple[float, list[str]]:
+    """Whether a report means what it says: questions, denials and formulas may be a few of its sentences."""
+    told = [each for passage in reading.passages for each in passage.statements if each.kind in PROSE]
+    title = next((line.lstrip("# ") for line in reading.text.split("\n") if line.startswith("# ")), "")
+    if _DISOWNED.match(title) or any(
+        DENIAL.search(each.text) and _OF_ITSELF.search(each.text) for each in told
+    ):
+        return 0.0, ["the report takes back what it says"]
+    formulas, again = _formulas(told), Counter(each.text for each in told)
+    under = {
+        line for each in reading.passages if any(map(_DISOWNED.match, each.section)) for line in each.lines
+    }
+    framed = sum(
+        each.text.rstrip("*_\"”) ").endswith("?")
+        or DENIAL.search(each.text) is not None
+        or bool(_ends(each.text) & formulas)
+        or again[each.text] >= OFTEN
+        or each.line in under
+        for each in told
+    )
+    share = framed / max(1, len(told))
+    if share <= FRAMED:
+        return 1.0, []
+    return max(0.0, 1 - (share - FRAMED) / (MOSTLY - FRAMED)), [
+        f"{framed} of {len(told)} sentences ask, deny or repeat a formula"
+    ]
+
+
+def _ends(text: str) -> set[str]:
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    return {"^" + " ".join(words[:3]), " ".join(words[-2:]) + "$"} if len(words) >= OFTEN else set()
+
+
+def _formulas(told: Sequence[Statement]) -> set[str]:
+    """Words that open or close more than half of all sentences."""
+    ends = Counter(end for each in told for end in _ends(each.text))
+    return {end for end, n in ends.items() if n >= OFTEN and 2 * n > len(told)}
+
+
+def _names(reading: Reading, bench: Bench) -> tuple[float, list[str]]:
+    """A report whose title names another run of the package and not this one is about that one."""
+    title = _slug(next((line for line in reading.text.split("\n") if line.startswith("# ")), ""))
+    ours = any(_slug(name) in title for name in bench.ours if name)
+    others = [name for name in bench.others if name and _slug(name) in title]
+    return (BASE, [f"the title names {others[0]}"]) if others and not ours else (1.0, [])
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text.lower())
+
+
+def _structure(text: str, bench: Bench) -> float:
+    have = set(_titles(text))
+    return sum(title in have for title in bench.titles) / len(bench.titles) if bench.titles else 0.0
+
+
+def _tables(found: Sequence[Finding]) -> float:
+    """The share of cited table cells that hold."""
+    cells = [each for each in found if each.kind == "citation" and " | " in each.text]
+    return sum(map(_is_right, cells)) / len(cells) if cells else 0.0

@@ -84,7 +84,7 @@ def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Vali
         found += [(name, check) for check in _phase(name, package, scans, min_facts, watcher)]
     if phase != ALL:
         return Validation(str(folder), phase, tuple(found))
-    from blade.package.sanitised import sanitised_checks
+    from blade.package.sharing import sanitised_checks
 
     found += [("sharing", check) for check in sanitised_checks(package)]
     ready = readiness(package, [check for _, check in found])

@@ -1,4 +1,4 @@
-"""Check the golden reports of a package: substance, evidence, metrics, anchors, shallow baselines."""
+"""Check the golden reports of a package: substance, truth, evidence, metrics, anchors, shallow baselines."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blade.errors import BladeError
 from blade.package import files, metrics
-from blade.package.drafts import MARK
-from blade.package.layout import Golden, Layout, rollouts_of
-from blade.package.validate import proof
-from blade.package.validate.anchored import anchor_checks
-from blade.package.validate.cited import cited
+from blade.package.drafts import threshold_in, why_draft
+from blade.package.judge.sources import models_in
+from blade.package.layout import Golden, Layout, rollouts_of, sides_of
+from blade.package.validate.anchor_facts import anchor_checks
 from blade.package.validate.phases import DRAFT, EVIDENCE, METRICS, SHALLOW, Check, plural, words
+from blade.package.worlds import OF_TASKS, Worlds, worlds_of
 
 if TYPE_CHECKING:
-    from blade.check.world import World
-    from blade.model import Assertion
+    from blade.model.checked import Finding
     from blade.store.index import Watcher
 
 MIN_LINES = 40
 MIN_WORDS = 100  # distinct ones
 MIN_CITED = 3  # tasks that a report must name, if there are as many
-MIN_TOLD = 3  # claims about tasks that the rollouts must bear out
+MIN_SHOWN = 3  # quotations and citations about single tasks that must hold
+SHOWN = 8  # contradictions listed one by one
 
 
 def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Check]:
@@ -31,43 +32,37 @@ def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Che
     if not package.has_reports:
         return [Check(False, "D3 golden reports missing: expected golden_reports/", EVIDENCE)]
     n = len(package.goldens)
-    found = [Check(n > 0, f"D3 golden reports found: {n}", EVIDENCE)]
-    for one in package.goldens:
-        told, broken = _parsed(one.metrics)
-        text, world, checks = _of_report(one, package, told, watcher)
-        found += checks
-        found += _of_metrics(one, told, broken)
-        if world is not None and isinstance(told, dict) and not one.is_comparison:
-            expected = metrics.expected(metrics.facts_of(world.report))
-            found += metrics.match_checks(one.metrics.name, told, expected)
-            found += metrics.in_report(one.metrics.name, told, text)
-        found += anchor_checks(one, min_facts, world, text)
-        found += _of_shallow(one)
-    return found
+    checks = [Check(n > 0, f"D3 golden reports found: {n}", EVIDENCE)]
+    for parts in package.goldens:
+        checks += _of_golden(parts, package, min_facts, watcher)
+    return checks
 
 
-def _of_report(
-    one: Golden, package: Layout, sidecar: Any, watcher: Watcher
-) -> tuple[str, World | None, list[Check]]:
-    """The text of a report, what it was held against, and what that showed."""
-    name = one.report.name
+def _of_golden(parts: Golden, package: Layout, min_facts: int, watcher: Watcher) -> Iterator[Check]:
+    sidecar, broken = _parsed(parts.metrics)
+    name = parts.report.name
+    text, worlds = "", None
     try:
-        text = files.text(one.report)
-    except files.Broken as broken:
-        return "", None, [Check(False, f"{name}: {broken}", EVIDENCE)]
-    found = list(_substance(name, text))
-    world = None
-    try:
-        world = proof.world_of(text, _rollouts(one, package, sidecar), watcher)
-    except proof.NotProved as error:
-        found.append(Check(False, f"{name}: {error}", EVIDENCE))
-    from blade.check import checked
-
-    told = checked(text, world)
-    found += proof.proof_checks(name, told, world)
-    if world is not None:
-        found += _evidence(name, text, told, world)
-    return text, world, found
+        text = files.text(parts.report)
+        yield from _substance(name, text)
+        own = _rollouts(parts, package, sidecar)
+        beside = [path for path in package.rollouts if path not in own]
+        worlds = worlds_of(own, beside, watcher, threshold_in(text))
+        draft = why_draft(text, package, parts, watcher)
+        if draft:
+            yield Check(False, f"{name}: draft: not reviewed; {draft}", DRAFT)
+    except files.Broken as error:
+        yield Check(False, f"{name}: {error}", EVIDENCE)
+    except BladeError as error:
+        yield Check(False, f"{name}: {error.message}", EVIDENCE)
+    if text:
+        yield from _proof(name, text, worlds)
+    yield from _of_metrics(parts, sidecar, broken)
+    if worlds is not None and isinstance(sidecar, dict) and not parts.is_comparison:
+        yield from metrics.match_checks(parts.metrics.name, sidecar, metrics.expected(worlds))
+        yield from metrics.in_report(parts.metrics.name, sidecar, text)
+    yield from anchor_checks(parts, min_facts, worlds, text)
+    yield from _of_shallow(parts)
 
 
 def _substance(name: str, text: str) -> Iterator[Check]:
@@ -76,93 +71,113 @@ def _substance(name: str, text: str) -> Iterator[Check]:
     known = len(words(text))
     says = "says something" if known >= MIN_WORDS else "says hardly anything"
     yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
-    if MARK in text:
-        how = f"read it against the rollouts, then delete its line that begins with {MARK}"
-        yield Check(False, f"{name}: draft: not reviewed; {how}", DRAFT)
 
 
-def _rollouts(one: Golden, package: Layout, sidecar: Any) -> Sequence[Path]:
+def _rollouts(parts: Golden, package: Layout, sidecar: Any) -> Sequence[Path]:
     """The files that a report is about."""
-    if one.is_comparison:
-        names = re.split(r"[-_]vs[-_]", one.prefix, flags=re.IGNORECASE)
-        sides = [rollouts_of(_as_if(one, name), package.rollouts) for name in names]
-        return [path for path in sides if path is not None] if None not in sides else package.rollouts
-    told = sidecar if isinstance(sidecar, dict) else {}
-    models = [told[key] for key in ("model_name", "model") if isinstance(told.get(key), str)]
-    path = rollouts_of(one, package.rollouts, models)
+    if parts.is_comparison:
+        return sides_of(parts, package.rollouts) or package.rollouts
+    path = rollouts_of(parts, package.rollouts, models_in(sidecar))
     if path is None:
-        raise proof.NotProved(f"no rollouts of it: expected rollouts/{one.prefix}_rollouts.jsonl")
+        expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
+        raise BladeError(f"no rollouts of it: expected {expected}", "", "no-such-path")
     return [path]
 
 
-def _as_if(one: Golden, prefix: str) -> Golden:
-    """One side of a comparison report."""
-    return Golden(one.report, prefix, one.metrics, one.anchors, one.shallow, True)
+# -- truth and evidence -----------------------------------------------------------------------------
 
 
-def _evidence(name: str, text: str, told: Sequence[Assertion], world: World) -> Iterator[Check]:
-    """Whether a report names tasks, not only aggregates, and says of them what the rollouts bear out."""
-    keys = {key for run in world.rows.runs for key in world.rows.keys(run)}
-    called = {key: key for key in keys}
-    for task in world.report.tasks:
-        called.setdefault(task.task_name, task.task)
-    n = len({called[name] for name in cited(text, called)})
-    passed = n >= min(MIN_CITED, len(keys))
-    right = f"cites task-level evidence: {plural(n, 'task')} of {len(keys):,} named"
-    wrong = f"only aggregates: names {plural(n, 'task')} of {len(keys):,}"
-    yield Check(passed, f"{name}: {right if passed else wrong}", EVIDENCE)
-    if passed:
-        said = _said_of_tasks(text, told, world)
-        few = (
-            ""
-            if said >= MIN_TOLD
-            else f", at least {MIN_TOLD} are needed: an outcome, cause, step or quotation"
-        )
-        claims = f"{plural(said, 'statement')} about single tasks supported by the rollouts{few}"
-        yield Check(not few, f"{name}: {claims}", EVIDENCE)
+def _proof(name: str, text: str, worlds: Worlds | None) -> Iterator[Check]:
+    """Whether `blade check` finds nothing wrong, and whether single tasks are shown."""
+    from blade.check import checked
+    from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE
 
-
-def _said_of_tasks(text: str, told: Sequence[Assertion], world: World) -> int:
-    """Sentences, rows and quotations that say more of a task than its name, and that the rows bear out."""
-    from blade.model import SUPPORTED
-    from blade.package.judge.units import names, units
-
-    return sum(
-        unit.verdict == SUPPORTED
-        and bool(unit.tasks)
-        and (unit.kind == "quote" or any(one.kind != "id" for one in unit.assertions))
-        for unit in units(text, told, names(world.report))
-    )
-
-
-def _of_metrics(one: Golden, told: Any, broken: str) -> Iterator[Check]:
-    if one.metrics.is_file():
-        if broken:
-            yield Check(False, f"{one.metrics.name}: metrics JSON failed to parse ({broken})", METRICS)
-        else:
-            yield from metrics.identity_checks(one.metrics.name, told)
-    elif one.is_comparison:
-        yield Check(True, f"{one.report.name}: comparison report metrics sidecar missing; optional")
-    else:
-        yield Check(False, f"{one.report.name}: missing metrics sidecar {one.metrics.name}", METRICS)
-
-
-def _of_shallow(one: Golden) -> Iterator[Check]:
-    name = one.report.name
-    if not one.shallow.is_file():
-        told = f"{name}: optional shallow baseline missing; recommended for calibration"
-        yield Check(True, told)
+    found = worlds.checked(text) if worlds is not None else checked(text, None)
+    wrong = [each for each in found if each.verdict == CONTRADICTED]
+    holds = {(each.line, each.query) for each in found if each.verdict == SUPPORTED}
+    wrong += [
+        each
+        for each in found
+        if each.verdict == UNVERIFIABLE and each.kind == "citation" and (each.line, each.query) not in holds
+    ]
+    yield from _contradicted(name, wrong)
+    right = [each for each in found if each.verdict == SUPPORTED]
+    if worlds is None:
+        if not wrong:
+            yield Check(True, f"{name}: does not contradict itself", EVIDENCE)
         return
-    counts_for = "" if one.is_comparison else SHALLOW
+    if not right:
+        yield Check(False, f"{name}: holds no claim that its rollouts support", EVIDENCE)
+    elif not wrong:
+        uncited = sum(each.verdict == UNCITED for each in found)
+        result = f"{plural(len(right), 'claim')} supported, 0 contradicted, {plural(uncited, 'number')} uncited"
+        yield Check(True, f"{name}: passes blade check: {result}", EVIDENCE)
+    yield from _evidence(name, text, right, worlds)
+
+
+def _contradicted(name: str, wrong: Sequence[Finding]) -> Iterator[Check]:
+    for each in wrong[:SHOWN]:
+        says = f", the rollouts say {each.expected[:80]}" if each.expected else ""
+        why = f" ({each.why[:120]})" if each.why else ""
+        printed = each.printed[:80] or (each.query or "")[:80]
+        yield Check(False, f"{name}: line {each.line}: says {printed}{says}{why}", EVIDENCE)
+    if len(wrong) > SHOWN:
+        yield Check(False, f"{name}: {len(wrong) - SHOWN} further claims are contradicted", EVIDENCE)
+
+
+def _evidence(name: str, text: str, right: Sequence[Finding], worlds: Worlds) -> Iterator[Check]:
+    """Whether a report names tasks, not only aggregates, and shows what happened in them."""
+    from blade.package.judge.statements import passages, tasks_of
+
+    known = tasks_of(worlds.home)
+    keys = set(known.keys.values())
+    n = len({task for passage in passages(text, known) for task in passage.tasks})
+    passed = n >= min(MIN_CITED, len(keys))
+    good = f"cites task-level evidence: {plural(n, 'task')} of {len(keys):,} named"
+    bad = f"only aggregates: names {plural(n, 'task')} of {len(keys):,}"
+    yield Check(passed, f"{name}: {good if passed else bad}", EVIDENCE)
+    if passed:
+        shown = {each.query or each.printed for each in right if _is_shown(each)}
+        few = "" if len(shown) >= MIN_SHOWN else f", at least {MIN_SHOWN} are needed"
+        pieces = f"{plural(len(shown), 'quotation or citation', 'quotations and citations')} about single tasks"
+        yield Check(not few, f"{name}: {pieces} supported by the rollouts{few}", EVIDENCE)
+
+
+def _is_shown(finding: Finding) -> bool:
+    is_cited = finding.kind == "citation" and OF_TASKS.search(finding.query or "") is not None
+    return finding.kind == "quotation" or is_cited
+
+
+# -- sidecars ---------------------------------------------------------------------------------------
+
+
+def _of_metrics(parts: Golden, sidecar: Any, broken: str) -> Iterator[Check]:
+    if parts.metrics.is_file():
+        if broken:
+            yield Check(False, f"{parts.metrics.name}: metrics JSON failed to parse ({broken})", METRICS)
+        else:
+            yield from metrics.identity_checks(parts.metrics.name, sidecar)
+    elif parts.is_comparison:
+        yield Check(True, f"{parts.report.name}: comparison report metrics sidecar missing; optional")
+    else:
+        yield Check(False, f"{parts.report.name}: missing metrics sidecar {parts.metrics.name}", METRICS)
+
+
+def _of_shallow(parts: Golden) -> Iterator[Check]:
+    name = parts.report.name
+    if not parts.shallow.is_file():
+        yield Check(True, f"{name}: optional shallow baseline missing; recommended for calibration")
+        return
+    counts_for = "" if parts.is_comparison else SHALLOW
     yield Check(True, f"{name}: optional shallow baseline exists", counts_for)
     try:
-        empty = not re.search(r"(?m)^\|.*\d", files.text(one.shallow))
+        empty = not re.search(r"(?m)^\|.*\d", files.text(parts.shallow))
     except files.Broken as broken:
-        yield Check(False, f"{one.shallow.name}: {broken}", counts_for)
+        yield Check(False, f"{parts.shallow.name}: {broken}", counts_for)
         return
     if empty:
-        told = "holds no table with a number, so it controls nothing; make it anew with make-shallow"
-        yield Check(False, f"{one.shallow.name}: {told}", counts_for)
+        result = "holds no table with a number, so it controls nothing; make it anew with make-shallow"
+        yield Check(False, f"{parts.shallow.name}: {result}", counts_for)
 
 
 def _parsed(path: Path) -> tuple[Any, str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from blade.package import files
-from blade.package.judge.coherence import is_sentence
 from blade.package.layout import Layout
 from blade.package.validate.phases import SKILL, Check, plural, words
 from blade.package.validate.terms import Terms
@@ -23,7 +22,6 @@ MIN_TERMS_SHARE = 0.1
 MIN_SMALL = 0.15  # of the words of a section that are the small ones of a language: it is prose
 MIN_FIELDS = 3  # of the rows, under the schema
 MIN_PARTS = 3  # of a report, under the template
-JUMBLED = 0.15  # of the sentences; in prose that people write it is well below 0.01
 MAX_DESCRIPTION = 1024
 
 # What a benchmark-specific skill must explain, with the headings that do.
@@ -214,22 +212,6 @@ def _meant(body: str, sections: dict[str, str | None], rows: Terms) -> Iterable[
         few = "" if len(parts) >= MIN_PARTS else f", at least {MIN_PARTS} are needed"
         lists = f"SKILL.md {TEMPLATE} lists {plural(len(parts), 'part')} of a report{few}"
         yield Check(not few, lists, SKILL)
-    sentences = [one for one in _prose(body) if len(one.split()) > 4]
-    jumbled = sum(not is_sentence(one) for one in sentences)
-    if jumbled >= 3 and jumbled > JUMBLED * len(sentences):
-        wrong = f"{jumbled} of {len(sentences)} sentences have their words in no order that English allows"
-        yield Check(False, f"SKILL.md: {wrong}", SKILL)
-
-
-def _prose(body: str) -> list[str]:
-    """The sentences of paragraphs, without code, tables, lists and headings."""
-    kept, fence = [], ""
-    for line in body.splitlines():
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        kept.append("" if mark or fence or _PART.match(line) else line)
-    return re.split(r"(?<=[.!?])\s+|\n\s*\n", "\n".join(kept))
 
 
 def _is_meant(text: str, rows: Terms) -> bool:
@@ -240,7 +222,7 @@ def _is_meant(text: str, rows: Terms) -> bool:
         return True  # a script whose words are not told apart here
     each = re.findall(r"[^\W\d_]+", text.lower())
     if sum(word in SMALL for word in each) >= MIN_SMALL * len(each):
-        return True  # whether it is in any order is seen sentence by sentence
+        return True
     known = spaced & (rows.words | TRADE)
     known |= {part for word in re.findall(r"\w*_\w+", text.lower()) for part in word.split("_")} & rows.words
     return len(known) >= max(MIN_TERMS, MIN_TERMS_SHARE * len(spaced))

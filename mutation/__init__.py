@@ -1,1 +1,0 @@
-"""Measure how many planted faults of a report the checker catches, and how often it cries wolf."""

@@ -1,0 +1,79 @@
+"""Find what a report says against itself: arithmetic that its own text proves wrong, without any data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from blade.check.arithmetic.announcements import as_tables, unmet
+from blade.check.arithmetic.figures import Figure, phrase
+from blade.check.arithmetic.quantities import conflicts, mismatches
+from blade.check.arithmetic.relations import exceptions
+from blade.check.arithmetic.sentences import faults
+from blade.check.arithmetic.tables import (
+    Contradiction, Grid, Place, Violation, grid, totals, turned, wrong_cells,
+)  # fmt: skip
+from blade.check.document import Document
+
+__all__ = ["Contradiction", "contradictions"]
+
+
+def contradictions(document: Document) -> list[Contradiction]:
+    """Statements that cannot both be true, in the order of their lines; one for each cause."""
+    tables = (*document.tables, *as_tables(document))
+    grids = [source for table in tables if (source := grid(table)) is not None]
+    inner = [*_sentences(document), *(found for source in grids for found in _table(source))]
+    kept = list({(found.line, found.stated): found for found in reversed(inner)}.values())
+    for found in (*unmet(grids), *mismatches(grids), *conflicts(document, grids)):
+        # A number that is wrong in its own sentence or table is wrong elsewhere too: one cause, told once.
+        spots = [set(one.lines if one.kind == "total" else (one.line,)) & set(found.lines) for one in kept]
+        same = next((index for index, lines in enumerate(spots) if lines), None)
+        if same is None:
+            kept.append(found)
+        elif found.kind == "crosstab" and len(spots[same]) == 1:  # of all parts of a total, it is this one
+            kept[same] = msgspec.structs.replace(kept[same], line=spots[same].pop())
+    return sorted(kept, key=lambda found: (found.line, found.kind))
+
+
+def _sentences(document: Document) -> Iterator[Contradiction]:
+    for sentence in document.sentences:
+        lines = tuple(range(sentence.line, sentence.last_line + 1))
+        for kind, *rest in faults(sentence.text, sentence.before):
+            yield Contradiction(sentence.line, lines, kind, sentence.text, *rest)
+
+
+def _table(source: Grid) -> Iterator[Contradiction]:
+    """The violations of one table; several that one wrong cell explains are told once."""
+    other = turned(source)
+    left = [*totals(source), *totals(other), *wrong_cells(source)]
+    left += [*exceptions(source, _announced(source)), *exceptions(other)]
+    while left:
+        explained = {place: _explained(place, left) for one in left for place in one.places}
+        stated = [one.place for one in left]
+        place = max(explained, key=lambda place: (len(explained[place]), stated.count(place), place))
+        first = min(explained[place], key=lambda one: (one.place != place, len(one.places)))
+        line = place[0] if len(explained[place]) > 1 else first.place[0]
+        lines = tuple(sorted({row for row, _ in first.places}))
+        yield Contradiction(line, lines, first.kind, source.text(line), first.stated, first.expected, first.why)
+        left = [one for one in left if one not in explained[place] and one.place not in (place, first.place)]
+
+
+def _explained(place: Place, violations: list[Violation]) -> list[Violation]:
+    """The violations that one wrong cell accounts for."""
+    here = [violation for violation in violations if place in violation.places]
+    sums = [violation for violation in here if violation.values]
+    if not sums:
+        return here
+    gap = sums[0].gap if place == sums[0].place else -sums[0].gap
+    value = sums[0].values[place] + gap
+    rest = [one for one in here if one not in sums]
+    mended = [one for one in rest if one.place == place or (one.retry and one.retry(place, value))]
+    return [*(one for one in sums if abs(abs(one.gap) - abs(gap)) < 1e-6), *mended]
+
+
+def _announced(source: Grid) -> list[Figure]:
+    """Counts that the text around a table names: its shares may be of one of them."""
+    texts = [cell.text for cell in source.table.header] + [sentence.text for sentence in source.table.lead]
+    figures = [figure for text in (*texts, *source.table.headings[-1:]) for figure in phrase(text).figures]
+    return list(dict.fromkeys(figure for figure in figures if figure.is_count and figure.value > 1))[:12]

@@ -1,0 +1,101 @@
+"""Check what a lead-in or note announces against the table or list beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from blade.check.arithmetic.figures import Figure, phrase
+from blade.check.arithmetic.labels import PARTIAL, pattern, summary
+from blade.check.arithmetic.tables import Contradiction, Grid
+from blade.check.document import Cell, Document, List, Row, Sentence, Table
+
+_ANNOUNCES = pattern(
+    "split splits break_down breaks_down broken_down breakdown divid* distribut* categor* classif* fall_into by "
+    "fell_into grouped following as_follows compris* consist* made_up sorted assigned attribut* come_from spread "
+    "below causes",
+    "|:$",
+)
+_ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+)n⟩")
+
+
+def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
+    """Numbers that a text announces and the table or list beside it does not have."""
+    for source in grids:
+        sums, is_stated = _sums(source)
+        above, below = source.table.lead[-2:], source.table.note[:1]
+        lead = [(figure, sentence) for sentence in above for figure in phrase(sentence.text).figures]
+        text = " ".join(sentence.text for sentence in above)
+        is_sure = is_stated or any(figure.value in sums for figure, _ in lead)
+        if _ANNOUNCES.search(text) and (is_sure or not PARTIAL.search(text)):
+            yield from _missed(source, lead, sums)
+        for sentence in below:
+            words = phrase(sentence.text)
+            said = [(words.figures[int(hit[1])], sentence) for hit in _ADDS.finditer(words.text)]
+            yield from _missed(source, said, sums)
+
+
+def _sums(source: Grid) -> tuple[set[float], bool]:
+    """What the columns of counts add up to, and whether a row of totals says so."""
+    sums, is_stated = set[float](), False
+    for series in source.series:
+        parts = source.parts(series)
+        if series.role in ("value", "top") and len(parts) > 1 and all(part.is_count for part in parts):
+            pairs = zip(source.names, series.figures, strict=True)
+            stated = {figure.value for name, figure in pairs if figure and summary(name) in ("sum", "all")}
+            sums |= stated or ({sum(part.value for part in parts)} if series.is_read else set())
+            is_stated = is_stated or bool(stated)
+    return sums, is_stated
+
+
+def _missed(
+    source: Grid, said: Sequence[tuple[Figure, Sentence]], sums: set[float]
+) -> Iterator[Contradiction]:
+    """One announced number that no column adds up to, and one sum close by that nothing announces."""
+    met = (*sums, sum(not summary(name) for name in source.names))
+    open_said = [(figure, sentence) for figure, sentence in said if figure.is_count and figure.value not in met]
+    open_sums = sums - {figure.value for figure, _ in said}
+    near = [(figure, sentence, value) for figure, sentence in open_said for value in open_sums
+            if abs(value - figure.value) <= 0.2 * figure.value]  # fmt: skip
+    if len(near) == 1:
+        figure, sentence, value = near[0]
+        why = f"the table or list adds up to {value:,.0f}, this announces {figure.text}"
+        lines = (*range(sentence.line, sentence.last_line + 1), *(row.line for row in source.table.rows))
+        yield Contradiction(
+            sentence.line, lines, "announced", sentence.text, figure.text, f"{value:,.0f}", why
+        )
+
+
+_COUNT, _SHARED = r"(?P<count>⟨\d+n⟩)", r"(?: ?[(,] ?(?P<share>⟨\d+%⟩)\)?)?"
+_HEADED = rf"(?P<name>[^⟨⟩()]{{2,80}}?) \({_COUNT} [a-z-]+{_SHARED}\)?"
+_LABELLED = (
+    rf"(?P<name>[^:]{{2,80}}?)(?::| [—–-]) ?{_COUNT}(?: of (?P<whole>⟨\d+n⟩))?(?P<noun>(?: [a-z-]+){{0,2}})"
+    rf"{_SHARED}(?:[ ,.;(].*)?"
+)
+_COUNTED = rf"{_COUNT}{_SHARED} (?P<name>[^⟨⟩.;:(]{{2,80}}?)(?: ?\((?P<later>⟨\d+%⟩)\))?(?:[.;:(,].*)?"
+
+
+def as_tables(document: Document) -> Iterator[Table]:
+    """Lists of counts as tables: `- Timeouts: 31 (7.5%)`, `- 31 timeouts`, `## Timeouts (31 rollouts)`."""
+    headings = [(sentence,) for sentence in document.sentences
+                if sentence.kind == "heading" and re.fullmatch(_HEADED, phrase(sentence.text).text)]  # fmt: skip
+    for listed in (*document.lists, List(tuple(headings), 0, ())):
+        if (table := _as_table(listed)) is not None:
+            yield table
+
+
+def _as_table(listed: List) -> Table | None:
+    rows, nouns = [], set()
+    for item in listed.items:
+        words = phrase(item[0].text if item else "")
+        hits = (re.fullmatch(form, words.text) for form in (_LABELLED, _COUNTED, _HEADED))
+        found = next((hit.groupdict() for hit in hits if hit), None)
+        if found is None:
+            return None
+        tokens = found["count"], found.get("whole"), found["share"] or found.get("later")
+        count, whole, share = (words.figures[int(token[1:-2])].text if token else "" for token in tokens)
+        text = f"{count}{' of ' * bool(whole)}{whole}{f' ({share})' if share else ''}"
+        nouns.add((found.get("noun") or "").strip())
+        rows.append(Row((Cell((found["name"] or "").strip(" *")), Cell(text)), item[0].line))
+    header = Cell(""), Cell(nouns.pop() if len(nouns) == 1 else "")
+    return Table(header, tuple(rows), listed.line, listed.headings, listed.lead) if len(rows) > 1 else None

@@ -1,0 +1,141 @@
+"""Read numbers as printed: value, precision, unit, and whether they are exact."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+import msgspec
+
+from blade.check.arithmetic.labels import pattern
+
+Span = tuple[float, float]  # the least and the greatest value that a printed number allows
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A number as printed: 12.5% is 12.5 with the unit % and the step 0.1."""
+
+    text: str
+    value: float
+    step: float = 1.0  # what one unit of the last printed digit is worth
+    unit: str = ""  # %, points, x, $, s, … or nothing
+    hedged: bool = False  # about, over, at least, <
+    signed: bool = False
+
+    @property
+    def is_count(self) -> bool:
+        return self.step == 1 and not self.unit and not self.hedged and self.value >= 0
+
+    @property
+    def span(self) -> Span:
+        half = 0.0 if self.is_count else self.step / 2
+        return self.value - half, self.value + half
+
+    @property
+    def digits(self) -> int:
+        """How many digits say something: 51.5 has 3, 7 has 1, 0 has none."""
+        return len(str(round(abs(self.value) / self.step)).lstrip("0"))
+
+
+class Phrase(msgspec.Struct, frozen=True):
+    """A text with ⟨0n⟩ for its first number: n plain, % a percentage, p points, x a multiple, u others."""
+
+    text: str
+    figures: tuple[Figure, ...]
+    gaps: tuple[str, ...]  # the words between: gaps[i] precedes figures[i], and one follows the last
+
+
+_IDS = """tasks? steps? sections? tables? tab\\.? figures? fig\\.? runs? seeds? lines? pages? chapters? appendix
+    issues? versions? rollouts? repeats? attempts? trials? phases? stages? levels? tiers? rows? columns? layers?
+    epochs? rounds? weeks? days? items? examples? cases? batch shards? nodes? no\\. number top id port iterations?
+    turns? rank findings? recommendations? experiments? clusters? buckets? groups? parts? options? questions? family
+    january february march april may june july august september october november december since q k""".split()
+_CHAIN = r"#?\d[\d.]*(?:(?:, (?:and )?| and | or | to | ?[-–/] ?| & )#?\d[\d.]*(?!\.?\d*[%,]?\d)(?![%\w]))*"
+# What has digits and is no quantity: code, dates, times, versions, levels of confidence, ids.
+_NO_QUANTITY = re.compile(
+    r"`[^`]*`|\b\d{4}-\d\d(?:-\d\d)?(?:T[\d:]+Z?)?\b|\b\d{1,2}:\d\d(?::\d\d)?\b|\bv?\d+\.\d+\.\d[\w.]*|https?://\S+"
+    r"|\b(?:80|90|95|99)(?:\.\d)?\s?%?[,:]? ?(?=CIs?\b|confidence|credible|intervals?|Wilson|bootstrap|posterior)"
+    rf"|(?<![\w-])(?:{'|'.join(_IDS)}) {_CHAIN}(?!\s?%|\.?\d|,\d)|\[\^?\d+\]"
+    r"|\b(?:in|of|by|since|until|year|from|to) 20[0-3]\d\b(?!%|[.,]\d| [a-z])",
+    re.IGNORECASE,
+)
+_HEDGE = pattern(
+    "about around roughly approximately nearly almost over under some more_than less_than fewer_than at_least "
+    "at_most up_to below above circa well_over just_over just_under close_to",
+    r"|[<>≤≥~≈≲≳]=?|\b(?:approx|ca)\.",
+).pattern
+_UNIT = (
+    r"\s?%|[ -](?:percentage[ -])?points?\b|\s?(?:percent|pp|ppts?|pts)\b|[x×](?!\w)"
+    r"| times\b(?! (?:out|in|per|each|on)\b)|\s?(?:ms|s|min|h|seconds|minutes|hours|[KMG]i?B)\b|[kM]\b"
+)
+_FIGURE = re.compile(
+    rf"(?P<hedge>(?:{_HEDGE}) ?)?(?<![\w.@^#\\])(?<![A-Za-z][/-])(?<!\d,)(?P<sign>[-+−]?)(?P<money>[$€£]?)"
+    r"(?!0\d)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|(?<!\d)\.\d+)"
+    rf"(?P<unit>{_UNIT})?(?P<more>\+(?!\d))?(?!\w|[.,]\d|:\d|@|\^|-[A-Za-z]{{3}})",
+    re.IGNORECASE,
+)
+_UNITS = {"percent": "%", "×": "x", "times": "x", "seconds": "s", "minutes": "min", "hours": "h"}
+_UNITS |= dict.fromkeys("point points pp ppt ppts pts".split(), "points")
+_SCALES = {"k": 1e3, "M": 1e6}
+
+
+@lru_cache(maxsize=50_000)
+def phrase(text: str) -> Phrase:
+    """A text with its numbers taken out; what is no quantity stays, without its digits."""
+    text = text[:3_000].replace("⟨", "<").replace("⟩", ">")
+    text = _NO_QUANTITY.sub(lambda hit: re.sub(r"\d", "¤", hit[0]), text)
+    figures: list[Figure] = []
+
+    def taken(hit: re.Match[str]) -> str:
+        figures.append(_figure(hit))
+        kind = {"": "n", "%": "%", "points": "p", "x": "x"}.get(figures[-1].unit, "u")
+        return f"⟨{len(figures) - 1}{kind}⟩"
+
+    text = _FIGURE.sub(taken, text)
+    return Phrase(text, tuple(figures), tuple(re.split(r"⟨\d+[n%pxu]⟩", text)))
+
+
+def _figure(hit: re.Match[str]) -> Figure:
+    unit, digits = re.split("[ -]", (hit["unit"] or "").strip(" -"))[-1], hit["digits"].replace(",", "")
+    scale = _SCALES.get(unit, 1.0)
+    step = scale * 10.0 ** -len(digits.partition(".")[2])
+    value = (-1 if hit["sign"] in ("-", "−") else 1) * float(digits) * scale
+    unit = "" if scale > 1 else _UNITS.get(unit.lower(), unit.lower()) or hit["money"]
+    text = hit[0][len(hit["hedge"] or "") :]
+    return Figure(text, value, step, unit, bool(hit["hedge"] or hit["more"]), bool(hit["sign"]))
+
+
+def meets(figure: Figure, span: Span) -> bool:
+    """Whether a printed number can stand for something between two bounds, in its own unit."""
+    slack = 1e-9 * max(1.0, abs(span[0]), abs(span[1]))
+    return figure.span[0] - slack <= span[1] and span[0] <= figure.span[1] + slack
+
+
+def agree(one: Figure, other: Figure) -> bool:
+    """Whether two printed numbers can stand for the same value."""
+    return one.unit != other.unit or meets(one, other.span)
+
+
+def shown(value: float, like: Figure) -> str:
+    """A value printed as another number is."""
+    places = len(f"{like.step:.10f}".rstrip("0").partition(".")[2]) if like.step < 1 else 0
+    text = f"{'+' * (like.signed and value > 0)}{value:,.{places}f}".replace("-", "−")
+    return f"{like.unit}{text}" if like.unit in "$€£" else f"{text}{' ' * (like.unit == 'points')}{like.unit}"
+
+
+def quotient(part: Figure, whole: Figure, scale: float = 1.0) -> Span:
+    """The least and the greatest that part / whole can be."""
+    if whole.span[0] <= 0:
+        return float("-inf"), float("inf")
+    ends = [scale * top / below for top in part.span for below in whole.span]
+    return min(ends), max(ends)
+
+
+def minus(one: Figure, other: Figure) -> Span:
+    return one.span[0] - other.span[1], one.span[1] - other.span[0]
+
+
+def total(figures: Iterable[Figure]) -> Span:
+    spans = [figure.span for figure in figures]
+    return sum(low for low, _ in spans), sum(high for _, high in spans)

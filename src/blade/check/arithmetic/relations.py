@@ -1,0 +1,188 @@
+"""Find how the columns of a table follow from each other, and the rows that break it.
+
+No column is believed to be what its name says: a relation counts only if other rows of the table follow it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+
+import msgspec
+
+from blade.check.arithmetic.figures import Figure, Span, meets, minus, phrase, quotient, shown, total
+from blade.check.arithmetic.labels import DELTA, MULTIPLE, RATE, SHARE, summary
+from blade.check.arithmetic.tables import Grid, Place, Series, Violation
+
+_WIDE = 24  # series beyond which nobody reads one column against another
+
+
+class Relation(msgspec.Struct, frozen=True):
+    kind: str
+    words: str  # with {a} and {b}
+    span: Callable[[Figure, Figure, Figure], Span | None]  # what the third should be, given the other two
+    names: re.Pattern[str]  # of columns that state it
+
+
+def _difference(a: Figure, b: Figure, result: Figure) -> Span | None:
+    is_alike = a.unit == b.unit and (a.step == 1) == (b.step == 1)
+    if not is_alike or (a.unit != result.unit and not {a.unit, result.unit} <= {"%", "points", ""}):
+        return None
+    low, high = minus(b, a)
+    is_fraction = result.unit in ("%", "points") and not a.unit and a.step < 1
+    return (100 * low, 100 * high) if is_fraction else (low, high)
+
+
+def _sum(a: Figure, b: Figure, result: Figure) -> Span | None:
+    return total((a, b)) if a.unit == b.unit == result.unit else None
+
+
+def _share(a: Figure, b: Figure, result: Figure) -> Span | None:
+    is_rate = (result.unit == "%" or result.step < 1) and a.is_count and b.is_count
+    return quotient(a, b, 100 if result.unit else 1) if is_rate and a.value <= b.value else None
+
+
+def _ratio(a: Figure, b: Figure, result: Figure) -> Span | None:
+    if a.unit != b.unit or min(a.value, b.value) <= 0 or (result.step == 1 and result.unit != "%"):
+        return None
+    low, high = quotient(b, a, 100 if result.unit == "%" else 1)
+    return (low - 100, high - 100) if result.unit == "%" else (low, high)
+
+
+_RELATIONS = (
+    Relation("difference", "{b} minus {a} is", _difference, DELTA),
+    Relation("share", "{a} of {b} is", _share, SHARE),
+    Relation("ratio", "from {a} to {b} is", _ratio, MULTIPLE),
+    Relation("total", "{a} plus {b} is", _sum, re.compile("(?!)")),
+)
+
+
+class _Fit(msgspec.Struct):
+    """A relation with its operands, and the rows that follow or break it."""
+
+    relation: Relation
+    a: Series
+    b: Series
+    is_named: bool
+    evidence: int = 0
+    held: int = 0
+    broken: list[int] = []
+
+    @property
+    def is_meant(self) -> bool:
+        """Whether enough of a column follows the relation, so that the rest must."""
+        if self.b.role == "whole":
+            return self.held > 1 and self.evidence > 3 and 2 * len(self.broken) <= self.held
+        if self.is_named:
+            most = self.held / 2 if self.held + len(self.broken) > 3 else self.held
+            return self.evidence > 2 - (self.held > 1) and len(self.broken) <= most
+        is_common = self.relation.span in (_difference, _sum, _share)
+        return is_common and self.held > 2 and self.evidence > 6 and 3 * len(self.broken) <= self.held
+
+    def holds(self, a: Figure | None, b: Figure | None, result: Figure | None) -> bool | None:
+        """Whether one row follows the relation; None if it says nothing of it."""
+        if a is None or b is None or result is None or a.hedged or b.hedged or result.hedged:
+            return None
+        span, names = self.relation.span(a, b, result), f"{self.a.name} {self.b.name}"
+        if span and self.relation.kind == "difference" and result.step == 1 and RATE.search(names):
+            span = span[0] - 1, span[1] + 1  # means that are rounded to whole numbers
+        return meets(result, span) if span else None
+
+    def weigh(self, result: Series, index: int) -> None:
+        a, b, figure = self.a.figures[index], self.b.figures[index], result.figures[index]
+        holds = self.holds(a, b, figure)
+        if holds is False:
+            self.broken.append(index)
+        elif holds and a and b and figure and figure.value not in (a.value, b.value, 0, 100) and b.value > 9:
+            self.held += 1
+            self.evidence += figure.digits
+
+
+def exceptions(source: Grid, announced: Sequence[Figure] = ()) -> Iterator[Violation]:
+    """Every cell that breaks the relation which the rest of its column follows."""
+    usable = [series for series in source.series if series.role not in ("low", "high")]
+    wholes = [] if source.is_turned else _wholes(source, usable, announced)
+    meant = {result: [fit for fit in _fits(source, usable, wholes, result) if fit.is_meant]
+             for result in (usable if len(usable) <= _WIDE else ())}  # fmt: skip
+    owned = {(fit.relation.kind, fit.a, fit.b) for fits in meant.values() for fit in fits if not fit.broken}
+    for result, fits in meant.items():
+        # Two numbers that give one column in full do not give another one in part.
+        fits = [fit for fit in fits if not fit.broken or (fit.relation.kind, fit.a, fit.b) not in owned]
+        best = max((fit.evidence for fit in fits), default=0)
+        fits = [fit for fit in fits if fit.evidence > 0.7 * best]
+        if fits:
+            top = max(fits, key=lambda fit: (fit.evidence, -abs(fit.a.column - result.column)))
+            # A cell that some other reading explains is no contradiction.
+            for index in sorted(set.intersection(*(set(fit.broken) for fit in fits))):
+                yield from _violation(source, top, result, index)
+            if top.b.role == "whole" and not top.broken:
+                yield from _header(source, result, [fit.b for fit in fits])
+
+
+def _wholes(source: Grid, usable: Sequence[Series], announced: Sequence[Figure]) -> list[Series]:
+    """Columns of one number that shares may be of: a total, the sum of a column, or announced above."""
+    figures = list(announced)
+    for series in usable:
+        parts = source.parts(series)
+        if parts and all(part.is_count for part in parts):
+            pairs = zip(source.names, series.figures, strict=True)
+            figures += [figure for name, figure in pairs if figure and figure.is_count and summary(name)]
+            value = sum(part.value for part in parts)
+            figures.append(Figure(f"{value:,.0f}", value))
+    wholes, size = {figure.value: figure for figure in figures if figure.value > 1}, len(source.names)
+    return [Series("", "whole", (figure,) * size, ((0, 0),) * size) for figure in list(wholes.values())[:16]]
+
+
+def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], result: Series) -> Iterator[_Fit]:
+    """Each relation with each pair of operands that some row follows."""
+    others = [series for series in usable if series is not result]
+    kinds = [summary(name) for name in source.names]
+    for a, b in [*permutations(others, 2), *((a, whole) for a in others for whole in wholes)]:
+        for relation in _RELATIONS:
+            is_share, is_sum, is_whole = relation.kind == "share", relation.kind == "total", b.role == "whole"
+            is_named = bool(relation.names.search(result.name)) or (is_share and result.role == "share")
+            is_unlikely = source.is_turned and not is_sum and not (is_named and len(result.name.split()) < 4)
+            if is_unlikely or (is_whole and not is_share) or (is_sum and a.column > b.column):
+                continue
+            fit = _Fit(relation, a, b, is_named, 0, 0, [])
+            for index, kind in enumerate(kinds):
+                is_mean = kind == "other" and relation.kind in ("share", "ratio")
+                if not is_mean and not (kind and is_whole) and len(fit.broken) <= 2 + fit.held:
+                    fit.weigh(result, index)
+            if fit.held:
+                yield fit
+
+
+def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[Violation]:
+    a, b, figure = fit.a.figures[index], fit.b.figures[index], result.figures[index]
+    span = fit.relation.span(a, b, figure) if a and b and figure else None
+    if not a or not b or not figure or not span:
+        return
+    rates = [rate.value for rate in source.parts(result)] if summary(source.names[index]) else []
+    is_mean = rates and abs(sum(rates) / len(rates) - figure.value) <= figure.step
+    if is_mean and fit.relation.kind in ("share", "ratio"):
+        return
+    expected = shown(sum(span) / 2, figure)
+    why = f"{fit.relation.words.format(a=a.text, b=b.text)} {expected}, not {figure.text}"
+    here = fit.a.places[index], fit.b.places[index], result.places[index]
+
+    def retry(place: Place, value: float) -> bool:
+        """Whether the relation holds once another value stands at one of its places."""
+        spots = [msgspec.structs.replace(old, value=value) if spot == place else old
+                 for spot, old in zip(here, (a, b, figure), strict=True)]  # fmt: skip
+        return bool(fit.holds(*spots))
+
+    places = frozenset(place for place in here if place[0])
+    yield Violation(fit.relation.kind, here[2], places, figure.text, expected, why, retry=retry)
+
+
+def _header(source: Grid, result: Series, wholes: Sequence[Series]) -> Iterator[Violation]:
+    """A header that names another whole than its shares are of."""
+    hit = re.search(r"\bof (?:the |all )?⟨(\d+)n⟩", phrase(result.name).text)
+    stated = phrase(result.name).figures[int(hit[1])] if hit else None
+    values = [whole.figures[0].value for whole in wholes if whole.figures[0]]
+    if stated and stated.is_count and stated.value not in values:
+        here, expected = (source.table.line, result.column), f"{values[0]:,.0f}"
+        why = f"the shares below are of {expected}, the header says {stated.text}"
+        yield Violation("announced", here, frozenset((here,)), stated.text, expected, why)

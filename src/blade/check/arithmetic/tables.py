@@ -1,0 +1,249 @@
+"""Read a table as a grid of figures, and check its cells, its intervals and its totals by row and by column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from blade.check.arithmetic.figures import Figure, meets, phrase, shown, total
+from blade.check.arithmetic.labels import DELTA, MIXED, PARTIAL, RATE, pattern, summary
+from blade.check.arithmetic.sentences import covers, faults
+from blade.check.document import Table
+
+Place = tuple[int, int]  # line and column
+_MOST_ROWS = 2_000  # a longer table is data, nobody adds it up
+_ROLES = ("value", "top", "below", "share", "low", "high", "half")  # `12/40 (30%)` is top/below (share)
+
+
+class Contradiction(msgspec.Struct, frozen=True):
+    """Statements of a report that cannot all be true."""
+
+    line: int  # where the number is that most likely is wrong
+    lines: tuple[int, ...]  # all that it takes to see it
+    kind: str  # total, share, difference, ratio, interval, range, equation, partition, announced, …
+    text: str  # the sentence, or the row of a table
+    stated: str
+    expected: str
+    why: str
+
+
+class Series(msgspec.Struct, frozen=True):
+    """One column of figures, or one row of them in a grid that is turned."""
+
+    name: str
+    role: str
+    figures: tuple[Figure | None, ...]
+    places: tuple[Place, ...]
+    is_read: bool = True  # every cell is a figure, a dash or empty
+
+    @property
+    def column(self) -> int:
+        return self.places[0][1]
+
+
+class Grid(msgspec.Struct, frozen=True):
+    names: tuple[str, ...]  # of the rows
+    series: tuple[Series, ...]
+    table: Table
+    is_turned: bool = False
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the rows are different quantities, not parts of one."""
+        return MIXED.search(self.table.header[0].text) is not None
+
+    def text(self, line: int) -> str:
+        rows = (row.cells for row in self.table.rows if row.line == line)
+        return " | ".join(cell.text for cell in next(rows, self.table.header))
+
+    def parts(self, series: Series) -> list[Figure]:
+        """The figures of a series without totals and means."""
+        pairs = zip(self.names, series.figures, strict=True)
+        return [figure for name, figure in pairs if figure and not summary(name)]
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A place of a table that breaks what the rest of it follows."""
+
+    kind: str
+    place: Place
+    places: frozenset[Place]
+    stated: str
+    expected: str
+    why: str
+    gap: float = 0.0  # by how much the parts of a total exceed it
+    values: dict[Place, float] = {}
+    retry: Callable[[Place, float], bool] | None = None  # whether another value at a place would mend it
+
+
+_N, _P, _F = r"⟨(\d+)n⟩", r"⟨(\d+)%⟩", r"⟨(\d+)[n%pxu]⟩"
+_OF, _TO = r" ?(?:/|of|out of) ?", r" ?(?:,|–|—|-|to|\.\.|;) ?"
+_FORMS = (
+    (rf"{_N}{_OF}{_N}(?: ?[(,=–-]+ ?{_P}\)?)?", "top below share"),
+    (rf"{_P} ?\(?{_N}{_OF}{_N}\)?", "share top below"),
+    (rf"{_P} of {_N}", "share below"),
+    (rf"{_N} ?[(,/] ?{_P}\)?", "value share"),
+    (rf"{_P} ?[(,/] ?{_N}\)?", "share value"),
+    (rf"{_F} ?[(\[][^⟨⟩]{{0,12}}{_F}{_TO}{_F}[)\]]", "value low high"),
+    (rf"{_F} ?± ?{_F}(?: ?[(\[]{_F}{_TO}{_F}[)\]])?", "value half low high"),
+    (rf"[(\[]{_F}{_TO}{_F}[)\]]|{_F} ?(?:–|—|to) ?{_F}", "low high low high"),
+    (rf"{_F}(?: [a-z][a-z. -]{{0,30}})?(?: \([^()⟨⟩]*\)| ?[*†‡§]+| \(⟨\d+[nxpu]⟩\))?", "value"),
+)
+_NOTHING = frozenset(("", "–", "—", "-", "−", "n/a", "na", "none", "."))
+
+
+def _cell(text: str) -> dict[str, Figure] | None:
+    """The figures of a cell by their role; None if it holds something else."""
+    cell = phrase(text)
+    for form, roles in _FORMS:
+        if hit := re.fullmatch(form, cell.text.strip()):
+            pairs = zip(roles.split(), hit.groups(), strict=False)
+            return {role: cell.figures[int(index)] for role, index in pairs if index}
+    return {} if text.strip().lower() in _NOTHING else None
+
+
+def grid(table: Table) -> Grid | None:
+    """The table by columns; the first columns of text are the names of its rows."""
+    if table.ragged or len(table.header) < 2 or not 0 < len(table.rows) <= _MOST_ROWS:
+        return None
+    columns = [[_cell(row.cells[index].text) for row in table.rows] for index in range(len(table.header))]
+    first = next((index for index, column in enumerate(columns) if index and any(column)), len(columns))
+    series = []
+    for index, column in enumerate(columns[first:], first):
+        places = tuple((row.line, index) for row in table.rows)
+        for role in _ROLES:
+            figures = tuple(cell.get(role) if cell else None for cell in column)
+            if any(figures):
+                is_read = all(cell is not None for cell in column)
+                series.append(Series(table.header[index].text, role, figures, places, is_read))
+    names = (" ".join(cell.text for cell in row.cells[:first]).strip() for row in table.rows)
+    return Grid(tuple(names), tuple(series), table)
+
+
+def turned(source: Grid) -> Grid:
+    """The same grid by rows."""
+    main = [series for series in source.series if series.role in ("value", "top")]
+    rows = (
+        Series(name, "value", tuple(one.figures[row] for one in main), tuple(one.places[row] for one in main))
+        for row, name in enumerate(source.names)
+    )
+    return Grid(tuple(one.name for one in main), tuple(rows) if main else (), source.table, True)
+
+
+def totals(source: Grid) -> Iterator[Violation]:
+    """Totals that their parts do not add up to, wherever a row or a column is named as one."""
+    kinds = [summary(name) if source.is_turned or not source.is_mixed else "" for name in source.names]
+    for index, kind in enumerate(kinds):
+        is_unnamed = source.is_turned and index == len(kinds) - 1 > 2 and not any(kinds)
+        if kind in ("sum", "all") or is_unnamed:
+            sums = [_summed(source, index, addends) for addends in _addends(kinds, index, source.is_turned)]
+            evidence, violations = max(sums, key=lambda entry: entry[0], default=(0, []))
+            if evidence > (6 if is_unnamed else 0) or (kind and _is_plain(source, index, violations)):
+                yield from violations
+
+
+def _addends(kinds: Sequence[str], index: int, is_turned: bool) -> list[tuple[int, ...]]:
+    """What a total may be the sum of: all before it, its block, other totals, or what follows it."""
+    above = [place for place in range(index) if not kinds[place]]
+    block = [place for place in above if not any(kinds[place:index])]
+    below = [place for place in range(index + 1, len(kinds)) if not kinds[place]]
+    choices = [above, block, [place for place in range(index) if kinds[place] == "sum"], [] if above else below]
+    if is_turned:
+        choices += [block[start:end] for start in range(len(block)) for end in (len(block), len(block) - 1)]
+        choices += [below, below[:2], below[:3]]
+    return list(dict.fromkeys(tuple(choice) for choice in choices if len(choice) > 1))
+
+
+def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list[Violation]]:
+    """How many digits say that these are the parts of the total, and what breaks it."""
+    evidence, held, violations = 0, 0, []
+    for series in source.series:
+        whole = series.figures[index]
+        found = {series.places[place]: part for place in addends if (part := series.figures[place])}
+        parts = list(found.values())
+        if whole is None or len(parts) < 2 or not series.is_read:
+            continue
+        if any(part.hedged or part.unit != whole.unit for part in (*parts, whole)):
+            continue
+        if meets(whole, total(parts)):
+            is_telling = sum(part.value != 0 for part in parts) > 1
+            held += is_telling
+            evidence += whole.digits * is_telling
+        elif _may_be_sum(source, series, index, parts, whole):
+            place, value = series.places[index], sum(part.value for part in parts)
+            expected = shown(value, min((*parts, whole), key=lambda figure: figure.step))
+            what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
+            why = f"the {what} add up to {expected}, the total says {whole.text}"
+            values, gap = {place: part.value for place, part in found.items()}, value - whole.value
+            values[place] = whole.value
+            violation = Violation("total", place, frozenset(values), whole.text, expected, why, gap, values)
+            violations.append(violation)
+    is_sure = held >= 2 * len(violations) if source.is_turned else len(violations) <= max(held, 1)
+    return (evidence, violations) if is_sure else (0, [])
+
+
+def _may_be_sum(source: Grid, series: Series, index: int, parts: Sequence[Figure], whole: Figure) -> bool:
+    value = sum(part.value for part in parts)
+    if series.role in ("low", "high", "half") or abs(value - whole.value) > 0.35 * abs(whole.value):
+        return False
+    if whole.unit == "%":  # shares that make up everything; a total of rates is no sum
+        return whole.value == 100 and abs(value - 100) <= 15 and not source.is_turned
+    name = source.names[index] if source.is_turned else series.name
+    if series.role == "value" and (RATE.search(name) or DELTA.search(name)):
+        return False
+    is_near = all(part.step == 1 for part in (*parts, whole)) or abs(value - whole.value) < whole.value / 10
+    return is_near and whole.value > max(part.value for part in parts)
+
+
+def _is_plain(source: Grid, index: int, violations: Sequence[Violation]) -> bool:
+    """Whether a lone total that no other column bears out must be a sum all the same."""
+    around = [sentence.text for sentence in (*source.table.lead, *source.table.note)]
+    context = " ".join((*around, *source.table.headings[-1:], *(cell.text for cell in source.table.header)))
+    is_alone = index in (0, len(source.names) - 1) and len(violations) == 1 and not source.is_turned
+    return is_alone and not PARTIAL.search(context)
+
+
+_PROBABILITY = re.compile(r"(?:adj\w*\.? |raw )?p(?:[- ]?val(?:ue)?s?)?(?:,? ?\(?adj[\w.]*\)?)?", re.I)
+_LOW, _HIGH = pattern("low lower lo from", r"|2\.5%"), pattern("high upper hi to", r"|97\.5%")
+_INTERVAL = pattern("CI interval confidence")
+
+
+def wrong_cells(source: Grid) -> Iterator[Violation]:
+    """Cells that are wrong whatever the rest of the table says: 78/240 (33%), [0.5, 0.4], a p of 1.3."""
+    for row in source.table.rows:
+        for column, (header, cell) in enumerate(zip(source.table.header, row.cells, strict=True)):
+            is_probability = _PROBABILITY.fullmatch(header.text.strip())
+            for kind, stated, expected, why in faults(f"p = {cell.text}" if is_probability else cell.text):
+                place = row.line, column
+                yield Violation(kind, place, frozenset((place,)), stated, expected, why)
+    own = {series.column for series in source.series if series.role in ("value", "share")}
+    for low in source.series:
+        for high in source.series:
+            is_pair = low.role == "low" and high.role == "high" and low.column == high.column not in own
+            is_named = _LOW.search(low.name) and _HIGH.search(high.name) and high.column == low.column + 1
+            if is_pair or (is_named and low.role == high.role == "value"):
+                yield from _outside(source, low, high)
+
+
+def _outside(source: Grid, low: Series, high: Series) -> Iterator[Violation]:
+    """Values outside their interval in the next column, if those of other rows are inside."""
+    choices: list[tuple[int, int, list[Violation]]] = [(0, 0, [])]
+    for series in source.series:
+        is_end = series.role not in ("value", "share") or _LOW.search(series.name) or _HIGH.search(series.name)
+        inside, outside = 0, []
+        rows = zip(low.figures, high.figures, series.figures, low.places, strict=True)
+        for bottom, top, value, place in rows if not is_end and series.column < low.column else ():
+            if not value or not bottom or not top or value.hedged or bottom.hedged or bottom.value > top.value:
+                continue
+            if "points" in (top.unit, value.unit) and top.unit != value.unit:
+                continue  # of a difference
+            inside += covers(bottom, top, value)
+            if not covers(bottom, top, value):
+                interval = f"{bottom.text} to {top.text}"
+                why = f"{value.text} is outside its interval, {interval}"
+                outside.append(Violation("interval", place, frozenset((place,)), value.text, interval, why))
+        if len(outside) <= (max(inside, 1) if _INTERVAL.search(low.name) else inside / 2):
+            choices.append((inside, series.column, outside))
+    yield from max(choices, key=lambda choice: choice[:2])[2]

@@ -1,0 +1,217 @@
+"""Verify cited numbers, lists and tables: ask each query again and compare at the printed precision."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from blade.check.document import Comment, Document, parse
+from blade.check.passages import Passage
+from blade.check.row_texts import squeezed
+from blade.errors import BladeError, UsageError
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.model.measured import PLACEHOLDER
+from blade.query import box, citations
+from blade.query.citations import PLACE, Citation, in_words
+from blade.query.figures import agrees, last_figure
+from blade.query.ground import Ground, Table
+from blade.query.measures import Answer
+
+_STRING = re.compile(r"'(?:[^']|'')*'")
+_TRACED = r"(?:steps|calls|texts|says)"
+# Where these words are columns and no tables: `median(steps)`, `calls > 3`.
+_COLUMN = re.compile(
+    rf"\b(?!from\b|join\b|in\b)\w+\(\s*{_TRACED}\s*\)|\b{_TRACED}\s*(?=[<>=!]|is\b|between\b)", re.IGNORECASE
+)
+_RUN = re.compile(r"\brun\s*(?:=|==|\bin\b)\s*\(?\s*((?:'(?:[^']|'')*'[\s,]*)+)", re.IGNORECASE)
+MAX_CHILDREN = 3  # a query that ends its process takes those behind it with it: they are asked once more
+
+
+class Cited(msgspec.Struct, frozen=True):
+    """A citation and what it stands behind."""
+
+    citation: Citation
+    before: str  # since the citation before it
+    line: int
+    lines: tuple[int, ...]
+    text: str
+    passage: Passage | None = None
+    start: int = 0  # of what is cited in the passage
+    end: int = 0
+    after: int = 0  # where the citation before it ends
+
+
+class Answers(Ground):
+    """Ground whose foreign queries were asked in a process of their own; the engine is asked here."""
+
+    def __init__(self, ground: Ground, queries: Iterable[str]) -> None:
+        super().__init__(ground.runs, ground.files, ground.engine)
+        self._ground, self._outcomes = ground, dict[str, box.Outcome]()
+        ours = ("engine.", "clean_pass_at_1")
+        left = [query for query in dict.fromkeys(queries) if not query.lstrip().startswith(ours)]
+        files = ground.files(any(map(needs_traces, left))) if left else ()
+        for _ in range(MAX_CHILDREN if left else 0):
+            outcomes = box.run(box.Job(tuple(left), files, box.SECONDS + 0.05 * len(left)))
+            self._outcomes |= dict(zip(left, outcomes, strict=True))
+            stops = [n for n, outcome in enumerate(outcomes) if (outcome.error or "").startswith("the query was stopped")]
+            left = left[stops[0] + 1 :] if stops else []
+            if not left:
+                break
+
+    def ask(self, query: str) -> list[Answer] | Table:
+        outcome = self._outcomes.get(query)
+        if outcome is None:
+            return self._ground.ask(query)
+        if outcome.error is not None:
+            raise UsageError(outcome.error, outcome.hint, "bad-query")
+        if outcome.answers is not None:
+            return list(outcome.answers)
+        decimals = {n for n, kind in enumerate(outcome.types) if kind.startswith("DECIMAL")}  # they come as texts
+        rows = [[float(c) if n in decimals and c else c for n, c in enumerate(row)] for row in outcome.rows]
+        return Table(outcome.columns or (), outcome.types, tuple(map(tuple, rows)), outcome.is_cut)
+
+
+def needs_traces(query: str) -> bool:
+    """Whether a query may read steps, calls or texts; in doubt it does."""
+    return re.search(rf"\b{_TRACED}\b", _COLUMN.sub("", _STRING.sub("''", query)), re.IGNORECASE) is not None
+
+
+# -- finding citations ------------------------------------------------------------------------------
+
+
+def cited(document: Document, passages: Sequence[Passage], text: str) -> list[Cited]:
+    """Every citation of a report, filled in or still open."""
+    names = citations.definitions(text) if "<!--blade claims" in text else {}
+    found = [item for passage in passages for item in _in_passage(passage, names)]
+    placed = {(comment.line, comment.text) for passage in passages for comment in passage.comments}
+    alone = [comment for comment in document.comments if (comment.line, comment.text) not in placed]
+    return found + list(_alone(alone, text.split("\n"), names))
+
+
+def _in_passage(passage: Passage, names: dict[str, str]) -> Iterator[Cited]:
+    opened, last, own = None, 0, passage.own
+    for comment in passage.comments:
+        listed = own[opened:comment.offset] if opened is not None else ""
+        citation = citations.citation_in(comment.text, names, 0, 0, listed)
+        opened = comment.offset if comment.text == "blade" else opened
+        if citation is None:
+            continue
+        before = own[last : comment.offset].rstrip() or own[: comment.offset] or passage.before
+        figure = last_figure(before) if PLACE.fullmatch(citation.query) is None else None
+        start = comment.offset - (len(before[-200:]) - figure.start if figure is not None else 0)
+        span = (max(last, start) if opened is None else opened, comment.offset, last)
+        yield Cited(citation, before, comment.line, (comment.line,), passage.text, passage, *span)
+        opened, last = None, comment.offset
+    for hit in citations.OPEN.finditer(own):
+        citation = Citation(hit["query"], "", None, 0, 0, True)
+        yield Cited(citation, hit[0], passage.line, passage.lines, passage.text, passage, *hit.span())
+
+
+def _alone(comments: Sequence[Comment], lines: list[str], names: dict[str, str]) -> Iterator[Cited]:
+    """Citations on lines of their own: below a table, or below the line that ends with the number."""
+    opened: int | None = None
+    for comment in comments:
+        first = comment.line - 1 if opened is None else opened
+        block = "\n".join(lines[first : comment.line - 1])
+        citation = citations.citation_in(comment.text, names, 0, 0, "" if opened is None else block)
+        opened = comment.line if comment.text == "blade" else opened
+        if citation is not None:
+            before = "\n".join(lines[max(0, comment.line - 4) : comment.line - 1])
+            place = (comment.line, tuple(range(max(1, first), comment.line + 1)))
+            yield Cited(citation, before, *place, (block or before).strip()[-300:])
+            opened = None
+
+
+# -- verdicts ---------------------------------------------------------------------------------------
+
+
+def verified(item: Cited, ground: Ground) -> Finding:
+    """Whether what is printed is what the query gives now."""
+    citation, reading, figure = item.citation, in_words(item.citation.query), last_figure(item.before)
+    printed = figure.text.strip() if figure is not None else item.before[-80:].strip()
+    found = _RUN.findall(citation.query)
+    runs = [text[1:-1].replace("''", "'") for part in found for text in _STRING.findall(part)]
+    if citation.is_open:
+        return _finding(item, UNVERIFIABLE, printed, "", reading, "not filled in yet: run `blade cite`")
+    if missing := [run for run in runs if run not in ground.runs]:
+        return _finding(item, UNVERIFIABLE, printed, "", reading, f"the run {missing[0]} was not given")
+    try:
+        answer = ground.ask(citation.query)
+        if is_sentence(item, ground):
+            return _sentence(item, str(_value(answer)), reading)
+        verdict = _verdict(item, answer, ground)
+    except BladeError as error:
+        return _finding(item, UNVERIFIABLE, printed, "", reading, error.message)
+    if verdict.holds is None:
+        return _finding(item, UNVERIFIABLE, printed, verdict.expected, reading, verdict.why)
+    if not verdict.holds and PLACEHOLDER.search(f"{verdict.printed} {citation.query}"):
+        return _finding(item, UNVERIFIABLE, verdict.printed, "", reading, "a redacted text is not compared")
+    base, verdict_name = "", SUPPORTED if verdict.holds else CONTRADICTED
+    if isinstance(answer, list) and answer and answer[0].n not in (None, answer[0].value):
+        base = f", n = {answer[0].n:,} {answer[0].unit}"
+    why = "" if verdict.holds else "the query gives another value"
+    reading = f"{reading} = {verdict.expected}{base}"
+    return _finding(item, verdict_name, verdict.printed, verdict.expected, reading, why)
+
+
+def _verdict(item: Cited, answer: list[Answer] | Table, ground: Ground) -> citations.Verdict:
+    citation = item.citation
+    n = len(answer.rows) * len(answer.columns) if isinstance(answer, Table) else len(answer)
+    if "\n" in citation.cited:
+        shown = citations.shown_as(answer, citation)
+        return citations.Verdict(_same_table(citation.cited, answer), "the table", shown[:200], "")
+    if citation.form == "list" and not citation.cited:
+        width = len(citations.shown_as(answer, citation))
+        citation = msgspec.structs.replace(citation, cited=item.before[-width:])
+    elif n != 1 and citation.form != "list":
+        raise UsageError(f"the query gives {n} values, not one", "", "bad-query")
+    return citations.verified(citation, item.before, ground)
+
+
+def is_sentence(item: Cited, ground: Ground) -> bool:
+    """Whether a citation of ours is about the whole sentence that the engine writes."""
+    try:
+        is_engine = item.citation.query.startswith("engine.") and not item.citation.is_open
+        return is_engine and isinstance(_value(ground.ask(item.citation.query)), str)
+    except BladeError:
+        return False
+
+
+def _value(answer: list[Answer] | Table) -> object:
+    return answer[0].value if isinstance(answer, list) and len(answer) == 1 else None
+
+
+def _sentence(item: Cited, value: str, reading: str) -> Finding:
+    """A sentence of the engine: its numbers are those of the sentence that it writes now."""
+    from blade.report.claims import agrees as states
+
+    printed = item.before.strip()
+    if squeezed(value) in squeezed(printed) or states(printed[-len(value) :], value):
+        return _finding(item, SUPPORTED, printed[-200:], value[:200], reading, "")
+    return _finding(item, CONTRADICTED, printed[-200:], value[:200], reading, "the engine writes another sentence")
+
+
+def _same_table(printed: str, answer: list[Answer] | Table) -> bool:
+    """Whether every cell of a printed table is what the query gives, at its precision."""
+    rows = answer.rows if isinstance(answer, Table) else [(one.group, one.value, one.n) for one in answer]
+    tables = parse(printed).tables
+    if len(tables) != 1 or len(tables[0].rows) != len(rows[: citations.MAX_TABLE]):
+        return False
+    pairs = [
+        (len(row.cells) <= len(values), zip(row.cells, values, strict=False))
+        for row, values in zip(tables[0].rows, rows, strict=False)
+    ]
+    return all(fits and all(_same_cell(cell.text, value) for cell, value in cells) for fits, cells in pairs)
+
+
+def _same_cell(printed: str, value: object) -> bool:
+    figure = last_figure(printed) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    text = "" if value is None else str(value)
+    return agrees(figure, value) if figure is not None else squeezed(printed) == squeezed(text)
+
+
+def _finding(item: Cited, verdict: str, printed: str, expected: str, reading: str, why: str) -> Finding:
+    place = (item.line, item.lines, item.text, printed, expected)
+    return Finding(verdict, "citation", *place, reading, why, item.citation.query)

@@ -1,0 +1,277 @@
+"""Check quotations: found at the rollout and step they are said to be from, elsewhere, or nowhere."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from blade import hostile
+from blade.check import addresses as names
+from blade.check.addresses import addresses, leading, runs_named, steps_in, without_steps
+from blade.check.document import Document, Quotation
+from blade.check.passages import Passage, blanked
+from blade.check.row_texts import Address, RowTexts, squeezed
+from blade.check.wording import is_direct, is_reported, is_said, is_unsaid, speakers
+from blade.check.world import Rows, World
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.query.citations import PLACE
+
+SHORTEST = 20  # characters from which words in quotation marks are taken for a quotation
+_QUOTED = re.compile(
+    r"“(?P<a>[^“”]{3,2000})”|(?<![\w\"])\"(?P<b>[^\"]{3,2000})\"(?![\w\"])|«(?P<c>[^«»]{3,2000})»"
+    r"|„(?P<d>[^„“”]{3,2000})[“”]|「(?P<e>[^「」]{3,2000})」"
+)
+_WORDS = re.compile(r"\s\S.*\s\S|[{\[\"=(:]", re.DOTALL)
+_CODE = re.compile(r"`[^`]{1,2000}`")
+_ELSEWHERE = re.compile(r"\b(?:unlike|other than|except|apart from|besides|as opposed to|compared)\b", re.I)
+_ADVICE = re.compile(r"recommend|what to do|next steps|action items|interventions?\b|suggested", re.I)
+_QUOTES = re.compile(r"\b(?:quot\w*|verbatim|excerpts?|snippets?|utterances?)\b", re.I)
+_EVIDENCE = re.compile(
+    r"\b(?:evidence|errors?|messages?|outputs?|says|said|example|answer|response|repl(?:y|ies)|text)\b", re.I
+)
+_BY = re.compile(r"\s*(?:[—–]|--|\()\s*(?P<by>[^—–()\n]{3,120}?)\)?\s*$")
+_BOUND = re.compile(r"[.,]?\s*[(\[—–]\s*([^()\[\]“”\"]{2,120})")  # in brackets right behind a quotation
+_REMARK = re.compile(
+    r"\W*(?:supported|contradicted|unverifiable|note|nb|n\.b|remark|warning|caveat|important|tip|todo|caution)\b", re.I
+)
+_ID_HEAD = re.compile(r"\s*(?:task|rollout|row|example)?s?[ _-]?(?:id|index|name|key)?\s*", re.I)
+_SHELLS = ("sh", "bash", "shell", "console")
+_TEXTS = ("", "text", "txt", "json", "log")  # of a fence that may hold a quotation
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """One quotation, and where the text around it says that it stands."""
+
+    quote: str
+    line: int
+    lines: tuple[int, ...]
+    text: str  # the sentence, table row or label it belongs to
+    where: tuple[Address, ...]  # as the same sentence says
+    near: tuple[Address, ...]  # as the sentences or headings above it say
+    is_firm: bool  # said to stand in a rollout that is named, beyond doubt
+    is_spoken: bool  # said to be from some rollout
+    is_unsaid: bool  # said not to have been said, or not to be a quotation
+    around: str  # what else may name the run
+    kind: str = ""  # of a block: fence, indented, quote
+    is_loose: bool = False  # perhaps a remark, unless some rollout holds it
+
+
+def quotations(
+    document: Document, passages: Sequence[Passage], world: World
+) -> tuple[list[Finding], set[int]]:
+    """Every quotation looked up in the rows; and the lines of block quotes, which the report does not say."""
+    rows = world.rows
+    excerpts = [block for source in document.quotations if (block := _block(source, document, rows))]
+    covered = {line for one in excerpts if one.kind == "quote" and not one.is_loose for line in one.lines}
+    for is_cell, group in groupby(passages, key=lambda passage: passage.kind == "cell" and passage.line):
+        row = list(group)
+        own = None if is_cell is False else _row_address(row, rows)
+        for passage in row:
+            if passage.line not in covered and len(passage.own) <= 6_000:
+                excerpts += _in_passage(passage, own, rows)
+    judged = _judged(excerpts, world)
+    blocks = {line for one, finding in judged if finding and one.kind == "quote" for line in one.lines}
+    return [finding for _, finding in judged if finding is not None], blocks
+
+
+# -- where a quotation is said to stand -------------------------------------------------------------
+
+
+def quotes_in(text: str) -> Iterator[tuple[str, int, int]]:
+    """What stands in quotation marks, outside code."""
+    codes = [hit.span() for hit in _CODE.finditer(text)] if "`" in text else []
+    for hit in _QUOTED.finditer(text):
+        if not any(start < hit.start() and hit.end() <= end for start, end in codes):
+            yield hit[hit.lastgroup or 0], *hit.span()
+
+
+def _is_long(quote: str) -> bool:
+    """Whether words in quotation marks are enough to be from somewhere: a few of them, or a piece of data."""
+    return len(quote.strip()) >= SHORTEST and bool(_WORDS.search(quote.strip()))
+
+
+def _unquoted(text: str) -> str:
+    """A text without its quotations: what they name is not named by whoever quotes."""
+    return blanked(text, [(start, end) for quote, start, end in quotes_in(text) if _is_long(quote)])
+
+
+def _is_cited(places: tuple[Address, ...]) -> bool:
+    return any(place.is_pinned for place in places)
+
+
+def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -> Iterator[Excerpt]:
+    """The quotations of a sentence, or of a cell in a row that is about some rollout."""
+    text = passage.own
+    for comment in reversed(passage.comments):  # “…”<!--blade: 12/0#4-->
+        body = comment.text.removeprefix("blade:").strip()
+        if comment.text.startswith("blade:") and PLACE.fullmatch(body):
+            text = f"{text[: comment.offset]} ({body}){text[comment.offset :]}"
+    hits = [(quote, _BOUND.match(text, quote[2])) for quote in quotes_in(text)]
+    bound = {quote: addresses(hit[1], rows) if hit else () for quote, hit in hits}
+    quotes = [quote for quote, places in bound.items() if _is_long(quote[0]) or _is_cited(places)]
+    is_whole = row is not None and _QUOTES.search(passage.header) is not None
+    if not quotes and is_whole and _is_long(text):
+        quotes = [(text.strip("`"), 0, len(text))]
+    if not quotes:
+        return
+    outside = blanked(text, [(start, end) for _, start, end in quotes])
+    own, above = addresses(outside, rows) if row is None else row, " ; ".join(passage.headings)
+    near = () if own else addresses(passage.before, rows)[-1:] or addresses(above, rows)[-1:]
+    if steps := steps_in(outside):
+        near = tuple(msgspec.structs.replace(place, steps=steps) for place in near)
+    is_evidence = is_whole or (row is not None and _EVIDENCE.search(passage.header) is not None)
+    for number, (quote, start, end) in enumerate(quotes):
+        before, tied = outside[:start], bound.get((quote, start, end), ())
+        where, is_spoken = tied or own, is_whole or (row is None and is_said(before, outside[end:]))
+        is_exact = any(place.repeat is not None for place in addresses(before, rows)) or any(
+            place.steps or place.field for place in where
+        )
+        is_led = is_evidence if row is not None else is_exact or is_spoken or is_reported(before)
+        if row is None and not _is_cited(tied) and not _has_own_step(outside, quotes, number):
+            where = without_steps(where, even_pinned=True)
+        is_firm = bool(tied) or (bool(where) and is_led)
+        is_unmeant = is_unsaid(before) or _ADVICE.search(above) is not None
+        yield Excerpt(
+            quote, passage.line, passage.lines, passage.text, where, near,
+            is_firm and not _ELSEWHERE.search(outside), is_spoken,
+            is_unmeant and not is_evidence and not _is_cited(tied), f"{above} {passage.text} {outside}",
+        )  # fmt: skip
+
+
+_BARE = re.compile(
+    r"`[^`]*`|[\w.#@:+/-]*\d[\w.#@:+/-]*|\W|\b(?:of|in|for|at|from|on|the|see|tasks?|rollouts?|repeat|run|its)\b", re.I
+)
+
+
+def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: int) -> bool:
+    """Whether a step is named as the place of this quotation, not of another one or of what came before."""
+    _, start, end = quotes[number]
+    low = quotes[number - 1][2] if number else 0
+    high = quotes[number + 1][1] if number + 1 < len(quotes) else len(outside)
+    steps = [span for span in names.step_spans(outside) if low <= span[0] and span[1] <= high]
+    behind = next((first for first, _ in steps if first >= end), None)
+    if behind is not None and is_direct(gap := outside[end:behind]):
+        is_bracketed = bool(re.match(r"[.,]?\s*[(\[]", gap)) and not re.search(r"[)\]]", gap)
+        if is_bracketed or (number + 1 == len(quotes) and not _BARE.sub("", gap)):
+            return True
+    before = [span for span in steps if span[1] <= start and (not number or _BARE.sub("", outside[low : span[0]]))]
+    between = outside[before[-1][1] : start] if before else ""
+    return bool(before) and is_direct(between) and not any(_BARE.sub("", part) for part in speakers(between))
+
+
+def _block(block: Quotation, document: Document, rows: Rows) -> Excerpt | None:
+    """A fenced block or a block quote that may be from a rollout."""
+    parts, is_quote = list[str](), block.kind == "quote"
+    for sentence in reversed(document.sentences[: bisect_left(document.sentences, block.line, key=lambda s: s.line)]):
+        parts.append(sentence.text)  # the paragraph, list item or heading above it
+        if not sentence.before or len(parts) > 40:
+            break
+    above, text, info = " ".join(reversed(parts)), block.text, block.info.lower()
+    outside, headings = _unquoted(above), " ; ".join(block.headings)
+    by = _BY.search(text) if is_quote else None
+    signed = addresses(by["by"], rows) if by else ()
+    text = text[: by.start()] if by and signed else text
+    lead, is_led, where = leading(outside, rows), above.rstrip("*_ ").endswith(":"), signed or addresses(outside, rows)
+    if lead is not None and not signed:  # the rollout that a line begins with, then the others that it names
+        where = (lead, *without_steps(tuple(place for place in where if place.rollout != lead.rollout)))
+    is_pinned = _is_cited(where) or bool(signed)
+    leads = lead.steps if lead is not None else _has_own_step(outside, [("", len(outside), len(outside))], 0)
+    where = where if is_pinned or leads else without_steps(where)
+    is_spoken = is_quote and is_led and is_said(outside.rstrip("*_: "))
+    quote = text.strip().strip('“”"') if is_quote else text.strip()
+    is_short = min(len(quote), 2 * len(squeezed(quote))) < SHORTEST
+    if not quote or info in _SHELLS or (not where and (info not in _TEXTS or (is_quote and not is_spoken))):
+        return None
+    is_sure = is_led or bool(signed) or (is_quote and block.text.lstrip().startswith(("“", '"')))
+    is_loose = not is_sure and (is_quote or lead is None or not lead.steps)
+    if is_quote and ((is_short and not is_pinned) or (is_loose and _REMARK.match(block.text))):
+        return None
+    is_exact = lead is not None and (lead.repeat is not None or bool(lead.steps))
+    return Excerpt(
+        quote, block.line, tuple(range(block.line, block.last_line + 1)), above or block.text, where,
+        () if where else addresses(headings, rows)[-1:], bool(where) and (is_pinned or is_led or is_exact), is_spoken,
+        not signed and (is_unsaid(outside.rstrip("*_: ")) or _ADVICE.search(headings) is not None),
+        f"{headings} {above}", block.kind, is_loose,
+    )  # fmt: skip
+
+
+def _row_address(row: Sequence[Passage], rows: Rows) -> tuple[Address, ...]:
+    """The rollout that a row is about: its columns of tasks, repeats and steps, else what its cells name."""
+    task, repeat, steps = None, None, tuple[int, ...]()
+    for cell in row if any(len(passage.own) >= SHORTEST for passage in row) else ():
+        word, head = cell.own.strip("` "), cell.header.strip().lower()
+        if re.fullmatch(r"repeat|rollout(?: index| number)?|attempt", head) and re.fullmatch("[0-9]{1,8}", word):
+            repeat = int(word)
+        elif re.fullmatch(r"steps?(?: index| number)?", head):
+            steps = steps_in(f"step {word}")
+        elif task is None and head and _ID_HEAD.fullmatch(head):
+            word = re.sub(r"^(?:task|rollout)\s+", "", word, flags=re.IGNORECASE)
+            task = next(iter(addresses(word, rows)), None) or names.address_of(word, rows, True)
+    if task is None:
+        parts = (addresses(_unquoted(cell.own), rows) for cell in row)
+        return tuple(dict.fromkeys(place for part in parts for place in part))
+    return (task if task.is_pinned else Address(task.task, repeat if task.repeat is None else task.repeat, steps),)
+
+
+# -- verdicts ---------------------------------------------------------------------------------------
+
+
+def _judged(excerpts: Sequence[Excerpt], world: World) -> list[tuple[Excerpt, Finding | None]]:
+    texts, found, left = RowTexts(world.rows), list[tuple[Excerpt, Finding | None]](), list[Excerpt]()
+    for excerpt in excerpts:
+        runs, stated = runs_named(excerpt.around, world.rows.runs), (*excerpt.where, *excerpt.near)
+        place = next((there for where in stated if (there := texts.at(excerpt.quote, where, runs))), None)
+        if place is None:
+            left.append(excerpt)
+        elif any(where.task in world.rows.ambiguous for where in stated):
+            why = "the task that is named can be two tasks: the index of one is the name of another"
+            found.append((excerpt, _finding(excerpt, UNVERIFIABLE, why)))
+        else:
+            is_kept = not excerpt.is_unsaid or excerpt.kind == "fence"
+            why = f"stands in {_shown(place, world.rows)}"
+            found.append((excerpt, _finding(excerpt, SUPPORTED, why) if is_kept else None))
+    places = texts.anywhere(dict.fromkeys(excerpt.quote for excerpt in left if not excerpt.is_unsaid))
+    return found + [(excerpt, _elsewhere(excerpt, places, texts)) for excerpt in left]
+
+
+def _elsewhere(excerpt: Excerpt, places: dict[str, Address | None], texts: RowTexts) -> Finding | None:
+    """A quotation that does not stand where the text around it says, if it says anything."""
+    if excerpt.is_unsaid:
+        is_fence = excerpt.kind in ("fence", "indented")
+        return _finding(excerpt, UNVERIFIABLE, "the text does not quote a rollout here") if is_fence else None
+    if excerpt.quote not in places:
+        return _finding(excerpt, UNVERIFIABLE, "there is too much to look for in all rows")
+    place, stated = places[excerpt.quote], excerpt.where or excerpt.near
+    meant = " or ".join(map(str, stated[:4]))
+    if place is None:
+        if squeezed(excerpt.quote) in squeezed(texts.rows.notes):
+            return _finding(excerpt, SUPPORTED, "stands in the notes beside the run")
+        if excerpt.is_loose and excerpt.kind == "quote" and not any(where.steps for where in excerpt.where):
+            return None  # a remark
+        if (excerpt.is_firm and not excerpt.is_loose) or excerpt.is_spoken:
+            why = f"neither {meant} nor any other rollout holds this text" if stated else "no rollout holds this text"
+            return _finding(excerpt, CONTRADICTED, why)
+        return _finding(excerpt, UNVERIFIABLE, "no rollout holds these words, and it is not said that one does")
+    if not excerpt.where or not excerpt.is_firm:
+        return _finding(excerpt, SUPPORTED, f"stands in {_shown(place, texts.rows)}")
+    # Where it stands in the rollout that is meant tells more than where it stands first.
+    wider = [where.rollout for where in stated] + [Address(where.task) for where in stated]
+    runs = runs_named(excerpt.around, texts.rows.runs)
+    place = next((there for where in wider if (there := texts.at(excerpt.quote, where, runs))), place)
+    expected = f"it stands in {_shown(place, texts.rows)}"
+    return _finding(excerpt, CONTRADICTED, f"it does not stand in {meant}", expected)
+
+
+def _shown(place: Address, rows: Rows) -> str:
+    return f"{place} of run {place.run}" if len(rows.runs) > 1 and place.run else str(place)
+
+
+def _finding(excerpt: Excerpt, verdict: str, why: str, expected: str = "") -> Finding:
+    tasks = tuple(dict.fromkeys(str(where.rollout) for where in excerpt.where))
+    reading = f"a quotation of {' or '.join(map(str, excerpt.where[:4]))}" if excerpt.where else "a quotation"
+    place = (excerpt.line, excerpt.lines, excerpt.text, hostile.line(excerpt.quote, 300))
+    return Finding(verdict, "quotation", *place, expected, reading, why, tasks=tasks)

@@ -1,0 +1,91 @@
+"""List what a report states without a source: uncited numbers, and causes that rest on nothing it cites."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from blade.check.addresses import mentions, numbered, runs_named, step_spans
+from blade.check.arithmetic.figures import phrase
+from blade.check.cited_numbers import Answers, Cited, is_sentence
+from blade.check.document import parse
+from blade.check.ids import with_noun
+from blade.check.passages import Passage, blanked
+from blade.check.passages import passages as all_passages
+from blade.check.quotations import quotes_in
+from blade.check.suggestions import Suggestions
+from blade.check.world import World
+from blade.model.checked import OPINION, UNCITED, Finding
+from blade.model.measured import PLACEHOLDER
+
+_NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
+_ID_HEADS = frozenset("# no. no k rank step steps line row repeat task rollout id index version seed date year".split())
+_DAY = re.compile(
+    r"\b\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
+)
+_CAUSE = re.compile(
+    r"\b(?:because|due to|owing to|caus(?:ed by|ing|es? (?:the|an?|this|it|these|most|all|many))|thanks to|as a result"
+    r"|result(?:s|ed|ing)? (?:in|from)|leads? to|led to|driven by|stem(?:s|med)? from|explain(?:s|ed)?"
+    r"|(?:the|main|root) reason)\b",
+    re.IGNORECASE,
+)
+
+
+def uncited(
+    passages: Sequence[Passage], items: Sequence[Cited], answers: Answers, world: World
+) -> Iterator[Finding]:
+    """One finding for each number that nothing is cited for, with the query that would give it."""
+    suggestions, taken = Suggestions(world), _taken(passages, items, answers)
+    covered = {line for item in items if item.passage is None for line in item.lines}
+    ours = {(passage.text, passage.own) for passage in all_passages(parse(world.page()))}
+    for passage in passages:
+        is_label = passage.kind == "cell" and _is_label(passage)
+        if is_label or passage.line in covered or (passage.text, passage.own) in ours:
+            continue
+        runs = runs_named(" ".join((passage.text, *passage.headings)), world.rows.runs)
+        for figure in phrase(_masked(passage, taken.get(id(passage), []), world)).figures:
+            query = suggestions.query(figure, runs)
+            place = (passage.line, passage.lines, passage.text, figure.text, query or "", "")
+            yield Finding(UNCITED, "number", *place, f"{figure.text} = {query}; cite it?" if query else "", query)
+
+
+def _taken(
+    passages: Sequence[Passage], items: Sequence[Cited], answers: Answers
+) -> dict[int, list[tuple[int, int]]]:
+    """What is cited in each passage; of a sentence of the engine, all of it back to the citation before."""
+    taken: dict[int, list[tuple[int, int]]] = {}
+    whole: set[int] = set()  # passages that belong to such a sentence from their beginning
+    for item in items:
+        start = item.after if is_sentence(item, answers) else item.start
+        taken.setdefault(id(item.passage), []).append((start, item.end))
+        whole |= {id(item.passage)} if start < item.start and not start else set()
+    for passage, following in zip(reversed(passages[:-1]), reversed(passages[1:]), strict=True):
+        if id(following) in whole and following.before and id(passage) not in taken:
+            taken[id(passage)] = [(0, len(passage.own))]
+            whole.add(id(passage))
+    return taken
+
+
+def _is_label(passage: Passage) -> bool:
+    """Whether a cell names its row, or its column names things by number."""
+    is_named = passage.header.strip().lower() in _ID_HEADS or with_noun(passage) != passage.own
+    return is_named or (passage.column == 0 and re.fullmatch(r"[\W\d]*", passage.own) is not None)
+
+
+def _masked(passage: Passage, taken: list[tuple[int, int]], world: World) -> str:
+    """A passage without what is cited, quoted or named by a number."""
+    text = blanked(passage.own, taken)
+    text = blanked(text, [hit.span() for pattern in (PLACEHOLDER, _DAY) for hit in pattern.finditer(text)])
+    text = blanked(text, [(start, end) for _, start, end in quotes_in(text)])
+    names = [*numbered(text), *mentions(text, world.rows)]
+    text = blanked(text, [*((name.start, name.end) for name in names), *step_spans(text)])
+    return _NUMBERING.sub("", text) if passage.kind == "heading" else text
+
+
+def opinions(passages: Sequence[Passage]) -> Iterator[Finding]:
+    """Causal sentences that neither cite nor quote anything."""
+    for passage in passages:
+        cause = _CAUSE.search(passage.own) if passage.kind in ("sentence", "item") else None
+        is_cited = any(re.match(r"blade:|c\d+$", comment.text) for comment in passage.comments)
+        if cause is not None and not is_cited and not any(True for _ in quotes_in(passage.own)):
+            yield Finding(OPINION, "cause", passage.line, passage.lines, passage.text, cause[0])

@@ -1,0 +1,131 @@
+"""Answer the queries of a package: about the run of a report, and about the runs beside it where it names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from blade.check import checked, world_of
+from blade.check.cited_numbers import Answers
+from blade.errors import BladeError
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.package.layout import prefix_of
+from blade.package.names import columns_in
+from blade.query.figures import agrees, last_figure
+from blade.query.ground import value
+from blade.query.measures import measure_of
+
+if TYPE_CHECKING:
+    from blade.check.world import World
+    from blade.store.index import Watcher
+
+# What looks into single tasks or their traces.
+OF_TASKS = re.compile(
+    r"\b(?:task|repeat|row)\b\s*(?:=|<>|in\b|>|<)|\b(?:calls|says|check_failed)\s*\("
+    r"|\bfrom\s+(?:calls|steps|texts|checks|answers)\b",
+    re.IGNORECASE,
+)
+_BY_RUN = re.compile(r"\bby\s+run\b", re.IGNORECASE)
+
+
+class Worlds:
+    """The runs of a package as a report sees them.
+
+    A query that names no run is about the report's own; one that names another is asked of all of them.
+    Queries come with reports and anchors of strangers, so each is run in a process of its own, once.
+    """
+
+    def __init__(self, home: World, everything: World | None = None) -> None:
+        self.home, self._everything = home, everything
+        own = set(home.rows.runs)
+        others = everything.rows.runs if everything is not None else ()
+        self.others = tuple(run for run in others if run not in own)
+        self._answers: dict[str, Answers] = {}
+        self._columns: frozenset[str] | None = None
+
+    def is_of_others(self, query: str) -> bool:
+        """Whether a query needs the rows of other runs."""
+        return bool(self.others) and (
+            any(f"'{run}'" in query for run in self.others) or _BY_RUN.search(query) is not None
+        )
+
+    def is_aggregate(self, query: str) -> bool:
+        """Whether a query gives a total that any table of results has: of all rollouts, or of a slice of tasks."""
+        if OF_TASKS.search(query):
+            return False
+        try:
+            measure = measure_of(query)
+        except BladeError:
+            return True
+        if measure is None or not measure.where or measure.name in ("mean", "sum"):
+            return True
+        return columns_in(measure.where) <= self._slices()
+
+    def _slices(self) -> frozenset[str]:
+        """The fields that are the same in all rollouts of a task."""
+        if self._columns is None:
+            found = self.ask("select \"column\" from fields where role = 'task-level'").rows
+            self._columns = frozenset(str(row[0]).lower() for row in found)
+        return self._columns
+
+    def prefetch(self, queries: Iterable[str]) -> None:
+        """Answer several queries at once: a process costs more than a query."""
+        new = [query for query in dict.fromkeys(queries) if query not in self._answers]
+        sides: list[tuple[World | None, list[str]]] = [
+            (self.home, [query for query in new if not self.is_of_others(query)]),
+            (self._everything, [query for query in new if self.is_of_others(query)]),
+        ]
+        for world, asked in sides:
+            if world is not None and asked:
+                self._answers |= dict.fromkeys(asked, Answers(world.ground, asked))
+
+    def ask(self, query: str) -> Any:
+        """What a query gives; UsageError where it cannot be answered."""
+        self.prefetch([query])
+        return self._answers[query].ask(query)
+
+    def value(self, query: str) -> Any:
+        """The one value that a query gives."""
+        self.prefetch([query])
+        return value(query, self._answers[query])
+
+    def checked(self, text: str) -> tuple[Finding, ...]:
+        """What `blade check` finds; citations that name other runs are verified on all of them."""
+        found = checked(text, self.home)
+        pending = [finding for finding in found if self._is_pending(finding)]
+        self.prefetch(finding.query or "" for finding in pending)
+        again = {(finding.line, finding.query, finding.printed): self._verified(finding) for finding in pending}
+        return tuple(again.get((each.line, each.query, each.printed), each) for each in found)
+
+    def _verified(self, finding: Finding) -> Finding:
+        """A citation about other runs, asked of all of them."""
+        figure = last_figure(finding.printed)
+        try:
+            answer = self.value(finding.query or "")
+        except BladeError as error:
+            return replace(finding, verdict=UNVERIFIABLE, why=error.message)
+        holds = figure is not None and agrees(figure, answer)
+        why = "" if holds else "the query gives another value"
+        return replace(
+            finding, verdict=SUPPORTED if holds else CONTRADICTED, expected=str(answer), why=why
+        )
+
+    def _is_pending(self, finding: Finding) -> bool:
+        is_citation = finding.kind == "citation" and finding.verdict != SUPPORTED
+        return is_citation and self.is_of_others(finding.query or "")
+
+
+def worlds_of(
+    own: Sequence[Path], beside: Sequence[Path], watcher: Watcher, threshold: float | None = None
+) -> Worlds:
+    """The runs that a report is about, and those that lie beside them in the package."""
+    from blade import pipeline
+
+    home = pipeline.load([f"{prefix_of(path)}={path}" for path in own], watcher)
+    rest = pipeline.load([f"{prefix_of(path)}={path}" for path in beside], watcher) if beside else []
+    everything = world_of([*home, *rest], threshold, watcher) if rest else None
+    return Worlds(world_of(home, threshold, watcher), everything)

@@ -1,1 +1,0 @@
-"""Turn Markdown into statements, tables and quotations, and statements into what could be otherwise."""

@@ -1,0 +1,165 @@
+"""Whole reports: our own pages and report.json, any other JSON, golden reports, and the claims of strangers."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade import pipeline
+from blade.check import Finding, World, checked, world_for, world_of
+from blade.errors import UsageError
+from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
+from blade.pipeline import comparing
+from blade.report import write, write_comparison
+from blade.store.index import Silent
+
+from .conftest import Desk
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
+CLAIMS = tomllib.loads((ROOT / "tests" / "claims" / "claims.toml").read_text())["claim"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def ours(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The pages and the JSON of a report of ours."""
+    folder = tmp_path_factory.mktemp("report")
+    loaded = pipeline.load([str(desk.folder)], Silent())
+    write(pipeline.with_digests(pipeline.diagnose(loaded, f"blade diagnose {desk.folder}")), folder)
+    return {name: (folder / name).read_text() for name in ("report.md", "report.json")}
+
+
+def of(text: str, *runs: Path) -> tuple[Finding, ...]:
+    return checked(text, world_for(text, [str(run) for run in runs], Silent()))
+
+
+@pytest.mark.parametrize("name", ["report.md", "report.json"])
+def test_all_of_our_own_report_holds(desk: Desk, ours: dict[str, str], name: str) -> None:
+    findings = of(ours[name], desk.folder)
+    assert {item.verdict for item in findings} <= {SUPPORTED, OPINION}
+    seen = Counter(item.kind for item in findings)
+    assert seen["citation"] > 500
+    assert seen["quotation"] > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("report.md", "**67.0%<!--c1-->**", "**68.0%<!--c1-->**"),
+        ("report.md", "n = 24<!--c4--> tasks", "n = 25<!--c4--> tasks"),
+        ("report.md", "is locked by the packing line, nothing was changed.\n```", "is open, nothing was changed.\n```"),
+        ("report.md", "task `4/1#4`:", "task `4/1#5`:"),
+        ("report.md", "Of the 89 completed rollouts, 11 never", "Of the 89 completed rollouts, 12 never"),
+        ("report.json", '"text":"67.0%"', '"text":"68.0%"'),
+        ("report.json", '"id":"c1","value":0.67', '"id":"c1","value":0.68'),
+        ("report.json", '"quote":"Error: order O-20023 is locked', '"quote":"Error: order O-20023 is open'),
+    ],
+)
+def test_a_change_in_our_own_report_is_found(desk: Desk, ours: dict[str, str], name: str, old: str, new: str) -> None:
+    assert old in ours[name]
+    text = ours[name].replace(old, new, 1)
+    wrong = [item for item in of(text, desk.folder) if item.verdict == CONTRADICTED]
+    assert wrong
+    if name == "report.md":
+        line = text.count("\n", 0, ours[name].index(old)) + 1
+        assert {item.line for item in wrong} <= set(range(line - 1, line + 4))
+
+
+def test_a_number_added_to_our_own_page_is_uncited(desk: Desk, ours: dict[str, str]) -> None:
+    text = ours["report.md"].replace("## Artifact Inventory", "It passes 82.3% of them.\n\n## Artifact Inventory", 1)
+    assert [item.printed for item in of(text, desk.folder) if item.verdict == UNCITED] == ["82.3%"]
+
+
+def test_a_comparison_holds_as_it_was_made(tmp_path: Path) -> None:
+    from blade.planted import write_run
+
+    runs = [write_run(tmp_path / f"r{seed}", n_tasks=12, repeats=3, seed=seed).path for seed in (1, 2)]
+    loaded = pipeline.load([str(run) for run in runs], Silent())
+    command = f"blade compare {runs[0]} {runs[1]} --margin 0.07"
+    write_comparison(comparing.compare(loaded, command, margin=0.07), tmp_path / "out")
+    for name in ("compare.md", "compare.json"):
+        findings = of((tmp_path / "out" / name).read_text(), *runs)
+        assert {item.verdict for item in findings} <= {SUPPORTED, OPINION}, name
+        assert len(findings) > 50
+
+
+@pytest.mark.parametrize("schema", ["blade.report/1", "blade.report/3"])
+def test_another_schema_is_refused_with_a_hint(schema: str) -> None:
+    with pytest.raises(UsageError) as error:
+        checked(json.dumps({"schema": schema, "claims": []}), None)
+    assert error.value.slug == "old-schema"
+    assert "blade diagnose" in error.value.hint
+
+
+def test_the_sentences_of_other_json_are_read_at_their_path(desk: Desk) -> None:
+    text = '{"a": 1,\n "sections": [{"summary": "The model scored 67.0%<!--blade: pass_at_1--> of them."},\n'
+    text += ' {"note": ["We solved 12 of 40 tasks (35%), it seems."]}],\n "n": "80% is it"}'
+    findings = desk.check(text)
+    assert [(item.verdict, item.line) for item in findings if item.kind == "citation"] == [(SUPPORTED, 2)]
+    (wrong,) = (item for item in findings if item.verdict == CONTRADICTED)
+    assert (wrong.kind, wrong.line) == ("arithmetic", 3)
+    assert wrong.text.startswith("sections[1].note: We solved 12 of 40")
+    assert [item.verdict for item in checked(text, None)] == [CONTRADICTED]
+
+
+@pytest.mark.parametrize("name", ["careful", "hasty"])
+def test_a_golden_report_is_not_contradicted(name: str) -> None:
+    folder = ROOT / "benchmarks" / "workplace_assistant"
+    text = (folder / "golden_reports" / f"scripted_{name}_golden_report.md").read_text()
+    rollouts = [folder / "rollouts" / f"scripted_{run}_rollouts.jsonl" for run in ("careful", "hasty")]
+    alone = Counter(item.verdict for item in of(text, folder / "rollouts" / f"scripted_{name}_rollouts.jsonl"))
+    assert alone[CONTRADICTED] == 0
+    assert alone[SUPPORTED] > 200
+    both = of(text, *rollouts)
+    assert not [item for item in both if item.verdict == CONTRADICTED or item.why.startswith("the sentence says")]
+
+
+# -- claims about recorded runs, written before the code --------------------------------------------
+
+
+@cache
+def recorded(run: str) -> World:
+    return world_of(pipeline.load([str(DATA / f"{run}.jsonl.gz")], Silent()))
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not DATA.is_dir(), reason="no corpus beside the project")
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["text"][:40])
+def test_claims_of_a_stranger(claim: dict[str, Any]) -> None:
+    world = recorded(claim["run"])
+    findings = checked(claim["text"], world)
+    wrong = [item for item in findings if item.verdict == CONTRADICTED]
+    if claim["truth"]:
+        assert {item.verdict for item in findings if item.kind == "citation"} == {SUPPORTED}
+        assert not wrong
+    elif claim["kind"] == "number":
+        assert {item.kind for item in wrong} == {"citation"}
+    else:  # a true number under a wrong citation: shown in words, never exit 1
+        assert not wrong
+        assert all(item.reading or item.verdict == UNVERIFIABLE for item in findings if item.kind == "citation")
+    bare = checked(re.sub(r"<!--.*?-->", "", claim["text"]), world)
+    assert not [item for item in bare if item.verdict == CONTRADICTED]
+    assert [item for item in bare if item.verdict == UNCITED]
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not DATA.is_dir(), reason="no corpus beside the project")
+def test_most_wrong_citations_are_pointed_out() -> None:
+    wrong = [claim for claim in CLAIMS if claim["kind"] == "citation"]
+    notes = [item for claim in wrong for item in checked(claim["text"], recorded(claim["run"])) if item.why]
+    assert len(notes) == 6

@@ -1,0 +1,144 @@
+"""Whether a sentence meets an anchor: by query, by number and names, by a list, by words; and when it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from blade.model.checked import SUPPORTED, Finding
+from blade.package.judge.anchors import Anchor, Meaning
+from blade.package.judge.matching import Hit, hit_of
+from blade.package.judge.score import Bench
+from blade.package.judge.sources import Case
+from blade.package.judge.statements import Tasks, passages
+
+KNOWN = Tasks({str(n): str(n) for n in range(20)}, {str(n): frozenset(range(4)) for n in range(20)})
+GUESSED = frozenset(f"{task}/{n}" for task, numbers in {4: (1, 2), 8: range(4), 12: (3,), 15: (0, 1)}.items() for n in numbers)
+COUNT = (
+    Anchor("C", "Nine tries of tasks 4, 8, 12 and 15 guess the account.", "count where guessed", 9, tasks=("4", "8", "12", "15")),
+    Meaning("count", 9, GUESSED, 16, frozenset({"find_customer"}), "count"),
+)  # fmt: skip
+NONE = (
+    Anchor("N", "No try of tasks 4 and 8 without find_customer passes.", "rate where calls('find_customer') = 0", 0.0, tasks=("4", "8")),
+    Meaning("rate", 0.0, None, 8, frozenset({"find_customer"}), "rate"),
+)  # fmt: skip
+ALL = (
+    Anchor("A", "All four tries of task 8 change a stranger's order.", "count where task = '8'", 4, tasks=("8",)),
+    Meaning("count", 4, frozenset(f"8/{n}" for n in range(4)), 4, frozenset(), "count"),
+)
+SHARE = (
+    Anchor("S", "Of the easy tickets 91.7% are solved.", "pass_at_1 where difficulty = 'easy'", 11 / 12),
+    Meaning("rate", 11 / 12, None, None, frozenset({"easy", "difficulty"}), "pass_at_1"),
+)
+TOTAL = (
+    Anchor("T", "The run passes 67.2% of its attempts.", "pass_at_1", 0.671875),
+    Meaning("rate", 0.671875, None, None, frozenset(), "pass_at_1"),
+)
+
+
+def met(fact: tuple[Anchor, Meaning], text: str) -> Hit:
+    return hit_of(*fact, passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("fact", "text", "how"),
+    [
+        (COUNT, "In tasks 4, 8, 12 and 15 the account is guessed (9 tries).", "number"),
+        (COUNT, "Nine tries guess. They belong to tasks 4, 8, 12 and 15.", "number"),
+        (COUNT, "## Guessing (nine tries)\n\nTasks 4, 8, 12 and 15 are hit.", "number"),
+        (COUNT, "9 of 64 tries never call `find_customer`.", "number"),
+        (COUNT, "| Mode | Tries | Tasks |\n| --- | ---: | --- |\n| guess | 9 | 4, 8, 12, 15 |\n| x | 2 | 5, 7 |", "number"),
+        (COUNT, "It guesses in 4/1, 4/2, 8/0, 8/1, 8/2, 8/3, 12/3, 15/0 and 15/1.", "rollouts"),
+        (NONE, "Without `find_customer` 0% pass.", "number"),
+        (NONE, "In tasks 4 and 8 none of the tries without a lookup passes.", "words"),
+        (NONE, "In tasks 4 and 8 all tries without a lookup fail.", "words"),
+        (ALL, "Task 8 goes wrong in every try.", "words"),
+        (ALL, "All of task 8 is lost.", "words"),
+        (SHARE, "Easy tickets reach 91.7%.", "number"),
+        (SHARE, "Of the easy ones 11 of 12 pass.", "number"),
+        (TOTAL, "It passes 67% of its attempts.", "number"),
+    ],
+)
+def test_a_fact_is_met_by_its_number_beside_its_names(fact: tuple[Anchor, Meaning], text: str, how: str) -> None:
+    hit = met(fact, text)
+    assert (hit.met, hit.how) == (True, how)
+
+
+@pytest.mark.parametrize(
+    ("fact", "text"),
+    [
+        (COUNT, "In tasks 4, 8, 12 and 15 the account is guessed (8 tries)."),
+        (COUNT, "Nine tries guess the account."),
+        (COUNT, "Nine tries of tasks 1, 2 and 3 guess the account."),
+        (COUNT, "Nine tries, in tasks 0, 1, 2, 3, 4, 5, 6, 8, 9, 12 and 15."),
+        (COUNT, "In tasks 4, 8, 12 and 15 it is 9%."),
+        (COUNT, "It guesses in 4/1, 4/2, 8/0, 8/1, 8/2, 8/3, 12/3, 15/0 and 15/2."),
+        (NONE, "In tasks 4 and 8 the first 0 of the id is dropped."),
+        (NONE, "In tasks 4 and 8 all arguments are valid."),
+        (ALL, "Task 8 deletes all customers."),
+        (SHARE, "Easy tickets reach 91.2%."),
+        (SHARE, "Hard tickets reach 91.7%."),
+        (TOTAL, "The account is guessed in 67.2% of them."),
+        (TOTAL, ""),
+    ],
+)
+def test_a_fact_is_not_met_by_another_number_or_other_tasks(fact: tuple[Anchor, Meaning], text: str) -> None:
+    assert not met(fact, text).met
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is false that in tasks 4, 8, 12 and 15 the account is guessed (9 tries).",
+        "In tasks 4, 8, 12 and 15 it is not 9 tries that guess.",
+        "We found no evidence that 9 tries of tasks 4, 8, 12 and 15 guess.",
+        "Nine tries of tasks 4, 8, 12 and 15 guess. None of that is true: 9 tries of tasks 4, 8, 12 and 15 are made up.",
+    ],
+)
+def test_a_fact_that_is_denied_is_not_met(text: str) -> None:
+    hit = met(COUNT, text)
+    assert (hit.met, hit.denied) == (False, True)
+
+
+def test_a_negation_that_is_the_fact_denies_nothing() -> None:
+    assert met(NONE, "Tries of tasks 4 and 8 that do not call `find_customer` pass in 0% of cases.").met
+
+
+def citation(query: str, text: str) -> Finding:
+    return Finding(SUPPORTED, "citation", 3, (3,), text, "9", "9", "", "", query)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "is_met"),
+    [
+        ("count where calls('find_customer') = 0", "9 of them.", True),
+        ("count  where CALLS('find_customer') = 0", "9 of them.", True),
+        ("count where task in ('4', '8', '12', '15') and not calls('find_customer') > 0", "9 of them.", True),
+        ("count where says('is locked', 'tool') and calls('update_order') = 1", "9 of them.", False),
+        ("tasks where calls('find_customer') = 0", "9 of them.", False),
+        ("count where calls('find_customer') = 0", "It is false that it is 9 of them.", False),
+    ],
+)
+def test_a_citation_meets_a_fact_of_the_same_rollouts(
+    desk: tuple[Case, Bench], query: str, text: str, is_met: bool
+) -> None:
+    bench = desk[1]
+    anchor = next(anchor for anchor in bench.anchors if anchor.id == "B3")
+    hit = hit_of(anchor, bench.meanings["B3"], (), [citation(query, text)], bench.worlds, bench.known)
+    assert hit.met is is_met
+
+
+@pytest.mark.parametrize(
+    ("text", "is_met"),
+    [
+        ("Task 4 fails in 3 of its 4 repeats.", True),
+        ("In task 4 we count 3 of 4 failing repeats.", True),
+        ("Task 4 fails in 2 of its 4 repeats.", False),
+        ("Task 5 fails in 3 of its 4 repeats.", False),
+        ("It is false that task 4 fails in 3 of its 4 repeats.", False),
+    ],
+)
+def test_prose_without_a_query_is_matched_by_wording(text: str, is_met: bool) -> None:
+    anchor = Anchor("W", "Task 4 fails in 3 of 4 repeats.", tasks=("4",))
+    hit = hit_of(anchor, None, passages(text, KNOWN), (), None, KNOWN)
+    assert hit.met is is_met
+    assert hit.how in ("wording", "")
