@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import blade
-from blade.facts.query import Answers
 from blade.planted import write_run
-from blade.prose.slots import agrees, slots
+from blade.query.comments import unescape_comment
+from blade.report.claims import agrees
 from tests.exit_numbers import AFTER, BEFORE, EXITS, KINDS, OF_CAUSE, OF_QUEUE, Numbers, World, files
 
 
@@ -140,66 +140,20 @@ def test_a_file_that_was_touched_is_seen(world: World, said: dict[str, Numbers],
 
 # ---- Pages: what is printed, at the precision of print -------------------------------------------
 
-COUNTED = "measures tasks count(buckets sum(losses share(sum(losses attributions recommendations slices comparisons".split()
-VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
-
-
-class Blocks(HTMLParser):
-    """The blocks of a page that name the claims they make, each with its text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.blocks: list[tuple[str, list[str]]] = []
-        self._open: list[tuple[str, list[str] | None]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(attrs)
-        self.handle_data(f" {told.get('alt') or ''} ")
-        if tag in VOID:
-            return
-        text: list[str] | None = None
-        if claims := told.get("data-claims"):
-            text = []
-            self.blocks.append((claims, text))
-        self._open.append((tag, text))
-
-    def handle_endtag(self, tag: str) -> None:
-        while self._open and self._open.pop()[0] != tag:
-            pass
-        self.handle_data(" ")
-
-    def handle_data(self, data: str) -> None:
-        for _, text in self._open:
-            if text is not None:
-                text.append(data)
-
-
-def named(claims: str) -> Iterator[str]:
-    """c3-c5 as c3, c4, c5."""
-    for part in claims.split():
-        first, _, last = part.partition("-")
-        yield from (f"{first[0]}{at}" for at in range(int(first[1:]), int((last or first)[1:]) + 1))
+DATA = re.compile(r'<data class="n" value="([^"]*)" title="([^"]*)">(.*?)</data>', re.DOTALL)
 
 
 def misprinted(page: str, wire: Mapping[str, Any]) -> tuple[list[str], set[str]]:
-    """The numbers of a page that its JSON does not have; and the queries of those it has."""
-    claims, answers = {one["id"]: one for one in wire["claims"]}, Answers(wire)
+    """The numbers of a page that are no claims of its JSON or print another value; and the queries of the others."""
+    claims = {(one["query"], one["text"]): one["value"] for one in wire["claims"]}
     wrong: list[str] = []
     right: set[str] = set()
-    for names, text in Blocks(page).blocks:
-        printed = slots(" ".join("".join(text).split()))
-        for claim in (claims[name] for name in named(names)):
-            query, value = claim["query"], claim["value"]
-            if not isinstance(value, float | int) or not (query or "").startswith(tuple(COUNTED)):
-                continue
-            # a number of points may have its unit in front, or a column for all
-            is_there = any(
-                agrees(slot, value) or agrees(slot, 100 * value) or slot.of == value for slot in printed
-            )
-            if answers.answer(query) != value or not is_there:
-                wrong.append(f"{query}: {value} in {' '.join(text)[:80]}")
-            right.add(query)
+    for _, title, shown in DATA.findall(page):
+        query, text = unescape_comment(html.unescape(title)), html.unescape(re.sub("<[^>]*>", "", shown))
+        value = claims.get((query, text))
+        if value is None or not agrees(text, value):
+            wrong.append(f"{query}: {value} as {text}")
+        right.add(query)
     return wrong, right
 
 
@@ -212,68 +166,63 @@ def test_pages_print_what_their_json_has(world: World, page: str, wire: str) -> 
 
 def test_the_page_prints_score_buckets_losses_and_causes(world: World) -> None:
     _, right = misprinted(world.read("report.html"), json.loads(world.read("report.json")))
-    score = "measures[run=before,name=pass_at_1,k=null,slice=null]"
-    assert {f"{score}.{field}" for field in ("value", "low", "high", "n")} <= right
-    assert {f"count(buckets[run=before].{name})" for name in ("always", "sometimes", "never")} <= right
-    assert any(query.startswith("sum(losses[run=before,cause=") for query in right)
-    assert any(query.startswith("attributions[") and query.endswith(".confidence") for query in right)
+    assert {f"pass_at_1{part} where run = 'before'" for part in ("", ".low", ".high", ".n")} <= right
+    for start in ("select count(*) from tasks", "engine.losses(", "engine.attributions("):
+        assert any(query.startswith(start) for query in right), start
 
 
-@pytest.mark.parametrize("printed", ["62.0%", "46.6%", "10 in some", "10.94 points"])
+@pytest.mark.parametrize("printed", ["62.0%", "46.6%"])
 def test_a_page_that_was_touched_is_seen(world: World, printed: str) -> None:
     page, wire = world.read("report.html"), json.loads(world.read("report.json"))
     assert printed in page
-    digits = re.search(r"[\d.]+", printed)
-    assert digits is not None
-    other = printed.replace(digits[0], f"{float(digits[0]) + 7:g}.3")
-    assert misprinted(page.replace(printed, other), wire)[0]
+    assert misprinted(page.replace(printed, "61.9%"), wire)[0]
 
 
-# What the terminal prints -> what finds it in report.json or compare.json.
-SCORE = "measures[run=before,name=pass_at_1,k=null,slice=null]"
-PRINTED: dict[str, tuple[str, ...]] = {
-    r"^Score +(\S+%) \[(\S+%), (\S+%)\]  pass@1, n = (\d+) tasks": tuple(f"{SCORE}.{name}" for name in ("value", "low", "high", "n")),
-    r"^Repeats +pass@4 (\S+%) \[(\S+%), (\S+%)\]": tuple(
-        f"measures[run=before,name=pass_at_k,k=4,slice=null].{name}" for name in ("value", "low", "high")
-    ),
-    r"^Tasks +(\d+): (\d+) always, (\d+) sometimes, (\d+) never, (\d+) missing": (
-        "runs[name=before].n_tasks", *(f"count(buckets[run=before].{name})" for name in ("always", "sometimes", "never", "missing")),
-    ),
-    r"^Lost +(\S+ points):": ("sum(losses[run=before].lost)",),
-    r"(\S+) to infrastructure": ("sum(losses[run=before,cause=IR].lost)",),
-    r"^Clean +clean pass@1 (\S+%) \[(\S+%), (\S+%)\], n = (\d+) tasks": tuple(
-        f"measures[run=before,name=clean_pass_at_1,k=null,slice=null].{name}" for name in ("value", "low", "high", "n")
-    ),
-    r"^Coverage +(\d+) expected = (\d+) scored \+ (\d+) failed \+ (\d+) masked \+ (\d+) lost": tuple(
-        f"runs[name=before].{name}" for name in ("expected_rollouts", "scored", "failed", "masked", "lost")
-    ),
-}  # fmt: skip
+def measure(wire: Mapping[str, Any], name: str, k: int | None = None) -> list[Any]:
+    (found,) = (one for one in wire["measures"] if (one["name"], one["k"], one["slice"]) == (name, k, None))
+    return [found[part] for part in ("value", "low", "high", "n")]
 
 
-CHANGE = "comparisons[baseline=before,candidate=after]"
-CHANGED: dict[str, tuple[str, ...]] = {
-    r"^Change +(\S+ points) of pass@1: (\S+%) → (\S+%), (\d+) tasks in common": (
-        f"{CHANGE}.delta", f"{CHANGE}.score_baseline", f"{CHANGE}.score_candidate", f"{CHANGE}.alignment.common.n",
-    ),
-    r"^These tasks +\w+ +(\S+ points) \[(\S+), (\S+ points)\]": tuple(
-        f'{CHANGE}.tests[question="these tasks",name="exact stratified"].{name}' for name in ("estimate", "low", "high")
-    ),
-    r"^New tasks +\w+ +(\S+ points) \[(\S+), (\S+ points)\]": tuple(
-        f'{CHANGE}.tests[question="new tasks",name="sign flips"].{name}' for name in ("estimate", "low", "high")
-    ),
-}  # fmt: skip
+def lost(wire: Mapping[str, Any], *causes: str) -> float:
+    return math.fsum(one["lost"] for one in wire["losses"] if not causes or one["cause"] in causes)
 
 
-def off_screen(screen: str, wire: Mapping[str, Any], printed: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """What a terminal does not show as the JSON has it; points may be printed without their unit."""
+# What the terminal prints -> what report.json or compare.json has.
+PRINTED: dict[str, Callable[[Any], list[Any]]] = {
+    r"^Score +(\S+%) \[(\S+%), (\S+%)\]  pass@1, n = (\d+) tasks": lambda wire: measure(wire, "pass_at_1"),
+    r"^Repeats +pass@4 (\S+%) \[(\S+%), (\S+%)\]": lambda wire: measure(wire, "pass_at_k", 4)[:3],
+    r"^Tasks +(\d+): (\d+) always, (\d+) sometimes, (\d+) never, (\d+) missing": lambda wire: [
+        wire["runs"][0]["n_tasks"],
+        *(len(wire["buckets"][0][name]) for name in ("always", "sometimes", "never", "missing")),
+    ],
+    r"^Lost +(\S+ points):": lambda wire: [lost(wire)],
+    r"^Clean +clean pass@1 (\S+%) \[(\S+%), (\S+%)\], n = (\d+) tasks": lambda wire: measure(
+        wire, "clean_pass_at_1"
+    ),
+    r"^Coverage +(\d+) expected = (\d+) scored \+ (\d+) failed \+ (\d+) masked \+ (\d+) lost": lambda wire: [
+        wire["runs"][0][name] for name in ("expected_rollouts", "scored", "failed", "masked", "lost")
+    ],
+}
+CHANGED: dict[str, Callable[[Any], list[Any]]] = {
+    r"^Change +(\S+ points) of pass@1: (\S+%) → (\S+%), (\d+) tasks in common": lambda wire: [
+        wire["comparisons"][0]["delta"],
+        wire["comparisons"][0]["score_baseline"],
+        wire["comparisons"][0]["score_candidate"],
+        wire["comparisons"][0]["alignment"]["common"]["n"],
+    ],
+}
+
+
+def off_screen(
+    screen: str, wire: Mapping[str, Any], printed: Mapping[str, Callable[[Any], list[Any]]]
+) -> list[str]:
+    """What a terminal does not show as the JSON has it."""
     wrong = []
-    for pattern, queries in printed.items():
+    for pattern, values in printed.items():
         hit = re.search(pattern, screen, re.MULTILINE)
-        shown = [slots(text) for text in hit.groups()] if hit else []
-        for at, query in enumerate(queries):
-            value = Answers(wire).answer(query)
-            if not shown or not any(agrees(slot, value) or agrees(slot, 100 * value) for slot in shown[at]):
-                wrong.append(f"{query} = {value}")
+        shown = hit.groups() if hit else ()
+        if len(shown) != len(values(wire)) or not all(map(agrees, shown, values(wire))):
+            wrong.append(f"{pattern}: {shown} for {values(wire)}")
     return wrong
 
 
@@ -292,9 +241,9 @@ def test_the_terminal_prints_the_change_as_it_is(world: World) -> None:
     assert change["verdict"].upper() in screen
     bridge = " ".join(screen.partition("Bridge")[2].partition("\n\n")[0].split())
     terms = [100 * term["value"] for term in change["bridge"] if abs(term["value"]) > 1e-9]
-    printed = [slot for text in re.findall(r"[+−-]\d+\.\d", bridge) for slot in slots(text)]
+    printed = re.findall(r"[+−-]\d+\.\d", bridge)
     assert len(printed) == len(terms) + 1
-    assert all(agrees(*pair) for pair in zip(printed, [*terms, 100 * change["delta"]], strict=True))
+    assert all(map(agrees, printed, [*terms, 100 * change["delta"]]))
 
 
 def test_the_summary_is_one_text_at_every_exit(world: World) -> None:
