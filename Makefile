@@ -6,7 +6,7 @@ WORKERS ?= 3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check golden map bench accuracy calibration mutation canaries fuzz clean
+.PHONY: help demo test test-fast check golden map bench accuracy calibration canaries fuzz clean
 .NOTPARALLEL:
 
 help: ## List these targets
@@ -43,9 +43,6 @@ accuracy: .venv/.dev ## Measure causes and steps where the truth is known
 
 calibration: .venv/.dev ## Measure whether verdicts, intervals and causes of comparisons are right
 	@$(BIN)/python -m calibration
-
-mutation: .venv/.dev ## Measure which planted faults of a report the checker catches
-	@$(BIN)/python -m mutation
 
 canaries: .venv/.dev ## Measure what the sanitiser catches and what it changes
 	@$(BIN)/python -m canaries

@@ -37,21 +37,21 @@ RULES: dict[str, set[str]] = {
     "contrast": NOUNS | {"align"},
     "locate": NOUNS | {"align"},
     "planted": {"model", "stats"},
-    "pipeline": NOUNS | STAGES | {"align", "read"},
-    "prose": set(),
-    "facts": {"model"},
-    "report": NOUNS,
-    "check": NOUNS | {"ingest", "store", "report", "sanitize", "pipeline", "prose", "facts"},
+    "tables": NOUNS | {"ingest", "store"},
+    "query": NOUNS | {"tables"},
+    "pipeline": NOUNS | STAGES | {"align", "read", "tables", "query"},
+    "report": NOUNS | {"query"},
+    "check": NOUNS | {"ingest", "store", "report", "sanitize", "pipeline", "tables", "query"},
     "read": NOUNS | {"backoff", "refusal"},
     "backoff": set(),
     "refusal": set(),
     "skills": NOUNS | STAGES | {"pipeline"},
-    "package": NOUNS | STAGES | {"pipeline", "prose", "facts", "check", "sanitize", "skills"},
+    "package": NOUNS | STAGES | {"pipeline", "tables", "query", "check", "sanitize", "skills"},
     "sanitize": NOUNS,
     "evaluate": {"model", "errors", "stats", "hostile", "ingest", "backoff", "refusal"},
-    "mcp": NOUNS | STAGES | {"pipeline", "check"},
-    "api": NOUNS | STAGES | {"pipeline", "check"},
-    "cli": NOUNS | STAGES | {"pipeline", "planted", "prose", "check", "package", "sanitize", "skills", "mcp", "evaluate"},
+    "mcp": NOUNS | STAGES | {"pipeline", "check", "query"},
+    "api": NOUNS | STAGES | {"pipeline", "check", "query"},
+    "cli": NOUNS | STAGES | {"pipeline", "planted", "tables", "query", "check", "package", "sanitize", "skills", "mcp", "evaluate"},
 }
 
 # Family -> the name of its literal table, and the modules of its folder that are no members of it.
@@ -62,7 +62,7 @@ SUPPORT: dict[str, set[str]] = {
     "evaluate/models": set(),
     "ingest": {
         "assemble", "careful", "columns", "expected", "fields", "find", "fingerprints", "inflate", "items", "keys", "lines", "names", "opened", "rows",
-        "shape", "sidecars", "split", "trace", "values",
+        "finals", "mapped", "nested", "records", "shape", "sidecars", "split", "trace", "values",
     },
     "measure": set(),
     "detect": {
@@ -71,7 +71,7 @@ SUPPORT: dict[str, set[str]] = {
     },
     "report": {
         "accuracy", "advice", "cases", "causes", "chapters", "claims", "deepdives", "draft", "facts", "failures",
-        "figures", "health_text", "inventory", "json_v1", "judged", "numbers", "order", "patterns", "places",
+        "figures", "health_text", "inventory", "judged", "numbers", "order", "patterns", "places",
         "quantities", "queries", "reasons", "results", "sections", "sides", "summary", "wire_comparisons",
         "wire_conclusions", "words",
     },
@@ -79,16 +79,16 @@ SUPPORT: dict[str, set[str]] = {
 
 # Packages that cost start-up time, and the places that must stay quick to import.
 HEAVY = {
-    "numpy", "scipy", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "openai", "mcp",
+    "numpy", "scipy", "duckdb", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "openai", "mcp",
     "omegaconf", "aiohttp", "math_verify", "jiwer", "sacrebleu", "rapidfuzz",
 }  # fmt: skip
 LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "mcp/*.py", "read/*.py"]
-HELP_NEVER_LOADS = {"numpy", "scipy", "vl_convert", "jinja2", "msgspec", "openai", "mcp", "omegaconf", "aiohttp"}
+HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "openai", "mcp", "omegaconf", "aiohttp"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
-MAX_FIRST_LINE = 100
+MAX_FIRST_LINE = 110  # a line of the file
 
 MODULES = sorted(SRC.rglob("*.py"))
 OURS = [*MODULES, *sorted((ROOT / "scripts").rglob("*.py")), *sorted((ROOT / "bench").rglob("*.py"))]

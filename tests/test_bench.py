@@ -23,8 +23,8 @@ def test_the_table_is_printed(tmp_path: Path) -> None:
     for line in lines:
         assert line["what"] in done.stdout
     budgets = [line["budget"] for line in lines if line["budget"]]
-    assert budgets[:4] == ["<= 1.1 x", "<= 1.3 x", "<= 1.1 x", "<= 0.6 x"]
-    assert len(budgets) == 21
+    assert budgets[:8:2] == ["<= 1.65 x", "<= 1.95 x", "<= 1.65 x", "<= 0.9 x"]
+    assert len(budgets) == 27
     assert [path.name for path in tmp_path.iterdir()] == ["lines.json"]  # all files are gone
 
 

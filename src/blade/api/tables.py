@@ -25,7 +25,6 @@ MOST_CHARS = 100  # of one cell there
 # What a table shows of its rows; all fields are in `to_dicts`. Other rows show their first fields.
 SHOWN: dict[str, tuple[str, ...]] = {
     "Agreement": ("run", "first", "second", "n", "agreed", "kappa"),
-    "Assertion": ("verdict", "kind", "line", "found", "expected", "why"),
     "Attribution": ("run", "task", "cause", "confidence", "lost", "mode", "repeat", "step", "mechanism"),
     "Buckets": ("run", "always", "sometimes", "never", "missing"),
     "Comparison": ("baseline", "candidate", "delta", "verdict", "verdict_new_tasks", "refused"),
@@ -45,6 +44,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
     "Recommendation": ("run", "rank", "kind", "action", "cause", "gain", "effort"),
     "Run": ("name", "model", "score_name", "score", "n_tasks", "n_rollouts"),
+    "Statement": ("verdict", "kind", "line", "printed", "expected", "reading", "why"),
     "Step": ("index", "kind", "tool", "arguments", "text", "failed"),
     "TaskResult": ("run", "task", "task_name", "n", "passed", "rate", "low", "high", "bucket", "p_bucket"),
     "Waiting": ("run", "task", "bucket", "cause", "confidence", "lost", "value", "tokens", "reason"),

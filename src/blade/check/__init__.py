@@ -35,7 +35,7 @@ def _markdown(text: str, world: World | None) -> tuple[Finding, ...]:
 
 
 def _arithmetic(document: Document, found: list[Finding]) -> Iterator[Finding]:
-    """What the report says against itself; numbers that all come from the rows do not contradict each other."""
+    """What the report says against itself; numbers that hold by their citations are not blamed."""
     holds = {(item.line, item.printed.strip()) for item in found if item.verdict == SUPPORTED}
     uncited = {line for item in found if item.verdict == UNCITED for line in item.lines}
     for item in contradictions(document):

@@ -12,7 +12,7 @@ from blade.check.world import Rows
 
 STEP, REPEAT, TASK = "step", "repeat", "task"
 MAX_NAMED = 100  # tasks of one sentence
-_WORDS = "step repeat attempt trial rollout row turn line index task message episode position order".replace(" ", "|")
+_WORDS = "step|repeat|attempt|trial|rollout|row|turn|line|index|task|message|episode|position|order"
 # What a number counts, or is a share of, stands behind it; a number that is not whole names nothing.
 _COUNTED = (
     r"times|percent|points?|pp|tasks|rollouts|rows|attempts|trials|tokens|seconds|minutes|hours|messages|failures"
@@ -45,7 +45,7 @@ _FIELD = re.compile(r"\bfield\s+`(?P<field>[^`]{1,200})`", re.IGNORECASE)
 _FRACTION = re.compile(
     r"(?:pass\w*|fail\w*|solv\w*|scor\w*|succe\w*|got|reach\w*|=|\bis|\bwas|\bat|rate|score)\s*:?\s*`?$", re.I
 )
-_OF = re.compile(r"`?\s*(?:of\b|\(\s*\d|%|=|(?:task|rollout|repeat|attempt|time)s?\b|pass\b|fail\b|correct)", re.I)
+_OF = re.compile(r"`?\s*(?:of\b|\(\s*\d|%|=|(?:task|rollout|repeat|attempt|time)s?\b|(?:pass|fail|correct)\b)", re.I)
 
 
 class Numbered(msgspec.Struct, frozen=True):
@@ -134,7 +134,8 @@ def _word(hit: re.Match[str], rows: Rows) -> Mention | None:
     if word.isdigit() or (not is_code and not re.search(r"\d", word)):
         return None
     is_ratio = re.fullmatch(r"\d+/\d+", word) is not None
-    if is_ratio and (_FRACTION.search(text, max(0, hit.start() - 40), hit.start()) or _OF.match(text, hit.end())):
+    before = text[max(0, hit.start() - 40) : hit.start()]
+    if is_ratio and (_FRACTION.search(before) or _OF.match(text, hit.end())):
         return None
     address = address_of(word, rows, False)
     is_sure = is_code or address is None or address.repeat is None

@@ -55,7 +55,8 @@ class Answers(Ground):
         for _ in range(MAX_CHILDREN if left else 0):
             outcomes = box.run(box.Job(tuple(left), files, box.SECONDS + 0.05 * len(left)))
             self._outcomes |= dict(zip(left, outcomes, strict=True))
-            stops = [n for n, outcome in enumerate(outcomes) if (outcome.error or "").startswith("the query was stopped")]
+            errors = [outcome.error or "" for outcome in outcomes]
+            stops = [n for n, error in enumerate(errors) if error.startswith("the query was stopped")]
             left = left[stops[0] + 1 :] if stops else []
             if not left:
                 break
@@ -68,7 +69,7 @@ class Answers(Ground):
             raise UsageError(outcome.error, outcome.hint, "bad-query")
         if outcome.answers is not None:
             return list(outcome.answers)
-        decimals = {n for n, kind in enumerate(outcome.types) if kind.startswith("DECIMAL")}  # they come as texts
+        decimals = {n for n, kind in enumerate(outcome.types) if kind.startswith("DECIMAL")}  # come as texts
         rows = [[float(c) if n in decimals and c else c for n, c in enumerate(row)] for row in outcome.rows]
         return Table(outcome.columns or (), outcome.types, tuple(map(tuple, rows)), outcome.is_cut)
 
@@ -190,7 +191,7 @@ def _sentence(item: Cited, value: str, reading: str) -> Finding:
     printed = item.before.strip()
     if squeezed(value) in squeezed(printed) or states(printed[-len(value) :], value):
         return _finding(item, SUPPORTED, printed[-200:], value[:200], reading, "")
-    return _finding(item, CONTRADICTED, printed[-200:], value[:200], reading, "the engine writes another sentence")
+    return _finding(item, CONTRADICTED, printed[-200:], value[:200], reading, "the engine writes another")
 
 
 def _same_table(printed: str, answer: list[Answer] | Table) -> bool:

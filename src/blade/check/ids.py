@@ -54,8 +54,9 @@ class Ids:
         repeats = [name for name in names if name.kind == REPEAT]
         yield from self._repeats(repeats, around)
         numbers = {number for name in repeats for number in name.numbers}
-        is_one = len({mention.address.rollout for mention in self.here}) == 1
-        repeat = numbers.pop() if len(numbers) == 1 and is_one and self.here[0].address.repeat is None else None
+        tasks = {mention.address.rollout for mention in self.here}
+        is_one = len(numbers) == len(tasks) == 1 and tasks.pop().repeat is None
+        repeat = numbers.pop() if is_one else None
         for name in names if around else ():
             if name.kind == STEP and not _OTHERS.search(self.text[: name.start]):
                 yield from self._step(name, around, repeat)
@@ -69,7 +70,8 @@ class Ids:
         place, printed = mention.address.rollout, self.text[mention.start : mention.end]
         printed = str(place) if re.search(r",| and | or ", printed) else printed
         if place.task in self.rows.ambiguous:
-            yield self._finding(UNVERIFIABLE, printed, f"{place.task} is the index of one task and the name of another")
+            why = f"{place.task} is the index of one task and the name of another"
+            yield self._finding(UNVERIFIABLE, printed, why)
             return
         known = self.rows.repeats(place.task, self.runs) or self.rows.repeats(place.task, self.rows.runs)
         if place.repeat in known or (place.repeat is None and place.task in self.rows.names):
@@ -104,10 +106,10 @@ class Ids:
 
     def _nearest(self, name: Numbered) -> int:
         """`step 4 of 2/0`, else the rollout that is named last before it, else the first one."""
-        places = [number for number, mention in enumerate(self.here) if mention.start >= name.end][:1]
+        places = [n for n, mention in enumerate(self.here) if mention.start >= name.end][:1]
         if places and _BEHIND.fullmatch(self.text[name.end : self.here[places[0]].start].rstrip("`")):
             return places[0]
-        return max((number for number, mention in enumerate(self.here) if mention.end <= name.start), default=0)
+        return max((n for n, mention in enumerate(self.here) if mention.end <= name.start), default=0)
 
     def _length(self, place: Address) -> int:
         """The steps of the longest rollout that may be meant."""

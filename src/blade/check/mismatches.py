@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from blade.check.cited_numbers import Cited
-from blade.check.passages import Passage
 from blade.check.world import World
 from blade.errors import BladeError
 from blade.model.checked import UNVERIFIABLE, Finding
@@ -34,8 +33,8 @@ def mismatches(items: Sequence[Cited], world: World) -> Iterator[Finding]:
     for item in items:
         every.setdefault(id(item.passage), set()).update(subjects.get(id(item), ()))
     for item in items:
-        for subject in subjects.get(id(item), ()) if item.passage is not None else ():
-            other = _other(subject, item, item.passage, every[id(item.passage)], world)
+        for subject in subjects.get(id(item), ()):
+            other = _other(subject, item, every[id(item.passage)], world)
             if other is not None:
                 said = " ".join(subject) if subject[1].isdecimal() else subject[1]
                 place = (item.line, item.lines, item.text, item.before[-80:].strip(), "", f"about {said}")
@@ -65,9 +64,11 @@ def about(query: str) -> Iterator[About]:
     yield from (("outcome", "failed" if hit["no"] else "passed") for hit in _PASSED.finditer(condition))
 
 
-def _other(subject: About, item: Cited, passage: Passage, every: set[About], world: World) -> str | None:
-    """The other value that the clause of a number names, where the text around it does not name the cited one."""
-    column, cited = subject
+def _other(subject: About, item: Cited, every: set[About], world: World) -> str | None:
+    """The other value that the clause of a number names, where nothing around it names the cited one."""
+    (column, cited), passage = subject, item.passage
+    if passage is None:
+        return None
     breaks = [hit.end() for hit in _BREAK.finditer(passage.own)]
     start = max((place for place in breaks if place <= item.start), default=0)
     end = min((place for place in breaks if place > item.end), default=len(passage.own))
@@ -105,7 +106,7 @@ def _names(subject: About, text: str, is_lenient: bool = False) -> bool:
         pattern = rf"[@^]{word}\b" + (rf"|\b{word}\b" if is_lenient else "")
     elif column == "measured":
         pattern = rf"(?<!\bin )\b{re.escape(value.split('_')[0])}\b"
-    elif column == "tool" or re.fullmatch(r"[\d.]+|\w{1,2}", value):  # a number or a short word may mean anything
+    elif column == "tool" or re.fullmatch(r"[\d.]+|\w{1,2}", value):  # may mean anything
         pattern = rf"[`“\"'‘]{word}[`”\"'’]|\b{re.escape(column)}\s+(?:number\s+)?#?{word}\b"
         pattern += rf"|\b{word}\b" if is_lenient else ""
     else:

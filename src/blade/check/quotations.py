@@ -36,7 +36,7 @@ _EVIDENCE = re.compile(
 _BY = re.compile(r"\s*(?:[—–]|--|\()\s*(?P<by>[^—–()\n]{3,120}?)\)?\s*$")
 _BOUND = re.compile(r"[.,]?\s*[(\[—–]\s*([^()\[\]“”\"]{2,120})")  # in brackets right behind a quotation
 _REMARK = re.compile(
-    r"\W*(?:supported|contradicted|unverifiable|note|nb|n\.b|remark|warning|caveat|important|tip|todo|caution)\b", re.I
+    r"\W*(?:supported|contradicted|unverifiable|note|nb|n\.b|remark|warning|caveat|important|tip|todo)\b", re.I
 )
 _ID_HEAD = re.compile(r"\s*(?:task|rollout|row|example)?s?[ _-]?(?:id|index|name|key)?\s*", re.I)
 _SHELLS = ("sh", "bash", "shell", "console")
@@ -143,7 +143,8 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
 
 
 _BARE = re.compile(
-    r"`[^`]*`|[\w.#@:+/-]*\d[\w.#@:+/-]*|\W|\b(?:of|in|for|at|from|on|the|see|tasks?|rollouts?|repeat|run|its)\b", re.I
+    r"`[^`]*`|[\w.#@:+/-]*\d[\w.#@:+/-]*|\W"
+    r"|\b(?:of|in|for|at|from|on|the|see|tasks?|rollouts?|repeat|run|its)\b", re.IGNORECASE
 )
 
 
@@ -158,7 +159,8 @@ def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: 
         is_bracketed = bool(re.match(r"[.,]?\s*[(\[]", gap)) and not re.search(r"[)\]]", gap)
         if is_bracketed or (number + 1 == len(quotes) and not _BARE.sub("", gap)):
             return True
-    before = [span for span in steps if span[1] <= start and (not number or _BARE.sub("", outside[low : span[0]]))]
+    before = [span for span in steps if span[1] <= start]
+    before = [span for span in before if not number or _BARE.sub("", outside[low : span[0]])]
     between = outside[before[-1][1] : start] if before else ""
     return bool(before) and is_direct(between) and not any(_BARE.sub("", part) for part in speakers(between))
 
@@ -166,7 +168,8 @@ def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: 
 def _block(block: Quotation, document: Document, rows: Rows) -> Excerpt | None:
     """A fenced block or a block quote that may be from a rollout."""
     parts, is_quote = list[str](), block.kind == "quote"
-    for sentence in reversed(document.sentences[: bisect_left(document.sentences, block.line, key=lambda s: s.line)]):
+    first = bisect_left(document.sentences, block.line, key=lambda sentence: sentence.line)
+    for sentence in (document.sentences[place] for place in range(first - 1, -1, -1)):
         parts.append(sentence.text)  # the paragraph, list item or heading above it
         if not sentence.before or len(parts) > 40:
             break
@@ -175,7 +178,8 @@ def _block(block: Quotation, document: Document, rows: Rows) -> Excerpt | None:
     by = _BY.search(text) if is_quote else None
     signed = addresses(by["by"], rows) if by else ()
     text = text[: by.start()] if by and signed else text
-    lead, is_led, where = leading(outside, rows), above.rstrip("*_ ").endswith(":"), signed or addresses(outside, rows)
+    lead, is_led = leading(outside, rows), above.rstrip("*_ ").endswith(":")
+    where = signed or addresses(outside, rows)
     if lead is not None and not signed:  # the rollout that a line begins with, then the others that it names
         where = (lead, *without_steps(tuple(place for place in where if place.rollout != lead.rollout)))
     is_pinned = _is_cited(where) or bool(signed)
@@ -193,8 +197,8 @@ def _block(block: Quotation, document: Document, rows: Rows) -> Excerpt | None:
     is_exact = lead is not None and (lead.repeat is not None or bool(lead.steps))
     return Excerpt(
         quote, block.line, tuple(range(block.line, block.last_line + 1)), above or block.text, where,
-        () if where else addresses(headings, rows)[-1:], bool(where) and (is_pinned or is_led or is_exact), is_spoken,
-        not signed and (is_unsaid(outside.rstrip("*_: ")) or _ADVICE.search(headings) is not None),
+        () if where else addresses(headings, rows)[-1:], bool(where) and (is_pinned or is_led or is_exact),
+        is_spoken, not signed and (is_unsaid(outside.rstrip("*_: ")) or _ADVICE.search(headings) is not None),
         f"{headings} {above}", block.kind, is_loose,
     )  # fmt: skip
 
@@ -204,7 +208,7 @@ def _row_address(row: Sequence[Passage], rows: Rows) -> tuple[Address, ...]:
     task, repeat, steps = None, None, tuple[int, ...]()
     for cell in row if any(len(passage.own) >= SHORTEST for passage in row) else ():
         word, head = cell.own.strip("` "), cell.header.strip().lower()
-        if re.fullmatch(r"repeat|rollout(?: index| number)?|attempt", head) and re.fullmatch("[0-9]{1,8}", word):
+        if re.fullmatch(r"(?:repeat|rollout(?: index| number)?|attempt) [0-9]{1,8}", f"{head} {word}"):
             repeat = int(word)
         elif re.fullmatch(r"steps?(?: index| number)?", head):
             steps = steps_in(f"step {word}")
@@ -214,7 +218,8 @@ def _row_address(row: Sequence[Passage], rows: Rows) -> tuple[Address, ...]:
     if task is None:
         parts = (addresses(_unquoted(cell.own), rows) for cell in row)
         return tuple(dict.fromkeys(place for part in parts for place in part))
-    return (task if task.is_pinned else Address(task.task, repeat if task.repeat is None else task.repeat, steps),)
+    repeat = repeat if task.repeat is None else task.repeat
+    return (task if task.is_pinned else Address(task.task, repeat, steps),)
 
 
 # -- verdicts ---------------------------------------------------------------------------------------
@@ -253,9 +258,9 @@ def _elsewhere(excerpt: Excerpt, places: dict[str, Address | None], texts: RowTe
         if excerpt.is_loose and excerpt.kind == "quote" and not any(where.steps for where in excerpt.where):
             return None  # a remark
         if (excerpt.is_firm and not excerpt.is_loose) or excerpt.is_spoken:
-            why = f"neither {meant} nor any other rollout holds this text" if stated else "no rollout holds this text"
-            return _finding(excerpt, CONTRADICTED, why)
-        return _finding(excerpt, UNVERIFIABLE, "no rollout holds these words, and it is not said that one does")
+            subject = f"neither {meant} nor any other" if stated else "no"
+            return _finding(excerpt, CONTRADICTED, f"{subject} rollout holds this text")
+        return _finding(excerpt, UNVERIFIABLE, "no rollout holds these words; nothing says that one does")
     if not excerpt.where or not excerpt.is_firm:
         return _finding(excerpt, SUPPORTED, f"stands in {_shown(place, texts.rows)}")
     # Where it stands in the rollout that is meant tells more than where it stands first.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -18,10 +19,9 @@ MAX_QUERIES = 2_000
 MAX_COLUMNS, MAX_VALUES = 24, 20  # columns that conditions are made of, and values of each
 MAX_K = 8
 _EFFORTS = (
-    "turns", "calls", "steps", "input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "seconds",
-    "cost_usd", "reward",
-)  # fmt: skip
-_ENDS = ("outcome", "last_tool", "last_kind", "stop_reason", "truncated", "errored", "timed_out", "equals_gold")
+    "turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd reward".split()
+)
+_ENDS = "outcome last_tool last_kind stop_reason truncated errored timed_out equals_gold".split()
 COUNT, RATE, MEAN = "count", "rate", "mean"
 
 
@@ -47,7 +47,7 @@ class Suggestions:
         fitting: set[str] = set()
         for run in runs[:4]:
             if run not in self._banks:
-                self._banks[run] = [known for known in bank(self._world, run)][:MAX_QUERIES]
+                self._banks[run] = list(islice(bank(self._world, run), MAX_QUERIES))
             fitting |= {known.query for known in self._banks[run] if _gives(known, figure)}
         return fitting.pop() if len(fitting) == 1 else None
 
@@ -155,6 +155,7 @@ def _whole_run(world: World, run: str, scope: str) -> Iterator[Known]:
             continue
         if number is not None:
             yield Known(query, number, RATE)
-    for bucket, n in world.select(f"select bucket, count(*) from tasks where run = {literal(run)} group by 1"):
-        told = f"run = {literal(run)} and " if scope else ""
-        yield Known(f"select count(*) from tasks where {told}bucket = {literal(bucket)}", float(n), COUNT)
+    buckets = f"select bucket, count(*) from tasks where run = {literal(run)} group by 1"
+    for bucket, n in world.select(buckets):
+        where = " and ".join(filter(None, (scope, f"bucket = {literal(bucket)}")))
+        yield Known(f"select count(*) from tasks where {where}", float(n), COUNT)

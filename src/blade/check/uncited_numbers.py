@@ -19,14 +19,14 @@ from blade.model.checked import OPINION, UNCITED, Finding
 from blade.model.measured import PLACEHOLDER
 
 _NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
-_ID_HEADS = frozenset("# no. no k rank step steps line row repeat task rollout id index version seed date year".split())
+_ID_HEADS = "# no. no k rank step steps line row repeat task rollout id index version seed date year".split()
 _DAY = re.compile(
     r"\b\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
 )
 _CAUSE = re.compile(
-    r"\b(?:because|due to|owing to|caus(?:ed by|ing|es? (?:the|an?|this|it|these|most|all|many))|thanks to|as a result"
-    r"|result(?:s|ed|ing)? (?:in|from)|leads? to|led to|driven by|stem(?:s|med)? from|explain(?:s|ed)?"
-    r"|(?:the|main|root) reason)\b",
+    r"\b(?:because|due to|owing to|caus(?:ed by|ing|es? (?:the|an?|this|it|these|most|all|many))|thanks to"
+    r"|as a result|result(?:s|ed|ing)? (?:in|from)|leads? to|led to|driven by|stem(?:s|med)? from"
+    r"|explain(?:s|ed)?|(?:the|main|root) reason)\b",
     re.IGNORECASE,
 )
 
@@ -45,8 +45,9 @@ def uncited(
         runs = runs_named(" ".join((passage.text, *passage.headings)), world.rows.runs)
         for figure in phrase(_masked(passage, taken.get(id(passage), []), world)).figures:
             query = suggestions.query(figure, runs)
-            place = (passage.line, passage.lines, passage.text, figure.text, query or "", "")
-            yield Finding(UNCITED, "number", *place, f"{figure.text} = {query}; cite it?" if query else "", query)
+            why = f"{figure.text} = {query}; cite it?" if query else ""
+            place = (passage.line, passage.lines, passage.text, figure.text, query or "", "", why, query)
+            yield Finding(UNCITED, "number", *place)
 
 
 def _taken(
@@ -77,8 +78,8 @@ def _masked(passage: Passage, taken: list[tuple[int, int]], world: World) -> str
     text = blanked(passage.own, taken)
     text = blanked(text, [hit.span() for pattern in (PLACEHOLDER, _DAY) for hit in pattern.finditer(text)])
     text = blanked(text, [(start, end) for _, start, end in quotes_in(text)])
-    names = [*numbered(text), *mentions(text, world.rows)]
-    text = blanked(text, [*((name.start, name.end) for name in names), *step_spans(text)])
+    names = [(name.start, name.end) for name in numbered(text)] + step_spans(text)
+    text = blanked(text, names + [(name.start, name.end) for name in mentions(text, world.rows)])
     return _NUMBERING.sub("", text) if passage.kind == "heading" else text
 
 

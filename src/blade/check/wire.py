@@ -1,4 +1,4 @@
-"""Count the findings of a check and write them as JSON."""
+"""Count the findings of a check, sum them up in a line, and write them as JSON."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVER
 
 SCHEMA = "blade.check/2"
 VERDICTS = (SUPPORTED, CONTRADICTED, UNVERIFIABLE, UNCITED, OPINION)
-_HOLDS = {"citation": "cited number holds", "quotation": "quotation found", "id": "id exists"}
-_MANY = {
-    "cited number holds": "cited numbers hold", "quotation found": "quotations found", "id exists": "ids exist",
-    "number is uncited": "numbers are uncited", "causal sentence is opinion": "causal sentences are opinion",
-    "statement could not be verified": "statements could not be verified",
-}  # fmt: skip
+_PARTS = (  # verdict, kind, and how one and several are counted
+    (SUPPORTED, "citation", "cited number holds", "cited numbers hold"),
+    (SUPPORTED, "quotation", "quotation found", "quotations found"),
+    (SUPPORTED, "id", "id exists", "ids exist"),
+    (UNVERIFIABLE, "", "statement could not be verified", "statements could not be verified"),
+    (UNCITED, "", "number is uncited", "numbers are uncited"),
+    (OPINION, "", "causal sentence is opinion", "causal sentences are opinion"),
+)
 
 
 def counts(findings: Sequence[Finding]) -> dict[str, int]:
@@ -28,31 +30,21 @@ def counts(findings: Sequence[Finding]) -> dict[str, int]:
 def summary(findings: Sequence[Finding], has_runs: bool) -> str:
     """One line that says how much of each kind was found, and what was not read."""
     seen = Counter((finding.verdict, finding.kind) for finding in findings)
-    total = counts(findings)
-    wrong = [f"{n:,} {kind}" for (verdict, kind), n in seen.items() if verdict == CONTRADICTED]
-    parts = [f"{total[CONTRADICTED]:,} wrong ({', '.join(wrong)})"] if wrong else []
-    parts += [_counted(seen[SUPPORTED, kind], words) for kind, words in _HOLDS.items() if seen[SUPPORTED, kind]]
-    for verdict, words in (
-        (UNVERIFIABLE, "statement could not be verified"),
-        (UNCITED, "number is uncited"),
-        (OPINION, "causal sentence is opinion"),
-    ):
-        parts += [_counted(total[verdict], words)] if total[verdict] else []
+    seen.update((finding.verdict, "") for finding in findings)
+    wrong = [f"{n:,} {kind}" for (verdict, kind), n in seen.items() if verdict == CONTRADICTED and kind]
+    parts = [f"{seen[CONTRADICTED, '']:,} wrong ({', '.join(wrong)})"] if wrong else []
+    for verdict, kind, one, many in _PARTS:
+        n = seen[verdict, kind]
+        parts += [f"{n:,} {one if n == 1 else many}"] if n else []
     if not has_runs:
-        parts = [*(parts or ["no contradiction in its arithmetic"]), "citations, quotations and ids were not checked"]
+        parts = [*(parts or ["no contradiction in its arithmetic"]), "nothing was checked against rows"]
     return ", ".join(parts) or "nothing in it could be checked"
-
-
-def _counted(n: int, words: str) -> str:
-    return f"{n:,} {words if n == 1 else _MANY[words]}"
 
 
 def problems(findings: Sequence[Finding]) -> list[Finding]:
     """All that is not supported, by verdict and then in the order of the report."""
-    return sorted(
-        (finding for finding in findings if finding.verdict != SUPPORTED),
-        key=lambda finding: VERDICTS.index(finding.verdict),
-    )
+    found = [finding for finding in findings if finding.verdict != SUPPORTED]
+    return sorted(found, key=lambda finding: VERDICTS.index(finding.verdict))
 
 
 def as_json(findings: Sequence[Finding]) -> str:

@@ -25,23 +25,22 @@ _REPORTED = (
 _NO = r"(?:\b(?:never|not|nor|neither|no|none|without|cannot|nowhere)\b|n['’]t\b)"
 _NAMING = (
     r"called|calls? (?:this|it|that|them|these)|label(?:l?ed)?|named?|titled?|termed|dubbed|known as|so-called"
-    r"|categor(?:y|ies)|modes?|mechanisms?|clusters?|themes?|patterns?|class(?:ed)?|types?|slices?|buckets?|sections?"
-    r"|chapters?|headings?|columns?|metrics?|benchmarks?|polic(?:y|ies)|rules?|prompts?|instructions?|definitions?"
-    r"|questions?|hypothesis|terms?"
+    r"|categor(?:y|ies)|polic(?:y|ies)|hypothesis|class(?:ed)?|(?:mode|mechanism|cluster|theme|pattern|type|slice"
+    r"|bucket|section|chapter|heading|column|metric|benchmark|rule|prompt|instruction|definition|question|term)s?"
 )
 _UNSAID = "|".join(
     (
         # said not to have been said
-        rf"{_NO}(?:\s+[\w'’-]+){{0,3}}?\s+(?:{_SPEECH}|contain\w*|mention\w*|includ\w*|show\w*|sign of)\b[^.;:]{{0,40}}$",
+        rf"{_NO}(?:\s+[\w'’-]+){{0,3}}?\s+(?:{_SPEECH}|(?:contain|mention|includ|show)\w*|sign of)\b[^.;:]{{0,40}}$",
         rf"(?:{_NO}|\b(?:lacks?|lacking|omit\w*|missing|instead of|rather than)\b)(?:\s+[\w'’-]+){{0,2}}\s*$",
         # wished for, supposed, proposed
-        r"\b(?:should|would|could|might|ought|must|expected|ideally|supposed?|wanted?|wants|needs?|instead of|if"
-        r"|rather than|correct(?:ly)?|better|hypothetical\w*|imagine|add|adding|insert|append|include|change|replace"
-        r"|rewrite|reword|recommend\w*|suggest\w*|consider|instruct\w*|use|try|propos\w*|require|tell the)\b[^.;]{0,60}$",
+        r"\b(?:should|would|could|might|ought|must|expected|ideally|supposed?|wanted?|wants|needs?|if|better|add"
+        r"|instead of|rather than|correct(?:ly)?|imagine|adding|insert|append|include|change|replace|rewrite|use|try"
+        r"|reword|consider|require|tell the|(?:hypothetical|recommend|suggest|instruct|propos)\w*)\b[^.;]{0,60}$",
         # the gist of it
-        r"\b(?:basically|essentially|effectively|something like|along the lines|i\.e\.|in effect|roughly|as if"
-        r"|paraphras\w*|in other words|meaning|to the effect|akin|sort of|kind of|similar to|variants? of|such as"
-        r"|e\.g\.|typical(?:ly)?|generic)[^.;]{0,40}$",
+        r"\b(?:basically|essentially|effectively|something like|along the lines|i\.e\.|in effect|roughly|akin"
+        r"|as if|paraphras\w*|in other words|meaning|to the effect|sort of|kind of|similar to|variants? of"
+        r"|such as|e\.g\.|typical(?:ly)?|generic)[^.;]{0,40}$",
         # a name, or another source
         rf"\b(?:{_NAMING})\s*(?:is|are|was|of|as|says|reads|states)?\s*[:(–—]?\s*$",
         r"\b(?:papers?|documentation|docs|readme|guidelines?|specification|blog|article|authors?|website|card|our|my"

@@ -130,11 +130,12 @@ def world_for(
     baseline: str | None = None,
 ) -> World:
     """The world of a report, with the run names and the options that it records of its own making."""
-    recorded = re.search(r'^\| Command \| `+ ?(.+?) ?`+ \||"command": ?"(blade .*?)(?<!\\)"', text, re.MULTILINE)
+    recorded = re.search(r'^\| Command \| `+ ?(.+?) ?`+ \||"command": ?"(blade .*?)(?<!\\)"', text, re.M)
     command = (recorded[1] or recorded[2]).replace("\\|", "|") if recorded else ""
     given, is_comparison = _options(command), command.startswith("blade compare")
     loaded = _named(specs, text, watcher)
-    threshold = float(given["--pass-threshold"]) if threshold is None and "--pass-threshold" in given else threshold
+    if threshold is None and "--pass-threshold" in given:
+        threshold = float(given["--pass-threshold"])
     if baseline is None and given.get("--baseline") in [one.name for one in loaded]:
         baseline = given["--baseline"]
     loaded = comparing.split_runs(loaded, given["--by"]) if "--by" in given else loaded

@@ -195,7 +195,7 @@ def read_report(report: str) -> str:
         try:
             json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise _unreadable(f"{report} is not complete JSON", "it may be cut short; write it again") from error
+            raise _unreadable(f"{report} is not complete JSON", "it may be cut; write it again") from error
     return text
 
 

@@ -39,8 +39,8 @@ def cite(
     """Fill in every `{{ QUERY }}` of a Markdown file from the rows.
 
     `{{ pass_at_1 where difficulty = 'easy' }}` becomes `27.8%` with the query in a comment behind it, so that
-    `blade check` can verify it again; `{{ 12/0#4 }}` becomes the text of step 4 of rollout 12/0. The exit code
-    is 1 if something could not be filled in; it is left as it is.
+    `blade check` can verify it again; `{{ 12/0#4 }}` becomes the text of step 4 of rollout 12/0. What cannot
+    be filled in is left as it is, and the exit code is 1.
     """
     from blade.cli.diagnose import refuse_threshold
     from blade.cli.watch import Progress
@@ -65,7 +65,8 @@ def cite(
         write_text(path, made)
     n = len(queries) - len(problems)
     if as_json:
-        wire = {"schema": "blade.cite/1", "filled": n, "problems": problems, "wrote": str(path) if path else None}
+        wrote = str(path) if path else None
+        wire = {"schema": "blade.cite/1", "filled": n, "problems": problems, "wrote": wrote}
         click.echo(json.dumps(wire if path else {**wire, "text": made}, ensure_ascii=False, indent=2))
     else:
         click.echo(made, nl=False) if path is None else click.echo(f"Filled in {n:,}; wrote {path}")

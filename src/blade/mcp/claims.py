@@ -11,7 +11,7 @@ from blade.hostile import line, quoted
 from blade.mcp import arguments, roots
 from blade.mcp.answers import Answer, answer, cut, listed, paged
 from blade.mcp.house import House, refuse_threshold
-from blade.report import wire_comparisons, words
+from blade.report import wire_comparisons
 from blade.report.sections import Block, Code, Heading, Quote, para, prose
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Assertion, Claim, Fact
+from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.model.comparisons import (
     OTHER,
     SIDES,
@@ -115,16 +115,17 @@ __all__ = [
     "ENDS",
     "ID_FIELDS",
     "LAST_KINDS",
+    "OPINION",
     "OTHER",
     "PROMPT",
     "SIDES",
     "SUPPORTED",
+    "UNCITED",
     "UNVERIFIABLE",
     "Agreement",
     "Alignment",
     "Alone",
     "Artifact",
-    "Assertion",
     "Attribution",
     "Behaviour",
     "Benchmark",
@@ -136,7 +137,6 @@ __all__ = [
     "Checked",
     "Checkpoint",
     "Churn",
-    "Claim",
     "Code",
     "Column",
     "Compared",
@@ -149,7 +149,6 @@ __all__ = [
     "Divergence",
     "Episode",
     "Evidence",
-    "Fact",
     "Finding",
     "Flip",
     "Floats",

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from blade import measure
 from blade.model import Report
 from blade.pipeline.load import Loaded
@@ -100,6 +98,8 @@ def write_tables(path: Path, one: Loaded, threshold: float | None) -> None:
 
 
 def _judged(one: Loaded, scoring: measure.Scoring) -> Judged:
+    import numpy as np
+
     n = len(one.run.rollouts.task)
     passed, score = np.zeros(n, bool), np.zeros(n)
     passed[scoring.rows] = scoring.row_passed
@@ -109,6 +109,8 @@ def _judged(one: Loaded, scoring: measure.Scoring) -> Judged:
 
 
 def _run_columns(one: Loaded, scoring: measure.Scoring) -> Columns:
+    import numpy as np
+
     coverage, rollouts = one.run.coverage, one.run.rollouts
     numbers: dict[str, Any] = {
         "n_tasks": len(rollouts.task_keys),
@@ -138,6 +140,8 @@ def _run_columns(one: Loaded, scoring: measure.Scoring) -> Columns:
 
 
 def _field_columns(fields: Sequence[Any]) -> Columns:
+    import numpy as np
+
     names = ("path", "column", "role", "type", "presence", "distinct", "example")
     table: Columns = {}
     for name in names:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from blade import hostile
-from blade.errors import BladeError
+from blade.errors import BladeError, UsageError
 from blade.query.comments import inline, unescape_comment
 from blade.query.figures import Figure, agrees, last_figure
 from blade.query.ground import Ground, Table
@@ -132,7 +132,7 @@ def _filled(citation: Citation, ground: Ground, quote: Callable[[str, int, str],
     if place is not None:
         words = quote(place["task"], int(place["repeat"]), place["where"])
         if words is None:
-            raise BladeError(f"there is no {citation.query}", "", "bad-query")
+            raise UsageError(f"there is no {citation.query}", "name a task, a repeat and a step", "bad-query")
         return f"“{words}”<!--blade: {inline(citation.query)}-->"
     form = f" {citation.digits}" if citation.digits is not None else ""
     told = f"{citation.query} | {citation.form}{form}" if citation.form else citation.query

@@ -54,8 +54,8 @@ def _table(source: Grid) -> Iterator[Contradiction]:
         place = max(explained, key=lambda place: (len(explained[place]), stated.count(place), place))
         first = min(explained[place], key=lambda one: (one.place != place, len(one.places)))
         line = place[0] if len(explained[place]) > 1 else first.place[0]
-        lines = tuple(sorted({row for row, _ in first.places}))
-        yield Contradiction(line, lines, first.kind, source.text(line), first.stated, first.expected, first.why)
+        lines, text = tuple(sorted({row for row, _ in first.places})), source.text(line)
+        yield Contradiction(line, lines, first.kind, text, first.stated, first.expected, first.why)
         left = [one for one in left if one not in explained[place] and one.place not in (place, first.place)]
 
 

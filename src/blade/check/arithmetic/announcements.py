@@ -11,9 +11,8 @@ from blade.check.arithmetic.tables import Contradiction, Grid
 from blade.check.document import Cell, Document, List, Row, Sentence, Table
 
 _ANNOUNCES = pattern(
-    "split splits break_down breaks_down broken_down breakdown divid* distribut* categor* classif* fall_into by "
-    "fell_into grouped following as_follows compris* consist* made_up sorted assigned attribut* come_from spread "
-    "below causes",
+    "split* break_down breaks_down broken_down breakdown divid* distribut* categor* classif* fall_into fell_into by "
+    "grouped following as_follows compris* consist* made_up sorted assigned attribut* come_from spread below causes",
     "|:$",
 )
 _ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+)n⟩")
@@ -22,7 +21,8 @@ _ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+
 def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
     """Numbers that a text announces and the table or list beside it does not have."""
     for source in grids:
-        sums, is_stated = _sums(source)
+        found = [source.sums(series) for series in source.series if series.role in ("value", "top")]
+        sums, is_stated = {one[0].value for one in found if one}, any(len(one) > 1 for one in found)
         above, below = source.table.lead[-2:], source.table.note[:1]
         lead = [(figure, sentence) for sentence in above for figure in phrase(sentence.text).figures]
         text = " ".join(sentence.text for sentence in above)
@@ -35,28 +35,14 @@ def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
             yield from _missed(source, said, sums)
 
 
-def _sums(source: Grid) -> tuple[set[float], bool]:
-    """What the columns of counts add up to, and whether a row of totals says so."""
-    sums, is_stated = set[float](), False
-    for series in source.series:
-        parts = source.parts(series)
-        if series.role in ("value", "top") and len(parts) > 1 and all(part.is_count for part in parts):
-            pairs = zip(source.names, series.figures, strict=True)
-            stated = {figure.value for name, figure in pairs if figure and summary(name) in ("sum", "all")}
-            sums |= stated or ({sum(part.value for part in parts)} if series.is_read else set())
-            is_stated = is_stated or bool(stated)
-    return sums, is_stated
-
-
 def _missed(
     source: Grid, said: Sequence[tuple[Figure, Sentence]], sums: set[float]
 ) -> Iterator[Contradiction]:
     """One announced number that no column adds up to, and one sum close by that nothing announces."""
     met = (*sums, sum(not summary(name) for name in source.names))
-    open_said = [(figure, sentence) for figure, sentence in said if figure.is_count and figure.value not in met]
-    open_sums = sums - {figure.value for figure, _ in said}
-    near = [(figure, sentence, value) for figure, sentence in open_said for value in open_sums
-            if abs(value - figure.value) <= 0.2 * figure.value]  # fmt: skip
+    left = sums - {figure.value for figure, _ in said}
+    near = [(figure, sentence, value) for figure, sentence in said for value in left
+            if figure.is_count and figure.value not in met and abs(value - figure.value) <= 0.2 * figure.value]  # fmt: skip
     if len(near) == 1:
         figure, sentence, value = near[0]
         why = f"the table or list adds up to {value:,.0f}, this announces {figure.text}"
@@ -69,17 +55,17 @@ def _missed(
 _COUNT, _SHARED = r"(?P<count>⟨\d+n⟩)", r"(?: ?[(,] ?(?P<share>⟨\d+%⟩)\)?)?"
 _HEADED = rf"(?P<name>[^⟨⟩()]{{2,80}}?) \({_COUNT} [a-z-]+{_SHARED}\)?"
 _LABELLED = (
-    rf"(?P<name>[^:]{{2,80}}?)(?::| [—–-]) ?{_COUNT}(?: of (?P<whole>⟨\d+n⟩))?(?P<noun>(?: [a-z-]+){{0,2}})"
-    rf"{_SHARED}(?:[ ,.;(].*)?"
+    rf"(?P<name>[^:]{{2,80}}?)(?::| [—–-]) ?{_COUNT}(?: of (?P<whole>⟨\d+n⟩))?"
+    rf"(?P<noun>(?: [a-z-]+){{0,2}}){_SHARED}(?:[ ,.;(].*)?"
 )
 _COUNTED = rf"{_COUNT}{_SHARED} (?P<name>[^⟨⟩.;:(]{{2,80}}?)(?: ?\((?P<later>⟨\d+%⟩)\))?(?:[.;:(,].*)?"
 
 
 def as_tables(document: Document) -> Iterator[Table]:
     """Lists of counts as tables: `- Timeouts: 31 (7.5%)`, `- 31 timeouts`, `## Timeouts (31 rollouts)`."""
-    headings = [(sentence,) for sentence in document.sentences
-                if sentence.kind == "heading" and re.fullmatch(_HEADED, phrase(sentence.text).text)]  # fmt: skip
-    for listed in (*document.lists, List(tuple(headings), 0, ())):
+    headings = (sentence for sentence in document.sentences if sentence.kind == "heading")
+    headed = tuple((one,) for one in headings if re.fullmatch(_HEADED, phrase(one.text).text))
+    for listed in (*document.lists, List(headed, 0, ())):
         if (table := _as_table(listed)) is not None:
             yield table
 

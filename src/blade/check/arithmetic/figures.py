@@ -39,30 +39,30 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Phrase(msgspec.Struct, frozen=True):
-    """A text with ⟨0n⟩ for its first number: n plain, % a percentage, p points, x a multiple, u others."""
+    """A text with ⟨0n⟩ for its first number; n is plain, % a percentage, p points, x a multiple, u others."""
 
     text: str
     figures: tuple[Figure, ...]
     gaps: tuple[str, ...]  # the words between: gaps[i] precedes figures[i], and one follows the last
 
 
-_IDS = """tasks? steps? sections? tables? tab\\.? figures? fig\\.? runs? seeds? lines? pages? chapters? appendix
-    issues? versions? rollouts? repeats? attempts? trials? phases? stages? levels? tiers? rows? columns? layers?
-    epochs? rounds? weeks? days? items? examples? cases? batch shards? nodes? no\\. number top id port iterations?
-    turns? rank findings? recommendations? experiments? clusters? buckets? groups? parts? options? questions? family
-    january february march april may june july august september october november december since q k""".split()
+_IDS = """tasks? steps? sections? tables? tab\\.? figures? fig\\.? runs? seeds? lines? pages? chapters? issues?
+    appendix versions? rollouts? repeats? attempts? trials? phases? stages? levels? tiers? rows? columns? layers?
+    epochs? rounds? weeks? days? items? examples? cases? batch shards? nodes? no\\. number top id port turns? rank
+    findings? recommendations? experiments? clusters? buckets? groups? parts? options? questions? family january
+    february march april may june july august september october november december since q k""".split()
 _CHAIN = r"#?\d[\d.]*(?:(?:, (?:and )?| and | or | to | ?[-–/] ?| & )#?\d[\d.]*(?!\.?\d*[%,]?\d)(?![%\w]))*"
 # What has digits and is no quantity: code, dates, times, versions, levels of confidence, ids.
 _NO_QUANTITY = re.compile(
-    r"`[^`]*`|\b\d{4}-\d\d(?:-\d\d)?(?:T[\d:]+Z?)?\b|\b\d{1,2}:\d\d(?::\d\d)?\b|\bv?\d+\.\d+\.\d[\w.]*|https?://\S+"
-    r"|\b(?:80|90|95|99)(?:\.\d)?\s?%?[,:]? ?(?=CIs?\b|confidence|credible|intervals?|Wilson|bootstrap|posterior)"
+    r"`[^`]*`|https?://\S+|\b\d{4}-\d\d(?:-\d\d)?(?:T[\d:]+Z?)?\b|\b\d{1,2}:\d\d(?::\d\d)?\b|\bv?\d+\.\d+\.\d[\w.]*"
+    r"|\b(?:80|90|95|99)(?:\.\d)?\s?%?[,:]? ?(?=CIs?\b|confidence|credible|intervals?|Wilson|bootstrap)"
     rf"|(?<![\w-])(?:{'|'.join(_IDS)}) {_CHAIN}(?!\s?%|\.?\d|,\d)|\[\^?\d+\]"
     r"|\b(?:in|of|by|since|until|year|from|to) 20[0-3]\d\b(?!%|[.,]\d| [a-z])",
     re.IGNORECASE,
 )
 _HEDGE = pattern(
-    "about around roughly approximately nearly almost over under some more_than less_than fewer_than at_least "
-    "at_most up_to below above circa well_over just_over just_under close_to",
+    "about around roughly approximately nearly almost over under some more_than less_than fewer_than at_most "
+    "at_least up_to below above circa close_to",
     r"|[<>≤≥~≈≲≳]=?|\b(?:approx|ca)\.",
 ).pattern
 _UNIT = (
@@ -70,8 +70,8 @@ _UNIT = (
     r"| times\b(?! (?:out|in|per|each|on)\b)|\s?(?:ms|s|min|h|seconds|minutes|hours|[KMG]i?B)\b|[kM]\b"
 )
 _FIGURE = re.compile(
-    rf"(?P<hedge>(?:{_HEDGE}) ?)?(?<![\w.@^#\\])(?<![A-Za-z][/-])(?<!\d,)(?P<sign>[-+−]?)(?P<money>[$€£]?)"
-    r"(?!0\d)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|(?<!\d)\.\d+)"
+    rf"(?P<hedge>(?:{_HEDGE}) ?)?(?<![\w.@^#\\])(?<![A-Za-z][/-])(?<!\d,)(?P<sign>[-+−]?)"
+    r"(?P<money>[$€£]?)(?!0\d)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|(?<!\d)\.\d+)"
     rf"(?P<unit>{_UNIT})?(?P<more>\+(?!\d))?(?!\w|[.,]\d|:\d|@|\^|-[A-Za-z]{{3}})",
     re.IGNORECASE,
 )
@@ -121,7 +121,8 @@ def shown(value: float, like: Figure) -> str:
     """A value printed as another number is."""
     places = len(f"{like.step:.10f}".rstrip("0").partition(".")[2]) if like.step < 1 else 0
     text = f"{'+' * (like.signed and value > 0)}{value:,.{places}f}".replace("-", "−")
-    return f"{like.unit}{text}" if like.unit in "$€£" else f"{text}{' ' * (like.unit == 'points')}{like.unit}"
+    unit = f" {like.unit}" if like.unit == "points" else like.unit
+    return f"{unit}{text}" if unit in "$€£" else f"{text}{unit}"
 
 
 def quotient(part: Figure, whole: Figure, scale: float = 1.0) -> Span:

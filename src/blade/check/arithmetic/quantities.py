@@ -1,7 +1,7 @@
 """Find the same labelled quantity with two values, in tables, cross-tabulations, headings and sentences.
 
-Two places speak of one quantity if all the words that name it are the same, rows, runs and headings included, or
-if two lists share their labels and most of their figures. If two readings are possible, nothing is said.
+Two places speak of one quantity if all the words that name it are the same, rows, runs and headings included,
+or if two lists share their labels and most of their figures. If two readings are possible, nothing is said.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def conflicts(document: Document, grids: Sequence[Grid]) -> Iterator[Contradicti
     for mention in mentions:
         groups[mention.key, mention.figure.unit].append(mention)
     for (key, unit), group in groups.items():
-        clusters = _clusters([mention for mention in group if mention.strength or len(key) > 2])
+        clusters = _clusters([mention for mention in group if mention.strength or len(key) > 2], lines)
         if len(clusters) == 2 and len(clusters[1]) == 1:
             right, odd = clusters[0], clusters[1][0]
             is_orphan = lines[odd.figure.value, unit] == 1
             if is_orphan and any(_is_conflict(odd, example, right) for example in right):
-                stated, expected, both = odd.figure.text, right[0].figure.text, {odd.line, right[0].line}
-                why = f"this says {stated}, line {right[0].line} says {expected}"
-                yield Contradiction(odd.line, tuple(sorted(both)), "repeated", odd.text, stated, expected, why)
+                stated, expected, line = odd.figure.text, right[0].figure.text, right[0].line
+                both, why = tuple(sorted({odd.line, line})), f"this says {stated}, line {line} says {expected}"
+                yield Contradiction(odd.line, both, "repeated", odd.text, stated, expected, why)
 
 
 def _is_conflict(odd: Mention, example: Mention, right: Sequence[Mention]) -> bool:
@@ -73,8 +73,8 @@ def _is_conflict(odd: Mention, example: Mention, right: Sequence[Mention]) -> bo
     return weakest > 2 - size or (weakest > 0 and len(right) > 1 and is_close)
 
 
-def _clusters(group: Sequence[Mention]) -> list[list[Mention]]:
-    """Mentions by value, the largest cluster first; of two alike the stronger one."""
+def _clusters(group: Sequence[Mention], lines: dict[tuple[float, str], int]) -> list[list[Mention]]:
+    """Mentions by value, the largest cluster first; of two alike the one that is printed elsewhere too."""
     clusters: list[list[Mention]] = []
     for mention in sorted(group, key=lambda mention: (-mention.figure.digits, -mention.strength)):
         fits = (cluster for cluster in clusters if all(agree(mention.figure, one.figure) for one in cluster))
@@ -83,7 +83,11 @@ def _clusters(group: Sequence[Mention]) -> list[list[Mention]]:
             clusters.append([mention])
         elif all(one.line != mention.line for one in home):
             home.append(mention)
-    return sorted(clusters, key=lambda cluster: (-len(cluster), -cluster[0].strength, cluster[0].line))
+    def rank(cluster: list[Mention]) -> tuple[int, int, int]:
+        figure = cluster[0].figure
+        return -len(cluster), -lines[figure.value, figure.unit], cluster[0].line
+
+    return sorted(clusters, key=rank)
 
 
 def _tabled(source: Grid, words: Label) -> Iterator[Mention]:
@@ -96,15 +100,16 @@ def _tabled(source: Grid, words: Label) -> Iterator[Mention]:
             kind, row = summary(name), label(re.sub(r" ?\([^()]*\)", "", name))
             keys = {header, row | header} if kind else {row | header, label(name) | header}
             keys |= {row, label(name)} if units.count(unit) == 1 else set()
-            for key in keys - {frozenset()} if figure and not figure.hedged and kind != "other" else ():
-                if figure:
-                    yield Mention(key | above, figure, line, source.text(line), 2 + source.is_mixed, table=source.table.line)
+            for key in keys - {frozenset()}:
+                if figure and not figure.hedged and kind != "other":
+                    text, strength = source.text(line), 2 + source.is_mixed
+                    yield Mention(key | above, figure, line, text, strength, "", source.table.line)
 
 
 _STOP = EMPTY | frozenset(
-    """but so never always because since account accounts remain remains occur occurs hit hits took take show shows
-    come comes need needs make makes use uses call calls before after achieves achieve achieved reaches reached reach
-    scored scores gives give yielding yields leads across among within between under over without during""".split()
+    """but so never always because since account accounts remain remains occur occurs hit hits took take show
+    shows come comes need needs make makes use uses call calls before after achieves achieved reaches reached
+    scored scores gives yielding yields leads across among within between under over without during""".split()
 )
 _VERBS = _STOP | frozenset("pass passed fail failed stop stopped end ended produce produced run ran".split())
 _NARROWS = re.compile(
@@ -112,7 +117,7 @@ _NARROWS = re.compile(
 )
 _JOINS = re.compile(
     r"(?P<name>[\w@^'’ &/-]{2,70}?)(?: \([^()⟨⟩]*\))?"
-    r"(?P<join> (?:is|was|are|were|of|at|=|equals|reached|stands at|came to|total(?:s|led)) (?:only )?|: ?| ?\()$"
+    r"(?P<join> (?:is|was|are|were|of|at|=|reached|stands at|came to|total(?:s|led)) (?:only )?|: ?| ?\()$"
 )
 _ALL = re.compile(r"\b(?:all|total of)(?: the)? $", re.I)
 _DEFINITE = re.compile(r"(?:\b(?:the|its|our|across|over)|(?:^|[.,;] )of(?: the)?) $", re.I)
@@ -136,7 +141,7 @@ def _stated(sentence: Sentence, words: Label, given: Label) -> Iterator[Mention]
         here = (label(clause) & words) or (label(" ".join(spoken.gaps)) & words)
         here |= label(rest) - given if _NARROWS.match(rest) else frozenset()
         is_all = sentence.kind == "heading" or _ALL.search(before) or "in total" in rest
-        is_share = after.endswith("(") and any(one.unit == "%" for one in spoken.figures[index + 1 : index + 2])
+        is_share = after.endswith("(") and [one.unit for one in spoken.figures[index + 1 : index + 2]] == ["%"]
         is_whole = _DEFINITE.search(before) or not rest or rest.startswith(("and ", "or "))
         strength = 2 if is_all else int(bool(is_whole) and not is_share)
         keys = {label(noun)} if noun and figure.unit not in ("%", "points", "x") else set()
@@ -162,20 +167,16 @@ def _noun(clause: str) -> tuple[str, str]:
 _MOST_LISTS = 600
 
 
-class Listing(msgspec.Struct, frozen=True):
-    """Figures by the label of their row or column: a column, a row of totals, or the sums of a grid."""
-
-    name: Label
-    figures: dict[Label, tuple[Figure, int]]  # with their lines
-    source: Grid
+# Figures by the label of their row or column, with their lines: a column, a row of totals, the sums of a grid.
+Listing = tuple[Label, dict[Label, tuple[Figure, int]], Grid]
 
 
 def mismatches(grids: Sequence[Grid]) -> Iterator[Contradiction]:
     """Figures that most of a list agrees on with another list, and one does not."""
     lists = [listing for source in grids for listing in _listings(source)][:_MOST_LISTS]
     for one, other in combinations(lists, 2):
-        if one.source is not other.source:
-            yield from _unlike(one, other, [key for key in other.figures if key in one.figures])
+        if one[2] is not other[2]:
+            yield from _unlike(one, other)
 
 
 def _listings(source: Grid) -> Iterator[Listing]:
@@ -202,17 +203,18 @@ def _listing(source: Grid, series: Series, names: Sequence[str]) -> Iterator[Lis
             if figure and not figure.hedged and not summary(name)]  # fmt: skip
     figures = {key: (figure, line) for key, figure, line in rows if key}
     if 1 < len(figures) == len(rows):  # each name once
-        yield Listing(label(series.name), figures, source)
+        yield label(series.name), figures, source
 
 
-def _unlike(one: Listing, other: Listing, keys: Sequence[Label]) -> Iterator[Contradiction]:
-    pairs = [(*one.figures[key], *other.figures[key]) for key in keys]
+def _unlike(one: Listing, other: Listing) -> Iterator[Contradiction]:
+    (name, figures, _), (other_name, others, source) = one, other
+    pairs = [(*figures[key], *others[key]) for key in others if key in figures]
     same = [pair for pair in pairs if agree(pair[0], pair[2]) and pair[0].unit == pair[2].unit]
     odd = [pair for pair in pairs if not agree(pair[0], pair[2])]
     telling = {pair[0].value for pair in same if pair[0].digits > 1}
-    needed = 2 if one.name & other.name or not (one.name and other.name) else 3
+    needed = 2 if name & other_name or not (name and other_name) else 3
     if len(telling) >= needed and len(odd) <= len(same) / 2:
         for first, line, second, again in odd:
             why = f"this says {second.text}, line {line} says {first.text}; the other rows agree"
-            text, lines = other.source.text(again), tuple(sorted({line, again}))
-            yield Contradiction(again, lines, "crosstab", text, second.text, first.text, why)
+            lines = tuple(sorted({line, again}))
+            yield Contradiction(again, lines, "crosstab", source.text(again), second.text, first.text, why)

@@ -18,11 +18,7 @@ from blade.check.arithmetic.tables import Grid, Place, Series, Violation
 _WIDE = 24  # series beyond which nobody reads one column against another
 
 
-class Relation(msgspec.Struct, frozen=True):
-    kind: str
-    words: str  # with {a} and {b}
-    span: Callable[[Figure, Figure, Figure], Span | None]  # what the third should be, given the other two
-    names: re.Pattern[str]  # of columns that state it
+Spanner = Callable[[Figure, Figure, Figure], Span | None]  # what the third should be, given the other two
 
 
 def _difference(a: Figure, b: Figure, result: Figure) -> Span | None:
@@ -50,18 +46,20 @@ def _ratio(a: Figure, b: Figure, result: Figure) -> Span | None:
     return (low - 100, high - 100) if result.unit == "%" else (low, high)
 
 
-_RELATIONS = (
-    Relation("difference", "{b} minus {a} is", _difference, DELTA),
-    Relation("share", "{a} of {b} is", _share, SHARE),
-    Relation("ratio", "from {a} to {b} is", _ratio, MULTIPLE),
-    Relation("total", "{a} plus {b} is", _sum, re.compile("(?!)")),
+_RELATIONS: tuple[tuple[str, str, Spanner, re.Pattern[str]], ...] = (  # with the columns that state it
+    ("difference", "{b} minus {a} is", _difference, DELTA),
+    ("share", "{a} of {b} is", _share, SHARE),
+    ("ratio", "from {a} to {b} is", _ratio, MULTIPLE),
+    ("total", "{a} plus {b} is", _sum, re.compile("(?!)")),
 )
 
 
 class _Fit(msgspec.Struct):
     """A relation with its operands, and the rows that follow or break it."""
 
-    relation: Relation
+    kind: str
+    words: str
+    span: Spanner
     a: Series
     b: Series
     is_named: bool
@@ -77,15 +75,15 @@ class _Fit(msgspec.Struct):
         if self.is_named:
             most = self.held / 2 if self.held + len(self.broken) > 3 else self.held
             return self.evidence > 2 - (self.held > 1) and len(self.broken) <= most
-        is_common = self.relation.span in (_difference, _sum, _share)
+        is_common = self.span in (_difference, _sum, _share)
         return is_common and self.held > 2 and self.evidence > 6 and 3 * len(self.broken) <= self.held
 
     def holds(self, a: Figure | None, b: Figure | None, result: Figure | None) -> bool | None:
         """Whether one row follows the relation; None if it says nothing of it."""
         if a is None or b is None or result is None or a.hedged or b.hedged or result.hedged:
             return None
-        span, names = self.relation.span(a, b, result), f"{self.a.name} {self.b.name}"
-        if span and self.relation.kind == "difference" and result.step == 1 and RATE.search(names):
+        span = self.span(a, b, result)
+        if span and self.kind == "difference" and result.step == 1 and RATE.search(self.a.name + self.b.name):
             span = span[0] - 1, span[1] + 1  # means that are rounded to whole numbers
         return meets(result, span) if span else None
 
@@ -105,10 +103,10 @@ def exceptions(source: Grid, announced: Sequence[Figure] = ()) -> Iterator[Viola
     wholes = [] if source.is_turned else _wholes(source, usable, announced)
     meant = {result: [fit for fit in _fits(source, usable, wholes, result) if fit.is_meant]
              for result in (usable if len(usable) <= _WIDE else ())}  # fmt: skip
-    owned = {(fit.relation.kind, fit.a, fit.b) for fits in meant.values() for fit in fits if not fit.broken}
+    owned = {(fit.kind, fit.a, fit.b) for fits in meant.values() for fit in fits if not fit.broken}
     for result, fits in meant.items():
         # Two numbers that give one column in full do not give another one in part.
-        fits = [fit for fit in fits if not fit.broken or (fit.relation.kind, fit.a, fit.b) not in owned]
+        fits = [fit for fit in fits if not fit.broken or (fit.kind, fit.a, fit.b) not in owned]
         best = max((fit.evidence for fit in fits), default=0)
         fits = [fit for fit in fits if fit.evidence > 0.7 * best]
         if fits:
@@ -122,14 +120,7 @@ def exceptions(source: Grid, announced: Sequence[Figure] = ()) -> Iterator[Viola
 
 def _wholes(source: Grid, usable: Sequence[Series], announced: Sequence[Figure]) -> list[Series]:
     """Columns of one number that shares may be of: a total, the sum of a column, or announced above."""
-    figures = list(announced)
-    for series in usable:
-        parts = source.parts(series)
-        if parts and all(part.is_count for part in parts):
-            pairs = zip(source.names, series.figures, strict=True)
-            figures += [figure for name, figure in pairs if figure and figure.is_count and summary(name)]
-            value = sum(part.value for part in parts)
-            figures.append(Figure(f"{value:,.0f}", value))
+    figures = [*announced, *(figure for series in usable for figure in source.sums(series))]
     wholes, size = {figure.value: figure for figure in figures if figure.value > 1}, len(source.names)
     return [Series("", "whole", (figure,) * size, ((0, 0),) * size) for figure in list(wholes.values())[:16]]
 
@@ -139,15 +130,15 @@ def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], resu
     others = [series for series in usable if series is not result]
     kinds = [summary(name) for name in source.names]
     for a, b in [*permutations(others, 2), *((a, whole) for a in others for whole in wholes)]:
-        for relation in _RELATIONS:
-            is_share, is_sum, is_whole = relation.kind == "share", relation.kind == "total", b.role == "whole"
-            is_named = bool(relation.names.search(result.name)) or (is_share and result.role == "share")
+        for name, words, span, names in _RELATIONS:
+            is_share, is_sum, is_whole = name == "share", name == "total", b.role == "whole"
+            is_named = bool(names.search(result.name)) or (is_share and result.role == "share")
             is_unlikely = source.is_turned and not is_sum and not (is_named and len(result.name.split()) < 4)
             if is_unlikely or (is_whole and not is_share) or (is_sum and a.column > b.column):
                 continue
-            fit = _Fit(relation, a, b, is_named, 0, 0, [])
+            fit = _Fit(name, words, span, a, b, is_named, 0, 0, [])
             for index, kind in enumerate(kinds):
-                is_mean = kind == "other" and relation.kind in ("share", "ratio")
+                is_mean = kind == "other" and name in ("share", "ratio")
                 if not is_mean and not (kind and is_whole) and len(fit.broken) <= 2 + fit.held:
                     fit.weigh(result, index)
             if fit.held:
@@ -156,15 +147,15 @@ def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], resu
 
 def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[Violation]:
     a, b, figure = fit.a.figures[index], fit.b.figures[index], result.figures[index]
-    span = fit.relation.span(a, b, figure) if a and b and figure else None
+    span = fit.span(a, b, figure) if a and b and figure else None
     if not a or not b or not figure or not span:
         return
     rates = [rate.value for rate in source.parts(result)] if summary(source.names[index]) else []
     is_mean = rates and abs(sum(rates) / len(rates) - figure.value) <= figure.step
-    if is_mean and fit.relation.kind in ("share", "ratio"):
+    if is_mean and fit.kind in ("share", "ratio"):
         return
     expected = shown(sum(span) / 2, figure)
-    why = f"{fit.relation.words.format(a=a.text, b=b.text)} {expected}, not {figure.text}"
+    why = f"{fit.words.format(a=a.text, b=b.text)} {expected}, not {figure.text}"
     here = fit.a.places[index], fit.b.places[index], result.places[index]
 
     def retry(place: Place, value: float) -> bool:
@@ -174,7 +165,7 @@ def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[
         return bool(fit.holds(*spots))
 
     places = frozenset(place for place in here if place[0])
-    yield Violation(fit.relation.kind, here[2], places, figure.text, expected, why, retry=retry)
+    yield Violation(fit.kind, here[2], places, figure.text, expected, why, retry=retry)
 
 
 def _header(source: Grid, result: Series, wholes: Sequence[Series]) -> Iterator[Violation]:

@@ -25,7 +25,7 @@ def faults(text: str, before: str = "") -> Iterator[Fault]:
 
 
 _PROBABILITY = re.compile(
-    r"(?:^|[\s(])(?P<name>p|p-values?|p value|adjusted p|probability|AUC|AUROC)(?: of| is| was|:)? ?[=<>≤≥]? ?$"
+    r"(?:^|[\s(])(?P<name>p|p-values?|p value|adjusted p|probability|AUC)(?: of| is| was|:)? ?[=<>≤≥]? ?$"
 )
 
 
@@ -81,9 +81,9 @@ def _is_explained(words: Phrase, share: Figure) -> bool:
 
 
 _CHANGE = pattern(
-    "gain* drop* rise rose fall fell increas* decreas* improve* difference gap change* loss jump* declin* reduction "
-    "swing lead delta cliff regression advantage shift growth lift deficit up down by higher lower better worse fewer "
-    "apart lost more less net relative speedup faster slower grew shrank below above behind ahead distance"
+    "gain* drop* rise rose fall fell increas* decreas* improve* difference gap change* loss jump* declin* up down "
+    "reduction swing lead delta cliff advantage shift growth lift deficit by higher lower better worse fewer apart "
+    "lost more less net relative speedup faster slower grew shrank below above behind ahead distance"
 )
 _BY = re.compile(r"(?:\bby|\b(?:increase|decrease|gain|drop|rise|fall|reduction|difference|growth|loss) of) $")
 _VERSUS = re.compile(r"[^.;⟨⟩]{0,45}? (?:vs\.?|versus|against|compared (?:with|to)|than)(?: [^.;⟨⟩]{0,40}?)? ?\(?")
@@ -105,12 +105,13 @@ def _changes(words: Phrase) -> Iterator[Fault]:
         is_ordered = bool((_FROM_TO if is_from else _TO).fullmatch(gap) or _ARROW.fullmatch(gap))
         is_loose = not (is_ordered or _VERSUS.fullmatch(gap) or (is_from and " and " in gap))
         is_alike = start.unit == end.unit and (bool(start.unit) or (start.step == 1) == (end.step == 1))
-        is_exact = start.value != end.value and not start.hedged and not end.hedged and not _INTERVAL.search(before)
-        if not is_alike or not is_exact or start.unit in ("points", "x") or (is_loose and not _AND.fullmatch(gap)):
+        is_level = is_alike and start.unit not in ("points", "x") and not _INTERVAL.search(before)
+        is_exact = start.value != end.value and not start.hedged and not end.hedged
+        if not is_level or not is_exact or (is_loose and not _AND.fullmatch(gap)):
             continue
-        sizes = []
-        if index + 2 < len(figures) and _NEXT.fullmatch(after) and not re.match(r" (?:\(|$)", gaps[index + 3]):
-            sizes.append((figures[index + 2], after, gaps[index + 3][:30]))
+        sizes, later = [], (*gaps, "")[index + 3]
+        if index + 2 < len(figures) and _NEXT.fullmatch(after) and not re.match(r" (?:\(|$)", later):
+            sizes.append((figures[index + 2], after, later[:30]))
         if index and _NEXT.fullmatch(before) and not is_loose and before[0] != ")":
             sizes.append((figures[index - 1], gaps[index - 1][-30:], before))
         for size, left, right in sizes:
@@ -154,7 +155,7 @@ def _readings_of_change(start: Figure, end: Figure, size: Figure, is_ordered: bo
 
 
 _OPENS = re.compile(
-    r"(?: (?!vs|and|to)[\w@^-]+){0,4},? ?(?:i\.e\. ?|that is,? )?"
+    r"\)?(?: (?!vs|and|to)[\w@^-]+){0,4},? ?(?:i\.e\. ?|that is,? )?"
     r"[(\[](?P<name>[^()\[\]]{0,40}?(?:CI|interval|confidence)[^()\[\]]{0,14})?\[?"
 )
 _ALONE = re.compile(r".*[(\[ ](?:CI|interval|confidence interval)s?(?: of| is| was|:| from)? ?[\[(]?", re.S)
@@ -189,9 +190,10 @@ def covers(low: Figure, high: Figure, value: Figure) -> bool:
     units = {figure.unit for figure in (value, high)} - {""}
     if len(units) > 1 and units != {"%", "points"}:
         return True
-    bottom, top, half = low.value - low.step / 2 - 1e-9, high.value + high.step / 2 + 1e-9, value.step / 2
+    bottom, top = low.value - low.step / 2 - 1e-9, high.value + high.step / 2 + 1e-9
+    least, most = value.value - value.step / 2, value.value + value.step / 2
     scales = (1.0,) if bool(value.unit) == bool(high.unit) else (1.0, 100.0, 0.01)
-    return any(bottom <= scale * (value.value + half) and scale * (value.value - half) <= top for scale in scales)
+    return any(bottom <= scale * most and scale * least <= top for scale in scales)
 
 
 _TERM = r"⟨\d+[n%pxu]⟩(?: (?!and|or|to|of)[^\s⟨⟩=+×*/−().;:,`]+){0,3}"
@@ -243,7 +245,7 @@ _SEPARATOR = re.compile(
 )
 _STARTS = re.compile(
     r"(?: [^⟨⟩.;()]{2,70})?(?::| \(| —| –|,? (?:of which|comprising|consisting of|made up of|namely))(?: the)?"
-    r"| [^⟨⟩.;(),]{0,60}(?:splits? into|breaks? down into|divides? into|falls? into|comprise|are|were)(?: the)?"
+    r"| [^⟨⟩.;(),]{0,60}(?:split into|break down into|divide into|fall into|comprise|are|were)(?: the)?"
 )
 _OF_ALL = re.compile(r"(?:^|.*[.;:—(,] ?|So )(?:of|among|out of) (?:(?:all|the|its|these) )*", re.I | re.S)
 _ENDS = re.compile(r"[^⟨⟩.;:()]{0,50}?(?:[,;—(]|,? for|,? making) ?(?:(?!of)[a-z]+ ){0,4}(?:of )?")
@@ -258,7 +260,7 @@ _FAIL = pattern("fail* unsolved incorrect wrong unresolved rejected not")
 
 
 def _partitions(words: Phrase) -> Iterator[Fault]:
-    """412 failures: 301 wrong answers, 80 timeouts and 31 crashes · Of 240 runs, 151 passed and 89 failed."""
+    """412 failures: 301 wrong, 80 timeouts and 31 crashes · Of 240 runs, 151 passed and 89 failed."""
     text = _BRACKETED.sub("", words.text)
     figures = tuple(words.figures[int(index)] for index in re.findall(r"⟨(\d+)", text))
     bare, start = Phrase(text, figures, tuple(re.split(r"⟨\d+[n%pxu]⟩", text))), 0

@@ -1,4 +1,4 @@
-"""Read a table as a grid of figures, and check its cells, its intervals and its totals by row and by column."""
+"""Read a table as a grid of figures, and check its cells, its intervals and its totals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from blade.check.arithmetic.figures import Figure, meets, phrase, shown, total
 from blade.check.arithmetic.labels import DELTA, MIXED, PARTIAL, RATE, pattern, summary
-from blade.check.arithmetic.sentences import covers, faults
+from blade.check.arithmetic.sentences import faults
 from blade.check.document import Table
 
 Place = tuple[int, int]  # line and column
@@ -22,7 +22,7 @@ class Contradiction(msgspec.Struct, frozen=True):
 
     line: int  # where the number is that most likely is wrong
     lines: tuple[int, ...]  # all that it takes to see it
-    kind: str  # total, share, difference, ratio, interval, range, equation, partition, announced, …
+    kind: str  # total, share, difference, ratio, interval, range, equation, partition, announced, repeated, cr
     text: str  # the sentence, or the row of a table
     stated: str
     expected: str
@@ -62,6 +62,15 @@ class Grid(msgspec.Struct, frozen=True):
         """The figures of a series without totals and means."""
         pairs = zip(self.names, series.figures, strict=True)
         return [figure for name, figure in pairs if figure and not summary(name)]
+
+    def sums(self, series: Series) -> list[Figure]:
+        """What a series of counts adds up to: what its totals say, then what it does."""
+        parts, pairs = self.parts(series), zip(self.names, series.figures, strict=True)
+        if len(parts) < 2 or not all(part.is_count for part in parts):
+            return []
+        stated = [figure for name, figure in pairs if figure and figure.is_count and summary(name) in ("sum", "all")]
+        value = sum(part.value for part in parts)
+        return [*stated, Figure(f"{value:,.0f}", value)]
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -149,7 +158,8 @@ def _addends(kinds: Sequence[str], index: int, is_turned: bool) -> list[tuple[in
     above = [place for place in range(index) if not kinds[place]]
     block = [place for place in above if not any(kinds[place:index])]
     below = [place for place in range(index + 1, len(kinds)) if not kinds[place]]
-    choices = [above, block, [place for place in range(index) if kinds[place] == "sum"], [] if above else below]
+    sums = [place for place in range(index) if kinds[place] == "sum"]
+    choices = [above, block, sums, [] if above else below]
     if is_turned:
         choices += [block[start:end] for start in range(len(block)) for end in (len(block), len(block) - 1)]
         choices += [below, below[:2], below[:3]]
@@ -172,29 +182,32 @@ def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list
             held += is_telling
             evidence += whole.digits * is_telling
         elif _may_be_sum(source, series, index, parts, whole):
-            place, value = series.places[index], sum(part.value for part in parts)
-            expected = shown(value, min((*parts, whole), key=lambda figure: figure.step))
-            what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
-            why = f"the {what} add up to {expected}, the total says {whole.text}"
-            values, gap = {place: part.value for place, part in found.items()}, value - whole.value
-            values[place] = whole.value
-            violation = Violation("total", place, frozenset(values), whole.text, expected, why, gap, values)
-            violations.append(violation)
+            violations.append(_wrong_total(source, series, series.places[index], found, whole))
     is_sure = held >= 2 * len(violations) if source.is_turned else len(violations) <= max(held, 1)
     return (evidence, violations) if is_sure else (0, [])
 
 
 def _may_be_sum(source: Grid, series: Series, index: int, parts: Sequence[Figure], whole: Figure) -> bool:
-    value = sum(part.value for part in parts)
-    if series.role in ("low", "high", "half") or abs(value - whole.value) > 0.35 * abs(whole.value):
-        return False
+    gap = abs(sum(part.value for part in parts) - whole.value)
     if whole.unit == "%":  # shares that make up everything; a total of rates is no sum
-        return whole.value == 100 and abs(value - 100) <= 15 and not source.is_turned
+        return whole.value == 100 and gap <= 15 and not source.is_turned
     name = source.names[index] if source.is_turned else series.name
     if series.role == "value" and (RATE.search(name) or DELTA.search(name)):
         return False
-    is_near = all(part.step == 1 for part in (*parts, whole)) or abs(value - whole.value) < whole.value / 10
-    return is_near and whole.value > max(part.value for part in parts)
+    is_near = gap <= (0.35 if whole.step == 1 else 0.1) * abs(whole.value)
+    is_alike = len({part.step for part in (*parts, whole)}) == 1 and series.role in ("value", "top", "below")
+    return is_near and is_alike and whole.value > max(part.value for part in parts)
+
+
+def _wrong_total(
+    source: Grid, series: Series, place: Place, parts: dict[Place, Figure], whole: Figure
+) -> Violation:
+    values = {spot: part.value for spot, part in (*parts.items(), (place, whole))}
+    value = sum(part.value for part in parts.values())
+    expected = shown(value, min((*parts.values(), whole), key=lambda figure: figure.step))
+    what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
+    why, gap = f"the {what} add up to {expected}, the total says {whole.text}", value - whole.value
+    return Violation("total", place, frozenset(values), whole.text, expected, why, gap, values)
 
 
 def _is_plain(source: Grid, index: int, violations: Sequence[Violation]) -> bool:
@@ -206,44 +219,29 @@ def _is_plain(source: Grid, index: int, violations: Sequence[Violation]) -> bool
 
 
 _PROBABILITY = re.compile(r"(?:adj\w*\.? |raw )?p(?:[- ]?val(?:ue)?s?)?(?:,? ?\(?adj[\w.]*\)?)?", re.I)
-_LOW, _HIGH = pattern("low lower lo from", r"|2\.5%"), pattern("high upper hi to", r"|97\.5%")
-_INTERVAL = pattern("CI interval confidence")
+_INTERVAL, _LOW, _HIGH = pattern("CI interval confidence"), pattern("low lower lo"), pattern("high upper hi")
 
 
 def wrong_cells(source: Grid) -> Iterator[Violation]:
     """Cells that are wrong whatever the rest of the table says: 78/240 (33%), [0.5, 0.4], a p of 1.3."""
-    for row in source.table.rows:
-        for column, (header, cell) in enumerate(zip(source.table.header, row.cells, strict=True)):
-            is_probability = _PROBABILITY.fullmatch(header.text.strip())
-            for kind, stated, expected, why in faults(f"p = {cell.text}" if is_probability else cell.text):
-                place = row.line, column
-                yield Violation(kind, place, frozenset((place,)), stated, expected, why)
-    own = {series.column for series in source.series if series.role in ("value", "share")}
-    for low in source.series:
-        for high in source.series:
-            is_pair = low.role == "low" and high.role == "high" and low.column == high.column not in own
-            is_named = _LOW.search(low.name) and _HIGH.search(high.name) and high.column == low.column + 1
-            if is_pair or (is_named and low.role == high.role == "value"):
-                yield from _outside(source, low, high)
-
-
-def _outside(source: Grid, low: Series, high: Series) -> Iterator[Violation]:
-    """Values outside their interval in the next column, if those of other rows are inside."""
-    choices: list[tuple[int, int, list[Violation]]] = [(0, 0, [])]
-    for series in source.series:
-        is_end = series.role not in ("value", "share") or _LOW.search(series.name) or _HIGH.search(series.name)
-        inside, outside = 0, []
-        rows = zip(low.figures, high.figures, series.figures, low.places, strict=True)
-        for bottom, top, value, place in rows if not is_end and series.column < low.column else ():
-            if not value or not bottom or not top or value.hedged or bottom.hedged or bottom.value > top.value:
+    header, rows = [cell.text for cell in source.table.header], source.table.rows
+    for column, name in enumerate(header):
+        before = "p = " if _PROBABILITY.fullmatch(name.strip()) else ""
+        for row in rows:
+            yield from _faulty(row.line, column, f"{before}{row.cells[column].text}")
+        following = header[column + 1] if column + 1 < len(header) else ""
+        outside = []
+        for row in rows if column else ():  # a value and its interval in the next column, or the next two
+            text = " ".join(cell.text for cell in row.cells[column - 1 : column + 1])
+            if _LOW.search(name) and _HIGH.search(following):
+                text = f"{row.cells[column - 1].text} [{row.cells[column].text}, {row.cells[column + 1].text}]"
+            elif not _INTERVAL.search(name):
                 continue
-            if "points" in (top.unit, value.unit) and top.unit != value.unit:
-                continue  # of a difference
-            inside += covers(bottom, top, value)
-            if not covers(bottom, top, value):
-                interval = f"{bottom.text} to {top.text}"
-                why = f"{value.text} is outside its interval, {interval}"
-                outside.append(Violation("interval", place, frozenset((place,)), value.text, interval, why))
-        if len(outside) <= (max(inside, 1) if _INTERVAL.search(low.name) else inside / 2):
-            choices.append((inside, series.column, outside))
-    yield from max(choices, key=lambda choice: choice[:2])[2]
+            outside.append(list(_faulty(row.line, column, text)))
+        wrong = [violation for found in outside for violation in found if violation.kind == "interval"]
+        yield from wrong if 2 * len(wrong) <= len(outside) else ()
+
+
+def _faulty(line: int, column: int, text: str) -> Iterator[Violation]:
+    for kind, stated, expected, why in faults(text):
+        yield Violation(kind, (line, column), frozenset(((line, column),)), stated, expected, why)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blade.errors import BladeError
+from blade.errors import BladeError, NothingToRead
 from blade.package import files, metrics
 from blade.package.drafts import threshold_in, why_draft
 from blade.package.judge.sources import models_in
@@ -80,7 +80,7 @@ def _rollouts(parts: Golden, package: Layout, sidecar: Any) -> Sequence[Path]:
     path = rollouts_of(parts, package.rollouts, models_in(sidecar))
     if path is None:
         expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
-        raise BladeError(f"no rollouts of it: expected {expected}", "", "no-such-path")
+        raise NothingToRead(f"no rollouts of it: expected {expected}", "copy them there", "no-such-path")
     return [path]
 
 
