@@ -1,9 +1,7 @@
-"""`blade check` as a person uses it: any report, with its run or without."""
+"""`blade check` and `blade cite` as a person uses them: any report, with its run or without."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import os
 import shutil
@@ -49,16 +47,20 @@ def made(demo: Path) -> Path:
 def test_our_own_report_holds(blade: Blade, made: Path, name: str) -> None:
     said = blade("check", made / "report" / name, "--run", made / "run")
     assert said.code == 0, said.err
-    assert "0 contradicted, 0 unverifiable" in said.out
+    summary = said.out.split("\n")[1]
+    assert "cited numbers hold" in summary
+    assert "wrong" not in summary
+    assert "uncited" not in summary
 
 
-def test_a_false_number_is_told_marked_and_ends_with_1(blade: Blade, made: Path, tmp_path: Path) -> None:
+def test_a_wrong_citation_is_told_marked_and_ends_with_1(blade: Blade, made: Path, tmp_path: Path) -> None:
     path = made / "report" / "report.md"
-    text = path.read_text().replace("Of 24 tasks, 9 passed", "Of 24 tasks, 10 passed")
+    text = path.read_text().replace("9<!--c19--> passed in every repeat", "10<!--c19--> passed in every repeat")
     path.write_text(text)
     said = blade("check", path, "--run", made / "run", "-o", tmp_path / "marked.md")
     assert said.code == 1
-    assert "data says  9" in said.out
+    assert "1 wrong (1 citation)" in said.out
+    assert "expected   9" in said.out
     assert said.out.endswith(f"Wrote {tmp_path / 'marked.md'}\n")
     marked = (tmp_path / "marked.md").read_text()
     assert "> **contradicted**" in marked
@@ -66,37 +68,54 @@ def test_a_false_number_is_told_marked_and_ends_with_1(blade: Blade, made: Path,
     assert blade("check", path, "--run", made / "run", "-o", tmp_path / "marked.md").code == 2
 
 
-def test_json_follows_its_schema(blade: Blade, made: Path) -> None:
-    path = made / "report" / "report.md"
-    path.write_text(path.read_text().replace("67.0%", "67.5%"))
+def test_every_cited_sentence_is_shown_with_what_its_citation_says(blade: Blade, made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text(
+        "Easy tasks pass in 59.3%<!--blade: pass_at_1 where difficulty = 'medium'--> of tries.\n\n"
+        "It never asks, which costs 7 tries.\n\nThat is because it hurries.\n"
+    )
+    said = blade("check", path, "--run", made / "run")
+    assert said.code == 0  # a true number under a wrong citation is for the reader to see
+    assert "the sentence says easy, the citation is about medium" in said.out
+    assert "line 1  Easy tasks pass in 59.3% of tries." in said.out
+    assert "59.3%: pass@1 (mean over tasks) where difficulty = 'medium' = 59.26%, n = 9 tasks" in said.out
+    assert "1 number is uncited, 1 causal sentence is opinion" in said.out
+    assert "line 3  7  in: It never asks" in said.out
+    assert "line 5  That is because it hurries." in said.out
+    assert "What was found" not in said.out
+
+
+def test_json_follows_its_schema(blade: Blade, made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text("It scores 67.5%<!--blade: pass_at_1-->, on 24 tasks, because of `4/1` (“x y z” 4/1#4).\n")
     said = blade("check", "--json", path, "--run", made / "run")
     assert said.code == 1
     found = json.loads(said.out)
     jsonschema.Draft202012Validator(SCHEMA).validate(found)
-    assert found["counts"]["contradicted"] == len(found["problems"]) > 3
-    assert found["problems"][0]["expected"] == "67.0%"
+    assert found["schema"] == "blade.check/2"
+    assert found["counts"] == {"supported": 1, "contradicted": 1, "unverifiable": 0, "uncited": 1, "opinion": 0}
+    wrong = next(item for item in found["findings"] if item["verdict"] == "contradicted")
+    assert (wrong["printed"], wrong["expected"], wrong["query"]) == ("67.5%", "67.01%", "pass_at_1")
+    assert wrong["tasks"] == ["4/1"]
 
 
-def test_without_a_run_the_report_is_held_against_itself(blade: Blade, tmp_path: Path) -> None:
+def test_without_a_run_only_the_arithmetic_is_checked(blade: Blade, tmp_path: Path) -> None:
     path = tmp_path / "mine.md"
     path.write_text("We solved 12 of 40 tasks (30%).\n")
-    assert blade("check", path).code == 0
-    path.write_text("We solved 12 of 40 tasks (45%).\n")
     said = blade("check", path)
-    assert said.code == 1
-    assert "against itself" in said.out
+    assert said.code == 0
+    assert "no contradiction in its arithmetic, nothing was checked against rows" in said.out
+    path.write_text("We solved 12 of 40 tasks (45%).\n")
+    assert blade("check", path).code == 1
 
 
-def test_a_comparison_is_made_again_as_it_was_made(blade: Blade, tmp_path: Path) -> None:
-    from blade.planted import write_run
-
-    one, two = (write_run(tmp_path / f"r{seed}", n_tasks=12, repeats=3, seed=seed).path for seed in (1, 2))
-    out = tmp_path / "out"
-    assert blade("compare", one, two, "--margin", "0.07", "-o", out).code == 0
-    for name in ("compare.md", "compare.json"):
-        said = blade("check", out / name, "--run", one, "--run", two)
-        assert said.code == 0, said.out
-        assert "0 contradicted" in said.out
+def test_honest_prose_never_fails_and_what_was_not_read_is_said(blade: Blade, made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text("The model scored 82.0% here.\n\nThe moon is 384,400 km away.\n\n| a | b |\n|---|---|\n| x | 2 |\n")
+    said = blade("check", path, "--run", made / "run")
+    assert said.code == 0
+    assert "3 numbers are uncited" in said.out
+    assert "supported" not in said.out
 
 
 @pytest.mark.parametrize(
@@ -111,7 +130,13 @@ def test_a_comparison_is_made_again_as_it_was_made(blade: Blade, tmp_path: Path)
         (["check", "odd.bin"], 4),
         (["check", "page.html"], 4),
         (["check", "half.json"], 4),
+        (["check", "old.json", "--run", "run.jsonl"], 2),
         (["check", "mine.md", "run.jsonl", "--baseline", "nobody"], 2),
+        (["check", "mine.md", "-o", "none/marked.md"], 4),
+        (["cite", "mine.md"], 2),
+        (["cite", "absent.md", "--run", "run.jsonl"], 3),
+        (["cite", "mine.md", "--run", "run.jsonl", "-o", "mine.md"], 2),
+        (["cite", "mine.md", "--run", "run.jsonl", "-o", "other.md", "--in-place"], 2),
     ],
 )
 def test_wrong_words_are_told(
@@ -123,6 +148,7 @@ def test_wrong_words_are_told(
     (tmp_path / "odd.bin").write_bytes(b"\xff\xfa\x80abc")
     (tmp_path / "page.html").write_text("<!doctype html><p>67%</p>")
     (tmp_path / "half.json").write_text('{"schema": "blade.rep')
+    (tmp_path / "old.json").write_text('{"schema": "blade.report/1"}')
     make_run(tmp_path, [make_row(0, 0, 1.0)], name="run")
     said = blade(*words)
     assert said.code == code
@@ -130,119 +156,7 @@ def test_wrong_words_are_told(
     assert "hint:" in said.err or "Usage" in said.err
 
 
-def test_what_was_not_read_is_told(blade: Blade, made: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.md").write_text("pass@1 is 67.0%.\n\nThe moon is 384,400 km away.\n")
-    said = blade("check", tmp_path / "mine.md", "--run", made / "run")
-    assert said.code == 0
-    assert "Not read: 1 sentence, line 3" in said.out
-    said = blade("check", tmp_path / "mine.md", "--run", made / "run", "--all")
-    assert "line 3  The moon is 384,400 km away." in said.out
-
-
-def test_what_was_not_read_is_told_in_json(blade: Blade, made: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.md").write_text(
-        "pass@1 is 67.0%.\n\nThe moon is 384,400 km away.\n\n"
-        "| Planet | Moons |\n| --- | ---: |\n| Mars | 2 |\n| Venus | none |\n"
-    )
-    said = blade("check", tmp_path / "mine.md", "--run", made / "run", "--json")
-    found = json.loads(said.out)
-    jsonschema.Draft202012Validator(SCHEMA).validate(found)
-    assert found["unread"] == [
-        {"line": 3, "kind": "sentence", "text": "The moon is 384,400 km away."},
-        {"line": 7, "kind": "cell", "text": "Mars | Moons: 2"},
-    ]
-    assert found["counts"]["unread"] == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "is_told"),
-    [
-        ("Rollout 8/0 upset the support team with 12 letters.", True),
-        ("In task 8/0, step 1 reads two letters aloud.", True),
-        ('In task 8/0, step 1 reads the word "lamp" aloud.', True),
-        ("In all of them but task 8/0 the letter is read aloud.", True),
-        ("It reads a letter aloud at step 4.", True),
-        ("Rollout 8/0 upset the whole of the support team.", False),
-        ("In task 8/0, step 1 reads a letter aloud.", False),
-        ("Then repair task 8, the one whose letter nobody reads.", False),
-        ("See tasks 8 and 17.", False),
-        ("Task 8 never passes.", False),
-        ("Have every letter read aloud before it is sent.", False),
-    ],
-)
-def test_what_has_an_amount_that_nobody_read_is_told(
-    blade: Blade, made: Path, tmp_path: Path, text: str, is_told: bool
-) -> None:
-    (tmp_path / "mine.md").write_text(text + "\n")
-    found = json.loads(blade("check", tmp_path / "mine.md", "--run", made / "run", "--json").out)
-    assert [one["text"] for one in found["unread"]] == ([text] if is_told else [])
-
-
-def test_that_an_id_exists_is_counted_apart(blade: Blade, made: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.md").write_text("Rollout 8/0 upset the support team at step 1.\n")
-    found = json.loads(blade("check", tmp_path / "mine.md", "--run", made / "run", "--json").out)
-    assert found["counts"]["named"] == found["counts"]["supported"] == 2
-
-
-def test_of_our_own_report_all_is_read(blade: Blade, made: Path) -> None:
-    found = json.loads(blade("check", made / "report" / "report.md", "--run", made / "run", "--json").out)
-    assert found["unread"] == []
-
-
-def test_a_report_that_says_nothing_is_told_so(blade: Blade, made: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.md").write_text("It went rather well.\n")
-    said = blade("check", tmp_path / "mine.md", "--run", made / "run")
-    assert said.code == 0
-    assert "Nothing in this report could be read as a claim." in said.out
-
-
-@pytest.mark.parametrize("name", ["report.md", "report.json"])
-def test_the_same_rows_in_another_file_leave_what_is_said_of_the_file_open(
-    blade: Blade, tmp_path: Path, name: str
-) -> None:
-    plain = make_run(tmp_path, [make_row(task, 0, float(task % 2)) for task in range(8)], name="rows")
-    packed = tmp_path / "rows.jsonl.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert blade("diagnose", packed, "-o", tmp_path / "out").code == 0
-    path = tmp_path / "out" / name
-    said = json.loads(blade("check", path, "--run", plain, "--json").out)
-    assert said["counts"]["contradicted"] == 0
-    assert said["problems"]
-    assert all("another file than rows.jsonl" in one["why"] for one in said["problems"])
-    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
-    path.write_text(path.read_text().replace(digest, digest[::-1]))
-    said = json.loads(blade("check", path, "--run", packed, "--json").out)
-    assert said["counts"]["contradicted"] > 0
-
-
-def test_a_folder_that_is_not_there_is_not_made(blade: Blade, made: Path, tmp_path: Path) -> None:
-    said = blade("check", made / "report" / "report.md", "-o", tmp_path / "none" / "marked.md")
-    assert said.code != 0
-    assert "its folder does not exist" in said.err
-    assert not (tmp_path / "none").exists()
-
-
-def test_the_line_of_the_wrong_number_is_told(blade: Blade, made: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
-    path.write_text("Over all of its 24 tasks\nthe model scored\n**82.0%** pass@1, not more.\n")
-    said = blade("check", "--json", path, "--run", made / "run")
-    assert [(one["line"], one["lines"], one["found"]) for one in json.loads(said.out)["problems"]] == [
-        (3, [3, 3], "82.0%")
-    ]
-
-
-def test_a_reading_is_told_once(blade: Blade, made: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
-    path.write_text("The model passed 40.0% of the tasks.\n\nThe pass rate was 82.0%.\n")
-    said = blade("check", "--json", path, "--run", made / "run")
-    told = [
-        one["why"].removeprefix("no reading fits: ").split("; ") for one in json.loads(said.out)["problems"]
-    ]
-    assert told
-    assert all(len(set(words)) == len(words) for words in told)
-
-
-def test_a_report_redacted_with_another_key_says_so_once(
+def test_a_redacted_report_is_not_called_wrong(
     blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [make_row(task, repeat, float(repeat > 1)) for task in range(6) for repeat in range(4)]
@@ -251,12 +165,49 @@ def test_a_report_redacted_with_another_key_says_so_once(
     run = make_run(tmp_path / "run", rows)
     monkeypatch.setenv("BLADE_SANITIZE_KEY", "a" * 64)
     assert blade("diagnose", run, "-o", tmp_path / "out", "--redact").code == 0
-    report = tmp_path / "out" / "report.md"
-    assert PLACEHOLDER.search(report.read_text())
-    assert "placeholders" not in blade("check", report, "--run", run).out
-    monkeypatch.setenv("BLADE_SANITIZE_KEY", "b" * 64)
-    said = blade("check", report, "--run", run)
-    assert said.out.count("placeholders not re-derived: key differs") == 1
+    for name in ("report.md", "report.json"):
+        assert PLACEHOLDER.search((tmp_path / "out" / name).read_text())
+        for key in ("a", "b"):
+            monkeypatch.setenv("BLADE_SANITIZE_KEY", key * 64)
+            said = blade("check", tmp_path / "out" / name, "--run", run, "--json")
+            assert said.code == 0, [item for item in json.loads(said.out)["findings"] if item["verdict"] == "contradicted"]
+
+
+# -- blade cite -------------------------------------------------------------------------------------
+
+OPEN = (
+    "Easy: {{ pass_at_1 where difficulty = 'easy' }}, {{ count | count }} rollouts, {{ tasks where passed = false | list }} fail.\n\n"
+    "{{ pass_at_1 by difficulty }}\n\nIt says {{ 2/2#9 }} there; `{{ count }}` is code.\n"
+)
+
+
+def test_what_is_filled_in_holds(blade: Blade, made: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "mine.md", tmp_path / "filled.md"
+    path.write_text(OPEN)
+    said = blade("cite", path, "--run", made / "run", "-o", out)
+    assert (said.code, said.out) == (0, f"Filled in 5; wrote {out}\n")
+    text = out.read_text()
+    assert "Easy: 91.7%<!--blade: pass_at_1 where difficulty = 'easy'-->, 92<!--blade: count | count--> rollouts" in text
+    assert "“Error: order O-20023 is locked by the packing line, nothing was changed.”<!--blade: 2/2#9-->" in text
+    assert "`{{ count }}`" in text
+    found = json.loads(blade("check", out, "--run", made / "run", "--json").out)
+    assert [item["verdict"] for item in found["findings"] if item["kind"] in ("citation", "quotation")] == ["supported"] * 5
+    assert found["counts"]["contradicted"] == found["counts"]["uncited"] == 0
+    assert blade("cite", path, "--run", made / "run").out == text  # printed where no file is named
+    assert blade("cite", path, "--run", made / "run", "--in-place").code == 0
+    assert path.read_text() == text
+
+
+def test_what_cannot_be_filled_in_is_left_and_told(blade: Blade, made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text("It is {{ count }}, {{ counting }} and {{ 99/0#1 }}.\n")
+    said = blade("cite", path, "--run", made / "run", "--json")
+    assert said.code == 1
+    told = json.loads(said.out)
+    assert (told["filled"], len(told["problems"])) == (1, 2)
+    assert told["text"] == "It is 92<!--blade: count-->, {{ counting }} and {{ 99/0#1 }}.\n"
+    said = blade("cite", path, "--run", made / "run")
+    assert said.err.count("not filled in: line 1: ") == 2
 
 
 @pytest.mark.parametrize("words", [("detectors",), ("completion", "bash"), ("--help",)])

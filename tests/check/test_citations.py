@@ -54,7 +54,7 @@ def test_a_number_holds_at_its_printed_precision(desk: Desk, text: str, wrong: l
     [
         ("It is 5<!--blade: counting-->.", "syntax error"),
         ("It is 5<!--blade: count where colour = 'red'-->.", "colour"),
-        ("It is 5<!--blade: count where run = 'other'-->.", "the run other was not given"),
+        ("It is 5<!--blade: count where run = 'other'-->.", "the run 'other' was not given"),
         ("It is 5<!--blade: pass_at_1 by difficulty-->.", "3 values, not one"),
         ("It is 5<!--blade: select task from tasks-->.", "24 values, not one"),
         ("It is 5<!--blade: select * from read_csv('/etc/passwd')-->.", "not available"),

@@ -113,7 +113,7 @@ def test_the_sentences_of_other_json_are_read_at_their_path(desk: Desk) -> None:
     assert [(item.verdict, item.line) for item in findings if item.kind == "citation"] == [(SUPPORTED, 2)]
     (wrong,) = (item for item in findings if item.verdict == CONTRADICTED)
     assert (wrong.kind, wrong.line) == ("arithmetic", 3)
-    assert wrong.text.startswith("sections[1].note: We solved 12 of 40")
+    assert wrong.text.startswith("sections[1].note[0]: We solved 12 of 40")
     assert [item.verdict for item in checked(text, None)] == [CONTRADICTED]
 
 

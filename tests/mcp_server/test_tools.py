@@ -14,19 +14,21 @@ from blade.mcp import tools
 from blade.mcp.house import House
 from blade.mcp.roots import roots
 from blade.pipeline import reviewing
-from blade.report import wire, text
+from blade.report import text, wire
 from tests.builders import make_message, make_response, make_row, make_run
 from tests.inert import assert_inert_markdown
 from tests.mcp_server.asking import Asking
 
 TOOLS = (
-    "blade_list_runs blade_summary blade_tasks blade_queue blade_dossier blade_show blade_findings blade_health "
-    "blade_compare blade_check_claims blade_record_judgement blade_judgements"
+    "blade_list_runs blade_summary blade_query blade_fields blade_tasks blade_queue blade_dossier blade_show "
+    "blade_findings blade_health blade_compare blade_check_claims blade_record_judgement blade_judgements"
 ).split()
 # How each tool is asked in both of its forms.
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("blade_list_runs", {}),
     ("blade_summary", {"run": "first"}),
+    ("blade_query", {"runs": ["first"], "query": "pass_at_1 by last_kind"}),
+    ("blade_fields", {"run": "first"}),
     ("blade_tasks", {"run": "first"}),
     ("blade_queue", {"run": "first"}),
     ("blade_show", {"run": "first", "task": "0"}),

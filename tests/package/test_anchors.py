@@ -23,8 +23,17 @@ def test_a_file_gives_back_what_was_written(desk: Desk) -> None:
     data = json.loads(json.dumps(as_file(anchors, "desk", "sim-model-a")))
     assert of_file(data) == anchors
     assert of_file(data["anchor_facts"]) == anchors
-    assert set(data) == {"benchmark", "model", "extraction_method", "review_required", "anchor_facts", "draft"}
-    assert {"id", "fact", "query", "value", "tasks", "weight", "difficulty", "mean_score"} <= set(data["anchor_facts"][0])
+    assert set(data) == {
+        "benchmark",
+        "model",
+        "extraction_method",
+        "review_required",
+        "anchor_facts",
+        "draft",
+    }
+    assert {"id", "fact", "query", "value", "tasks", "weight", "difficulty", "mean_score"} <= set(
+        data["anchor_facts"][0]
+    )
     assert needs_review(data)
     assert not needs_review(data["anchor_facts"])
 
@@ -125,7 +134,7 @@ def test_contrasts_of_the_rows_fill_up_what_a_report_does_not_cite(desk: Desk) -
     found = drafted("# A report\n\nIt says little.\n", bench.worlds, 12)
     contrast = next(anchor for anchor in found if "find_customer" in anchor.fact)
     assert (contrast.value, contrast.tasks) == (0.0, ("4", "12", "15"))
-    assert "against 100.0% of those that do" in contrast.fact
+    assert "against 100.0% of those that call it" in contrast.fact
     assert any("never passes: 8" in anchor.fact for anchor in found)
 
 
@@ -147,7 +156,10 @@ def test_the_command_takes_its_rows_from_the_package_and_keeps_what_was_reviewed
     assert (len(data["anchor_facts"]), data["review_required"], data["model"]) == (9, True, "sim-model-a")
     assert blade(*words, "--model-name", "sim-model-a", "--min-facts", 99).code == 1
     drafts = json.loads(to.read_text())
-    for changed in (drafts | {"review_required": False}, drafts | {"anchor_facts": drafts["anchor_facts"][1:]}):
+    for changed in (
+        drafts | {"review_required": False},
+        drafts | {"anchor_facts": drafts["anchor_facts"][1:]},
+    ):
         to.write_text(json.dumps(changed))
         kept = blade(*words, "--model-name", "sim-model-a")
         assert (kept.code, json.loads(to.read_text())) == (2, changed)

@@ -67,7 +67,11 @@ def test_pasted_facts_are_found_and_still_no_report(desk: Desk) -> None:
     """Eleven lines that state the anchors: recall is high, and there is no evidence beside it."""
     held, seat = office("scripted_hasty")
     lines = "\n".join(f"- {anchor.fact}" for anchor in held.anchors[:11])
-    for text in (lines, f"# Report\n\n## Findings\n\n{lines}\n", f"{held.shallow}\n\n## Findings\n\n{lines}\n"):
+    for text in (
+        lines,
+        f"# Report\n\n## Findings\n\n{lines}\n",
+        f"{held.shallow}\n\n## Findings\n\n{lines}\n",
+    ):
         score = judged(text, seat)
         assert score.recall > 0.8
         assert score.score <= 0.25
@@ -76,7 +80,11 @@ def test_pasted_facts_are_found_and_still_no_report(desk: Desk) -> None:
 @pytest.mark.parametrize("name", ["skill", "package"])
 def test_a_bag_of_the_trade_s_words_is_worth_nothing(desk: Desk, name: str) -> None:
     root = OFFICE.parents[2]
-    path = root / "benchmarks/workplace_assistant/skill/SKILL.md" if name == "skill" else root / "docs" / "package.md"
+    path = (
+        root / "benchmarks/workplace_assistant/skill/SKILL.md"
+        if name == "skill"
+        else root / "docs" / "package.md"
+    )
     assert judged(path.read_text(encoding="utf-8"), desk[1]).score <= 0.25
 
 

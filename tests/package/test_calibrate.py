@@ -46,7 +46,9 @@ def test_the_package_is_calibrated_with_and_without_graded_reports(
     assert json.loads(again.out)["graded"] == []
 
 
-def test_graded_reports_in_another_order_are_not_calibrated(blade: Blade, package: Path, tmp_path: Path) -> None:
+def test_graded_reports_in_another_order_are_not_calibrated(
+    blade: Blade, package: Path, tmp_path: Path
+) -> None:
     graded = package / "golden_reports" / "graded"
     good, wrong = graded / "sim_model_a_2_good.md", graded / "sim_model_a_4_wrong_causes.md"
     text = good.read_text()
@@ -93,7 +95,9 @@ def test_what_does_not_separate_is_told(desk: tuple[Case, Bench]) -> None:
         ((0.9, 0.1, 0.2, 0.1, 0.0), ["3_shallow"]),
     ],
 )
-def test_each_graded_report_must_be_clearly_below_the_one_before(scores: tuple[float, ...], broken: list[str]) -> None:
+def test_each_graded_report_must_be_clearly_below_the_one_before(
+    scores: tuple[float, ...], broken: list[str]
+) -> None:
     trials = ranked(dict(zip(GRADES, scores, strict=True)))
     assert [trial.name for trial in trials if not trial.held] == broken
     assert ranked({"2_good": 0.5})[0].held, "what is not there is not missed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def office(model: str) -> Desk:
 def ladder(scores: dict[str, float]) -> None:
     assert list(scores) == list(GRADES)
     values = list(scores.values())
-    assert all(high - low >= 0.05 for high, low in zip(values, values[1:], strict=False)), scores
+    assert all(high - low >= 0.05 for high, low in pairwise(values)), scores
     assert values[0] >= 0.70, scores
     assert values[2] <= 0.25, scores
     assert values[-1] <= 0.20, scores
@@ -69,7 +70,9 @@ def test_the_score_is_the_formula(desk: Desk) -> None:
         assert score.precision == pytest.approx(right / (right + 2 * counts["wrong"] + counts["bare"] / 2))
         assert score.evidence == pytest.approx(counts["evidence"] / (counts["evidence"] + 1))
         gate = gates["plain"] * gates["names"] * gates["made_up"]
-        assert score.score == pytest.approx(gate * score.precision * (BASE + (1 - BASE) * score.recall * score.evidence))
+        assert score.score == pytest.approx(
+            gate * score.precision * (BASE + (1 - BASE) * score.recall * score.evidence)
+        )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,10 @@ def test_the_score_is_the_formula(desk: Desk) -> None:
     [
         ("Rollout 8/0 says “We have never met before, dear number nine.” (8/0#3).", 1),
         ("Task 17 never passes.", 1),
-        ("Rollout 8/0 says “The account is probably C-3017, and its open order should be O-20088.” (8/0#4).", 0),
+        (
+            "Rollout 8/0 says “The account is probably C-3017, and its open order should be O-20088.” (8/0#4).",
+            0,
+        ),
         ("Order 00004711 is another matter.", 0),
     ],
 )
@@ -166,7 +172,9 @@ def test_anchors_in_prose_are_judged_by_wording_and_marked(desk: Desk) -> None:
     from blade.package.judge.anchors import of_file
     from blade.package.judge.score import bench as bench_of
 
-    prose = of_file(["In 9 tries of tasks 2, 5, 6, 13 and 14 the order is locked.", "Task 8 guesses in 4 of 4 tries."])
+    prose = of_file(
+        ["In 9 tries of tasks 2, 5, 6, 13 and 14 the order is locked.", "Task 8 guesses in 4 of 4 tries."]
+    )
     made = bench_of(bench.worlds, held.golden, prose)
     score = judged(held.golden, made)
     assert [(hit.met, hit.how) for hit in score.hits] == [(True, "wording")] * 2
@@ -181,7 +189,10 @@ def test_too_few_usable_facts_cannot_judge(blade: Blade, package: Path) -> None:
     words = ("package", "score", "--report", report, "--golden", report, "--anchor-facts", anchors)
     result = blade(*words)
     assert result.code == 1
-    assert "7 anchor facts can be used, 8 are needed; 2 cannot: the rows give 9, the anchor says 99" in result.err
+    assert (
+        "7 anchor facts can be used, 8 are needed; 2 cannot: the rows give 9, the anchor says 99"
+        in result.err
+    )
     assert [line.split(":")[0] for line in result.err.splitlines()[-3:]] == ["error", "hint", "see"]
     fewer = blade(*words, "--min-anchor-facts", 7)
     assert fewer.code == 0

@@ -12,7 +12,9 @@ from blade.package.judge.sources import Case
 from blade.package.judge.statements import Tasks, passages
 
 KNOWN = Tasks({str(n): str(n) for n in range(20)}, {str(n): frozenset(range(4)) for n in range(20)})
-GUESSED = frozenset(f"{task}/{n}" for task, numbers in {4: (1, 2), 8: range(4), 12: (3,), 15: (0, 1)}.items() for n in numbers)
+GUESSED = frozenset(
+    f"{task}/{n}" for task, numbers in {4: (1, 2), 8: range(4), 12: (3,), 15: (0, 1)}.items() for n in numbers
+)
 COUNT = (
     Anchor("C", "Nine tries of tasks 4, 8, 12 and 15 guess the account.", "count where guessed", 9, tasks=("4", "8", "12", "15")),
     Meaning("count", 9, GUESSED, 16, frozenset({"find_customer"}), "count"),
@@ -22,7 +24,9 @@ NONE = (
     Meaning("rate", 0.0, None, 8, frozenset({"find_customer"}), "rate"),
 )  # fmt: skip
 ALL = (
-    Anchor("A", "All four tries of task 8 change a stranger's order.", "count where task = '8'", 4, tasks=("8",)),
+    Anchor(
+        "A", "All four tries of task 8 change a stranger's order.", "count where task = '8'", 4, tasks=("8",)
+    ),
     Meaning("count", 4, frozenset(f"8/{n}" for n in range(4)), 4, frozenset(), "count"),
 )
 SHARE = (
@@ -46,7 +50,11 @@ def met(fact: tuple[Anchor, Meaning], text: str) -> Hit:
         (COUNT, "Nine tries guess. They belong to tasks 4, 8, 12 and 15.", "number"),
         (COUNT, "## Guessing (nine tries)\n\nTasks 4, 8, 12 and 15 are hit.", "number"),
         (COUNT, "9 of 64 tries never call `find_customer`.", "number"),
-        (COUNT, "| Mode | Tries | Tasks |\n| --- | ---: | --- |\n| guess | 9 | 4, 8, 12, 15 |\n| x | 2 | 5, 7 |", "number"),
+        (
+            COUNT,
+            "| Mode | Tries | Tasks |\n| --- | ---: | --- |\n| guess | 9 | 4, 8, 12, 15 |\n| x | 2 | 5, 7 |",
+            "number",
+        ),
         (COUNT, "It guesses in 4/1, 4/2, 8/0, 8/1, 8/2, 8/3, 12/3, 15/0 and 15/1.", "rollouts"),
         (NONE, "Without `find_customer` 0% pass.", "number"),
         (NONE, "In tasks 4 and 8 none of the tries without a lookup passes.", "words"),
@@ -58,7 +66,9 @@ def met(fact: tuple[Anchor, Meaning], text: str) -> Hit:
         (TOTAL, "It passes 67% of its attempts.", "number"),
     ],
 )
-def test_a_fact_is_met_by_its_number_beside_its_names(fact: tuple[Anchor, Meaning], text: str, how: str) -> None:
+def test_a_fact_is_met_by_its_number_beside_its_names(
+    fact: tuple[Anchor, Meaning], text: str, how: str
+) -> None:
     hit = met(fact, text)
     assert (hit.met, hit.how) == (True, how)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.replacements import Carried
 from blade.package.drafts import MARK
 from blade.planted import write_run
 from tests.conftest import Blade
@@ -45,23 +44,3 @@ def test_what_a_person_reviewed_holds_of_the_clean_rollouts(tmp_path: Path, blad
         said = blade("check", path, "--run", *runs)
         assert said.code == 0, said.out
         assert "I asked [EMAIL:" in texts[path]
-
-
-def test_lines_ids_and_patterns_follow_and_all_else_stays() -> None:
-    before = (
-        "# Page\n| `sig-00000001` | `lost <email>` | 3 |\n| `sig-00000009` | 4 |\nSee `sig-00000001`: 3.\n"
-    )
-    after = before.replace("sig-00000001", "sig-00000002").replace("<email>", "[EMAIL:0a1b2c3d]")
-    after = after.replace("| `sig-00000009` | 4 |", "| `sig-00000009` | 5 |")
-    carried = Carried(before, after)
-    assert carried.text(before) == after.replace("| 5 |", "| 4 |")
-    own = "I think `sig-00000001` (`lost <email>`) is worst, 3 times."
-    assert carried.text(own) == "I think `sig-00000002` (`lost [EMAIL:0a1b2c3d]`) is worst, 3 times."
-    assert carried.text("`sig-00000003` and `lost <path>`") == "`sig-00000003` and `lost <path>`"
-    assert not Carried("such as `desk-1/2`\n", "such as `desk-4/1`\n").words
-
-
-def test_pages_of_another_shape_carry_nothing() -> None:
-    assert not Carried("a `sig-00000001`\n", "a `sig-00000002`\nb\n")
-    assert not Carried("same\n", "same\n")
-    assert not Carried("`sig-00000001` 3\n", "`sig-00000002` 4\n")

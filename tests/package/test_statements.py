@@ -44,7 +44,10 @@ def test_without_rollouts_any_id_will_do() -> None:
     ("text", "values"),
     [
         ("pass@1 is 40.3% (29 of 72)", [(40.3, True, None), (29, False, 72)]),
-        ("twelve tries, six of eight, forty-three failures", [(12, False, None), (6, False, 8), (43, False, None)]),
+        (
+            "twelve tries, six of eight, forty-three failures",
+            [(12, False, None), (6, False, 8), (43, False, None)],
+        ),
         ("both fail; half of them; the one that", [(2, False, None), (0.5, False, None)]),
         ("tasks 3, 4 and 8 (12 failures)", [(12, False, None)]),
         ("`12` and “13 things” and step 4 and 2026-01-31", []),

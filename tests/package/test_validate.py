@@ -18,7 +18,7 @@ from blade.package import metrics
 from blade.package.judge.score import Bench
 from blade.package.judge.sources import Case
 from blade.package.validate.checks import validate
-from blade.package.validate.scan import scan
+from blade.package.validate.scan import scan_file
 from blade.store.index import Silent
 from tests.conftest import Blade
 from tests.package.conftest import DESK, change_anchors, files
@@ -96,7 +96,10 @@ def test_a_draft_is_not_ready_until_a_person_reviews_it(package: Path, made: Pat
         f"[FAIL] {name}: draft: not reviewed; read it against the rollouts, then delete its line that begins with <!-- draft:"
         in failed
     )
-    assert any(line.startswith("[FAIL] sim_model_a_anchor_facts.json: anchor facts are not reviewed") for line in failed)
+    assert any(
+        line.startswith("[FAIL] sim_model_a_anchor_facts.json: anchor facts are not reviewed")
+        for line in failed
+    )
     assert "[FAIL] draft: not reviewed (3 golden reports; see above how to clear the mark)" in failed
     assert result.code == 1
 
@@ -104,7 +107,9 @@ def test_a_draft_is_not_ready_until_a_person_reviews_it(package: Path, made: Pat
 def strip_marks(text: str) -> str:
     """A draft whose marks were deleted, and nothing else."""
     text = re.sub(r"(?s)<!--blade claims.*?-->", "", text)
-    return re.sub(r"<!--c\d+-->", "", "\n".join(line for line in text.split("\n") if "<!-- draft:" not in line))
+    return re.sub(
+        r"<!--c\d+-->", "", "\n".join(line for line in text.split("\n") if "<!-- draft:" not in line)
+    )
 
 
 @pytest.mark.parametrize("how", ["mark deleted", "all marks deleted", "blade draft", "numbers changed"])
@@ -124,7 +129,11 @@ def test_a_draft_whose_marks_were_deleted_is_still_a_draft(
     files(package)[0].write_text(text, encoding="utf-8")
     found = [line for line in failures(package, "golden") if "draft: not reviewed" in line]
     assert len(found) == 1
-    says = "the engine's marks" if how == "mark deleted" else "of its sentences are those that blade writes itself"
+    says = (
+        "the engine's marks"
+        if how == "mark deleted"
+        else "of its sentences are those that blade writes itself"
+    )
     assert says in found[0]
 
 
@@ -134,17 +143,23 @@ def test_an_anchor_must_be_true_of_the_rows_and_reviewed(package: Path, failures
     assert failures(package, "golden") == [
         'sim_model_a_anchor_facts.json: anchor facts are not reviewed: strike weak facts, then set "review_required" to false'
     ]
-    change_anchors(package, review_required=False, anchor_facts=[*facts, facts[0] | {"id": "F", "value": 3, "fact": "Three tries of task 2 stop."}])
+    change_anchors(
+        package,
+        review_required=False,
+        anchor_facts=[*facts, facts[0] | {"id": "F", "value": 3, "fact": "Three tries of task 2 stop."}],
+    )
     assert failures(package, "golden") == [
         "sim_model_a_anchor_facts.json: the rollouts do not bear out F (the rows give 9, the anchor says 3)"
     ]
 
 
 def test_a_baseline_that_tells_the_findings_is_not_shallow(package: Path, failures: Failures) -> None:
-    golden, _, shallow = files(package)
+    shallow = files(package)[2]
     good = (package / "golden_reports" / "graded" / "sim_model_a_2_good.md").read_text(encoding="utf-8")
     shallow.write_text(good + "\n| a | 1 |\n|---|---|\n| b | 2 |\n", encoding="utf-8")
-    assert any("can be judged by" in line or "it is not shallow" in line for line in failures(package, "golden"))
+    assert any(
+        "can be judged by" in line or "it is not shallow" in line for line in failures(package, "golden")
+    )
 
 
 def write_as_a_person(package: Path, report: str, blade: Blade) -> list[str]:
@@ -159,8 +174,12 @@ def write_as_a_person(package: Path, report: str, blade: Blade) -> list[str]:
     )  # fmt: skip
     blade("package", "make-shallow", "--input", path, "--output", shallow)
     facts = json.loads(anchors.read_text(encoding="utf-8"))["anchor_facts"]
-    change_anchors(package, review_required=False, anchor_facts=[fact for fact in facts if not fact.get("weak")])
-    result = blade("package", "validate", "--benchmark-dir", package, "--phase", "golden", "--min-anchor-facts", 6)
+    change_anchors(
+        package, review_required=False, anchor_facts=[fact for fact in facts if not fact.get("weak")]
+    )
+    result = blade(
+        "package", "validate", "--benchmark-dir", package, "--phase", "golden", "--min-anchor-facts", 6
+    )
     return [line for line in result.out.splitlines() if line.startswith("[FAIL]")]
 
 
@@ -181,7 +200,10 @@ def test_random_words_with_true_numbers_are_no_golden_report(package: Path, fail
     files(package)[0].write_text("# Words\n\n" + "\n".join(parts), encoding="utf-8")
     found = failures(package, "golden")
     assert any("0 quotations and citations about single tasks supported" in line for line in found)
-    assert any("scores 0.00 by its own anchor facts, at least 0.7 is needed: 0 of 9 are met, not B1, " in line for line in found)
+    assert any(
+        "scores 0.00 by its own anchor facts, at least 0.7 is needed: 0 of 9 are met, not B1, " in line
+        for line in found
+    )
 
 
 @pytest.mark.parametrize("phase", ["all", "skill", "golden"])
@@ -324,7 +346,9 @@ def test_a_report_without_its_rollouts(package: Path, failures: Failures) -> Non
 
 
 def test_a_baseline_without_numbers_controls_nothing(package: Path, failures: Failures) -> None:
-    (package / "golden_reports" / "sim_model_a_shallow.md").write_text("# x\n\n## Results\n", encoding="utf-8")
+    (package / "golden_reports" / "sim_model_a_shallow.md").write_text(
+        "# x\n\n## Results\n", encoding="utf-8"
+    )
     (told,) = failures(package, "golden")
     assert told.startswith("sim_model_a_shallow.md: holds no table with a number")
 
@@ -442,7 +466,7 @@ def test_a_line_that_is_too_long_is_counted_and_passed_over(
     monkeypatch.setattr("blade.package.validate.scan.MAX_LINE", 40)
     rows = ['{"task_id": "a", "reward": 1}', '{"task_id": "b", "x": "' + "y" * 200 + '"}', '{"task_id": "c"}']
     (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
-    found = scan(tmp_path / "a.jsonl")
+    found = scan_file(tmp_path / "a.jsonl")
     assert (found.records, found.unparsed, found.first_unparsed) == (2, 1, 2)
     assert set(found.tasks) == {"a", "c"}
 
@@ -459,9 +483,9 @@ JSON = st.recursive(
 def test_the_lines_of_a_file_add_up(rows: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("scan") / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    found = scan(path)
+    found = scan_file(path)
     assert found.records + found.unparsed + found.no_object == len(rows)
     assert found.rewards + found.no_reward + found.odd_rewards == found.records
     backwards = path.with_name("b.jsonl")
     backwards.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)), encoding="utf-8")
-    assert scan(backwards).content == found.content
+    assert scan_file(backwards).content == found.content

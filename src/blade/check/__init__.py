@@ -46,9 +46,8 @@ def _arithmetic(document: Document, found: list[Finding]) -> Iterator[Finding]:
 
 def _sourced(document: Document, listed: list[Passage], text: str, world: World | None) -> Iterator[Finding]:
     """What rests on the rows, and what names no source."""
-    from blade.check.addresses import named
     from blade.check.cited_numbers import Answers, cited, verified
-    from blade.check.ids import Ids
+    from blade.check.ids import Ids, named
     from blade.check.mismatches import mismatches
     from blade.check.quotations import quotations
     from blade.check.uncited_numbers import opinions, uncited
@@ -60,7 +59,7 @@ def _sourced(document: Document, listed: list[Passage], text: str, world: World 
     items = cited(document, listed, text)
     numbers = [item for item in items if item.citation.is_open or not PLACE.fullmatch(item.citation.query)]
     answers = Answers(world.ground, (item.citation.query for item in numbers if not item.citation.is_open))
-    found, covered = quotations(document, listed, world)
+    found, covered = quotations(document, listed, world.rows)
     own = [passage for passage in listed if passage.line not in covered]
     found += [*(verified(item, answers) for item in numbers), *mismatches(numbers, world)]
     found += [finding for passage in own for finding in Ids(passage, world).findings()]

@@ -26,6 +26,8 @@ _COLUMN = re.compile(
     rf"\b(?!from\b|join\b|in\b)\w+\(\s*{_TRACED}\s*\)|\b{_TRACED}\s*(?=[<>=!]|is\b|between\b)", re.IGNORECASE
 )
 _RUN = re.compile(r"\brun\s*(?:=|==|\bin\b)\s*\(?\s*((?:'(?:[^']|'')*'[\s,]*)+)", re.IGNORECASE)
+# What the engine answers, in which no SQL of a stranger can stand.
+_CONCLUDED = re.compile(r"\s*(?:engine\.|clean_pass_at_1(?:\.\w+)?(?:\s+where\s+run\s*=\s*'[^']*')?\s*$)")
 MAX_CHILDREN = 3  # a query that ends its process takes those behind it with it: they are asked once more
 
 
@@ -49,8 +51,7 @@ class Answers(Ground):
     def __init__(self, ground: Ground, queries: Iterable[str]) -> None:
         super().__init__(ground.runs, ground.files, ground.engine)
         self._ground, self._outcomes = ground, dict[str, box.Outcome]()
-        ours = ("engine.", "clean_pass_at_1")
-        left = [query for query in dict.fromkeys(queries) if not query.lstrip().startswith(ours)]
+        left = [query for query in dict.fromkeys(queries) if not _CONCLUDED.match(query)]
         files = ground.files(any(map(needs_traces, left))) if left else ()
         for _ in range(MAX_CHILDREN if left else 0):
             outcomes = box.run(box.Job(tuple(left), files, box.SECONDS + 0.05 * len(left)))
@@ -105,7 +106,7 @@ def _in_passage(passage: Passage, names: dict[str, str]) -> Iterator[Cited]:
         span = (max(last, start) if opened is None else opened, comment.offset, last)
         yield Cited(citation, before, comment.line, (comment.line,), passage.text, passage, *span)
         opened, last = None, comment.offset
-    for hit in citations.OPEN.finditer(own):
+    for hit in citations.OPEN.finditer(re.sub(r"`[^`]*`", lambda code: " " * len(code[0]), own)):
         citation = Citation(hit["query"], "", None, 0, 0, True)
         yield Cited(citation, hit[0], passage.line, passage.lines, passage.text, passage, *hit.span())
 
@@ -132,16 +133,13 @@ def verified(item: Cited, ground: Ground) -> Finding:
     """Whether what is printed is what the query gives now."""
     citation, reading, figure = item.citation, in_words(item.citation.query), last_figure(item.before)
     printed = figure.text.strip() if figure is not None else item.before[-80:].strip()
-    found = _RUN.findall(citation.query)
-    runs = [text[1:-1].replace("''", "'") for part in found for text in _STRING.findall(part)]
-    if citation.is_open:
-        return _finding(item, UNVERIFIABLE, printed, "", reading, "not filled in yet: run `blade cite`")
-    if missing := [run for run in runs if run not in ground.runs]:
-        return _finding(item, UNVERIFIABLE, printed, "", reading, f"the run {missing[0]} was not given")
+    runs = [name for part in _RUN.findall(citation.query) for name in _STRING.findall(part)]
+    missing = [run for run in runs if run[1:-1].replace("''", "'") not in ground.runs]
+    if citation.is_open or missing:
+        why = f"the run {missing[0]} was not given" if missing else "not filled in yet: run `blade cite`"
+        return _finding(item, UNVERIFIABLE, printed, "", reading, why)
     try:
         answer = ground.ask(citation.query)
-        if is_sentence(item, ground):
-            return _sentence(item, str(_value(answer)), reading)
         verdict = _verdict(item, answer, ground)
     except BladeError as error:
         return _finding(item, UNVERIFIABLE, printed, "", reading, error.message)
@@ -149,16 +147,20 @@ def verified(item: Cited, ground: Ground) -> Finding:
         return _finding(item, UNVERIFIABLE, printed, verdict.expected, reading, verdict.why)
     if not verdict.holds and PLACEHOLDER.search(f"{verdict.printed} {citation.query}"):
         return _finding(item, UNVERIFIABLE, verdict.printed, "", reading, "a redacted text is not compared")
-    base, verdict_name = "", SUPPORTED if verdict.holds else CONTRADICTED
-    if isinstance(answer, list) and answer and answer[0].n not in (None, answer[0].value):
-        base = f", n = {answer[0].n:,} {answer[0].unit}"
-    why = "" if verdict.holds else "the query gives another value"
-    reading = f"{reading} = {verdict.expected}{base}"
-    return _finding(item, verdict_name, verdict.printed, verdict.expected, reading, why)
+    reading += f" = {verdict.expected}" if "\n" not in citation.cited else ""
+    if isinstance(answer, list) and len(answer) == 1 and answer[0].n not in (None, answer[0].value):
+        reading += f", n = {answer[0].n:,} {answer[0].unit}"
+    name, why = (SUPPORTED, "") if verdict.holds else (CONTRADICTED, "the query gives another value")
+    return _finding(item, name, verdict.printed, verdict.expected, reading, why)
 
 
 def _verdict(item: Cited, answer: list[Answer] | Table, ground: Ground) -> citations.Verdict:
     citation = item.citation
+    if is_sentence(item, ground):
+        value, printed = str(_value(answer)), item.before.strip()
+        if item.passage is not None and not item.after:  # it may be several sentences
+            printed = f"{item.passage.before} {printed}".strip()
+        return citations.Verdict(_states(printed, value), printed[-200:], value[:200], "")
     n = len(answer.rows) * len(answer.columns) if isinstance(answer, Table) else len(answer)
     if "\n" in citation.cited:
         shown = citations.shown_as(answer, citation)
@@ -184,14 +186,12 @@ def _value(answer: list[Answer] | Table) -> object:
     return answer[0].value if isinstance(answer, list) and len(answer) == 1 else None
 
 
-def _sentence(item: Cited, value: str, reading: str) -> Finding:
-    """A sentence of the engine: its numbers are those of the sentence that it writes now."""
-    from blade.report.claims import agrees as states
-
-    printed = item.before.strip()
-    if squeezed(value) in squeezed(printed) or states(printed[-len(value) :], value):
-        return _finding(item, SUPPORTED, printed[-200:], value[:200], reading, "")
-    return _finding(item, CONTRADICTED, printed[-200:], value[:200], reading, "the engine writes another")
+def _states(printed: str, value: str) -> bool:
+    """Whether a text ends with a sentence of the engine as it writes it now, or with its beginning."""
+    tail, written = squeezed(printed), squeezed(value)
+    cuts = range(min(len(written), 2_000), 7, -1)
+    ends = any(tail.rstrip(".…").endswith(written[:length]) for length in cuts)
+    return written in tail or ends or (len(tail) > 7 and tail in written)
 
 
 def _same_table(printed: str, answer: list[Answer] | Table) -> bool:
@@ -200,11 +200,12 @@ def _same_table(printed: str, answer: list[Answer] | Table) -> bool:
     tables = parse(printed).tables
     if len(tables) != 1 or len(tables[0].rows) != len(rows[: citations.MAX_TABLE]):
         return False
-    pairs = [
-        (len(row.cells) <= len(values), zip(row.cells, values, strict=False))
+    cells = [
+        (cell.text, values[n] if n < len(values) else None)
         for row, values in zip(tables[0].rows, rows, strict=False)
+        for n, cell in enumerate(row.cells)
     ]
-    return all(fits and all(_same_cell(cell.text, value) for cell, value in cells) for fits, cells in pairs)
+    return all(_same_cell(text, value) for text, value in cells)
 
 
 def _same_cell(printed: str, value: object) -> bool:

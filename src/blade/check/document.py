@@ -90,16 +90,16 @@ def parse(text: str) -> Document:
     reader = _Reader(lines, comments)
     reader.position = len(front_matter)
     reader.read()
-    lists = (List(tuple(map(tuple, opened.items)), *opened.place) for opened in reader.lists)
+    lists = (List(tuple(map(tuple, items)), *place) for place, items in reader.lists)
     return Document(
         reader.title, tuple(reader.sentences), tuple(reader.tables), tuple(lists), tuple(reader.quotations),
         tuple(comments), "\n".join(front_matter[1:-1]),
     )  # fmt: skip
 
 
-# A comment becomes two private characters that encode its number; code spans and escapes one each while
-# inline markup is removed.
-_PRIVATE = re.compile("[\ue000\ue001\U000f0000-\U000f1fff]")
+_Place = tuple[int, tuple[str, ...], tuple[Sentence, ...]]  # line, headings and lead of a list
+# A comment becomes two private characters that encode its number; code and escapes one each, for a while.
+_PRIVATE = re.compile("[\ue000\ue100-\ue17f\U000f0000-\U000f1fff]")
 _MARK = re.compile("([\U000f0000-\U000f0fff])([\U000f1000-\U000f1fff])")
 _FENCE = re.compile(r"[ \t]{0,12}(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)")
 _HEADING = re.compile(r" {0,3}(?P<depth>#{1,6})(?:[ \t]+(?P<text>.*))?")
@@ -146,7 +146,6 @@ def _without_comments(lines: Sequence[str]) -> tuple[list[str], list[Comment]]:
 
 
 def _next_fence(fence: str, line: str) -> str:
-    """The mark of the fence that is open after a line, if any."""
     opening, closing = _FENCE.fullmatch(line), line.strip()
     if not fence:
         return opening["mark"] if opening else ""
@@ -155,8 +154,6 @@ def _next_fence(fence: str, line: str) -> str:
 
 def _code_spans(text: str) -> list[tuple[int, int]]:
     """Where code spans begin and end: a run of backticks up to the next run of the same length."""
-    if "`" not in text:
-        return []
     runs = [hit.span() for hit in re.finditer("`+", text)]
     by_length: dict[int, list[int]] = {}
     for start, end in runs:
@@ -185,12 +182,6 @@ def _front_matter(lines: Sequence[str]) -> list[str]:
     return list(lines[: next(ends, -1) + 1])
 
 
-class _OpenList(msgspec.Struct):
-    indent: int
-    place: tuple[int, tuple[str, ...], tuple[Sentence, ...]]  # line, headings, lead
-    items: list[list[Sentence]] = []
-
-
 class _Reader:
     """Reads blocks line by line; the inside of a block quote is read by a reader of its own."""
 
@@ -199,7 +190,8 @@ class _Reader:
         self.position, self.title, self.path = 0, "", list[tuple[int, str]]()
         self.headings: tuple[str, ...] = ()
         self.sentences, self.tables, self.quotations = list[Sentence](), list[Table](), list[Quotation]()
-        self.lists, self.open = list[_OpenList](), list[_OpenList]()
+        self.lists = list[tuple[_Place, list[list[Sentence]]]]()
+        self.open = list[tuple[int, list[list[Sentence]]]]()  # the indents and items of lists that go on
         self.lead: tuple[Sentence, ...] = ()  # the paragraph just read
         self.table_above = False
 
@@ -217,12 +209,12 @@ class _Reader:
             elif heading := _HEADING.fullmatch(line):
                 text = re.sub(r"(?:^|[ \t])#+$", "", (heading["text"] or "").rstrip())
                 self._heading(len(heading["depth"]), text, self.position)
+            elif _INDENT.match(line) and not self.open and not item:
+                self._block("indented")
             elif self._starts_table():
                 self._table()
             elif self.kind != "quote" and _QUOTE.match(line):
                 self._block("quote")
-            elif _INDENT.match(line) and not self.open and not item:
-                self._block("indented")
             else:
                 self._paragraph(item)
 
@@ -240,7 +232,6 @@ class _Reader:
         self.open, self.lead, self.table_above = [], (), False
 
     def _block(self, kind: str, opening: re.Match[str] | None = None) -> None:
-        """A fenced or indented block or a block quote."""
         start, below = self.position, range(self.position, len(self.lines))
         if opening:
             ends = (row for row in below[1:] if not _next_fence(opening["mark"], self.lines[row]))
@@ -265,6 +256,7 @@ class _Reader:
         self.sentences += reader.sentences
         self.tables += reader.tables
         self.lists += reader.lists
+        self.quotations += reader.quotations
         return " ".join(sentence.text for sentence in reader.sentences)
 
     def _starts_table(self) -> bool:
@@ -312,7 +304,7 @@ class _Reader:
         if item is not None:
             self._add_item(item, start, sentences)
         elif self.open:
-            self.open[-1].items[-1].extend(sentences)
+            self.open[-1][1][-1].extend(sentences)
         elif self.table_above:
             self.tables[-1] = msgspec.structs.replace(self.tables[-1], note=sentences)
         self.sentences += sentences
@@ -320,23 +312,22 @@ class _Reader:
 
     def _add_item(self, item: re.Match[str], start: int, sentences: tuple[Sentence, ...]) -> None:
         indent = len(item["indent"].expandtabs(4))
-        while self.open and self.open[-1].indent > indent + 1:
+        while self.open and self.open[-1][0] > indent + 1:
             self.open.pop()
-        if not self.open or indent > self.open[-1].indent + 1:
-            lead = tuple(self.open[-1].items[-1]) if self.open else self.lead
-            self.lists.append(_OpenList(indent, (start + self.first, self.headings, lead)))
-            self.open.append(self.lists[-1])
-        self.open[-1].items.append(list(sentences))
+        if not self.open or indent > self.open[-1][0] + 1:
+            lead = tuple(self.open[-1][1][-1]) if self.open else self.lead
+            self.open.append((indent, []))
+            self.lists.append(((start + self.first, self.headings, lead), self.open[-1][1]))
+        self.open[-1][1].append(list(sentences))
 
     def _interrupts(self, line: str, in_item: bool) -> bool:
-        """Whether a line ends the paragraph above it."""
         starts = _RULE.fullmatch(line) or _HEADING.fullmatch(line) or _FENCE.fullmatch(line)
         if starts or set(line.strip()) in ({"="}, {"-"}) or self._starts_table():
             return True
         item = _ITEM.fullmatch(line)
         if item is None:
             return self.kind != "quote" and _QUOTE.match(line) is not None
-        return in_item or bool(self.open) or item["mark"][:-1] in ("", "1")  # a line of prose may begin with 12.
+        return in_item or bool(self.open) or item["mark"][:-1] in ("", "1")  # prose may begin with 12.
 
     def _sentences(self, parts: Sequence[str], start: int, kind: str) -> Iterator[Sentence]:
         raw = " ".join(parts)
@@ -344,8 +335,7 @@ class _Reader:
         before: list[str] = []
         for first, last in _sentence_spans(raw):
             text, comments = self._visible(raw[first:last])
-            above = start + self.first - 1
-            top, bottom = (above + bisect_right(starts, place) for place in (first, last - 1))
+            top, bottom = (start + self.first + bisect_right(starts, at) - 1 for at in (first, last - 1))
             if text:
                 yield Sentence(text, top, bottom, self.headings, comments, kind, " ".join(before))
                 before = [*before[-2:], text]
@@ -365,7 +355,7 @@ class _Reader:
 _STOP = re.compile(
     '[.!?]["”’)\\]*_\U000f0000-\U000f1fff]*\\s+(?=["“‘(\\[*_]*[A-Z0-9`ÄÖÜÀ-ÝА-Я\U000f0000-\U000f1fff])|[。！？]'
 )
-_SHORT = re.compile(r"\b(?:e\.g|i\.e|vs?|cf|approx|resp|nos?|figs?|tabs?|eq|sec|ca|incl|dr|mr|ms|st)\.$", re.I)
+_SHORT = re.compile(r"\b(?:e\.g|i\.e|vs?|cf|approx|resp|nos?|figs?|tabs?|eq|sec|ca|incl|dr|mr|ms)\.$", re.I)
 _QUOTED = re.compile(
     r"“[^“”]{0,2000}”|(?<![\w\"])\"[^\"\n]{3,2000}\"(?![\w\"])|\[[^\[\]]{0,2000}\]\([^()\s]{0,2000}\)"
 )
@@ -375,9 +365,8 @@ def _sentence_spans(raw: str) -> Iterator[tuple[int, int]]:
     spans = sorted([*_code_spans(raw), *(hit.span() for hit in _QUOTED.finditer(raw))])
     position = 0
     for hit in _STOP.finditer(raw):
-        if not _is_inside(hit.start() + 1, spans) and not _SHORT.search(
-            raw[max(0, hit.start() - 12) : hit.start() + 1]
-        ):
+        is_short = _SHORT.search(raw[max(0, hit.start() - 12) : hit.start() + 1])
+        if not is_short and not _is_inside(hit.start() + 1, spans):
             yield position, hit.end()
             position = hit.end()
     if raw[position:].strip():
@@ -392,25 +381,20 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,300}>")
 _EMPHASIS = re.compile(r"\*\*|~~|(?<!\w)__(?=\S)|(?<=\S)__(?!\w)|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
 _ITALIC = re.compile(r"(?<!\w)_(?=\S)([^_]{1,500})(?<=\S)_(?!\w)")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_UNESCAPED = {0xE100 + code: code for code in range(128)}
 
 
 def plain(raw: str) -> str:
     """Inline Markdown as a reader sees it, on one line; code keeps its backticks."""
     if not _MARKUP.search(raw):
         return " ".join(raw.split())
-    code: list[str] = []  # code and escaped signs are put aside while the markup around them goes
-    parts, position = [], 0
+    code, parts, position = [], [], 0  # code and escaped signs are put aside while the markup goes
     for start, end in _code_spans(raw):
         parts += [raw[position:start], "\ue000"]
         code.append(f"`{raw[start:end].strip('`').strip()}`")
         position = end
-    text = "".join([*parts, raw[position:]])
-    escaped = _ESCAPE.findall(text)
-    text = _LINK.sub(lambda hit: hit["text"], _ESCAPE.sub("\ue001", text))
-    text = _TAG.sub(lambda hit: " " if hit[0][:3] == "<br" else "", text)
-    text = html.unescape(_EMPHASIS.sub("", _ITALIC.sub(lambda hit: hit[1], text)))
-    for mark, pieces in (("\ue001", escaped), ("\ue000", code)):
-        if pieces:
-            rest = iter(pieces)
-            text = "".join(part + next(rest, "") for part in text.split(mark))
-    return " ".join(text.split())
+    text = _ESCAPE.sub(lambda hit: chr(0xE100 + ord(hit[1])), "".join([*parts, raw[position:]]))
+    text = _TAG.sub(lambda hit: " " if hit[0][:3] == "<br" else "", _LINK.sub(lambda hit: hit["text"], text))
+    text = html.unescape(_EMPHASIS.sub("", _ITALIC.sub(lambda hit: hit[1], text))).translate(_UNESCAPED)
+    rest = iter(code)
+    return " ".join("".join(part + next(rest, "") for part in text.split("\ue000")).split())

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from blade import hostile
 from blade.check.cited_numbers import Answers
-from blade.check.row_texts import Address, RowTexts
+from blade.check.row_texts import Address, RowTexts, holds, squeezed
 from blade.check.world import World
 from blade.errors import BladeError, UsageError
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.model.measured import PLACEHOLDER
 from blade.query.citations import in_words
 from blade.query.ground import value as single
 
@@ -31,15 +32,12 @@ def json_findings(text: str, world: World | None, read: Reader) -> tuple[Finding
     except (ValueError, RecursionError):
         return None
     schema = data.get("schema") if isinstance(data, dict) else None
-    if isinstance(schema, str) and schema.startswith("blade.report/") and schema != SCHEMA:
-        raise UsageError(
-            f"this file has the schema {hostile.line(schema, 40)}; this version checks {SCHEMA}",
-            "write it again from the rollouts with `blade diagnose RUN -o DIR`",
-            "old-schema",
-        )
-    if schema != SCHEMA:
-        return _prose(data, text, world, read)
-    return (*_claims(data, text, world), *_evidence(data, world)) if world is not None else ()
+    if schema == SCHEMA:
+        return (*_claims(data, text, world), *_evidence(data, world)) if world is not None else ()
+    if isinstance(schema, str) and schema.startswith("blade.report/"):
+        message = f"this file has the schema {hostile.line(schema, 40)}; this version checks {SCHEMA}"
+        raise UsageError(message, "write it again with `blade diagnose RUN -o DIR`", "old-schema")
+    return _prose(data, text, world, read)
 
 
 def _claims(data: dict[str, Any], text: str, world: World) -> Iterator[Finding]:
@@ -48,10 +46,10 @@ def _claims(data: dict[str, Any], text: str, world: World) -> Iterator[Finding]:
     claims = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     claims = [claim for claim in claims if isinstance(claim.get("query"), str)]
     answers = Answers(world.ground, (claim["query"] for claim in claims))
-    starts = {hit[1]: hit.start() for hit in re.finditer(r'"id"\s*:\s*"(c\d+)"', text)}
+    lines = [re.search(r'"id"\s*:\s*"(c\d+)"', line) for line in text.split("\n")]
+    line_of = {hit[1]: number for number, hit in enumerate(lines, 1) if hit}
     for claim in claims:
-        line = text.count("\n", 0, starts.get(str(claim.get("id")), 0)) + 1
-        yield _claim(claim, line, answers)
+        yield _claim(claim, line_of.get(str(claim.get("id")), 1), answers)
 
 
 def _claim(claim: dict[str, Any], line: int, answers: Answers) -> Finding:
@@ -65,59 +63,52 @@ def _claim(claim: dict[str, Any], line: int, answers: Answers) -> Finding:
         return Finding(UNVERIFIABLE, "citation", *place, "", in_words(query), error.message, query)
     is_number = isinstance(value, int | float) and isinstance(told, int | float)
     same = abs(value - told) <= 1e-9 * max(1.0, abs(value)) if is_number else value == told
-    holds = same and (value is None or agrees(printed, value))
-    verdict = SUPPORTED if holds else CONTRADICTED
-    why = "" if holds else "the query gives another value"
-    return Finding(verdict, "citation", *place, str(value)[:200], f"{in_words(query)} = {value}"[:300], why, query)
+    same = same and (value is None or agrees(printed, value))
+    if PLACEHOLDER.search(f"{told} {query}"):  # what stands beside what was taken out is compared
+        same = same or (isinstance(value, str) and isinstance(told, str) and holds(squeezed(value), told))
+    reading, why = f"{in_words(query)} = {value}"[:300], "" if same else "the query gives another value"
+    verdict = SUPPORTED if same else UNVERIFIABLE if PLACEHOLDER.search(query) else CONTRADICTED
+    return Finding(verdict, "citation", *place, str(value)[:200], reading, why, query)
 
 
 def _evidence(data: dict[str, Any], world: World) -> Iterator[Finding]:
     """Every quotation with its address, looked up there."""
     texts = RowTexts(world.rows)
-    for path, entry in _objects(data, ""):
-        quote, task, repeat, step = (entry.get(name) for name in ("quote", "task", "repeat", "step"))
+    for path, entry in _members(data, ""):
+        get = entry.get if isinstance(entry, dict) else {}.get
+        quote, task, repeat, step, field, run = map(get, ("quote", "task", "repeat", "step", "field", "run"))
         if not isinstance(quote, str) or not isinstance(task, str) or not isinstance(repeat, int):
             continue
-        field = entry.get("field")
         steps = (step,) if isinstance(step, int) else ()
         address = Address(task, repeat, steps, field if isinstance(field, str) else None)
-        runs = (entry["run"],) if entry.get("run") in world.rows.runs else world.rows.runs
-        is_there = texts.at(quote, address, runs) is not None
-        yield Finding(
-            SUPPORTED if is_there else CONTRADICTED, "quotation", 1, (1,), path, hostile.line(quote, 300), "",
-            f"a quotation of {address}", "" if is_there else f"it does not stand in {address}",
-            tasks=(f"{task}/{repeat}",),
-        )  # fmt: skip
+        is_there = texts.at(quote, address, (run,) if run in world.rows.runs else world.rows.runs) is not None
+        place = (1, (1,), path, hostile.line(quote, 300), "", f"a quotation of {address}")
+        why = "" if is_there else f"it does not stand in {address}"
+        verdict = SUPPORTED if is_there else CONTRADICTED
+        yield Finding(verdict, "quotation", *place, why, tasks=(f"{task}/{repeat}",))
 
 
-def _objects(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(value, dict):
-        yield path, value
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, member in members if depth < _DEEPEST else ():
-        name = f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}" if path else str(key)
-        yield from _objects(member, name, depth + 1)
+def _members(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """A value and all that is in it, each with its path."""
+    yield path, value
+    names = {} if depth > _DEEPEST else value if isinstance(value, dict) else {}
+    names = {f"{path}.{key}".lstrip("."): member for key, member in names.items()}
+    if isinstance(value, list) and depth < _DEEPEST:
+        names = {f"{path}[{key}]": member for key, member in enumerate(value)}
+    for name, member in names.items():
+        yield from _members(member, name, depth + 1)
 
 
 def _prose(data: Any, text: str, world: World | None, read: Reader) -> tuple[Finding, ...]:
     """The strings that are prose, read as one text; each finding with its path and the line in the file."""
-    strings = [
-        (f"{path}.{key}" if path else str(key), string)
-        for path, entry in _objects({"": data} if not isinstance(data, dict) else data, "")
-        for key, member in entry.items()
-        for string in ([member] if isinstance(member, str) else member if isinstance(member, list) else ())
-        if isinstance(string, str) and len(string.split(maxsplit=WORDS)) >= WORDS
-    ]
-    parts, places, start = [], list[tuple[str, int]](), 0
-    for path, string in strings:
-        encoded = json.dumps(string, ensure_ascii=False)[1:-1]
-        start = max(start, text.find(encoded, start))
-        lines = string.replace("\r\n", "\n").split("\n")
-        parts.append("\n".join(lines))
-        places += [(path, text.count("\n", 0, start) + 1)] * (len(lines) + 1)
-    found = read("\n\n".join(parts), world)
+    parts, places, start = list[str](), list[tuple[str, int]](), 0
+    for path, string in _members(data, ""):
+        if isinstance(string, str) and len(string.split(maxsplit=WORDS)) >= WORDS:
+            start = max(start, text.find(json.dumps(string, ensure_ascii=False)[1:-1], start))
+            parts.append(string.replace("\r\n", "\n").replace("\r", "\n"))
+            places += [(path, text.count("\n", 0, start) + 1)] * (parts[-1].count("\n") + 2)
     moved = []
-    for finding in found:
+    for finding in read("\n\n".join(parts), world):
         path, line = places[min(finding.line, len(places)) - 1]
         moved.append(replace(finding, line=line, lines=(line,), text=f"{path}: {finding.text}"))
     return tuple(moved)

@@ -16,7 +16,7 @@ _EQUALS = re.compile(
     re.IGNORECASE,
 )
 _CALLS = re.compile(r"\bcalls\(\s*'(?P<tool>(?:[^']|'')*)'\s*\)", re.IGNORECASE)
-_PASSED = re.compile(r"(?P<no>\bnot\s+)?\bpassed\b(?!')", re.IGNORECASE)
+_PASSED = re.compile(r"(?P<no>\bnot\s+)?\bpassed\b(?!')(?P<un>\s*(?:=|is)\s*(?:false|0)\b)?", re.IGNORECASE)
 _OUTCOMES = {  # the words for the two outcomes that every run has
     "passed": re.compile(r"\bpass(?:e[sd]|ing)?\b(?!\s*rate)", re.IGNORECASE),
     "failed": re.compile(r"\bfail(?:s|ed|ing|ures?)?\b(?!\s*rate)", re.IGNORECASE),
@@ -61,7 +61,8 @@ def about(query: str) -> Iterator[About]:
         if value and not hit["no"]:
             yield hit["column"].strip('"'), value
     yield from (("tool", hit["tool"].replace("''", "'")) for hit in _CALLS.finditer(condition))
-    yield from (("outcome", "failed" if hit["no"] else "passed") for hit in _PASSED.finditer(condition))
+    fails = [bool(hit["no"] or hit["un"]) for hit in _PASSED.finditer(condition)]
+    yield from (("outcome", "failed" if fail else "passed") for fail in fails)
 
 
 def _other(subject: About, item: Cited, every: set[About], world: World) -> str | None:

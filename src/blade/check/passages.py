@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
 
 from blade.check.document import Comment, Document, Row, Table
+
+_QUOTED = re.compile(
+    r"“(?P<a>[^“”]{3,2000})”|(?<![\w\"])\"(?P<b>[^\"]{3,2000})\"(?![\w\"])|«(?P<c>[^«»]{3,2000})»"
+    r"|„(?P<d>[^„“”]{3,2000})[“”]|「(?P<e>[^「」]{3,2000})」"
+)
+_CODE = re.compile(r"`[^`]{1,2000}`")
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -57,3 +64,11 @@ def blanked(text: str, spans: list[tuple[int, int]]) -> str:
     for start, end in spans:
         letters[start:end] = " " * (end - start)
     return "".join(letters)
+
+
+def quotes_in(text: str) -> Iterator[tuple[str, int, int]]:
+    """What stands in quotation marks, outside code."""
+    codes = [hit.span() for hit in _CODE.finditer(text)] if "`" in text else []
+    for hit in _QUOTED.finditer(text):
+        if not any(start < hit.start() and hit.end() <= end for start, end in codes):
+            yield hit[hit.lastgroup or 0], *hit.span()

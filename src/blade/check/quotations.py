@@ -10,23 +10,17 @@ from itertools import groupby
 import msgspec
 
 from blade import hostile
-from blade.check import addresses as names
-from blade.check.addresses import addresses, leading, runs_named, steps_in, without_steps
+from blade.check import ids as names
 from blade.check.document import Document, Quotation
-from blade.check.passages import Passage, blanked
+from blade.check.ids import addresses, leading, runs_named, steps_in, without_steps
+from blade.check.passages import Passage, blanked, quotes_in
 from blade.check.row_texts import Address, RowTexts, squeezed
-from blade.check.wording import is_direct, is_reported, is_said, is_unsaid, speakers
-from blade.check.world import Rows, World
+from blade.check.world import Rows
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.query.citations import PLACE
 
 SHORTEST = 20  # characters from which words in quotation marks are taken for a quotation
-_QUOTED = re.compile(
-    r"“(?P<a>[^“”]{3,2000})”|(?<![\w\"])\"(?P<b>[^\"]{3,2000})\"(?![\w\"])|«(?P<c>[^«»]{3,2000})»"
-    r"|„(?P<d>[^„“”]{3,2000})[“”]|「(?P<e>[^「」]{3,2000})」"
-)
 _WORDS = re.compile(r"\s\S.*\s\S|[{\[\"=(:]", re.DOTALL)
-_CODE = re.compile(r"`[^`]{1,2000}`")
 _ELSEWHERE = re.compile(r"\b(?:unlike|other than|except|apart from|besides|as opposed to|compared)\b", re.I)
 _ADVICE = re.compile(r"recommend|what to do|next steps|action items|interventions?\b|suggested", re.I)
 _QUOTES = re.compile(r"\b(?:quot\w*|verbatim|excerpts?|snippets?|utterances?)\b", re.I)
@@ -36,7 +30,7 @@ _EVIDENCE = re.compile(
 _BY = re.compile(r"\s*(?:[—–]|--|\()\s*(?P<by>[^—–()\n]{3,120}?)\)?\s*$")
 _BOUND = re.compile(r"[.,]?\s*[(\[—–]\s*([^()\[\]“”\"]{2,120})")  # in brackets right behind a quotation
 _REMARK = re.compile(
-    r"\W*(?:supported|contradicted|unverifiable|note|nb|n\.b|remark|warning|caveat|important|tip|todo)\b", re.I
+    r"\W*(?:supported|contradicted|unverifiable|note|n\.?b|remark|warning|caveat|important|tip|todo)\b", re.I
 )
 _ID_HEAD = re.compile(r"\s*(?:task|rollout|row|example)?s?[ _-]?(?:id|index|name|key)?\s*", re.I)
 _SHELLS = ("sh", "bash", "shell", "console")
@@ -60,11 +54,8 @@ class Excerpt(msgspec.Struct, frozen=True):
     is_loose: bool = False  # perhaps a remark, unless some rollout holds it
 
 
-def quotations(
-    document: Document, passages: Sequence[Passage], world: World
-) -> tuple[list[Finding], set[int]]:
+def quotations(document: Document, passages: list[Passage], rows: Rows) -> tuple[list[Finding], set[int]]:
     """Every quotation looked up in the rows; and the lines of block quotes, which the report does not say."""
-    rows = world.rows
     excerpts = [block for source in document.quotations if (block := _block(source, document, rows))]
     covered = {line for one in excerpts if one.kind == "quote" and not one.is_loose for line in one.lines}
     for is_cell, group in groupby(passages, key=lambda passage: passage.kind == "cell" and passage.line):
@@ -73,20 +64,12 @@ def quotations(
         for passage in row:
             if passage.line not in covered and len(passage.own) <= 6_000:
                 excerpts += _in_passage(passage, own, rows)
-    judged = _judged(excerpts, world)
+    judged = _judged(excerpts, rows)
     blocks = {line for one, finding in judged if finding and one.kind == "quote" for line in one.lines}
     return [finding for _, finding in judged if finding is not None], blocks
 
 
 # -- where a quotation is said to stand -------------------------------------------------------------
-
-
-def quotes_in(text: str) -> Iterator[tuple[str, int, int]]:
-    """What stands in quotation marks, outside code."""
-    codes = [hit.span() for hit in _CODE.finditer(text)] if "`" in text else []
-    for hit in _QUOTED.finditer(text):
-        if not any(start < hit.start() and hit.end() <= end for start, end in codes):
-            yield hit[hit.lastgroup or 0], *hit.span()
 
 
 def _is_long(quote: str) -> bool:
@@ -126,15 +109,14 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
     is_evidence = is_whole or (row is not None and _EVIDENCE.search(passage.header) is not None)
     for number, (quote, start, end) in enumerate(quotes):
         before, tied = outside[:start], bound.get((quote, start, end), ())
-        where, is_spoken = tied or own, is_whole or (row is None and is_said(before, outside[end:]))
-        is_exact = any(place.repeat is not None for place in addresses(before, rows)) or any(
-            place.steps or place.field for place in where
-        )
-        is_led = is_evidence if row is not None else is_exact or is_spoken or is_reported(before)
+        where, is_spoken = tied or own, is_whole or (row is None and _is_said(before, outside[end:]))
+        is_exact = any(place.repeat is not None for place in addresses(before, rows))
+        is_exact = is_exact or any(place.steps or place.field for place in where)
+        is_led = is_evidence if row is not None else is_exact or is_spoken or _has(_REPORTED, before)
         if row is None and not _is_cited(tied) and not _has_own_step(outside, quotes, number):
             where = without_steps(where, even_pinned=True)
         is_firm = bool(tied) or (bool(where) and is_led)
-        is_unmeant = is_unsaid(before) or _ADVICE.search(above) is not None
+        is_unmeant = _has(_UNSAID, before) or _ADVICE.search(above) is not None
         yield Excerpt(
             quote, passage.line, passage.lines, passage.text, where, near,
             is_firm and not _ELSEWHERE.search(outside), is_spoken,
@@ -155,14 +137,15 @@ def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: 
     high = quotes[number + 1][1] if number + 1 < len(quotes) else len(outside)
     steps = [span for span in names.step_spans(outside) if low <= span[0] and span[1] <= high]
     behind = next((first for first, _ in steps if first >= end), None)
-    if behind is not None and is_direct(gap := outside[end:behind]):
+    if behind is not None and not _has(_ONWARD, gap := outside[end:behind]):
         is_bracketed = bool(re.match(r"[.,]?\s*[(\[]", gap)) and not re.search(r"[)\]]", gap)
         if is_bracketed or (number + 1 == len(quotes) and not _BARE.sub("", gap)):
             return True
     before = [span for span in steps if span[1] <= start]
     before = [span for span in before if not number or _BARE.sub("", outside[low : span[0]])]
     between = outside[before[-1][1] : start] if before else ""
-    return bool(before) and is_direct(between) and not any(_BARE.sub("", part) for part in speakers(between))
+    speakers = (between[: hit.start()] for hit in re.finditer(_SPEAKER, between, re.IGNORECASE))
+    return bool(before) and not _has(_ONWARD, between) and not any(_BARE.sub("", part) for part in speakers)
 
 
 def _block(block: Quotation, document: Document, rows: Rows) -> Excerpt | None:
@@ -185,7 +168,7 @@ def _block(block: Quotation, document: Document, rows: Rows) -> Excerpt | None:
     is_pinned = _is_cited(where) or bool(signed)
     leads = lead.steps if lead is not None else _has_own_step(outside, [("", len(outside), len(outside))], 0)
     where = where if is_pinned or leads else without_steps(where)
-    is_spoken = is_quote and is_led and is_said(outside.rstrip("*_: "))
+    is_spoken = is_quote and is_led and _is_said(outside.rstrip("*_: "))
     quote = text.strip().strip('“”"') if is_quote else text.strip()
     is_short = min(len(quote), 2 * len(squeezed(quote))) < SHORTEST
     if not quote or info in _SHELLS or (not where and (info not in _TEXTS or (is_quote and not is_spoken))):
@@ -195,10 +178,11 @@ def _block(block: Quotation, document: Document, rows: Rows) -> Excerpt | None:
     if is_quote and ((is_short and not is_pinned) or (is_loose and _REMARK.match(block.text))):
         return None
     is_exact = lead is not None and (lead.repeat is not None or bool(lead.steps))
+    is_unmeant = _has(_UNSAID, outside.rstrip("*_: ")) or _ADVICE.search(headings) is not None
     return Excerpt(
         quote, block.line, tuple(range(block.line, block.last_line + 1)), above or block.text, where,
         () if where else addresses(headings, rows)[-1:], bool(where) and (is_pinned or is_led or is_exact),
-        is_spoken, not signed and (is_unsaid(outside.rstrip("*_: ")) or _ADVICE.search(headings) is not None),
+        is_spoken, is_unmeant and not signed,
         f"{headings} {above}", block.kind, is_loose,
     )  # fmt: skip
 
@@ -225,19 +209,19 @@ def _row_address(row: Sequence[Passage], rows: Rows) -> tuple[Address, ...]:
 # -- verdicts ---------------------------------------------------------------------------------------
 
 
-def _judged(excerpts: Sequence[Excerpt], world: World) -> list[tuple[Excerpt, Finding | None]]:
-    texts, found, left = RowTexts(world.rows), list[tuple[Excerpt, Finding | None]](), list[Excerpt]()
+def _judged(excerpts: Sequence[Excerpt], rows: Rows) -> list[tuple[Excerpt, Finding | None]]:
+    texts, found, left = RowTexts(rows), list[tuple[Excerpt, Finding | None]](), list[Excerpt]()
     for excerpt in excerpts:
-        runs, stated = runs_named(excerpt.around, world.rows.runs), (*excerpt.where, *excerpt.near)
+        runs, stated = runs_named(excerpt.around, rows.runs), (*excerpt.where, *excerpt.near)
         place = next((there for where in stated if (there := texts.at(excerpt.quote, where, runs))), None)
         if place is None:
             left.append(excerpt)
-        elif any(where.task in world.rows.ambiguous for where in stated):
+        elif any(where.task in rows.ambiguous for where in stated):
             why = "the task that is named can be two tasks: the index of one is the name of another"
             found.append((excerpt, _finding(excerpt, UNVERIFIABLE, why)))
         else:
             is_kept = not excerpt.is_unsaid or excerpt.kind == "fence"
-            why = f"stands in {_shown(place, world.rows)}"
+            why = f"stands in {_shown(place, rows)}"
             found.append((excerpt, _finding(excerpt, SUPPORTED, why) if is_kept else None))
     places = texts.anywhere(dict.fromkeys(excerpt.quote for excerpt in left if not excerpt.is_unsaid))
     return found + [(excerpt, _elsewhere(excerpt, places, texts)) for excerpt in left]
@@ -280,3 +264,69 @@ def _finding(excerpt: Excerpt, verdict: str, why: str, expected: str = "") -> Fi
     reading = f"a quotation of {' or '.join(map(str, excerpt.where[:4]))}" if excerpt.where else "a quotation"
     place = (excerpt.line, excerpt.lines, excerpt.text, hostile.line(excerpt.quote, 300))
     return Finding(verdict, "quotation", *place, expected, reading, why, tasks=tasks)
+
+
+# -- the words beside a quotation ---------------------------------------------------------------------
+
+_WHO = (
+    r"(?:model|agent|assistant|user|customer|caller|rollouts?|repeats?|responses?|answers?|transcripts?|traces?"
+    r"|trajector(?:y|ies)|reasoning|repl(?:y|ies)|messages?|tools?|calls?|steps?|tasks?)"
+)
+# Forms of regular verbs are made from what comes before their endings.
+_REGULAR = (
+    "say|answer|respond|return|output|print|report|ask|conclud|stat|claim|announc|complain|quot|reason|admit|assert"
+    "|promis|insist|apologis|apologiz|confirm|think|tell|writ|repl"
+)
+_SPEECH = (
+    rf"(?:(?:{_REGULAR})(?:e?s|e?d|ing|y|ies|ied|ying|ted|ting|e)?|said|wrote|written|told|thought|reads?|verbatim"
+    r"|(?:end|start|begin|began|open|clos|finish|fail|stopp?)(?:e?s|e?d|ning|ing)? (?:with|by))"
+)
+_SAID = rf"\b(?:{_WHO}\b[^.;]{{0,60}}?|(?:it|they)\s+(?:[\w'’-]+\s+){{0,2}})\b{_SPEECH}\b[^.;]{{0,40}}$"
+_SAID_AFTER = rf"^[,\s]*(?:{_SPEECH}\s+(?:the\s+)?{_WHO}\b|(?:the\s+)?(?:{_WHO}|it)\s+{_SPEECH}\b)"
+_REPORTED = (
+    rf"\b{_SPEECH}\b[^.;]{{0,40}}$|\b(?:errors?|exceptions?|messages?|outputs?|text|line|evidence)\W{{0,3}}$"
+)
+_NO = r"(?:\b(?:never|not|nor|neither|no|none|without|cannot|nowhere)\b|n['’]t\b)"
+_NAMING = (
+    r"called|calls? (?:this|it|that|them|these)|label(?:l?ed)?|named?|titled?|termed|dubbed|known as"
+    r"|so-called|categor(?:y|ies)|polic(?:y|ies)|hypothesis|class(?:ed)?|(?:mode|mechanism|cluster|pattern"
+    r"|theme|type|slice|bucket|section|chapter|heading|column|metric|benchmark|rule|prompt|instruction|definition"
+    r"|question|term)s?"
+)
+_UNSAID = "|".join(
+    (
+        # said not to have been said
+        rf"{_NO}(?:\s+[\w'’-]+){{0,3}}?\s+(?:{_SPEECH}|(?:contain|mention|includ|show)\w*|sign of)\b"
+        r"[^.;:]{0,40}$",
+        rf"(?:{_NO}|\b(?:lacks?|lacking|omit\w*|missing|instead of|rather than)\b)(?:\s+[\w'’-]+){{0,2}}\s*$",
+        # wished for, supposed, proposed
+        r"\b(?:should|would|could|might|ought|must|expected|ideally|supposed?|wanted?|wants|needs?|if|better"
+        r"|add|instead of|rather than|correct(?:ly)?|imagine|adding|insert|append|include|change|replace|use"
+        r"|try|rewrite|reword|consider|require|tell the|(?:hypothetical|recommend|suggest|instruct|propos)\w*"
+        r")\b[^.;]{0,60}$",
+        # the gist of it
+        r"\b(?:basically|essentially|effectively|something like|along the lines|i\.e\.|in effect|roughly|akin"
+        r"|as if|paraphras\w*|in other words|meaning|to the effect|sort of|kind of|similar to|variants? of"
+        r"|such as|e\.g\.|typical(?:ly)?|generic)[^.;]{0,40}$",
+        # a name, or another source
+        rf"\b(?:{_NAMING})\s*(?:is|are|was|of|as|says|reads|states)?\s*[:(–—]?\s*$",
+        r"\b(?:papers?|documentation|docs|readme|guidelines?|specification|blog|article|authors?|website|card"
+        r"|our|my|reviewers?|annotators?|colleagues?|team)\b[^.;]{0,40}$",
+        r"\b(?:we|I) (?:say|write|call|mean|argue|define|use)\b[^.;,]{0,40}$",
+    )
+)
+_ONWARD = (
+    r";|\b(?:and|but|yet|then|so|while|whereas|although|though|after\w*|before|later|final\w*|last\w*|next"
+    r"|still|even|eventually|nevertheless|nonetheless|however|followed|subsequent\w*|despite|conclu\w*|until)\b"
+)
+_SPEAKER = rf"\b(?:(?:the|its?|this|that|an?)\s+(?:[\w'’-]+\s+)?{_WHO}|it|they|he|she)\b"
+_REACH = 120  # characters before a quotation that say what it is
+
+
+def _has(pattern: str, text: str) -> bool:
+    return re.search(pattern, text[-_REACH:], re.IGNORECASE) is not None
+
+
+def _is_said(before: str, after: str = "") -> bool:
+    """Whether someone in a rollout is said to have said it."""
+    return _has(_SAID, before) or _has(_SAID_AFTER, after[:_REACH])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -21,7 +22,6 @@ _SAME = str.maketrans(
 )
 _EDGES = ".,;:!?'"
 _WORK = 3_000_000_000  # characters compared in a search of all rows, at most
-_KEPT = 60_000_000  # characters of rows kept for the next question
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -72,16 +72,14 @@ class RowTexts:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self._texts: dict[tuple[str, str, int | None], list[tuple[Trace, str]]] = {}
-        self._size = 0
+        self._of = lru_cache(maxsize=200)(self._texts)
 
     def at(self, quote: str, where: Address, runs: Iterable[str]) -> Address | None:
         """Where a quotation stands in the rollouts of an address, at its steps or field if it names any."""
-        for run in runs:
-            for trace, text in self._of(run, where.task, where.repeat):
-                place = _in_trace(quote, trace, text, where)
-                if place is not None:
-                    return place
+        for trace, text in (pair for run in runs for pair in self._of(run, where.task, where.repeat)):
+            place = _in_trace(quote, trace, text, where)
+            if place is not None:
+                return place
         is_failure = bool(where.field) and quote.strip() in self.rows.failures(where.task, where.repeat)
         return where.rollout if is_failure else None
 
@@ -102,33 +100,26 @@ class RowTexts:
                     places[quote] = _in_trace(quote, trace, text, None)
         return dict.fromkeys(wanted) | places
 
-    def _of(self, run: str, task: str, repeat: int | None) -> list[tuple[Trace, str]]:
-        key = (run, task, repeat)
-        if key not in self._texts:
-            if self._size > _KEPT:
-                self._texts.clear()
-                self._size = 0
-            self._texts[key] = [(one, squeezed(quotable(one.row))) for one in self.rows.at(run, task, repeat)]
-            self._size += sum(len(text) for _, text in self._texts[key])
-        return self._texts[key]
+    def _texts(self, run: str, task: str, repeat: int | None) -> list[tuple[Trace, str]]:
+        return [(trace, squeezed(quotable(trace.row))) for trace in self.rows.at(run, task, repeat)]
 
 
 def _in_trace(quote: str, trace: Trace, text: str, where: Address | None) -> Address | None:
     rollout = Address(trace.rollout.task, trace.rollout.repeat, run=trace.rollout.run)
     if where is not None and where.field is not None:
         value = value_at(trace.row, where.field)
-        is_there = value is not NOTHING and _holds(squeezed(quotable(value)), quote)
+        is_there = value is not NOTHING and holds(squeezed(quotable(value)), quote)
         return msgspec.structs.replace(rollout, field=where.field) if is_there else None
     is_step = where is not None and bool(where.steps)
-    if not is_step and not _holds(text, quote):
+    if not is_step and not holds(text, quote):
         return None
     for step in trace.steps:
         is_meant = where is None or not is_step or step.index in where.steps
-        if is_meant and any(_holds(squeezed(part), quote) for part in step_texts(step)):
+        if is_meant and any(holds(squeezed(part), quote) for part in step_texts(step)):
             return msgspec.structs.replace(rollout, steps=(step.index,))
     return None if is_step else rollout
 
 
-def _holds(text: str, quote: str) -> bool:
+def holds(text: str, quote: str) -> bool:
     """Whether a squeezed text has all pieces of a quotation in order."""
     return _in_order(pieces(quote), text) or _in_order(pieces(quote, put_in=True), text)

@@ -11,18 +11,16 @@ import msgspec
 
 from blade.check.arithmetic.figures import Figure
 from blade.check.world import World
-from blade.errors import BladeError
 from blade.query.ground import value
 from blade.tables.database import literal, quoted
 
 MAX_QUERIES = 2_000
 MAX_COLUMNS, MAX_VALUES = 24, 20  # columns that conditions are made of, and values of each
 MAX_K = 8
-_EFFORTS = (
-    "turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd reward".split()
-)
+_EFFORTS = "turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd"
 _ENDS = "outcome last_tool last_kind stop_reason truncated errored timed_out equals_gold".split()
 COUNT, RATE, MEAN = "count", "rate", "mean"
+Group = dict[str, Any]  # what is counted of the rows with one value of a column
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -67,7 +65,7 @@ def _gives(known: Known, figure: Figure) -> bool:
 def bank(world: World, run: str) -> Iterator[Known]:
     """The short queries about a run; of conditions that select the same rows the first."""
     columns, seen = world.columns(), set[tuple[Any, ...]]()
-    efforts = [name for name in _EFFORTS if columns.get(name, "VARCHAR") != "VARCHAR"]
+    efforts = [name for name in _EFFORTS.split() if columns.get(name, "VARCHAR") != "VARCHAR"]
     scope = f"run = {literal(run)}" if len(world.rows.runs) > 1 else ""
     yield from _whole_run(world, run, scope)
     plain: dict[str, float] = {}  # what a measure gives without a condition of its own
@@ -100,8 +98,8 @@ def _columns(world: World, run: str, columns: dict[str, str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in columns][:MAX_COLUMNS]
 
 
-def _groups(world: World, run: str, column: str, efforts: Sequence[str]) -> list[dict[str, Any]]:
-    """What is counted of the rows with each value of a column."""
+def _groups(world: World, run: str, column: str, efforts: Sequence[str]) -> list[Group]:
+    """One for each value of a column."""
     scored = "filter (where not masked and passed is not null)"
     names = ["key", "n", "place", "spread", "tasks", "passes", "fails", "passing", "failing", "rate"]
     sql = f"""
@@ -122,18 +120,14 @@ def _groups(world: World, run: str, column: str, efforts: Sequence[str]) -> list
     return [dict(zip([*names, "pass_at_1", *efforts], row, strict=True)) for row in world.select(sql)]
 
 
-def _measures(
-    group: dict[str, Any], column: str, efforts: Sequence[str]
-) -> Iterator[tuple[str, str, float, str]]:
+def _measures(group: Group, column: str, efforts: Sequence[str]) -> Iterator[tuple[str, str, float, str]]:
     """Measure, outcome, value and kind, for the rows of one group."""
     numbers = [("count", "", group["n"], COUNT), ("tasks", "", group["tasks"], COUNT)]
     numbers += [(f"mean({name})", "", group[name], MEAN) for name in efforts]
     if column not in ("passed", "outcome"):
-        numbers.append(("pass_at_1", "", group["pass_at_1"], RATE))
-        numbers.append(("rate", "", group["rate"], RATE))
+        numbers += [("pass_at_1", "", group["pass_at_1"], RATE), ("rate", "", group["rate"], RATE)]
         for outcome, rows, tasks in (("passed", "passes", "passing"), ("not passed", "fails", "failing")):
-            numbers.append(("count", outcome, group[rows], COUNT))
-            numbers.append(("tasks", outcome, group[tasks], COUNT))
+            numbers += [("count", outcome, group[rows], COUNT), ("tasks", outcome, group[tasks], COUNT)]
     values = {(name, outcome): number for name, outcome, number, _ in numbers}
     for name, outcome, number, kind in numbers:
         # one row for each task: counts and rates of rows and of tasks are the same
@@ -149,10 +143,7 @@ def _whole_run(world: World, run: str, scope: str) -> Iterator[Known]:
     ks = range(2, min(MAX_K, repeats[0][0] if repeats else 1) + 1)
     queries = [f"{name}({k}){where}" for k in ks for name in ("pass_at_k", "pass_hat_k")]
     for query in [*queries, f"pass_at_1.low{where}", f"pass_at_1.high{where}"]:
-        try:
-            number = value(query, world.ground)
-        except BladeError:
-            continue
+        number = value(query, world.ground)
         if number is not None:
             yield Known(query, number, RATE)
     buckets = f"select bucket, count(*) from tasks where run = {literal(run)} group by 1"

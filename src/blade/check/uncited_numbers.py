@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from blade.check.addresses import mentions, numbered, runs_named, step_spans
 from blade.check.arithmetic.figures import phrase
 from blade.check.cited_numbers import Answers, Cited, is_sentence
 from blade.check.document import parse
-from blade.check.ids import with_noun
-from blade.check.passages import Passage, blanked
+from blade.check.ids import mentions, numbered, runs_named, step_spans, with_noun
+from blade.check.passages import Passage, blanked, quotes_in
 from blade.check.passages import passages as all_passages
-from blade.check.quotations import quotes_in
 from blade.check.suggestions import Suggestions
 from blade.check.world import World
 from blade.model.checked import OPINION, UNCITED, Finding
 from blade.model.measured import PLACEHOLDER
 
+Spans = list[tuple[int, int]]
 _NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
 _ID_HEADS = "# no. no k rank step steps line row repeat task rollout id index version seed date year".split()
 _DAY = re.compile(
@@ -50,11 +49,9 @@ def uncited(
             yield Finding(UNCITED, "number", *place)
 
 
-def _taken(
-    passages: Sequence[Passage], items: Sequence[Cited], answers: Answers
-) -> dict[int, list[tuple[int, int]]]:
+def _taken(passages: Sequence[Passage], items: Sequence[Cited], answers: Answers) -> dict[int, Spans]:
     """What is cited in each passage; of a sentence of the engine, all of it back to the citation before."""
-    taken: dict[int, list[tuple[int, int]]] = {}
+    taken: dict[int, Spans] = {}
     whole: set[int] = set()  # passages that belong to such a sentence from their beginning
     for item in items:
         start = item.after if is_sentence(item, answers) else item.start
@@ -73,7 +70,7 @@ def _is_label(passage: Passage) -> bool:
     return is_named or (passage.column == 0 and re.fullmatch(r"[\W\d]*", passage.own) is not None)
 
 
-def _masked(passage: Passage, taken: list[tuple[int, int]], world: World) -> str:
+def _masked(passage: Passage, taken: Spans, world: World) -> str:
     """A passage without what is cited, quoted or named by a number."""
     text = blanked(passage.own, taken)
     text = blanked(text, [hit.span() for pattern in (PLACEHOLDER, _DAY) for hit in pattern.finditer(text)])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from blade.ingest import opened
@@ -33,7 +32,7 @@ class Rows:
         self.notes = " ".join(note for one in loaded for note in one.notes)
         self.ambiguous: set[str] = set()  # the key of one task and the name of another
         self._codes: dict[tuple[str, str], set[int]] = {}  # by run and by key or name
-        self._traces: dict[tuple[str, int], Trace] = {}
+        self._trace = lru_cache(maxsize=MAX_TRACES)(self._traced)
         for name, run in self._runs.items():
             keys = {key: code for code, key in enumerate(run.rollouts.task_keys)}
             for word, code in (*keys.items(), *zip(run.rollouts.task_names, keys.values(), strict=False)):
@@ -59,9 +58,8 @@ class Rows:
 
     def failures(self, task: str, repeat: int | None) -> list[str]:
         """What the failures file calls the failure of a rollout without a row."""
-        held = [run.coverage for run in self._runs.values()]
-        pairs = [pair for one in held for pair in zip(one.failed_keys, one.failed_classes, strict=False)]
-        return [name for key, name in pairs if key == (task, repeat)]
+        held = [(run.coverage.failed_keys, run.coverage.failed_classes) for run in self._runs.values()]
+        return [name for pair in held for key, name in zip(*pair, strict=False) if key == (task, repeat)]
 
     def at(self, run: str, task: str, repeat: int | None = None) -> list[Trace]:
         """The rollouts of a task, or of one of its repeats; a task goes by its key or its name."""
@@ -75,15 +73,10 @@ class Rows:
 
     def each(self, run: str) -> Iterator[Trace]:
         """Every rollout of a run, one after the other; none is kept."""
-        for position in range(len(self._runs[run].rollouts.row_id)):
-            yield opened.traced(self._runs[run], position)
+        yield from (self._traced(run, place) for place in range(len(self._runs[run].rollouts.row_id)))
 
-    def _trace(self, run: str, position: int) -> Trace:
-        if len(self._traces) > MAX_TRACES:
-            self._traces.clear()
-        if (run, position) not in self._traces:
-            self._traces[run, position] = opened.traced(self._runs[run], position)
-        return self._traces[run, position]
+    def _traced(self, run: str, position: int) -> Trace:
+        return opened.traced(self._runs[run], position)
 
 
 class World:
@@ -113,22 +106,17 @@ class World:
 
 
 def world_of(
-    loaded: Sequence[Loaded],
-    threshold: float | None = None,
-    watcher: Watcher | None = None,
+    loaded: Sequence[Loaded], threshold: float | None = None, watcher: Watcher | None = None,
     report: Report | None = None,
-) -> World:
+) -> World:  # fmt: skip
     """The world of loaded runs; `report` answers what is asked of the engine."""
     return World(ground_of(loaded, threshold, watcher, report), Rows(loaded))
 
 
 def world_for(
-    text: str,
-    specs: Sequence[str],
-    watcher: Watcher,
-    threshold: float | None = None,
+    text: str, specs: Sequence[str], watcher: Watcher, threshold: float | None = None,
     baseline: str | None = None,
-) -> World:
+) -> World:  # fmt: skip
     """The world of a report, with the run names and the options that it records of its own making."""
     recorded = re.search(r'^\| Command \| `+ ?(.+?) ?`+ \||"command": ?"(blade .*?)(?<!\\)"', text, re.M)
     command = (recorded[1] or recorded[2]).replace("\\|", "|") if recorded else ""
@@ -159,18 +147,15 @@ def world_for(
     return world
 
 
-_OPTION = {"--baseline": ".+", "--by": ".+", "--pass-threshold": r"[\d.]+", "--margin": r"[\d.]+"}
+_OPTION = re.compile(
+    r"(?<= )(?:(--(?:baseline|by))[= ]('[^']*'|\S+)|(--(?:pass-threshold|margin))[= ](\d+\.?\d*|\.\d+)"
+    r"|(--(?:series|quick))())(?= |$)"
+)
 
 
 def _options(command: str) -> dict[str, str]:
     """The options of a recorded command that change what a report says; nothing else of it is taken."""
-    try:
-        words = [part for word in shlex.split(command) for part in word.split("=", 1)]
-    except ValueError:
-        return {}
-    pairs = zip(words, [*words[1:], ""], strict=False)
-    found = {name: value for name, value in pairs if name in _OPTION and re.fullmatch(_OPTION[name], value)}
-    return found | {name: "" for name in ("--series", "--quick") if name in words}
+    return {a or b or c: (x or y).strip("'") for a, x, b, y, c, _ in _OPTION.findall(command)}
 
 
 def _named(specs: Sequence[str], text: str, watcher: Watcher) -> list[Loaded]:

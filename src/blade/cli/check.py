@@ -69,14 +69,18 @@ def check(
     if output:
         write_text(Path(output), annotated(text, findings))
     names = world.rows.runs if world is not None else ()
-    click.echo(wire.as_json(findings) if as_json else as_text(findings, report, names, is_all), nl=False)
+    is_ours = "<!--blade claims" in text  # our own page: every number of it is cited
+    shown = as_text(findings, report, names, is_all, is_ours)
+    click.echo(wire.as_json(findings) if as_json else shown, nl=False)
     if output:
         click.echo(f"Wrote {output}", err=as_json)
     if wire.counts(findings)["contradicted"]:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
-def as_text(findings: Sequence[Finding], name: str, runs: Sequence[str], is_all: bool = False) -> str:
+def as_text(
+    findings: Sequence[Finding], name: str, runs: Sequence[str], is_all: bool = False, is_ours: bool = False
+) -> str:
     """The summary, then what is wrong or open, what each citation says, and what names no source."""
     from blade.check import wire
     from blade.hostile import line
@@ -95,10 +99,11 @@ def as_text(findings: Sequence[Finding], name: str, runs: Sequence[str], is_all:
     supported = by_verdict[SUPPORTED]
     cited = [finding for finding in supported if finding.kind == "citation"]
     groups = [list(group) for _, group in groupby(cited, key=lambda finding: finding.text)]
+    groups = [] if is_ours and not is_all else groups
     lines += ["", "What the citations say"] if groups else []
     for group in groups[:most]:
         lines.append(f"  line {group[0].line}  {line(group[0].text, 150)}")
-        lines += [f"      {line(finding.reading, 200)}" for finding in group]
+        lines += [f"      {line(item.printed, 40)}: {line(item.reading, 200)}" for item in group]
     lines += _more(len(groups) - most, "cited sentences")
     if is_all:
         others = [finding for finding in supported if finding.kind != "citation"]

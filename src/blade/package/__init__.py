@@ -1,3 +1,3 @@
-"""Turn runs into a package that others can check: skill, rollouts, golden reports, and the judge."""
+"""Build, validate, judge and calibrate packages: skill, rollouts and golden reports of a benchmark."""
 
 MIN_ANCHORS = 8  # anchor facts that can be used, below which a report is not judged

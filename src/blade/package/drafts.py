@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MARK = "<!-- draft:"
 _DRAFT = MARK + " written from {path} by `blade package init`; review it, then delete this line -->"
 UNEDITED = 0.7  # share of sentences that are the engine's own, from which on a report is a draft
+CITED = 10  # citations in the form for people, from which on a report is no page of ours
 _CLAIM = re.compile(r"<!--c\d+-->")
 _THRESHOLD = re.compile(r"--pass-threshold[ =](?P<value>-?\d+(?:\.\d+)?)")
 
@@ -99,22 +100,14 @@ def _portable(report: Report, folder: Path) -> Report:
         compared=tuple(replace(each, file=each.file.removeprefix(base)) for each in report.compared),
         skipped=tuple(replace(each, file=each.file.removeprefix(base)) for each in report.skipped),
         gaps=tuple(
-            replace(gap, what=gap.what.replace(base, ""), why=gap.why.replace(base, "")) for gap in report.gaps
+            replace(gap, what=gap.what.replace(base, ""), why=gap.why.replace(base, ""))
+            for gap in report.gaps
         ),
         benchmark={
             name: replace(known, path=known.path.removeprefix(base)) if known.path else known
             for name, known in report.benchmark.items()
         },
     )
-
-
-def page_of(package: Layout, parts: Golden, watcher: Watcher) -> str | None:
-    """The page that the rollouts behind a report give today; None if they are not all there."""
-    try:
-        runs, threshold = _behind(package, parts, files.text(parts.report), watcher)
-    except files.Broken:
-        return None
-    return _page(package.folder, runs, threshold, watcher)[1] if runs else None
 
 
 def _behind(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:
@@ -161,8 +154,9 @@ def why_draft(text: str, package: Layout, parts: Golden, watcher: Watcher) -> st
     if MARK in text:
         return f"read it against the rollouts, then delete its line that begins with {MARK}"
     if len(_CLAIM.findall(text)) >= 5:
-        return "its numbers still carry the engine's marks (<!--c1-->); write the findings yourself and cite them"
-    share = _own_share(text, package, parts, watcher)
+        return "its numbers still carry the engine's marks (<!--c1-->); write and cite the findings yourself"
+    # A person who cites queries of their own has written the report: no page of ours does that.
+    share = _own_share(text, package, parts, watcher) if text.count("<!--blade:") < CITED else 0.0
     if share < UNEDITED:
         return ""
     return f"{share:.0%} of its sentences are those that blade writes itself; write the findings yourself"
@@ -187,9 +181,9 @@ def _sentences(text: str) -> list[str]:
     from blade.package.judge.statements import row_text
 
     document = parse(text)
-    found = [sentence.text for sentence in document.sentences if sentence.kind != "heading"]
-    found += [row_text(table, row) for table in document.tables for row in table.rows]
-    return [re.sub(r"[\d.,%]+", "#", each.lower()) for each in found if len(each.split()) > 4]
+    sentences = [sentence.text for sentence in document.sentences if sentence.kind != "heading"]
+    sentences += [row_text(table, row) for table in document.tables for row in table.rows]
+    return [re.sub(r"[\d.,%]+", "#", each.lower()) for each in sentences if len(each.split()) > 4]
 
 
 def _marked(text: str, source: str) -> str:

@@ -23,6 +23,14 @@ def text(path: Path) -> str:
         raise Broken(f"is not UTF-8 (byte {error.start:,})") from error
 
 
+def text_or_nothing(path: Path) -> str:
+    """A text file that may be missing or broken."""
+    try:
+        return text(path) if path.is_file() else ""
+    except Broken:
+        return ""
+
+
 def data(path: Path) -> Any:
     """The value of a JSON file."""
     try:
@@ -39,5 +47,5 @@ def write(path: Path, content: str) -> None:
 
 def compact(value: object, limit: int = 60) -> str:
     """A JSON value in one short line, for a message; nothing in it can steer a terminal."""
-    told = json.dumps(value, ensure_ascii=True, default=str)
-    return told if len(told) <= limit else f"{told[: limit - 1]}…"
+    short = json.dumps(value, ensure_ascii=True, default=str)
+    return short if len(short) <= limit else f"{short[: limit - 1]}…"

@@ -46,9 +46,9 @@ def layout(folder: Path) -> Layout:
     skills = [path for path in (folder / "skill" / "SKILL.md", folder / "SKILL.md") if path.is_file()]
     source, rollouts = _rollouts(folder)
     reports = folder / "golden_reports"
-    found = [golden(path) for path in _files(reports, "*.md") if _REPORT.match(path.name)]
+    goldens = [golden(path) for path in _files(reports, "*.md") if _REPORT.match(path.name)]
     return Layout(
-        folder, skills[0] if skills else None, tuple(rollouts), source, reports.is_dir(), tuple(found)
+        folder, skills[0] if skills else None, tuple(rollouts), source, reports.is_dir(), tuple(goldens)
     )
 
 
@@ -120,8 +120,8 @@ def rollouts_of(golden: Golden, rollouts: Sequence[Path], models: Sequence[str] 
 def sides_of(golden: Golden, rollouts: Sequence[Path]) -> tuple[Path, ...]:
     """The rollouts files of both sides of a comparison report, in its order; none if one is missing."""
     names = _VERSUS.split(golden.prefix)
-    found = [rollouts_of(replace(golden, prefix=name, is_comparison=True), rollouts) for name in names]
-    return tuple(path for path in found if path is not None) if None not in found else ()
+    paths = [rollouts_of(replace(golden, prefix=name, is_comparison=True), rollouts) for name in names]
+    return tuple(path for path in paths if path is not None) if None not in paths else ()
 
 
 def _rollouts(folder: Path) -> tuple[str | None, list[Path]]:

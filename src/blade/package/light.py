@@ -24,15 +24,15 @@ def main(arguments: list[str]) -> int | None:
         parser.add_argument("--min-anchor-facts")
         parser.add_argument("--json", action="store_true")
         try:
-            told, unknown = parser.parse_known_args(rest)
+            options, unknown = parser.parse_known_args(rest)
         except argparse.ArgumentError:
             return None
-        if told.phase == "skill" and told.benchmark_dir and not unknown:
-            if told.min_anchor_facts is not None and not told.min_anchor_facts.isdecimal():
-                print(f"error: --min-anchor-facts is {told.min_anchor_facts}", file=sys.stderr)
+        if options.phase == "skill" and options.benchmark_dir and not unknown:
+            if options.min_anchor_facts is not None and not options.min_anchor_facts.isdecimal():
+                print(f"error: --min-anchor-facts is {options.min_anchor_facts}", file=sys.stderr)
                 print("hint:  give a whole number that is not negative", file=sys.stderr)
                 return 2
-            return _validate_skill(told.benchmark_dir, told.json)
+            return _validate_skill(options.benchmark_dir, options.json)
     return None
 
 
@@ -43,23 +43,23 @@ def _make_shallow(rest: list[str]) -> int:
     parser.add_argument("--input", required=True, metavar="FILE", help="the golden report")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the shallow baseline goes")
     parser.add_argument("--force", action="store_true", help="write over a file that a person has changed")
-    told = parser.parse_args(rest)
+    options = parser.parse_args(rest)
     try:
-        kept = make_shallow(Path(told.input), Path(told.output), told.force)
+        kept = make_shallow(Path(options.input), Path(options.output), options.force)
     except (files.Broken, OSError) as error:
-        print(f"error: {told.input}: {error}", file=sys.stderr)
+        print(f"error: {options.input}: {error}", file=sys.stderr)
         print("hint:  give a Markdown report in UTF-8, and a place that can be written", file=sys.stderr)
         return 1
     if kept:
-        print(f"error: {told.output} {kept}; it was kept", file=sys.stderr)
+        print(f"error: {options.output} {kept}; it was kept", file=sys.stderr)
         print("hint:  name another file, or add --force to write over it", file=sys.stderr)
         print("see:   docs/errors.md#output-not-empty", file=sys.stderr)
         return 2
-    print(f"Wrote {told.output}")
+    print(f"Wrote {options.output}")
     return 0
 
 
 def _validate_skill(folder: str, as_json: bool) -> int:
-    found = validate_skill(Path(folder))
-    print(json.dumps(found.as_json(), indent=2) if as_json else "\n".join(found.lines()))
-    return 0 if found.passed else 1
+    result = validate_skill(Path(folder))
+    print(json.dumps(result.as_json(), indent=2) if as_json else "\n".join(result.lines()))
+    return 0 if result.passed else 1

@@ -35,7 +35,11 @@ _ALSO = {  # other keys that sidecars use for the same number
 
 _COUNTED = ("n_tasks", "n_rollouts", "expected", "scored", "duplicates", "superseded", "repeats")
 _QUERIES = {  # by key of a sidecar
-    "pass_at_1": ("pass_at_1", "rate", "select count(*) filter (where passed) / max(expected) from rollouts, runs"),
+    "pass_at_1": (
+        "pass_at_1",
+        "rate",
+        "select count(*) filter (where passed) / max(expected) from rollouts, runs",
+    ),
     "clean_pass_at_1": ("clean_pass_at_1",),
     "score_low": ("pass_at_1.low",),
     "score_high": ("pass_at_1.high",),
@@ -63,52 +67,50 @@ def sidecar(run: Facts, model: str, benchmark: str) -> dict[str, Any]:
     return {**metrics(run), "model": run.run.model or model, "model_name": model, "benchmark": benchmark}
 
 
-def identity_checks(name: str, told: Any) -> Iterator[Check]:
+def identity_checks(name: str, sidecar: Any) -> Iterator[Check]:
     """Whether a sidecar is an object that says whose numbers it holds."""
-    yield Check(isinstance(told, dict), f"{name}: metrics JSON parses", METRICS)
-    if not isinstance(told, dict):
+    yield Check(isinstance(sidecar, dict), f"{name}: metrics JSON parses", METRICS)
+    if not isinstance(sidecar, dict):
         return
-    known = [key for key in IDENTITY if key in told]
+    known = [key for key in IDENTITY if key in sidecar]
     yield Check(len(known) >= 3, f"{name}: contains common metric identity fields", METRICS)
     for what, keys in (("model", ("model_name", "model")), ("benchmark", ("benchmark",))):
-        given = [key for key in keys if key in told]
-        named = any(isinstance(told[key], str) and told[key].strip() for key in given)
+        given = [key for key in keys if key in sidecar]
+        named = any(isinstance(sidecar[key], str) and sidecar[key].strip() for key in given)
         if not given:
             yield Check(False, f"{name}: names no {what}", METRICS)
         elif not named:
-            yield Check(False, f"{name}: {given[0]} is {files.compact(told[given[0]])}, not a name", METRICS)
+            yield Check(
+                False, f"{name}: {given[0]} is {files.compact(sidecar[given[0]])}, not a name", METRICS
+            )
     for key in RATES:
-        wrong = _no_fraction(told[key]) if key in told else ""
+        wrong = _no_fraction(sidecar[key]) if key in sidecar else ""
         if wrong:
-            yield Check(False, f"{name}: {key} is {files.compact(told[key])}, {wrong}", METRICS)
+            yield Check(False, f"{name}: {key} is {files.compact(sidecar[key])}, {wrong}", METRICS)
 
 
 def match_checks(
-    name: str, told: Mapping[str, Any], expected: Mapping[str, tuple[float, ...]]
+    name: str, sidecar: Mapping[str, Any], expected: Mapping[str, tuple[float, ...]]
 ) -> Iterator[Check]:
     """Every number of a sidecar that the rollouts give too; one line for each that they give otherwise."""
     right = 0
     wrong = []
-    for key, value in told.items():
+    for key, value in sidecar.items():
         allowed = expected.get(_ALSO.get(key, key))
         if not allowed or value is None or isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if key in RATES and _no_fraction(value):
-            continue  # told already
-        if any(_agrees(value, one, key) for one in allowed):
+            continue  # reported already
+        if any(_agrees(value, number, key) for number in allowed):
             right += 1
         else:
-            says = " or ".join(dict.fromkeys(_spelled(one) for one in allowed))
+            says = " or ".join(dict.fromkeys(_spelled(number) for number in allowed))
             wrong.append(
                 Check(False, f"{name}: {key} is {_spelled(value)}, the rollouts say {says}", METRICS)
             )
     yield from wrong
     if not wrong:
-        result = (
-            f"{plural(right, 'number')} match the rollouts"
-            if right
-            else "holds no number to hold against the rollouts"
-        )
+        result = f"{plural(right, 'number')} match the rollouts" if right else "no number can be compared"
         yield Check(right > 0, f"{name}: {result}", METRICS)
 
 
@@ -119,16 +121,16 @@ def expected(worlds: Worlds) -> dict[str, tuple[float, ...]]:
     queries = {key: tuple(text.format(k=repeats) for text in texts) for key, texts in _QUERIES.items()}
     queries["pass_at_k"] += tuple(f"pass_at_k({k})" for k in range(1, repeats + 1))
     worlds.prefetch(query for texts in queries.values() for query in texts)
-    found = {key: tuple(_asked(worlds, texts)) for key, texts in queries.items()}
-    passed = found["passed_rollouts"][:1]
+    values = {key: tuple(_asked(worlds, texts)) for key, texts in queries.items()}
+    passed = values["passed_rollouts"][:1]
     rollouts = [counted["n_rollouts"], counted["expected"], counted["scored"]]
     rollouts.append(counted["n_rollouts"] + counted["duplicates"] + counted["superseded"])
-    found |= dict.fromkeys(("total_rollouts", "num_rollouts"), tuple(map(float, rollouts)))
-    found["expected_rollouts"] = (float(counted["expected"]),)
-    found["failed_rollouts"] += tuple(float(count) - n for n in passed for count in rollouts[:2])
-    found["coverage"] = (counted["scored"] / counted["expected"],) if counted["expected"] else ()
-    found["repeats"] = (float(counted["repeats"]),)
-    return found
+    values |= dict.fromkeys(("total_rollouts", "num_rollouts"), tuple(map(float, rollouts)))
+    values["expected_rollouts"] = (float(counted["expected"]),)
+    values["failed_rollouts"] += tuple(float(count) - n for n in passed for count in rollouts[:2])
+    values["coverage"] = (counted["scored"] / counted["expected"],) if counted["expected"] else ()
+    values["repeats"] = (float(counted["repeats"]),)
+    return values
 
 
 def _asked(worlds: Worlds, queries: Iterable[str]) -> Iterator[float]:
@@ -141,23 +143,23 @@ def _asked(worlds: Worlds, queries: Iterable[str]) -> Iterator[float]:
             yield float(value)
 
 
-def in_report(name: str, told: Mapping[str, Any], text: str) -> Iterator[Check]:
+def in_report(name: str, sidecar: Mapping[str, Any], text: str) -> Iterator[Check]:
     """Whether the headline numbers of a sidecar stand in its report."""
     from blade.package.judge.statements import Tasks, figures
     from blade.query.figures import agrees
 
     absent, looked = [], 0
     for key, named in _NAMED.items():
-        value: Any = told.get(key)
+        value: Any = sidecar.get(key)
         if not _is_number(value) or (key in RATES and _no_fraction(value)):
             continue
         looked += 1
         lines = [line[:20_000] for line in text.splitlines()]
         lines = [line for line in lines if named.search(line)] or lines
-        found = [figure for line in lines for figure in figures(_COMMENT.sub("", line), Tasks())]
+        numbers = [figure for line in lines for figure in figures(_COMMENT.sub("", line), Tasks())]
         if key in RATES:
-            found = [figure for figure in found if figure.is_percent or figure.step < 1]  # `1` is a count
-        if not any(agrees(figure, float(value)) or _rounds_to(value, _plain(figure)) for figure in found):
+            numbers = [figure for figure in numbers if figure.is_percent or figure.step < 1]  # `1` is a count
+        if not any(agrees(figure, float(value)) or _rounds_to(value, _plain(figure)) for figure in numbers):
             absent.append(f"{key} {_spelled(value)}")
     wrong = f"{' and '.join(absent)} {'do' if len(absent) > 1 else 'does'} not stand in the report"
     if looked:
@@ -175,10 +177,10 @@ def _agrees(value: float, expected: float, key: str) -> bool:
     return math.isclose(value, expected, rel_tol=1e-3, abs_tol=1e-9 if expected == int(expected) else 5e-4)
 
 
-def _rounds_to(value: float, told: float | None) -> bool:
+def _rounds_to(value: float, printed: float | None) -> bool:
     """Whether a number of a sidecar is one of its report with fewer decimals, two at least."""
     places = len(repr(value).partition(".")[2])
-    return told is not None and places >= 2 and round(told, places) == value
+    return printed is not None and places >= 2 and round(printed, places) == value
 
 
 def _no_fraction(value: Any) -> str:

@@ -19,37 +19,37 @@ _PACKED = ("materialized_inputs", "failures", "reward_profiling")
 _PLAIN = ("aggregate_metrics", "agent_metrics", "repeat_level_metrics")
 
 
-def copied(one: Loaded, is_shared: bool, path: Path) -> list[Path]:
+def copied(run: Loaded, is_shared: bool, path: Path) -> list[Path]:
     """Write the rows of a run to `path`, its sidecars beside it; `is_shared`: its file holds other runs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    sources = [Path(source.path) for source in one.sources]
+    sources = [Path(source.path) for source in run.sources]
     if path.exists() and any(path.samefile(source) for source in sources):
         return [path]  # drafted anew from its own rollouts, which stay as they are
-    agent = one.run.agent if is_shared else None
+    agent = run.run.agent if is_shared else None
     with path.open("wb") as out:
         out.writelines(_rows(sources, agent))
     written = [path]
     base = path.name.removesuffix(".jsonl")
     for kind in (*_PACKED, *_PLAIN):
-        found = [
-            Path(artifact.path) for artifact in one.artifacts if artifact.kind == kind and artifact.present
+        paths = [
+            Path(artifact.path) for artifact in run.artifacts if artifact.kind == kind and artifact.present
         ]
-        if not found:
+        if not paths:
             continue
         if kind in _PACKED:
             written.append(path.with_name(f"{base}_{kind}.jsonl.gz"))
-            written[-1].write_bytes(gzip.compress(b"".join(_rows(found, agent)), mtime=0))
-        elif not is_shared and len(found) == 1 and found[0].suffix == ".json":
+            written[-1].write_bytes(gzip.compress(b"".join(_rows(paths, agent)), mtime=0))
+        elif not is_shared and len(paths) == 1 and paths[0].suffix == ".json":
             written.append(path.with_name(f"{base}_{kind}.json"))
-            shutil.copyfile(found[0], written[-1])
+            shutil.copyfile(paths[0], written[-1])
     return written
 
 
 def shared_files(loaded: Sequence[Loaded]) -> set[str]:
     """The names of runs whose file holds another run as well."""
     by_file: dict[str, list[str]] = {}
-    for one in loaded:
-        by_file.setdefault(one.sources[0].path, []).append(one.name)
+    for run in loaded:
+        by_file.setdefault(run.sources[0].path, []).append(run.name)
     return {name for names in by_file.values() if len(names) > 1 for name in names}
 
 

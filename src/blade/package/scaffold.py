@@ -1,4 +1,4 @@
-"""Turn runs into the draft of a package: skill, rollouts, and a golden report of each run."""
+"""Draft a package from runs: skill, rollouts, and a golden report of each run."""
 
 from __future__ import annotations
 
@@ -39,53 +39,53 @@ def scaffold(
     """Write the package and return the files written; every number in it comes from the copied rollouts."""
     from blade import pipeline
 
-    if any(source.path == "-" for one in loaded for source in one.sources):
+    if any(source.path == "-" for entry in loaded for source in entry.sources):
         raise UsageError("standard input cannot be packaged", "name a rollouts file", "usage")
-    benchmark = name or next((one.benchmark.name for one in loaded if one.benchmark.name), None)
+    benchmark = name or next((entry.benchmark.name for entry in loaded if entry.benchmark.name), None)
     benchmark = benchmark or folder.absolute().name
     written = _facts(folder, loaded, watcher)
     shared = shared_files(loaded)
     paths: dict[str, Path] = {}
-    for one, prefix in zip(loaded, prefixes(loaded), strict=True):
+    for entry, prefix in zip(loaded, prefixes(loaded), strict=True):
         paths[prefix] = folder / "rollouts" / f"{prefix}_rollouts.jsonl"
-        written += copied(one, one.name in shared, paths[prefix])
+        written += copied(entry, entry.name in shared, paths[prefix])
     again = [pipeline.load([f"{prefix}={path}"], watcher)[0] for prefix, path in paths.items()]
     reports = []
-    for one in again:
-        report, files_of_it = drafts.golden(folder, one, benchmark, threshold, watcher)
+    for entry in again:
+        report, files_of_it = drafts.golden(folder, entry, benchmark, threshold, watcher)
         reports.append(report)
         written += files_of_it
-    written += [drafts.compared(folder, [again[0], one], threshold, watcher) for one in again[1:]]
-    told = {prefix: str(path.relative_to(folder)) for prefix, path in paths.items()}
+    written += [drafts.compared(folder, [again[0], entry], threshold, watcher) for entry in again[1:]]
+    places = {prefix: str(path.relative_to(folder)) for prefix, path in paths.items()}
     path = folder / "skill" / "SKILL.md"
-    files.write(path, skill(benchmark, again, reports, told))
+    files.write(path, skill(benchmark, again, reports, places))
     return [path, *written]
 
 
 def prefixes(loaded: Sequence[Loaded]) -> list[str]:
     """A short name for each run that no other has: its model, then its agent, then its own name."""
-    found = [slug(one.run.model or one.name) or slug(one.name) or "run" for one in loaded]
-    for others in ([one.run.agent or "" for one in loaded], [one.name for one in loaded]):
-        again = {name for name in found if found.count(name) > 1}
-        found = [
+    names = [slug(entry.run.model or entry.name) or slug(entry.name) or "run" for entry in loaded]
+    for others in ([entry.run.agent or "" for entry in loaded], [entry.name for entry in loaded]):
+        again = {name for name in names if names.count(name) > 1}
+        names = [
             slug(f"{name} {other}") if name in again else name
-            for name, other in zip(found, others, strict=True)
+            for name, other in zip(names, others, strict=True)
         ]
     return [
-        f"{name}_{found[: at + 1].count(name)}" if found.count(name) > 1 else name
-        for at, name in enumerate(found)
+        f"{name}_{names[: number + 1].count(name)}" if names.count(name) > 1 else name
+        for number, name in enumerate(names)
     ]
 
 
 def _facts(folder: Path, loaded: Sequence[Loaded], watcher: Watcher) -> list[Path]:
     """The benchmark's own facts, which decide what passes and what a stage is: those of the first run."""
-    found = list(dict.fromkeys(one.benchmark.path for one in loaded if one.benchmark.path))
-    if not found:
+    paths = list(dict.fromkeys(entry.benchmark.path for entry in loaded if entry.benchmark.path))
+    if not paths:
         return []
-    if len({Path(path).read_bytes() for path in found}) > 1:
-        watcher.notice(f"the runs have different blade.toml; the package takes {found[0]}")
+    if len({Path(path).read_bytes() for path in paths}) > 1:
+        watcher.notice(f"the runs have different blade.toml; the package takes {paths[0]}")
     to = folder / "rollouts" / "blade.toml"
     to.parent.mkdir(parents=True, exist_ok=True)
-    if not (to.exists() and to.samefile(found[0])):
-        shutil.copyfile(found[0], to)
+    if not (to.exists() and to.samefile(paths[0])):
+        shutil.copyfile(paths[0], to)
     return [to]

@@ -1,4 +1,4 @@
-"""Turn a golden report into its shallow baseline: headings and tables of aggregate numbers alone."""
+"""Cut a golden report down to its shallow baseline: headings and tables of aggregate numbers."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def shallow(text: str, name: str) -> str:
     kept = [f"# Shallow Baseline: {name}", "", *NOTE, ""]
     headings = {2: "", 3: ""}
     lines = text.splitlines()
-    at, fence = 0, ""
-    while at < len(lines):
-        line = lines[at]
+    number, fence = 0, ""
+    while number < len(lines):
+        line = lines[number]
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
@@ -66,20 +66,20 @@ def shallow(text: str, name: str) -> str:
             depth = len(heading[1])
             headings = {2: heading[2] if depth < 3 else headings[2], 3: heading[2] if depth > 2 else ""}
             kept += [f"{heading[1]} {heading[2]}", ""] if depth < 3 else []
-        elif not fence and _starts_table(lines, at):
-            end = at + 2
+        elif not fence and _starts_table(lines, number):
+            end = number + 2
             while end < len(lines) and "|" in lines[end] and lines[end].strip():
                 end += 1
-            if _is_aggregate(lines[at:end], headings[2], headings[3]):
-                kept += [*(row.strip() for row in lines[at:end]), ""]
-            at = end - 1
-        at += 1
+            if _is_aggregate(lines[number:end], headings[2], headings[3]):
+                kept += [*(row.strip() for row in lines[number:end]), ""]
+            number = end - 1
+        number += 1
     return "\n".join(kept).rstrip() + "\n"
 
 
-def _starts_table(lines: list[str], at: int) -> bool:
-    rule = lines[at + 1] if at + 1 < len(lines) else ""
-    return "|" in lines[at] and "|" in rule and bool(_RULE.match(rule))
+def _starts_table(lines: list[str], number: int) -> bool:
+    rule = lines[number + 1] if number + 1 < len(lines) else ""
+    return "|" in lines[number] and "|" in rule and bool(_RULE.match(rule))
 
 
 def _is_aggregate(table: list[str], heading: str, below: str) -> bool:

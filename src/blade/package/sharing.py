@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
 from blade.package import files
-from blade.package.replacements import Carried
-from blade.package.drafts import page_of, redraft
-from blade.package.layout import Golden, Layout, is_part, layout
+from blade.package.drafts import redraft
+from blade.package.layout import Layout, is_part, layout
 from blade.package.validate.phases import SANITISED, Check, plural
 
 if TYPE_CHECKING:
-    from blade.sanitize import Cleaner, Key, Policy, Removed
+    from blade.sanitize import Key, Policy, Removed
     from blade.store.index import Watcher
 
-SHOWN = 10  # files told one by one
+SHOWN = 10  # files listed one by one
 
 
 def sanitised_checks(package: Layout) -> list[Check]:
@@ -31,23 +30,23 @@ def sanitised_checks(package: Layout) -> list[Check]:
     if not package.folder.is_dir():
         return []
     try:
-        found = looked([path for path, _ in inside(package.folder, None)], _policy(package))
+        removed = looked([path for path, _ in inside(package.folder, None)], _policy(package))
     except BladeError as error:
         return [Check(False, f"not looked through for private values: {error.message}", SANITISED)]
-    if not found.total:
-        return [Check(True, f"nothing in {plural(len(found.files), 'file')} looks private", SANITISED)]
-    return list(_told(package.folder, found))
+    if not removed.total:
+        return [Check(True, f"nothing in {plural(len(removed.files), 'file')} looks private", SANITISED)]
+    return list(_private(package.folder, removed))
 
 
-def _told(folder: Path, found: Removed) -> Iterator[Check]:
-    private = {file: n for file, n in found.files.items() if n}
+def _private(folder: Path, removed: Removed) -> Iterator[Check]:
+    private = {file: n for file, n in removed.files.items() if n}
     for file, n in list(private.items())[:SHOWN]:
         kinds: Counter[str] = Counter()
-        for place in found.places:
+        for place in removed.places:
             kinds[place.kind] += place.count if place.file == file else 0
-        told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()) if count)
+        listed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()) if count)
         name = Path(file).relative_to(folder)
-        yield Check(False, f"{name}: {plural(n, 'value')} that look private: {told}", SANITISED)
+        yield Check(False, f"{name}: {plural(n, 'value')} that look private: {listed}", SANITISED)
     if len(private) > SHOWN:
         yield Check(False, f"{len(private) - SHOWN} further files hold values that look private", SANITISED)
 
@@ -82,10 +81,9 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
         export.clean(pairs)
         after = layout(held)
         if len(before.rollouts) == len(after.rollouts) and len(before.goldens) == len(after.goldens):
-            for raw, clean in zip(before.goldens, after.goldens, strict=True):
+            for clean in after.goldens:
                 if not redraft(after, clean, watcher):
                     _rehash(clean.report, before, after)
-                    _carry(export.cleaner, (before, raw), (after, clean), watcher)
         files = [path.relative_to(held) for path in sorted(held.rglob("*")) if path.is_file()]
         export.test((str(target / path), held / path) for path in files)
         for path in files if not export.tally.leaks else ():
@@ -94,32 +92,16 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
     return export.tally.told()
 
 
-def _carry(
-    cleaner: Cleaner, before: tuple[Layout, Golden], after: tuple[Layout, Golden], watcher: Watcher
-) -> None:
-    """Let what a person wrote say of clean rollouts what it said of raw ones."""
-    old, new = page_of(*before, watcher), page_of(*after, watcher)
-    if old is None or new is None:
-        return
-    carried, one = Carried(cleaner.silent(old), new), after[1]
-    for path in (one.report, one.anchors, one.shallow):
-        if carried and path.is_file():
-            text = files.text(path)
-            files.write(path, carried.text(text) if path.suffix == ".md" else carried.line(text))
-
-
 def _rehash(report: Path, before: Layout, after: Layout) -> None:
     """Give a report the hash and the size of the rollouts that it now lies beside."""
-    from blade.report.words import sized
-
     try:
         lines = files.text(report).split("\n")
     except files.Broken:
         return
     for raw, clean in zip(before.rollouts, after.rollouts, strict=True):
         old, new = _sha256(raw), _sha256(clean)
-        sizes = sized(raw.stat().st_size), sized(clean.stat().st_size)
-        lines = [line.replace(*sizes).replace(old, new) if old in line else line for line in lines]
+        was, now = (f"{path.stat().st_size:,}" for path in (raw, clean))
+        lines = [line.replace(was, now).replace(old, new) if old in line else line for line in lines]
     files.write(report, "\n".join(lines))
 
 

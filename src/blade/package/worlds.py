@@ -1,4 +1,4 @@
-"""Answer the queries of a package: about the run of a report, and about the runs beside it where it names them."""
+"""Answer the queries of a package: about the run of a report, and about others where it names them."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ OF_TASKS = re.compile(
     r"|\bfrom\s+(?:calls|steps|texts|checks|answers)\b",
     re.IGNORECASE,
 )
+KEPT = 8  # reports whose findings are kept
 _BY_RUN = re.compile(r"\bby\s+run\b", re.IGNORECASE)
 
 
@@ -46,6 +47,7 @@ class Worlds:
         self.others = tuple(run for run in others if run not in own)
         self._answers: dict[str, Answers] = {}
         self._columns: frozenset[str] | None = None
+        self._checked: dict[str, tuple[Finding, ...]] = {}
 
     def is_of_others(self, query: str) -> bool:
         """Whether a query needs the rows of other runs."""
@@ -54,7 +56,7 @@ class Worlds:
         )
 
     def is_aggregate(self, query: str) -> bool:
-        """Whether a query gives a total that any table of results has: of all rollouts, or of a slice of tasks."""
+        """Whether a query gives a total of all rollouts or of a slice of tasks: any table of results does."""
         if OF_TASKS.search(query):
             return False
         try:
@@ -68,8 +70,8 @@ class Worlds:
     def _slices(self) -> frozenset[str]:
         """The fields that are the same in all rollouts of a task."""
         if self._columns is None:
-            found = self.ask("select \"column\" from fields where role = 'task-level'").rows
-            self._columns = frozenset(str(row[0]).lower() for row in found)
+            rows = self.ask("select \"column\" from fields where role = 'task-level'").rows
+            self._columns = frozenset(str(row[0]).lower() for row in rows)
         return self._columns
 
     def prefetch(self, queries: Iterable[str]) -> None:
@@ -95,11 +97,18 @@ class Worlds:
 
     def checked(self, text: str) -> tuple[Finding, ...]:
         """What `blade check` finds; citations that name other runs are verified on all of them."""
-        found = checked(text, self.home)
-        pending = [finding for finding in found if self._is_pending(finding)]
+        if text not in self._checked:
+            self._checked = {text: self._found(text), **dict(list(self._checked.items())[:KEPT])}
+        return self._checked[text]
+
+    def _found(self, text: str) -> tuple[Finding, ...]:
+        findings = checked(text, self.home)
+        pending = [finding for finding in findings if self._is_pending(finding)]
         self.prefetch(finding.query or "" for finding in pending)
-        again = {(finding.line, finding.query, finding.printed): self._verified(finding) for finding in pending}
-        return tuple(again.get((each.line, each.query, each.printed), each) for each in found)
+        again = {
+            (finding.line, finding.query, finding.printed): self._verified(finding) for finding in pending
+        }
+        return tuple(again.get((each.line, each.query, each.printed), each) for each in findings)
 
     def _verified(self, finding: Finding) -> Finding:
         """A citation about other runs, asked of all of them."""
@@ -110,9 +119,7 @@ class Worlds:
             return replace(finding, verdict=UNVERIFIABLE, why=error.message)
         holds = figure is not None and agrees(figure, answer)
         why = "" if holds else "the query gives another value"
-        return replace(
-            finding, verdict=SUPPORTED if holds else CONTRADICTED, expected=str(answer), why=why
-        )
+        return replace(finding, verdict=SUPPORTED if holds else CONTRADICTED, expected=str(answer), why=why)
 
     def _is_pending(self, finding: Finding) -> bool:
         is_citation = finding.kind == "citation" and finding.verdict != SUPPORTED

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 import msgspec
 
 from blade.check.arithmetic.announcements import as_tables, unmet
-from blade.check.arithmetic.figures import Figure, phrase
+from blade.check.arithmetic.cells import wrong_cells
 from blade.check.arithmetic.quantities import conflicts, mismatches
 from blade.check.arithmetic.relations import exceptions
 from blade.check.arithmetic.sentences import faults
-from blade.check.arithmetic.tables import (
-    Contradiction, Grid, Place, Violation, grid, totals, turned, wrong_cells,
-)  # fmt: skip
+from blade.check.arithmetic.tables import Contradiction, Grid, Place, Violation, broken_totals, grid, turned
 from blade.check.document import Document
 
 __all__ = ["Contradiction", "contradictions"]
@@ -46,8 +44,8 @@ def _sentences(document: Document) -> Iterator[Contradiction]:
 def _table(source: Grid) -> Iterator[Contradiction]:
     """The violations of one table; several that one wrong cell explains are told once."""
     other = turned(source)
-    left = [*totals(source), *totals(other), *wrong_cells(source)]
-    left += [*exceptions(source, _announced(source)), *exceptions(other)]
+    left = [*broken_totals(source), *broken_totals(other), *wrong_cells(source)]
+    left += [*exceptions(source), *exceptions(other)]
     while left:
         explained = {place: _explained(place, left) for one in left for place in one.places}
         stated = [one.place for one in left]
@@ -70,10 +68,3 @@ def _explained(place: Place, violations: list[Violation]) -> list[Violation]:
     rest = [one for one in here if one not in sums]
     mended = [one for one in rest if one.place == place or (one.retry and one.retry(place, value))]
     return [*(one for one in sums if abs(abs(one.gap) - abs(gap)) < 1e-6), *mended]
-
-
-def _announced(source: Grid) -> list[Figure]:
-    """Counts that the text around a table names: its shares may be of one of them."""
-    texts = [cell.text for cell in source.table.header] + [sentence.text for sentence in source.table.lead]
-    figures = [figure for text in (*texts, *source.table.headings[-1:]) for figure in phrase(text).figures]
-    return list(dict.fromkeys(figure for figure in figures if figure.is_count and figure.value > 1))[:12]

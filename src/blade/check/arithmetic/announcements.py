@@ -11,10 +11,11 @@ from blade.check.arithmetic.tables import Contradiction, Grid
 from blade.check.document import Cell, Document, List, Row, Sentence, Table
 
 _ANNOUNCES = pattern(
-    "split* break_down breaks_down broken_down breakdown divid* distribut* categor* classif* fall_into fell_into by "
-    "grouped following as_follows compris* consist* made_up sorted assigned attribut* come_from spread below causes",
+    "split* break_down breaks_down broken_down breakdown divid* distribut* categor* classif* fall_into by "
+    "below grouped following as_follows compris* consist* made_up sorted assigned attribut* spread causes",
     "|:$",
 )
+Said = tuple[Figure, Sentence]
 _ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+)n⟩")
 
 
@@ -35,21 +36,18 @@ def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
             yield from _missed(source, said, sums)
 
 
-def _missed(
-    source: Grid, said: Sequence[tuple[Figure, Sentence]], sums: set[float]
-) -> Iterator[Contradiction]:
+def _missed(source: Grid, said: Sequence[Said], sums: set[float]) -> Iterator[Contradiction]:
     """One announced number that no column adds up to, and one sum close by that nothing announces."""
     met = (*sums, sum(not summary(name) for name in source.names))
     left = sums - {figure.value for figure, _ in said}
-    near = [(figure, sentence, value) for figure, sentence in said for value in left
-            if figure.is_count and figure.value not in met and abs(value - figure.value) <= 0.2 * figure.value]  # fmt: skip
+    rest = [(figure, sentence) for figure, sentence in said if figure.is_count and figure.value not in met]
+    near = [(*one, value) for one in rest for value in left if abs(value - one[0].value) <= one[0].value / 5]
     if len(near) == 1:
         figure, sentence, value = near[0]
         why = f"the table or list adds up to {value:,.0f}, this announces {figure.text}"
         lines = (*range(sentence.line, sentence.last_line + 1), *(row.line for row in source.table.rows))
-        yield Contradiction(
-            sentence.line, lines, "announced", sentence.text, figure.text, f"{value:,.0f}", why
-        )
+        expected = f"{value:,.0f}"
+        yield Contradiction(sentence.line, lines, "announced", sentence.text, figure.text, expected, why)
 
 
 _COUNT, _SHARED = r"(?P<count>⟨\d+n⟩)", r"(?: ?[(,] ?(?P<share>⟨\d+%⟩)\)?)?"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -46,11 +45,11 @@ class Phrase(msgspec.Struct, frozen=True):
     gaps: tuple[str, ...]  # the words between: gaps[i] precedes figures[i], and one follows the last
 
 
-_IDS = """tasks? steps? sections? tables? tab\\.? figures? fig\\.? runs? seeds? lines? pages? chapters? issues?
-    appendix versions? rollouts? repeats? attempts? trials? phases? stages? levels? tiers? rows? columns? layers?
-    epochs? rounds? weeks? days? items? examples? cases? batch shards? nodes? no\\. number top id port turns? rank
-    findings? recommendations? experiments? clusters? buckets? groups? parts? options? questions? family january
-    february march april may june july august september october november december since q k""".split()
+_IDS = """tasks? steps? sections? tables? tab\\.? figures? fig\\.? runs? seeds? lines? pages? chapters? top
+    appendix levels? versions? rollouts? repeats? attempts? trials? phases? stages? tiers? rows? columns? id
+    layers? epochs? rounds? weeks? days? items? examples? cases? batch shards? nodes? no\\. number port turns?
+    rank findings? recommendations? experiments? clusters? buckets? groups? parts? options? questions? issues?
+    q k january february march april may june july august september october november december since""".split()
 _CHAIN = r"#?\d[\d.]*(?:(?:, (?:and )?| and | or | to | ?[-–/] ?| & )#?\d[\d.]*(?!\.?\d*[%,]?\d)(?![%\w]))*"
 # What has digits and is no quantity: code, dates, times, versions, levels of confidence, ids.
 _NO_QUANTITY = re.compile(
@@ -77,7 +76,6 @@ _FIGURE = re.compile(
 )
 _UNITS = {"percent": "%", "×": "x", "times": "x", "seconds": "s", "minutes": "min", "hours": "h"}
 _UNITS |= dict.fromkeys("point points pp ppt ppts pts".split(), "points")
-_SCALES = {"k": 1e3, "M": 1e6}
 
 
 @lru_cache(maxsize=50_000)
@@ -98,7 +96,7 @@ def phrase(text: str) -> Phrase:
 
 def _figure(hit: re.Match[str]) -> Figure:
     unit, digits = re.split("[ -]", (hit["unit"] or "").strip(" -"))[-1], hit["digits"].replace(",", "")
-    scale = _SCALES.get(unit, 1.0)
+    scale = {"k": 1e3, "M": 1e6}.get(unit, 1.0)
     step = scale * 10.0 ** -len(digits.partition(".")[2])
     value = (-1 if hit["sign"] in ("-", "−") else 1) * float(digits) * scale
     unit = "" if scale > 1 else _UNITS.get(unit.lower(), unit.lower()) or hit["money"]
@@ -136,7 +134,3 @@ def quotient(part: Figure, whole: Figure, scale: float = 1.0) -> Span:
 def minus(one: Figure, other: Figure) -> Span:
     return one.span[0] - other.span[1], one.span[1] - other.span[0]
 
-
-def total(figures: Iterable[Figure]) -> Span:
-    spans = [figure.span for figure in figures]
-    return sum(low for low, _ in spans), sum(high for _, high in spans)

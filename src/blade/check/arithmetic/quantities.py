@@ -27,7 +27,7 @@ class Mention(msgspec.Struct, frozen=True):
     line: int
     text: str
     strength: int  # 0 may be part of it, 1 is all of it, 2 says so: a heading, `all`, a table; 3 key figures
-    section: str = ""
+    section: str
     table: int = 0  # the line of its table
 
 
@@ -54,8 +54,8 @@ def conflicts(document: Document, grids: Sequence[Grid]) -> Iterator[Contradicti
             is_orphan = lines[odd.figure.value, unit] == 1
             if is_orphan and any(_is_conflict(odd, example, right) for example in right):
                 stated, expected, line = odd.figure.text, right[0].figure.text, right[0].line
-                both, why = tuple(sorted({odd.line, line})), f"this says {stated}, line {line} says {expected}"
-                yield Contradiction(odd.line, both, "repeated", odd.text, stated, expected, why)
+                why, lines_ = f"this says {stated}, line {line} says {expected}", sorted({odd.line, line})
+                yield Contradiction(odd.line, tuple(lines_), "repeated", odd.text, stated, expected, why)
 
 
 def _is_conflict(odd: Mention, example: Mention, right: Sequence[Mention]) -> bool:
@@ -75,19 +75,15 @@ def _is_conflict(odd: Mention, example: Mention, right: Sequence[Mention]) -> bo
 
 def _clusters(group: Sequence[Mention], lines: dict[tuple[float, str], int]) -> list[list[Mention]]:
     """Mentions by value, the largest cluster first; of two alike the one that is printed elsewhere too."""
-    clusters: list[list[Mention]] = []
-    for mention in sorted(group, key=lambda mention: (-mention.figure.digits, -mention.strength)):
-        fits = (cluster for cluster in clusters if all(agree(mention.figure, one.figure) for one in cluster))
-        home = next(fits, None)
-        if home is None:
-            clusters.append([mention])
-        elif all(one.line != mention.line for one in home):
-            home.append(mention)
-    def rank(cluster: list[Mention]) -> tuple[int, int, int]:
-        figure = cluster[0].figure
-        return -len(cluster), -lines[figure.value, figure.unit], cluster[0].line
-
-    return sorted(clusters, key=rank)
+    clusters: list[dict[int, Mention]] = []  # by line
+    for mention in sorted(group, key=lambda mention: (-mention.figure.digits, -mention.strength))[:500]:
+        fits = (one for one in clusters[:3] if agree(mention.figure, next(iter(one.values())).figure))
+        if (home := next(fits, None)) is None:
+            clusters.append(home := {})
+        home.setdefault(mention.line, mention)
+    ranks = [(-len(one), -lines[first.figure.value, first.figure.unit], first.line, list(one.values()))
+             for one in clusters for first in list(one.values())[:1]]  # fmt: skip
+    return [rank[3] for rank in sorted(ranks, key=lambda rank: rank[:3])]
 
 
 def _tabled(source: Grid, words: Label) -> Iterator[Mention]:
@@ -108,10 +104,9 @@ def _tabled(source: Grid, words: Label) -> Iterator[Mention]:
 
 _STOP = EMPTY | frozenset(
     """but so never always because since account accounts remain remains occur occurs hit hits took take show
-    shows come comes need needs make makes use uses call calls before after achieves achieved reaches reached
-    scored scores gives yielding yields leads across among within between under over without during""".split()
+    shows come comes need needs make makes use uses call calls before after reaches reached scored scores
+    across among within between under over without during gives pass passed fail failed end run ran""".split()
 )
-_VERBS = _STOP | frozenset("pass passed fail failed stop stopped end ended produce produced run ran".split())
 _NARROWS = re.compile(
     r"(?:in|on|for|of|with|from|that|which|who|where|when|whose|among|within|under|at|during|between|as|to)\b"
 )
@@ -137,18 +132,21 @@ def _stated(sentence: Sentence, words: Label, given: Label) -> Iterator[Mention]
         is_part = _PART.match(after) or re.search(r"[/–=+×-] ?$|(?: to| or)$", before)
         if figure.hedged or is_part or UNSURE.search(clause):
             continue
-        noun, rest = _noun(re.split(r"[.,;:()\[\]—]", after, maxsplit=1)[0])
+        tail = re.split(r"[.,;:()\[\]—]", after, maxsplit=1)[0].split()
+        ends = (at for at, word in enumerate(tail) if word.lower() in _STOP or (at and word.endswith("ed")))
+        size = min(next(ends, 5), 5)
+        noun, rest = " ".join(tail[:size]), " ".join(tail[size:])
         here = (label(clause) & words) or (label(" ".join(spoken.gaps)) & words)
         here |= label(rest) - given if _NARROWS.match(rest) else frozenset()
         is_all = sentence.kind == "heading" or _ALL.search(before) or "in total" in rest
-        is_share = after.endswith("(") and [one.unit for one in spoken.figures[index + 1 : index + 2]] == ["%"]
+        is_share = after.endswith("(") and any(one.unit == "%" for one in spoken.figures[index + 1 :][:1])
         is_whole = _DEFINITE.search(before) or not rest or rest.startswith(("and ", "or "))
         strength = 2 if is_all else int(bool(is_whole) and not is_share)
         keys = {label(noun)} if noun and figure.unit not in ("%", "points", "x") else set()
         if hit := _JOINS.search(before):
             spoken_name = hit["name"].split()
-            stops = [place for place, word in enumerate(spoken_name) if word.lower() in _STOP]
-            name = label(" ".join(spoken_name[stops[-1] + 1 if stops else 0 :][-5:]))
+            last = max((place for place, word in enumerate(spoken_name) if word.lower() in EMPTY), default=-1)
+            name = label(" ".join(spoken_name[last + 1 :][-5:]))
             keys = {name} | (keys if before != spoken.gaps[index] else set())  # n = 40 failures
             keys |= {name | label(noun)} if hit["join"].endswith("(") else set()
             strength = max(strength, 1)
@@ -156,26 +154,17 @@ def _stated(sentence: Sentence, words: Label, given: Label) -> Iterator[Mention]
             yield Mention(key | here | above, figure, sentence.line, sentence.text, strength, section)
 
 
-def _noun(clause: str) -> tuple[str, str]:
-    """The noun that a number counts, and what follows it up to the next stop."""
-    words = clause.split()
-    stops = [at for at, word in enumerate(words) if word.lower() in _VERBS or (at and word.endswith("ed"))]
-    size = min([*stops, 5, len(words)])
-    return " ".join(words[:size]), " ".join(words[size:])
-
-
-_MOST_LISTS = 600
-
-
-# Figures by the label of their row or column, with their lines: a column, a row of totals, the sums of a grid.
+# Figures by the label of their row or column, with their lines: a column, a row of totals, sums of a grid.
 Listing = tuple[Label, dict[Label, tuple[Figure, int]], Grid]
 
 
 def mismatches(grids: Sequence[Grid]) -> Iterator[Contradiction]:
     """Figures that most of a list agrees on with another list, and one does not."""
-    lists = [listing for source in grids for listing in _listings(source)][:_MOST_LISTS]
+    lists = [listing for source in grids for listing in _listings(source)][:600]
     for one, other in combinations(lists, 2):
-        if one[2] is not other[2]:
+        first, second = one[2].table, other[2].table
+        # The same table in another section is of another run.
+        if first is not second and (first.header != second.header or first.headings == second.headings):
             yield from _unlike(one, other)
 
 
@@ -194,7 +183,7 @@ def _listings(source: Grid) -> Iterator[Listing]:
             sums = [sum(figure.value for figure in row if figure) for row in rows]
             places = source.series[0].places if grid is source else source.series[0].places[:1] * len(sums)
             figures = tuple(Figure(f"{value:,.0f}", value) for value in sums)
-            yield from _listing(source, Series("", "value", figures, places), grid.names)
+            yield from _listing(source, Series("", "value", figures, places, 0), grid.names)
 
 
 def _listing(source: Grid, series: Series, names: Sequence[str]) -> Iterator[Listing]:

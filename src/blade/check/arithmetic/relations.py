@@ -1,7 +1,4 @@
-"""Find how the columns of a table follow from each other, and the rows that break it.
-
-No column is believed to be what its name says: a relation counts only if other rows of the table follow it.
-"""
+"""Find how the columns of a table follow from each other, as most rows show, and the rows that break it."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from itertools import permutations
 
 import msgspec
 
-from blade.check.arithmetic.figures import Figure, Span, meets, minus, phrase, quotient, shown, total
+from blade.check.arithmetic.figures import Figure, Span, meets, minus, phrase, quotient, shown
 from blade.check.arithmetic.labels import DELTA, MULTIPLE, RATE, SHARE, summary
 from blade.check.arithmetic.tables import Grid, Place, Series, Violation
 
@@ -31,7 +28,8 @@ def _difference(a: Figure, b: Figure, result: Figure) -> Span | None:
 
 
 def _sum(a: Figure, b: Figure, result: Figure) -> Span | None:
-    return total((a, b)) if a.unit == b.unit == result.unit else None
+    is_alike = a.unit == b.unit == result.unit
+    return (a.span[0] + b.span[0], a.span[1] + b.span[1]) if is_alike else None
 
 
 def _share(a: Figure, b: Figure, result: Figure) -> Span | None:
@@ -97,10 +95,10 @@ class _Fit(msgspec.Struct):
             self.evidence += figure.digits
 
 
-def exceptions(source: Grid, announced: Sequence[Figure] = ()) -> Iterator[Violation]:
+def exceptions(source: Grid) -> Iterator[Violation]:
     """Every cell that breaks the relation which the rest of its column follows."""
     usable = [series for series in source.series if series.role not in ("low", "high")]
-    wholes = [] if source.is_turned else _wholes(source, usable, announced)
+    wholes = [] if source.is_turned else _wholes(source, usable)
     meant = {result: [fit for fit in _fits(source, usable, wholes, result) if fit.is_meant]
              for result in (usable if len(usable) <= _WIDE else ())}  # fmt: skip
     owned = {(fit.kind, fit.a, fit.b) for fits in meant.values() for fit in fits if not fit.broken}
@@ -118,15 +116,17 @@ def exceptions(source: Grid, announced: Sequence[Figure] = ()) -> Iterator[Viola
                 yield from _header(source, result, [fit.b for fit in fits])
 
 
-def _wholes(source: Grid, usable: Sequence[Series], announced: Sequence[Figure]) -> list[Series]:
-    """Columns of one number that shares may be of: a total, the sum of a column, or announced above."""
+def _wholes(source: Grid, usable: Sequence[Series]) -> list[Series]:
+    """Columns of one number that shares may be of: a total, the sum of a column, a count in the text."""
+    texts = [*(cell.text for cell in source.table.header), *source.table.headings[-1:]]
+    texts += [sentence.text for sentence in source.table.lead]
+    announced = [figure for text in texts for figure in phrase(text).figures if figure.is_count][:12]
     figures = [*announced, *(figure for series in usable for figure in source.sums(series))]
     wholes, size = {figure.value: figure for figure in figures if figure.value > 1}, len(source.names)
-    return [Series("", "whole", (figure,) * size, ((0, 0),) * size) for figure in list(wholes.values())[:16]]
+    return [Series("", "whole", (one,) * size, ((0, 0),) * size, 0) for one in list(wholes.values())[:16]]
 
 
 def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], result: Series) -> Iterator[_Fit]:
-    """Each relation with each pair of operands that some row follows."""
     others = [series for series in usable if series is not result]
     kinds = [summary(name) for name in source.names]
     for a, b in [*permutations(others, 2), *((a, whole) for a in others for whole in wholes)]:

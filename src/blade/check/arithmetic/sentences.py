@@ -81,12 +81,12 @@ def _is_explained(words: Phrase, share: Figure) -> bool:
 
 
 _CHANGE = pattern(
-    "gain* drop* rise rose fall fell increas* decreas* improve* difference gap change* loss jump* declin* up down "
-    "reduction swing lead delta cliff advantage shift growth lift deficit by higher lower better worse fewer apart "
-    "lost more less net relative speedup faster slower grew shrank below above behind ahead distance"
+    "gain* drop* rise rose fall fell increas* decreas* improve* difference gap change* loss jump* declin* up "
+    "reduction swing lead delta cliff advantage shift growth lift deficit by higher lower better worse fewer "
+    "down apart lost more less net relative speedup faster slower grew below above behind ahead distance"
 )
-_BY = re.compile(r"(?:\bby|\b(?:increase|decrease|gain|drop|rise|fall|reduction|difference|growth|loss) of) $")
-_VERSUS = re.compile(r"[^.;⟨⟩]{0,45}? (?:vs\.?|versus|against|compared (?:with|to)|than)(?: [^.;⟨⟩]{0,40}?)? ?\(?")
+_BY = re.compile(r"(?:\bby|\b(?:increase|decrease|gain|drop|rise|fall|reduction|difference|growth) of) $")
+_VERSUS = re.compile(r"[^.;⟨⟩]{0,45}? (?:vs\.?|versus|against|compared \w+|than)(?: [^.;⟨⟩]{0,40}?)? ?\(?")
 _ARROW = re.compile(r"[^.;⟨⟩\]]{0,25}(?:→|->)[^.;⟨⟩\[]{0,25}")
 _TO = re.compile(r"\)?(?: ?\([^()⟨⟩]*\))? to (?:[^.;,⟨⟩]{0,35}\()?")
 _FROM_TO = re.compile(r"[^.;,⟨⟩]{0,40} to (?:[^.;,⟨⟩]{0,35}\(?)?")
@@ -187,8 +187,7 @@ def _intervals(words: Phrase) -> Iterator[Fault]:
 
 def covers(low: Figure, high: Figure, value: Figure) -> bool:
     """Whether a value can lie in an interval; units may be left out or be those of a share of 1."""
-    units = {figure.unit for figure in (value, high)} - {""}
-    if len(units) > 1 and units != {"%", "points"}:
+    if len({figure.unit for figure in (value, high)} - {""}) > 1:
         return True
     bottom, top = low.value - low.step / 2 - 1e-9, high.value + high.step / 2 + 1e-9
     least, most = value.value - value.step / 2, value.value + value.step / 2
@@ -220,7 +219,6 @@ def _equations(words: Phrase) -> Iterator[Fault]:
 
 
 def _evaluated(words: Phrase, text: str) -> Span | None:
-    """The value of a sum of products, or None if a number is not exact."""
     terms, sign = list[Span](), "+"
     for index, operator in re.findall(rf"⟨(\d+)[n%pxu]⟩|({_SIGN})", text):
         if operator:
@@ -244,7 +242,7 @@ _SEPARATOR = re.compile(
     r"(?: (?!of\b|per\b|each\b|more\b|out\b)[^\s⟨⟩.;:(),]+){0,14}(?:,? and|,|,? plus)(?: [\w'’-]+){0,2} "
 )
 _STARTS = re.compile(
-    r"(?: [^⟨⟩.;()]{2,70})?(?::| \(| —| –|,? (?:of which|comprising|consisting of|made up of|namely))(?: the)?"
+    r"(?: [^⟨⟩.;()]{2,70})?(?::| \(| —| –|,? (?:of which|comprising|consisting of|made up of))(?: the)?"
     r"| [^⟨⟩.;(),]{0,60}(?:split into|break down into|divide into|fall into|comprise|are|were)(?: the)?"
 )
 _OF_ALL = re.compile(r"(?:^|.*[.;:—(,] ?|So )(?:of|among|out of) (?:(?:all|the|its|these) )*", re.I | re.S)

@@ -1,4 +1,4 @@
-"""Read a table as a grid of figures, and check its cells, its intervals and its totals."""
+"""Read a table as a grid of figures, and check its totals by row and by column."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from blade.check.arithmetic.figures import Figure, meets, phrase, shown, total
-from blade.check.arithmetic.labels import DELTA, MIXED, PARTIAL, RATE, pattern, summary
-from blade.check.arithmetic.sentences import faults
+from blade.check.arithmetic.figures import Figure, meets, phrase, shown
+from blade.check.arithmetic.labels import DELTA, MIXED, PARTIAL, RATE, summary
 from blade.check.document import Table
 
 Place = tuple[int, int]  # line and column
@@ -22,7 +21,7 @@ class Contradiction(msgspec.Struct, frozen=True):
 
     line: int  # where the number is that most likely is wrong
     lines: tuple[int, ...]  # all that it takes to see it
-    kind: str  # total, share, difference, ratio, interval, range, equation, partition, announced, repeated, cr
+    kind: str  # total, share, difference, ratio, interval, range, equation, partition, announced, …
     text: str  # the sentence, or the row of a table
     stated: str
     expected: str
@@ -36,39 +35,31 @@ class Series(msgspec.Struct, frozen=True):
     role: str
     figures: tuple[Figure | None, ...]
     places: tuple[Place, ...]
+    column: int
     is_read: bool = True  # every cell is a figure, a dash or empty
-
-    @property
-    def column(self) -> int:
-        return self.places[0][1]
 
 
 class Grid(msgspec.Struct, frozen=True):
     names: tuple[str, ...]  # of the rows
     series: tuple[Series, ...]
     table: Table
+    is_mixed: bool  # the rows are different quantities, not parts of one
     is_turned: bool = False
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether the rows are different quantities, not parts of one."""
-        return MIXED.search(self.table.header[0].text) is not None
 
     def text(self, line: int) -> str:
         rows = (row.cells for row in self.table.rows if row.line == line)
         return " | ".join(cell.text for cell in next(rows, self.table.header))
 
     def parts(self, series: Series) -> list[Figure]:
-        """The figures of a series without totals and means."""
         pairs = zip(self.names, series.figures, strict=True)
         return [figure for name, figure in pairs if figure and not summary(name)]
 
     def sums(self, series: Series) -> list[Figure]:
         """What a series of counts adds up to: what its totals say, then what it does."""
         parts, pairs = self.parts(series), zip(self.names, series.figures, strict=True)
-        if len(parts) < 2 or not all(part.is_count for part in parts):
+        if len(parts) < 2 or not series.is_read or not all(part.is_count for part in parts):
             return []
-        stated = [figure for name, figure in pairs if figure and figure.is_count and summary(name) in ("sum", "all")]
+        stated = [one for name, one in pairs if one and one.is_count and summary(name) in ("sum", "all")]
         value = sum(part.value for part in parts)
         return [*stated, Figure(f"{value:,.0f}", value)]
 
@@ -104,7 +95,6 @@ _NOTHING = frozenset(("", "–", "—", "-", "−", "n/a", "na", "none", "."))
 
 
 def _cell(text: str) -> dict[str, Figure] | None:
-    """The figures of a cell by their role; None if it holds something else."""
     cell = phrase(text)
     for form, roles in _FORMS:
         if hit := re.fullmatch(form, cell.text.strip()):
@@ -114,7 +104,7 @@ def _cell(text: str) -> dict[str, Figure] | None:
 
 
 def grid(table: Table) -> Grid | None:
-    """The table by columns; the first columns of text are the names of its rows."""
+    """The table by columns; the first columns of text name its rows."""
     if table.ragged or len(table.header) < 2 or not 0 < len(table.rows) <= _MOST_ROWS:
         return None
     columns = [[_cell(row.cells[index].text) for row in table.rows] for index in range(len(table.header))]
@@ -126,22 +116,21 @@ def grid(table: Table) -> Grid | None:
             figures = tuple(cell.get(role) if cell else None for cell in column)
             if any(figures):
                 is_read = all(cell is not None for cell in column)
-                series.append(Series(table.header[index].text, role, figures, places, is_read))
+                series.append(Series(table.header[index].text, role, figures, places, index, is_read))
     names = (" ".join(cell.text for cell in row.cells[:first]).strip() for row in table.rows)
-    return Grid(tuple(names), tuple(series), table)
+    return Grid(tuple(names), tuple(series), table, MIXED.search(table.header[0].text) is not None)
 
 
 def turned(source: Grid) -> Grid:
-    """The same grid by rows."""
     main = [series for series in source.series if series.role in ("value", "top")]
-    rows = (
-        Series(name, "value", tuple(one.figures[row] for one in main), tuple(one.places[row] for one in main))
-        for row, name in enumerate(source.names)
-    )
-    return Grid(tuple(one.name for one in main), tuple(rows) if main else (), source.table, True)
+    figures = zip(*(one.figures for one in main), strict=True)
+    places = zip(*(one.places for one in main), strict=True)
+    rows = enumerate(zip(source.names, figures, places, strict=False))
+    series = tuple(Series(name, "value", row, spots, index) for index, (name, row, spots) in rows)
+    return Grid(tuple(one.name for one in main), series, source.table, source.is_mixed, True)
 
 
-def totals(source: Grid) -> Iterator[Violation]:
+def broken_totals(source: Grid) -> Iterator[Violation]:
     """Totals that their parts do not add up to, wherever a row or a column is named as one."""
     kinds = [summary(name) if source.is_turned or not source.is_mixed else "" for name in source.names]
     for index, kind in enumerate(kinds):
@@ -177,12 +166,19 @@ def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list
             continue
         if any(part.hedged or part.unit != whole.unit for part in (*parts, whole)):
             continue
-        if meets(whole, total(parts)):
+        if meets(whole, (sum(part.span[0] for part in parts), sum(part.span[1] for part in parts))):
             is_telling = sum(part.value != 0 for part in parts) > 1
             held += is_telling
             evidence += whole.digits * is_telling
         elif _may_be_sum(source, series, index, parts, whole):
-            violations.append(_wrong_total(source, series, series.places[index], found, whole))
+            value = sum(part.value for part in parts)
+            expected = shown(value, min((*parts, whole), key=lambda figure: figure.step))
+            what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
+            why = f"the {what} add up to {expected}, the total says {whole.text}"
+            spot = series.places[index]
+            values = {place: part.value for place, part in found.items()} | {spot: whole.value}
+            violation = Violation("total", spot, frozenset(values), whole.text, expected, why)
+            violations.append(msgspec.structs.replace(violation, gap=value - whole.value, values=values))
     is_sure = held >= 2 * len(violations) if source.is_turned else len(violations) <= max(held, 1)
     return (evidence, violations) if is_sure else (0, [])
 
@@ -195,19 +191,8 @@ def _may_be_sum(source: Grid, series: Series, index: int, parts: Sequence[Figure
     if series.role == "value" and (RATE.search(name) or DELTA.search(name)):
         return False
     is_near = gap <= (0.35 if whole.step == 1 else 0.1) * abs(whole.value)
-    is_alike = len({part.step for part in (*parts, whole)}) == 1 and series.role in ("value", "top", "below")
+    is_alike = {part.step for part in parts} == {whole.step} and series.role in ("value", "top", "below")
     return is_near and is_alike and whole.value > max(part.value for part in parts)
-
-
-def _wrong_total(
-    source: Grid, series: Series, place: Place, parts: dict[Place, Figure], whole: Figure
-) -> Violation:
-    values = {spot: part.value for spot, part in (*parts.items(), (place, whole))}
-    value = sum(part.value for part in parts.values())
-    expected = shown(value, min((*parts.values(), whole), key=lambda figure: figure.step))
-    what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
-    why, gap = f"the {what} add up to {expected}, the total says {whole.text}", value - whole.value
-    return Violation("total", place, frozenset(values), whole.text, expected, why, gap, values)
 
 
 def _is_plain(source: Grid, index: int, violations: Sequence[Violation]) -> bool:
@@ -216,32 +201,3 @@ def _is_plain(source: Grid, index: int, violations: Sequence[Violation]) -> bool
     context = " ".join((*around, *source.table.headings[-1:], *(cell.text for cell in source.table.header)))
     is_alone = index in (0, len(source.names) - 1) and len(violations) == 1 and not source.is_turned
     return is_alone and not PARTIAL.search(context)
-
-
-_PROBABILITY = re.compile(r"(?:adj\w*\.? |raw )?p(?:[- ]?val(?:ue)?s?)?(?:,? ?\(?adj[\w.]*\)?)?", re.I)
-_INTERVAL, _LOW, _HIGH = pattern("CI interval confidence"), pattern("low lower lo"), pattern("high upper hi")
-
-
-def wrong_cells(source: Grid) -> Iterator[Violation]:
-    """Cells that are wrong whatever the rest of the table says: 78/240 (33%), [0.5, 0.4], a p of 1.3."""
-    header, rows = [cell.text for cell in source.table.header], source.table.rows
-    for column, name in enumerate(header):
-        before = "p = " if _PROBABILITY.fullmatch(name.strip()) else ""
-        for row in rows:
-            yield from _faulty(row.line, column, f"{before}{row.cells[column].text}")
-        following = header[column + 1] if column + 1 < len(header) else ""
-        outside = []
-        for row in rows if column else ():  # a value and its interval in the next column, or the next two
-            text = " ".join(cell.text for cell in row.cells[column - 1 : column + 1])
-            if _LOW.search(name) and _HIGH.search(following):
-                text = f"{row.cells[column - 1].text} [{row.cells[column].text}, {row.cells[column + 1].text}]"
-            elif not _INTERVAL.search(name):
-                continue
-            outside.append(list(_faulty(row.line, column, text)))
-        wrong = [violation for found in outside for violation in found if violation.kind == "interval"]
-        yield from wrong if 2 * len(wrong) <= len(outside) else ()
-
-
-def _faulty(line: int, column: int, text: str) -> Iterator[Violation]:
-    for kind, stated, expected, why in faults(text):
-        yield Violation(kind, (line, column), frozenset(((line, column),)), stated, expected, why)

@@ -1,1 +1,1 @@
-"""Find out whether the judge of a package tells its golden report from attacks on it."""
+"""Calibrate the judge of a package: good reports above shallow ones, attacks below all of them."""

@@ -83,8 +83,8 @@ def negated(material: Material) -> str:
             return line
         hit = _MARK.match(line)
         start = hit[0] if hit else ""
-        told = _SENTENCES.split(line[len(start) :])
-        return start + " ".join(f"It is false that {part[:1].lower()}{part[1:]}" for part in told)
+        parts = _SENTENCES.split(line[len(start) :])
+        return start + " ".join(f"It is false that {part[:1].lower()}{part[1:]}" for part in parts)
 
     return "\n".join(denied(line) for line in material.golden.split("\n"))
 

@@ -1,4 +1,4 @@
-"""Calibrate a package: the golden report above its baseline and every attack, graded reports in their order."""
+"""Calibrate a package: golden above its baseline, attacks low, graded reports in their order."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ TARGETS = {
     "gap_min": 0.05,
 }
 NOTE = (
-    "Scores are those of `blade package score`. A package is calibrated if the golden report is well above its shallow "
-    "baseline, every attack stays below its limit, and the graded reports, where there are any, come out in order."
+    "Scores are those of `blade package score`. A package is calibrated if the golden report is well above "
+    "its shallow baseline, every attack stays below its limit, and graded reports come out in their order."
 )
 
 
@@ -36,7 +36,6 @@ class Trial(msgspec.Struct, frozen=True):
     score: float | None  # None: it could not be tried
     bound: str
     held: bool | None
-    why: str = ""
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -54,17 +53,21 @@ class Calibration(msgspec.Struct, frozen=True):
     @property
     def problems(self) -> list[str]:
         """What keeps the package from being calibrated."""
-        found = []
-        if self.golden.score < TARGETS["golden_vs_self_min"]:
-            least = TARGETS["golden_vs_self_min"]
-            found.append(f"the golden report scores {self.golden.score:.2f} by its own anchors, at least {least:.2f} is needed")
-        if self.shallow.score > TARGETS["shallow_vs_golden_max"]:
-            most = TARGETS["shallow_vs_golden_max"]
-            found.append(f"the shallow report scores {self.shallow.score:.2f}, at most {most:.2f} is allowed")
+        golden, least = self.golden.score, TARGETS["golden_vs_self_min"]
+        shallow, most = self.shallow.score, TARGETS["shallow_vs_golden_max"]
+        reasons = []
+        if golden < least:
+            reasons.append(
+                f"the golden report scores {golden:.2f} by its own anchors, at least {least:.2f} is needed"
+            )
+        if shallow > most:
+            reasons.append(f"the shallow report scores {shallow:.2f}, at most {most:.2f} is allowed")
         if self.spread < self.min_spread:
-            found.append(f"golden and shallow report are {self.spread:.2f} apart, not {self.min_spread:.2f}")
+            reasons.append(
+                f"golden and shallow report are {self.spread:.2f} apart, not {self.min_spread:.2f}"
+            )
         broken = [trial for trial in (*self.attacks, *self.graded) if trial.held is False]
-        return found + [f"{trial.name}: {trial.score or 0:.2f}, {trial.bound}" for trial in broken]
+        return reasons + [f"{trial.name}: {trial.score or 0:.2f}, {trial.bound}" for trial in broken]
 
 
 def calibrated(
@@ -82,20 +85,20 @@ def calibrated(
 
 def _attacks(material: Material, bench: Bench, seeds: int) -> list[Trial]:
     """The worst of several draws of each attack."""
-    found = []
+    trials = []
     for name, attack in ATTACKS.items():
         texts = dict.fromkeys(attack(replace(material, seed=seed)) for seed in range(max(1, seeds)))
         if not any(texts):
-            found.append(Trial(name, None, "not tried", None, "the package has no other golden report"))
+            trials.append(Trial(name, None, "not tried: the package has no other golden report", None))
             continue
         worst, most = max(judged(text, bench).score for text in texts), TARGETS["attack_max"]
-        found.append(Trial(name, worst, f"at most {most:.2f}", worst <= most))
-    return found
+        trials.append(Trial(name, worst, f"at most {most:.2f}", worst <= most))
+    return trials
 
 
 def ranked(scores: Mapping[str, float]) -> list[Trial]:
     """The graded reports, each below the one before it by a clear gap."""
-    found: list[Trial] = []
+    trials: list[Trial] = []
     above: tuple[str, float] | None = None
     for grade in (grade for grade in GRADES if grade in scores):
         score, bounds, held = scores[grade], [], True
@@ -108,9 +111,9 @@ def ranked(scores: Mapping[str, float]) -> list[Trial]:
         if grade == GRADES[-1]:
             bounds.append(f"at most {TARGETS['fabricated_max']:.2f}")
             held = held and score <= TARGETS["fabricated_max"]
-        found.append(Trial(grade, score, ", ".join(bounds), held))
+        trials.append(Trial(grade, score, ", ".join(bounds), held))
         above = grade, score
-    return found
+    return trials
 
 
 def as_summary(calibration: Calibration) -> dict[str, Any]:
@@ -131,8 +134,8 @@ def as_summary(calibration: Calibration) -> dict[str, Any]:
 
 def _trial(trial: Trial) -> dict[str, Any]:
     score = None if trial.score is None else round(trial.score, 4)
-    entry = {"name": trial.name, "score": score, "bound": trial.bound, "held": trial.held}
-    return {**entry, "tried": trial.score is not None, **({"why": trial.why} if trial.why else {})}
+    tried = trial.score is not None
+    return {"name": trial.name, "score": score, "bound": trial.bound, "held": trial.held, "tried": tried}
 
 
 def rewards(calibration: Calibration, bench: Bench) -> dict[str, dict[str, Any]]:
@@ -146,19 +149,19 @@ def rewards(calibration: Calibration, bench: Bench) -> dict[str, dict[str, Any]]
 def lines(calibration: Calibration) -> list[str]:
     """The calibration for a reader: what was tried, what it scored, what bound it had to keep."""
     least, most = TARGETS["golden_vs_self_min"], TARGETS["shallow_vs_golden_max"]
-    found = [
+    below = f"at most {most:.2f}, {calibration.min_spread:.2f} below golden"
+    printed = [
         f"{'golden report':<28} {calibration.golden.score:6.3f}  at least {least:.2f}",
-        f"{'shallow report':<28} {calibration.shallow.score:6.3f}  at most {most:.2f}, {calibration.min_spread:.2f} below golden",
+        f"{'shallow report':<28} {calibration.shallow.score:6.3f}  {below}",
         "",
     ]
     if calibration.rests_on == WORDING:
-        found = ["No rollouts were found: all scores rest on wording", "", *found]
+        printed = ["No rollouts were found: all scores rest on wording", "", *printed]
     for title, trials in (("Attacks", calibration.attacks), ("Graded reports", calibration.graded)):
-        found += [title] if trials else []
+        printed += [title] if trials else []
         for trial in trials:
             score = f"{trial.score:6.3f}" if trial.score is not None else "     –"
-            note = ("  BROKEN" if trial.held is False else "") + (trial.why and f": {trial.why}")
-            found.append(f"  {trial.name:<26} {score}  {trial.bound}{note}")
-        found += [""] if trials else []
+            printed.append(f"  {trial.name:<26} {score}  {trial.bound}{'  BROKEN' * (trial.held is False)}")
+        printed += [""] if trials else []
     problems = calibration.problems
-    return [*found, "calibrated" if not problems else f"not calibrated: {'; '.join(problems)}"]
+    return [*printed, "calibrated" if not problems else f"not calibrated: {'; '.join(problems)}"]

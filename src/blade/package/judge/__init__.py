@@ -1,1 +1,1 @@
-"""Turn a report into a score: its claims by the rollouts, its facts by the anchors, times gates."""
+"""Judge a report: its claims by the rollouts, its findings by the anchor facts."""

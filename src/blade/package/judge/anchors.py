@@ -12,6 +12,7 @@ from blade.errors import BladeError
 from blade.package.names import names_in
 from blade.package.seal import sealed_data
 from blade.query.measures import RATES, Measure, measure_of
+from blade.tables.database import literal
 
 if TYPE_CHECKING:
     from blade.package.worlds import Worlds
@@ -50,7 +51,7 @@ class Anchor(msgspec.Struct, frozen=True):
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """What an anchor's query says of the rows: what its number is, which rollouts it counts, what it names."""
+    """What an anchor's query says of the rows: its number, the rollouts it counts, what it names."""
 
     kind: str  # rate, count, number
     value: float
@@ -81,7 +82,12 @@ def of_file(data: Any) -> list[Anchor]:
     entries = data.get("anchor_facts", []) if isinstance(data, Mapping) else data
     if not isinstance(entries, list):
         return []
-    return [_anchor(entry, number) for number, entry in enumerate(entries, 1)]
+    anchors: dict[str, Anchor] = {}
+    for number, entry in enumerate(entries, 1):
+        anchor = _anchor(entry, number)
+        name = anchor.id if anchor.id not in anchors else f"{anchor.id}#{number}"
+        anchors[name] = msgspec.structs.replace(anchor, id=name)
+    return list(anchors.values())
 
 
 def _anchor(entry: Any, number: int) -> Anchor:
@@ -97,11 +103,11 @@ def _anchor(entry: Any, number: int) -> Anchor:
         problem = f"the fact has fewer than {MIN_FACT} characters"
     tasks = given.get("tasks")
     return Anchor(
-        str(given.get("id") or f"B{number}"), fact, query.strip() if isinstance(query, str) and query.strip() else None,
+        str(given.get("id") or f"B{number}"), fact, query.strip() or None if isinstance(query, str) else None,
         _number(given.get("value")), _number(given.get("tolerance")) or 0.0,
         tuple(str(task) for task in tasks if isinstance(task, str | int)) if isinstance(tasks, list) else (),
         weight if isinstance(weight, str) and weight in WEIGHTS else DIFFICULTIES[difficulty],
-        difficulty, 3.5 if _number(score) is None else float(score), given.get("weak") is True, problem,
+        difficulty, 3.5 if (mean := _number(score)) is None else mean, given.get("weak") is True, problem,
     )  # fmt: skip
 
 
@@ -129,16 +135,22 @@ def meaning(anchor: Anchor, worlds: Worlds | None) -> Meaning | str:
         return f"its query cannot be answered: {error.message}"
     if _number(answer) is None:
         return f"its query gives {answer!r}, not a number"
-    if anchor.value is not None and abs(answer - anchor.value) > max(anchor.tolerance, 1e-6 * abs(answer), 1e-9):
+    if anchor.value is not None and abs(answer - anchor.value) > max(
+        anchor.tolerance, 1e-6 * abs(answer), 1e-9
+    ):
         return f"the rows give {answer:.6g}, the anchor says {anchor.value:.6g}"
     rollouts, n_rollouts = _rows(anchor, measure, worlds)
     kind = _kind(measure, answer)
-    return Meaning(kind, answer, rollouts, n_rollouts, names_in(anchor.query), measure.name if measure else "")
+    return Meaning(
+        kind, answer, rollouts, n_rollouts, names_in(anchor.query), measure.name if measure else ""
+    )
 
 
 def _kind(measure: Measure | None, answer: float) -> str:
     if measure is not None and measure.part != "n":
-        return "rate" if measure.name in RATES else "count" if measure.name in ("count", "tasks") else "number"
+        return (
+            "rate" if measure.name in RATES else "count" if measure.name in ("count", "tasks") else "number"
+        )
     if isinstance(answer, int) or float(answer).is_integer():
         return "count"
     return "rate" if 0 < answer < 1 else "number"
@@ -155,8 +167,7 @@ def _rows(
 
 
 def _whole_query(tasks: Sequence[str]) -> str:
-    keys = ", ".join("'" + task.replace("'", "''") + "'" for task in tasks)
-    return f"select count(*) from rollouts where task in ({keys})"
+    return f"select count(*) from rollouts where task in ({', '.join(map(literal, tasks))})"
 
 
 def queries_of(anchor: Anchor) -> Iterator[str]:
@@ -178,10 +189,10 @@ def rows_of(measure: Measure | None, worlds: Worlds) -> frozenset[str] | None:
     if query is None:
         return None
     try:
-        found = worlds.ask(query)
+        answer = worlds.ask(query)
     except BladeError:
         return None
-    rows = getattr(found, "rows", ())
+    rows = getattr(answer, "rows", ())
     return frozenset(f"{task}/{repeat}" for task, repeat in rows) if len(rows) <= MAX_ROWS else None
 
 

@@ -16,6 +16,7 @@ from blade.package.judge.statements import Tasks, passages, tasks_of, visible
 from blade.package.worlds import Worlds
 from blade.query.citations import PLACE
 from blade.query.measures import measure_of
+from blade.tables.database import literal
 
 MAX_FACT = 320  # characters
 SHORT = 8  # words below which a sentence says too little alone
@@ -27,12 +28,12 @@ MIN_ROWS, MIN_GAP = 3, 0.3  # of a contrast: rollouts on either side, difference
 def drafted(golden: str, worlds: Worlds, most: int) -> list[Anchor]:
     """Facts of the golden report, each with the query that gives it; filled up from the rows."""
     text = visible(golden)
-    found = worlds.checked(text)
+    findings = worlds.checked(text)
     around = _around(text, worlds)
-    chosen = _chosen(_anchors(_cited(found, around), worlds), most)
-    for more in (lambda: _anchors(_suggested(found, around), worlds), lambda: _anchors(_contrasts(worlds), worlds)):
+    chosen = _chosen(_anchors(_cited(findings, around), worlds), most)
+    for drafts in (_suggested(findings, around), _contrasts(worlds)):
         if len(chosen) < most:
-            chosen += _chosen(more(), most - len(chosen), chosen)
+            chosen += _chosen(_anchors(drafts, worlds), most - len(chosen), chosen)
     return _numbered(chosen)
 
 
@@ -46,13 +47,13 @@ class Draft(msgspec.Struct, frozen=True):
 
 def drafted_by_wording(golden: str, most: int) -> list[Anchor]:
     """Sentences that name a task and a number: all that a report alone can give."""
-    found = []
+    anchors = []
     for passage in passages(visible(golden), Tasks()):
         for statement in passage.statements:
             is_fact = statement.tasks and statement.kind != "heading" and len(statement.text) >= MIN_FACT
             if is_fact and statement.figures and len(statement.tasks) <= MAX_TASKS:
-                found.append(Anchor("", statement.text[:MAX_FACT], tasks=tuple(sorted(statement.tasks))))
-    return _numbered(list({anchor.fact: anchor for anchor in found}.values())[:most])
+                anchors.append(Anchor("", statement.text[:MAX_FACT], tasks=tuple(sorted(statement.tasks))))
+    return _numbered(list({anchor.fact: anchor for anchor in anchors}.values())[:most])
 
 
 def _numbered(anchors: Sequence[Anchor]) -> list[Anchor]:
@@ -62,28 +63,28 @@ def _numbered(anchors: Sequence[Anchor]) -> list[Anchor]:
 # -- from the report --------------------------------------------------------------------------------
 
 
-def _cited(found: Iterable[Finding], around: Mapping[int, str]) -> Iterator[Draft]:
+def _cited(findings: Iterable[Finding], around: Mapping[int, str]) -> Iterator[Draft]:
     """The numbers that the report cites."""
-    for finding in found:
+    for finding in findings:
         query = finding.query or ""
         if finding.kind == "citation" and finding.verdict == SUPPORTED and not PLACE.fullmatch(query):
             yield Draft(_fact(finding, around), query, finding.tasks)
 
 
-def _suggested(found: Iterable[Finding], around: Mapping[int, str]) -> Iterator[Draft]:
+def _suggested(findings: Iterable[Finding], around: Mapping[int, str]) -> Iterator[Draft]:
     """The numbers without a citation that exactly one short query gives, where the sentence names tasks."""
-    for finding in found:
+    for finding in findings:
         if finding.verdict == UNCITED and finding.expected and finding.tasks:
             yield Draft(_fact(finding, around), finding.query or finding.expected, finding.tasks)
 
 
 def _around(text: str, worlds: Worlds) -> dict[int, str]:
     """The paragraph or list item around each line."""
-    found: dict[int, str] = {}
+    paragraphs: dict[int, str] = {}
     for passage in passages(text, tasks_of(worlds.home)):
         said = " ".join(statement.text for statement in passage.statements)
-        found |= dict.fromkeys(passage.lines, said)
-    return found
+        paragraphs |= dict.fromkeys(passage.lines, said)
+    return paragraphs
 
 
 def _fact(finding: Finding, around: Mapping[int, str]) -> str:
@@ -99,11 +100,13 @@ def _anchors(drafts: Iterable[Draft], worlds: Worlds) -> list[Anchor]:
     wanted = [
         draft
         for draft in dict.fromkeys(drafts)
-        if not draft.query.startswith("engine.") and not worlds.is_of_others(draft.query) and len(draft.fact) >= MIN_FACT
+        if not draft.query.startswith("engine.")
+        and not worlds.is_of_others(draft.query)
+        and len(draft.fact) >= MIN_FACT
     ]
     worlds.prefetch(query for draft in wanted for query in queries_of(Anchor("", draft.fact, draft.query)))
-    found = (_anchor(draft, worlds) for draft in wanted)
-    return [anchor for anchor in found if anchor is not None]
+    anchors = (_anchor(draft, worlds) for draft in wanted)
+    return [anchor for anchor in anchors if anchor is not None]
 
 
 def _anchor(draft: Draft, worlds: Worlds) -> Anchor | None:
@@ -131,15 +134,15 @@ def _tasks(draft: Draft, meant: Meaning) -> tuple[str, ...]:
     return ()
 
 
-def _chosen(found: Sequence[Anchor], most: int, before: Sequence[Anchor] = ()) -> list[Anchor]:
+def _chosen(candidates: Sequence[Anchor], most: int, before: Sequence[Anchor] = ()) -> list[Anchor]:
     """The most telling facts: about tasks before totals, one for each set of tasks before a second."""
     kept: dict[tuple[object, ...], Anchor] = {}
     have = {_same(anchor) for anchor in before}
-    for anchor in sorted(found, key=_rank):
+    for anchor in sorted(candidates, key=_rank):
         if _same(anchor) not in have:
             kept.setdefault(_same(anchor), anchor)
     seen: Counter[tuple[str, ...]] = Counter(anchor.tasks for anchor in before)
-    turns = []
+    turns: list[tuple[bool, int, int, Anchor]] = []
     for anchor in kept.values():
         turns.append((anchor.weak or not anchor.tasks, seen[anchor.tasks], len(turns), anchor))
         seen[anchor.tasks] += 1
@@ -163,8 +166,8 @@ def _contrasts(worlds: Worlds) -> Iterator[Draft]:
     """What the tables show: pass rates with and without a tool, tasks that never pass, checks, last tools."""
     if worlds.value("select count(*) from rollouts") > MAX_LOOKED:
         return
-    for found in (_tools(worlds), _never(worlds), _checks(worlds), _ends(worlds)):
-        yield from (Draft(fact, query) for fact, query in found)
+    for pairs in (_tools(worlds), _never(worlds), _checks(worlds), _ends(worlds)):
+        yield from (Draft(fact, query) for fact, query in pairs)
 
 
 def _rows(worlds: Worlds, query: str) -> list[tuple[Any, ...]]:
@@ -177,7 +180,7 @@ def _rows(worlds: Worlds, query: str) -> list[tuple[Any, ...]]:
 def _tools(worlds: Worlds) -> Iterator[tuple[str, str]]:
     """Tools without which the same tasks pass much less often, or more."""
     used = (
-        "select r.task, r.repeat, coalesce(r.passed, false), list(distinct c.tool) from rollouts r left join calls c "
+        "select r.task, r.repeat, r.passed, list(distinct c.tool) from rollouts r left join calls c "
         'on c.run = r.run and c."row" = r."row" where r.passed is not null group by all'
     )
     rows = _rows(worlds, used)
@@ -192,19 +195,22 @@ def _tools(worlds: Worlds) -> Iterator[tuple[str, str]]:
         high, low = sum(having) / len(having), sum(lacking) / len(lacking)
         if abs(high - low) >= MIN_GAP:
             tasks = sorted(both, key=lambda task: (len(task), task))
-            keys = ", ".join("'" + task.replace("'", "''") + "'" for task in tasks)
-            fact = f"On tasks {', '.join(tasks)} {low:.1%} of the rollouts that do not call `{tool}` pass, against {high:.1%}"
-            name = tool.replace("'", "''")
-            yield f"{fact} of those that do.", f"rate where calls('{name}') = 0 and task in ({keys})"
+            rates = (
+                f"{low:.1%} of the rollouts without `{tool}` pass, against {high:.1%} of those that call it"
+            )
+            query = f"rate where calls({literal(tool)}) = 0 and task in ({', '.join(map(literal, tasks))})"
+            yield f"On tasks {', '.join(tasks)} {rates}.", query
 
 
 def _never(worlds: Worlds) -> Iterator[tuple[str, str]]:
     rows = _rows(worlds, "select task from tasks where bucket = 'never' order by length(task), task")
     if 0 < len(rows) <= MAX_TASKS:
-        tasks = ", ".join(row[0] for row in rows)
-        keys = ", ".join("'" + row[0].replace("'", "''") + "'" for row in rows)
+        tasks = [str(row[0]) for row in rows]
         noun = "task never passes" if len(rows) == 1 else "tasks never pass"
-        yield f"{len(rows)} {noun}: {tasks}.", f"rate where task in ({keys})"
+        yield (
+            f"{len(rows)} {noun}: {', '.join(tasks)}.",
+            f"rate where task in ({', '.join(map(literal, tasks))})",
+        )
 
 
 def _checks(worlds: Worlds) -> Iterator[tuple[str, str]]:
@@ -213,8 +219,7 @@ def _checks(worlds: Worlds) -> Iterator[tuple[str, str]]:
         "group by 1 order by n desc, 1 limit 5"
     )
     for name, n in _rows(worlds, query):
-        quoted = str(name).replace("'", "''")
-        yield f"{n} rollouts fail the check `{name}`.", f"count where check_failed('{quoted}')"
+        yield f"{n} rollouts fail the check `{name}`.", f"count where check_failed({literal(name)})"
 
 
 def _ends(worlds: Worlds) -> Iterator[tuple[str, str]]:
@@ -223,5 +228,5 @@ def _ends(worlds: Worlds) -> Iterator[tuple[str, str]]:
         "group by 1 having n >= 3 order by n desc, 1 limit 5"
     )
     for tool, n in _rows(worlds, query):
-        quoted = str(tool).replace("'", "''")
-        yield f"{n} failing rollouts end with a call of `{tool}`.", f"count where not passed and last_tool = '{quoted}'"
+        fact = f"{n} failing rollouts end with a call of `{tool}`."
+        yield fact, f"count where not passed and last_tool = {literal(tool)}"

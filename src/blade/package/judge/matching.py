@@ -40,14 +40,14 @@ def hit_of(
     anchor: Anchor,
     meant: Meaning | None,
     read: Sequence[Passage],
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     worlds: Worlds | None,
     known: Tasks,
 ) -> Hit:
     """The best that a report says of an anchor; what it also denies it has not found."""
     hits: list[Hit] = []
     if meant is not None:
-        hits += [_cited(anchor, meant, finding, worlds) for finding in found]
+        hits += [_cited(anchor, meant, finding, worlds) for finding in findings]
         hits += [hit for passage in read for hit in _said(anchor, meant, passage)]
     else:
         hits += [hit for passage in read for hit in _worded(anchor, passage, known)]
@@ -68,11 +68,11 @@ def _cited(anchor: Anchor, meant: Meaning, finding: Finding, worlds: Worlds | No
     return Hit(anchor, not denied, "citation", finding.text, finding.line, denied)
 
 
-def is_same_query(one: str, other: str, meant: Meaning, worlds: Worlds) -> bool:
+def is_same_query(first_query: str, second_query: str, meant: Meaning, worlds: Worlds) -> bool:
     """Whether two queries ask the same: letter by letter, or the same measure of the same rollouts."""
-    if _plain(one) == _plain(other):
+    if _plain(first_query) == _plain(second_query):
         return True
-    first, second = measure_of(one), measure_of(other)
+    first, second = measure_of(first_query), measure_of(second_query)
     if first is None or second is None or meant.rollouts is None or not meant.rollouts:
         return False
     is_alike = (first.name, first.argument, first.part) == (second.name, second.argument, second.part)
@@ -103,7 +103,12 @@ def is_about(anchor: Anchor, meant: Meaning, number: int, passage: Passage) -> b
     It, a neighbour or the passage names the tasks; or the passage names a tool, value or field of the query.
     """
     wanted, every = frozenset(anchor.tasks), passage.all
-    windows = (every[number : number + 1], every[max(0, number - 1) : number + 1], every[number : number + 2], every)
+    windows = (
+        every[number : number + 1],
+        every[max(0, number - 1) : number + 1],
+        every[number : number + 2],
+        every,
+    )
     if wanted and any(_covers(_named(window), wanted) for window in windows):
         return True
     text = _spelled(passage.text)
@@ -127,7 +132,10 @@ _MEASURES = {
     name: re.compile(r"pass(?:es|ed|ing)?\b|pass 1|score|success|accura|solve[sd]?\b")
     for name in ("pass_at_1", "rate", "clean_pass_at_1")
 }
-_MEASURES |= {"count": re.compile(r"rollouts?|attempts?|rows?|tries"), "tasks": re.compile(r"tasks?|problems?")}
+_MEASURES |= {
+    "count": re.compile(r"rollouts?|attempts?|rows?|tries"),
+    "tasks": re.compile(r"tasks?|problems?"),
+}
 _MEASURES |= {name: re.compile(r"at least one|some|pass \d|any|all") for name in ("pass_at_k", "pass_hat_k")}
 
 
@@ -175,11 +183,15 @@ def _lists(anchor: Anchor, meant: Meaning, statement: Statement, passage: Passag
         if len(named) != meant.value or len(named) < 2:
             continue
         tasks = {name.rpartition("/")[0] for name in named}
-        if named == meant.rollouts or (meant.rollouts is None and anchor.tasks and tasks == set(anchor.tasks)):
+        if named == meant.rollouts or (
+            meant.rollouts is None and anchor.tasks and tasks == set(anchor.tasks)
+        ):
             return True
     is_single = meant.rollouts is not None and len(meant.rollouts) == 1 == meant.value
-    return is_single and statement.rollouts == meant.rollouts and any(
-        _has(_spelled(passage.text), name) for name in meant.names
+    return (
+        is_single
+        and statement.rollouts == meant.rollouts
+        and any(_has(_spelled(passage.text), name) for name in meant.names)
     )
 
 
@@ -214,8 +226,12 @@ def _in_words(meant: Meaning, text: str) -> int | None:
 def _worded(anchor: Anchor, passage: Passage, known: Tasks) -> Iterable[Hit]:
     """An anchor without a query: its numbers, ids and names beside each other."""
     wanted = [figure for figure in figures(anchor.fact, known) if figure.number or figure.is_percent]
-    tasks = {name.rpartition("/")[0] or name for _, _, name in mentions(anchor.fact, known)} | set(anchor.tasks)
-    names = {name.lower() for name in re.findall(r"`([^`]+)`|\b(\w+_\w+)\b", anchor.fact) for name in name if name}
+    tasks = {name.rpartition("/")[0] or name for _, _, name in mentions(anchor.fact, known)} | set(
+        anchor.tasks
+    )
+    names = {
+        name.lower() for name in re.findall(r"`([^`]+)`|\b(\w+_\w+)\b", anchor.fact) for name in name if name
+    }
     text = _spelled(passage.text)
     if not (tasks or names) or not tasks <= passage.tasks or not all(_has(text, name) for name in names):
         return
@@ -238,18 +254,20 @@ def _shared(fact: str, text: str) -> float:
 # -- negation ---------------------------------------------------------------------------------------
 
 DENIAL = re.compile(
-    r"\b(?:it is|it's|is|are|was|were|that is) (?:simply |plainly |just )?"
-    r"(?:false|untrue|wrong|not true|not the case|a (?:lie|myth)|refuted|made up|fabricated)\b"
-    r"|\b(?:none|nothing) of (?:that|this|it|the above) (?:is|was) true\b|\bno evidence that\b|\bdoubt(?:s|ed)? that\b"
-    r"|\brefutes? (?:the|that|any)\b|\bwrongly (?:alleges?|claims?|says?)\b",
+    r"\bit(?: is|'s) (?:simply |just )?(?:false|untrue|wrong|not true|not the case|a (?:lie|myth)) that\b"
+    r"|\bthis is (?:false|untrue|wrong|a lie)\b|, which is (?:false|untrue|a lie)\b"
+    r"|\b(?:none|nothing) of (?:that|this|it|the above) (?:is|was) true\b|\bno evidence that\b"
+    r"|\bdoubt(?:s|ed)? that\b|\brefutes? the (?:idea|claim|notion)\b|\bwrongly (?:alleges?|claims?) that\b",
     re.IGNORECASE,
 )
 _JUST_BEFORE = re.compile(r"\b(?:not|never|no|neither|nor)\b(?:\s+[\w-]+){0,2}\s+[(\"“*_]*$", re.IGNORECASE)
-_NEGATIVE = re.compile(r"\b(?:not|no|never|none|without|nor|neither|nothing|skip\w*|lacks?|missing)\b|= 0\b|n't\b", re.I)
+_NEGATIVE = re.compile(
+    r"\b(?:not|no|never|none|without|nor|neither|nothing|skip\w*|lacks?|missing)\b|= 0\b|n't\b", re.I
+)
 
 
 def is_denied(text: str, start: int, anchor: Anchor) -> bool:
-    """Whether a sentence turns the number at `start` round: it is denied, or negated where the fact is not."""
+    """Whether a sentence turns the number at `start` round: denied, or negated where the fact is not."""
     if DENIAL.search(text) and not DENIAL.search(anchor.fact):
         return True
     if _NEGATIVE.search(anchor.fact) or _NEGATIVE.search(anchor.query or ""):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from blade.check import checked
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
@@ -16,7 +17,7 @@ from blade.package.judge.matching import DENIAL, ROLLOUTS, Hit, hit_of, is_numbe
 from blade.package.judge.statements import Passage, Statement, Tasks, passages, tasks_of, visible
 from blade.package.worlds import OF_TASKS, Worlds
 from blade.query.measures import measure_of
-
+from blade.skills.names import slug
 
 BASE = 0.2  # what true totals alone are worth: a shallow report has no more
 WRONG = 2.0  # what a wrong claim costs, in right ones
@@ -91,16 +92,12 @@ def bench(
         if isinstance(meant, Meaning):
             meanings[anchor.id] = meant
         problem = anchor.problem or (meant if isinstance(meant, str) else "")
-        ready.append(msgspec.structs.replace(anchor, problem=problem))
+        ready.append(replace(anchor, problem=problem))
     titles = tuple(title for title in _titles(golden) if title)
     made = Bench(worlds, known, tuple(ready), meanings, titles, tuple(ours), tuple(others))
-    if not shallow:
-        return made
-    thin = {hit.anchor.id for hit in read(shallow, made).hits if hit.met}
-    kept = [
-        msgspec.structs.replace(anchor, weight=TRIVIAL) if anchor.id in thin else anchor for anchor in ready
-    ]
-    return msgspec.structs.replace(made, anchors=tuple(kept))
+    thin = {hit.anchor.id for hit in read(shallow, made).hits if hit.met} if shallow else set()
+    kept = (replace(anchor, weight=TRIVIAL) if anchor.id in thin else anchor for anchor in ready)
+    return replace(made, anchors=tuple(kept))
 
 
 def _wording(anchor: Anchor, known: Tasks) -> str | None:
@@ -116,16 +113,16 @@ def _titles(text: str) -> list[str]:
 def read(text: str, bench: Bench) -> Reading:
     """A report with what the rows say of it and how each anchor fares."""
     text = visible(text)
-    found = bench.worlds.checked(text) if bench.worlds is not None else checked(text, None)
+    findings = bench.worlds.checked(text) if bench.worlds is not None else checked(text, None)
     held = tuple(passages(text, bench.known))
     if bench.worlds is not None:
-        cited = (each.query for each in found if each.kind == "citation" and each.verdict == SUPPORTED and each.query)
+        cited = (each.query for each in findings if _is_right(each) and each.query)
         bench.worlds.prefetch(rows for query in cited if (rows := rows_query(measure_of(query))) is not None)
     hits = tuple(
-        hit_of(anchor, bench.meanings.get(anchor.id), held, found, bench.worlds, bench.known)
+        hit_of(anchor, bench.meanings.get(anchor.id), held, findings, bench.worlds, bench.known)
         for anchor in bench.usable
     )
-    return Reading(text, held, found, hits)
+    return Reading(text, held, findings, hits)
 
 
 def judged(text: str, bench: Bench) -> Score:
@@ -188,11 +185,8 @@ def _is_wrong(finding: Finding) -> bool:
     """What the rows or the report itself contradict, a citation that cannot be run, or a denied truth."""
     if finding.verdict == CONTRADICTED:
         return True
-    if finding.kind != "citation":
-        return False
-    return finding.verdict == UNVERIFIABLE or (
-        finding.verdict == SUPPORTED and DENIAL.search(finding.text) is not None
-    )
+    is_denied = finding.verdict == SUPPORTED and DENIAL.search(finding.text) is not None
+    return finding.kind == "citation" and (finding.verdict == UNVERIFIABLE or is_denied)
 
 
 def _is_made_up(finding: Finding) -> bool:
@@ -223,7 +217,7 @@ _COUNTED = re.compile(rf"\s+(?:[a-z]+\s+)?{ROLLOUTS}\b", re.IGNORECASE)
 
 def _contradicted(read: Sequence[Passage], bench: Bench) -> list[tuple[Statement, str]]:
     """Sentences with another number for exactly what an anchor counts: its tasks, its names, one figure."""
-    found = []
+    contradictions = []
     for anchor in bench.telling:
         meant = bench.meanings.get(anchor.id)
         if meant is None or not anchor.tasks or not meant.names:
@@ -232,28 +226,32 @@ def _contradicted(read: Sequence[Passage], bench: Bench) -> list[tuple[Statement
             if statement.tasks != set(anchor.tasks) or len(statement.figures) != 1:
                 continue
             own, figure = re.sub(r"“[^”]*”", " ", statement.text).lower(), statement.figures[0]
-            is_alike = figure.is_percent if meant.kind == "rate" else bool(_COUNTED.match(own, own.find(figure.text.lower()) + len(figure.text)))
+            counted = _COUNTED.match(own, own.find(figure.text.lower()) + len(figure.text))
+            is_alike = figure.is_percent if meant.kind == "rate" else counted is not None
             is_named = all(name.replace("_", " ") in own.replace("_", " ") for name in meant.names)
             if is_alike and is_named and not is_number(figure, meant, anchor.tolerance):
-                found.append((statement, f"says {figure.text}, {anchor.id} is {meant.value:.4g}"))
-    return found
+                contradictions.append((statement, f"says {figure.text}, {anchor.id} is {meant.value:.4g}"))
+    return contradictions
 
 
 # -- evidence ---------------------------------------------------------------------------------------
+
 
 def _evidence(reading: Reading, bench: Bench) -> set[str]:
     """Quotations found in the rows and citations about single tasks, beyond what the anchors ask for."""
     if bench.worlds is None:
         return set(re.findall(r"“[^”]{8,}”|<!--\s*blade:.*?-->", reading.text))
-    found = set()
+    pieces = set()
+    facts = " ".join(" ".join(anchor.fact.split()) for anchor in bench.anchors)
     for finding in reading.findings:
         if not _is_right(finding):
             continue
         if finding.kind == "quotation":
-            found.add(" ".join(finding.printed.split()))
+            quote = " ".join(finding.printed.split())
+            pieces |= {quote} if quote not in facts else set()
         elif finding.query and OF_TASKS.search(finding.query) and not _is_of_anchor(finding.query, bench):
-            found.add(finding.query)
-    return found
+            pieces.add(finding.query)
+    return pieces
 
 
 def _is_of_anchor(query: str, bench: Bench) -> bool:
@@ -267,7 +265,7 @@ def _is_of_anchor(query: str, bench: Bench) -> bool:
 
 def _bare(reading: Reading) -> list[Passage]:
     """Passages that say something of tasks in sections that show no evidence of it."""
-    lines = {finding.line for finding in reading.findings if _is_right(finding) and _is_shown(finding)}
+    lines = {finding.line for finding in reading.findings if _is_right(finding) and is_shown(finding)}
     lines |= {hit.line for hit in reading.hits if hit.met and hit.anchor.weighs}
     backed = {passage.section for passage in reading.passages if passage.lines & lines}
     met = {frozenset(hit.anchor.tasks) for hit in reading.hits if hit.met}
@@ -281,45 +279,46 @@ def _bare(reading: Reading) -> list[Passage]:
     ]
 
 
-def _is_shown(finding: Finding) -> bool:
+def is_shown(finding: Finding) -> bool:
+    """A quotation, or a citation about single tasks or their traces."""
     return finding.kind == "quotation" or OF_TASKS.search(finding.query or "") is not None
 
 
 # -- whether it is meant ----------------------------------------------------------------------------
 
-_OF_ITSELF = re.compile(
-    r"\b(?:this report|every (?:statement|word|claim|number)|the numbers|all (?:claims|statements))\b", re.IGNORECASE
+_OF_ITSELF = re.compile(  # a sentence that takes the whole report back
+    r"\b(?:this report|every (?:statement|word|claim))\b[^.]*\b(?:is|are|was|were)"
+    r" (?:a lie|lies|false|untrue|made up|fabricated|invented)\b",
+    re.IGNORECASE,
 )
-_DISOWNED = re.compile(
-    r"^\W*(?:refuted|false|untrue|debunked|retracted|disproved)\b(?!\s+(?:positive|negative|alarm|success|report))", re.I
+_DISOWNED = re.compile(  # a title or heading that does
+    r"\W*(?:refuted|false|untrue|debunked|retracted)\b(?!\s+(?:positive|negative|alarm|success|report))", re.I
 )
 
 
 def _plain(reading: Reading) -> tuple[float, list[str]]:
     """Whether a report means what it says: questions, denials and formulas may be a few of its sentences."""
-    told = [each for passage in reading.passages for each in passage.statements if each.kind in PROSE]
+    prose = [each for passage in reading.passages for each in passage.statements if each.kind in PROSE]
     title = next((line.lstrip("# ") for line in reading.text.split("\n") if line.startswith("# ")), "")
-    if _DISOWNED.match(title) or any(
-        DENIAL.search(each.text) and _OF_ITSELF.search(each.text) for each in told
-    ):
+    if _DISOWNED.match(title) or any(_OF_ITSELF.search(each.text) for each in prose):
         return 0.0, ["the report takes back what it says"]
-    formulas, again = _formulas(told), Counter(each.text for each in told)
+    formulas, again = _formulas(prose), Counter(each.text for each in prose)
     under = {
         line for each in reading.passages if any(map(_DISOWNED.match, each.section)) for line in each.lines
     }
     framed = sum(
-        each.text.rstrip("*_\"”) ").endswith("?")
+        each.text.rstrip('*_"”) ').endswith("?")
         or DENIAL.search(each.text) is not None
         or bool(_ends(each.text) & formulas)
         or again[each.text] >= OFTEN
         or each.line in under
-        for each in told
+        for each in prose
     )
-    share = framed / max(1, len(told))
+    share = framed / max(1, len(prose))
     if share <= FRAMED:
         return 1.0, []
     return max(0.0, 1 - (share - FRAMED) / (MOSTLY - FRAMED)), [
-        f"{framed} of {len(told)} sentences ask, deny or repeat a formula"
+        f"{framed} of {len(prose)} sentences ask, deny or repeat a formula"
     ]
 
 
@@ -328,22 +327,19 @@ def _ends(text: str) -> set[str]:
     return {"^" + " ".join(words[:3]), " ".join(words[-2:]) + "$"} if len(words) >= OFTEN else set()
 
 
-def _formulas(told: Sequence[Statement]) -> set[str]:
+def _formulas(prose: Sequence[Statement]) -> set[str]:
     """Words that open or close more than half of all sentences."""
-    ends = Counter(end for each in told for end in _ends(each.text))
-    return {end for end, n in ends.items() if n >= OFTEN and 2 * n > len(told)}
+    ends = Counter(end for each in prose for end in _ends(each.text))
+    return {end for end, n in ends.items() if n >= OFTEN and 2 * n > len(prose)}
 
 
 def _names(reading: Reading, bench: Bench) -> tuple[float, list[str]]:
     """A report whose title names another run of the package and not this one is about that one."""
-    title = _slug(next((line for line in reading.text.split("\n") if line.startswith("# ")), ""))
-    ours = any(_slug(name) in title for name in bench.ours if name)
-    others = [name for name in bench.others if name and _slug(name) in title]
+    title = f"_{slug(next((line for line in reading.text.split(chr(10)) if line.startswith('# ')), ''))}_"
+    ours, others = (
+        [name for name in names if f"_{slug(name)}_" in title] for names in (bench.ours, bench.others)
+    )
     return (BASE, [f"the title names {others[0]}"]) if others and not ours else (1.0, [])
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", text.lower())
 
 
 def _structure(text: str, bench: Bench) -> float:
@@ -351,7 +347,7 @@ def _structure(text: str, bench: Bench) -> float:
     return sum(title in have for title in bench.titles) / len(bench.titles) if bench.titles else 0.0
 
 
-def _tables(found: Sequence[Finding]) -> float:
+def _tables(findings: Sequence[Finding]) -> float:
     """The share of cited table cells that hold."""
-    cells = [each for each in found if each.kind == "citation" and " | " in each.text]
+    cells = [each for each in findings if each.kind == "citation" and " | " in each.text]
     return sum(map(_is_right, cells)) / len(cells) if cells else 0.0

@@ -65,20 +65,16 @@ def case(
     others = dict.fromkeys(name for path in beside for name in _names(path, package))
     return Case(
         report_text(report), tuple(of_file(data)), report_text(shallow) if shallow is not None else "",
-        own, beside, tuple(ours), tuple(name for name in others if name not in ours), _goldens(parts, package),
+        own, beside, tuple(ours), tuple(name for name in others if name not in ours),
+        _goldens(parts, package),
     )  # fmt: skip
 
 
 def _goldens(parts: Golden, package: Layout) -> tuple[str, ...]:
     """The golden reports of the other models, as far as they can be read."""
-    found = []
-    for each in package.goldens:
-        if not each.is_comparison and each.report.resolve() != parts.report.resolve():
-            try:
-                found.append(files.text(each.report))
-            except files.Broken:
-                continue
-    return tuple(found)
+    others = (each.report for each in package.goldens if not each.is_comparison)
+    texts = (files.text_or_nothing(path) for path in others if path.resolve() != parts.report.resolve())
+    return tuple(filter(None, texts))
 
 
 def worlds_for(case: Case, watcher: Watcher, rollouts: Sequence[Path] = ()) -> Worlds | None:
@@ -92,9 +88,7 @@ def worlds_for(case: Case, watcher: Watcher, rollouts: Sequence[Path] = ()) -> W
         raise CannotJudge(f"the rollouts cannot be read: {error.message}", error.hint) from error
 
 
-def bench_for(
-    case: Case, watcher: Watcher, least: int = MIN_ANCHORS, rollouts: Sequence[Path] = ()
-) -> Bench:
+def bench_for(case: Case, watcher: Watcher, least: int = MIN_ANCHORS, rollouts: Sequence[Path] = ()) -> Bench:
     """What reports on a case are judged by, or why it cannot judge."""
     made = bench(
         worlds_for(case, watcher, rollouts), case.golden, case.anchors, case.shallow, case.ours, case.others

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +14,7 @@ from blade.query.figures import Figure
 
 if TYPE_CHECKING:
     from blade.check.world import World
+
 
 class Tasks(msgspec.Struct, frozen=True):
     """What the tasks of a run are called, and which repeats each has; nothing known: any id will do."""
@@ -76,13 +78,13 @@ class Passage(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> frozenset[int]:
-        return frozenset(
-            line for each in self.statements for line in range(each.line, each.last_line + 1)
-        )
+        return frozenset(line for each in self.statements for line in range(each.line, each.last_line + 1))
 
 
 _STRUCK = re.compile(r"~~.+?~~", re.DOTALL)
-_HIDDEN = re.compile(r"<(?P<tag>\w+)\b[^<>]*\bhidden\b[^<>]*>.*?(?:</(?P=tag)>|\Z)", re.DOTALL | re.IGNORECASE)
+_HIDDEN = re.compile(
+    r"<(?P<tag>\w+)\b[^<>]*\bhidden\b[^<>]*>.*?(?:</(?P=tag)>|\Z)", re.DOTALL | re.IGNORECASE
+)
 
 
 def visible(text: str) -> str:
@@ -125,15 +127,11 @@ def _sentence(sentence: Sentence, known: Tasks) -> Statement:
 def _statement(
     text: str, lines: tuple[int, int], kind: str, known: Tasks, more: Iterable[str] = (), said: str = ""
 ) -> Statement:
-    """A statement; `more` are tasks that its table names, `said` the cells in which numbers are looked for."""
-    found = mentions(text, known)
-    rollouts = frozenset(name for _, _, name in found if _is_rollout(name, known)) | {
-        name for name in more if _is_rollout(name, known)
-    }
-    tasks = {name.rpartition("/")[0] if name in rollouts else name for _, _, name in found} | {
-        name.rpartition("/")[0] if name in rollouts else name for name in more
-    }
-    return Statement(text, *lines, kind, tuple(figures(said or text, known)), frozenset(tasks), rollouts)
+    """A statement; `more` are tasks that its table names, `said` the cells that hold its numbers."""
+    names = [*(name for _, _, name in mentions(text, known)), *more]
+    rollouts = frozenset(name for name in names if _is_rollout(name, known))
+    tasks = frozenset(name.rpartition("/")[0] if name in rollouts else name for name in names)
+    return Statement(text, *lines, kind, tuple(figures(said or text, known)), tasks, rollouts)
 
 
 def _is_rollout(name: str, known: Tasks) -> bool:
@@ -163,14 +161,15 @@ def _rows(document: Document, known: Tasks) -> Iterator[Passage]:
 
 def _id_columns(table: Table) -> set[int]:
     """The columns that hold ids: a column called `Tasks` may count them."""
-    found = set()
+    columns = set()
     for column, head in enumerate(table.header):
         cells = [row.cells[column] for row in table.rows if column < len(row.cells)]
-        is_list = any(_LISTED.search(cell.text) for cell in cells) and not any(cell.comments for cell in cells)
+        is_cited = any(cell.comments for cell in cells)
+        is_list = any(_LISTED.search(cell.text) for cell in cells) and not is_cited
         is_single = re.match(r"(?:task|rollout|transcript|instance|problem|ticket)\b(?!s)", head.text, re.I)
         if _ID_COLUMN.match(head.text.strip("`* ")) and (is_list or is_single):
-            found.add(column)
-    return found
+            columns.add(column)
+    return columns
 
 
 def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
@@ -181,10 +180,8 @@ def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
             said.append(cell.text)
             continue
         for token in re.findall(r"[^\s,;`()]+", cell.text):
-            head, slash, tail = token.partition("#")[0].rpartition("/")
-            rollout = known.rollout(head, int(tail)) if slash and tail.isdigit() else None
-            if (name := rollout or known.key(token)) is not None and re.search(r"\d", name):
-                ids.append(name)
+            name = _rollout(token.partition("#")[0], known) or known.key(token)
+            ids += [name] if name is not None and re.search(r"\d", name) else []
     return _statement(row_text(table, row), (row.line, row.line), "row", known, ids, " | ".join(said) or " ")
 
 
@@ -200,40 +197,44 @@ def row_text(table: Table, row: Row) -> str:
 _TOKEN = re.compile(r"[^\s`'\"“”|,;:()\[\]{}<>]+")
 _NOUN = r"(?:tasks?|problems?|instances?|questions?|tickets?|puzzles?|samples?)"
 _ONE = r"[`*#]*\d+[`*]*(?:\s*\([^()]{0,80}\))?"
-_LIST = re.compile(rf"\b{_NOUN}\s+{_ONE}(?:(?:\s*[,;]\s*(?:and\s+|or\s+)?|\s+(?:and|or|to)\s+){_ONE}(?!\s?%))*", re.I)
+_LIST = re.compile(
+    rf"\b{_NOUN}\s+{_ONE}(?:(?:\s*[,;]\s*(?:and\s+|or\s+)?|\s+(?:and|or|to)\s+){_ONE}(?!\s?%))*", re.I
+)
 _SERIES = re.compile(r"(?<![\w.,])\d+(?:, \d+)+(?:,? (?:and|or) \d+)?(?![\w%]|\.\d)")
 
 
 def mentions(text: str, known: Tasks) -> list[tuple[int, int, str]]:
     """Where a text names tasks and rollouts, and which: a bare number only where it is said to be one."""
-    found: list[tuple[int, int, str]] = []
+    places: list[tuple[int, int, str]] = []
     for hit in _TOKEN.finditer(text):
         token = hit[0].rstrip(".!?*_").lstrip("*_").partition("#")[0]
-        head, slash, tail = token.rpartition("/")
-        if slash and tail.isdigit() and (rollout := known.rollout(head, int(tail))) is not None:
-            if head.isdigit() or known.keys:
-                found.append((hit.start(), hit.end(), rollout))
-        elif known.keys and not token.isdigit() and (key := known.key(token)) is not None:
-            found.append((hit.start(), hit.end(), key))
-    spans = list(_LIST.finditer(text))
-    ends = [hit.span() for hit in spans]
-    spans += [
-        hit
-        for hit in _SERIES.finditer(text)
-        if _is_series(text, hit, known) and not any(start <= hit.start() < end for start, end in ends)
+        is_word = known.keys and not token.isdigit()
+        if (name := _rollout(token, known) or (known.key(token) if is_word else None)) is not None:
+            places.append((hit.start(), hit.end(), name))
+    lists = list(_LIST.finditer(text))
+    inside = {place for hit in lists for place in range(*hit.span())}
+    series = [
+        hit for hit in _SERIES.finditer(text) if hit.start() not in inside and _is_series(text, hit, known)
     ]
-    for hit in spans:
+    for hit in (*lists, *series):
         bare = re.sub(r"\([^()]*\)", lambda inner: " " * len(inner[0]), hit[0])
         for number in re.finditer(r"(?<![\w/])\d+(?![\w/])", bare):
             if (key := known.key(number[0])) is not None:
-                found.append((hit.start() + number.start(), hit.start() + number.end(), key))
-    return found
+                places.append((hit.start() + number.start(), hit.start() + number.end(), key))
+    return places
+
+
+def _rollout(token: str, known: Tasks) -> str | None:
+    head, slash, tail = token.rpartition("/")
+    if not slash or not tail.isdigit() or not (head.isdigit() or known.keys):
+        return None
+    return known.rollout(head, int(tail))
 
 
 def _is_series(text: str, hit: re.Match[str], known: Tasks) -> bool:
     """Whether a bare list of numbers is one of tasks: all known, in rising order, three or in brackets."""
     numbers = [int(number) for number in re.findall(r"\d+", hit[0])]
-    rises = all(low < high for low, high in zip(numbers, numbers[1:], strict=False))
+    rises = all(low < high for low, high in pairwise(numbers))
     in_brackets = text[: hit.start()].endswith("(") and text[hit.end() : hit.end() + 1] == ")"
     is_known = bool(known.keys) and all(str(number) in known.keys for number in numbers)
     return rises and is_known and (len(numbers) > 2 or in_brackets)
@@ -241,9 +242,13 @@ def _is_series(text: str, hit: re.Match[str], known: Tasks) -> bool:
 
 # -- numbers ----------------------------------------------------------------------------------------
 
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen \
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen \
 seventeen eighteen nineteen".split()
-_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+)
+_TENS = dict(
+    zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True)
+)
 _WORD = rf"(?:{'|'.join(_TENS)})(?:-(?:{'|'.join(_UNITS[1:10])}))?|{'|'.join(_UNITS[::-1])}|both|half"
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 _FIGURE = re.compile(
@@ -274,8 +279,8 @@ def figures(text: str, known: Tasks) -> Iterator[Figure]:
         unit = (hit["unit"] or "").strip(" -").lower()
         whole = _read(hit["whole"].lower())[0] if hit["whole"] else None
         yield Figure(
-            hit[0], number, step, is_percent=unit in ("%", "percent"), is_points=unit[:1] == "p" and unit != "percent",
-            whole=whole, start=hit.start(),
+            hit[0], number, step, is_percent=unit in ("%", "percent"),
+            is_points=unit[:1] == "p" and unit != "percent", whole=whole, start=hit.start(),
         )  # fmt: skip
 
 

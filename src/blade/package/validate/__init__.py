@@ -1,1 +1,1 @@
-"""Turn a package into checks of its skill, rollouts and golden reports, with a checklist at the end."""
+"""Validate the skill, rollouts and golden reports of a package, with a checklist at the end."""

@@ -70,7 +70,7 @@ def _usable(
     from blade.package.judge.score import bench
 
     name = parts.anchors.name
-    made = bench(worlds, text, of_file(list(facts)), _shallow(parts))
+    made = bench(worlds, text, of_file(list(facts)), files.text_or_nothing(parts.shallow))
     false = [f"{anchor.id} ({anchor.problem})" for anchor in made.anchors if anchor.problem]
     if false:
         yield Check(False, f"{name}: the rollouts do not bear out {_some(false)}", ANCHORS)
@@ -83,13 +83,6 @@ def _usable(
     yield Check(True, f"{name}: {result}", ANCHORS)
     if made.telling:
         yield from _scores(parts, made, text)
-
-
-def _shallow(parts: Golden) -> str:
-    try:
-        return files.text(parts.shallow) if parts.shallow.is_file() else ""
-    except files.Broken:
-        return ""
 
 
 def _scores(parts: Golden, bench: Bench, text: str) -> Iterator[Check]:
@@ -109,7 +102,7 @@ def _scores(parts: Golden, bench: Bench, text: str) -> Iterator[Check]:
         reasons += [f"precision {score.precision:.2f}, evidence {score.evidence:.2f}", *score.problems[:1]]
         result = f"scores {score.score:.2f} by its own anchor facts, at least {least} is needed"
         yield Check(False, f"{name}: {result}: {'; '.join(reasons)}", EVIDENCE)
-    baseline, most = _shallow(parts), TARGETS["shallow_vs_golden_max"]
+    baseline, most = files.text_or_nothing(parts.shallow), TARGETS["shallow_vs_golden_max"]
     if baseline and (thin := judged(baseline, bench).score) > most:
         result = f"scores {thin:.2f}, at most {most:.2f} is allowed: it is not shallow"
         yield Check(False, f"{parts.shallow.name}: {result}", SHALLOW)

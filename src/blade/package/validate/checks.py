@@ -1,4 +1,4 @@
-"""Turn a package into checks, phase by phase, and the checklist that says whether it is ready."""
+"""Validate a package phase by phase, and draw up the checklist that says whether it is ready."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from blade.package.validate.skill import skill_checks
 from blade.package.validate.terms import terms
 
 if TYPE_CHECKING:
-    from blade.package.validate.runs import Shared
-    from blade.package.validate.scan import Scan
     from blade.store.index import Watcher
 
 ALL = "all"
@@ -69,8 +67,8 @@ class Validation:
 def validate_skill(folder: Path) -> Validation:
     """The first phase alone, which needs nothing but the standard library."""
     package = layout(folder)
-    found = [*_there(folder), *skill_checks(package, _benchmarks(package), terms(package.rollouts))]
-    return Validation(str(folder), "skill", tuple(("skill", check) for check in found))
+    checks = [*_there(folder), *skill_checks(package, _benchmarks(package), terms(package.rollouts))]
+    return Validation(str(folder), "skill", tuple(("skill", check) for check in checks))
 
 
 def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Validation:
@@ -78,28 +76,25 @@ def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Vali
     if phase == "skill":
         return validate_skill(folder)
     package = layout(folder)
-    found = [(PHASES[0] if phase == ALL else phase, check) for check in _there(folder)]
-    scans = _scans(package) if phase in (ALL, "rollouts") else []
+    checks = [(PHASES[0] if phase == ALL else phase, check) for check in _there(folder)]
     for name in PHASES if phase == ALL else (phase,):
-        found += [(name, check) for check in _phase(name, package, scans, min_facts, watcher)]
+        checks += [(name, check) for check in _phase(name, package, min_facts, watcher)]
     if phase != ALL:
-        return Validation(str(folder), phase, tuple(found))
+        return Validation(str(folder), phase, tuple(checks))
     from blade.package.sharing import sanitised_checks
 
-    found += [("sharing", check) for check in sanitised_checks(package)]
-    ready = readiness(package, [check for _, check in found])
-    return Validation(str(folder), phase, tuple(found), tuple(ready))
+    checks += [("sharing", check) for check in sanitised_checks(package)]
+    ready = readiness(package, [check for _, check in checks])
+    return Validation(str(folder), phase, tuple(checks), tuple(ready))
 
 
-def _phase(
-    name: str, package: Layout, scans: Sequence[Scan], min_facts: int, watcher: Watcher
-) -> Sequence[Check]:
+def _phase(name: str, package: Layout, min_facts: int, watcher: Watcher) -> Sequence[Check]:
     if name == "skill":
         return skill_checks(package, _benchmarks(package), terms(package.rollouts))
     if name == "rollouts":
         from blade.package.validate.runs import rollout_checks
 
-        return rollout_checks(package, scans, _shared(watcher))
+        return rollout_checks(package, watcher)
     from blade.package.validate.golden import golden_checks
 
     return golden_checks(package, min_facts, watcher)
@@ -112,46 +107,16 @@ def _there(folder: Path) -> list[Check]:
     return [Check(False, f"{folder}: {'is a file, not a folder' if folder.exists() else 'no such folder'}")]
 
 
-def _scans(package: Layout) -> list[Scan]:
-    from blade.package.validate.scan import scan
-
-    return [scan(path) for path in package.rollouts]
-
-
 def _benchmarks(package: Layout) -> list[str]:
     """What the sidecars of the reports call the benchmark."""
     from blade.package import files
 
-    found = []
-    for one in package.goldens:
+    names = []
+    for parts in package.goldens:
         try:
-            told = files.data(one.metrics) if one.metrics.is_file() else None
+            data = files.data(parts.metrics) if parts.metrics.is_file() else None
         except files.Broken:
             continue
-        if isinstance(told, dict) and isinstance(told.get("benchmark"), str):
-            found.append(told["benchmark"])
-    return list(dict.fromkeys(found))
-
-
-def _shared(watcher: Watcher) -> Shared:
-    """The tasks that two files share: by key and content where they can be read as runs, else by id."""
-    from blade.errors import BladeError
-    from blade.package.validate.runs import by_name
-
-    def shared(a: Scan, b: Scan) -> tuple[int, int, str]:
-        from blade import pipeline
-        from blade.compare.aligned import align
-        from blade.pipeline.pages import scoring_of
-        from blade.pipeline.sides import column_sides
-
-        try:
-            loaded = [pipeline.load([str(one.path)], watcher)[0] for one in (a, b)]
-            first, second = column_sides(loaded, [scoring_of(one, None) for one in loaded])
-        except BladeError:
-            return by_name(a, b)
-        told = align(first, second)
-        of = max(len(one.run.rollouts.task_keys) for one in loaded)
-        why = f"; {len(told.modified):,} have the same key and another content" if told.modified else ""
-        return len(told.common), of, why
-
-    return shared
+        if isinstance(data, dict) and isinstance(data.get("benchmark"), str):
+            names.append(data["benchmark"])
+    return list(dict.fromkeys(names))

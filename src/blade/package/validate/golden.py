@@ -14,7 +14,7 @@ from blade.package.judge.sources import models_in
 from blade.package.layout import Golden, Layout, rollouts_of, sides_of
 from blade.package.validate.anchor_facts import anchor_checks
 from blade.package.validate.phases import DRAFT, EVIDENCE, METRICS, SHALLOW, Check, plural, words
-from blade.package.worlds import OF_TASKS, Worlds, worlds_of
+from blade.package.worlds import Worlds, worlds_of
 
 if TYPE_CHECKING:
     from blade.model.checked import Finding
@@ -92,16 +92,16 @@ def _proof(name: str, text: str, worlds: Worlds | None) -> Iterator[Check]:
     from blade.check import checked
     from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE
 
-    found = worlds.checked(text) if worlds is not None else checked(text, None)
-    wrong = [each for each in found if each.verdict == CONTRADICTED]
-    holds = {(each.line, each.query) for each in found if each.verdict == SUPPORTED}
+    findings = worlds.checked(text) if worlds is not None else checked(text, None)
+    wrong = [each for each in findings if each.verdict == CONTRADICTED]
+    holds = {(each.line, each.query) for each in findings if each.verdict == SUPPORTED}
     wrong += [
         each
-        for each in found
+        for each in findings
         if each.verdict == UNVERIFIABLE and each.kind == "citation" and (each.line, each.query) not in holds
     ]
     yield from _contradicted(name, wrong)
-    right = [each for each in found if each.verdict == SUPPORTED]
+    right = [each for each in findings if each.verdict == SUPPORTED]
     if worlds is None:
         if not wrong:
             yield Check(True, f"{name}: does not contradict itself", EVIDENCE)
@@ -109,8 +109,10 @@ def _proof(name: str, text: str, worlds: Worlds | None) -> Iterator[Check]:
     if not right:
         yield Check(False, f"{name}: holds no claim that its rollouts support", EVIDENCE)
     elif not wrong:
-        uncited = sum(each.verdict == UNCITED for each in found)
-        result = f"{plural(len(right), 'claim')} supported, 0 contradicted, {plural(uncited, 'number')} uncited"
+        uncited = sum(each.verdict == UNCITED for each in findings)
+        result = (
+            f"{plural(len(right), 'claim')} supported, 0 contradicted, {plural(uncited, 'number')} uncited"
+        )
         yield Check(True, f"{name}: passes blade check: {result}", EVIDENCE)
     yield from _evidence(name, text, right, worlds)
 
@@ -127,6 +129,7 @@ def _contradicted(name: str, wrong: Sequence[Finding]) -> Iterator[Check]:
 
 def _evidence(name: str, text: str, right: Sequence[Finding], worlds: Worlds) -> Iterator[Check]:
     """Whether a report names tasks, not only aggregates, and shows what happened in them."""
+    from blade.package.judge.score import is_shown
     from blade.package.judge.statements import passages, tasks_of
 
     known = tasks_of(worlds.home)
@@ -137,15 +140,12 @@ def _evidence(name: str, text: str, right: Sequence[Finding], worlds: Worlds) ->
     bad = f"only aggregates: names {plural(n, 'task')} of {len(keys):,}"
     yield Check(passed, f"{name}: {good if passed else bad}", EVIDENCE)
     if passed:
-        shown = {each.query or each.printed for each in right if _is_shown(each)}
+        shown = {each.query or each.printed for each in right if is_shown(each)}
         few = "" if len(shown) >= MIN_SHOWN else f", at least {MIN_SHOWN} are needed"
-        pieces = f"{plural(len(shown), 'quotation or citation', 'quotations and citations')} about single tasks"
+        pieces = (
+            f"{plural(len(shown), 'quotation or citation', 'quotations and citations')} about single tasks"
+        )
         yield Check(not few, f"{name}: {pieces} supported by the rollouts{few}", EVIDENCE)
-
-
-def _is_shown(finding: Finding) -> bool:
-    is_cited = finding.kind == "citation" and OF_TASKS.search(finding.query or "") is not None
-    return finding.kind == "quotation" or is_cited
 
 
 # -- sidecars ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a validation finds: checks that pass or fail, each for a phase and a line of the checklist."""
+"""Define what a validation finds: checks that pass or fail, for a phase and a line of the checklist."""
 
 from __future__ import annotations
 

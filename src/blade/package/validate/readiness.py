@@ -1,4 +1,4 @@
-"""Turn the checks of a package into the readiness checklist, one line for each thing it must have."""
+"""Draw up the readiness checklist of a package: one line for each thing it must have."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ LINES = {
 
 def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
     """The checklist; a line holds when something was looked at for it and nothing failed."""
-    reports = [one for one in package.goldens if not one.is_comparison]
+    reports = [parts for parts in package.goldens if not parts.is_comparison]
     needed = {SHALLOW: max(1, len(reports))}
-    found = []
+    checklist = []
     for about, line in LINES.items():
         looked = [check for check in checks if check.counts_for == about]
         failed = sum(not check.passed for check in looked)
@@ -44,21 +44,23 @@ def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
         if not failed and lacking > 0:
             why = f" ({plural(lacking, 'baseline')} missing)" if about == SHALLOW else " (nothing to look at)"
         passed = not failed and lacking <= 0
-        found.append(Check(passed, line + (why or _excused(about, package)), about))
+        checklist.append(Check(passed, line + (why or _excused(about, package)), about))
     drafts = sum(check.counts_for == DRAFT for check in checks)
     if drafts:
-        told = f"draft: not reviewed ({plural(drafts, 'golden report')}; see above how to clear the mark)"
-        found.append(Check(False, told, DRAFT))
-    return found
+        line = f"draft: not reviewed ({plural(drafts, 'golden report')}; see above how to clear the mark)"
+        checklist.append(Check(False, line, DRAFT))
+    return checklist
 
 
 def _excused(about: str, package: Layout) -> str:
     """What a line of the checklist does not ask of comparison reports, where one goes without it."""
     needs: dict[str, Callable[[Golden], Path]] = {
-        METRICS: lambda one: one.metrics,
-        ANCHORS: lambda one: one.anchors,
-        SHALLOW: lambda one: one.shallow,
+        METRICS: lambda parts: parts.metrics,
+        ANCHORS: lambda parts: parts.anchors,
+        SHALLOW: lambda parts: parts.shallow,
     }
     place = needs.get(about)
-    without = [one for one in package.goldens if one.is_comparison and place and not place(one).is_file()]
+    without = [
+        parts for parts in package.goldens if parts.is_comparison and place and not place(parts).is_file()
+    ]
     return " (comparison reports need none)" if without else ""

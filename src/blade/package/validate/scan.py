@@ -1,4 +1,4 @@
-"""Turn a rollouts file into what a validation asks of it, line by line, whatever the lines hold."""
+"""Scan a rollouts file line by line for what a validation asks of it, whatever the lines hold."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ class Scan:
     unnamed: int = 0  # rows whose task id is null, empty or not there, though rows of the file have one
     first_unnamed: int | None = None
     tasks: Counter[str] = field(default_factory=Counter)
-    models: Counter[str] = field(default_factory=Counter)
     content: str = ""  # a hash of the lines, whatever their order
     broken: str = ""  # why the file could not be read at all
 
@@ -63,9 +62,9 @@ class Scan:
         return self.records > 0 and max((*self.tasks.values(), self.unnamed)) <= 1
 
 
-def scan(path: Path) -> Scan:
+def scan_file(path: Path) -> Scan:
     """Read a rollouts file once; the memory it takes is bounded by its longest line and its tasks."""
-    found = Scan(path)
+    result = Scan(path)
     total = 0
     try:
         with path.open("rb") as file:
@@ -73,12 +72,12 @@ def scan(path: Path) -> Scan:
                 body = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
                 if body:
                     total = (total + int.from_bytes(hashlib.sha256(body).digest(), "big")) % (1 << 256)
-                    _line(found, body, number)
+                    _line(result, body, number)
     except OSError as error:
-        found.broken = f"cannot be read: {error.strerror or error}"
-    found.content = f"{total:064x}" if found.records + found.unparsed + found.no_object else ""
-    found.unnamed = found.records - sum(found.tasks.values()) if found.task_field else 0
-    return found
+        result.broken = f"cannot be read: {error.strerror or error}"
+    result.content = f"{total:064x}" if result.records + result.unparsed + result.no_object else ""
+    result.unnamed = result.records - sum(result.tasks.values()) if result.task_field else 0
+    return result
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
@@ -90,43 +89,39 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _line(found: Scan, body: bytes, number: int) -> None:
+def _line(result: Scan, body: bytes, number: int) -> None:
     try:
         if len(body) > MAX_LINE:
             raise ValueError("too long to be a row")
         row = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError):
-        found.unparsed += 1
-        found.first_unparsed = found.first_unparsed or number
+        result.unparsed += 1
+        result.first_unparsed = result.first_unparsed or number
         return
     if not isinstance(row, dict):
-        found.no_object += 1
-        found.first_no_object = found.first_no_object or number
+        result.no_object += 1
+        result.first_no_object = result.first_no_object or number
         return
-    found.records += 1
-    found.fields.update(row.keys())
-    _reward(found, row, number)
+    result.records += 1
+    result.fields.update(row.keys())
+    _reward(result, row, number)
     name = next((row[name] for name in TASK_FIELDS if name in row), None)
     if _is_name(name):
-        found.tasks[str(name)] += 1
+        result.tasks[str(name)] += 1
     else:
-        found.first_unnamed = found.first_unnamed or number
-    response = row.get("response")
-    model = response.get("model") if isinstance(response, dict) else row.get("model")
-    if isinstance(model, str) and model:
-        found.models[model] += 1
+        result.first_unnamed = result.first_unnamed or number
 
 
-def _reward(found: Scan, row: dict[str, Any], number: int) -> None:
+def _reward(result: Scan, row: dict[str, Any], number: int) -> None:
     value = next((row[name] for name in REWARD_FIELDS if name in row), None)
     if value is None:
-        found.no_reward += 1
+        result.no_reward += 1
     elif isinstance(value, int | float) and math.isfinite(value):
-        found.rewards += 1
+        result.rewards += 1
     else:
-        found.odd_rewards += 1
-        if found.first_odd_reward is None:
-            found.first_odd_reward, found.odd_reward = number, files.compact(value, 40)
+        result.odd_rewards += 1
+        if result.first_odd_reward is None:
+            result.first_odd_reward, result.odd_reward = number, files.compact(value, 40)
 
 
 def _is_name(value: object) -> bool:

@@ -73,22 +73,22 @@ def skill_checks(package: Layout, benchmarks: Iterable[str], rows: Terms) -> lis
     path = package.skill
     if path is None:
         return [Check(False, "D1 skill missing: expected skill/SKILL.md or SKILL.md", SKILL)]
-    found = [Check(True, f"D1 skill found: {path.resolve()}", SKILL)]
+    checks = [Check(True, f"D1 skill found: {path.resolve()}", SKILL)]
     try:
         text = files.text(path)
     except files.Broken as broken:
-        return [*found, Check(False, f"SKILL.md {broken}", SKILL)]
+        return [*checks, Check(False, f"SKILL.md {broken}", SKILL)]
     block, body = frontmatter.split(text)
     if block is None:
-        found.append(Check(False, "SKILL.md is missing YAML frontmatter", SKILL))
+        checks.append(Check(False, "SKILL.md is missing YAML frontmatter", SKILL))
     else:
-        found += _head(frontmatter.keys(block), path, package.folder, benchmarks)
+        checks += _head(frontmatter.keys(block), path, package.folder, benchmarks)
     lines, headings = len(text.splitlines()), _headings(body)
     n = sum(depth == 2 for depth, _, _ in headings)
     is_long = lines >= MIN_LINES and n >= MIN_HEADINGS
-    found.append(Check(is_long, f"SKILL.md has substantive content: {lines} lines, {n} sections", SKILL))
+    checks.append(Check(is_long, f"SKILL.md has substantive content: {lines} lines, {n} sections", SKILL))
     sections = _sections(headings)
-    return [*found, *_body(body, sections), *_meant(body, sections, rows)]
+    return [*checks, *_body(body, sections), *_meant(body, sections, rows)]
 
 
 def _head(keys: dict[str, str], path: Path, folder: Path, benchmarks: Iterable[str]) -> Iterable[Check]:
@@ -111,9 +111,9 @@ def _wrong_name(name: str, path: Path, folder: Path, benchmarks: Iterable[str]) 
         return "must be lower-case letters and digits, joined by single hyphens"
     if any(word in name for word in _RESERVED):
         return f"holds a reserved word ({', '.join(_RESERVED)})"
-    own = {slug(one, "-") for one in (path.resolve().parent.name, folder.resolve().name, *benchmarks)}
+    own = {slug(known, "-") for known in (path.resolve().parent.name, folder.resolve().name, *benchmarks)}
     own.discard("")
-    if not any(name == one or name.startswith(f"{one}-") for one in own):
+    if not any(name == known or name.startswith(f"{known}-") for known in own):
         return f"is neither the folder of the skill nor the benchmark ({', '.join(sorted(own))})"
     return ""
 
@@ -134,34 +134,34 @@ def _headings(body: str) -> list[tuple[int, str, str]]:
     """Depth, title and text of every heading, the text with what stands below its lower headings."""
     marks: list[tuple[int, str, int]] = []
     lines, fence = body.splitlines(), ""
-    for at, line in enumerate(lines):
+    for line_number, line in enumerate(lines):
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
         elif not fence and (heading := _HEADING.match(line)):
-            marks.append((len(heading[1]), heading[2], at))
-    found = []
-    for place, (depth, title, at) in enumerate(marks):
+            marks.append((len(heading[1]), heading[2], line_number))
+    headings = []
+    for place, (depth, title, line_number) in enumerate(marks):
         end = next((low for other, _, low in marks[place + 1 :] if other <= depth), len(lines))
-        found.append((depth, title, "\n".join(lines[at + 1 : end])))
-    return found
+        headings.append((depth, title, "\n".join(lines[line_number + 1 : end])))
+    return headings
 
 
 def _sections(headings: list[tuple[int, str, str]]) -> dict[str, str | None]:
     """The text of each section that a skill must have; None where there is no such heading."""
-    found: dict[str, str | None] = {}
+    sections: dict[str, str | None] = {}
     for name, pattern in SECTIONS.items():
         titled = [text for depth, title, text in headings if depth == 2 and _is_titled(title, name, pattern)]
-        found[name] = max(titled, key=len, default=None)
-    return found
+        sections[name] = max(titled, key=len, default=None)
+    return sections
 
 
 def _body(body: str, sections: dict[str, str | None]) -> Iterable[Check]:
     """Whether each section is there, says something, and was not left for later."""
     known = len(words(body))
     is_filler = known < MIN_WORDS
-    told = f"SKILL.md {'says hardly anything' if is_filler else 'says something'}: {known} distinct words"
-    yield Check(not is_filler, told, SKILL)
+    result = f"SKILL.md {'says hardly anything' if is_filler else 'says something'}: {known} distinct words"
+    yield Check(not is_filler, result, SKILL)
     missing = [name for name, text in sections.items() if text is None]
     yield Check(
         not missing,
@@ -174,15 +174,17 @@ def _body(body: str, sections: dict[str, str | None]) -> Iterable[Check]:
         name for name, text in sections.items() if text is not None and len(words(text)) < MIN_SECTION_WORDS
     ]
     if len(missing) < len(SECTIONS):
-        told = f"SKILL.md says nothing under {', '.join(empty)}" if empty else "SKILL.md sections are filled"
-        yield Check(not empty, told, SKILL)
+        result = (
+            f"SKILL.md says nothing under {', '.join(empty)}" if empty else "SKILL.md sections are filled"
+        )
+        yield Check(not empty, result, SKILL)
     left = _PLACEHOLDER.search(body)
-    told = (
+    result = (
         f"SKILL.md still holds a placeholder: {files.compact(left[0])}"
         if left
         else "SKILL.md has no placeholder"
     )
-    yield Check(not left, told, SKILL)
+    yield Check(not left, result, SKILL)
 
 
 def _is_titled(title: str, name: str, pattern: str) -> bool:
@@ -194,20 +196,20 @@ def _is_titled(title: str, name: str, pattern: str) -> bool:
 
 def _meant(body: str, sections: dict[str, str | None], rows: Terms) -> Iterable[Check]:
     """Whether the sections speak of these rows and of an analysis, in sentences."""
-    told = {name: text for name, text in sections.items() if text is not None}
-    if rows.top and SCHEMA in told:
-        n, least = len(rows.named(told[SCHEMA])), min(MIN_FIELDS, len(rows.top))
+    present = {name: text for name, text in sections.items() if text is not None}
+    if rows.top and SCHEMA in present:
+        n, least = len(rows.named(present[SCHEMA])), min(MIN_FIELDS, len(rows.top))
         few = "" if n >= least else f", at least {least} are needed"
         named = f"SKILL.md {SCHEMA} names {plural(n, 'field')} that the rollouts have{few}"
         yield Check(not few, named, SKILL)
-    filled = {name: text for name, text in told.items() if len(words(text)) >= MIN_SECTION_WORDS}
+    filled = {name: text for name, text in present.items() if len(words(text)) >= MIN_SECTION_WORDS}
     idle = [name for name, text in filled.items() if name != SCHEMA and not _is_meant(text, rows)]
     if filled:
         wrong = f"SKILL.md says nothing of this benchmark or its analysis under {', '.join(idle)}"
         yield Check(not idle, wrong if idle else "SKILL.md sections speak of this benchmark", SKILL)
-    if TEMPLATE in told:
+    if TEMPLATE in present:
         parts = {
-            part[1].strip().lower() for line in told[TEMPLATE].splitlines() if (part := _PART.match(line))
+            part[1].strip().lower() for line in present[TEMPLATE].splitlines() if (part := _PART.match(line))
         }
         few = "" if len(parts) >= MIN_PARTS else f", at least {MIN_PARTS} are needed"
         lists = f"SKILL.md {TEMPLATE} lists {plural(len(parts), 'part')} of a report{few}"

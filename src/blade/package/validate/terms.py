@@ -34,22 +34,22 @@ class Terms:
 def terms(rollouts: Iterable[Path]) -> Terms:
     """The terms of the first rows of each file; a file that cannot be read has none."""
     tops: list[set[str]] = []
-    found: set[str] = set()
+    paths: set[str] = set()
     values: Counter[str] = Counter()
     for path in rollouts:
         top: set[str] = set()
         for row in _rows(path):
             top |= row.keys()
-            told = list(_members(row))
-            found |= {name for name, _ in told}
-            values.update({value for _, value in told if isinstance(value, str) and len(value) <= _CODE})
+            members = list(_members(row))
+            paths |= {name for name, _ in members}
+            values.update({value for _, value in members if isinstance(value, str) and len(value) <= _CODE})
             values.update(_tools(row))
         tops += [top] if top else []
     common = set.intersection(*tops) if tops else set()
-    inner = {leaf for name in found for leaf in [name.rpartition(".")[2]] if "_" in leaf}
+    inner = {leaf for name in paths for leaf in [name.rpartition(".")[2]] if "_" in leaf}
     shared = {value for value, n in values.items() if n > 1}
-    words = {part.lower() for told in found | shared for part in _PART.findall(told) if len(part) > 2}
-    return Terms(frozenset(common), frozenset(common | {name for name in found if "." in name} | inner),
+    words = {part.lower() for members in paths | shared for part in _PART.findall(members) if len(part) > 2}
+    return Terms(frozenset(common), frozenset(common | {name for name in paths if "." in name} | inner),
                  frozenset(words))  # fmt: skip
 
 
@@ -85,6 +85,6 @@ def _tools(row: dict[str, Any]) -> Iterator[str]:
         held = row.get(outer)
         items = held.get(name) if isinstance(held, dict) else None
         for item in items if isinstance(items, list) else []:
-            told = item.get("name") if isinstance(item, dict) else None
-            if isinstance(told, str):
-                yield told
+            members = item.get("name") if isinstance(item, dict) else None
+            if isinstance(members, str):
+                yield members

@@ -1,0 +1,154 @@
+"""Markdown as a reader sees it: sentences, tables, lists, quotations and comments, each with its lines."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blade.check.document import parse, plain
+
+
+def test_sentences_keep_their_lines_and_headings() -> None:
+    text = "# Title\n\nFirst one. Second\ngoes on. Third.\n\n## Part\n\nIt costs $3.50 vs. 4. See e.g. `a. B`.\n"
+    document = parse(text)
+    assert document.title == "Title"
+    assert [(one.text, one.line, one.last_line, one.headings) for one in document.sentences if one.kind == "sentence"] == [
+        ("First one.", 3, 3, ()),
+        ("Second goes on.", 3, 4, ()),
+        ("Third.", 4, 4, ()),
+        ("It costs $3.50 vs. 4.", 8, 8, ("Part",)),
+        ("See e.g. `a. B`.", 8, 8, ("Part",)),
+    ]  # fmt: skip
+    assert [one.before for one in document.sentences if one.line == 4] == ["First one. Second goes on."]
+
+
+def test_headings_of_both_kinds_make_a_path_and_only_the_first_top_one_is_the_title() -> None:
+    document = parse("Top\n===\n\n# Other\n\nUnder\n-----\n\n### Deep ###\n\ntext\n\n## Next\n\nmore\n")
+    assert document.title == "Top"
+    assert [(one.text, one.headings) for one in document.sentences] == [
+        ("Top", ()),
+        ("Other", ()),
+        ("Under", ("Other",)),
+        ("Deep", ("Other", "Under")),
+        ("text", ("Other", "Under", "Deep")),
+        ("Next", ("Other",)),
+        ("more", ("Other", "Next")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "seen"),
+    [
+        ("**bold** and *it* ~~gone~~ _so_", "bold and it gone so"),
+        ("a\\*b\\_c 2 * 3", "a*b_c 2 * 3"),
+        ("[text](https://x.example) ![alt](a.svg)", "text alt"),
+        ("[a](b\\_c) \\*x", "a *x"),
+        ("`**kept**` `a\\b` **`x`**", "`**kept**` `a\\b` `x`"),
+        ("snake_case_name and __init__ stay_so", "snake_case_name and init stay_so"),
+        ("1 &lt; 2 <b>x</b><br>y", "1 < 2 x y"),
+        ("``a ` b`` c", "`a ` b` c"),
+    ],
+)
+def test_markup_goes_and_code_stays(raw: str, seen: str) -> None:
+    assert plain(raw) == seen
+
+
+def test_comments_are_kept_aside_with_their_offsets() -> None:
+    text = "We pass 27.8%<!--blade: pass_at_1--> of 40<!--c2--> tasks.<!-- c3 --> Next `<!--no-->`.\n"
+    first, second = parse(text).sentences
+    assert first.text == "We pass 27.8% of 40 tasks."
+    assert [(one.text, one.offset) for one in first.comments] == [("blade: pass_at_1", 13), ("c2", 19), ("c3", 26)]
+    assert (second.text, second.comments) == ("Next `<!--no-->`.", ())
+
+
+def test_comments_in_cells_over_lines_and_in_fences() -> None:
+    text = "| a | b |\n|---|---|\n| x | 12<!--c1--> of 40<!--c2--> |\n\n<!-- claims\nc1 count\nc2 tasks\n-->\n\n```\n<!--code-->\n```\n\nopen <!-- never closed\n"
+    document = parse(text)
+    cell = document.tables[0].rows[0].cells[1]
+    assert (cell.text, [(one.text, one.offset) for one in cell.comments]) == ("12 of 40", [("c1", 2), ("c2", 8)])
+    assert [(one.text, one.line) for one in document.comments] == [("c1", 3), ("c2", 3), ("claims\nc1 count\nc2 tasks", 5)]
+    assert document.quotations[0].text == "<!--code-->"
+    assert document.sentences[-1].text == "open <!-- never closed"
+
+
+def test_tables_have_pipes_escapes_lead_and_note() -> None:
+    text = "Before it:\n| a | b \\| c |\n|:--|--:|\n| `x` | 1 |\n| y |\n\nAfter it.\n"
+    (table,) = parse(text).tables
+    assert [cell.text for cell in table.header] == ["a", "b | c"]
+    assert [(row.line, [cell.text for cell in row.cells]) for row in table.rows] == [(4, ["`x`", "1"]), (5, ["y", ""])]
+    assert [one.text for one in table.lead] == ["Before it:"]
+    assert [one.text for one in table.note] == ["After it."]
+    assert not table.ragged
+
+
+@pytest.mark.parametrize(
+    ("text", "ragged"),
+    [
+        ("a | b\n--- | ---\n1 | 2\n", False),
+        ("| a | b |\n|---|---|\n| 1 | 2 | 3 |\n", True),
+        ("| a | b |\n| 1 | 2 |\n", False),
+        ("> | a | b |\n> |---|---|\n> | 1 | 2 |\n", False),
+    ],
+)
+def test_tables_of_other_shapes(text: str, ragged: bool) -> None:
+    (table,) = parse(text).tables
+    assert ([cell.text for cell in table.header], table.rows[0].cells[0].text) == (["a", "b"], "1")
+    assert table.ragged is ragged
+
+
+@pytest.mark.parametrize("text", ["a | b\n\nc | d\n", "```\n| a |\n|---|\n```\n", "    | a | b |\n    |---|---|\n"])
+def test_what_is_no_table(text: str) -> None:
+    assert not parse(text).tables
+
+
+def test_lists_have_their_lead_and_nest() -> None:
+    text = "The causes:\n\n1. First. More\n   of it\n   - inner one\n   - inner two\n\n     its end\n2. Second\n\nOutside.\n"
+    outer, inner = parse(text).lists
+    assert [one.text for one in outer.lead] == ["The causes:"]
+    assert [[one.text for one in item] for item in outer.items] == [["First.", "More of it"], ["Second"]]
+    assert [[one.text for one in item] for item in inner.items] == [["inner one"], ["inner two", "its end"]]
+    assert [one.text for one in inner.lead] == ["First.", "More of it"]
+    assert parse(text).sentences[-1].kind == "sentence"
+
+
+def test_quotations_have_the_paragraph_above_them() -> None:
+    text = "Failing, task `4/1`:\n\n````text\nit said ```\n````\n\n> quoted words\n> go on.\n\n    indented\n"
+    fence, quote, indented = parse(text).quotations
+    assert (fence.text, fence.line, fence.last_line, fence.info) == ("it said ```", 3, 5, "text")
+    assert fence.label == "Failing, task `4/1`:"
+    assert (quote.text, quote.kind, quote.line, quote.last_line) == ("quoted words go on.", "quote", 7, 8)
+    assert (indented.text, indented.kind) == ("indented", "indented")
+    assert parse(text).sentences[-1].kind == "quote"
+
+
+def test_front_matter_is_no_text() -> None:
+    document = parse("---\ntitle: x\nn: 5\n---\n# Top\n\n---\n\ntext\n")
+    assert (document.front_matter, document.title) == ("title: x\nn: 5", "Top")
+    assert document.sentences[-1].line == 9
+
+
+@given(st.text(alphabet="#*-_`|>~<![]()0aB .,:=\n\\\t%", max_size=300))
+@settings(max_examples=300, deadline=None)
+def test_anything_can_be_read_and_lines_are_within_the_text(text: str) -> None:
+    document = parse(text)
+    last = text.count("\n") + 1
+    assert all(1 <= one.line <= one.last_line <= last for one in document.sentences)
+    assert all(0 <= comment.offset <= len(one.text) for one in document.sentences for comment in one.comments)
+    assert all(1 <= row.line <= last for table in document.tables for row in table.rows)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "|" * 400_000, "`a``b```c" * 40_000, ">" * 400_000, "[" * 400_000, "<!--" * 100_000, "<!-- a -->" * 40_000,
+        "*a" * 200_000, "_a " * 130_000, '"abc ' * 80_000, "- " * 200_000 + "x", "\\`" * 200_000, "<a" * 200_000,
+        "| a | 1<!--c1--> |\n" * 20_000, "  - a b\n" * 40_000, "```\n~~~\n" * 40_000, "&a" * 200_000, "a\n=\n" * 50_000,
+    ],
+)  # fmt: skip
+def test_hostile_text_costs_linear_time(text: str) -> None:
+    start = time.process_time()
+    parse.__wrapped__(text)
+    assert time.process_time() - start < 5
