@@ -145,13 +145,12 @@ def test_another_value_than_the_cited_one_is_pointed_out(desk: Desk, text: str, 
 
 
 def test_a_run_that_is_not_named_is_not_guessed(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        make_run(tmp_path, [make_row(task, 0, float(task % 2)) for task in range(8)], name=name)
-    world = world_of(pipeline.load([str(tmp_path / "one.jsonl"), str(tmp_path / "two.jsonl")], Silent()))
+    make_run(tmp_path, [make_row(task, 0, float(task % 2)) for task in range(8)], name="gpt-4.1")
+    world = world_of(pipeline.load([f"one+(={tmp_path}/gpt-4.1.jsonl", f"gpt-4.1={tmp_path}/gpt-4.1.jsonl"], Silent()))
     (item,) = checked("It is 50%<!--blade: rate-->.", world)
     assert (item.verdict, item.kind) == (UNVERIFIABLE, "citation")
     assert "names none" in item.why
-    named = "Run `two` is at 50%<!--blade: rate where run = '{}'-->."
-    assert [item.verdict for item in checked(named.format("two"), world)] == [SUPPORTED]
-    note = [item.why for item in checked(named.format("one"), world) if item.why]
-    assert note == ["the sentence says two, the citation is about one"]
+    named = "Run `gpt-4.1` is at 50%<!--blade: rate where run = '{}'-->."
+    assert [item.verdict for item in checked(named.format("gpt-4.1"), world)] == [SUPPORTED]
+    note = [item.why for item in checked(named.format("one+("), world) if item.why]
+    assert note == ["the sentence says gpt-4.1, the citation is about one+("]

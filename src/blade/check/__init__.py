@@ -63,6 +63,8 @@ def _sourced(document: Document, listed: list[Passage], text: str, world: World 
     own = [passage for passage in listed if passage.line not in covered]
     found += [*(verified(item, answers) for item in numbers), *mismatches(numbers, world)]
     found += [finding for passage in own for finding in Ids(passage, world).findings()]
+    engine = {(passage.text, passage.own) for passage in passages(parse(world.page()))}
+    own = [passage for passage in own if (passage.text, passage.own) not in engine]
     for finding in (*found, *uncited(own, items, answers, world), *opinions(own)):
         tasks = dict.fromkeys((*finding.tasks, *named(finding.text, world.rows)))
         yield replace(finding, tasks=tuple(tasks))

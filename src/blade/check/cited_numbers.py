@@ -80,9 +80,6 @@ def needs_traces(query: str) -> bool:
     return re.search(rf"\b{_TRACED}\b", _COLUMN.sub("", _STRING.sub("''", query)), re.IGNORECASE) is not None
 
 
-# -- finding citations ------------------------------------------------------------------------------
-
-
 def cited(document: Document, passages: Sequence[Passage], text: str) -> list[Cited]:
     """Every citation of a report, filled in or still open."""
     names = citations.definitions(text) if "<!--blade claims" in text else {}
@@ -124,9 +121,6 @@ def _alone(comments: Sequence[Comment], lines: list[str], names: dict[str, str])
             place = (comment.line, tuple(range(max(1, first), comment.line + 1)))
             yield Cited(citation, before, *place, (block or before).strip()[-300:])
             opened = None
-
-
-# -- verdicts ---------------------------------------------------------------------------------------
 
 
 def verified(item: Cited, ground: Ground) -> Finding:
@@ -189,7 +183,7 @@ def _value(answer: list[Answer] | Table) -> object:
 def _states(printed: str, value: str) -> bool:
     """Whether a text ends with a sentence of the engine as it writes it now, or with its beginning."""
     tail, written = squeezed(printed), squeezed(value)
-    cuts = range(min(len(written), 2_000), 7, -1)
+    cuts = range(min(len(written), 2_000), 4, -1)
     ends = any(tail.rstrip(".…").endswith(written[:length]) for length in cuts)
     return written in tail or ends or (len(tail) > 7 and tail in written)
 

@@ -335,7 +335,8 @@ class _Reader:
         before: list[str] = []
         for first, last in _sentence_spans(raw):
             text, comments = self._visible(raw[first:last])
-            top, bottom = (start + self.first + bisect_right(starts, at) - 1 for at in (first, last - 1))
+            above = start + self.first - 1
+            top, bottom = (above + bisect_right(starts, place) for place in (first, last - 1))
             if text:
                 yield Sentence(text, top, bottom, self.headings, comments, kind, " ".join(before))
                 before = [*before[-2:], text]
@@ -362,8 +363,7 @@ _QUOTED = re.compile(
 
 
 def _sentence_spans(raw: str) -> Iterator[tuple[int, int]]:
-    spans = sorted([*_code_spans(raw), *(hit.span() for hit in _QUOTED.finditer(raw))])
-    position = 0
+    spans, position = sorted([*_code_spans(raw), *(hit.span() for hit in _QUOTED.finditer(raw))]), 0
     for hit in _STOP.finditer(raw):
         is_short = _SHORT.search(raw[max(0, hit.start() - 12) : hit.start() + 1])
         if not is_short and not _is_inside(hit.start() + 1, spans):

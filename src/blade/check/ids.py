@@ -203,9 +203,6 @@ def runs_named(text: str, runs: tuple[str, ...]) -> tuple[str, ...]:
     marks = [(run, re.escape(run) if len(run) > 2 else f"`{re.escape(run)}`") for run in runs[1:] and runs]
     return tuple(run for run, mark in marks if re.search(rf"(?<![\w-]){mark}(?![\w-])", text)) or runs
 
-
-# -- whether they exist ----------------------------------------------------------------------------------
-
 # Steps of something else than a rollout.
 _OTHERS = re.compile(
     r"\b(?:training|gradient|optimi[sz]er|update|checkpoint|global|next|action|recommended)\s+$", re.I

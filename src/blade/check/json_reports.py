@@ -91,11 +91,9 @@ def _evidence(data: dict[str, Any], world: World) -> Iterator[Finding]:
 def _members(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """A value and all that is in it, each with its path."""
     yield path, value
-    names = {} if depth > _DEEPEST else value if isinstance(value, dict) else {}
-    names = {f"{path}.{key}".lstrip("."): member for key, member in names.items()}
-    if isinstance(value, list) and depth < _DEEPEST:
-        names = {f"{path}[{key}]": member for key, member in enumerate(value)}
-    for name, member in names.items():
+    named = {f"{path}.{key}".lstrip("."): v for key, v in value.items()} if isinstance(value, dict) else {}
+    named |= {f"{path}[{key}]": v for key, v in enumerate(value)} if isinstance(value, list) else {}
+    for name, member in named.items() if depth < _DEEPEST else ():
         yield from _members(member, name, depth + 1)
 
 

@@ -111,5 +111,6 @@ def _names(subject: About, text: str, is_lenient: bool = False) -> bool:
         pattern = rf"[`“\"'‘]{word}[`”\"'’]|\b{re.escape(column)}\s+(?:number\s+)?#?{word}\b"
         pattern += rf"|\b{word}\b" if is_lenient else ""
     else:
-        pattern = rf"(?<!\w-)\b{word[:4]}" if is_lenient else rf"(?<![\w-]){word}(?!\w|-(?!\w+\b))"
+        start = rf"(?<!\w-)\b{re.escape(value[:4])}"
+        pattern = start if is_lenient else rf"(?<![\w-]){word}(?!\w|-(?!\w+\b))"
     return re.search(pattern, text, re.IGNORECASE) is not None

@@ -69,9 +69,6 @@ def quotations(document: Document, passages: list[Passage], rows: Rows) -> tuple
     return [finding for _, finding in judged if finding is not None], blocks
 
 
-# -- where a quotation is said to stand -------------------------------------------------------------
-
-
 def _is_long(quote: str) -> bool:
     """Whether words in quotation marks are enough to be from somewhere: a few of them, or a piece of data."""
     return len(quote.strip()) >= SHORTEST and bool(_WORDS.search(quote.strip()))
@@ -206,9 +203,6 @@ def _row_address(row: Sequence[Passage], rows: Rows) -> tuple[Address, ...]:
     return (task if task.is_pinned else Address(task.task, repeat, steps),)
 
 
-# -- verdicts ---------------------------------------------------------------------------------------
-
-
 def _judged(excerpts: Sequence[Excerpt], rows: Rows) -> list[tuple[Excerpt, Finding | None]]:
     texts, found, left = RowTexts(rows), list[tuple[Excerpt, Finding | None]](), list[Excerpt]()
     for excerpt in excerpts:
@@ -264,9 +258,6 @@ def _finding(excerpt: Excerpt, verdict: str, why: str, expected: str = "") -> Fi
     reading = f"a quotation of {' or '.join(map(str, excerpt.where[:4]))}" if excerpt.where else "a quotation"
     place = (excerpt.line, excerpt.lines, excerpt.text, hostile.line(excerpt.quote, 300))
     return Finding(verdict, "quotation", *place, expected, reading, why, tasks=tasks)
-
-
-# -- the words beside a quotation ---------------------------------------------------------------------
 
 _WHO = (
     r"(?:model|agent|assistant|user|customer|caller|rollouts?|repeats?|responses?|answers?|transcripts?|traces?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -35,18 +36,13 @@ class Suggestions:
     """The bank of short queries about each run, made when it is first asked."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
-        self._banks: dict[str, list[Known]] = {}
+        self._bank = cache(lambda run: list(islice(bank(world, run), MAX_QUERIES)))
 
     def query(self, figure: Figure, runs: Sequence[str]) -> str | None:
         """The query that gives a printed number, if exactly one of the bank does."""
         if figure.unit not in ("", "%", "$", "s") or figure.signed:
             return None
-        fitting: set[str] = set()
-        for run in runs[:4]:
-            if run not in self._banks:
-                self._banks[run] = list(islice(bank(self._world, run), MAX_QUERIES))
-            fitting |= {known.query for known in self._banks[run] if _gives(known, figure)}
+        fitting = {known.query for run in runs[:4] for known in self._bank(run) if _gives(known, figure)}
         return fitting.pop() if len(fitting) == 1 else None
 
 
@@ -82,10 +78,8 @@ def bank(world: World, run: str) -> Iterator[Known]:
 
 
 def _condition(column: str, key: str | None) -> str | None:
-    if not column:
-        return ""
-    if key is None:
-        return None
+    if not column or key is None:
+        return None if column else ""
     name = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else quoted(column)
     return {"true": name, "false": f"not {name}"}.get(key, f"{name} = {literal(key)}")
 

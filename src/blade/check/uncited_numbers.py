@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from blade.check.arithmetic.figures import phrase
 from blade.check.cited_numbers import Answers, Cited, is_sentence
-from blade.check.document import parse
 from blade.check.ids import mentions, numbered, runs_named, step_spans, with_noun
 from blade.check.passages import Passage, blanked, quotes_in
-from blade.check.passages import passages as all_passages
 from blade.check.suggestions import Suggestions
 from blade.check.world import World
 from blade.model.checked import OPINION, UNCITED, Finding
@@ -30,16 +28,12 @@ _CAUSE = re.compile(
 )
 
 
-def uncited(
-    passages: Sequence[Passage], items: Sequence[Cited], answers: Answers, world: World
-) -> Iterator[Finding]:
+def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world: World) -> Iterator[Finding]:
     """One finding for each number that nothing is cited for, with the query that would give it."""
     suggestions, taken = Suggestions(world), _taken(passages, items, answers)
     covered = {line for item in items if item.passage is None for line in item.lines}
-    ours = {(passage.text, passage.own) for passage in all_passages(parse(world.page()))}
     for passage in passages:
-        is_label = passage.kind == "cell" and _is_label(passage)
-        if is_label or passage.line in covered or (passage.text, passage.own) in ours:
+        if passage.line in covered or (passage.kind == "cell" and _is_label(passage)):
             continue
         runs = runs_named(" ".join((passage.text, *passage.headings)), world.rows.runs)
         for figure in phrase(_masked(passage, taken.get(id(passage), []), world)).figures:

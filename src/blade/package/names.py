@@ -13,18 +13,19 @@ _OWN = re.compile(
 _COLUMN = re.compile(
     r"(?<![\w.'\"])(?:\"(?P<quoted>[^\"]+)\"|(?P<plain>[a-z_][\w.]*))(?![\w.]|\s*\()", re.IGNORECASE
 )
+_TABLE = re.compile(r"\b(?:from|join)\s+\w+(?:\s+(?:as\s+)?[a-z]\b)?", re.IGNORECASE)
 _RESERVED = frozenset(
     "count tasks rate pass_at_1 pass_at_k pass_hat_k mean sum clean_pass_at_1 low high n where by and or not "
     "is null in like ilike between true false select from distinct case when then else end as order group "
     "having limit on using join left exists cast integer int double avg min max median rollouts runs fields "
-    "checks answers steps calls texts run task repeat row rows step passed masked any tool user arguments "
+    "checks answers texts run task repeat row rows step passed masked any tool user arguments "
     "result text kind failed status value name path c r s t".split()
 )
 
 
 def columns_in(condition: str) -> frozenset[str]:
     """The fields that a condition is about, in lower case, without the outcome and the identity of rows."""
-    rest = _LITERAL.sub(" ", _FUNCTION.sub(" ", condition))
+    rest = _TABLE.sub(" ", _LITERAL.sub(" ", _FUNCTION.sub(" ", condition)))
     names = ((hit["quoted"] or hit["plain"]).lower() for hit in _COLUMN.finditer(rest))
     return frozenset(name for name in names if name not in _RESERVED)
 
@@ -32,14 +33,14 @@ def columns_in(condition: str) -> frozenset[str]:
 def names_in(query: str) -> frozenset[str]:
     """The tools and values that a query names; the fields of one that names no value."""
     bare = _OWN.sub(" ", query)
-    values = {hit["text"] for hit in _FUNCTION.finditer(bare)} | set(
-        _LITERAL.findall(_FUNCTION.sub(" ", bare))
-    )
+    patterns = [hit["text"] for hit in _FUNCTION.finditer(bare)]
+    values = [part for text in patterns for part in ([text] if "(" in text else text.split("|"))]
+    values += _LITERAL.findall(_FUNCTION.sub(" ", bare))
     return _plain(values) or _plain(name.rpartition(".")[2] for name in columns_in(bare))
 
 
 def _plain(texts: Iterable[str]) -> frozenset[str]:
-    plain = (
-        re.sub(r"[\\%^$\[\](){}|*+?\"]+", " ", text).replace("''", "'").strip().lower() for text in texts
-    )
-    return frozenset(text for text in plain if len(text) > 2 and text not in _RESERVED and not text.isdigit())
+    """Texts without the signs of patterns; those that no sentence would hold are left out."""
+    bare = (re.sub(r"\\[a-z]|[\\%^$\[\](){}|*+?\"]+", " ", text).replace("''", "'") for text in texts)
+    plain = (" ".join(text.lower().split()) for text in bare)
+    return frozenset(text for text in plain if re.search(r"[^\W\d_]{3}", text) and text not in _RESERVED)

@@ -21,17 +21,17 @@ def contradictions(document: Document) -> list[Contradiction]:
     """Statements that cannot both be true, in the order of their lines; one for each cause."""
     tables = (*document.tables, *as_tables(document))
     grids = [source for table in tables if (source := grid(table)) is not None]
-    inner = [*_sentences(document), *(found for source in grids for found in _table(source))]
-    kept = list({(found.line, found.stated): found for found in reversed(inner)}.values())
-    for found in (*unmet(grids), *mismatches(grids), *conflicts(document, grids)):
+    inner = [*_sentences(document), *(fault for source in grids for fault in _table(source))]
+    kept = list({(fault.line, fault.stated): fault for fault in reversed(inner)}.values())
+    for fault in (*unmet(grids), *mismatches(grids), *conflicts(document, grids)):
         # A number that is wrong in its own sentence or table is wrong elsewhere too: one cause, told once.
-        spots = [set(one.lines if one.kind == "total" else (one.line,)) & set(found.lines) for one in kept]
+        spots = [set(old.lines if old.kind == "total" else (old.line,)) & set(fault.lines) for old in kept]
         same = next((index for index, lines in enumerate(spots) if lines), None)
         if same is None:
-            kept.append(found)
-        elif found.kind == "crosstab" and len(spots[same]) == 1:  # of all parts of a total, it is this one
+            kept.append(fault)
+        elif fault.kind == "crosstab" and len(spots[same]) == 1:  # of all parts of a total, it is this one
             kept[same] = msgspec.structs.replace(kept[same], line=spots[same].pop())
-    return sorted(kept, key=lambda found: (found.line, found.kind))
+    return sorted(kept, key=lambda fault: (fault.line, fault.kind))
 
 
 def _sentences(document: Document) -> Iterator[Contradiction]:
@@ -47,14 +47,15 @@ def _table(source: Grid) -> Iterator[Contradiction]:
     left = [*broken_totals(source), *broken_totals(other), *wrong_cells(source)]
     left += [*exceptions(source), *exceptions(other)]
     while left:
-        explained = {place: _explained(place, left) for one in left for place in one.places}
-        stated = [one.place for one in left]
+        explained = {place: _explained(place, left) for violation in left for place in violation.places}
+        stated = [violation.place for violation in left]
         place = max(explained, key=lambda place: (len(explained[place]), stated.count(place), place))
-        first = min(explained[place], key=lambda one: (one.place != place, len(one.places)))
+        first = min(explained[place], key=lambda violation: (violation.place != place, len(violation.places)))
         line = place[0] if len(explained[place]) > 1 else first.place[0]
         lines, text = tuple(sorted({row for row, _ in first.places})), source.text(line)
         yield Contradiction(line, lines, first.kind, text, first.stated, first.expected, first.why)
-        left = [one for one in left if one not in explained[place] and one.place not in (place, first.place)]
+        mine = explained[place]
+        left = [each for each in left if each not in mine and each.place not in (place, first.place)]
 
 
 def _explained(place: Place, violations: list[Violation]) -> list[Violation]:
@@ -65,6 +66,6 @@ def _explained(place: Place, violations: list[Violation]) -> list[Violation]:
         return here
     gap = sums[0].gap if place == sums[0].place else -sums[0].gap
     value = sums[0].values[place] + gap
-    rest = [one for one in here if one not in sums]
-    mended = [one for one in rest if one.place == place or (one.retry and one.retry(place, value))]
-    return [*(one for one in sums if abs(abs(one.gap) - abs(gap)) < 1e-6), *mended]
+    rest = [each for each in here if each not in sums]
+    mended = [each for each in rest if each.place == place or (each.retry and each.retry(place, value))]
+    return [*(each for each in sums if abs(abs(each.gap) - abs(gap)) < 1e-6), *mended]

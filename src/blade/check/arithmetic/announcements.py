@@ -15,15 +15,14 @@ _ANNOUNCES = pattern(
     "below grouped following as_follows compris* consist* made_up sorted assigned attribut* spread causes",
     "|:$",
 )
-Said = tuple[Figure, Sentence]
 _ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+)n⟩")
 
 
 def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
     """Numbers that a text announces and the table or list beside it does not have."""
     for source in grids:
-        found = [source.sums(series) for series in source.series if series.role in ("value", "top")]
-        sums, is_stated = {one[0].value for one in found if one}, any(len(one) > 1 for one in found)
+        columns = [source.sums(series) for series in source.series if series.role in ("value", "top")]
+        sums, is_stated = {sums[0].value for sums in columns if sums}, any(sums[1:] for sums in columns)
         above, below = source.table.lead[-2:], source.table.note[:1]
         lead = [(figure, sentence) for sentence in above for figure in phrase(sentence.text).figures]
         text = " ".join(sentence.text for sentence in above)
@@ -36,14 +35,14 @@ def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
             yield from _missed(source, said, sums)
 
 
-def _missed(source: Grid, said: Sequence[Said], sums: set[float]) -> Iterator[Contradiction]:
+def _missed(source: Grid, said: list[tuple[Figure, Sentence]], sums: set[float]) -> Iterator[Contradiction]:
     """One announced number that no column adds up to, and one sum close by that nothing announces."""
-    met = (*sums, sum(not summary(name) for name in source.names))
+    met = (0, *sums, sum(not summary(name) for name in source.names))
     left = sums - {figure.value for figure, _ in said}
     rest = [(figure, sentence) for figure, sentence in said if figure.is_count and figure.value not in met]
-    near = [(*one, value) for one in rest for value in left if abs(value - one[0].value) <= one[0].value / 5]
+    near = [(pair, value) for pair in rest for value in left if abs(value / pair[0].value - 1) <= 0.2]
     if len(near) == 1:
-        figure, sentence, value = near[0]
+        (figure, sentence), value = near[0]
         why = f"the table or list adds up to {value:,.0f}, this announces {figure.text}"
         lines = (*range(sentence.line, sentence.last_line + 1), *(row.line for row in source.table.rows))
         expected = f"{value:,.0f}"
@@ -62,7 +61,7 @@ _COUNTED = rf"{_COUNT}{_SHARED} (?P<name>[^⟨⟩.;:(]{{2,80}}?)(?: ?\((?P<later
 def as_tables(document: Document) -> Iterator[Table]:
     """Lists of counts as tables: `- Timeouts: 31 (7.5%)`, `- 31 timeouts`, `## Timeouts (31 rollouts)`."""
     headings = (sentence for sentence in document.sentences if sentence.kind == "heading")
-    headed = tuple((one,) for one in headings if re.fullmatch(_HEADED, phrase(one.text).text))
+    headed = tuple((title,) for title in headings if re.fullmatch(_HEADED, phrase(title.text).text))
     for listed in (*document.lists, List(headed, 0, ())):
         if (table := _as_table(listed)) is not None:
             yield table
@@ -73,13 +72,13 @@ def _as_table(listed: List) -> Table | None:
     for item in listed.items:
         words = phrase(item[0].text if item else "")
         hits = (re.fullmatch(form, words.text) for form in (_LABELLED, _COUNTED, _HEADED))
-        found = next((hit.groupdict() for hit in hits if hit), None)
-        if found is None:
+        groups = next((hit.groupdict() for hit in hits if hit), None)
+        if groups is None:
             return None
-        tokens = found["count"], found.get("whole"), found["share"] or found.get("later")
+        tokens = groups["count"], groups.get("whole"), groups["share"] or groups.get("later")
         count, whole, share = (words.figures[int(token[1:-2])].text if token else "" for token in tokens)
         text = f"{count}{' of ' * bool(whole)}{whole}{f' ({share})' if share else ''}"
-        nouns.add((found.get("noun") or "").strip())
-        rows.append(Row((Cell((found["name"] or "").strip(" *")), Cell(text)), item[0].line))
+        nouns.add((groups.get("noun") or "").strip())
+        rows.append(Row((Cell((groups["name"] or "").strip(" *")), Cell(text)), item[0].line))
     header = Cell(""), Cell(nouns.pop() if len(nouns) == 1 else "")
     return Table(header, tuple(rows), listed.line, listed.headings, listed.lead) if len(rows) > 1 else None

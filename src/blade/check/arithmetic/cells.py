@@ -26,7 +26,7 @@ def wrong_cells(source: Grid) -> Iterator[Violation]:
         for row in rows if column and (are_ends or _INTERVAL.search(name)) else ():
             value, low, high = (*(cell.text for cell in row.cells[column - 1 : column + 2]), "")[:3]
             text = f"{value} [{low}, {high}]" if are_ends else f"{value} {low}"
-            outside += [one for one in _faulty(row.line, column, text) if one.kind == "interval"]
+            outside += [fault for fault in _faulty(row.line, column, text) if fault.kind == "interval"]
         yield from outside if 2 * len(outside) <= len(rows) else ()
 
 

@@ -110,9 +110,9 @@ def meets(figure: Figure, span: Span) -> bool:
     return figure.span[0] - slack <= span[1] and span[0] <= figure.span[1] + slack
 
 
-def agree(one: Figure, other: Figure) -> bool:
+def agree(figure: Figure, other: Figure) -> bool:
     """Whether two printed numbers can stand for the same value."""
-    return one.unit != other.unit or meets(one, other.span)
+    return figure.unit != other.unit or meets(figure, other.span)
 
 
 def shown(value: float, like: Figure) -> str:
@@ -131,6 +131,6 @@ def quotient(part: Figure, whole: Figure, scale: float = 1.0) -> Span:
     return min(ends), max(ends)
 
 
-def minus(one: Figure, other: Figure) -> Span:
-    return one.span[0] - other.span[1], one.span[1] - other.span[0]
+def minus(figure: Figure, other: Figure) -> Span:
+    return figure.span[0] - other.span[1], figure.span[1] - other.span[0]
 

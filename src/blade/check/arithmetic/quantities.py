@@ -14,7 +14,7 @@ from itertools import combinations
 import msgspec
 
 from blade.check.arithmetic.figures import Figure, agree, phrase
-from blade.check.arithmetic.labels import EMPTY, UNSURE, Label, label, pattern, summary
+from blade.check.arithmetic.labels import EMPTY, UNSURE, Label, label, summary
 from blade.check.arithmetic.tables import Contradiction, Grid, Series, turned
 from blade.check.document import Document, Sentence
 
@@ -33,14 +33,15 @@ class Mention(msgspec.Struct, frozen=True):
 
 def conflicts(document: Document, grids: Sequence[Grid]) -> Iterator[Contradiction]:
     """Quantities that are stated with two values."""
-    names = [name for one in grids if one.table.header[0].text and not one.is_mixed for name in one.names]
+    tables = [source for source in grids if source.table.header[0].text and not source.is_mixed]
+    names = [name for source in tables for name in source.names]
     words = frozenset(word for name in names for word in label(name) if not word.isdigit())
     given = label(f"{document.title} suite benchmark run dataset evaluation set model report")
     mentions = [mention for source in grids for mention in _tabled(source, words)]
     printed = {(mention.figure.value, mention.figure.unit, mention.line) for mention in mentions}
     for sentence in document.sentences:
         mentions += _stated(sentence, words, given)
-        printed |= {(one.value, one.unit, sentence.line) for one in phrase(sentence.text).figures}
+        printed |= {(figure.value, figure.unit, sentence.line) for figure in phrase(sentence.text).figures}
     lines: dict[tuple[float, str], int] = defaultdict(int)
     groups: dict[tuple[Label, str], list[Mention]] = defaultdict(list)
     for value, unit, _ in printed:
@@ -54,8 +55,8 @@ def conflicts(document: Document, grids: Sequence[Grid]) -> Iterator[Contradicti
             is_orphan = lines[odd.figure.value, unit] == 1
             if is_orphan and any(_is_conflict(odd, example, right) for example in right):
                 stated, expected, line = odd.figure.text, right[0].figure.text, right[0].line
-                why, lines_ = f"this says {stated}, line {line} says {expected}", sorted({odd.line, line})
-                yield Contradiction(odd.line, tuple(lines_), "repeated", odd.text, stated, expected, why)
+                why, both = f"this is {stated}, line {line} says {expected}", tuple(sorted((odd.line, line)))
+                yield Contradiction(odd.line, both, "repeated", odd.text, stated, expected, why)
 
 
 def _is_conflict(odd: Mention, example: Mention, right: Sequence[Mention]) -> bool:
@@ -77,12 +78,12 @@ def _clusters(group: Sequence[Mention], lines: dict[tuple[float, str], int]) -> 
     """Mentions by value, the largest cluster first; of two alike the one that is printed elsewhere too."""
     clusters: list[dict[int, Mention]] = []  # by line
     for mention in sorted(group, key=lambda mention: (-mention.figure.digits, -mention.strength))[:500]:
-        fits = (one for one in clusters[:3] if agree(mention.figure, next(iter(one.values())).figure))
+        fits = (each for each in clusters[:3] if agree(mention.figure, next(iter(each.values())).figure))
         if (home := next(fits, None)) is None:
             clusters.append(home := {})
         home.setdefault(mention.line, mention)
-    ranks = [(-len(one), -lines[first.figure.value, first.figure.unit], first.line, list(one.values()))
-             for one in clusters for first in list(one.values())[:1]]  # fmt: skip
+    ranks = [(-len(each), -lines[first.figure.value, first.figure.unit], first.line, list(each.values()))
+             for each in clusters for first in list(each.values())[:1]]  # fmt: skip
     return [rank[3] for rank in sorted(ranks, key=lambda rank: rank[:3])]
 
 
@@ -118,13 +119,12 @@ _ALL = re.compile(r"\b(?:all|total of)(?: the)? $", re.I)
 _DEFINITE = re.compile(r"(?:\b(?:the|its|our|across|over)|(?:^|[.,;] )of(?: the)?) $", re.I)
 _PART = re.compile(r" ?(?:of|out of|/|to|–|-|vs|or|±|x|×|\+|=|times)(?:\s|$)")
 _CLAUSE = re.compile(r"[,;:—–()]| and | while | but | whereas ")
-_OVERALL = pattern("both all overall total altogether together across")
 
 
 def _stated(sentence: Sentence, words: Label, given: Label) -> Iterator[Mention]:
     """Figures of a sentence with their names: 31 timeouts · timeouts (31) · median latency was 9 s."""
     spoken, section = phrase(sentence.text), " ".join(sentence.headings[:1])
-    earlier = "" if _OVERALL.search(sentence.text) else sentence.before
+    earlier = "" if re.search(r"\b(?:both|all|overall|total|across)\b", sentence.text) else sentence.before
     above = label(" ".join((*sentence.headings, earlier))) & words
     for index, figure in enumerate(spoken.figures):
         before, after = re.sub(r"\bn = $", "", spoken.gaps[index]), spoken.gaps[index + 1]
@@ -133,13 +133,13 @@ def _stated(sentence: Sentence, words: Label, given: Label) -> Iterator[Mention]
         if figure.hedged or is_part or UNSURE.search(clause):
             continue
         tail = re.split(r"[.,;:()\[\]—]", after, maxsplit=1)[0].split()
-        ends = (at for at, word in enumerate(tail) if word.lower() in _STOP or (at and word.endswith("ed")))
+        ends = (end for end, word in enumerate(tail) if word.lower() in _STOP or (end and word[-2:] == "ed"))
         size = min(next(ends, 5), 5)
         noun, rest = " ".join(tail[:size]), " ".join(tail[size:])
         here = (label(clause) & words) or (label(" ".join(spoken.gaps)) & words)
         here |= label(rest) - given if _NARROWS.match(rest) else frozenset()
         is_all = sentence.kind == "heading" or _ALL.search(before) or "in total" in rest
-        is_share = after.endswith("(") and any(one.unit == "%" for one in spoken.figures[index + 1 :][:1])
+        is_share = after.endswith("(") and any(other.unit == "%" for other in spoken.figures[index + 1 :][:1])
         is_whole = _DEFINITE.search(before) or not rest or rest.startswith(("and ", "or "))
         strength = 2 if is_all else int(bool(is_whole) and not is_share)
         keys = {label(noun)} if noun and figure.unit not in ("%", "points", "x") else set()
@@ -161,11 +161,11 @@ Listing = tuple[Label, dict[Label, tuple[Figure, int]], Grid]
 def mismatches(grids: Sequence[Grid]) -> Iterator[Contradiction]:
     """Figures that most of a list agrees on with another list, and one does not."""
     lists = [listing for source in grids for listing in _listings(source)][:600]
-    for one, other in combinations(lists, 2):
-        first, second = one[2].table, other[2].table
+    for listing, other in combinations(lists, 2):
+        first, second = listing[2].table, other[2].table
         # The same table in another section is of another run.
         if first is not second and (first.header != second.header or first.headings == second.headings):
-            yield from _unlike(one, other)
+            yield from _unlike(listing, other)
 
 
 def _listings(source: Grid) -> Iterator[Listing]:
@@ -195,8 +195,8 @@ def _listing(source: Grid, series: Series, names: Sequence[str]) -> Iterator[Lis
         yield label(series.name), figures, source
 
 
-def _unlike(one: Listing, other: Listing) -> Iterator[Contradiction]:
-    (name, figures, _), (other_name, others, source) = one, other
+def _unlike(listing: Listing, other: Listing) -> Iterator[Contradiction]:
+    (name, figures, _), (other_name, others, source) = listing, other
     pairs = [(*figures[key], *others[key]) for key in others if key in figures]
     same = [pair for pair in pairs if agree(pair[0], pair[2]) and pair[0].unit == pair[2].unit]
     odd = [pair for pair in pairs if not agree(pair[0], pair[2])]

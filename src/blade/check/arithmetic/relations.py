@@ -123,7 +123,8 @@ def _wholes(source: Grid, usable: Sequence[Series]) -> list[Series]:
     announced = [figure for text in texts for figure in phrase(text).figures if figure.is_count][:12]
     figures = [*announced, *(figure for series in usable for figure in source.sums(series))]
     wholes, size = {figure.value: figure for figure in figures if figure.value > 1}, len(source.names)
-    return [Series("", "whole", (one,) * size, ((0, 0),) * size, 0) for one in list(wholes.values())[:16]]
+    places = ((0, 0),) * size
+    return [Series("", "whole", (figure,) * size, places, 0) for figure in list(wholes.values())[:16]]
 
 
 def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], result: Series) -> Iterator[_Fit]:

@@ -51,7 +51,7 @@ _GIVEN = re.compile(rf"(?:^|[\s(])(?:of|among|from|across|out of|with) {_ARTICLE
 def _shares(words: Phrase) -> Iterator[Fault]:
     """26 of 29 errors (89.7%) · 89.7% (26 of 29) · 26 (89.7%) of 29 · Of 29 errors, 26 (89.7%) are …"""
     figures, gaps = words.figures, words.gaps
-    given = [one for gap, one in zip(gaps, figures, strict=False) if one.is_count and _GIVEN.search(gap)]
+    given = [figure for index, figure in enumerate(figures) if figure.is_count and _GIVEN.search(gaps[index])]
     for index, (left, right) in enumerate(pairwise(figures)):
         before, gap, after = gaps[index : index + 3]
         first, last = figures[index - 1] if index else left, figures[min(index + 2, len(figures) - 1)]
@@ -117,7 +117,7 @@ def _changes(words: Phrase) -> Iterator[Fault]:
         for size, left, right in sizes:
             spans = _readings_of_change(start, end, size, is_ordered)
             other = size if size.signed and is_ordered else msgspec.structs.replace(size, value=-size.value)
-            is_right = any(meets(one, span) for one in (size, other) for span in spans)
+            is_right = any(meets(figure, span) for figure in (size, other) for span in spans)
             if not is_right and _is_size(start, size, left, right, is_loose):
                 expected = shown(sum(spans[0]) / 2 if size.signed else abs(sum(spans[0]) / 2), size)
                 why = f"from {start.text} to {end.text} is {expected}, not {size.text}"
@@ -213,7 +213,7 @@ def _equations(words: Phrase) -> Iterator[Fault]:
         stated = words.figures[int(re.findall(r"⟨(\d+)", single)[0])]
         spans = [span] if span and not stated.hedged else []
         spans += [(100 * low, 100 * high) for low, high in spans if stated.unit == "%"]
-        if spans and not any(meets(stated, one) for one in spans):
+        if spans and not any(meets(stated, reading) for reading in spans):
             value = shown(sum(spans[-1]) / 2, stated)
             yield "equation", stated.text, value, f"the other side gives {value}, not {stated.text}"
 

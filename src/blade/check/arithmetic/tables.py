@@ -59,9 +59,9 @@ class Grid(msgspec.Struct, frozen=True):
         parts, pairs = self.parts(series), zip(self.names, series.figures, strict=True)
         if len(parts) < 2 or not series.is_read or not all(part.is_count for part in parts):
             return []
-        stated = [one for name, one in pairs if one and one.is_count and summary(name) in ("sum", "all")]
+        stated = [figure for name, figure in pairs if figure and summary(name) in ("sum", "all")]
         value = sum(part.value for part in parts)
-        return [*stated, Figure(f"{value:,.0f}", value)]
+        return [figure for figure in (*stated, Figure(f"{value:,.0f}", value)) if figure.is_count]
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -123,11 +123,11 @@ def grid(table: Table) -> Grid | None:
 
 def turned(source: Grid) -> Grid:
     main = [series for series in source.series if series.role in ("value", "top")]
-    figures = zip(*(one.figures for one in main), strict=True)
-    places = zip(*(one.places for one in main), strict=True)
+    figures = zip(*(column.figures for column in main), strict=True)
+    places = zip(*(column.places for column in main), strict=True)
     rows = enumerate(zip(source.names, figures, places, strict=False))
     series = tuple(Series(name, "value", row, spots, index) for index, (name, row, spots) in rows)
-    return Grid(tuple(one.name for one in main), series, source.table, source.is_mixed, True)
+    return Grid(tuple(column.name for column in main), series, source.table, source.is_mixed, True)
 
 
 def broken_totals(source: Grid) -> Iterator[Violation]:
@@ -160,8 +160,8 @@ def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list
     evidence, held, violations = 0, 0, []
     for series in source.series:
         whole = series.figures[index]
-        found = {series.places[place]: part for place in addends if (part := series.figures[place])}
-        parts = list(found.values())
+        figures = {series.places[place]: part for place in addends if (part := series.figures[place])}
+        parts = list(figures.values())
         if whole is None or len(parts) < 2 or not series.is_read:
             continue
         if any(part.hedged or part.unit != whole.unit for part in (*parts, whole)):
@@ -176,7 +176,7 @@ def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list
             what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
             why = f"the {what} add up to {expected}, the total says {whole.text}"
             spot = series.places[index]
-            values = {place: part.value for place, part in found.items()} | {spot: whole.value}
+            values = {place: part.value for place, part in figures.items()} | {spot: whole.value}
             violation = Violation("total", spot, frozenset(values), whole.text, expected, why)
             violations.append(msgspec.structs.replace(violation, gap=value - whole.value, values=values))
     is_sure = held >= 2 * len(violations) if source.is_turned else len(violations) <= max(held, 1)

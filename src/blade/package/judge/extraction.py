@@ -13,8 +13,9 @@ from blade.errors import BladeError
 from blade.model.checked import SUPPORTED, UNCITED, Finding
 from blade.package.judge.anchors import MIN_FACT, OKAY, VITAL, Anchor, Meaning, meaning, queries_of
 from blade.package.judge.statements import Tasks, passages, tasks_of, visible
+from blade.package.shallow import shallow
 from blade.package.worlds import Worlds
-from blade.query.citations import PLACE
+from blade.query.citations import PLACE, escape_comment
 from blade.query.measures import measure_of
 from blade.tables.database import literal
 
@@ -30,7 +31,7 @@ def drafted(golden: str, worlds: Worlds, most: int) -> list[Anchor]:
     text = visible(golden)
     findings = worlds.checked(text)
     around = _around(text, worlds)
-    chosen = _chosen(_anchors(_cited(findings, around), worlds), most)
+    chosen = _chosen(_anchors(_cited(findings, around, shallow(golden, "")), worlds), most)
     for drafts in (_suggested(findings, around), _contrasts(worlds)):
         if len(chosen) < most:
             chosen += _chosen(_anchors(drafts, worlds), most - len(chosen), chosen)
@@ -43,6 +44,7 @@ class Draft(msgspec.Struct, frozen=True):
     fact: str
     query: str
     named: tuple[str, ...] = ()
+    is_thin: bool = False  # the shallow baseline of the report has it too
 
 
 def drafted_by_wording(golden: str, most: int) -> list[Anchor]:
@@ -63,12 +65,12 @@ def _numbered(anchors: Sequence[Anchor]) -> list[Anchor]:
 # -- from the report --------------------------------------------------------------------------------
 
 
-def _cited(findings: Iterable[Finding], around: Mapping[int, str]) -> Iterator[Draft]:
+def _cited(findings: Iterable[Finding], around: Mapping[int, str], baseline: str) -> Iterator[Draft]:
     """The numbers that the report cites."""
     for finding in findings:
         query = finding.query or ""
         if finding.kind == "citation" and finding.verdict == SUPPORTED and not PLACE.fullmatch(query):
-            yield Draft(_fact(finding, around), query, finding.tasks)
+            yield Draft(_fact(finding, around), query, finding.tasks, escape_comment(query) in baseline)
 
 
 def _suggested(findings: Iterable[Finding], around: Mapping[int, str]) -> Iterator[Draft]:
@@ -114,7 +116,7 @@ def _anchor(draft: Draft, worlds: Worlds) -> Anchor | None:
     meant = meaning(anchor, worlds)
     if isinstance(meant, str):
         return None
-    tasks, is_weak = _tasks(draft, meant), worlds.is_aggregate(draft.query)
+    tasks, is_weak = _tasks(draft, meant), draft.is_thin or worlds.is_aggregate(draft.query)
     return msgspec.structs.replace(
         anchor, value=meant.value, tasks=() if is_weak else tasks, weak=is_weak,
         weight=VITAL if tasks and not is_weak else OKAY,

@@ -15,7 +15,7 @@ from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.package.judge.anchors import TRIVIAL, Anchor, Meaning, meaning, queries_of, rows_query
 from blade.package.judge.matching import DENIAL, ROLLOUTS, Hit, hit_of, is_number, is_same_query
 from blade.package.judge.statements import Passage, Statement, Tasks, passages, tasks_of, visible
-from blade.package.worlds import OF_TASKS, Worlds
+from blade.package.worlds import Worlds
 from blade.query.measures import measure_of
 from blade.skills.names import slug
 
@@ -39,6 +39,7 @@ class Bench(msgspec.Struct, frozen=True):
     titles: tuple[str, ...] = ()  # of the golden report's sections
     ours: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    thin: frozenset[str] = frozenset()  # what the shallow report cites
 
     @property
     def usable(self) -> tuple[Anchor, ...]:
@@ -95,9 +96,13 @@ def bench(
         ready.append(replace(anchor, problem=problem))
     titles = tuple(title for title in _titles(golden) if title)
     made = Bench(worlds, known, tuple(ready), meanings, titles, tuple(ours), tuple(others))
-    thin = {hit.anchor.id for hit in read(shallow, made).hits if hit.met} if shallow else set()
-    kept = (replace(anchor, weight=TRIVIAL) if anchor.id in thin else anchor for anchor in ready)
-    return replace(made, anchors=tuple(kept))
+    if not shallow:
+        return made
+    reading = read(shallow, made)
+    met = {hit.anchor.id for hit in reading.hits if hit.met}
+    kept = (replace(anchor, weight=TRIVIAL) if anchor.id in met else anchor for anchor in ready)
+    thin = frozenset(finding.query for finding in reading.findings if finding.query)
+    return replace(made, anchors=tuple(kept), thin=thin)
 
 
 def _wording(anchor: Anchor, known: Tasks) -> str | None:
@@ -161,7 +166,7 @@ def _counts(reading: Reading, bench: Bench) -> tuple[dict[str, int], list[str]]:
         "wrong": len(wrong) + len(against),
         "made_up": sum(_is_made_up(each) for each in wrong.values()),
         "uncited": sum(each.verdict == "uncited" for each in reading.findings),
-        "bare": len(_bare(reading)),
+        "bare": len(_bare(reading, bench.worlds)),
         "evidence": len(_evidence(reading, bench)),
         "anchors": len(reading.hits),
         "anchors_met": sum(hit.met for hit in reading.hits),
@@ -249,23 +254,27 @@ def _evidence(reading: Reading, bench: Bench) -> set[str]:
         if finding.kind == "quotation":
             quote = " ".join(finding.printed.split())
             pieces |= {quote} if quote not in facts else set()
-        elif finding.query and OF_TASKS.search(finding.query) and not _is_of_anchor(finding.query, bench):
-            pieces.add(finding.query)
+        elif is_shown(finding, bench.worlds) and not _is_of_anchor(finding.query or "", bench):
+            pieces.add(finding.query or "")
     return pieces
 
 
 def _is_of_anchor(query: str, bench: Bench) -> bool:
     worlds = bench.worlds
-    return worlds is not None and any(
-        is_same_query(anchor.query, query, bench.meanings[anchor.id], worlds)
-        for anchor in bench.usable
-        if anchor.query is not None and anchor.id in bench.meanings
+    return (
+        query in bench.thin
+        or worlds is None
+        or any(
+            is_same_query(anchor.query, query, bench.meanings[anchor.id], worlds)
+            for anchor in bench.usable
+            if anchor.query is not None and anchor.id in bench.meanings
+        )
     )
 
 
-def _bare(reading: Reading) -> list[Passage]:
+def _bare(reading: Reading, worlds: Worlds | None) -> list[Passage]:
     """Passages that say something of tasks in sections that show no evidence of it."""
-    lines = {finding.line for finding in reading.findings if _is_right(finding) and is_shown(finding)}
+    lines = {finding.line for finding in reading.findings if _is_right(finding) and is_shown(finding, worlds)}
     lines |= {hit.line for hit in reading.hits if hit.met and hit.anchor.weighs}
     backed = {passage.section for passage in reading.passages if passage.lines & lines}
     met = {frozenset(hit.anchor.tasks) for hit in reading.hits if hit.met}
@@ -279,9 +288,9 @@ def _bare(reading: Reading) -> list[Passage]:
     ]
 
 
-def is_shown(finding: Finding) -> bool:
-    """A quotation, or a citation about single tasks or their traces."""
-    return finding.kind == "quotation" or OF_TASKS.search(finding.query or "") is not None
+def is_shown(finding: Finding, worlds: Worlds | None) -> bool:
+    """A quotation, or a citation that looks into rollouts and does not add up totals."""
+    return finding.kind == "quotation" or worlds is None or not worlds.is_aggregate(finding.query or "")
 
 
 # -- whether it is meant ----------------------------------------------------------------------------
