@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.calibrate.battery import Calibration, Trial, lines, ranked
+from blade.cli.package_judge import calibration_lines
+from blade.package.calibrate.battery import Calibration, Trial, ranked
 from blade.package.judge.score import Bench, judged
 from blade.package.judge.sources import Case
 from blade.package.layout import GRADES
@@ -78,7 +79,7 @@ def test_what_does_not_separate_is_told(desk: tuple[Case, Bench]) -> None:
     for attacks, graded in (((HELD, BROKEN), ()), ((), (BROKEN,))):
         made = Calibration(golden, shallow, attacks, graded, 0.5)
         assert made.problems == ["negated sentences: 0.50, at most 0.25"]
-        assert "BROKEN" in "\n".join(lines(made))
+        assert "BROKEN" in "\n".join(calibration_lines(made))
     apart = Calibration(golden, golden, (), (), 0.5).problems
     assert any("0.00 apart, not 0.50" in problem for problem in apart)
     low = Calibration(shallow, shallow, (), (), 0.0).problems

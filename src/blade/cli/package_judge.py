@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError
 from blade.package import MIN_ANCHORS
+
+if TYPE_CHECKING:
+    from blade.package.calibrate.battery import Calibration
 
 
 @click.command("extract-anchor-facts", short_help="Draft the facts that a report on this run must find.")
@@ -181,10 +184,34 @@ def calibrate(
         _write(folder / name / "reward.json", reward)
     summary = battery.as_summary(calibration)
     _write(folder / "calibration_summary.json", summary)
-    click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(battery.lines(calibration)))
+    click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(calibration_lines(calibration)))
     click.echo(f"Wrote {folder}/calibration_summary.json", err=as_json)
     if calibration.problems:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+def calibration_lines(calibration: Calibration) -> list[str]:
+    """The calibration for a reader: what was tried, what it scored, what bound it had to keep."""
+    from blade.package.calibrate.battery import TARGETS
+    from blade.package.judge.result import WORDING
+
+    least, most = TARGETS["golden_vs_self_min"], TARGETS["shallow_vs_golden_max"]
+    below = f"at most {most:.2f}, {calibration.min_spread:.2f} below golden"
+    printed = [
+        f"{'golden report':<28} {calibration.golden.score:6.3f}  at least {least:.2f}",
+        f"{'shallow report':<28} {calibration.shallow.score:6.3f}  {below}",
+        "",
+    ]
+    if calibration.rests_on == WORDING:
+        printed = ["No rollouts were found: all scores rest on wording", "", *printed]
+    for title, trials in (("Attacks", calibration.attacks), ("Graded reports", calibration.graded)):
+        printed += [title] if trials else []
+        for trial in trials:
+            score = f"{trial.score:6.3f}" if trial.score is not None else "     –"
+            printed.append(f"  {trial.name:<26} {score}  {trial.bound}{'  BROKEN' * (trial.held is False)}")
+        printed += [""] if trials else []
+    problems = calibration.problems
+    return [*printed, "calibrated" if not problems else f"not calibrated: {'; '.join(problems)}"]
 
 
 @contextmanager

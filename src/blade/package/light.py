@@ -27,11 +27,8 @@ def main(arguments: list[str]) -> int | None:
             options, unknown = parser.parse_known_args(rest)
         except argparse.ArgumentError:
             return None
-        if options.phase == "skill" and options.benchmark_dir and not unknown:
-            if options.min_anchor_facts is not None and not options.min_anchor_facts.isdecimal():
-                print(f"error: --min-anchor-facts is {options.min_anchor_facts}", file=sys.stderr)
-                print("hint:  give a whole number that is not negative", file=sys.stderr)
-                return 2
+        is_skill = options.phase == "skill" and options.benchmark_dir and not unknown
+        if is_skill and (options.min_anchor_facts or "0").isdecimal():
             return _validate_skill(options.benchmark_dir, options.json)
     return None
 

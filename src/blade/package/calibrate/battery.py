@@ -144,24 +144,3 @@ def rewards(calibration: Calibration, bench: Bench) -> dict[str, dict[str, Any]]
         "golden-vs-self": as_json(calibration.golden, bench),
         "shallow-vs-golden": as_json(calibration.shallow, bench),
     }
-
-
-def lines(calibration: Calibration) -> list[str]:
-    """The calibration for a reader: what was tried, what it scored, what bound it had to keep."""
-    least, most = TARGETS["golden_vs_self_min"], TARGETS["shallow_vs_golden_max"]
-    below = f"at most {most:.2f}, {calibration.min_spread:.2f} below golden"
-    printed = [
-        f"{'golden report':<28} {calibration.golden.score:6.3f}  at least {least:.2f}",
-        f"{'shallow report':<28} {calibration.shallow.score:6.3f}  {below}",
-        "",
-    ]
-    if calibration.rests_on == WORDING:
-        printed = ["No rollouts were found: all scores rest on wording", "", *printed]
-    for title, trials in (("Attacks", calibration.attacks), ("Graded reports", calibration.graded)):
-        printed += [title] if trials else []
-        for trial in trials:
-            score = f"{trial.score:6.3f}" if trial.score is not None else "     –"
-            printed.append(f"  {trial.name:<26} {score}  {trial.bound}{'  BROKEN' * (trial.held is False)}")
-        printed += [""] if trials else []
-    problems = calibration.problems
-    return [*printed, "calibrated" if not problems else f"not calibrated: {'; '.join(problems)}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +83,12 @@ def of_file(data: Any) -> list[Anchor]:
     entries = data.get("anchor_facts", []) if isinstance(data, Mapping) else data
     if not isinstance(entries, list):
         return []
-    anchors: dict[str, Anchor] = {}
-    for number, entry in enumerate(entries, 1):
-        anchor = _anchor(entry, number)
-        name = anchor.id if anchor.id not in anchors else f"{anchor.id}#{number}"
-        anchors[name] = msgspec.structs.replace(anchor, id=name)
-    return list(anchors.values())
+    anchors = [_anchor(entry, number) for number, entry in enumerate(entries, 1)]
+    again = Counter(anchor.id for anchor in anchors)
+    return [
+        msgspec.structs.replace(anchor, id=f"{anchor.id}#{number}") if again[anchor.id] > 1 else anchor
+        for number, anchor in enumerate(anchors, 1)
+    ]
 
 
 def _anchor(entry: Any, number: int) -> Anchor:

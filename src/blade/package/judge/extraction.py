@@ -15,7 +15,8 @@ from blade.package.judge.anchors import MIN_FACT, OKAY, VITAL, Anchor, Meaning, 
 from blade.package.judge.statements import Tasks, passages, tasks_of, visible
 from blade.package.shallow import shallow
 from blade.package.worlds import Worlds
-from blade.query.citations import PLACE, escape_comment
+from blade.query.citations import PLACE
+from blade.query.comments import escape_comment
 from blade.query.measures import measure_of
 from blade.tables.database import literal
 

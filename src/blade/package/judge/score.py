@@ -290,7 +290,9 @@ def _bare(reading: Reading, worlds: Worlds | None) -> list[Passage]:
 
 def is_shown(finding: Finding, worlds: Worlds | None) -> bool:
     """A quotation, or a citation that looks into rollouts and does not add up totals."""
-    return finding.kind == "quotation" or worlds is None or not worlds.is_aggregate(finding.query or "")
+    if finding.kind != "citation" or worlds is None:
+        return finding.kind == "quotation"
+    return not worlds.is_aggregate(finding.query or "")
 
 
 # -- whether it is meant ----------------------------------------------------------------------------

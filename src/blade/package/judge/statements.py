@@ -252,8 +252,9 @@ _TENS = dict(
 _WORD = rf"(?:{'|'.join(_TENS)})(?:-(?:{'|'.join(_UNITS[1:10])}))?|{'|'.join(_UNITS[::-1])}|both|half"
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 _FIGURE = re.compile(
-    rf"(?<![\w.#/^@-])(?P<number>{_DIGITS}|\b(?:{_WORD})\b)(?:(?P<unit>\s?%|\s?percent\b|[ -]points?\b|\s?pp\b)"
-    rf"|\s+(?:out\s+)?of\s+(?:the\s+|its\s+|all\s+|these\s+|those\s+)?(?P<whole>\d+|\b(?:{_WORD})\b)(?![\w%.]\d))?"
+    rf"(?<![\w.#/^@-])(?P<number>{_DIGITS}|\b(?:{_WORD})\b)"
+    rf"(?:(?P<unit>\s?%|\s?percent\b|[ -]points?\b|\s?pp\b)"
+    rf"|\s+(?:out\s+)?of\s+(?:(?:the|its|all|these|those)\s+)?(?P<whole>\d+|\b(?:{_WORD})\b)(?![\w%.]\d))?"
     r"(?![\w@^]|[.,/:]\d|-\d)",
     re.IGNORECASE,
 )

@@ -129,6 +129,7 @@ def _contradicted(name: str, wrong: Sequence[Finding]) -> Iterator[Check]:
 
 def _evidence(name: str, text: str, right: Sequence[Finding], worlds: Worlds) -> Iterator[Check]:
     """Whether a report names tasks, not only aggregates, and shows what happened in them."""
+    from blade.package.judge.score import is_shown
     from blade.package.judge.statements import passages, tasks_of
 
     known = tasks_of(worlds.home)
@@ -139,17 +140,12 @@ def _evidence(name: str, text: str, right: Sequence[Finding], worlds: Worlds) ->
     bad = f"only aggregates: names {plural(n, 'task')} of {len(keys):,}"
     yield Check(passed, f"{name}: {good if passed else bad}", EVIDENCE)
     if passed:
-        shown = {each.query or each.printed for each in right if _is_evidence(each, worlds)}
+        shown = {each.query or each.printed for each in right if is_shown(each, worlds)}
         few = "" if len(shown) >= MIN_SHOWN else f", at least {MIN_SHOWN} are needed"
         pieces = (
             f"{plural(len(shown), 'quotation or citation', 'quotations and citations')} about single tasks"
         )
         yield Check(not few, f"{name}: {pieces} supported by the rollouts{few}", EVIDENCE)
-
-
-def _is_evidence(finding: Finding, worlds: Worlds) -> bool:
-    is_citation = finding.kind == "citation" and not worlds.is_aggregate(finding.query or "")
-    return finding.kind == "quotation" or is_citation
 
 
 # -- sidecars ---------------------------------------------------------------------------------------
