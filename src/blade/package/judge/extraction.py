@@ -82,17 +82,17 @@ def _suggested(findings: Iterable[Finding], around: Mapping[int, str]) -> Iterat
 
 
 def _around(text: str, worlds: Worlds) -> dict[int, str]:
-    """The paragraph or list item around each line."""
+    """The paragraph or list item around each line, without its quotations."""
     paragraphs: dict[int, str] = {}
     for passage in passages(text, tasks_of(worlds.home)):
-        said = " ".join(statement.text for statement in passage.statements)
+        said = " ".join(statement.text for statement in passage.statements if "“" not in statement.text)
         paragraphs |= dict.fromkeys(passage.lines, said)
     return paragraphs
 
 
 def _fact(finding: Finding, around: Mapping[int, str]) -> str:
     """The sentence, with the rest of its paragraph where it says too little alone."""
-    is_whole = " | " in finding.text or (finding.tasks and len(finding.text.split()) >= SHORT)
+    is_whole = " | " in finding.text or len(finding.text.split()) >= SHORT
     text = finding.text if is_whole else around.get(finding.line, finding.text)
     text = " ".join((text if finding.text in text else finding.text).split())
     return text if len(text) <= MAX_FACT else text[:MAX_FACT].rpartition(" ")[0] + " …"
