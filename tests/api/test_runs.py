@@ -286,7 +286,8 @@ def test_a_judgement_counts_at_once_and_is_taken_back(folder: Path) -> None:
 def test_a_check_is_that_of_the_command_line(
     run: blade.Runs, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = "The run before has a pass@1 of 62.0%, and 3 tasks never pass.\n"
+    query = "select count(*) from tasks where bucket = 'never'"
+    text = f"The run before has a pass@1 of 62.0%<!--blade: pass_at_1-->, and 3<!--blade: {query}--> tasks never pass.\n"
     (folder / "said.md").write_text(text)
     found = run.check(folder / "said.md")
     assert not found.ok

@@ -210,9 +210,9 @@ def test_compare_tells_what_the_command_tells(ask: Asking) -> None:
 
 def test_a_report_is_checked_from_its_text_and_from_its_file(ask: Asking, report: dict[str, Any]) -> None:
     n = report["runs"][0]["n_tasks"]
-    true = ask.json("blade_check_claims", report=f"The run first has {n} tasks.", runs=["first"])
+    true = ask.json("blade_check_claims", report=f"The run first has {n}<!--blade: tasks--> tasks.", runs=["first"])
     assert (true["counts"]["supported"], true["counts"]["contradicted"]) == (1, 0)
-    false = ask.json("blade_check_claims", report="The score is 1.5%.", runs=["first"])
+    false = ask.json("blade_check_claims", report="The score is 1.5%<!--blade: pass_at_1-->.", runs=["first"])
     assert (false["counts"]["contradicted"], false["problems"][0]["verdict"]) == (1, "contradicted")
     assert ask.json("blade_check_claims", path="report.md")["counts"]["contradicted"] == 1
 
