@@ -39,7 +39,7 @@ def checked(blade: Blade, text: str, *runs: str) -> dict[str, Any]:
 def test_it_is_true_and_short_and_has_all_sections(drafted: str, blade: Blade) -> None:
     told = checked(blade, drafted)["counts"]
     assert told["supported"] > 200
-    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+    assert (told["contradicted"], told["unverifiable"], told["uncited"]) == (0, 0, 0)
     assert tokens(uncited(drafted)) < 7000  # from above: common tokenizers count fewer
     assert re.findall(r"^## (.+)$", drafted, re.MULTILINE) == list(TEMPLATE) == list(SECTIONS)
 
@@ -67,13 +67,13 @@ def test_marks_say_what_belongs_there_and_are_no_claims(drafted: str, blade: Bla
 @pytest.mark.parametrize(
     ("invented", "found"),
     [
-        ("The run scored 91.3% pass@1.", "contradicted"),
+        ("The run scored 91.3% pass@1.", "uncited"),
         ("Task `777` fails in every repeat.", "contradicted"),
-        ("Of 12 tasks, 11 never pass.", "contradicted"),
+        ("Of 12 tasks, 11 never pass.", "uncited"),
         ("Task `4/1` says at step 4: “I have cancelled the wrong order on purpose”.", "contradicted"),
         ("Failing, task `4/1`, step 4:\n\n```text\nthe customer was rude and I gave up\n```", "contradicted"),
-        ("Sloppy calls cost 73.1 points.", "unread"),
-        ("Fixing the prompt would win 21.7 points.", "unread"),
+        ("Sloppy calls cost 73.1 points.", "uncited"),
+        ("Fixing the prompt would win 21.7 points.", "uncited"),
     ],
 )
 def test_what_an_agent_makes_up_is_listed(invented: str, found: str, drafted: str, blade: Blade) -> None:
@@ -83,10 +83,10 @@ def test_what_an_agent_makes_up_is_listed(invented: str, found: str, drafted: st
     told = checked(blade, drafted.replace(mark[0], invented, 1))
     assert told["counts"][found] > 0
     assert (
-        sum(told["counts"][kind] for kind in ("contradicted", "unverifiable", "unread"))
+        sum(told["counts"][kind] for kind in ("contradicted", "unverifiable", "uncited"))
         == told["counts"][found]
     )
-    assert all(line <= one["line"] <= line + 4 for one in (*told["problems"], *told["unread"]))
+    assert all(line <= one["line"] <= line + 4 for one in told["findings"] if one["verdict"] in ("contradicted", "unverifiable", "uncited"))
 
 
 def test_prose_that_the_rows_bear_out_passes(drafted: str, blade: Blade) -> None:
@@ -96,7 +96,7 @@ def test_prose_that_the_rows_bear_out_passes(drafted: str, blade: Blade) -> None
         r"<!-- write: what happened .+ -->", f"The run scored {score[1]} pass@1 over 12 tasks.", drafted
     )
     told = checked(blade, text)["counts"]
-    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+    assert (told["contradicted"], told["unverifiable"], told["uncited"]) == (0, 0, 0)
 
 
 def test_several_runs_with_their_comparison(here: Path, blade: Blade) -> None:
@@ -107,7 +107,7 @@ def test_several_runs_with_their_comparison(here: Path, blade: Blade) -> None:
     assert "Sum of" in text
     assert "blade compare a=first" in text
     told = checked(blade, text, *runs)["counts"]
-    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+    assert (told["contradicted"], told["unverifiable"], told["uncited"]) == (0, 0, 0)
 
 
 def test_a_threshold_is_found_again(here: Path, blade: Blade) -> None:
@@ -119,7 +119,7 @@ def test_a_threshold_is_found_again(here: Path, blade: Blade) -> None:
     text = Path("graded.md").read_text(encoding="utf-8")
     assert "a reward of 0.500 or more" in uncited(text)
     told = checked(blade, text, str(run))["counts"]
-    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+    assert (told["contradicted"], told["unverifiable"], told["uncited"]) == (0, 0, 0)
 
 
 def test_a_run_without_failures_or_repeats(here: Path, blade: Blade) -> None:
@@ -127,7 +127,7 @@ def test_a_run_without_failures_or_repeats(here: Path, blade: Blade) -> None:
     assert blade("draft", run, "-o", "perfect.md").code == 0
     text = Path("perfect.md").read_text(encoding="utf-8")
     told = checked(blade, text, str(run))["counts"]
-    assert (told["contradicted"], told["unverifiable"], told["unread"]) == (0, 0, 0)
+    assert (told["contradicted"], told["unverifiable"], told["uncited"]) == (0, 0, 0)
 
 
 def test_a_name_cannot_end_a_mark(here: Path, blade: Blade) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
+from blade.check.document import parse
 from blade.ingest import opened
 from blade.model import Report, Trace
 from blade.pipeline import comparing, pages
@@ -128,6 +132,7 @@ def world_for(
         baseline = given["--baseline"]
     loaded = comparing.split_runs(loaded, given["--by"]) if "--by" in given else loaded
     loaded = comparing.baseline_first(loaded, baseline)
+    loaded = _then(text, loaded, watcher) if command else loaded
 
     @cache
     def report() -> Report:  # made when the text first cites what the engine concludes
@@ -145,6 +150,41 @@ def world_for(
 
         world.page = lambda: (printer.comparison_pages if is_comparison else printer.pages)(report())
     return world
+
+
+MOST_JUDGEMENTS = 40  # rows of the table of judgements; of more a page does not list all
+
+
+def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]:
+    """The runs as our own report knew them: without judgements that were given since it was made."""
+    known = _judgements_of(text)
+    runs, since = [], 0
+    for run in loaded:
+        names = [{(one.id,), (f"{one.task}/{one.repeat}", one.by, one.at[:10])} for one in run.judgements]
+        kept = tuple(one for one, its in zip(run.judgements, names, strict=True) if known is None or its & known)
+        since += len(run.judgements) - len(kept)
+        artifacts = tuple(one for one in run.artifacts if kept or one.kind != "judgements")
+        runs.append(replace(run, judgements=kept, artifacts=artifacts))
+    if since:
+        watcher.notice(f"{since} judgement(s) were given since the report was made; they are left out here")
+    return runs
+
+
+def _judgements_of(text: str) -> set[tuple[str, ...]] | None:
+    """The judgements that a report lists; None where it may not list all of them."""
+    if text.lstrip().startswith("{"):
+        listed = json.loads(text).get("judgements") or []
+        return {(str(one.get("id")),) for one in listed if isinstance(one, dict)}
+    known: set[tuple[str, ...]] = set()
+    for table in parse(text).tables:
+        header = [cell.text for cell in table.header]
+        if {"Task", "By", "On"} <= set(header):
+            places = [header.index(name) for name in ("Task", "By", "On")]
+            rows = [tuple(row.cells[place].text.strip("`") for place in places) for row in table.rows]
+            if len(rows) >= MOST_JUDGEMENTS:
+                return None
+            known.update(rows)
+    return known
 
 
 _OPTION = re.compile(

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from blade.errors import BladeError
-from blade.model.checked import SUPPORTED, UNCITED, Finding
+from blade.model.checked import SUPPORTED, Finding
 from blade.package.judge.anchors import MIN_FACT, OKAY, VITAL, Anchor, Meaning, meaning, queries_of
 from blade.package.judge.statements import Tasks, passages, tasks_of, visible
 from blade.package.shallow import shallow
@@ -28,15 +28,38 @@ MIN_ROWS, MIN_GAP = 3, 0.3  # of a contrast: rollouts on either side, difference
 
 
 def drafted(golden: str, worlds: Worlds, most: int) -> list[Anchor]:
-    """Facts of the golden report, each with the query that gives it; filled up from the rows."""
+    """Facts of the golden report, each with the query that gives it; filled up by wording and from the rows."""
     text = visible(golden)
-    findings = worlds.checked(text)
-    around = _around(text, worlds)
+    findings, around = worlds.checked(text), _around(text, worlds)
     chosen = _chosen(_anchors(_cited(findings, around, shallow(golden, "")), worlds), most)
-    for drafts in (_suggested(findings, around), _contrasts(worlds)):
-        if len(chosen) < most:
-            chosen += _chosen(_anchors(drafts, worlds), most - len(chosen), chosen)
-    return _numbered(chosen)
+    strong = [anchor for anchor in chosen if not anchor.weak]
+    if len(strong) < most:
+        strong += _worded(text, tasks_of(worlds.home), most - len(strong), strong)
+    if len(strong) < most:
+        strong += _chosen(_anchors(_contrasts(worlds), worlds), most - len(strong), strong)
+    weak = [anchor for anchor in chosen if anchor.weak]
+    return _numbered([*strong, *weak][:most])
+
+
+def drafted_by_wording(golden: str, most: int) -> list[Anchor]:
+    """Sentences that name a task and a number: all that a report alone can give."""
+    return _numbered(_worded(visible(golden), Tasks(), most))
+
+
+def _numbered(anchors: Sequence[Anchor]) -> list[Anchor]:
+    return [msgspec.structs.replace(anchor, id=f"B{n}") for n, anchor in enumerate(anchors, 1)]
+
+
+def _worded(text: str, known: Tasks, most: int, before: Sequence[Anchor] = ()) -> list[Anchor]:
+    """Facts without a query: sentences and rows with a number and tasks that no fact before them is about."""
+    anchors: dict[frozenset[str], Anchor] = {}
+    have = {frozenset(anchor.tasks) for anchor in before}
+    for statement in (each for passage in passages(text, known) for each in passage.statements):
+        is_fact = statement.kind != "heading" and len(statement.text) >= MIN_FACT and statement.figures
+        if is_fact and 0 < len(statement.tasks) <= MAX_TASKS and statement.tasks not in have:
+            tasks = tuple(sorted(statement.tasks, key=lambda task: (len(task), task)))
+            anchors.setdefault(statement.tasks, Anchor("", statement.text[:MAX_FACT], tasks=tasks))
+    return list(anchors.values())[:most]
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -48,21 +71,6 @@ class Draft(msgspec.Struct, frozen=True):
     is_thin: bool = False  # the shallow baseline of the report has it too
 
 
-def drafted_by_wording(golden: str, most: int) -> list[Anchor]:
-    """Sentences that name a task and a number: all that a report alone can give."""
-    anchors = []
-    for passage in passages(visible(golden), Tasks()):
-        for statement in passage.statements:
-            is_fact = statement.tasks and statement.kind != "heading" and len(statement.text) >= MIN_FACT
-            if is_fact and statement.figures and len(statement.tasks) <= MAX_TASKS:
-                anchors.append(Anchor("", statement.text[:MAX_FACT], tasks=tuple(sorted(statement.tasks))))
-    return _numbered(list({anchor.fact: anchor for anchor in anchors}.values())[:most])
-
-
-def _numbered(anchors: Sequence[Anchor]) -> list[Anchor]:
-    return [msgspec.structs.replace(anchor, id=f"B{n}") for n, anchor in enumerate(anchors, 1)]
-
-
 # -- from the report --------------------------------------------------------------------------------
 
 
@@ -72,13 +80,6 @@ def _cited(findings: Iterable[Finding], around: Mapping[int, str], baseline: str
         query = finding.query or ""
         if finding.kind == "citation" and finding.verdict == SUPPORTED and not PLACE.fullmatch(query):
             yield Draft(_fact(finding, around), query, finding.tasks, escape_comment(query) in baseline)
-
-
-def _suggested(findings: Iterable[Finding], around: Mapping[int, str]) -> Iterator[Draft]:
-    """The numbers without a citation that exactly one short query gives, where the sentence names tasks."""
-    for finding in findings:
-        if finding.verdict == UNCITED and finding.expected and finding.tasks:
-            yield Draft(_fact(finding, around), finding.query or finding.expected, finding.tasks)
 
 
 def _around(text: str, worlds: Worlds) -> dict[int, str]:
