@@ -28,7 +28,7 @@ MIN_ROWS, MIN_GAP = 3, 0.3  # of a contrast: rollouts on either side, difference
 
 
 def drafted(golden: str, worlds: Worlds, most: int) -> list[Anchor]:
-    """Facts of the golden report, each with the query that gives it; filled up by wording and from the rows."""
+    """Facts that the golden report cites, each with its query; filled up by wording and from the rows."""
     text = visible(golden)
     findings, around = worlds.checked(text), _around(text, worlds)
     chosen = _chosen(_anchors(_cited(findings, around, shallow(golden, "")), worlds), most)
