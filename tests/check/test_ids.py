@@ -90,6 +90,7 @@ def test_what_is_named_exists_or_not(desk: Desk, text: str, printed: str, verdic
         "In 7/9 (78%) of the cases it stops.",
         "The tasks 40 and more fail; of the tasks 99% pass.",
         "Model gpt-4/2024 and v3/99 are no rollouts.",
+        "It leaves out customer 00000605 and task 00000949, and tasks 000948 and 001037.",
     ],
 )
 def test_what_is_not_surely_an_id_is_never_wrong(desk: Desk, text: str) -> None:

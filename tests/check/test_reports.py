@@ -129,6 +129,15 @@ def test_a_golden_report_is_not_contradicted(name: str) -> None:
     assert not [item for item in both if item.verdict == CONTRADICTED or item.why.startswith("the sentence says")]
 
 
+@pytest.mark.parametrize("grade", ["1_excellent", "2_good", "3_shallow", "4_wrong_causes"])
+@pytest.mark.parametrize("name", ["careful", "hasty"])
+def test_an_honest_graded_report_is_not_contradicted(name: str, grade: str) -> None:
+    folder = ROOT / "benchmarks" / "workplace_assistant"
+    text = (folder / "golden_reports" / "graded" / f"scripted_{name}_{grade}.md").read_text()
+    findings = of(text, folder / "rollouts" / f"scripted_{name}_rollouts.jsonl")
+    assert [item for item in findings if item.verdict == CONTRADICTED] == []
+
+
 # -- claims about recorded runs, written before the code --------------------------------------------
 
 

@@ -22,7 +22,7 @@ _COUNTED = (
     r"|others?|more|fewer|less"
 )
 _DOES = r"calls|runs|turns|steps|passes|repeats|lines|errors"  # `repeat 1 calls` it, and `7 calls`
-_DIGITS = r"#?\d{1,6}(?![\w@^/]|[.,:]\d|\s?%|\s+(?:[a-z]+(?:ing|ed|er|nt)\s+)?"
+_DIGITS = r"#?(?:0|[1-9]\d{0,5})(?![\w@^/]|[.,:]\d|\s?%|\s+(?:[a-z]+(?:ing|ed|er|nt)\s+)?"
 _NUMBER = rf"{_DIGITS}(?:{_COUNTED})\b)"
 _NEXT = rf"{_DIGITS}(?:{_COUNTED}|{_DOES})\b)"
 _RANGE = r"(?:\s?[-–—]\s?|\s+(?:up\s+)?to\s+|\s+through\s+)"
@@ -127,7 +127,7 @@ def _noun(hit: re.Match[str], rows: Rows) -> Mention | None:
     repeat = hit["repeat"] or hit["nth"]
     if repeat and address.repeat is None:
         address = Address(address.task, int(repeat))
-    is_id = word.replace("/", "", 1).isdecimal() or address.task in rows.names
+    is_id = re.fullmatch(r"(?:0|[1-9]\d{0,5})(?:/\d+)?", word) is not None or address.task in rows.names
     return Mention(address, *hit.span(), is_marked and is_id and not (hit["many"] and hit["bare"]))
 
 
