@@ -12,5 +12,9 @@ def of_rows(document: dict[str, Any]) -> dict[str, Any]:
     found["runs"] = [
         {key: value for key, value in run.items() if key not in ("sources", "artifacts")} for run in found["runs"]
     ]
-    found["claims"] = [claim for claim in found["claims"] if not claim["id"].startswith("s")]
+    found["claims"] = [
+        (claim["value"], claim["text"], claim["query"])
+        for claim in found["claims"]
+        if not any(word in claim["query"] for word in (".sources", ".skipped"))
+    ]
     return found

@@ -29,7 +29,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small pieces and three workers, whatever this machine has."""
     monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
     monkeypatch.setattr(index, "_CHUNK_BYTES", 4 << 20)
-    monkeypatch.setattr(index, "_n_cores", lambda: 3)
+    monkeypatch.setattr(index, "n_cores", lambda: 3)
 
 
 def test_processes_that_start_together_agree(tmp_path: Path, cache: Path) -> None:
@@ -175,7 +175,7 @@ def test_ctrl_c_ends_everything_quietly(tmp_path: Path, cache: Path) -> None:
     program = (
         # a shell that runs the tests in the background has its children ignore Ctrl-C
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from blade.store import index\nindex._n_cores = lambda: 2\nindex._CHUNK_BYTES = 1 << 20\n"
+        "from blade.store import index\nindex.n_cores = lambda: 2\nindex._CHUNK_BYTES = 1 << 20\n"
         f"from blade.cli.main import main\nmain(['diagnose', {str(path)!r}])"
     )
     env = {**ENV, "BLADE_CACHE_DIR": str(cache)}

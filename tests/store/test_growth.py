@@ -38,7 +38,7 @@ def test_any_sequence_of_appends_gives_the_index_of_the_whole(
     if many:
         monkeypatch.setattr(index, "_PARALLEL_BYTES", 300)
         monkeypatch.setattr(index, "_CHUNK_BYTES", 500)
-        monkeypatch.setattr(index, "_n_cores", lambda: 1)
+        monkeypatch.setattr(index, "n_cores", lambda: 1)
         monkeypatch.setattr("blade.ingest.lines.BLOCK_BYTES", 256)
     content = b"\n".join(lines) + (b"\n" if ends else b"")
     path, other = tmp_path / "rollouts.jsonl", tmp_path / "other"

@@ -67,7 +67,7 @@ def test_forked_workers_tell_the_same_as_one_process(tmp_path: Path, monkeypatch
     whole = told(opened(path))
     monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
     monkeypatch.setattr(index, "_CHUNK_BYTES", 1 << 15)
-    monkeypatch.setattr(index, "_n_cores", lambda: 3)
+    monkeypatch.setattr(index, "n_cores", lambda: 3)
     watcher = Notices()
     with monkeypatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path / "other"))

@@ -97,7 +97,7 @@ def test_a_write_that_fails_in_a_worker(
     write_light(path, 3000)
     monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
     monkeypatch.setattr(index, "_CHUNK_BYTES", 100_000)
-    monkeypatch.setattr(index, "_n_cores", lambda: 2)
+    monkeypatch.setattr(index, "n_cores", lambda: 2)
     made = tempfile.mkstemp
 
     def full(*args: Any, **options: Any) -> Any:

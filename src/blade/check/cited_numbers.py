@@ -28,6 +28,7 @@ _COLUMN = re.compile(
 _RUN = re.compile(r"\brun\s*(?:=|==|\bin\b)\s*\(?\s*((?:'(?:[^']|'')*'[\s,]*)+)", re.IGNORECASE)
 # What the engine answers, in which no SQL of a stranger can stand.
 _CONCLUDED = re.compile(r"\s*(?:engine\.|clean_pass_at_1(?:\.\w+)?(?:\s+where\s+run\s*=\s*'[^']*')?\s*$)")
+_AS_TOLD = "astoldabove"  # squeezed
 MAX_CHILDREN = 3  # a query that ends its process takes those behind it with it: they are asked once more
 
 
@@ -185,7 +186,8 @@ def _states(printed: str, value: str) -> bool:
     tail, written = squeezed(printed), squeezed(value)
     cuts = range(min(len(written), 2_000), 4, -1)
     ends = any(tail.rstrip(".…").endswith(written[:length]) for length in cuts)
-    return written in tail or ends or (len(tail) > 7 and tail in written)
+    parts = [part.strip(".…;:") for part in tail.split(_AS_TOLD)]  # what a page told before it does not repeat
+    return written in tail or ends or (len(parts[-1]) > 7 and all(part in written for part in parts))
 
 
 def _same_table(printed: str, answer: list[Answer] | Table) -> bool:

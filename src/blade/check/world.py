@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from blade.check.document import parse
 from blade.ingest import opened
-from blade.model import Report, Trace
+from blade.model import Judgement, Report, Trace
 from blade.pipeline import comparing, pages
 from blade.pipeline.load import Loaded, load
 from blade.pipeline.tabling import ground_of
@@ -160,14 +160,17 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
     known = _judgements_of(text)
     runs, since = [], 0
     for run in loaded:
-        names = [{(one.id,), (f"{one.task}/{one.repeat}", one.by, one.at[:10])} for one in run.judgements]
-        kept = tuple(one for one, its in zip(run.judgements, names, strict=True) if known is None or its & known)
+        kept = tuple(one for one in run.judgements if known is None or _names_of(one) & known)
         since += len(run.judgements) - len(kept)
         artifacts = tuple(one for one in run.artifacts if kept or one.kind != "judgements")
         runs.append(replace(run, judgements=kept, artifacts=artifacts))
     if since:
         watcher.notice(f"{since} judgement(s) were given since the report was made; they are left out here")
     return runs
+
+
+def _names_of(one: Judgement) -> set[tuple[str, ...]]:
+    return {(one.id,), (f"{one.task}/{one.repeat}", one.by, one.at[:10])}
 
 
 def _judgements_of(text: str) -> set[tuple[str, ...]] | None:

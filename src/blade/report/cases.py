@@ -191,11 +191,15 @@ def _blame(facts: Facts, one: Attribution, blame: Blame) -> str:
 
 
 def _new(one: Attribution, text: str, query: str, limit: int) -> Line:
-    """`text` without its full stop; nothing but a mark where it only repeats what was told."""
+    """`text` without what was told already, and without its full stop."""
     told = one.mechanism.strip().rstrip(".")
-    if told and text.strip().rstrip(".") == told:
-        return (TOLD,)
-    return (numbers.said(text.rstrip("."), query, limit, text),)
+    if not told or told not in text:
+        return (numbers.said(text.rstrip("."), query, limit, text),)
+    before, _, after = text.partition(told)
+    parts = [part.strip(" .;:") for part in (before, after)]
+    lead: Line = (numbers.said(parts[0], query, limit, text), ": ") if parts[0] else ()
+    tail: Line = ("; ", numbers.said(parts[1], query, limit, text)) if parts[1] else ()
+    return (*lead, TOLD, *tail)
 
 
 def _grounds(facts: Facts, one: Attribution) -> list[Block]:
