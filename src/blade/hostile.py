@@ -39,7 +39,7 @@ def line(text: str, limit: int | None = None) -> str:
 # numbers, and without a following ( [ or : they are no link.
 _MARKUP = re.compile(
     r"(?P<keep>\[[-−+<>\d.,%]+, [-−+<>\d.,%]+(?: points)?\](?![(\[:])"
-    r"|(?<=[^\W_])_(?=[^\W_])|[<>](?=\d)|(?<=\bpass)@(?=[\dk])|(?<=\bmajority)@(?=[\dk]))"
+    r"|(?<=[^\W_])_(?=[^\W_])|[<>](?=\d)|(?<=\bpass)@(?=[\dk])|(?<=\bmajority)@(?=[\dk])|(?<=\bbest)@(?=[\dk]))"
     r"|(?P<escape>[\\`*_<>\[\]|#!~&$@]|:(?=//)|(?<=www)\.)",
     re.IGNORECASE,
 )

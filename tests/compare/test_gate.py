@@ -448,8 +448,8 @@ def test_the_example_of_the_docs_is_a_policy(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
     example = page.partition("```toml\n")[2].partition("```")[0]
     found = read_policy(written(tmp_path, example))
-    assert [limit.label for limit in found.metrics] == ["score", "score where category=hard", "pass^4", "output_tokens", "timed_out"]
-    assert [limit.tier for limit in found.metrics] == ["critical", "supporting", "supporting", "supporting", "advisory"]
+    assert [limit.label for limit in found.metrics] == ["score", "score where category=hard", "pass^4", "count where calls('search') = 0", "output_tokens", "timed_out"]
+    assert [limit.tier for limit in found.metrics] == ["critical", *["supporting"] * 4, "advisory"]
     assert found.waivers[0].expires == date(2026, 12, 31)
 
 

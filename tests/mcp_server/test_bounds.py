@@ -148,7 +148,7 @@ def test_pings_and_other_tools_are_answered_while_one_waits(folder: Path, tmp_pa
             call = ask.portal.start_task_soon(ask.client.call_tool, "blade_summary", {})
             while "waiting for another process" not in ask.errors.read_text():
                 assert not call.done()
-            assert len(ask.portal.call(ask.client.list_tools).tools) == 12
+            assert len(ask.portal.call(ask.client.list_tools).tools) == 14
             checked = ask.json("blade_check_claims", report="7 of 5 tasks failed.")
             assert checked["counts"]["contradicted"] == 1
             assert not call.done()

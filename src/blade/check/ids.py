@@ -32,10 +32,9 @@ _NUMBERED = re.compile(
     rf"|(?P<some>{_WORDS})s\s+(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|,\s*(?:and\s+|or\s+)?|\s+(?:and|or|&)\s+){_NEXT})+))",
     re.IGNORECASE,
 )
-_HASH = re.compile(
-    r"(?<![\w/#.-])`?(?P<task>\w[\w.@:+-]{0,200}(?:/[\w.@:+-]+){0,8}?)/(?P<repeat>\d{1,8})#"
-    r"(?P<where>\w+(?:[.\[\]-]+\w+)*)`?"
-)
+_AT = r"/(?P<repeat>\d{1,8})#(?P<where>\w+(?:[.\[\]-]+\w+)*)`"
+_HASH = re.compile(rf"(?<![\w/#.-])`?(?P<task>\w[\w.@:+-]{{0,200}}(?:/[\w.@:+-]+){{0,8}}?){_AT}?")
+_CODED = re.compile(rf"`(?P<task>[^`\n]{{1,400}}){_AT}")  # of a task that is known: its name may hold anything
 _NOUN = re.compile(
     r"\b(?:(?:rollout|repeat)\s+(?P<nth>\d{1,8})\s+(?:of|in|for)\s+)?(?P<noun>task|rollout)(?P<many>s?)\s+"
     r"(?:`(?P<code>[^`]{1,200})`|(?P<bare>[\w.#@:+-]*\w(?:/\d{1,8})?)(?![\w/]))"
@@ -97,7 +96,9 @@ def step_spans(text: str) -> list[tuple[int, int]]:
 @lru_cache(maxsize=20_000)
 def mentions(text: str, rows: Rows) -> tuple[Mention, ...]:
     """The tasks and rollouts that a text names, in order."""
-    found, taken = [_pinned(hit) for hit in _HASH.finditer(text)], bytearray(len(text))
+    coded = {hit.end(): hit for hit in _CODED.finditer(text) if hit["task"] in rows.names}
+    found = [_pinned(coded.get(hit.end(), hit)) for hit in _HASH.finditer(text)]
+    taken = bytearray(len(text))
     lists = [name for name in numbered(text) if name.kind == TASK and len(name.numbers) > 1]
     found += [Mention(Address(str(n)), name.start, name.end, True) for name in lists for n in name.numbers]
     for mention in found:

@@ -110,7 +110,7 @@ def _portable(report: Report, folder: Path) -> Report:
     )
 
 
-def _behind(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:
+def runs_of(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:
     """The runs that a report is on, none if one is missing, and the threshold that it was made with."""
     from blade import pipeline
 
@@ -135,7 +135,7 @@ def redraft(package: Layout, parts: Golden, watcher: Watcher) -> bool:
         return False
     if MARK not in text:
         return False
-    loaded, threshold = _behind(package, parts, text, watcher)
+    loaded, threshold = runs_of(package, parts, text, watcher)
     if not loaded:
         return False
     if parts.is_comparison:
@@ -166,7 +166,7 @@ def _own_share(text: str, package: Layout, parts: Golden, watcher: Watcher) -> f
     """The share of a report's sentences and rows that the engine writes about the same runs."""
     from blade.report.draft import draft
 
-    runs, threshold = _behind(package, parts, text, watcher)
+    runs, threshold = runs_of(package, parts, text, watcher)
     sentences = _sentences(text)
     if not runs or not sentences:
         return 0.0

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 _FUNCTION = re.compile(r"\b(?P<name>calls|says|check_failed)\s*\(\s*'(?P<text>(?:[^']|'')*)'", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
+_TOOL = re.compile(
+    r"\b(?:calls\s*\(|\w*tool\s*(?:=|in\b))\s*\(?(?P<names>(?:\s*'(?:[^']|'')*'\s*,?)+)", re.IGNORECASE
+)
 _OWN = re.compile(
     r"\b(?:run|task|repeat|task_name)\s*(?:=|<>|!=|in)\s*(?:'(?:[^']|'')*'|\((?:[^()]*)\))", re.IGNORECASE
 )
@@ -33,14 +36,17 @@ def columns_in(condition: str) -> frozenset[str]:
 def names_in(query: str) -> frozenset[str]:
     """The tools and values that a query names; the fields of one that names no value."""
     bare = _OWN.sub(" ", query)
+    tools = [name for hit in _TOOL.finditer(bare) for name in _LITERAL.findall(hit["names"])]
     patterns = [hit["text"] for hit in _FUNCTION.finditer(bare)]
     values = [part for text in patterns for part in ([text] if "(" in text else text.split("|"))]
     values += _LITERAL.findall(_FUNCTION.sub(" ", bare))
-    return _plain(values) or _plain(name.rpartition(".")[2] for name in columns_in(bare))
+    names = _plain(tools, 1) | _plain(values, 3)  # a tool may be called `ls`
+    return names or _plain((name.rpartition(".")[2] for name in columns_in(bare)), 3)
 
 
-def _plain(texts: Iterable[str]) -> frozenset[str]:
-    """Texts without the signs of patterns; those that no sentence would hold are left out."""
+def _plain(texts: Iterable[str], least: int) -> frozenset[str]:
+    """Texts without the signs of patterns; those with fewer letters in a row than `least` are left out."""
     bare = (re.sub(r"\\[a-z]|[\\%^$\[\](){}|*+?\"]+", " ", text).replace("''", "'") for text in texts)
     plain = (" ".join(text.lower().split()) for text in bare)
-    return frozenset(text for text in plain if re.search(r"[^\W\d_]{3}", text) and text not in _RESERVED)
+    letters = re.compile(rf"[^\W\d_]{{{least}}}")
+    return frozenset(text for text in plain if letters.search(text) and text not in _RESERVED)

@@ -142,7 +142,7 @@ def _standing(facts: Facts, one: Attribution, task: TaskResult | None) -> Para:
         cause = (
             Strong(f"Cause: {name} ({one.cause.value})"),
             ", judged by ",
-            Code(hostile.line(one.judged_by, 60)),
+            numbers.said(one.judged_by, f"{query}.judged_by", 60),
             f"; the engine proposes {causes.NAMES[one.proposed]} ({one.proposed.value}), confidence ",
             numbers.probability(one.proposed_confidence, f"{query}.proposed_confidence"),
             ". ",

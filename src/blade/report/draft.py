@@ -241,7 +241,7 @@ def _is_worth(table: Table, row: Sequence[Line]) -> bool:
 def _headlines(names: list[str]) -> list[str]:
     """The measures that a reader asks for first; of those that count tries, one try and the most."""
     kept = [name for name in names if name.lower().startswith(MEASURES)]
-    for kind in ("pass@", "pass^", "best of"):
+    for kind in ("pass@", "pass^", "best@"):
         tries = [
             name for name in kept if name.startswith(kind) and name.removeprefix(kind).strip().isdecimal()
         ]

@@ -40,7 +40,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "mean_reward": Quantity("mean reward", "number", "mean over tasks of the mean reward"),
     "mean_reward_micro": Quantity("mean reward over rows", "number", "mean over rows"),
-    "best_of_k": Quantity("best of {k}", "number", "expected best reward among k repeats (unbiased)"),
+    "best_of_k": Quantity("best@{k}", "number", "expected best reward among k repeats (unbiased)"),
     "worst_of_k": Quantity("worst of {k}", "number", "expected worst reward among k repeats (unbiased)"),
     "coverage": Quantity("coverage", "rate", "scored of expected rollouts"),
     "missing_as_fail": Quantity(

@@ -155,7 +155,7 @@ def _measures(facts: Facts) -> list[Block]:
     blocks.append(
         para(
             "The task is the unit: means and intervals are over tasks unless n counts rows. ",
-            "pass@k and best of k are unbiased estimates from all repeats of a task, not the first k. ",
+            "pass@k and best@k are unbiased estimates from all repeats of a task, not the first k. ",
             "A row with a smaller n leaves out tasks that have fewer repeats, so it is about other tasks.",
         )
     )
