@@ -186,7 +186,7 @@ def _states(printed: str, value: str) -> bool:
     tail, written = squeezed(printed), squeezed(value)
     cuts = range(min(len(written), 2_000), 4, -1)
     ends = any(tail.rstrip(".…").endswith(written[:length]) for length in cuts)
-    parts = [part.strip(".…;:") for part in tail.split(_AS_TOLD)]  # what a page told before it does not repeat
+    parts = [part.strip(".…;:") for part in tail.split(_AS_TOLD)]  # a page does not repeat itself
     return written in tail or ends or (len(parts[-1]) > 7 and all(part in written for part in parts))
 
 

@@ -34,7 +34,7 @@ _NUMBERED = re.compile(
 )
 _AT = r"/(?P<repeat>\d{1,8})#(?P<where>\w+(?:[.\[\]-]+\w+)*)`"
 _HASH = re.compile(rf"(?<![\w/#.-])`?(?P<task>\w[\w.@:+-]{{0,200}}(?:/[\w.@:+-]+){{0,8}}?){_AT}?")
-_CODED = re.compile(rf"`(?P<task>[^`\n]{{1,400}}){_AT}")  # of a task that is known: its name may hold anything
+_CODED = re.compile(rf"`(?P<task>[^`\n]{{1,400}}){_AT}")  # a known task may hold any sign
 _NOUN = re.compile(
     r"\b(?:(?:rollout|repeat)\s+(?P<nth>\d{1,8})\s+(?:of|in|for)\s+)?(?P<noun>task|rollout)(?P<many>s?)\s+"
     r"(?:`(?P<code>[^`]{1,200})`|(?P<bare>[\w.#@:+-]*\w(?:/\d{1,8})?)(?![\w/]))"
