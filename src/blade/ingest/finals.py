@@ -83,7 +83,7 @@ def answer_in(text: str) -> tuple[str | None, int]:
     # one character is looked for first, which is many times faster
     if "\\" in text and "\\boxed" in text and (inner := _braced(text, text.rfind("\\boxed") + 6)) is not None:
         return inner[:MAX_ANSWER], 1
-    if ("<" in text or "[/" in text) and (tags := _TAGGED.findall(text[-2000:])):
+    if ("<" in text or ("[" in text and "[/" in text)) and (tags := _TAGGED.findall(text[-2000:])):
         return tags[-1][1] or tags[-1][3], 2
     start = text.rfind("\n") + 1
     if len(text) - start > 2 * MAX_LINE or not (line := text[start:].strip()) or len(line) > MAX_LINE:

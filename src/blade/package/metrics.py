@@ -14,6 +14,7 @@ from blade.package.validate.phases import METRICS, Check, plural
 if TYPE_CHECKING:
     from blade.package.worlds import Worlds
     from blade.query.figures import Figure
+    from blade.query.ground import Ground
     from blade.report.facts import Facts
 
 IDENTITY = ("model", "model_name", "benchmark", "pass_at_1", "num_tasks", "total_tasks")
@@ -114,33 +115,37 @@ def match_checks(
         yield Check(right > 0, f"{name}: {result}", METRICS)
 
 
-def expected(worlds: Worlds) -> dict[str, tuple[float, ...]]:
-    """What the rollouts say under each key of a sidecar; several where honest readings differ."""
-    counted = dict(zip(_COUNTED, worlds.ask(f"select {', '.join(_COUNTED)} from runs").rows[0], strict=True))
+def expected(worlds: Worlds, keys: Iterable[str]) -> dict[str, tuple[float, ...]]:
+    """What the rollouts say under some keys of a sidecar; several where honest readings differ."""
+    wanted = {_ALSO.get(key, key) for key in keys} | {"passed_rollouts"}
+    counted = dict(zip(_COUNTED, worlds.own(f"select {', '.join(_COUNTED)} from runs")[0], strict=True))
     repeats = max(1, min(int(counted["repeats"] or 1), MAX_K))
-    queries = {key: tuple(text.format(k=repeats) for text in texts) for key, texts in _QUERIES.items()}
-    queries["pass_at_k"] += tuple(f"pass_at_k({k})" for k in range(1, repeats + 1))
-    worlds.prefetch(query for texts in queries.values() for query in texts)
-    values = {key: tuple(_asked(worlds, texts)) for key, texts in queries.items()}
+    queries = {key: [text.format(k=repeats) for text in _QUERIES[key]] for key in wanted & _QUERIES.keys()}
+    if "pass_at_k" in queries:
+        queries["pass_at_k"] += [f"pass_at_k({k})" for k in range(1, repeats + 1)]
+    values = {key: tuple(_asked(worlds.home.ground, texts)) for key, texts in queries.items()}
     passed = values["passed_rollouts"][:1]
     rollouts = [counted["n_rollouts"], counted["expected"], counted["scored"]]
     rollouts.append(counted["n_rollouts"] + counted["duplicates"] + counted["superseded"])
     values |= dict.fromkeys(("total_rollouts", "num_rollouts"), tuple(map(float, rollouts)))
     values["expected_rollouts"] = (float(counted["expected"]),)
-    values["failed_rollouts"] += tuple(float(count) - n for n in passed for count in rollouts[:2])
+    less = tuple(float(count) - n for n in passed for count in rollouts[:2])
+    values["failed_rollouts"] = (*values.get("failed_rollouts", ()), *less)
     values["coverage"] = (counted["scored"] / counted["expected"],) if counted["expected"] else ()
     values["repeats"] = (float(counted["repeats"]),)
     return values
 
 
-def _asked(worlds: Worlds, queries: Iterable[str]) -> Iterator[float]:
+def _asked(ground: Ground, queries: Iterable[str]) -> Iterator[float]:
+    from blade.query.ground import value
+
     for query in queries:
         try:
-            value = worlds.value(query)
+            number = value(query, ground)
         except BladeError:
             continue
-        if _is_number(value):
-            yield float(value)
+        if _is_number(number):
+            yield float(number)
 
 
 def in_report(name: str, sidecar: Mapping[str, Any], text: str) -> Iterator[Check]:

@@ -163,12 +163,9 @@ def _rows(
     """The rollouts that a measure counts, and the number of those of the anchor's tasks."""
     if worlds is None:
         return None, None
-    whole = int(worlds.value(_whole_query(anchor.tasks))) if anchor.tasks else None
-    return rows_of(measure, worlds), whole
-
-
-def _whole_query(tasks: Sequence[str]) -> str:
-    return f"select count(*) from rollouts where task in ({', '.join(map(literal, tasks))})"
+    tasks = ", ".join(map(literal, anchor.tasks))
+    whole = f"select count(*) from rollouts where task in ({tasks})"
+    return rows_of(measure, worlds), worlds.own(whole)[0][0] if tasks else None
 
 
 def queries_of(anchor: Anchor) -> Iterator[str]:
@@ -181,7 +178,6 @@ def queries_of(anchor: Anchor) -> Iterator[str]:
     except BladeError:
         return
     yield from (rows,) if rows is not None else ()
-    yield from (_whole_query(anchor.tasks),) if anchor.tasks else ()
 
 
 def rows_of(measure: Measure | None, worlds: Worlds) -> frozenset[str] | None:

@@ -168,17 +168,10 @@ def _same(anchor: Anchor) -> tuple[object, ...]:
 
 def _contrasts(worlds: Worlds) -> Iterator[Draft]:
     """What the tables show: pass rates with and without a tool, tasks that never pass, checks, last tools."""
-    if worlds.value("select count(*) from rollouts") > MAX_LOOKED:
+    if worlds.own("select count(*) from rollouts")[0][0] > MAX_LOOKED:
         return
     for pairs in (_tools(worlds), _never(worlds), _checks(worlds), _ends(worlds)):
         yield from (Draft(fact, query) for fact, query in pairs)
-
-
-def _rows(worlds: Worlds, query: str) -> list[tuple[Any, ...]]:
-    try:
-        return list(worlds.ask(query).rows)
-    except BladeError:
-        return []
 
 
 def _tools(worlds: Worlds) -> Iterator[tuple[str, str]]:
@@ -187,7 +180,7 @@ def _tools(worlds: Worlds) -> Iterator[tuple[str, str]]:
         "select r.task, r.repeat, r.passed, list(distinct c.tool) from rollouts r left join calls c "
         'on c.run = r.run and c."row" = r."row" where r.passed is not null group by all'
     )
-    rows = _rows(worlds, used)
+    rows = worlds.own(used)
     for tool in sorted({tool for *_, tools in rows for tool in tools if tool}):
         sides: dict[str, dict[bool, list[bool]]] = {}
         for task, _, passed, tools in rows:
@@ -207,7 +200,7 @@ def _tools(worlds: Worlds) -> Iterator[tuple[str, str]]:
 
 
 def _never(worlds: Worlds) -> Iterator[tuple[str, str]]:
-    rows = _rows(worlds, "select task from tasks where bucket = 'never' order by length(task), task")
+    rows = worlds.own("select task from tasks where bucket = 'never' order by length(task), task")
     if 0 < len(rows) <= MAX_TASKS:
         tasks = [str(row[0]) for row in rows]
         noun = "task never passes" if len(rows) == 1 else "tasks never pass"
@@ -222,7 +215,7 @@ def _checks(worlds: Worlds) -> Iterator[tuple[str, str]]:
         "select name, count(distinct \"row\") n from checks where status = 'failed' and name is not null "
         "group by 1 order by n desc, 1 limit 5"
     )
-    for name, n in _rows(worlds, query):
+    for name, n in worlds.own(query):
         yield f"{n} rollouts fail the check `{name}`.", f"count where check_failed({literal(name)})"
 
 
@@ -231,6 +224,6 @@ def _ends(worlds: Worlds) -> Iterator[tuple[str, str]]:
         "select last_tool, count(*) n from rollouts where not passed and last_tool is not null "
         "group by 1 having n >= 3 order by n desc, 1 limit 5"
     )
-    for tool, n in _rows(worlds, query):
+    for tool, n in worlds.own(query):
         fact = f"{n} failing rollouts end with a call of `{tool}`."
         yield fact, f"count where not passed and last_tool = {literal(tool)}"

@@ -59,7 +59,7 @@ def _of_golden(parts: Golden, package: Layout, min_facts: int, watcher: Watcher)
         yield from _proof(name, text, worlds)
     yield from _of_metrics(parts, sidecar, broken)
     if worlds is not None and isinstance(sidecar, dict) and not parts.is_comparison:
-        yield from metrics.match_checks(parts.metrics.name, sidecar, metrics.expected(worlds))
+        yield from metrics.match_checks(parts.metrics.name, sidecar, metrics.expected(worlds, sidecar))
         yield from metrics.in_report(parts.metrics.name, sidecar, text)
     yield from anchor_checks(parts, min_facts, worlds, text)
     yield from _of_shallow(parts)
