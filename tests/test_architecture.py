@@ -31,7 +31,7 @@ RULES: dict[str, set[str]] = {
     "hostile": set(),
     "stats": {"model"},
     "answers": set(),
-    "events": {"model"},
+    "events": {"model", "ingest"},
     "align": {"model", "events", "answers"},
     **dict.fromkeys(STAGES, NOUNS),
     "contrast": NOUNS | {"align"},

@@ -123,6 +123,14 @@ def test_a_result_goes_to_the_first_open_call_of_its_id() -> None:
     ]
 
 
+def test_results_that_all_carry_the_id_of_the_last_call_come_in_the_order_of_the_calls() -> None:
+    items = [make_call("a", "one"), make_call("b", "two"), make_result("b", "1"), make_result("b", "2")]
+    calls = make_episode(rollout([*items, make_call("c", "three"), make_result("c", "3")])).calls
+    assert [(call.output, call.result_step) for call in calls] == [("1", 2), ("2", 3), ("3", 5)]
+    again = [make_call("a", "one"), make_call("b", "two"), *(make_result(i, i) for i in "abb")]
+    assert [call.output for call in make_episode(rollout(again)).calls] == ["a", "b"]
+
+
 def test_an_unanswered_call_has_no_result() -> None:
     call = make_episode(rollout([make_call("c", "one")])).calls[0]
     assert call.result_step is None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from blade import pipeline
 from blade.package.judge.score import Bench
@@ -18,6 +21,8 @@ from blade.package.shallow import make_shallow
 from blade.package.validate.checks import Validation, validate
 from blade.planted import write_run
 from blade.planted.runs import BENCHMARK
+from blade.query import box
+from blade.query.views import Files
 from blade.store.index import Silent
 
 RUNS = (("sim-model-a", 0, None), ("sim-model-b", 7, [0.9, 0.5, 0.7]))
@@ -35,15 +40,57 @@ def write_runs(folder: Path) -> list[Path]:
     return paths
 
 
-@pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as `init` drafts it."""
-    folder = tmp_path_factory.mktemp("made")
+@pytest.fixture(scope="package")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a session have in common."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "package"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="package", autouse=True)
+def session_cache(shared: Path) -> Iterator[Path]:
+    """One cache for all tests here: they read copies of the same few rollouts again and again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BLADE_CACHE_DIR", str(folder / "cache"))
-        loaded = pipeline.load([str(path) for path in write_runs(folder / "runs")], Silent())
-        scaffold(folder / "sim-help-desk", loaded, None, None, Silent())
-    return folder / "sim-help-desk"
+        patch.setenv("BLADE_CACHE_DIR", str(shared / "cache"))
+        yield shared / "cache"
+
+
+@pytest.fixture
+def cache(session_cache: Path) -> Path:
+    """The same for the fixtures that ask for a cache folder."""
+    return session_cache
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _asked_once() -> Iterator[None]:
+    """Each query is run in its sealed process once for the same rows; the processes were most of the time."""
+    outcomes: dict[tuple[str, tuple[Files, ...]], box.Outcome] = {}
+    run = box.run
+
+    def remembered(job: box.Job) -> list[box.Outcome]:
+        new = tuple(query for query in job.queries if (query, job.files) not in outcomes)
+        for query, outcome in zip(new, run(replace(job, queries=new)) if new else (), strict=True):
+            outcomes[query, job.files] = outcome
+        return [outcomes[query, job.files] for query in job.queries]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(box, "run", remembered)
+        yield
+
+
+@pytest.fixture(scope="package")
+def made(shared: Path, session_cache: Path) -> Path:
+    """The package as `init` drafts it, by the first process that needs it."""
+    folder = shared / "made" / "sim-help-desk"
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            loaded = pipeline.load([str(path) for path in write_runs(shared / "runs")], Silent())
+            scaffold(shared / "drafting" / folder.name, loaded, None, None, Silent())
+            (shared / "drafting").rename(folder.parent)
+    return folder
 
 
 def written(made: Path, to: Path) -> Path:
@@ -70,20 +117,37 @@ def files(package: Path) -> tuple[Path, Path, Path]:
     return golden, anchors, shallow
 
 
+@pytest.fixture(scope="package")
+def finished(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as a person has written it; it stays as it is."""
+    return written(made, tmp_path_factory.mktemp("finished") / "sim-help-desk")
+
+
 @pytest.fixture
-def package(made: Path, tmp_path: Path, cache: Path) -> Path:
-    """A copy of the package, written by a person, to be changed."""
-    return written(made, tmp_path / "sim-help-desk")
+def package(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy to be changed; it lies where it lay before, so that what was read of its rollouts is known."""
+    copy = tmp_path_factory.getbasetemp() / "copy" / finished.name
+    there = {path.relative_to(copy): path for path in copy.rglob("*") if path.is_file()}
+    wanted = {path.relative_to(finished): path for path in finished.rglob("*") if path.is_file()}
+    for name, path in there.items():
+        if name not in wanted or _looks(path) != _looks(wanted[name]):
+            path.unlink()
+    for name, path in wanted.items():
+        if not (copy / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copy / name)
+    return copy
 
 
-@pytest.fixture(scope="session")
-def desk(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Bench]:
+def _looks(path: Path) -> tuple[int, int]:
+    return path.stat().st_size, path.stat().st_mtime_ns
+
+
+@pytest.fixture(scope="package")
+def desk(finished: Path) -> tuple[Case, Bench]:
     """What reports on the first run are judged by, read once."""
-    folder = tmp_path_factory.mktemp("desk")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BLADE_CACHE_DIR", str(folder / "cache"))
-        held = case(*files(written(made, folder / "sim-help-desk")))
-        return held, bench_for(held, Silent())
+    held = case(*files(finished))
+    return held, bench_for(held, Silent())
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 from blade.events.errors import reads_as_error
 from blade.events.spelling import canonical, parsed
 from blade.events.tools import declared_tools, what_it_does
+from blade.ingest.items import answers_of
 from blade.model import Call, Episode, Step, Trace
 
 _SPACE = re.compile(r"\s+")
@@ -16,14 +17,14 @@ _SPACE = re.compile(r"\s+")
 
 def calls(steps: Sequence[Step], tools: Mapping[str, Any], overrides: Mapping[str, str]) -> list[Call]:
     """The calls of a rollout in order, each with the first result that answers it."""
-    answers = _answers(steps)
+    answers = answers_of([(step.kind, step.call_id) for step in steps])
     found = []
     for step in steps:
         if step.kind != "call":
             continue
         tool, raw = step.tool or "", step.arguments or ""
         arguments = parsed(raw)
-        result = answers.get(step.index)
+        result = steps[answers[step.index]] if step.index in answers else None
         hosted = result is None and step.call_id is None and len(step.text) > len(raw)
         output = result.text if result is not None else step.text[len(raw) :].strip() if hosted else ""
         does = what_it_does(tool, arguments, tools.get(tool), overrides)
@@ -32,18 +33,6 @@ def calls(steps: Sequence[Step], tools: Mapping[str, Any], overrides: Mapping[st
         place = result.index if result is not None else step.index if hosted else None
         key = f"{tool} {canonical(arguments) if arguments is not None else _SPACE.sub(' ', raw)}"
         found.append(Call(step.index, tool, arguments, raw, key, does, place, output, failed))
-    return found
-
-
-def _answers(steps: Sequence[Step]) -> dict[int, Step]:
-    """The result of each call, by the index of the call."""
-    waiting: dict[str | None, list[int]] = {}
-    found: dict[int, Step] = {}
-    for step in steps:
-        if step.kind == "call":
-            waiting.setdefault(step.call_id, []).append(step.index)
-        elif step.kind == "result" and waiting.get(step.call_id):
-            found[waiting[step.call_id].pop(0)] = step
     return found
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -81,16 +82,32 @@ def steps_of(row: Mapping[str, Any]) -> tuple[list[Told], str]:
 
 
 def _match(steps: list[Told]) -> None:
-    """Give each result to the first open call of its id that stands before it."""
-    waiting: dict[str, list[Told]] = {}
+    """Note of each call that has an id whether it was answered."""
+    pairs = answers_of([(step["kind"], step["call_id"]) for step in steps])
     for step in steps:
-        if not step["call_id"]:
-            continue
-        if step["kind"] == "call":
-            step["answered"] = False
-            waiting.setdefault(step["call_id"], []).append(step)
-        elif step["kind"] == "result" and waiting.get(step["call_id"]):
-            waiting[step["call_id"]].pop(0)["answered"] = True
+        if step["kind"] == "call" and step["call_id"]:
+            step["answered"] = step["index"] in pairs
+
+
+def answers_of(steps: Sequence[tuple[str, str | None]]) -> dict[int, int]:
+    """The step that answers each call, given the kind and the call id of all steps.
+
+    A result answers the first open call of its id. An id with more results than calls is no id: some harnesses
+    write that of the last of several calls on all their results, which then come in the order of the calls.
+    """
+    counts = Counter(steps)
+    waiting: dict[int, str | None] = {}
+    found: dict[int, int] = {}
+    for index, (kind, call_id) in enumerate(steps):
+        if kind == "call":
+            waiting[index] = call_id
+        elif kind == "result":
+            is_loose = counts["result", call_id] > counts["call", call_id] > 0
+            call = next((open_ for open_, its in waiting.items() if is_loose or its == call_id), None)
+            if call is not None:
+                found[call] = index
+                del waiting[call]
+    return found
 
 
 def _told(kind: str, text: str, **others: Any) -> Told:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -168,16 +169,12 @@ def _rows(
     return rows_of(measure, worlds), worlds.own(whole)[0][0] if tasks else None
 
 
-def queries_of(anchor: Anchor) -> Iterator[str]:
-    """All queries that the meaning of an anchor needs."""
-    if anchor.query is None:
-        return
-    yield anchor.query
-    try:
-        rows = rows_query(measure_of(anchor.query))
-    except BladeError:
-        return
-    yield from (rows,) if rows is not None else ()
+def rows_queries(queries: Iterable[str]) -> Iterator[str]:
+    """The queries that list the rollouts which measures count."""
+    for query in queries:
+        with suppress(BladeError):
+            rows = rows_query(measure_of(query))
+            yield from (rows,) if rows is not None else ()
 
 
 def rows_of(measure: Measure | None, worlds: Worlds) -> frozenset[str] | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
 
 import msgspec
 
 from blade.errors import BladeError
 from blade.model.checked import SUPPORTED, Finding
-from blade.package.judge.anchors import MIN_FACT, OKAY, VITAL, Anchor, Meaning, meaning, queries_of
+from blade.package.judge.anchors import MIN_FACT, OKAY, VITAL, Anchor, Meaning, meaning, rows_queries
 from blade.package.judge.statements import Tasks, passages, tasks_of, visible
 from blade.package.shallow import shallow
 from blade.package.worlds import Worlds
@@ -108,7 +108,8 @@ def _anchors(drafts: Iterable[Draft], worlds: Worlds) -> list[Anchor]:
         and not worlds.is_of_others(draft.query)
         and len(draft.fact) >= MIN_FACT
     ]
-    worlds.prefetch(query for draft in wanted for query in queries_of(Anchor("", draft.fact, draft.query)))
+    queries = [draft.query for draft in wanted]
+    worlds.prefetch([*queries, *rows_queries(queries)])
     anchors = (_anchor(draft, worlds) for draft in wanted)
     return [anchor for anchor in anchors if anchor is not None]
 
@@ -170,8 +171,9 @@ def _contrasts(worlds: Worlds) -> Iterator[Draft]:
     """What the tables show: pass rates with and without a tool, tasks that never pass, checks, last tools."""
     if worlds.own("select count(*) from rollouts")[0][0] > MAX_LOOKED:
         return
-    for pairs in (_tools(worlds), _never(worlds), _checks(worlds), _ends(worlds)):
-        yield from (Draft(fact, query) for fact, query in pairs)
+    for contrasts in (_tools, _never, _checks, _ends):
+        with suppress(BladeError):  # rows that have no such column
+            yield from (Draft(fact, query) for fact, query in contrasts(worlds))
 
 
 def _tools(worlds: Worlds) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -79,6 +80,7 @@ def is_same_query(first_query: str, second_query: str, meant: Meaning, worlds: W
     return is_alike and rows_of(second, worlds) == meant.rollouts
 
 
+@cache
 def _plain(query: str) -> str:
     bare = re.sub(r"\s*\|\s*(?:percent|points|number|count|list|table)(?:\s+\d)?\s*$", "", query.strip())
     return re.sub(r"\s+", " ", bare).lower().replace("( ", "(").replace(" )", ")")
@@ -89,10 +91,8 @@ def _plain(query: str) -> str:
 
 def _said(anchor: Anchor, meant: Meaning, passage: Passage) -> Iterable[Hit]:
     for number, statement in enumerate(passage.all):
-        if not is_about(anchor, meant, number, passage):
-            continue
         start, how = _stated(anchor, meant, statement, passage)
-        if how:
+        if how and is_about(anchor, meant, number, passage):
             denied = is_denied(statement.text, start, anchor)
             yield Hit(anchor, not denied, how, statement.text, statement.line, denied)
 

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from blade.check import checked
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
-from blade.package.judge.anchors import TRIVIAL, Anchor, Meaning, meaning, queries_of, rows_query
+from blade.package.judge.anchors import TRIVIAL, Anchor, Meaning, meaning, rows_queries
 from blade.package.judge.matching import DENIAL, ROLLOUTS, Hit, hit_of, is_number, is_same_query
 from blade.package.judge.statements import Passage, Statement, Tasks, passages, tasks_of, visible
 from blade.package.worlds import Worlds
-from blade.query.measures import measure_of
+from blade.query.citations import citations
 from blade.skills.names import slug
 
 BASE = 0.2  # what true totals alone are worth: a shallow report has no more
@@ -87,7 +87,9 @@ def bench(
     meanings: dict[str, Meaning] = {}
     ready: list[Anchor] = []
     if worlds is not None:
-        worlds.prefetch(query for anchor in anchors for query in queries_of(anchor))
+        queries = [anchor.query for anchor in anchors if anchor.query is not None]
+        cited = [each.query for text in (golden, shallow) for each in citations(visible(text))]
+        worlds.prefetch([*queries, *rows_queries(queries + cited)])
     for anchor in anchors:
         meant = meaning(anchor, worlds) if anchor.query is not None else _wording(anchor, known)
         if isinstance(meant, Meaning):
@@ -121,8 +123,7 @@ def read(text: str, bench: Bench) -> Reading:
     findings = bench.worlds.checked(text) if bench.worlds is not None else checked(text, None)
     held = tuple(passages(text, bench.known))
     if bench.worlds is not None:
-        cited = (each.query for each in findings if _is_right(each) and each.query)
-        bench.worlds.prefetch(rows for query in cited if (rows := rows_query(measure_of(query))) is not None)
+        bench.worlds.prefetch(rows_queries(each.query for each in findings if _is_right(each) and each.query))
     hits = tuple(
         hit_of(anchor, bench.meanings.get(anchor.id), held, findings, bench.worlds, bench.known)
         for anchor in bench.usable
