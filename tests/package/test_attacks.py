@@ -37,8 +37,15 @@ def material(held: Case, seat: Bench) -> Material:
     return Material(held.golden, facts, tuple(seat.known.keys), ours, pairs, held.shallow)
 
 
-@pytest.mark.parametrize("name", [*ATTACKS, *WORSE])
-@pytest.mark.parametrize("model", SAMPLED)
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (model, name)
+        for model in SAMPLED
+        for name in (*ATTACKS, *WORSE)
+        if model == "desk" or not name.startswith("denied: ")  # idioms, which are one attack in many words
+    ],
+)
 def test_an_attack_stays_below_its_limit(desk: Desk, model: str, name: str) -> None:
     held, seat = desk if model == "desk" else office(model)
     attack, limit = (ATTACKS | WORSE)[name]

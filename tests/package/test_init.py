@@ -80,26 +80,19 @@ def test_nothing_says_where_the_package_lay(made: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_runs_give_the_same_bytes(made: Path, tmp_path: Path, blade: Blade) -> None:
-    told = blade("package", "init", tmp_path / "again", "--run", made / "rollouts", "--name", "sim-help-desk")
-    assert told.code == 0
-    for path in sorted(made.rglob("*")):
-        if path.is_file() and not path.name.endswith(".gz"):
-            assert (tmp_path / "again" / path.relative_to(made)).read_bytes() == path.read_bytes(), path
-
-
-@pytest.mark.slow
-def test_a_package_is_not_written_over(package: Path, blade: Blade) -> None:
-    before = files.text(package / "skill" / "SKILL.md")
+def test_a_package_is_not_written_over_and_the_same_runs_give_the_same_bytes(
+    made: Path, package: Path, blade: Blade
+) -> None:
     (package / "skill" / "SKILL.md").write_text("mine", encoding="utf-8")
-    refused = blade("package", "init", package, "--run", package / "rollouts")
+    words = ("package", "init", package, "--run", package / "rollouts", "--name", "sim-help-desk")
+    refused = blade(*words)
     assert refused.code == 2
     assert "output-not-empty" in refused.err
     assert files.text(package / "skill" / "SKILL.md") == "mine"
-    rows = (package / "rollouts" / "sim_model_a_rollouts.jsonl").read_bytes()
-    assert blade("package", "init", package, "--run", package / "rollouts", "--force").code == 0
-    assert files.text(package / "skill" / "SKILL.md") == before
-    assert (package / "rollouts" / "sim_model_a_rollouts.jsonl").read_bytes() == rows, "its own rollouts stay"
+    assert blade(*words, "--force").code == 0
+    for path in sorted(made.rglob("*")):
+        if path.is_file():
+            assert (package / path.relative_to(made)).read_bytes() == path.read_bytes(), path
 
 
 def test_runs_of_one_model_get_names_of_their_own(tmp_path: Path, blade: Blade) -> None:
@@ -153,26 +146,3 @@ def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:
     assert [
         check.text for _, check in validate(tmp_path / "p", "skill", 8, Silent()).checks if not check.passed
     ] == []
-
-
-@pytest.mark.slow
-def test_a_sanitised_draft_still_proves_itself(tmp_path: Path, blade: Blade) -> None:
-    for model in "ab":
-        path = write_run(
-            tmp_path / model, n_tasks=8, seed=ord(model), model=f"sim-{model}", sidecars=False
-        ).path
-        secret = "is locked by jo.doe@example-corp.com at /home/jdoe/desk"
-        path.write_text(path.read_text(encoding="utf-8").replace("is locked", secret), encoding="utf-8")
-    assert blade("package", "init", tmp_path / "desk", "--run", tmp_path / "a", tmp_path / "b").code == 0
-    told = blade("package", "validate", "--benchmark-dir", tmp_path / "desk", "--min-anchor-facts", "1")
-    assert "[FAIL] Sanitised" in told.out
-    clean = tmp_path / "clean" / "desk"
-    told = blade("package", "sanitize", "--benchmark-dir", tmp_path / "desk", "-o", clean)
-    assert told.code == 0, told.err
-    assert not [path for path in clean.rglob("*") if path.is_file() and b"jdoe" in path.read_bytes()]
-    told = blade("package", "validate", "--benchmark-dir", clean, "--min-anchor-facts", "1")
-    failed = [line for line in told.out.splitlines() if line.startswith("[FAIL]")]
-    assert failed
-    known = ("draft: not reviewed", "anchor facts are not reviewed", "anchor facts exist for each",
-             "about single tasks supported", "cite task-level evidence")  # fmt: skip
-    assert [line for line in failed if not any(words in line for words in known)] == []

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from blade.package import metrics
 from blade.package.judge.score import Bench
 from blade.package.judge.sources import Case
+from blade.package.layout import golden
+from blade.package.validate.anchor_facts import anchor_checks
 from blade.package.validate.checks import validate
 from blade.package.validate.scan import scan_file
 from blade.store.index import Silent
@@ -367,19 +369,18 @@ def test_a_missing_baseline_is_recommended_and_not_ready(package: Path, blade: B
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        ([{"fact": "Failures involve errors that the model makes."}] , "0 anchor facts name"),
+        ([{"fact": "Failures involve errors that the model makes."}] , "1 of 1 anchor facts name nothing"),
         ([{"fact": "Task 3 fails at step 4", "difficulty": "extreme"}], "1 malformed anchor facts"),
         ([{"fact": "short"}], "1 malformed anchor facts"),
         (["a string of more than twenty characters"], "1 malformed anchor facts"),
         ([None, 7, [], {"fact": 3}], "4 malformed anchor facts"),
     ],
 )  # fmt: skip
-def test_anchors_that_are_none(package: Path, failures: Failures, facts: list[object], told: str) -> None:
-    path = package / "golden_reports" / "sim_model_a_anchor_facts.json"
-    path.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
-    found = failures(package, "golden", 0)
-    told = told.replace("0 anchor facts name", "1 of 1 anchor facts name nothing")
-    assert any(told in line for line in found), found
+def test_anchors_that_are_none(tmp_path: Path, facts: list[object], told: str) -> None:
+    parts = golden(tmp_path / "a_golden_report.md")
+    parts.anchors.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
+    failed = [check.text for check in anchor_checks(parts, 0, None, "") if not check.passed]
+    assert any(told in line for line in failed), failed
 
 
 def test_fewer_anchors_than_asked_for(package: Path, failures: Failures) -> None:

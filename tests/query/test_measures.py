@@ -142,6 +142,41 @@ def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
         assert cell == expected, query
 
 
+def test_says_reads_whole_texts_and_fields_of_any_length(tmp_path: Path) -> None:
+    middle = "a" * 5000 + "needle" + "b" * 5000
+    output = [make_call("1", "look"), make_result("1", middle), make_message("done")]
+    row = make_row(0, 0, 1.0, response=make_response(output), level="hard", story=middle, info={"kind": "short"})
+    told = ground(tmp_path, [row, make_row(1, 0, 0.0, level="easy")])
+    for query, expected in (
+        ("count where says('needle', 'tool')", 1),
+        ("count where says('needle', 'story')", 1),
+        ("count where says('needle', 'any')", 1),
+        ("count where says('hard', 'level')", 1),
+        ("count where says('a', 'level')", 2),
+        ("count where says('short', 'info.kind')", 1),
+        ("count where says('needle')", 0),
+    ):
+        assert value(query, told) == expected, query
+
+
+def test_without_any_reward_there_is_no_rate(tmp_path: Path) -> None:
+    told = ground(tmp_path, [make_row(task, 0, None) for task in range(4)])
+    for query in ("pass_at_1", "rate", "rate where task = '1'"):
+        (answer,) = told.ask(query)  # type: ignore[misc]
+        assert (answer.value, answer.method) == (None, "no row has a reward")
+    assert value("rate", ground(tmp_path / "other", [make_row(0, 0, 0.0)])) == 0.0
+
+
+def test_names_that_differ_in_case_are_not_mixed_up(tmp_path: Path) -> None:
+    rows = [make_row(task, 0, 1.0, Topic="up", topic="low") for task in range(3)]
+    told = ground(tmp_path, rows)
+    assert value("count where Topic = 'up'", told) == 3
+    assert value("count where \"field.topic\" = 'low'", told) == 3
+    for query in ("count where topic = 'low'", "count by topic", "select topic from rollouts"):
+        with pytest.raises(UsageError, match="case of its letters"):
+            told.ask(query)
+
+
 def test_a_threshold_moves_what_passes(tmp_path: Path) -> None:
     told = ground(tmp_path, make_rows({0: [0.5, 0.9], 1: [0.1, 1.0]}), threshold=0.5)
     assert value("pass_at_1", told) == 0.75

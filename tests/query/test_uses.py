@@ -36,6 +36,9 @@ def test_a_measure_on_the_command_line(blade: Blade, run: Path) -> None:
     told = json.loads(blade("query", run, "tasks where not passed", "--json").out)
     assert (told["value"], told["tasks"]) == (3, ["0", "1", "2"])
     assert blade("query", run, "pass_at_1.low").out.strip().endswith("%")
+    whole, low = (json.loads(blade("query", run, f"pass_at_1{part}", "--json").out) for part in ("", ".low"))
+    assert low["value"] == whole["low"] < whole["value"]
+    assert int(blade("query", run, "rate.n", "--csv").out.splitlines()[1].split(",")[0]) == 12
     assert "l0" in blade("query", run, "pass_at_1 by level").out
 
 
@@ -99,6 +102,38 @@ def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
     assert [(group["group"], group["value"]) for group in told["groups"]] == [("x", 0.5), ("y", 1.0)]
     assert json.loads(blade("query", path, "count where says('answer b')", *how, "--json").out)["value"] == 1
     assert "bad-map" in blade("query", path, "count", "--map", "trace=chat").err
+    assert "no row has the field 'nosuch'" in blade("query", path, "count", "--map", "reward=nosuch").err
+
+
+def test_calls_and_answers_of_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
+    chat = [
+        {"role": "user", "content": "find it"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Error: no hits"},
+        {"role": "assistant", "content": "It is \\boxed{4}"},
+    ]
+    path = tmp_path / "chats.jsonl"
+    path.write_text("".join(json.dumps({"n": n, "ok": n % 2, "chat": chat, "said": "\\boxed{5}"}) + "\n" for n in range(4)))
+    sql = "select sum(calls), any_value(last_tool), any_value(answer), (select count(*) from calls where failed) from rollouts"
+    told = json.loads(blade("query", path, sql, "--map", "task=n,reward=ok,trace=chat", "--json").out)
+    assert list(told["rows"][0].values()) == [4, "search", "4", 4]
+    told = json.loads(blade("query", path, "count where answer = '5'", "--map", "task=n,reward=ok,trace=said", "--json").out)
+    assert told["value"] == 4
+
+
+def test_names_that_no_row_has_are_told(blade: Blade, run: Path) -> None:
+    said = blade("query", run, "count where calls('serach') = 0", "--json")
+    assert "no rollout calls 'serach'; there are" in said.err
+    assert json.loads(said.out)["notes"] == [said.err.strip().splitlines()[-1].removeprefix("note: ")]
+    assert "no row has a check 'nosuch'" in blade("query", run, "count where check_failed('nosuch')").err
+    assert "no row has a text at 'nosuch'" in blade("query", run, "count where says('a', 'nosuch')").err
+    assert "no r" not in blade("query", run, "count where calls('search') = 0 and says('a', 'level')").err
+
+
+def test_json_has_no_number_that_json_lacks(blade: Blade, run: Path) -> None:
+    told = blade("query", run, "select 'nan'::double as a, 'inf'::double as b", "--json").out
+    assert json.loads(told, parse_constant=pytest.fail)["rows"] == [{"a": None, "b": None}]
 
 
 def test_labels_by_condition(blade: Blade, run: Path) -> None:

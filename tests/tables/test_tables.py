@@ -77,6 +77,22 @@ def test_long_texts_are_cut_with_a_mark(tmp_path: Path) -> None:
     assert one(told, "select log from rollouts") == "x" * 199 + "…"
 
 
+def test_long_texts_that_begin_alike_are_two_values(tmp_path: Path) -> None:
+    texts = ["x" * 300, "x" * 301, "x" * 300, "y" * 300]
+    told = ground(tmp_path, [make_row(task, 0, 1.0, log=text) for task, text in enumerate(texts)])
+    assert one(told, "select count(distinct log) from rollouts") == 3
+    assert one(told, "select \"distinct\" from fields where path = 'log'") == 3
+
+
+def test_whole_numbers_keep_all_their_digits(tmp_path: Path) -> None:
+    seeds = [1234567890123456780 + n for n in range(9)]
+    told = ground(tmp_path, [make_row(n, 0, 1.0, seed=seed) for n, seed in enumerate(seeds)])
+    assert one(told, "select count(distinct seed) from rollouts") == 9
+    assert one(told, f"select count(*) from rollouts where seed = {seeds[3]}") == 1
+    near = ground(tmp_path / "near", [make_row(n, 0, 1.0, seed=(1 << 53) - 1 - n) for n in range(3)])
+    assert rows_of(near, "select sum(seed) from rollouts") == [(3 * (1 << 53) - 6,)]
+
+
 def test_late_and_changing_shapes_lose_nothing(tmp_path: Path) -> None:
     rows = [make_row(task, 0, 1.0, info={"a": task}) for task in range(300)]
     rows += [make_row(300, 0, 1.0, info={"a": 300, "late": {"b": "x"}}), make_row(301, 0, 1.0, info="plain")]
@@ -117,6 +133,17 @@ def test_checks_from_lists_of_records_and_from_objects(tmp_path: Path) -> None:
     assert one(told, "select count(*) from rollouts where check_failed('has title')") == 0
 
 
+def test_a_check_is_called_by_what_its_record_or_the_object_inside_says(tmp_path: Path) -> None:
+    inner = [{"assertion": {"env": "user", "func_name": "can_send"}, "met": False}, {"score": 1.0}]
+    verdicts = {"style": "fail", "share": 0.5, "note": "see above"}
+    told = ground(tmp_path, [make_row(0, 0, 0.0, held=inner, verdicts=verdicts)])
+    assert rows_of(told, "select path, name, status from checks order by path, name") == [
+        ("held", "1", "passed"),
+        ("held", "can_send", "failed"),
+        ("verdicts", "style", "failed"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "answer", "source"),
     [
@@ -150,6 +177,13 @@ def test_the_gold_is_what_passing_answers_equal_whatever_its_name(tmp_path: Path
     told = ground(tmp_path, [{**row, "label": "misleading"} for row in rows])
     assert one(told, "select count(*) from rollouts where equals_gold = passed") == 9
     assert rows_of(told, "select distinct gold from rollouts order by 1") == [("4",), ("seven",), ("x+1",)]
+
+
+def test_a_gold_that_passing_answers_do_not_equal_is_not_compared(tmp_path: Path) -> None:
+    rows = boxed_rows({0: "4", 1: "9", 2: "12"})
+    told = ground(tmp_path, [{**row, "expected_answer": f"f() == {row['expected_answer']}"} for row in rows])
+    assert one(told, "select count(gold) from rollouts") == 9
+    assert one(told, "select count(equals_gold) from rollouts") == 0
 
 
 def test_gold_that_only_the_inputs_hold_is_joined(tmp_path: Path) -> None:

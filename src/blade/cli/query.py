@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,13 +76,15 @@ def query(
     with Progress() as progress:
         loaded, ground = ground_of(runs, fields, pass_threshold, progress)
         outcome = box.raised(box.ask(ground, [question], seconds, memory)[0])
+        for note in outcome.notes:
+            progress.notice(note)
     if redact:
         outcome = redacted(outcome, loaded)
     if parquet is not None:
         _write_parquet(outcome, parquet)
         click.echo(f"Wrote {parquet}")
     elif as_json:
-        click.echo(json.dumps(as_document(question, outcome), indent=2, default=str))
+        click.echo(json.dumps(finite(as_document(question, outcome)), indent=2, default=str))
     elif as_csv:
         click.echo(_csv(outcome), nl=False)
     else:
@@ -105,7 +108,7 @@ def ground_of(
 
 def as_document(question: str, outcome: Outcome) -> dict[str, Any]:
     """The answer as JSON values."""
-    head: dict[str, Any] = {"schema": "blade.query/1", "query": question}
+    head: dict[str, Any] = {"schema": "blade.query/1", "query": question, "notes": list(outcome.notes)}
     if outcome.columns is not None:
         rows = [dict(zip(outcome.columns, row, strict=True)) for row in outcome.rows]
         return {**head, "columns": list(outcome.columns), "rows": rows, "truncated": outcome.is_cut}
@@ -113,6 +116,15 @@ def as_document(question: str, outcome: Outcome) -> dict[str, Any]:
     if len(answers) == 1 and answers[0]["group"] is None:
         return {**head, **{name: value for name, value in answers[0].items() if name != "group"}}
     return {**head, "groups": answers}
+
+
+def finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
@@ -130,10 +142,14 @@ def render(question: str, outcome: Outcome, limit: int) -> str:
         measure = measure_of(question) if not question.lstrip().startswith("engine.") else None
         is_rate = measure is not None and measure.name in RATES
         part = measure.part if measure else None
-        if len(outcome.answers) == 1 and outcome.answers[0].group is None:
+        by = measure.by if measure else None
+        if by is None:
             return _one(outcome.answers[0], is_rate, part)
-        rows = [(answer.group, *_cells(answer, is_rate)) for answer in outcome.answers]
-        by = measure.by if measure and measure.by else "group"
+        is_rate = is_rate and part != "n"
+        rows = [
+            ("(none)" if answer.group is None else answer.group, *_cells(answer, is_rate))
+            for answer in outcome.answers
+        ]
         return grid((by, "value", "95% interval", "n"), rows, limit)
     return grid(outcome.columns or (), outcome.rows, limit, outcome.is_cut)
 
@@ -143,7 +159,7 @@ def _one(answer: Answer, is_rate: bool, part: str | None) -> str:
     from blade.hostile import line
 
     if part is not None:
-        return number(getattr(answer, part), is_rate and part != "n")
+        return number(answer.value, is_rate and part != "n")
     value, interval, n = _cells(answer, is_rate)
     method = f" ({answer.method})" if answer.method else ""
     text = f"{value} {interval}".strip() + (f", n = {n}" if n else "") + method

@@ -15,6 +15,7 @@ from xxhash import xxh3_64_intdigest
 # What a value is; the codes of `Column.kind`.
 ABSENT, NULL, BOOL, NUMBER, TEXT, LIST, OBJECT = range(7)
 SHORT_TEXT = 100  # longer texts are known by their hash, and by how they begin
+MAX_WHOLE = 1 << 53
 HEAD = 200  # characters that are kept of a longer text
 
 # Objects whose scalars are worth columns of their own, as `parent.key`.
@@ -58,7 +59,7 @@ class FieldColumn:
             self._extend_constant(values[0], len(values))
         elif types == {str}:
             self._extend_texts(values)
-        elif types <= {float, int}:
+        elif types <= {float, int} and (int not in types or (_fits(min(values)) and _fits(max(values)))):
             self._extend_numbers(values, NUMBER)
         elif types == {bool}:
             self._extend_numbers(values, BOOL)
@@ -139,6 +140,9 @@ class FieldColumn:
                 self.head_codes.append(self.heads[head(value)])
         elif value is None:
             kind = NULL
+        elif type(value) is int and not _fits(value):
+            self._put(str(value))
+            return
         elif isinstance(value, bool | int | float):
             kind = BOOL if isinstance(value, bool) else NUMBER
             self._align(self.numbers, _nan)
@@ -174,6 +178,11 @@ class FieldColumn:
         return found
 
 
+def _fits(value: float) -> bool:
+    """Whether a whole number keeps all its digits as a double; one that does not is kept as text."""
+    return -MAX_WHOLE < value < MAX_WHOLE
+
+
 def _is_constant(values: Sequence[Any], types: set[type]) -> bool:
     """Whether all values, which are of one type, are equal: as most settings of a run are."""
     first = values[0]
@@ -182,9 +191,9 @@ def _is_constant(values: Sequence[Any], types: set[type]) -> bool:
     return values.count(first) == len(values)
 
 
-def head(text: str) -> str:
+def head(text: str, most: int = HEAD) -> str:
     """How a text begins, with a mark where it is cut."""
-    return text if len(text) <= HEAD else text[: HEAD - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def nested_scalars(key: str, value: Any) -> Iterator[tuple[str, Any]]:

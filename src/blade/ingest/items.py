@@ -92,8 +92,8 @@ def _match(steps: list[Told]) -> None:
 def answers_of(steps: Sequence[tuple[str, str | None]]) -> dict[int, int]:
     """The step that answers each call, given the kind and the call id of all steps.
 
-    A result answers the first open call of its id. An id with more results than calls is no id: some harnesses
-    write that of the last of several calls on all their results, which then come in the order of the calls.
+    A result answers the first open call of its id. An id with more results than calls is none: some harnesses
+    write the id of the last of several calls on all their results, which come in the order of the calls.
     """
     counts = Counter(steps)
     waiting: dict[int, str | None] = {}

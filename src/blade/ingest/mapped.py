@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +39,31 @@ def mapping_of(text: str) -> dict[str, str]:
 def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:
     """A copy of a file in `folder` whose rows are NeMo Gym's; the source is left alone."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _refuse_unknown(path, mapping)
     suffix = "".join(path.suffixes)
     target = folder / f"{path.name.removesuffix(suffix)}.jsonl"
     handle, name = tempfile.mkstemp(dir=folder, prefix="mapped-")
     with os.fdopen(handle, "wb") as file:
-        for block in (
-            lines.stream_blocks(path)
-            if lines.is_stream(path)
-            else lines.plain_blocks(path, 0, path.stat().st_size)
-        ):
-            for line in block.data[: block.size].split(b"\n"):
-                if line.strip():
-                    file.write(_rewritten(line, mapping) + b"\n")
+        for line in _lines(path):
+            file.write(_rewritten(line, mapping) + b"\n")
     os.replace(name, target)
     return target
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    size = path.stat().st_size
+    blocks = lines.stream_blocks(path) if lines.is_stream(path) else lines.plain_blocks(path, 0, size)
+    for block in blocks:
+        yield from (line for line in block.data[: block.size].split(b"\n") if line.strip())
+
+
+def _refuse_unknown(path: Path, mapping: Mapping[str, str]) -> None:
+    """Refuse a field that none of the first rows has."""
+    rows = [row for line in islice(_lines(path), 1000) if (row := parsed(line)[0]) is not None]
+    for field in mapping.values() if rows else ():
+        if all(value_at(row, field) is NOTHING for row in rows):
+            known = ", ".join(sorted({key for row in rows for key in row})[:20])
+            raise UsageError(f"no row has the field {field!r}", f"the rows have {known}", "bad-map")
 
 
 def _rewritten(line: bytes, mapping: Mapping[str, str]) -> bytes:
@@ -67,8 +79,7 @@ def _rewritten(line: bytes, mapping: Mapping[str, str]) -> bytes:
     if isinstance(new.get("reward"), str):
         new["reward"] = _number(new["reward"])
     if "trace" in values:
-        trace = values["trace"]
-        new["response"] = {"output": trace if isinstance(trace, list | str) else []}
+        new["response"] = {"output": _items(values["trace"])}
     if values.get("model", NOTHING) is not NOTHING:
         new.setdefault("response", {})
         if isinstance(new["response"], dict):
@@ -78,6 +89,30 @@ def _rewritten(line: bytes, mapping: Mapping[str, str]) -> bytes:
     if values.get("prompt", NOTHING) is not NOTHING:
         new["responses_create_params"] = {"input": values["prompt"]}
     return json.dumps(new, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _items(trace: Any) -> list[Any]:
+    """A trace as output items: a text is one message, and calls inside a chat message stand on their own."""
+    if isinstance(trace, str):
+        trace = [{"role": "assistant", "content": trace}]
+    items: list[Any] = []
+    for turn in trace if isinstance(trace, list) else []:
+        if not isinstance(turn, dict):
+            items.append(turn)
+            continue
+        calls = turn.get("tool_calls")
+        bare = {key: value for key, value in turn.items() if key != "tool_calls"}
+        if bare.get("role") == "tool":
+            items.append({"type": "function_call_output", "call_id": bare.get("tool_call_id"),
+                          "output": bare.get("content")})  # fmt: skip
+        elif bare.get("content") or not calls:
+            items.append({"type": "message", **bare} if "role" in bare else bare)
+        for call in calls if isinstance(calls, list) else []:
+            told = call.get("function") if isinstance(call, dict) else None
+            if isinstance(told, dict):
+                items.append({"type": "function_call", "call_id": call.get("id"), "name": told.get("name"),
+                              "arguments": told.get("arguments")})  # fmt: skip
+    return items
 
 
 def _number(text: str) -> float | str:

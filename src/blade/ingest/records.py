@@ -77,9 +77,15 @@ def _status_in(record: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _name(record: Mapping[str, Any], status_key: str) -> str | None:
-    """The first short text of a record beside its status: what the check is called, or what it asks."""
-    texts = (value.strip() for key, value in record.items() if key != status_key and isinstance(value, str))
-    return next((text[:MAX_TEXT] for text in texts if text), None)
+    """What a record calls its check, or what it asks: a text beside the status, else in an object there."""
+    beside = {key: value for key, value in record.items() if key != status_key}
+    inner = (value for value in beside.values() if isinstance(value, Mapping))
+    for members in (beside, *inner):
+        texts = {key: value.strip() for key, value in members.items() if isinstance(value, str)}
+        named = sorted(texts, key=lambda key: not key.lower().endswith("name"))
+        if name := next((texts[key] for key in named if texts[key]), None):
+            return name[:MAX_TEXT]
+    return None
 
 
 def _of_object(members: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:

@@ -32,9 +32,12 @@ def query(house: House, asked: arguments.Query) -> Answer:
         "rows": [list(row) for row in rows[:SHOWN]],
         "n_rows": len(rows),
         "truncated": outcome.is_cut or len(rows) > SHOWN,
+        "notes": list(outcome.notes),
         **_single(outcome),
     }
-    return answer(asked, "Query", document, [para(Code(line(asked.query, 400))), *_table(columns, rows)])
+    notes = [para(line(note, 400)) for note in outcome.notes]
+    blocks = [para(Code(line(asked.query, 400))), *_table(columns, rows), *notes]
+    return answer(asked, "Query", document, blocks)
 
 
 def _single(outcome: Outcome) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
 
 
 def _rehash(raw: tuple[Layout, Golden], clean: tuple[Layout, Golden], watcher: Watcher) -> None:
-    """Give a report the hashes of the rollouts that it now lies beside: of the files, of error texts in them."""
+    """Give a report the hashes of the clean rollouts: of their files, and of the error texts in them."""
     text = files.text_or_nothing(clean[1].report)
     lines = text.split("\n")
     for before, after in zip(raw[0].rollouts, clean[0].rollouts, strict=True):

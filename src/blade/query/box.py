@@ -42,19 +42,19 @@ class Outcome(msgspec.Struct, frozen=True):
     types: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
     is_cut: bool = False
-    by: str = "group"  # the column that answers are grouped by
+    by: str | None = None  # the column that answers are grouped by
     error: str | None = None
     hint: str = ""
+    notes: tuple[str, ...] = ()  # names in the query that no row has
 
     def table(self) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
         """The answer as columns and rows, whatever its form."""
         if self.columns is not None:
             return self.columns, self.rows
         answers = self.answers or ()
-        has_groups = len(answers) != 1 or answers[0].group is not None
-        names = ("group", "value", "low", "high", "n", "unit", "method")[0 if has_groups else 1 :]
+        names = ("group", "value", "low", "high", "n", "unit", "method")[0 if self.by else 1 :]
         rows = tuple(tuple(getattr(answer, name) for name in names) for answer in answers)
-        return tuple(self.by if name == "group" else name for name in names), rows
+        return tuple(self.by or name if name == "group" else name for name in names), rows
 
 
 def run(job: Job) -> list[Outcome]:
@@ -132,6 +132,7 @@ def _limit(job: Job) -> None:
 def main() -> None:
     """Read a job, write an outcome for each of its queries."""
     from blade.query.ground import Ground, Table
+    from blade.query.names import unknown
     from blade.query.views import opened
 
     job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
@@ -152,8 +153,8 @@ def main() -> None:
                 outcome = Outcome(columns=found.columns, types=found.types, rows=rows, is_cut=is_cut)
             else:
                 measure = measure_of(query)
-                by = measure.by if measure and measure.by else "group"
-                outcome = Outcome(answers=tuple(found), by=by)
+                outcome = Outcome(answers=tuple(found), by=measure.by if measure else None)
+            outcome = msgspec.structs.replace(outcome, notes=unknown(query, connection))
         data = msgspec.msgpack.encode(outcome, enc_hook=str)
         sys.stdout.buffer.write(len(data).to_bytes(8, "big") + data)
         sys.stdout.buffer.flush()

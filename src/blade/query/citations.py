@@ -162,9 +162,8 @@ def shown_as(found: list[Answer] | Table, citation: Citation) -> str:
     answer = found[0]
     if citation.form == "list":
         return listed(list(answer.tasks or ()))
-    value = getattr(answer, measure.part or "value") if measure else answer.value
     is_rate = measure is not None and measure.name in RATES and measure.part != "n"
-    return number(value, citation, is_rate)
+    return number(answer.value, citation, is_rate)
 
 
 def _cells(answer: Answer, citation: Citation) -> tuple[str, str]:
@@ -239,7 +238,7 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
     if citation.cited:
         holds = _normal(citation.cited) == _normal(expected)
         return Verdict(holds, citation.cited.strip()[:200], expected[:200], reading)
-    value = _value(found, citation)
+    value = _value(found)
     figure = last_figure(before)
     if isinstance(value, str) or value is None:
         printed = before[-len(expected) - 8 :].strip()
@@ -249,11 +248,10 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
     return Verdict(agrees(figure, value), figure.text.strip(), _beside(figure, value, expected), reading)
 
 
-def _value(found: list[Answer] | Table, citation: Citation) -> Any:
+def _value(found: list[Answer] | Table) -> Any:
     if isinstance(found, Table):
         return found.rows[0][0] if len(found.rows) == 1 and len(found.columns) == 1 else None
-    measure = measure_of(citation.query)
-    return getattr(found[0], measure.part or "value") if measure and found else found[0].value
+    return found[0].value
 
 
 def _beside(figure: Figure, value: Any, expected: str) -> str:

@@ -87,13 +87,19 @@ def answered(
     measure = measure_of(query)
     try:
         if measure is None:
+            if not select.is_sql(query):
+                raise select.refused(
+                    f"{query.strip()[:60]!r} is no measure and no SELECT",
+                    f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT",
+                )
             return _selected(query, connection)
         if measure.name == "clean_pass_at_1":
             if conclude is None:
                 raise select.refused("clean_pass_at_1 needs a diagnosis, which cannot be made here")
-            return [conclude(measure)]
+            return [measures.part_of(conclude(measure), measure.part)]
         with_traces = bool(_tables_of(measure, connection(False)) & select.OF_TRACES)
-        return measures.answer(measure, connection(with_traces), runs)
+        answers = measures.answer(measure, connection(with_traces), runs)
+        return [measures.part_of(answer, measure.part) for answer in answers]
     except duckdb.InterruptException as error:
         raise select.refused("the query took too long and was stopped") from error
     except duckdb.OutOfMemoryException as error:
@@ -111,6 +117,7 @@ def _tables_of(measure: Measure, connection: duckdb.DuckDBPyConnection) -> set[s
 def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection]) -> Table:
     node = select.parsed(query, connection(False))
     held = connection(bool(select.tables_in(node) & select.OF_TRACES))
+    select.refuse_twins(node, held)
     cursor = held.execute(select.located(query, node))
     rows = cursor.fetchmany(MAX_ROWS + 1)
     columns = [column[0] for column in cursor.description or ()]
@@ -121,6 +128,8 @@ def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection
 def _first_line(error: Exception) -> str:
     lines = str(error).splitlines()
     hint = next((line.strip() for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), "")
+    if lines and lines[0].startswith("Binder Error: Referenced table"):
+        hint = 'Write a dotted path in double quotes: "a.b".'
     return f"{lines[0] if lines else 'the query failed'} {hint}".strip()
 
 
@@ -149,8 +158,7 @@ def value(query: str, ground: Ground) -> Any:
         return found.rows[0][0]
     if len(found) != 1 or found[0].group is not None:
         raise select.refused(f"the query gives {len(found)} groups, not one value")
-    measure = measure_of(query)
-    return getattr(found[0], measure.part or "value") if measure else found[0].value
+    return found[0].value
 
 
 __all__ = ["Answer", "BladeError", "Ground", "Table", "answered", "value"]

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from blade import stats
-from blade.query.select import OF_TRACES, columns_in, located, parsed, refused, tables_in
+from blade.query.select import OF_TRACES, columns_in, located, parsed, refuse_twins, refused, tables_in
 from blade.tables.database import literal, quoted
 
 if TYPE_CHECKING:
@@ -53,6 +53,13 @@ class Answer(msgspec.Struct, frozen=True):
     tasks: tuple[str, ...] | None = None  # of the measure `tasks`
 
 
+def part_of(answer: Answer, part: str | None) -> Answer:
+    """The answer whose value is one end of its interval, or its n."""
+    if part is None:
+        return answer
+    return Answer(getattr(answer, part), answer.n, answer.unit, method=answer.method, group=answer.group)
+
+
 def measure_of(query: str) -> Measure | None:
     """The query as a measure; None if it has another form."""
     hit = _FORM.fullmatch(query.strip())
@@ -80,6 +87,7 @@ def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[
     column = f", {_column(measure)}" if measure.name in ("mean", "sum") else ""
     head = f"select {group}{column} from rollouts where "
     check = parsed(head + where, connection)
+    refuse_twins(check, connection)
     where = located(head + where, check)[len(head) :]
     if len(runs) > 1 and "run" not in columns_in(check):
         raise refused(
@@ -158,6 +166,10 @@ def _task_measures(measure: Measure, connection: Any, where: str, group: str) ->
         groups.setdefault(key, []).append((task, n, passes))
     if not groups and measure.by is None:
         groups = {None: []}
+    if measure.name in RATES and not any(passes for rows in groups.values() for _, _, passes in rows):
+        rewards = connection.execute("select count(reward) from rollouts").fetchone()[0]
+        if not rewards:
+            return [Answer(None, 0, "tasks", method="no row has a reward", group=key) for key in groups]
     return [_over_tasks(measure, key, rows) for key, rows in groups.items()]
 
 

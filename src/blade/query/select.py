@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ _REFUSED = frozenset(
     "current_schemas current_user user session_user current_role current_query".split()
 )
 _MAX_CHARACTERS = 20_000
+_START = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|values)\b", re.I | re.S)
+_TWINS = """select distinct path, "column" from fields as one where "column" <> path and exists (
+    select 1 from fields as other where lower(other.path) = lower(one.path) and other.path <> one.path)"""
 
 
 def parsed(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -46,6 +50,11 @@ def parsed(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     for part in nodes(node):
         _refuse(part, names)
     return node
+
+
+def is_sql(query: str) -> bool:
+    """Whether a query begins as a SELECT does."""
+    return _START.match(query) is not None
 
 
 def _entries(node: dict[str, Any]) -> list[dict[str, Any]]:
@@ -84,6 +93,16 @@ def _refuse(node: dict[str, Any], names: set[str]) -> None:
         name = str(node.get("function_name", "")).lower()
         if name in _REFUSED or name.startswith(("pragma_", "duckdb_", "read_", "pg_")):
             raise refused(f"{name}() is not available: the same rows must give the same answer")
+
+
+def refuse_twins(tree: dict[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse a name that two fields have, but for the case of its letters, and that means the other one."""
+    twins = dict(connection.execute(_TWINS).fetchall())
+    for node in nodes(tree) if twins else ():
+        name = str((node.get("column_names") or [""])[-1]) if node.get("type") == "COLUMN_REF" else ""
+        if name in twins:
+            hint = f'write "{twins[name]}" for {name!r}'
+            raise refused(f"another field is called {name!r} but for the case of its letters", hint)
 
 
 def located(sql: str, node: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ class Files(msgspec.Struct, frozen=True):
     traces: tuple[str, ...] = ()  # made when steps, calls or texts are first asked for
 
 
+FIELD_TEXTS = "field_texts"  # for `says` alone: a query cannot name it
 _KEYS = {"run": "varchar", "task": "varchar", "repeat": "bigint", "row": "bigint"}
 _TRACE_COLUMNS = {  # of tables that are not made yet
     "steps": "step bigint, kind varchar, tool varchar, text varchar, chars bigint, failed boolean, "
@@ -29,6 +30,7 @@ _TRACE_COLUMNS = {  # of tables that are not made yet
     "calls": "step bigint, tool varchar, arguments varchar, result varchar, failed boolean",
     "texts": "path varchar, step bigint, line bigint, template varchar, text varchar, n bigint, "
     "is_last boolean",
+    FIELD_TEXTS: "path varchar, text varchar",
 }
 # Our functions are given the rollout they are asked of; `located` adds it to a query.
 _MACROS = (
@@ -48,9 +50,8 @@ _MACROS = (
             case speaker when 'tool' then 'result' when 'model' then 'message' else speaker end)
         and regexp_matches(said.text, pattern))
       or exists (
-        select 1 from texts as held where held.run = in_run and held."row" = in_row
-        and (held.path = speaker or (speaker = 'any' and held.path is not null))
-        and regexp_matches(held.text, pattern))""",
+        select 1 from field_texts as held where held.run = in_run and held."row" = in_row
+        and speaker in (held.path, 'any') and regexp_matches(held.text, pattern))""",
 )
 
 
@@ -60,7 +61,7 @@ def opened(runs: tuple[Files, ...], memory_mb: int, threads: int) -> duckdb.Duck
     for number, run in enumerate(runs):
         files |= {f"r{number}t{part}": Path(path) for part, path in enumerate(run.traces)}
     connection = connect(files, memory_mb, threads)
-    for table in TABLES:
+    for table in (*TABLES, FIELD_TEXTS):
         connection.execute(f"create view {table} as {_union(table, runs)}")
     for macro in _MACROS:
         connection.execute(macro)
@@ -71,7 +72,7 @@ def opened(runs: tuple[Files, ...], memory_mb: int, threads: int) -> duckdb.Duck
 def _union(table: str, runs: tuple[Files, ...]) -> str:
     parts: list[str] = []
     for number, run in enumerate(runs):
-        if table in OF_TRACES:
+        if table in OF_TRACES or table == FIELD_TEXTS:
             parts += [_joined(run.run, f"r{number}t{part}", table, number) for part in range(len(run.traces))]
         elif table in ("checks", "answers"):
             parts.append(_joined(run.run, f"r{number}", table, number))

@@ -89,8 +89,21 @@ class Index:
         number = self._joined([part.get(f"{key}:number", "<f8", np.nan) for part in self._parts], "<f8")
         code, texts = self._coded(key)
         head_code, heads = self._coded(f"{key}:head")
-        code = np.where((code < 0) & (head_code >= 0), head_code + len(texts), code)
-        return Values(kind, number, code, (*texts, *heads))
+        held = np.flatnonzero((code < 0) & (head_code >= 0))
+        if not held.size:
+            return Values(kind, number, code, texts)
+        # two long texts that begin alike are two values
+        hashes = self._joined([part.get(f"{key}:hash", "<u8", 0) for part in self._parts], "<u8")[held]
+        known, first, each = np.unique(hashes, return_index=True, return_inverse=True)
+        beginning = head_code[held[first]]
+        alike = np.bincount(beginning, minlength=len(heads)) > 1
+        longs = [
+            f"{heads[place]} #{value & 0xFFFFFFFF:08x}" if alike[place] else heads[place]
+            for place, value in zip(beginning.tolist(), known.tolist(), strict=True)
+        ]
+        code = code.copy()
+        code[held] = each + len(texts)
+        return Values(kind, number, code, (*texts, *longs))
 
     def checks(self) -> tuple[NDArray[Any], dict[str, tuple[NDArray[Any], tuple[str, ...]]]]:
         """The checks inside lists and wide objects: their rows, and path, name, status and value as codes."""

@@ -41,9 +41,12 @@ class Answers:
     gold_field: str | None
     answer_field: str | None
 
+    is_telling: bool = True  # passing answers equal the gold
+
     def equals(self, texts: Array) -> Array:
-        """Whether each text is the gold once both are normalised; masked where one of them is missing."""
-        return equal(texts, self.gold)
+        """Whether each text is the gold once both are normalised; masked where that says nothing."""
+        same = equal(texts, self.gold)
+        return same if self.is_telling else masked(np.ma.getdata(same), np.ones(len(same), bool))
 
 
 def equal(texts: Array, others: Array) -> Array:
@@ -81,7 +84,15 @@ def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level:
         sources.insert(0, Source("field", fields[extracted], extracted))
     chosen = _best(sources, gold, passed, rows)
     answer = chosen.texts if chosen is not None else np.full(len(order), None, object)
-    return Answers(tuple(sources), answer, gold, gold_field, chosen.field if chosen is not None else None)
+    field = chosen.field if chosen is not None else None
+    return Answers(tuple(sources), answer, gold, gold_field, field, _is_telling(answer, gold, passed))
+
+
+def _is_telling(answer: Array, gold: Array, passed: Array) -> bool:
+    """Whether being equal can be what is judged: most answers that pass are the gold, if three or more do."""
+    same = equal(answer, gold)
+    right = np.ma.getdata(same)[passed & ~np.ma.getmaskarray(same)]
+    return len(right) < 3 or float(right.mean()) >= 0.5
 
 
 def _spoken(run: Assembled, order: Array) -> list[Source]:

@@ -28,7 +28,7 @@ def object_checks(scalars: Mapping[str, tuple[Values, Array]]) -> dict[str, Arra
     for parent, members in sorted(parents.items()):
         statuses = {path: pair for path in members if (pair := _statuses(*scalars[path])) is not None}
         if len(statuses) < MIN_MEMBERS or len(statuses) < SHARE * len(members):
-            continue
+            statuses = {path: pair for path, pair in statuses.items() if _is_worded(scalars[path][0])}
         for path, (status, value) in sorted(statuses.items()):
             held = np.flatnonzero(~is_none(status))
             rows.append(held)
@@ -41,6 +41,11 @@ def object_checks(scalars: Mapping[str, tuple[Values, Array]]) -> dict[str, Arra
         "row": np.concatenate(rows) if rows else np.zeros(0, np.int64),
         **{name: np.concatenate(columns) if columns else empty for name, columns in texts.items()},
     }
+
+
+def _is_worded(values: Values) -> bool:
+    """Whether a column says its status in words: that is a check whatever stands beside it."""
+    return bool((values.kind == TEXT).any())
 
 
 def _statuses(values: Values, order: Array) -> tuple[Array, Array] | None:

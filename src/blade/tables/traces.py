@@ -12,17 +12,18 @@ from blade import events
 from blade.events.masks import masked
 from blade.ingest import opened
 from blade.ingest.assemble import Assembled
+from blade.ingest.fields import head
 from blade.ingest.items import NESTED_KEYS
 from blade.ingest.shape import UNREAD
 from blade.model import Step
 from blade.tables.arrays import Array
 
-MESSAGE = 64_000  # characters kept of what the model, a user or the system says
-RESULT = 4_000  # of a result or of arguments: its beginning and its end
+LONGEST = 64_000  # characters kept of a step or of a field: of a longer one its beginning and its end
+RESULT = 4_000  # likewise of the result and of the arguments of a call
 LINE = 300
 FIRST, LAST, LOG = 2, 2, 6  # lines of a step that are kept, and last lines of a log
 MAX_LINES = 40
-LONG = 100  # characters from which a field is a text and not a value
+LONG = 100  # characters beyond which a field has lines, and is not just a value
 BATCH = 2_000  # rows that are handed over at a time
 
 Table = dict[str, list[Any]]
@@ -30,6 +31,7 @@ _COLUMNS = {
     "steps": ("row", "step", "kind", "tool", "text", "chars", "failed", "answered"),
     "calls": ("row", "step", "tool", "arguments", "result", "failed"),
     "texts": ("row", "path", "step", "line", "template", "text", "n", "is_last"),
+    "field_texts": ("row", "path", "text"),
 }
 _TYPES = {"row": np.int64, "chars": np.int64, "line": np.int64, "n": np.int64, "is_last": bool}
 _NO_TEXTS = {"responses_create_params", "response", *NESTED_KEYS, *UNREAD}
@@ -67,37 +69,20 @@ def _array(column: str, values: list[Any]) -> Array:
 def _add(tables: dict[str, Table], run: Assembled, position: int, overrides: Mapping[str, str]) -> None:
     trace = opened.traced(run, position)
     for step in trace.steps:
-        text = step.text if step.kind not in ("call", "result") else cut(step.text)
-        _put(
-            tables["steps"],
-            position,
-            step.index,
-            step.kind,
-            step.tool,
-            text[:MESSAGE],
-            len(step.text),
-            step.failed,
-            step.answered,
-        )
+        told = (step.kind, step.tool, cut(step.text), len(step.text), step.failed, step.answered)
+        _put(tables["steps"], position, step.index, *told)
         if step.reasoning:  # thinking that stood inside the message
-            thought = step.reasoning
-            _put(
-                tables["steps"],
-                position,
-                step.index,
-                "reasoning",
-                None,
-                thought[:MESSAGE],
-                len(thought),
-                None,
-                None,
-            )
+            thought = ("reasoning", None, cut(step.reasoning), len(step.reasoning), None, None)
+            _put(tables["steps"], position, step.index, *thought)
         _lines_of_step(tables["texts"], position, step)
     tools = events.declared_tools(trace.row)
     for call in events.calls(trace.steps, tools, overrides):
-        _put(tables["calls"], position, call.step, call.tool, cut(call.raw), cut(call.output), call.failed)
+        texts = (cut(call.raw, RESULT), cut(call.output, RESULT))
+        _put(tables["calls"], position, call.step, call.tool, *texts, call.failed)
     for path, text in texts_of(trace.row):
-        _lines(tables["texts"], position, path, None, text, MAX_LINES // 2, MAX_LINES // 2)
+        _put(tables["field_texts"], position, path, cut(text))
+        if len(text) > LONG or "\n" in text.strip():
+            _lines(tables["texts"], position, path, None, text, MAX_LINES // 2, MAX_LINES // 2)
 
 
 def _put(table: Table, *values: Any) -> None:
@@ -105,9 +90,9 @@ def _put(table: Table, *values: Any) -> None:
         column.append(value)
 
 
-def cut(text: str) -> str:
+def cut(text: str, most: int = LONGEST) -> str:
     """A long text by its beginning and its end."""
-    return text if len(text) <= RESULT else f"{text[: RESULT * 3 // 4]} … {text[-RESULT // 4 :]}"
+    return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"
 
 
 def _lines_of_step(table: Table, row: int, step: Step) -> None:
@@ -129,29 +114,19 @@ def _lines(
     for number, line, template in templates:
         if template not in seen:
             seen.add(template)
-            _put(
-                table,
-                row,
-                path,
-                step,
-                number,
-                template,
-                line.strip()[:LINE],
-                counts[template],
-                template in ends,
-            )
+            told = (template, head(line.strip(), LINE), counts[template], template in ends)
+            _put(table, row, path, step, number, *told)
 
 
 def texts_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The texts of a row that are no values: long ones, and those of several lines, with their paths."""
+    """The texts of a row beside its trace, with their paths."""
     waiting: list[tuple[str, Any, int]] = [
         (key, value, 1) for key, value in row.items() if key not in _NO_TEXTS
     ]
     while waiting:
         path, value, depth = waiting.pop(0)
         if isinstance(value, str):
-            if len(value) > LONG or "\n" in value.strip():
-                yield path, value
+            yield path, value
         elif isinstance(value, Mapping) and depth < 6:
             waiting += [(f"{path}.{key}", inner, depth + 1) for key, inner in list(value.items())[:200]]
         elif isinstance(value, list) and depth < 6:

@@ -169,11 +169,11 @@ def _rows(
     return rows_of(measure, worlds), worlds.own(whole)[0][0] if tasks else None
 
 
-def rows_queries(queries: Iterable[str]) -> Iterator[str]:
-    """The queries that list the rollouts which measures count."""
+def rows_queries(queries: Iterable[str], worlds: Worlds) -> Iterator[str]:
+    """The queries that list the rollouts which measures of the own run count."""
     for query in queries:
         with suppress(BladeError):
-            rows = rows_query(measure_of(query))
+            rows = rows_query(measure_of(query)) if not worlds.is_of_others(query) else None
             yield from (rows,) if rows is not None else ()
 
 

@@ -109,7 +109,7 @@ def _anchors(drafts: Iterable[Draft], worlds: Worlds) -> list[Anchor]:
         and len(draft.fact) >= MIN_FACT
     ]
     queries = [draft.query for draft in wanted]
-    worlds.prefetch([*queries, *rows_queries(queries)])
+    worlds.prefetch([*queries, *rows_queries(queries, worlds)])
     anchors = (_anchor(draft, worlds) for draft in wanted)
     return [anchor for anchor in anchors if anchor is not None]
 

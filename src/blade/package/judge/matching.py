@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -77,10 +77,11 @@ def is_same_query(first_query: str, second_query: str, meant: Meaning, worlds: W
     if first is None or second is None or meant.rollouts is None or not meant.rollouts:
         return False
     is_alike = (first.name, first.argument, first.part) == (second.name, second.argument, second.part)
+    is_alike = is_alike and not worlds.is_of_others(second_query)
     return is_alike and rows_of(second, worlds) == meant.rollouts
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _plain(query: str) -> str:
     bare = re.sub(r"\s*\|\s*(?:percent|points|number|count|list|table)(?:\s+\d)?\s*$", "", query.strip())
     return re.sub(r"\s+", " ", bare).lower().replace("( ", "(").replace(" )", ")")

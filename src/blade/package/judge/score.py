@@ -89,7 +89,7 @@ def bench(
     if worlds is not None:
         queries = [anchor.query for anchor in anchors if anchor.query is not None]
         cited = [each.query for text in (golden, shallow) for each in citations(visible(text))]
-        worlds.prefetch([*queries, *rows_queries(queries + cited)])
+        worlds.prefetch([*queries, *rows_queries(queries + cited, worlds)])
     for anchor in anchors:
         meant = meaning(anchor, worlds) if anchor.query is not None else _wording(anchor, known)
         if isinstance(meant, Meaning):
@@ -123,7 +123,8 @@ def read(text: str, bench: Bench) -> Reading:
     findings = bench.worlds.checked(text) if bench.worlds is not None else checked(text, None)
     held = tuple(passages(text, bench.known))
     if bench.worlds is not None:
-        bench.worlds.prefetch(rows_queries(each.query for each in findings if _is_right(each) and each.query))
+        cited = (each.query for each in findings if _is_right(each) and each.query)
+        bench.worlds.prefetch(rows_queries(cited, bench.worlds))
     hits = tuple(
         hit_of(anchor, bench.meanings.get(anchor.id), held, findings, bench.worlds, bench.known)
         for anchor in bench.usable

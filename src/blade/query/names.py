@@ -1,0 +1,54 @@
+"""Say which names in a query no row has: a tool nobody calls, a check nobody has, a field without text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from blade.errors import UsageError
+from blade.query.measures import measure_of
+from blade.query.select import OUR_FUNCTIONS, nodes, parsed
+from blade.query.views import FIELD_TEXTS
+
+if TYPE_CHECKING:
+    import duckdb
+
+_SPEAKERS = ("any", "tool", "model", "user", "system", "message", "result", "reasoning", "call")
+_SHOWN = 8
+_CHECKS = "select distinct unnest([name, path, path || '.' || name]) as known from checks"
+_KNOWN = {
+    "calls": ("no rollout calls {!r}", "select distinct tool as known from calls where tool is not null"),
+    "check_failed": ("no row has a check {!r}", _CHECKS),
+    "says": ("no row has a text at {!r}", f"select distinct path as known from {FIELD_TEXTS}"),
+}
+
+
+def unknown(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """What a query that was answered names and no row has, with the names that there are."""
+    try:
+        measure = measure_of(query)
+        sql = f"select 1 from rollouts where {measure.where or 'true'}" if measure else query
+        tree = parsed(sql, connection)
+    except UsageError:
+        return ()
+    notes = []
+    for function, name in dict.fromkeys(_named(tree)):
+        text, listing = _KNOWN[function]
+        known = [row[0] for row in connection.execute(f"{listing} order by 1").fetchall()]
+        if name not in known:
+            few = ", ".join(known[:_SHOWN]) + (" …" if len(known) > _SHOWN else "")
+            notes.append(text.format(name) + (f"; there are {few}" if few else ""))
+    return tuple(notes)
+
+
+def _named(tree: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Our functions in a query, with the name that each is given."""
+    for node in nodes(tree):
+        function = str(node.get("function_name", "")).lower() if node.get("type") == "FUNCTION" else ""
+        if function in OUR_FUNCTIONS:
+            given = [argument["expression"] for argument in node["arguments"]]
+            values = [each["literal"]["text"] if "literal" in each else None for each in given]
+            name = values[-1] if values else None
+            is_name = function != "says" or (len(values) == 2 and name not in _SPEAKERS)
+            if isinstance(name, str) and is_name:
+                yield function, name
