@@ -126,6 +126,10 @@ def test_names_that_no_row_has_are_told(blade: Blade, run: Path) -> None:
     said = blade("query", run, "count where calls('serach') = 0", "--json")
     assert "no rollout calls 'serach'; there are" in said.err
     assert json.loads(said.out)["notes"] == [said.err.strip().splitlines()[-1].removeprefix("note: ")]
+    for constant in ("select 5", "select 5 from rollouts limit 1", "select sum(n) from range(4) as t(n)"):
+        assert "reads no column" in blade("query", run, constant).err
+    for reading in ("select count(*) from rollouts", "select * from tasks", "select max(turns) from rollouts"):
+        assert "reads no column" not in blade("query", run, reading).err
     assert "no row has a check 'nosuch'" in blade("query", run, "count where check_failed('nosuch')").err
     assert "no row has a text at 'nosuch'" in blade("query", run, "count where says('a', 'nosuch')").err
     assert "no r" not in blade("query", run, "count where calls('search') = 0 and says('a', 'level')").err

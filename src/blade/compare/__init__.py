@@ -23,7 +23,7 @@ from blade.compare.settings import config_diff, effects, separation
 from blade.compare.shifts import shifts
 from blade.compare.verdict import EQUIVALENT, judgement
 from blade.compare.views import views
-from blade.model import Alignment, Comparison, Setting, Side
+from blade.model import MARGIN, Alignment, Comparison, Setting, Side
 
 if TYPE_CHECKING:
     from blade.model import Floats, Ints
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["MARGIN", "adjusted", "brief", "compare", "effects", "matrix", "series"]
 
 LARGEST = 1e12  # of a reward, beyond which sums of squares lose the differences
-MARGIN = 0.03  # points of score within which two runs count as equivalent; fixed before the data are seen
 
 
 def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:

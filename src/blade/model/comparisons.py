@@ -46,6 +46,7 @@ class Side(msgspec.Struct, frozen=True):
 # The sides of a loss, in the order in which the bridge tells them.
 SIDES = ("infrastructure", "task or verifier", "data", "model")
 OTHER = "no mode found"  # of the model's losses: those that nothing names
+MARGIN = 0.03  # points of score within which two runs count as equivalent; fixed before the data are seen
 
 
 class Alignment(msgspec.Struct, frozen=True):
@@ -254,6 +255,8 @@ class Comparison(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     p_adjusted: float | None = None  # on these tasks, over all candidates held against one baseline
     p_adjusted_new: float | None = None
+    quick: bool = False  # from the columns alone: no trace was read
+    words: Mapping[str, str] = msgspec.field(default_factory=dict)  # term or behaviour -> what it says
 
 
 class Placed(msgspec.Struct, frozen=True):

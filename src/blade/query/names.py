@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SPEAKERS = ("any", "tool", "model", "user", "system", "message", "result", "reasoning", "call")
 _SHOWN = 8
+CONSTANT = "the query reads no column of any row: its answer says nothing of the run"
 _CHECKS = "select distinct unnest([name, path, path || '.' || name]) as known from checks"
 _KNOWN = {
     "calls": ("no rollout calls {!r}", "select distinct tool as known from calls where tool is not null"),
@@ -31,7 +32,7 @@ def unknown(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...
         tree = parsed(sql, connection)
     except UsageError:
         return ()
-    notes = []
+    notes = [] if measure or _reads(tree) else [CONSTANT]
     for function, name in dict.fromkeys(_named(tree)):
         text, listing = _KNOWN[function]
         known = [row[0] for row in connection.execute(f"{listing} order by 1").fetchall()]
@@ -39,6 +40,13 @@ def unknown(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...
             few = ", ".join(known[:_SHOWN]) + (" …" if len(known) > _SHOWN else "")
             notes.append(text.format(name) + (f"; there are {few}" if few else ""))
     return tuple(notes)
+
+
+def _reads(tree: dict[str, Any]) -> bool:
+    """Whether what a query gives can depend on rows: it names a column, or counts or lists rows."""
+    kinds = {node.get("type") for node in nodes(tree)}
+    functions = {str(node.get("function_name")) for node in nodes(tree) if node.get("type") == "FUNCTION"}
+    return "BASE_TABLE" in kinds and bool(kinds & {"COLUMN_REF", "STAR"} or "count_star" in functions)
 
 
 def _named(tree: dict[str, Any]) -> Iterator[tuple[str, str]]:
