@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from blade.compare.settings import config_diff, effects, separation
 from blade.compare.shifts import shifts
 from blade.compare.verdict import EQUIVALENT, judgement
 from blade.compare.views import views
-from blade.model import MARGIN, Alignment, Comparison, Setting, Side
+from blade.model import MARGIN, Alignment, Comparison, Setting, Shift, Side, Term
 
 if TYPE_CHECKING:
     from blade.model import Floats, Ints
@@ -33,8 +34,14 @@ __all__ = ["MARGIN", "adjusted", "brief", "compare", "effects", "matrix", "serie
 LARGEST = 1e12  # of a reward, beyond which sums of squares lose the differences
 
 
-def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
-    """Everything about the change from baseline `a` to candidate `b`."""
+def compare(
+    a: Side, b: Side, margin: float = MARGIN, words: Mapping[str, str] | None = None
+) -> Comparison:
+    """Everything about the change from baseline `a` to candidate `b`.
+
+    `words` says what conditions on rollouts mean that are no names: `repeats(x)` -> "repeat a call of x".
+    """
+    words = words or {}
     alignment = align(a, b)
     told = _compared(a, b, alignment, margin)
     if told.comparison.refused is not None or told.pair is None:
@@ -55,7 +62,7 @@ def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
         bridge=terms,
         bridge_note=note,
         views=further,
-        movers=movers(pair, terms, further, diff),
+        movers=movers(pair, terms, further, diff, words),
         flips=flips(pair),
         churn=swing,
         sure=sure_flips(pair),
@@ -63,7 +70,13 @@ def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
         shifts=moved,
         derived=derived(pair),
         notes=tuple(dict.fromkeys(note for note in notes if note)),
+        words={name: words[name] for name in _names(terms, moved) if name in words},
     )
+
+
+def _names(terms: Iterable[Term], moved: Iterable[Shift]) -> list[str]:
+    """What terms and shifts are called, each once."""
+    return sorted({*(term.term for term in terms), *(shift.name for shift in moved)})
 
 
 def brief(a: Side, b: Side, margin: float = MARGIN) -> Comparison:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from blade import stats
 from blade.compare.bridge import COMPOSITION, MODEL, is_named, model_modes
 from blade.compare.pairing import Paired
-from blade.compare.shown import shown
+from blade.compare.shown import in_words, shown
 from blade.compare.slice_view import NAME, labelled
 from blade.compare.task_sets import TaskSets, task_sets
 from blade.compare.verdict import rows_of
@@ -20,7 +19,6 @@ MIN_TASKS = 5  # fewer cannot be told from chance, and would only make the other
 NEARLY_ALL = 0.8  # of the change of the common tasks: such a mode need not exceed its share
 BRIDGE = "bridge"
 _MECHANICAL = (*COMPOSITION, "infrastructure", "task or verifier")
-_SLUG = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")  # a rule of ours, told with spaces
 _LIMITED = ("truncat", "turn_limit", "timeout", "timed out", "context", "limit", "budget")
 
 
@@ -34,7 +32,11 @@ class _Candidate:
 
 
 def movers(
-    pair: Paired, bridge: Sequence[Term], views: Sequence[View], config_diff: Sequence[Setting]
+    pair: Paired,
+    bridge: Sequence[Term],
+    views: Sequence[View],
+    config_diff: Sequence[Setting],
+    words: Mapping[str, str],
 ) -> tuple[Mover, ...]:
     """The terms that hold against all the others that were looked at (Holm 1979).
 
@@ -50,7 +52,7 @@ def movers(
     adjusted = stats.holm([*(candidate.p for candidate in found), *unseen])
     claimed = [(one, p) for one, p in zip(found, adjusted, strict=False) if p is not None and p <= LEVEL]
     claimed.sort(key=lambda one: _rank(one[0]))
-    return tuple(_mover(pair, sets, candidate, p) for candidate, p in claimed)
+    return tuple(_mover(pair, sets, candidate, p, words) for candidate, p in claimed)
 
 
 def _rank(candidate: _Candidate) -> tuple[bool, float, float, str, str]:
@@ -115,9 +117,11 @@ def _exchanged(pair: Paired, field: str, label: str) -> float:
     return 0.0 if found is None or found.p is None else found.p
 
 
-def _mover(pair: Paired, sets: TaskSets, candidate: _Candidate, p: float) -> Mover:
+def _mover(
+    pair: Paired, sets: TaskSets, candidate: _Candidate, p: float, words: Mapping[str, str]
+) -> Mover:
     term = candidate.term
-    rollouts, beside = shown(pair, term) if candidate.view == BRIDGE else ((), ())
+    rollouts, beside = shown(pair, term, words) if candidate.view == BRIDGE else ((), ())
     return Mover(
         view=candidate.view,
         term=term.term,
@@ -128,16 +132,16 @@ def _mover(pair: Paired, sets: TaskSets, candidate: _Candidate, p: float) -> Mov
         p_adjusted=p,
         share=term.value / sets.delta if abs(sets.delta) > 1e-9 else None,
         mechanical=candidate.is_mechanical,
-        text=_text(pair, sets, term),
+        text=_text(pair, sets, term, words),
         rollouts=rollouts,
         beside=beside,
     )
 
 
-def _text(pair: Paired, sets: TaskSets, term: Term) -> str:
+def _text(pair: Paired, sets: TaskSets, term: Term, words: Mapping[str, str]) -> str:
     """One sentence: what, how much, beside what its share would be, and on how many tasks it rests."""
     is_bounded = pair.a.is_bounded and pair.b.is_bounded
-    mode = term.term.replace("_", " ") if _SLUG.fullmatch(term.term) else term.term
+    mode = in_words(term.term, words)
     name = term.term if term.side in ("slice", *COMPOSITION) else f"{mode} ({term.side})"
     moved = f"{name} accounts for {_amount(term.value, is_bounded)}"
     if term.expected is not None:

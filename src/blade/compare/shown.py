@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +17,17 @@ if TYPE_CHECKING:
 MANY = 5  # rollouts from which it is told what they have in common
 MOST = 0.6  # of them must show another thing for it to be told
 LISTED = 5
+_SLUG = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")  # a rule of ours, told with spaces
 
 
-def shown(pair: Paired, term: Term) -> tuple[tuple[tuple[str, str, int], ...], tuple[str, ...]]:
+def in_words(name: str, words: Mapping[str, str]) -> str:
+    """A mode or a behaviour as a reader says it."""
+    return words.get(name) or (name.replace("_", " ") if _SLUG.fullmatch(name) else name)
+
+
+def shown(
+    pair: Paired, term: Term, words: Mapping[str, str]
+) -> tuple[tuple[tuple[str, str, int], ...], tuple[str, ...]]:
     """Run, task and repeat of some rollouts booked under the term, of the run that has more of them; and what
     most of these show as well, in words."""
     rows_a, rows_b = _rows(pair.a, pair.code_a, term), _rows(pair.b, pair.code_b, term)
@@ -27,7 +37,7 @@ def shown(pair: Paired, term: Term) -> tuple[tuple[tuple[str, str, int], ...], t
     listed = tuple(
         (side.run, judged.task_keys[int(judged.task[row])], int(judged.repeat[row])) for row in rows[:LISTED]
     )
-    return listed, _beside(side, rows, term)
+    return listed, _beside(side, rows, term, words)
 
 
 def _rows(side: Side, common: Ints, term: Term) -> Ints:
@@ -35,7 +45,7 @@ def _rows(side: Side, common: Ints, term: Term) -> Ints:
     return np.flatnonzero(np.isin(side.mode, codes) & np.isin(side.judged.task, common))
 
 
-def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
+def _beside(side: Side, rows: Ints, term: Term, words: Mapping[str, str]) -> tuple[str, ...]:
     if rows.size < MANY or term.side != "model" or term.term == OTHER:
         return ()
     found = []
@@ -44,6 +54,6 @@ def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
         if name != term.term and n >= MOST * rows.size:
             found.append((-n, name))
     return tuple(
-        f"of its {rows.size} failing rollouts in {side.run}, {-n} also show `{name}`"
+        f"of its {rows.size} failing rollouts in {side.run}, {-n} also show “{in_words(name, words)}”"
         for n, name in sorted(found)[:2]
     )

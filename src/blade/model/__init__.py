@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.model.comparisons import (
+    MARGIN,
     OTHER,
     SIDES,
     Alignment,
