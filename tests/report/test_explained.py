@@ -68,7 +68,7 @@ def test_the_summary_says_where_the_score_went_why_and_what_to_do(explained: Rep
         "2.5 points to data"
         in said
     )
-    assert "The largest failure mode is exchanges without a product look-up (BI): 18.8 points." in said
+    assert "The largest failure mode with a cause is exchanges without a product look-up (BI): 18.8 points." in said
     assert "(clean pass@1, n = 17 tasks)" in said
     assert "Expected gain +8.4 points (+3.1 points to +14.2 points) of score over 14 tasks." in said
 
@@ -411,7 +411,7 @@ def test_the_largest_mode_is_summed_over_its_causes(explained: Report) -> None:
         Loss("desk", Cause.BEHAVIOUR, "b", 0.16),
     )
     said = first(replace(explained, losses=split), "Executive Summary")
-    assert "The largest failure mode is b (BI/KG): 30.0 points." in said
+    assert "The largest failure mode with a cause is b (BI/KG): 30.0 points." in said
 
 
 def test_names_between_backticks_are_code(explained: Report) -> None:

@@ -65,7 +65,8 @@ def where_lost(facts: Facts) -> Line:
     said: Line = (causes.all_lost(facts), " are lost: ", *causes.split(facts), ".")
     largest = causes.largest(facts)
     if largest is not None:
-        said += (" The largest failure mode with a cause is ", *largest.told(facts), ": ", largest.points(facts), ".")
+        lead = " The largest failure mode with a cause is "
+        said += (lead, *largest.told(facts), ": ", largest.points(facts), ".")
     return (Strong("Where the score went: "), *said, *causes.clean(facts))
 
 
