@@ -128,14 +128,8 @@ def threshold_in(text: str) -> float | None:
 
 def redraft(package: Layout, parts: Golden, watcher: Watcher) -> bool:
     """Write a report again if it is still a draft of ours; whether it was."""
-    try:
-        text = files.text(parts.report)
-        data = files.data(parts.metrics) if parts.metrics.is_file() else {}
-    except files.Broken:
-        return False
-    if MARK not in text:
-        return False
-    loaded, threshold = runs_of(package, parts, text, watcher)
+    text, data = files.text_or_nothing(parts.report), files.data_or_nothing(parts.metrics)
+    loaded, threshold = runs_of(package, parts, text, watcher) if MARK in text else ([], None)
     if not loaded:
         return False
     if parts.is_comparison:

@@ -39,6 +39,14 @@ def data(path: Path) -> Any:
         raise Broken(str(error) or "is nested too deeply") from error
 
 
+def data_or_nothing(path: Path) -> Any:
+    """The value of a JSON file that may be missing or broken; then an empty object."""
+    try:
+        return data(path) if path.is_file() else {}
+    except Broken:
+        return {}
+
+
 def write(path: Path, content: str) -> None:
     """Write a text file; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)

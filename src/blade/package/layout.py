@@ -47,9 +47,8 @@ def layout(folder: Path) -> Layout:
     source, rollouts = _rollouts(folder)
     reports = folder / "golden_reports"
     goldens = [golden(path) for path in _files(reports, "*.md") if _REPORT.match(path.name)]
-    return Layout(
-        folder, skills[0] if skills else None, tuple(rollouts), source, reports.is_dir(), tuple(goldens)
-    )
+    skill = skills[0] if skills else None
+    return Layout(folder, skill, tuple(rollouts), source, reports.is_dir(), tuple(goldens))
 
 
 _FOLDERS = ("skill", "rollouts", "golden_reports")

@@ -81,9 +81,8 @@ def identity_checks(name: str, sidecar: Any) -> Iterator[Check]:
         if not given:
             yield Check(False, f"{name}: names no {what}", METRICS)
         elif not named:
-            yield Check(
-                False, f"{name}: {given[0]} is {files.compact(sidecar[given[0]])}, not a name", METRICS
-            )
+            wrong = f"{given[0]} is {files.compact(sidecar[given[0]])}, not a name"
+            yield Check(False, f"{name}: {wrong}", METRICS)
     for key in RATES:
         wrong = _no_fraction(sidecar[key]) if key in sidecar else ""
         if wrong:
@@ -106,10 +105,8 @@ def match_checks(
             right += 1
         else:
             says = " or ".join(dict.fromkeys(_spelled(number) for number in allowed))
-            wrong.append(
-                Check(False, f"{name}: {key} is {_spelled(value)}, the rollouts say {says}", METRICS)
-            )
-    yield from wrong
+            wrong.append(f"{name}: {key} is {_spelled(value)}, the rollouts say {says}")
+    yield from (Check(False, text, METRICS) for text in wrong)
     if not wrong:
         result = f"{plural(right, 'number')} match the rollouts" if right else "no number can be compared"
         yield Check(right > 0, f"{name}: {result}", METRICS)

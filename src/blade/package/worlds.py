@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,14 +47,13 @@ class Worlds:
         others = everything.rows.runs if everything is not None else ()
         self.others = tuple(run for run in others if run not in own)
         self._answers: dict[str, Answers] = {}
-        self._columns: frozenset[str] | None = None
-        self._checked: dict[str, tuple[Finding, ...]] = {}
+        self._slices = cache(self._task_fields)
+        self.checked = lru_cache(maxsize=KEPT)(self._checked)
 
     def is_of_others(self, query: str) -> bool:
         """Whether a query needs the rows of other runs."""
-        return bool(self.others) and (
-            any(f"'{run}'" in query for run in self.others) or _BY_RUN.search(query) is not None
-        )
+        is_named = any(f"'{run}'" in query for run in self.others)
+        return is_named or (bool(self.others) and _BY_RUN.search(query) is not None)
 
     def is_aggregate(self, query: str) -> bool:
         """Whether a query gives a total of all rollouts or of a slice of tasks: any table of results does."""
@@ -67,12 +67,10 @@ class Worlds:
             return True
         return columns_in(measure.where) <= self._slices()
 
-    def _slices(self) -> frozenset[str]:
+    def _task_fields(self) -> frozenset[str]:
         """The fields that are the same in all rollouts of a task."""
-        if self._columns is None:
-            rows = self.own("select \"column\" from fields where role = 'task-level'")
-            self._columns = frozenset(str(row[0]).lower() for row in rows)
-        return self._columns
+        rows = self.own("select \"column\" from fields where role = 'task-level'")
+        return frozenset(str(row[0]).lower() for row in rows)
 
     def own(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that a SELECT of ours gives; no stranger wrote it, so it needs no process of its own."""
@@ -100,19 +98,12 @@ class Worlds:
         self.prefetch([query])
         return value(query, self._answers[query])
 
-    def checked(self, text: str) -> tuple[Finding, ...]:
+    def _checked(self, text: str) -> tuple[Finding, ...]:
         """What `blade check` finds; citations that name other runs are verified on all of them."""
-        if text not in self._checked:
-            self._checked = {text: self._found(text), **dict(list(self._checked.items())[:KEPT])}
-        return self._checked[text]
-
-    def _found(self, text: str) -> tuple[Finding, ...]:
         findings = checked(text, self.home)
         pending = [finding for finding in findings if self._is_pending(finding)]
         self.prefetch(finding.query or "" for finding in pending)
-        again = {
-            (finding.line, finding.query, finding.printed): self._verified(finding) for finding in pending
-        }
+        again = {(each.line, each.query, each.printed): self._verified(each) for each in pending}
         return tuple(again.get((each.line, each.query, each.printed), each) for each in findings)
 
     def _verified(self, finding: Finding) -> Finding:

@@ -57,15 +57,13 @@ class Calibration(msgspec.Struct, frozen=True):
         shallow, most = self.shallow.score, TARGETS["shallow_vs_golden_max"]
         reasons = []
         if golden < least:
-            reasons.append(
-                f"the golden report scores {golden:.2f} by its own anchors, at least {least:.2f} is needed"
-            )
+            by_own = f"the golden report scores {golden:.2f} by its own anchors"
+            reasons.append(f"{by_own}, at least {least:.2f} is needed")
         if shallow > most:
             reasons.append(f"the shallow report scores {shallow:.2f}, at most {most:.2f} is allowed")
         if self.spread < self.min_spread:
-            reasons.append(
-                f"golden and shallow report are {self.spread:.2f} apart, not {self.min_spread:.2f}"
-            )
+            apart = f"{self.spread:.2f} apart, not {self.min_spread:.2f}"
+            reasons.append(f"golden and shallow report are {apart}")
         broken = [trial for trial in (*self.attacks, *self.graded) if trial.held is False]
         return reasons + [f"{trial.name}: {trial.score or 0:.2f}, {trial.bound}" for trial in broken]
 

@@ -74,10 +74,9 @@ def is_same_query(first_query: str, second_query: str, meant: Meaning, worlds: W
     if _plain(first_query) == _plain(second_query):
         return True
     first, second = measure_of(first_query), measure_of(second_query)
-    if first is None or second is None or meant.rollouts is None or not meant.rollouts:
+    if first is None or second is None or not meant.rollouts or worlds.is_of_others(second_query):
         return False
     is_alike = (first.name, first.argument, first.part) == (second.name, second.argument, second.part)
-    is_alike = is_alike and not worlds.is_of_others(second_query)
     return is_alike and rows_of(second, worlds) == meant.rollouts
 
 
@@ -104,12 +103,8 @@ def is_about(anchor: Anchor, meant: Meaning, number: int, passage: Passage) -> b
     It, a neighbour or the passage names the tasks; or the passage names a tool, value or field of the query.
     """
     wanted, every = frozenset(anchor.tasks), passage.all
-    windows = (
-        every[number : number + 1],
-        every[max(0, number - 1) : number + 1],
-        every[number : number + 2],
-        every,
-    )
+    spans = ((number, number + 1), (max(0, number - 1), number + 1), (number, number + 2), (0, len(every)))
+    windows = [every[start:end] for start, end in spans]
     if wanted and any(_covers(_named(window), wanted) for window in windows):
         return True
     text = _spelled(passage.text)
@@ -140,6 +135,7 @@ _MEASURES |= {
 _MEASURES |= {name: re.compile(r"at least one|some|pass \d|any|all") for name in ("pass_at_k", "pass_hat_k")}
 
 
+@lru_cache(maxsize=4096)
 def _spelled(text: str) -> str:
     return re.sub(r"[^\w.'-]+", " ", text.lower().replace("_", " "))
 
@@ -156,7 +152,8 @@ def _stated(anchor: Anchor, meant: Meaning, statement: Statement, passage: Passa
             return figure.start, "number"
     if _lists(anchor, meant, statement, passage):
         return 0, "rollouts"
-    if (word := _in_words(meant, statement.text)) is not None:
+    word, text = _in_words(meant, statement.text), _spelled(statement.text)
+    if word is not None and (not meant.names or any(_has(text, name) for name in meant.names)):
         return word, "words"
     return -1, ""
 
@@ -227,9 +224,8 @@ def _in_words(meant: Meaning, text: str) -> int | None:
 def _worded(anchor: Anchor, passage: Passage, known: Tasks) -> Iterable[Hit]:
     """An anchor without a query: its numbers, ids and names beside each other."""
     wanted = [figure for figure in figures(anchor.fact, known) if figure.number or figure.is_percent]
-    tasks = {name.rpartition("/")[0] or name for _, _, name in mentions(anchor.fact, known)} | set(
-        anchor.tasks
-    )
+    named = {name.rpartition("/")[0] or name for _, _, name in mentions(anchor.fact, known)}
+    tasks = named | set(anchor.tasks)
     names = {
         name.lower() for name in re.findall(r"`([^`]+)`|\b(\w+_\w+)\b", anchor.fact) for name in name if name
     }
@@ -261,7 +257,7 @@ DENIAL = re.compile(
     r"|\bdoubt(?:s|ed)? that\b|\brefutes? the (?:idea|claim|notion)\b|\bwrongly (?:alleges?|claims?) that\b",
     re.IGNORECASE,
 )
-_JUST_BEFORE = re.compile(r"\b(?:not|never|no|neither|nor)\b(?:\s+[\w-]+){0,2}\s+[(\"“*_]*$", re.IGNORECASE)
+_JUST_BEFORE = re.compile(r"\b(?:not|never|no|neither|nor)\b(?:\s+[\w-]+){0,2}\s+[\"“*_]*$", re.IGNORECASE)
 _NEGATIVE = re.compile(
     r"\b(?:not|no|never|none|without|nor|neither|nothing|skip\w*|lacks?|missing)\b|= 0\b|n't\b", re.I
 )

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.check import checked
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
 from blade.package.judge.anchors import TRIVIAL, Anchor, Meaning, meaning, rows_queries
 from blade.package.judge.matching import DENIAL, ROLLOUTS, Hit, hit_of, is_number, is_same_query
 from blade.package.judge.statements import Passage, Statement, Tasks, passages, tasks_of, visible
@@ -21,6 +21,7 @@ from blade.skills.names import slug
 
 BASE = 0.2  # what true totals alone are worth: a shallow report has no more
 WRONG = 2.0  # what a wrong claim costs, in right ones
+MOST_BARE = 2 / 3  # of the passages of a section that may speak of tasks without evidence
 BARE = 0.5  # what a passage about tasks without evidence costs
 MADE_UP = 0.7  # what is left of the score for each id or quotation that no rollout has, at least BASE
 FRAMED, MOSTLY = 0.2, 0.4  # shares of sentences that may ask, deny or repeat a formula; that leave nothing
@@ -138,7 +139,8 @@ def judged(text: str, bench: Bench) -> Score:
     weight = sum(hit.anchor.weighs for hit in reading.hits)
     recall = sum(hit.anchor.weighs for hit in reading.hits if hit.met) / weight if weight else 0.0
     counts, problems = _counts(reading, bench)
-    right, wrong, bare = counts["supported"] + counts["by_wording"], counts["wrong"], counts["bare"]
+    right = counts["supported"] + counts["by_wording"] + counts["found_again"]
+    wrong, bare = counts["wrong"], counts["bare"]
     precision = right / (right + WRONG * wrong + BARE * bare) if right else 0.0
     evidence = counts["evidence"] / (counts["evidence"] + 1)
     plain, why = _plain(reading)
@@ -167,7 +169,8 @@ def _counts(reading: Reading, bench: Bench) -> tuple[dict[str, int], list[str]]:
         "by_wording": by_wording,
         "wrong": len(wrong) + len(against),
         "made_up": sum(_is_made_up(each) for each in wrong.values()),
-        "uncited": sum(each.verdict == "uncited" for each in reading.findings),
+        "uncited": sum(each.verdict == UNCITED for each in reading.findings),
+        "found_again": len({each.query for each in reading.findings if _is_found_again(each)}),
         "bare": len(_bare(reading, bench.worlds)),
         "evidence": len(_evidence(reading, bench)),
         "anchors": len(reading.hits),
@@ -186,6 +189,12 @@ def _is_right(finding: Finding) -> bool:
     """A citation or a quotation that holds; that a task exists says nothing about it."""
     holds = finding.verdict == SUPPORTED and finding.kind in ("citation", "quotation")
     return holds and not DENIAL.search(finding.text)
+
+
+def _is_found_again(finding: Finding) -> bool:
+    """A number without a citation that exactly one short query gives; a single digit many would give."""
+    is_number = finding.verdict == UNCITED and finding.query and len(re.findall(r"\d", finding.printed)) > 1
+    return bool(is_number) and not DENIAL.search(finding.text)
 
 
 def _is_wrong(finding: Finding) -> bool:
@@ -275,19 +284,18 @@ def _is_of_anchor(query: str, bench: Bench) -> bool:
 
 
 def _bare(reading: Reading, worlds: Worlds | None) -> list[Passage]:
-    """Passages that say something of tasks in sections that show no evidence of it."""
+    """Passages that say something of tasks without evidence, in sections that show little of it."""
     lines = {finding.line for finding in reading.findings if _is_right(finding) and is_shown(finding, worlds)}
     lines |= {hit.line for hit in reading.hits if hit.met and hit.anchor.weighs}
-    backed = {passage.section for passage in reading.passages if passage.lines & lines}
     met = {frozenset(hit.anchor.tasks) for hit in reading.hits if hit.met}
-    return [
-        passage
-        for passage in reading.passages
-        if passage.statements[0].kind != "heading"
-        and (own := frozenset(task for each in passage.statements for task in each.tasks))
-        and passage.section not in backed
-        and own not in met
-    ]
+    about, bare = Counter[tuple[str, ...]](), []
+    for passage in reading.passages:
+        own = frozenset(task for each in passage.statements for task in each.tasks)
+        if own and passage.statements[0].kind != "heading":
+            about[passage.section] += 1
+            bare += [passage] if not passage.lines & lines and own not in met else []
+    unbacked = Counter(passage.section for passage in bare)
+    return [each for each in bare if unbacked[each.section] > MOST_BARE * about[each.section]]
 
 
 def is_shown(finding: Finding, worlds: Worlds | None) -> bool:

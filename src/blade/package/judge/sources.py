@@ -52,10 +52,12 @@ def case(
 ) -> Case:
     """Gather what a golden report is judged with; rollouts that are given go before those of the package."""
     parts = golden(report)
-    folder = report.parent.parent if report.parent.name == "golden_reports" else report.parent
+    place = report.resolve().parent
+    folder = place.parent if place.name == "golden_reports" else place
     package = layout(folder)
     data = _data(anchors) if anchors is not None else {}
-    models = [name for name in (model, *models_in(_sidecar(parts.metrics)), *models_in(data)) if name]
+    models = [model, *models_in(files.data_or_nothing(parts.metrics)), *models_in(data)]
+    models = [name for name in models if name]
     own = tuple(rollouts) or _own(parts, _unclaimed(parts, package), models)
     here = {path.resolve() for path in own}
     beside = tuple(path for path in package.rollouts if path.resolve() not in here) if own else ()
@@ -90,9 +92,8 @@ def worlds_for(case: Case, watcher: Watcher, rollouts: Sequence[Path] = ()) -> W
 
 def bench_for(case: Case, watcher: Watcher, least: int = MIN_ANCHORS, rollouts: Sequence[Path] = ()) -> Bench:
     """What reports on a case are judged by, or why it cannot judge."""
-    made = bench(
-        worlds_for(case, watcher, rollouts), case.golden, case.anchors, case.shallow, case.ours, case.others
-    )
+    worlds = worlds_for(case, watcher, rollouts)
+    made = bench(worlds, case.golden, case.anchors, case.shallow, case.ours, case.others)
     if len(made.telling) < least:
         rest = [anchor for anchor in made.anchors if anchor not in made.telling]
         reasons = dict.fromkeys(anchor.problem or "the shallow report has it too" for anchor in rest)
@@ -121,20 +122,13 @@ def _names(path: Path, package: Layout) -> list[str]:
     """What the model of a rollouts file is called: by the file, and by the sidecar of its golden report."""
     prefix = prefix_of(path)
     reports = [each for each in package.goldens if each.prefix == prefix]
-    return [*(name for each in reports for name in models_in(_sidecar(each.metrics))), prefix]
+    return [*(name for each in reports for name in models_in(files.data_or_nothing(each.metrics))), prefix]
 
 
 def models_in(data: Any) -> list[str]:
     """The names of the model in a sidecar or a file of anchors."""
     given = data if isinstance(data, dict) else {}
     return [given[key] for key in ("model_name", "model") if isinstance(given.get(key), str) and given[key]]
-
-
-def _sidecar(path: Path) -> Any:
-    try:
-        return files.data(path) if path.is_file() else {}
-    except files.Broken:
-        return {}
 
 
 def _data(path: Path) -> Any:

@@ -36,7 +36,11 @@ def tasks_of(world: World | None) -> Tasks:
     """The tasks of the runs that a report is about."""
     if world is None:
         return Tasks()
-    keys = {name: found[0] for name in world.rows.names if len(found := world.rows.keys(name)) == 1}
+    keys = {}
+    for name in world.rows.names:
+        found = world.rows.keys(name)
+        if len(found) == 1 or name in found:  # the key of one task may be the name of another: the key counts
+            keys[name] = name if name in found else found[0]
     repeats = {key: frozenset(world.rows.repeats(key, world.rows.runs)) for key in set(keys.values())}
     return Tasks(keys, repeats)
 
@@ -261,8 +265,14 @@ _FIGURE = re.compile(
 # What has digits and counts nothing: code, quotations, levels of confidence, dates.
 _ASIDE = re.compile(
     r"`[^`]*`|“[^”]*”|\b(?:90|95|99)\s?%(?=[ -](?:CI|conf|interval))|\b\d{4}-\d\d-\d\d\b"
+    r"|\b\d{1,2} (?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
     r"|\b(?:steps?|page|line|version|section)\s+\d+(?:\s*(?:,|and|to|–|-)\s*\d+)*",
     re.IGNORECASE,
+)
+
+
+_ONE_OF = re.compile(
+    r"\s+(?:\w+\s+)?(?:rollout|repeat|try|attempt|task|call|pass(?:es|ed)|fails?|failed)\b", re.IGNORECASE
 )
 
 
@@ -274,7 +284,7 @@ def figures(text: str, known: Tasks) -> Iterator[Figure]:
         masked[start:end] = " " * (end - start)
     for hit in _FIGURE.finditer("".join(masked)):
         word = hit["number"].lower()
-        if word == "one" and not hit["whole"]:
+        if word == "one" and not hit["whole"] and not _ONE_OF.match(text, hit.end()):
             continue  # mostly a pronoun
         number, step = _read(word)
         unit = (hit["unit"] or "").strip(" -").lower()

@@ -40,9 +40,8 @@ def anchor_checks(parts: Golden, least: int, worlds: Worlds | None, text: str) -
         how = 'strike weak facts, then set "review_required" to false'
         yield Check(False, f"{name}: anchor facts are not reviewed: {how}", ANCHORS)
     formed = [fact for fact in facts if _is_formed(fact)]
-    yield Check(
-        len(formed) == len(facts), f"{name}: {len(facts) - len(formed)} malformed anchor facts", ANCHORS
-    )
+    malformed = len(facts) - len(formed)
+    yield Check(not malformed, f"{name}: {malformed} malformed anchor facts", ANCHORS)
     yield from _distinct(name, formed)
     if formed and worlds is not None and text:
         yield from _usable(parts, formed, least, worlds, text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blade.package import files
 from blade.package.layout import Layout, layout
 from blade.package.validate.phases import PHASES, Check
 from blade.package.validate.readiness import readiness
@@ -109,14 +110,6 @@ def _there(folder: Path) -> list[Check]:
 
 def _benchmarks(package: Layout) -> list[str]:
     """What the sidecars of the reports call the benchmark."""
-    from blade.package import files
-
-    names = []
-    for parts in package.goldens:
-        try:
-            data = files.data(parts.metrics) if parts.metrics.is_file() else None
-        except files.Broken:
-            continue
-        if isinstance(data, dict) and isinstance(data.get("benchmark"), str):
-            names.append(data["benchmark"])
-    return list(dict.fromkeys(names))
+    sidecars = [files.data_or_nothing(parts.metrics) for parts in package.goldens]
+    names = [data.get("benchmark") for data in sidecars if isinstance(data, dict)]
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))

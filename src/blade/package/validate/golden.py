@@ -13,7 +13,7 @@ from blade.package.drafts import threshold_in, why_draft
 from blade.package.judge.sources import models_in
 from blade.package.layout import Golden, Layout, rollouts_of, sides_of
 from blade.package.validate.anchor_facts import anchor_checks
-from blade.package.validate.phases import DRAFT, EVIDENCE, METRICS, SHALLOW, Check, plural, words
+from blade.package.validate.phases import DRAFT, EVIDENCE, METRICS, SHALLOW, Check, either, plural, words
 from blade.package.worlds import Worlds, worlds_of
 
 if TYPE_CHECKING:
@@ -95,11 +95,8 @@ def _proof(name: str, text: str, worlds: Worlds | None) -> Iterator[Check]:
     findings = worlds.checked(text) if worlds is not None else checked(text, None)
     wrong = [each for each in findings if each.verdict == CONTRADICTED]
     holds = {(each.line, each.query) for each in findings if each.verdict == SUPPORTED}
-    wrong += [
-        each
-        for each in findings
-        if each.verdict == UNVERIFIABLE and each.kind == "citation" and (each.line, each.query) not in holds
-    ]
+    unproved = [each for each in findings if each.verdict == UNVERIFIABLE and each.kind == "citation"]
+    wrong += [each for each in unproved if (each.line, each.query) not in holds]
     yield from _contradicted(name, wrong)
     right = [each for each in findings if each.verdict == SUPPORTED]
     if worlds is None:
@@ -109,10 +106,8 @@ def _proof(name: str, text: str, worlds: Worlds | None) -> Iterator[Check]:
     if not right:
         yield Check(False, f"{name}: holds no claim that its rollouts support", EVIDENCE)
     elif not wrong:
-        uncited = sum(each.verdict == UNCITED for each in findings)
-        result = (
-            f"{plural(len(right), 'claim')} supported, 0 contradicted, {plural(uncited, 'number')} uncited"
-        )
+        uncited = plural(sum(each.verdict == UNCITED for each in findings), "number")
+        result = f"{plural(len(right), 'claim')} supported, 0 contradicted, {uncited} uncited"
         yield Check(True, f"{name}: passes blade check: {result}", EVIDENCE)
     yield from _evidence(name, text, right, worlds)
 
@@ -136,16 +131,15 @@ def _evidence(name: str, text: str, right: Sequence[Finding], worlds: Worlds) ->
     keys = set(known.keys.values())
     n = len({task for passage in passages(text, known) for task in passage.tasks})
     passed = n >= min(MIN_CITED, len(keys))
-    good = f"cites task-level evidence: {plural(n, 'task')} of {len(keys):,} named"
-    bad = f"only aggregates: names {plural(n, 'task')} of {len(keys):,}"
-    yield Check(passed, f"{name}: {good if passed else bad}", EVIDENCE)
+    of_all = f"{plural(n, 'task')} of {len(keys):,}"
+    good, bad = f"cites task-level evidence: {of_all} named", f"only aggregates: names {of_all}"
+    yield either(passed, f"{name}: {good}", f"{name}: {bad}", EVIDENCE)
     if passed:
         shown = {each.query or each.printed for each in right if is_shown(each, worlds)}
         few = "" if len(shown) >= MIN_SHOWN else f", at least {MIN_SHOWN} are needed"
-        pieces = (
-            f"{plural(len(shown), 'quotation or citation', 'quotations and citations')} about single tasks"
-        )
-        yield Check(not few, f"{name}: {pieces} supported by the rollouts{few}", EVIDENCE)
+        pieces = plural(len(shown), "quotation or citation", "quotations and citations")
+        result = f"{name}: {pieces} about single tasks supported by the rollouts{few}"
+        yield Check(not few, result, EVIDENCE)
 
 
 # -- sidecars ---------------------------------------------------------------------------------------

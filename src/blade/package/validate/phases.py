@@ -34,6 +34,11 @@ class Check:
         return f"[{'PASS' if self.passed else 'FAIL'}] {_UNSEEN.sub('?', self.text)}"
 
 
+def either(passed: bool, good: str, bad: str, counts_for: str = "") -> Check:
+    """A check that says one thing if it passes and another if it fails."""
+    return Check(passed, good if passed else bad, counts_for)
+
+
 def words(text: str) -> set[str]:
     """The distinct words of a text, of any language; a single letter is none."""
     return set(re.findall(r"[^\W\d_]{2,}", text.lower())) | set(

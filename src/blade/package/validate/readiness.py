@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from blade.package.layout import Golden, Layout
+from blade.package.layout import Layout
 from blade.package.validate.phases import (
     ANCHORS,
     DRAFT,
@@ -54,13 +53,7 @@ def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
 
 def _excused(about: str, package: Layout) -> str:
     """What a line of the checklist does not ask of comparison reports, where one goes without it."""
-    needs: dict[str, Callable[[Golden], Path]] = {
-        METRICS: lambda parts: parts.metrics,
-        ANCHORS: lambda parts: parts.anchors,
-        SHALLOW: lambda parts: parts.shallow,
-    }
-    place = needs.get(about)
-    without = [
-        parts for parts in package.goldens if parts.is_comparison and place and not place(parts).is_file()
-    ]
+    places = {METRICS: "metrics", ANCHORS: "anchors", SHALLOW: "shallow"}
+    comparisons = [parts for parts in package.goldens if parts.is_comparison and about in places]
+    without = [parts for parts in comparisons if not getattr(parts, places[about]).is_file()]
     return " (comparison reports need none)" if without else ""

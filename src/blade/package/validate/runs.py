@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
 from blade.package.layout import Layout
-from blade.package.validate.phases import RUNS, Check, plural
+from blade.package.validate.phases import RUNS, Check, either, plural
 from blade.package.validate.scan import Scan, scan_file
 
 if TYPE_CHECKING:
@@ -56,13 +56,9 @@ def _of_file(scan: Scan) -> Iterator[Check]:
     yield from _rewards(scan)
     yield Check(scan.task_field is not None, f"{name}: task id field present", RUNS)
     if scan.task_field is not None:
-        result = "every row names its task"
-        if scan.unnamed:
-            result = (
-                f"{scan.unnamed:,} of {scan.records:,} rows have a null or empty task id "
-                f"(first in line {scan.first_unnamed})"
-            )
-        yield Check(not scan.unnamed, f"{name}: {result}", RUNS)
+        bad = f"{scan.unnamed:,} of {scan.records:,} rows have a null or empty task id"
+        bad = f"{name}: {bad} (first in line {scan.first_unnamed})"
+        yield either(not scan.unnamed, f"{name}: every row names its task", bad, RUNS)
     result = "rollout/repeat id present or one row per task"
     yield Check(scan.has_repeats_told_apart, f"{name}: {result}", RUNS)
 
@@ -72,11 +68,8 @@ def _rewards(scan: Scan) -> Iterator[Check]:
     if not scan.has_reward:
         return
     if scan.odd_rewards:
-        result = (
-            f"{scan.odd_rewards:,} of {scan.records:,} rewards are no number, such as {scan.odd_reward} "
-            f"in line {scan.first_odd_reward}"
-        )
-        yield Check(False, f"{scan.path.name}: {result}", RUNS)
+        result = f"{scan.odd_rewards:,} of {scan.records:,} rewards are no number, such as {scan.odd_reward}"
+        yield Check(False, f"{scan.path.name}: {result} in line {scan.first_odd_reward}", RUNS)
     elif not scan.rewards:
         yield Check(False, f"{scan.path.name}: no row has a reward that is a number", RUNS)
     else:

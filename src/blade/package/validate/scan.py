@@ -125,6 +125,5 @@ def _reward(result: Scan, row: dict[str, Any], number: int) -> None:
 
 
 def _is_name(value: object) -> bool:
-    return (isinstance(value, str) and bool(value.strip())) or (
-        isinstance(value, int | float) and not isinstance(value, bool)
-    )
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number or (isinstance(value, str) and bool(value.strip()))

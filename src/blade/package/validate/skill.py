@@ -8,7 +8,7 @@ from pathlib import Path
 
 from blade.package import files
 from blade.package.layout import Layout
-from blade.package.validate.phases import SKILL, Check, plural, words
+from blade.package.validate.phases import SKILL, Check, either, plural, words
 from blade.package.validate.terms import Terms
 from blade.skills import frontmatter
 from blade.skills.names import MAX_NAME, slug
@@ -163,28 +163,17 @@ def _body(body: str, sections: dict[str, str | None]) -> Iterable[Check]:
     result = f"SKILL.md {'says hardly anything' if is_filler else 'says something'}: {known} distinct words"
     yield Check(not is_filler, result, SKILL)
     missing = [name for name, text in sections.items() if text is None]
-    yield Check(
-        not missing,
-        f"SKILL.md lacks the section{'s' * (len(missing) > 1)} {', '.join(missing)}"
-        if missing
-        else f"SKILL.md has the sections {', '.join(SECTIONS)}",
-        SKILL,
-    )
-    empty = [
-        name for name, text in sections.items() if text is not None and len(words(text)) < MIN_SECTION_WORDS
-    ]
-    if len(missing) < len(SECTIONS):
-        result = (
-            f"SKILL.md says nothing under {', '.join(empty)}" if empty else "SKILL.md sections are filled"
-        )
-        yield Check(not empty, result, SKILL)
+    lacks = f"SKILL.md lacks the section{'s' * (len(missing) > 1)} {', '.join(missing)}"
+    yield either(not missing, f"SKILL.md has the sections {', '.join(SECTIONS)}", lacks, SKILL)
+    filled = {
+        name: len(words(text)) >= MIN_SECTION_WORDS for name, text in sections.items() if text is not None
+    }
+    empty = ", ".join(name for name, is_filled in filled.items() if not is_filled)
+    if filled:
+        yield either(not empty, "SKILL.md sections are filled", f"SKILL.md says nothing under {empty}", SKILL)
     left = _PLACEHOLDER.search(body)
-    result = (
-        f"SKILL.md still holds a placeholder: {files.compact(left[0])}"
-        if left
-        else "SKILL.md has no placeholder"
-    )
-    yield Check(not left, result, SKILL)
+    bad = f"SKILL.md still holds a placeholder: {files.compact(left[0])}" if left else ""
+    yield either(not left, "SKILL.md has no placeholder", bad, SKILL)
 
 
 def _is_titled(title: str, name: str, pattern: str) -> bool:
@@ -206,11 +195,10 @@ def _meant(body: str, sections: dict[str, str | None], rows: Terms) -> Iterable[
     idle = [name for name, text in filled.items() if name != SCHEMA and not _is_meant(text, rows)]
     if filled:
         wrong = f"SKILL.md says nothing of this benchmark or its analysis under {', '.join(idle)}"
-        yield Check(not idle, wrong if idle else "SKILL.md sections speak of this benchmark", SKILL)
+        yield either(not idle, "SKILL.md sections speak of this benchmark", wrong, SKILL)
     if TEMPLATE in present:
-        parts = {
-            part[1].strip().lower() for line in present[TEMPLATE].splitlines() if (part := _PART.match(line))
-        }
+        lines = map(_PART.match, present[TEMPLATE].splitlines())
+        parts = {line[1].strip().lower() for line in lines if line}
         few = "" if len(parts) >= MIN_PARTS else f", at least {MIN_PARTS} are needed"
         lists = f"SKILL.md {TEMPLATE} lists {plural(len(parts), 'part')} of a report{few}"
         yield Check(not few, lists, SKILL)
