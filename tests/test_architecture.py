@@ -80,10 +80,10 @@ SUPPORT: dict[str, set[str]] = {
 # Packages that cost start-up time, and the places that must stay quick to import.
 HEAVY = {
     "numpy", "scipy", "duckdb", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "openai", "mcp",
-    "omegaconf", "aiohttp", "math_verify", "jiwer", "sacrebleu", "rapidfuzz",
+    "omegaconf", "aiohttp", "math_verify", "jiwer", "sacrebleu", "rapidfuzz", "markdown_it",
 }  # fmt: skip
 LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "mcp/*.py", "read/*.py"]
-HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "openai", "mcp", "omegaconf", "aiohttp"}
+HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "openai", "mcp", "omegaconf", "aiohttp", "markdown_it"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
 MAX_FILE_LINES = 500

@@ -8,7 +8,7 @@ import pytest
 
 from blade import pipeline
 from blade.check import checked, cited_numbers, world_of
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.query import box
 from blade.store.index import Silent
 from tests.builders import make_row, make_run
@@ -52,13 +52,9 @@ def test_a_number_holds_at_its_printed_precision(desk: Desk, text: str, wrong: l
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("It is 5<!--blade: counting-->.", "syntax error"),
-        ("It is 5<!--blade: count where colour = 'red'-->.", "colour"),
         ("It is 5<!--blade: count where run = 'other'-->.", "the run 'other' was not given"),
         ("It is 5<!--blade: pass_at_1 by difficulty-->.", "3 values, not one"),
         ("It is 5<!--blade: select task from tasks-->.", "24 values, not one"),
-        ("It is 5<!--blade: select * from read_csv('/etc/passwd')-->.", "not available"),
-        ("It is 5<!--blade: drop table rollouts-->.", ""),
         ("It is so.<!--blade: count-->", "no number"),
         ("It is 5<!--blade: engine.nothing.here-->.", "no 'nothing'"),
         ("It is {{ count }}.", "not filled in"),
@@ -69,6 +65,56 @@ def test_what_cannot_be_evaluated_is_unverifiable(desk: Desk, text: str, why: st
     (item,) = desk.check(text, "citation")
     assert item.verdict == UNVERIFIABLE
     assert why in item.why
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("It is 5<!--blade: counting-->.", "no measure and no SELECT"),
+        ("It is 5<!--blade: count where colour = 'red'-->.", "colour"),
+        ("It is 5<!--blade: select * from read_csv('/etc/passwd')-->.", "not available"),
+        ("It is 5<!--blade: drop table rollouts-->.", "no measure and no SELECT"),
+        ("It is 5<!--blade: select 5-->.", "reads no column"),
+        ("It is 5<!--blade: select 5 from runs-->.", "reads no column"),
+        ("It is 5<!--c9-->.\n\n<!--blade claims\nc1 count\n-->\n", "not in the list of claims"),
+    ],
+)
+def test_a_citation_that_cannot_be_asked_is_wrong(desk: Desk, text: str, why: str) -> None:
+    (item,) = desk.check(text, "citation")
+    assert item.verdict == CONTRADICTED
+    assert why in item.why
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("Easy: 91.7% [67.0%, 99.0%]<!--blade: pass_at_1 where difficulty = 'easy'-->", CONTRADICTED),
+        ("Easy: more than 90%<!--blade: pass_at_1 where difficulty = 'easy'-->", SUPPORTED),
+        ("Easy: at least 91.7%<!--blade: pass_at_1 where difficulty = 'easy'-->", SUPPORTED),
+        ("Easy: less than 91%<!--blade: pass_at_1 where difficulty = 'easy'-->", CONTRADICTED),
+        ("Easy: fewer than 10<!--blade: tasks where difficulty = 'easy'-->", SUPPORTED),
+        ("Easy: 1<!--blade: pass_at_1 where difficulty = 'easy'-->", CONTRADICTED),
+        ("Easy: forty-nine<!--blade: tasks where difficulty = 'easy'-->", UNVERIFIABLE),
+    ],
+)
+def test_intervals_bounds_and_words(desk: Desk, text: str, verdict: str) -> None:
+    (item,) = desk.check(text, "citation")
+    assert item.verdict == verdict
+
+
+def test_the_interval_behind_a_number_is_checked_with_it(desk: Desk) -> None:
+    (answer,) = desk.world.ground.ask("pass_at_1")  # type: ignore[misc]
+    ends = [f"{end * 100:.1f}%" for end in (answer.low, answer.high)]
+    (item,) = desk.check(f"It is {answer.value:.1%} [{', '.join(ends)}]<!--blade: pass_at_1-->.", "citation")
+    assert item.verdict == SUPPORTED
+    (item,) = desk.check(f"It is {answer.value:.1%} [{ends[0]}, 99.9%]<!--blade: pass_at_1-->.", "citation")
+    assert (item.verdict, item.printed) == (CONTRADICTED, f"[{ends[0]}, 99.9%]")
+
+
+def test_what_a_count_is_out_of_is_uncited_unless_it_is_all(desk: Desk) -> None:
+    assert desk.check("It passes 9 of 24<!--blade: tasks where difficulty = 'easy'-->.", "number") == []
+    (item,) = desk.check("It passes 9 of 99<!--blade: tasks where difficulty = 'easy'-->.", "number")
+    assert (item.verdict, item.printed) == (UNCITED, "99")
 
 
 def test_the_reading_says_what_a_citation_is_about(desk: Desk) -> None:

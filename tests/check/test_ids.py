@@ -111,11 +111,20 @@ def test_the_tasks_of_a_text(desk: Desk, text: str, keys: list[str]) -> None:
     assert [str(item.address.rollout) for item in mentions(text, desk.world.rows)] == keys
 
 
+def test_the_step_and_the_field_of_an_address_are_looked_up(desk: Desk) -> None:
+    for text, why in (("See 4/1#77.", "no such step"), ("See 4/1#nothing.", "no row has the field nothing")):
+        (item,) = desk.check(text, "id")
+        assert (item.verdict, why in item.why) == (CONTRADICTED, True)
+    assert [item.verdict for item in desk.check("See 4/1#0.", "id")] == [SUPPORTED]
+
+
 def test_an_index_that_is_the_name_of_another_task_is_never_supported(tmp_path: Path) -> None:
     rows = [make_row(task, 0, 1.0, task_id=str(3 - task)) for task in range(4)]  # task 0 is called 3
     world = world_of(pipeline.load([str(make_run(tmp_path, rows))], Silent()))
     assert world.rows.keys("3") == ("0", "3")
-    for text in ("Task 3 fails.", "In `3/0` it stops.", "It says “the answer is here, or so it is said” (3/0#0)."):
+    for text in ("Task 3 fails.", "In `3/0` it stops."):
         assert {item.verdict for item in checked(text, world) if item.kind == "id"} == {UNVERIFIABLE}
     quoted = "Task `3/0` says:\n\n```text\nthe answer\n```\n"
     assert {item.verdict for item in checked(quoted, world)} == {UNVERIFIABLE}
+    (pinned,) = [item for item in checked("See 3/0#0.", world) if item.kind == "id"]  # our notation: the key
+    assert pinned.verdict == SUPPORTED

@@ -7,8 +7,10 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -22,7 +24,7 @@ from blade.package.validate.checks import Validation, validate
 from blade.planted import write_run
 from blade.planted.runs import BENCHMARK
 from blade.query import box
-from blade.query.views import Files
+from blade.store.cache import write_whole
 from blade.store.index import Silent
 
 RUNS = (("sim-model-a", 0, None), ("sim-model-b", 7, [0.9, 0.5, 0.7]))
@@ -64,16 +66,22 @@ def cache(session_cache: Path) -> Path:
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _asked_once() -> Iterator[None]:
+def _asked_once(shared: Path) -> Iterator[None]:
     """Each query is run in its sealed process once for the same rows; the processes were most of the time."""
-    outcomes: dict[tuple[str, tuple[Files, ...]], box.Outcome] = {}
-    run = box.run
+    folder, run = shared / "outcomes", box.run
+    folder.mkdir(exist_ok=True)
 
     def remembered(job: box.Job) -> list[box.Outcome]:
-        new = tuple(query for query in job.queries if (query, job.files) not in outcomes)
-        for query, outcome in zip(new, run(replace(job, queries=new)) if new else (), strict=True):
-            outcomes[query, job.files] = outcome
-        return [outcomes[query, job.files] for query in job.queries]
+        names = [sha256(repr((query, job.files)).encode()).hexdigest() for query in job.queries]
+        new = {
+            folder / name: query
+            for name, query in zip(names, job.queries, strict=True)
+            if not (folder / name).exists()
+        }
+        outcomes = run(replace(job, queries=tuple(new.values()))) if new else []
+        for path, outcome in zip(new, outcomes, strict=True):
+            write_whole(path, msgspec.msgpack.encode(outcome))
+        return [msgspec.msgpack.decode((folder / name).read_bytes(), type=box.Outcome) for name in names]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box, "run", remembered)
@@ -83,14 +91,22 @@ def _asked_once() -> Iterator[None]:
 @pytest.fixture(scope="package")
 def made(shared: Path, session_cache: Path) -> Path:
     """The package as `init` drafts it, by the first process that needs it."""
-    folder = shared / "made" / "sim-help-desk"
+
+    def draft(to: Path) -> None:
+        loaded = pipeline.load([str(path) for path in write_runs(shared / "runs")], Silent())
+        scaffold(to, loaded, None, None, Silent())
+
+    return once(shared, "made", draft)
+
+
+def once(shared: Path, name: str, make: Callable[[Path], object]) -> Path:
+    """A package that the first process makes and the others wait for."""
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            loaded = pipeline.load([str(path) for path in write_runs(shared / "runs")], Silent())
-            scaffold(shared / "drafting" / folder.name, loaded, None, None, Silent())
-            (shared / "drafting").rename(folder.parent)
-    return folder
+        if not (shared / name).exists():
+            make(shared / "making" / "sim-help-desk")
+            (shared / "making").rename(shared / name)
+    return shared / name / "sim-help-desk"
 
 
 def written(made: Path, to: Path) -> Path:
@@ -118,9 +134,9 @@ def files(package: Path) -> tuple[Path, Path, Path]:
 
 
 @pytest.fixture(scope="package")
-def finished(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(made: Path, shared: Path) -> Path:
     """The package as a person has written it; it stays as it is."""
-    return written(made, tmp_path_factory.mktemp("finished") / "sim-help-desk")
+    return once(shared, "finished", lambda to: written(made, to))
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_a_query_means_its_value_its_rollouts_and_its_kind(desk: Desk) -> None:
         ("count where truncated", 5, "the rows give 2, the anchor says 5"),
         ("count where no_such_field", 5, "cannot be answered"),
         ("select 1; drop table rollouts", 1, "cannot be answered"),
-        ("select 'x'", None, "not a number"),
+        ("select model from runs", None, "not a number"),
         ("select read_text('/etc/passwd')", None, "cannot be answered"),
     ],
 )

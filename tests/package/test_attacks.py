@@ -65,7 +65,7 @@ def test_an_attack_stays_below_its_limit(desk: Desk, model: str, name: str) -> N
 def test_the_battery_of_calibrate_stays_below_a_quarter(desk: Desk, model: str, name: str) -> None:
     held, seat = desk if model == "desk" else office(model)
     facts = tuple((anchor.fact, anchor.query, anchor.value) for anchor in held.anchors)
-    for seed in range(3):
+    for seed in range(2):
         text = own.ATTACKS[name](own.Material(held.golden, facts, held.other_goldens, seed))
         assert judged(text, seat).score <= 0.25
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from blade import pipeline
 from blade.package import files
+from blade.package.scaffold import prefixes
 from blade.package.validate.checks import validate
 from blade.planted import write_run
 from blade.store.index import Silent
@@ -95,19 +97,13 @@ def test_a_package_is_not_written_over_and_the_same_runs_give_the_same_bytes(
             assert (package / path.relative_to(made)).read_bytes() == path.read_bytes(), path
 
 
-def test_runs_of_one_model_get_names_of_their_own(tmp_path: Path, blade: Blade) -> None:
+def test_runs_of_one_model_get_names_of_their_own(tmp_path: Path) -> None:
     rewards = {task: [1.0, 0.0] for task in range(4)}
     for name, agent in (("one", "agent_x"), ("two", "agent_y"), ("three", "agent_y")):
         rows = make_rows(rewards, agent_ref={"type": "a", "name": agent}, note=name)
         make_run(tmp_path / name, rows, name=name)
-    runs = [tmp_path / name for name in ("one", "two", "three")]
-    assert blade("package", "init", tmp_path / "p", "--run", *runs).code == 0
-    names = sorted(path.name for path in (tmp_path / "p" / "rollouts").glob("*.jsonl"))
-    assert names == [
-        "sim_model_agent_x_rollouts.jsonl",
-        "sim_model_agent_y_three_rollouts.jsonl",
-        "sim_model_agent_y_two_rollouts.jsonl",
-    ]
+    loaded = pipeline.load([str(tmp_path / name) for name in ("one", "two", "three")], Silent())
+    assert prefixes(loaded) == ["sim_model_agent_x", "sim_model_agent_y_two", "sim_model_agent_y_three"]
 
 
 def test_a_file_of_two_agents_becomes_two_runs(tmp_path: Path, blade: Blade) -> None:

@@ -172,7 +172,6 @@ def test_the_tutorial_step_by_step(made: Path, tmp_path: Path, cache: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     facts = files.data(tmp_path / f"{golden}_anchor_facts.json")
     assert (facts["model"], facts["review_required"]) == ("model_a", True)
-    assert "anchor facts are not reviewed" in tool(*validate[:-1], "golden").stdout
     (tmp_path / f"{golden}_anchor_facts.json").write_text(json.dumps(facts | {"review_required": False}))
     done = tool("make-shallow", "--input", f"{golden}_golden_report.md", "--output", f"{golden}_shallow.md")
     assert done.returncode == 0
@@ -192,4 +191,6 @@ def test_the_tutorial_step_by_step(made: Path, tmp_path: Path, cache: Path) -> N
         "--shallow-report", f"{golden}_shallow.md", "--output-dir", "calibrated", "--seeds", "1",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert files.data(tmp_path / "calibrated" / "calibration_summary.json")["spread"] >= 0.5
+    summary = files.data(tmp_path / "calibrated" / "calibration_summary.json")
+    assert summary["spread"] >= 0.5
+    assert summary["graded"] == [], "graded reports are optional"

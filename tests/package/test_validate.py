@@ -89,8 +89,8 @@ def test_the_package_of_a_person_is_ready(package: Path, blade: Blade) -> None:
 
 
 def test_a_draft_is_not_ready_until_a_person_reviews_it(package: Path, made: Path, blade: Blade) -> None:
-    shutil.rmtree(package)
-    shutil.copytree(made, package)
+    for path in files(package):
+        shutil.copyfile(made / "golden_reports" / path.name, path)
     result = blade("package", "validate", "--benchmark-dir", package)
     failed = [line for line in result.out.splitlines() if line.startswith("[FAIL]")]
     name = "sim_model_a_golden_report.md"
@@ -102,7 +102,7 @@ def test_a_draft_is_not_ready_until_a_person_reviews_it(package: Path, made: Pat
         line.startswith("[FAIL] sim_model_a_anchor_facts.json: anchor facts are not reviewed")
         for line in failed
     )
-    assert "[FAIL] draft: not reviewed (3 golden reports; see above how to clear the mark)" in failed
+    assert "[FAIL] draft: not reviewed (1 golden report; see above how to clear the mark)" in failed
     assert result.code == 1
 
 
@@ -202,10 +202,8 @@ def test_random_words_with_true_numbers_are_no_golden_report(package: Path, fail
     files(package)[0].write_text("# Words\n\n" + "\n".join(parts), encoding="utf-8")
     found = failures(package, "golden")
     assert any("0 quotations and citations about single tasks supported" in line for line in found)
-    assert any(
-        "scores 0.00 by its own anchor facts, at least 0.7 is needed: 0 of 9 are met, not B1, " in line
-        for line in found
-    )
+    low = r"scores 0\.[01]\d by its own anchor facts, at least 0\.7 is needed: 0 of 9 are met, not B1, "
+    assert any(re.search(low, line) for line in found), found
 
 
 @pytest.mark.parametrize("phase", ["all", "skill", "golden"])
@@ -381,6 +379,18 @@ def test_anchors_that_are_none(tmp_path: Path, facts: list[object], told: str) -
     parts.anchors.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
     failed = [check.text for check in anchor_checks(parts, 0, None, "") if not check.passed]
     assert any(told in line for line in failed), failed
+
+
+def test_facts_in_prose_are_accepted_and_marked(tmp_path: Path, desk: tuple[Case, Bench]) -> None:
+    held, bench = desk
+    parts = golden(tmp_path / "a_golden_report.md")
+    prose = ["In 9 tries of tasks 2, 5, 6, 13 and 14 the order is locked.", "Task 8 guesses in 4 of 4 tries."]
+    facts = [{"id": f"B{n}", "fact": fact, "difficulty": "high"} for n, fact in enumerate(prose, 1)]
+    parts.anchors.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
+    checks = list(anchor_checks(parts, 2, bench.worlds, held.golden))
+    assert [check.text for check in checks if not check.passed] == []
+    marked = "a_anchor_facts.json: 2 of 2 anchor facts can be judged by, 2 of them by wording alone"
+    assert marked in [check.text for check in checks]
 
 
 def test_fewer_anchors_than_asked_for(package: Path, failures: Failures) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from blade.errors import UsageError
 from blade.model import Cause, Gap, Loss, Report
-from blade.query.engine import LONGEST, evaluate
+from blade.query.engine import LONGEST, Wish, evaluate, wish
 from tests.report import changed
 from tests.report.conftest import CASES, make_report, twenty
 from tests.report.explained import explain
@@ -34,10 +35,13 @@ def pair() -> Report:
     [
         ("engine.losses(run='desk', cause='KG').lost", 0.1),
         ("engine.losses(run='desk').lost", math.fsum((0.1, 0.2))),
-        ("engine.losses(run='desk', cause='IR').lost", 0),
+        ("engine.losses(run='desk', cause='IR').lost or 0", 0),
+        ("engine.losses(run='desk', cause='KG').lost or 0", 0.1),
+        ("engine.losses(run='desk', cause=('KG', 'IR')).lost", 0.1),
+        ("engine.losses(run='desk', cause=('KG', 'BI')).count", 2),
         ("engine.losses(run='desk').count", 2),
         ("engine.losses.count", 2),
-        ("engine.losses(cause='IR').count", 0),
+        ("engine.losses(cause='IR').count or 0", 0),
         ("engine.mechanisms(run='desk', id='M1').n_with", 31),
         ("engine.mechanisms(id='M1').within_task", True),
         ("engine.recommendations(run='desk', rank=1).gain.low", 0.031),
@@ -76,7 +80,9 @@ def test_a_query_gives_one_value(report: Report, query: str, value: Any) -> None
         ("engine.comparisons.movers(mechanical=True, view='bridge').count", 1),
         ("engine.comparisons.flips[0].baseline[1]", 4),
         ("engine.comparisons.churn.n_up", 4),
-        ("engine.comparisons.transitions(before='never', after='nowhere').n", 0),
+        ("engine.comparisons(candidate='cand').alignment.added.count", 0),
+        ("engine.comparisons(candidate='cand').movers(term='wrong_arg_field').share", 0.5),
+        ("engine.comparisons(candidate='cand', margin=0.03, quick=False).delta", 0.21875),
         ("engine.series", None),
     ],
 )
@@ -87,6 +93,12 @@ def test_a_query_reaches_into_comparisons(pair: Report, query: str, value: Any) 
 def test_several_runs_matrix_and_series_are_reached() -> None:
     report = changed.many_report()
     assert evaluate("engine.matrix.deltas[1][0]", report) == pytest.approx(0.1)
+    assert evaluate("engine.matrix.deltas['step-1']['base']", report) == pytest.approx(0.1)
+    assert evaluate("engine.matrix.verdicts['base']['step-1']", report) == "regressed"
+    assert evaluate("engine.matrix.settings['temperature']", report) == report.matrix.settings[0][1]  # type: ignore[union-attr]
+    assert evaluate("engine.series.learned['5']", report) == 0.98
+    with pytest.raises(UsageError, match="there is no entry 'nobody'"):
+        evaluate("engine.matrix.deltas['nobody']['base']", report)
     assert evaluate("engine.matrix.only_one['step-2'].count", report) == 2
     assert evaluate("engine.series.learned[0][1]", report) == 0.98
     assert evaluate("engine.gate.checks(verdict='FAIL').n", report) == 8
@@ -101,7 +113,17 @@ def test_several_runs_matrix_and_series_are_reached() -> None:
         "engine.losses(run='desk')",
         "engine.losses(run='desk').mode",
         "engine.losses(cause='IR').mode",
-        "engine.comparisons(candidate='nobody').delta",
+        "engine.losses(cause='IR').lost",
+        "engine.losses(cause='IR').count",
+        "engine.losses(run='desk', cause='IR').lost - 1",
+        "engine.losses(run='nobody', cause='IR').lost or 0",
+        "engine.losses(run='nobody').count or 0",
+        "engine.losses(run='desk').mode or 0",
+        "engine.losses(cause='IR').lost or engine.losses.lost",
+        "engine.losses(cause='IR').lost or 'none'",
+        "engine.losses(cause=()).lost",
+        "engine.losses(cause=('KG', engine)).lost",
+        "engine.gate.verdict",
         "engine.nothing(run='desk').lost",
         "engine.losses(colour='red').lost",
         "engine.losses(run='desk').colour",
@@ -139,6 +161,51 @@ def test_what_is_no_query_is_refused(report: Report, query: str) -> None:
     assert len(refusal.value.message) < 400
 
 
+EMPTY: dict[str, Any] = {
+    "delta": None, "bridge": (), "movers": (), "transitions": (), "shifts": (), "churn": None, "refused": "no"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("engine.comparisons(candidate='cand').transitions(before='never', after='never').n", "nothing matches"),
+        ("engine.comparisons(candidate='cand').shifts(kind='signature').count - 15", "nothing matches kind='signature'"),
+        ("engine.comparisons(candidate='cand').bridge.value", "nothing matches: engine.comparisons(candidate='cand').bridge is empty"),
+        ("engine.comparisons(candidate='cand').churn.gains", "engine.comparisons(candidate='cand').churn has no value here"),
+        ("engine.comparisons(candidate='other').delta", "nothing matches candidate='other' in engine.comparisons: there are 'cand'"),
+        ("engine.comparisons(candidate='cand').movers[5].value", "there is no entry '5' in engine.comparisons"),
+    ],
+)  # fmt: skip
+def test_nothing_is_never_a_number(query: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        evaluate(query, changed.pair_report(**EMPTY))
+
+
+@pytest.mark.parametrize("query", ["engine.comparisons(candidate='b').delta", "engine.matrix.n_tasks", "engine.series.slope"])
+def test_one_run_is_not_compared(report: Report, query: str) -> None:
+    with pytest.raises(UsageError, match="takes two runs or more, and only desk was given") as refusal:
+        evaluate(query, report)
+    assert "blade query BASELINE CANDIDATE" in refusal.value.hint
+    with pytest.raises(UsageError, match="takes two runs or more"):
+        wish(query, ["desk"])
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("engine.losses(run='a').lost", None),
+        ("engine.comparisons.count", Wish()),
+        ("engine.matrix.n_tasks + 1", Wish()),
+        ("engine.comparisons(baseline='a', candidate='b').delta - 1", Wish("a")),
+        ("1 - engine.comparisons(baseline='a', margin=0.05).bridge(side='model').value", Wish("a", 0.05)),
+        ("engine.comparisons(candidate='b', quick=True).delta", Wish(quick=True)),
+    ],
+)
+def test_a_query_names_its_comparison(query: str, wanted: Wish | None) -> None:
+    assert wish(query, ["a", "b"]) == wanted
+
+
 def test_numbers_that_are_not_there_are_left_out_of_a_sum(report: Report) -> None:
     behaviours = tuple(replace(one, p=None) for one in report.behaviours)
     assert evaluate("engine.behaviours.p", replace(report, behaviours=behaviours[:1])) is None
@@ -149,6 +216,6 @@ def test_every_kind_of_report_can_be_asked() -> None:
     for make in CASES.values():
         made = make()
         assert evaluate("engine.runs.count", made) == len(made.runs)
-        assert evaluate("engine.losses.lost", made) == pytest.approx(
+        assert evaluate("engine.losses.lost or 0", made) == pytest.approx(
             math.fsum(one.lost for one in made.losses)
         )

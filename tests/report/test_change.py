@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blade.model import Alignment, Churn, Comparison, Derived, Power, Report, Setting, SureFlips, Term
+from blade.query.engine import evaluate as engine
 from blade.report import markdown
 from blade.report.change import pages as change
 from blade.report.change import series as change_series
 from blade.report.change import terms as change_terms
 from blade.report.change import verdict as change_verdict
+from blade.report.change import words as change_words
 from blade.report.change.words import scale
-from blade.report.sections import plain
+from blade.report.sections import Num, plain
 from tests.inert import uncited
 
 from . import changed
@@ -170,9 +172,15 @@ def test_many_terms_share_a_row_that_keeps_the_sum() -> None:
     assert (len(shown), len(left)) == (24, 36)
     assert sum(one.value for one in (*shown, *left)) == pytest.approx(sum(one.value for one in terms))
     assert min(one.value for one in shown) > max(one.value for one in left)
-    table = change_terms.terms_table(terms, scale("pass_at_1"), "compare.json", "engine.x")
+    comparison = replace(changed.pair_report().comparisons[0], bridge=terms)
+    query = f"{change_words.query(comparison)}.bridge"
+    table = change_terms.terms_table(comparison, terms, scale("pass_at_1"), "compare.json", query)
     assert len(table.rows) == 25
     assert plain(table.rows[-1][0]) == "36 smaller terms, each in compare.json"
+    (rest,) = [span for span in table.rows[-1][2] if isinstance(span, Num)]
+    report = replace(changed.pair_report(), comparisons=(comparison,))
+    assert engine(rest.query, report) == pytest.approx(sum(one.value for one in left))
+    assert "[" not in rest.query
 
 
 @given(st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=40), st.integers(2, 30))
@@ -382,27 +390,28 @@ def test_a_share_of_the_change_is_said_without_absurd_percentages(value: float, 
     assert plain(change_terms.share(value, "engine.x")) == said
 
 
-def test_predicates_are_told_as_what_their_mechanism_says(explained: Report) -> None:
+def test_predicates_are_told_in_words() -> None:
     report = changed.pair_report()
-    mechanism = replace(
-        explained.mechanisms[0], run="cand", predicate="final_has(abstention)",
-        text="Of the 100 completed rollouts, 21 say that they cannot answer: 10% of them pass.",
-    )  # fmt: skip
     term = replace(report.comparisons[0].bridge[1], term="final_has(abstention)")
     mover = replace(
         report.comparisons[0].movers[0],
         term=term.term,
         text="final_has(abstention) (model) gave 10.9 points",
-        beside=("of its 9 failing rollouts, 4 also show final_has(abstention)",),
+        beside=("of its 9 failing rollouts, 4 also repeat a call of `x` unchanged",),
     )
+    shift = replace(report.comparisons[0].shifts[2], name="final_has(abstention)")
     comparison = replace(
-        report.comparisons[0], bridge=(term, *report.comparisons[0].bridge[2:]), movers=(mover,)
-    )
-    said = section(page(replace(report, comparisons=(comparison,), mechanisms=(mechanism,))), "What Moved It")
+        report.comparisons[0], bridge=(term, *report.comparisons[0].bridge[2:]), movers=(mover,), shifts=(shift,),
+        words={"final_has(abstention)": "say that they cannot answer"},
+    )  # fmt: skip
+    report = replace(report, comparisons=(comparison,))
+    said = section(page(report), "What Moved It")
     assert "| say that they cannot answer | model |" in said
     assert "- say that they cannot answer (model) accounts for **+10.9 points** [" in said
-    assert "Of its 9 failing rollouts, 4 also show “say that they cannot answer”." in said
-    assert "final" not in said.partition("| Term")[2].partition("Sum of")[0]
+    (bullet,) = [line for line in said.splitlines() if line.startswith("- say that")]
+    assert bullet.endswith(" concerned. Of its 9 failing rollouts, 4 also repeat a call of `x` unchanged.")
+    assert "| say that they cannot answer |" in section(page(report), "What Else Changed")
+    assert "final_has" not in page(report)
 
 
 def test_flips_that_are_equally_sure_are_not_ranked() -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from blade import pipeline
+from blade import hostile, pipeline
 from blade.model import Report
 from blade.pipeline import comparing
 from blade.planted import write_demo
@@ -102,6 +102,15 @@ def is_same(answer: Any, claim: Claim) -> bool:
     return isinstance(answer, int | float) and math.isclose(answer, claim.value, rel_tol=1e-9, abs_tol=1e-9)
 
 
+def is_said(text: str, value: str) -> bool:
+    """Whether a printed sentence is what the stage wrote, word for word: all of it, a part, or its beginning.
+
+    Letters and digits count, white space and signs do not: a page sets a full stop, a capital and −.
+    """
+    printed, written = (re.sub(r"[\W_]", "", hostile.line(one).lower()) for one in (text, value))
+    return bool(printed) and printed in written
+
+
 def check_page(report: Report, sections: tuple[Section, ...]) -> list[Claim]:
     """No digit in plain text, every text states its value, every engine query gives it again."""
     for text in plain_texts(sections):
@@ -109,6 +118,7 @@ def check_page(report: Report, sections: tuple[Section, ...]) -> list[Claim]:
     listed = claims_of(sections).listed
     for claim in listed:
         assert agrees(claim.text, claim.value), claim
+        assert not isinstance(claim.value, str) or is_said(claim.text, claim.value), claim
         if claim.query.startswith("engine."):
             assert is_same(engine(claim.query, report), claim), claim
         else:

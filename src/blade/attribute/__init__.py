@@ -148,8 +148,7 @@ def attribute(
                 return ground.text, ground.evidence or quote(position)
         said = told_of[task][-1] if task in told_of else None
         if said is not None and said.cause is cause:
-            place = Evidence(judged.run, task, said.repeat, said.step, said.field, said.quote)
-            return said.mechanism, (place,)
+            return said.mechanism, said.shown(judged.run) or quote(position)
         return mode, quote(position)
 
     clean = _clean(judged, known, attributions)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from blade.attribute.grounds import EXCLUDED_FIRST
 from blade.attribute.tasks import Decision, Row
-from blade.model import Attribution, Blame, Cause, Evidence, Judgement
+from blade.model import Attribution, Blame, Cause, Judgement
 
 JUDGED = 0.9  # how sure a label is that somebody gave with a quotation that holds
 DISPUTED = 0.5  # where authors say different things: the last word stands, and is no more than that
@@ -41,7 +41,8 @@ def attribution(engine: Attribution, decision: Decision, told: Sequence[Judgemen
     """The attribution of a judged task, with the engine's proposal among what speaks against it."""
     last, others = told[-1], told[:-1]
     disputed = [one for one in others if one.cause is not last.cause]
-    place = Evidence(engine.run, engine.task, last.repeat, last.step, last.field, last.quote)
+    shown = last.shown(engine.run)
+    by_condition = [f"the rollout meets the condition {last.condition}"] if last.condition else []
     who = f"judged by {last.by} on {last.at[:10]}"
     agreed = [f"{one.by} says the same: {one.mechanism}" for one in others if one.cause is last.cause]
     against = [f"{one.by} says {one.cause.value}: {one.mechanism}" for one in disputed]
@@ -63,9 +64,9 @@ def attribution(engine: Attribution, decision: Decision, told: Sequence[Judgemen
         repeat=last.repeat,
         step=last.step,
         steps=steps,
-        grounds=(f"{who}: {last.mechanism}", *agreed),
+        grounds=(f"{who}: {last.mechanism}", *by_condition, *agreed),
         against=(*against, *engine.against),
-        evidence=(place, *(one for one in engine.evidence if one != place)),
+        evidence=(*shown, *(one for one in engine.evidence if one not in shown)),
         judged_by=last.by,
         proposed=engine.cause,
         proposed_confidence=engine.confidence,

@@ -18,6 +18,7 @@ from blade.query.citations import PLACE, Citation, in_words
 from blade.query.figures import agrees, last_figure
 from blade.query.ground import Ground, Table
 from blade.query.measures import Answer
+from blade.query.names import CONSTANT
 
 _STRING = re.compile(r"'(?:[^']|'')*'")
 _TRACED = r"(?:steps|calls|texts|says)"
@@ -28,6 +29,8 @@ _COLUMN = re.compile(
 _RUN = re.compile(r"\brun\s*(?:=|==|\bin\b)\s*\(?\s*((?:'(?:[^']|'')*'[\s,]*)+)", re.IGNORECASE)
 # What the engine answers, in which no SQL of a stranger can stand.
 _CONCLUDED = re.compile(r"\s*(?:engine\.|clean_pass_at_1(?:\.\w+)?(?:\s+where\s+run\s*=\s*'[^']*')?\s*$)")
+_CLAIM = re.compile(r"c\d+")
+_UNASKED = re.compile(r"stopped|memory|names none|cannot be (?:asked|made) here")  # the query may be right
 _AS_TOLD = "astoldabove"  # squeezed
 MAX_CHILDREN = 3  # a query that ends its process takes those behind it with it: they are asked once more
 
@@ -67,8 +70,8 @@ class Answers(Ground):
         outcome = self._outcomes.get(query)
         if outcome is None:
             return self._ground.ask(query)
-        if outcome.error is not None:
-            raise UsageError(outcome.error, outcome.hint, "bad-query")
+        if outcome.error is not None or CONSTANT in outcome.notes:
+            raise UsageError(outcome.error or CONSTANT, outcome.hint, "bad-query")
         if outcome.answers is not None:
             return list(outcome.answers)
         decimals = {n for n, kind in enumerate(outcome.types) if kind.startswith("DECIMAL")}  # come as texts
@@ -90,11 +93,18 @@ def cited(document: Document, passages: Sequence[Passage], text: str) -> list[Ci
     return found + list(_alone(alone, text.split("\n"), names))
 
 
+def _citation(text: str, names: dict[str, str], listed: str) -> Citation | None:
+    """The citation in a comment; a claim that a list of claims lacks is one too, and wrong."""
+    found = citations.citation_in(text, names, 0, 0, listed)
+    is_lost = found is None and names and _CLAIM.fullmatch(text)
+    return Citation(text, "", None, 0, 0, False) if is_lost else found
+
+
 def _in_passage(passage: Passage, names: dict[str, str]) -> Iterator[Cited]:
     opened, last, own = None, 0, passage.own
     for comment in passage.comments:
         listed = own[opened:comment.offset] if opened is not None else ""
-        citation = citations.citation_in(comment.text, names, 0, 0, listed)
+        citation = _citation(comment.text, names, listed)
         opened = comment.offset if comment.text == "blade" else opened
         if citation is None:
             continue
@@ -115,7 +125,7 @@ def _alone(comments: Sequence[Comment], lines: list[str], names: dict[str, str])
     for comment in comments:
         first = comment.line - 1 if opened is None else opened
         block = "\n".join(lines[first : comment.line - 1])
-        citation = citations.citation_in(comment.text, names, 0, 0, "" if opened is None else block)
+        citation = _citation(comment.text, names, "" if opened is None else block)
         opened = comment.line if comment.text == "blade" else opened
         if citation is not None:
             before = "\n".join(lines[max(0, comment.line - 4) : comment.line - 1])
@@ -133,8 +143,14 @@ def verified(item: Cited, ground: Ground) -> Finding:
     if citation.is_open or missing:
         why = f"the run {missing[0]} was not given" if missing else "not filled in yet: run `blade cite`"
         return _finding(item, UNVERIFIABLE, printed, "", reading, why)
+    if _CLAIM.fullmatch(citation.query):
+        return _finding(item, CONTRADICTED, printed, "", reading, "this claim is not in the list of claims")
     try:
         answer = ground.ask(citation.query)
+    except BladeError as error:
+        is_wrong = not _CONCLUDED.match(citation.query) and not _UNASKED.search(error.message)
+        return _finding(item, CONTRADICTED if is_wrong else UNVERIFIABLE, printed, "", reading, error.message)
+    try:
         verdict = _verdict(item, answer, ground)
     except BladeError as error:
         return _finding(item, UNVERIFIABLE, printed, "", reading, error.message)

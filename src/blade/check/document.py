@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import html
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from itertools import accumulate
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from itertools import takewhile
+from typing import Any
 
 import msgspec
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
+from msgspec.structs import replace
 
 
 class Comment(msgspec.Struct, frozen=True):
@@ -59,13 +63,12 @@ class List(msgspec.Struct, frozen=True):
 
 
 class Quotation(msgspec.Struct, frozen=True):
-    """A fenced or indented block or a block quote, and the paragraph above it."""
+    """A fenced or indented block, or a block quote."""
 
     text: str
     line: int
     last_line: int
     headings: tuple[str, ...]
-    label: str
     kind: str  # fence, indented, quote
     info: str = ""  # what follows the opening fence: text, sh, json
 
@@ -77,324 +80,203 @@ class Document(msgspec.Struct, frozen=True):
     lists: tuple[List, ...]
     quotations: tuple[Quotation, ...]
     comments: tuple[Comment, ...]  # all of them; the offset is 0 here
-    front_matter: str = ""
 
 
 @lru_cache(maxsize=4)  # citations, quotations and arithmetic each ask for the same report
 def parse(text: str) -> Document:
-    """The whole of a Markdown text, in one pass over its lines."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    text = _PRIVATE.sub("\ufffd", text)
-    lines, comments = _without_comments(text.split("\n"))
-    front_matter = _front_matter(lines)
-    reader = _Reader(lines, comments)
-    reader.position = len(front_matter)
-    reader.read()
-    lists = (List(tuple(map(tuple, items)), *place) for place, items in reader.lists)
+    """A Markdown text as a reader of the rendered page sees it."""
+    text = re.sub(f"[{_SIGN}{_TIMES}]", "\ufffd", text.removeprefix("\ufeff"))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    reader = _Reader(_FRONT_MATTER.sub(lambda hit: "\n" * hit[0].count("\n"), text))
+    lists = sorted(reader.lists, key=lambda listed: listed.line)
     return Document(
         reader.title, tuple(reader.sentences), tuple(reader.tables), tuple(lists), tuple(reader.quotations),
-        tuple(comments), "\n".join(front_matter[1:-1]),
+        tuple(reader.comments),
     )  # fmt: skip
 
 
-_Place = tuple[int, tuple[str, ...], tuple[Sentence, ...]]  # line, headings and lead of a list
-# A comment becomes two private characters that encode its number; code and escapes one each, for a while.
-_PRIVATE = re.compile("[\ue000\ue100-\ue17f\U000f0000-\U000f1fff]")
-_MARK = re.compile("([\U000f0000-\U000f0fff])([\U000f1000-\U000f1fff])")
-_FENCE = re.compile(r"[ \t]{0,12}(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)")
-_HEADING = re.compile(r" {0,3}(?P<depth>#{1,6})(?:[ \t]+(?P<text>.*))?")
-_ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+•]|\d{1,9}[.)])[ \t]+(?P<text>\S.*)")
-_QUOTE = re.compile(r"(?: {0,3}>)+ ?")
-_INDENT = re.compile(r" {4}|\t")
-_BORDER = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"[ \t]*([-*_])[ \t]*(?:\1[ \t]*){2,}")
-_DELIMITER = re.compile(r"(?=.*\|)(?=.*-)[|:\- \t]+")
+_SIGN, _TIMES = "\ue000", "\ue001"  # private: no text has them
+_MARK = re.compile(rf"<!--{_SIGN}(\d*)-->")  # a comment by its number; its further lines have none
+_MARKUP = re.compile(r"[`*_~\\\[<&]")
+_GAP = re.compile(rf"{_MARK.pattern}|\f")
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?=[\w-]+\s*:)(?:.*\n){0,500}?(?:---|\.\.\.)[ \t]*(?=\n|\Z)")
+_OPENING = re.compile(  # of a comment, or what may hold it as text: a fence, a code span, an escape
+    r"^[ \t>]*+(?P<fence>`{3,}+|~{3,}+)[^`\n]*+$.*?(?:^[ \t>]*+(?P=fence)[`~]*+[ \t]*+$|\Z)"
+    r"|(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)|\\[<`]|<!--",
+    re.DOTALL | re.MULTILINE,
+)
 
 
-def _without_comments(lines: Sequence[str]) -> tuple[list[str], list[Comment]]:
-    """The lines with a mark for each comment. Comments in fences and code spans are text."""
-    comments: list[Comment] = []
-    kept, fence, parts = [], "", list[str]()  # parts: of a comment that goes on below
-    last_end = max((number for number, line in enumerate(lines) if "-->" in line), default=-1)
-    for number, line in enumerate(lines):
-        visible, position = "", 0
-        if parts:
-            position = line.find("-->") + 3
-            parts.append(line[: position - 3] if position > 2 else line)
-            if position < 3:
-                kept.append("")
-                continue
-            comments[-1], parts = Comment("\n".join(parts).strip(), comments[-1].line), []
-        elif fence or _FENCE.fullmatch(line):
-            fence = _next_fence(fence, line)
-            kept.append(line)
-            continue
-        code = _code_spans(line) if "<!--" in line else []
-        for start in (hit.start() for hit in re.finditer(r"(?<!\\)<!--", line)):
-            if start < position or _is_inside(start, code):
-                continue
-            end = line.find("-->", start + 4)
-            if end < 0 and number >= last_end:
-                break  # never closed: text
-            count = len(comments)
-            visible += line[position:start] + chr(0xF0000 + count // 4096) + chr(0xF1000 + count % 4096)
-            position = end + 3 if end >= 0 else len(line)
-            comments.append(Comment(line[start + 4 : end].strip(), number + 1))
-            parts = [line[start + 4 :]] if end < 0 else []
-        kept.append(visible + line[position:])
-    return kept, comments
+@cache
+def _markdown() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    markdown.block.ruler.at("html_block", _comment_line, {"alt": ["paragraph", "reference", "blockquote"]})
+    return markdown.disable(["inline", "text_join"])  # `_visible` reads what is inside a block
 
 
-def _next_fence(fence: str, line: str) -> str:
-    opening, closing = _FENCE.fullmatch(line), line.strip()
-    if not fence:
-        return opening["mark"] if opening else ""
-    return "" if len(closing) >= len(fence) and not closing.strip(fence[0]) else fence
-
-
-def _code_spans(text: str) -> list[tuple[int, int]]:
-    """Where code spans begin and end: a run of backticks up to the next run of the same length."""
-    runs = [hit.span() for hit in re.finditer("`+", text)]
-    by_length: dict[int, list[int]] = {}
-    for start, end in runs:
-        by_length.setdefault(end - start, []).append(start)
-    spans, position = [], 0
-    for start, end in runs:
-        if start < position or text[start - 1 : start] == "\\":
-            continue
-        same = by_length[end - start]
-        index = bisect_left(same, end)
-        if index < len(same):
-            position = same[index] + end - start
-            spans.append((start, position))
-    return spans
-
-
-def _is_inside(place: int, spans: Sequence[tuple[int, int]]) -> bool:
-    index = bisect_right(spans, (place, place)) - 1
-    return index >= 0 and place < spans[index][1]
-
-
-def _front_matter(lines: Sequence[str]) -> list[str]:
-    if lines[0].rstrip() != "---" or not re.match(r"[\w-]+\s*:", "".join(lines[1:2])):
-        return []
-    ends = (number for number, line in enumerate(lines[:500]) if number and line.rstrip() in ("---", "..."))
-    return list(lines[: next(ends, -1) + 1])
+def _comment_line(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A line of comments alone is no text, and ends the paragraph or table above it."""
+    line = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
+    if silent and state.parentType == "table" and "|" not in line:
+        return True  # prose right below the last row, which pages show as a row
+    if _SIGN not in line or _MARK.sub("", line).strip():
+        return False
+    state.line = state.line if silent else start + 1
+    return True
 
 
 class _Reader:
-    """Reads blocks line by line; the inside of a block quote is read by a reader of its own."""
+    """Walks over the blocks of a text."""
 
-    def __init__(self, lines: Sequence[str], comments: list[Comment], first: int = 1, kind: str = "sentence"):
-        self.lines, self.comments, self.first, self.kind = lines, comments, first, kind
-        self.position, self.title, self.path = 0, "", list[tuple[int, str]]()
-        self.headings: tuple[str, ...] = ()
-        self.sentences, self.tables, self.quotations = list[Sentence](), list[Table](), list[Quotation]()
-        self.lists = list[tuple[_Place, list[list[Sentence]]]]()
-        self.open = list[tuple[int, list[list[Sentence]]]]()  # the indents and items of lists that go on
+    def __init__(self, text: str) -> None:
+        self.title, self.path = "", list[tuple[int, str]]()
+        self.sentences, self.tables = list[Sentence](), list[Table]()
+        self.lists, self.quotations = list[List](), list[Quotation]()
         self.lead: tuple[Sentence, ...] = ()  # the paragraph just read
-        self.table_above = False
+        self.comments, self.originals = list[Comment](), list[str]()
+        marked = self._marked(text)
+        self.lines, self.links = marked.split("\n"), dict[str, Any]()
+        self._blocks(iter(_markdown().parse(marked, self.links)), "sentence")
 
-    def read(self) -> None:
-        while self.position < len(self.lines):
-            line = self.lines[self.position]
-            if not _MARK.sub("", line).strip() or _RULE.fullmatch(line):
-                self.position += 1
-                continue
-            item = _ITEM.fullmatch(line)
-            if not line[0].isspace() and not item:
-                self.open = []
-            if fence := _FENCE.fullmatch(line):
-                self._block("fence", fence)
-            elif heading := _HEADING.fullmatch(line):
-                text = re.sub(r"(?:^|[ \t])#+$", "", (heading["text"] or "").rstrip())
-                self._heading(len(heading["depth"]), text, self.position)
-            elif _INDENT.match(line) and not self.open and not item:
-                self._block("indented")
-            elif self._starts_table():
-                self._table()
-            elif self.kind != "quote" and _QUOTE.match(line):
-                self._block("quote")
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return tuple(text for _, text in self.path)
+
+    def _marked(self, text: str) -> str:
+        """The text with a short mark for each comment, which may hold any sign."""
+        starts, parts, position = [0, *(hit.end() for hit in re.finditer("\n", text))], list[str](), 0
+        while hit := _OPENING.search(text, position):
+            end = text.find("-->", hit.end()) + 3 if hit[0] == "<!--" else hit.end()
+            if end < 3:
+                break  # never closed: text
+            raw = text[hit.start() : end]
+            parts.append(text[position : hit.start()])
+            if hit[0] == "<!--":
+                self.comments.append(Comment(raw[4:-3].strip(), bisect_right(starts, hit.start())))
+                self.originals.append(raw)
+                raw = f"<!--{_SIGN}{len(self.comments) - 1}-->" + f"\n<!--{_SIGN}-->" * raw.count("\n")
+            parts.append(raw)
+            position = end
+        return "".join((*parts, text[position:]))
+
+    def _code(self, text: str) -> str:
+        """Code as it was: what looks like a comment in it is text."""
+        text = re.sub(rf"\s*<!--{_SIGN}-->", "", text)
+        return _MARK.sub(lambda hit: self.originals[int(hit[1])], text)
+
+    def _blocks(self, tokens: Iterator[Token], kind: str) -> list[Sentence]:
+        """Read the blocks up to the end of the one they are in, and return its own paragraphs."""
+        paragraphs, above = list[Sentence](), ""
+        for token in takewhile(lambda token: token.nesting >= 0, tokens):
+            line, last_line = (token.map or [0])[0] + 1, (token.map or [0])[-1]
+            if token.type == "paragraph_open":
+                content, _ = next(tokens).content, next(tokens)
+                self.lead = tuple(self._sentences(content, line, kind))
+                self.sentences += self.lead
+                paragraphs += self.lead
+                if above == "table_open":
+                    self.tables[-1] = replace(self.tables[-1], note=self.lead)
+            elif token.type in ("bullet_list_open", "ordered_list_open"):
+                lead = tuple(paragraphs) if kind == "item" else self.lead
+                starts = takewhile(lambda token: token.nesting > 0, tokens)
+                items = tuple(tuple(self._blocks(tokens, "item")) for _ in starts)
+                self.lists.append(List(items, line, self.headings, lead))
             else:
-                self._paragraph(item)
+                self._block(token, tokens, kind, line, last_line)
+                self.lead = ()
+            above = token.type
+        return paragraphs
 
-    def _heading(self, depth: int, raw: str, start: int) -> None:
-        text, comments = self._visible(raw)
+    def _block(self, token: Token, tokens: Iterator[Token], kind: str, line: int, last_line: int) -> None:
+        if token.type == "heading_open":
+            content, _ = next(tokens).content, next(tokens)
+            self._heading(content, int(token.tag[1:]), line, last_line, kind == "sentence")
+        elif token.type == "table_open":
+            self._table(takewhile(lambda token: token.type != "table_close", tokens), line)
+        elif token.type == "blockquote_open":
+            path, start = self.path, len(self.sentences)
+            self._blocks(tokens, "quote")
+            self.path, text = path, " ".join(sentence.text for sentence in self.sentences[start:])
+            if kind != "quote":
+                self.quotations.append(Quotation(text, line, last_line, self.headings, "quote"))
+        elif token.type in ("fence", "code_block"):
+            name = "fence" if token.type == "fence" else "indented"
+            place = (self._code(token.content).removesuffix("\n"), line, last_line, self.headings)
+            self.quotations.append(Quotation(*place, name, token.info.strip()))
+
+    def _heading(self, content: str, depth: int, line: int, last_line: int, may_be_title: bool) -> None:
+        text, comments, _ = self._visible(content)
         self.path = [entry for entry in self.path if entry[0] < depth]
-        above = tuple(heading for _, heading in self.path)
-        lines = start + self.first, self.position + self.first
-        self.sentences.append(Sentence(text, *lines, above, comments, "heading", depth=depth))
-        is_title = depth == 1 and not self.title
-        self.path += [] if is_title else [(depth, text)]
-        self.headings = above if is_title else (*above, text)
-        self.title = text if is_title else self.title
-        self.position += 1
-        self.open, self.lead, self.table_above = [], (), False
-
-    def _block(self, kind: str, opening: re.Match[str] | None = None) -> None:
-        start, below = self.position, range(self.position, len(self.lines))
-        if opening:
-            ends = (row for row in below[1:] if not _next_fence(opening["mark"], self.lines[row]))
-            end = next(ends, len(self.lines))
-            text = _MARK.sub("", "\n".join(self.lines[start + 1 : end]))
-            self.position = min(end + 1, len(self.lines))
+        place = (line, last_line, self.headings)
+        self.sentences.append(Sentence(text, *place, tuple(comments), "heading", depth=depth))
+        if depth == 1 and may_be_title and not self.title:
+            self.title = text
         else:
-            margin = _QUOTE if kind == "quote" else _INDENT
-            self.position = next((row for row in below if not margin.match(self.lines[row])), len(self.lines))
-            inside = [margin.sub("", line, count=1) for line in self.lines[start : self.position]]
-            text = self._quoted(inside, start + self.first) if kind == "quote" else "\n".join(inside)
-        label = " ".join(sentence.text for sentence in self.lead[-4:])
-        lines = start + self.first, self.position + self.first - 1
-        info = opening["info"].strip() if opening else ""
-        self.quotations.append(Quotation(text, *lines, self.headings, label, kind, info))
-        self.lead, self.table_above = (), False
+            self.path.append((depth, text))
 
-    def _quoted(self, lines: Sequence[str], first: int) -> str:
-        reader = _Reader(lines, self.comments, first, "quote")
-        reader.path, reader.headings, reader.title = list(self.path), self.headings, self.title or "quote"
-        reader.read()
-        self.sentences += reader.sentences
-        self.tables += reader.tables
-        self.lists += reader.lists
-        self.quotations += reader.quotations
-        return " ".join(sentence.text for sentence in reader.sentences)
+    def _table(self, tokens: Iterator[Token], line: int) -> None:
+        rows: list[tuple[int, list[Cell]]] = []
+        for token in tokens:
+            if token.type == "tr_open":
+                rows.append(((token.map or [0])[0], []))
+            elif token.type == "inline":
+                text, comments, _ = self._visible(token.content)
+                rows[-1][1].append(Cell(text, tuple(comments)))
+        header, body = tuple(rows[0][1]), tuple(Row(tuple(cells), n + 1) for n, cells in rows[1:])
+        lines = (self.lines[n].lstrip(" \t>").strip(" \t|") for n, _ in rows[1:])
+        is_ragged = any(len(re.split(r"(?<!\\)\|", line)) > len(header) for line in lines)
+        self.tables.append(Table(header, body, line, self.headings, self.lead, ragged=is_ragged))
 
-    def _starts_table(self) -> bool:
-        line, *following = self.lines[self.position : self.position + 2]
-        if "|" not in line or not following:
-            return False
-        is_bare = line.lstrip()[0] == "|" == following[0].lstrip()[:1]  # without a line of dashes
-        return is_bare or _DELIMITER.fullmatch(following[0]) is not None
+    def _sentences(self, content: str, line: int, kind: str) -> Iterator[Sentence]:
+        text, comments, breaks = self._visible(content)
+        offsets, before = [comment.offset for comment in comments], list[str]()
+        for start, end in _sentence_spans(text):
+            own = text[start:end].rstrip()
+            top, bottom = (line + bisect_right(breaks, place) for place in (start, start + len(own) - 1))
+            inside = comments[bisect_left(offsets, start) : bisect_left(offsets, end)]
+            inside = [replace(item, offset=min(item.offset - start, len(own))) for item in inside]
+            yield Sentence(own, top, bottom, self.headings, tuple(inside), kind, " ".join(before))
+            before = [*before[-2:], own]
 
-    def _table(self) -> None:
-        start, rows = self.position, []
-        while self.position < len(self.lines) and "|" in self.lines[self.position]:
-            if not _DELIMITER.fullmatch(self.lines[self.position]):
-                rows.append(Row(self._cells(self.lines[self.position]), self.position + self.first))
-            self.position += 1
-        header = rows[0].cells if rows else ()
-        ragged = any(len(row.cells) > len(header) for row in rows)
-        rows = [Row(row.cells + (Cell(""),) * (len(header) - len(row.cells)), row.line) for row in rows]
-        place = start + self.first, self.headings, self.lead
-        self.tables.append(Table(header, tuple(rows[1:]), *place, ragged=ragged))
-        self.lead, self.table_above = (), True
+    def _visible(self, content: str) -> tuple[str, list[Comment], list[int]]:
+        """What a reader sees, on one line; the comments with their place in it, and where its lines begin."""
+        tokens, text, comments, breaks = list[Token](), "", list[Comment](), list[int]()
+        content = re.sub(r"\\?\n", "\f", content.replace("\f", " "))  # a line break that code spans keep
+        content = re.sub(r"(?<=\w)\*(?=\w)", _TIMES, content)  # 3*4 + 2*5 has no emphasis
+        if _MARKUP.search(content):
+            _markdown().inline.parse(content, _markdown(), self.links, tokens)
+            content = "".join(map(self._raw, tokens))
+        for number, part in enumerate(_GAP.split(content)):
+            if number % 2 == 0:
+                piece = re.sub(r"\s+", " ", part).replace(_TIMES, "*")
+                text += piece.lstrip() if text[-1:] in ("", " ") else piece
+            elif part is None:
+                text += "" if text[-1:] in ("", " ") else " "
+                breaks.append(len(text))
+            elif part:
+                comments.append(replace(self.comments[int(part)], offset=len(text)))
+        return text.rstrip(), comments, breaks
 
-    def _cells(self, line: str) -> tuple[Cell, ...]:
-        parts = _BORDER.split(line.strip())
-        parts = parts[1:] if not parts[0].strip() else parts
-        parts = parts[:-1] if parts and not parts[-1].strip() else parts
-        return tuple(Cell(*self._visible(part.replace("\\|", "|"))) for part in parts)
-
-    def _paragraph(self, item: re.Match[str] | None) -> None:
-        """A paragraph or one item of a list: lines up to a blank one or the start of something else."""
-        start, parts = self.position, [(item["text"] if item else self.lines[self.position]).strip()]
-        self.position += 1
-        while self.position < len(self.lines):
-            line = self.lines[self.position]
-            if not _MARK.sub("", line).strip() or self._interrupts(line, item is not None):
-                break
-            parts.append(line.strip())
-            self.position += 1
-        underline = "".join(self.lines[self.position : self.position + 1]).strip()
-        if item is None and not self.open and set(underline) in ({"="}, {"-"}):
-            self._heading(1 if "=" in underline else 2, " ".join(parts), start)
-            return
-        kind = self.kind if item is None and not self.open else "item"
-        sentences = tuple(self._sentences(parts, start, kind))
-        if item is not None:
-            self._add_item(item, start, sentences)
-        elif self.open:
-            self.open[-1][1][-1].extend(sentences)
-        elif self.table_above:
-            self.tables[-1] = msgspec.structs.replace(self.tables[-1], note=sentences)
-        self.sentences += sentences
-        self.lead, self.table_above = sentences, False
-
-    def _add_item(self, item: re.Match[str], start: int, sentences: tuple[Sentence, ...]) -> None:
-        indent = len(item["indent"].expandtabs(4))
-        while self.open and self.open[-1][0] > indent + 1:
-            self.open.pop()
-        if not self.open or indent > self.open[-1][0] + 1:
-            lead = tuple(self.open[-1][1][-1]) if self.open else self.lead
-            self.open.append((indent, []))
-            self.lists.append(((start + self.first, self.headings, lead), self.open[-1][1]))
-        self.open[-1][1].append(list(sentences))
-
-    def _interrupts(self, line: str, in_item: bool) -> bool:
-        starts = _RULE.fullmatch(line) or _HEADING.fullmatch(line) or _FENCE.fullmatch(line)
-        if starts or set(line.strip()) in ({"="}, {"-"}) or self._starts_table():
-            return True
-        item = _ITEM.fullmatch(line)
-        if item is None:
-            return self.kind != "quote" and _QUOTE.match(line) is not None
-        return in_item or bool(self.open) or item["mark"][:-1] in ("", "1")  # prose may begin with 12.
-
-    def _sentences(self, parts: Sequence[str], start: int, kind: str) -> Iterator[Sentence]:
-        raw = " ".join(parts)
-        starts = [0, *accumulate(len(part) + 1 for part in parts)]
-        before: list[str] = []
-        for first, last in _sentence_spans(raw):
-            text, comments = self._visible(raw[first:last])
-            above = start + self.first - 1
-            top, bottom = (above + bisect_right(starts, place) for place in (first, last - 1))
-            if text:
-                yield Sentence(text, top, bottom, self.headings, comments, kind, " ".join(before))
-                before = [*before[-2:], text]
-
-    def _visible(self, raw: str) -> tuple[str, tuple[Comment, ...]]:
-        """Inline Markdown as a reader sees it, and the comments with their place in it."""
-        text, *marked = _MARK.split(plain(raw))
-        comments = []
-        for high, low, piece in zip(marked[::3], marked[1::3], marked[2::3], strict=True):
-            comment = self.comments[(ord(high) - 0xF0000) * 4096 + ord(low) - 0xF1000]
-            comments.append(msgspec.structs.replace(comment, offset=len(text)))
-            text += piece.removeprefix(" ") if not text or text[-1] == " " else piece
-        return text.rstrip(), tuple(comments)
+    def _raw(self, token: Token) -> str:
+        if token.type == "code_inline":
+            return f"`{self._code(token.content).strip()}`"
+        if token.type != "html_inline" or _SIGN in token.content:
+            return token.content
+        return " " if token.content[:3].lower() == "<br" else "\f" * token.content.count("\f")
 
 
 # A full stop ends a sentence before a space and what can begin another; that of an abbreviation does not.
-_STOP = re.compile(
-    '[.!?]["”’)\\]*_\U000f0000-\U000f1fff]*\\s+(?=["“‘(\\[*_]*[A-Z0-9`ÄÖÜÀ-ÝА-Я\U000f0000-\U000f1fff])|[。！？]'
-)
+_STOP = re.compile(r"[.!?][\"”’)\]]*\s+(?=[\"“‘(\[]*[A-Z0-9ÄÖÜÀ-ÝА-Я])|[。！？]")
 _SHORT = re.compile(r"\b(?:e\.g|i\.e|vs?|cf|approx|resp|nos?|figs?|tabs?|eq|sec|ca|incl|dr|mr|ms)\.$", re.I)
-_QUOTED = re.compile(
-    r"“[^“”]{0,2000}”|(?<![\w\"])\"[^\"\n]{3,2000}\"(?![\w\"])|\[[^\[\]]{0,2000}\]\([^()\s]{0,2000}\)"
-)
+_WHOLE = re.compile(r"`[^`]{1,2000}`|“[^“”]{0,2000}”|(?<![\w\"])\"[^\"]{3,2000}\"(?![\w\"])")
 
 
-def _sentence_spans(raw: str) -> Iterator[tuple[int, int]]:
-    spans, position = sorted([*_code_spans(raw), *(hit.span() for hit in _QUOTED.finditer(raw))]), 0
-    for hit in _STOP.finditer(raw):
-        is_short = _SHORT.search(raw[max(0, hit.start() - 12) : hit.start() + 1])
-        if not is_short and not _is_inside(hit.start() + 1, spans):
-            yield position, hit.end()
-            position = hit.end()
-    if raw[position:].strip():
-        yield position, len(raw)
-
-
-_MARKUP = re.compile(r"[`*_~\\\[<&]")
-_LINK = re.compile(
-    r"!?\[(?P<text>[^\[\]]{0,2000})\]\((?:<[^<>]{0,2000}>|[^()\s]{0,2000})(?:\s+\"[^\"]{0,500}\")?\)"
-)
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,300}>")
-_EMPHASIS = re.compile(r"\*\*|~~|(?<!\w)__(?=\S)|(?<=\S)__(?!\w)|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
-_ITALIC = re.compile(r"(?<!\w)_(?=\S)([^_]{1,500})(?<=\S)_(?!\w)")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_UNESCAPED = {0xE100 + code: code for code in range(128)}
-
-
-def plain(raw: str) -> str:
-    """Inline Markdown as a reader sees it, on one line; code keeps its backticks."""
-    if not _MARKUP.search(raw):
-        return " ".join(raw.split())
-    code, parts, position = [], [], 0  # code and escaped signs are put aside while the markup goes
-    for start, end in _code_spans(raw):
-        parts += [raw[position:start], "\ue000"]
-        code.append(f"`{raw[start:end].strip('`').strip()}`")
-        position = end
-    text = _ESCAPE.sub(lambda hit: chr(0xE100 + ord(hit[1])), "".join([*parts, raw[position:]]))
-    text = _TAG.sub(lambda hit: " " if hit[0][:3] == "<br" else "", _LINK.sub(lambda hit: hit["text"], text))
-    text = html.unescape(_EMPHASIS.sub("", _ITALIC.sub(lambda hit: hit[1], text))).translate(_UNESCAPED)
-    rest = iter(code)
-    return " ".join("".join(part + next(rest, "") for part in text.split("\ue000")).split())
+def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where sentences begin and end; code and quotations are not taken apart."""
+    masked, start = _WHOLE.sub(lambda hit: "X" * len(hit[0]), text), 0
+    for hit in _STOP.finditer(masked):
+        if not _SHORT.search(masked, max(0, hit.start() - 12), hit.start() + 1):
+            yield start, hit.end()
+            start = hit.end()
+    if start < len(text):
+        yield start, len(text) + 1

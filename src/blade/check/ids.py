@@ -11,6 +11,7 @@ import msgspec
 from blade.check.passages import Passage, blanked, quotes_in
 from blade.check.row_texts import Address
 from blade.check.world import Rows, World
+from blade.ingest.items import NOTHING, value_at
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 
 STEP, REPEAT, TASK = "step", "repeat", "task"
@@ -261,17 +262,29 @@ class Ids:
     def _exists(self, mention: Mention) -> Iterator[Finding]:
         place, printed = mention.address.rollout, self.text[mention.start : mention.end]
         printed = str(place) if re.search(r",| and | or ", printed) else printed
-        if place.task in self.rows.ambiguous:
+        if place.task in self.rows.ambiguous and not mention.address.is_pinned:
             why = f"{place.task} is the index of one task and the name of another"
             yield self._finding(UNVERIFIABLE, printed, why)
             return
         known = self.rows.repeats(place.task, self.runs) or self.rows.repeats(place.task, self.rows.runs)
         if place.repeat in known or (place.repeat is None and place.task in self.rows.names):
-            yield self._finding(SUPPORTED, printed, f"{place} exists")
+            yield self._pinned(mention, printed) or self._finding(SUPPORTED, printed, f"{place} exists")
         elif mention.is_sure:
             expected = f"task {place.task} has the repeats {min(known)} to {max(known)}" if known else ""
             kind = "task" if place.repeat is None else "rollout"
             yield self._finding(CONTRADICTED, printed, f"there is no {kind} {place}", expected)
+
+    def _pinned(self, mention: Mention, printed: str) -> Finding | None:
+        """What is wrong with the step or the field of an address: `12/0#77`."""
+        place, (step, *_) = mention.address, (*mention.address.steps, -1)
+        traces = [trace for run in self.runs for trace in self.rows.at(run, place.task, place.repeat)]
+        length = max((len(trace.steps) for trace in traces), default=0)
+        if traces and step >= length:
+            expected = f"{place.rollout} has {length} steps, counted from 0"
+            return self._finding(CONTRADICTED, printed, "there is no such step", expected)
+        if traces and place.field and all(value_at(trace.row, place.field) is NOTHING for trace in traces):
+            return self._finding(CONTRADICTED, printed, f"no row has the field {place.field}")
+        return None
 
     def _repeats(self, names: Sequence[Numbered], around: Sequence[Mention]) -> Iterator[Finding]:
         tasks = sorted({mention.address.task for mention in around})

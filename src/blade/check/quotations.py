@@ -79,6 +79,13 @@ def _unquoted(text: str) -> str:
     return blanked(text, [(start, end) for quote, start, end in quotes_in(text) if _is_long(quote)])
 
 
+_CODE = re.compile(r"`([^`]*[^`\s]\s[^`]{6,})`")
+
+
+def _is_exact(places: tuple[Address, ...]) -> bool:
+    return any(place.repeat is not None for place in places)
+
+
 def _is_cited(places: tuple[Address, ...]) -> bool:
     return any(place.is_pinned for place in places)
 
@@ -92,7 +99,12 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
             text = f"{text[: comment.offset]} ({body}){text[comment.offset :]}"
     hits = [(quote, _BOUND.match(text, quote[2])) for quote in quotes_in(text)]
     bound = {quote: addresses(hit[1], rows) if hit else () for quote, hit in hits}
-    quotes = [quote for quote, places in bound.items() if _is_long(quote[0]) or _is_cited(places)]
+    quotes = [quote for quote, places in bound.items() if _is_long(quote[0]) or _is_exact(places)]
+    for code in _CODE.finditer(text):  # words in code are quoted where their step stands right behind them
+        hit = _BOUND.match(text, code.end())
+        if hit and _is_cited(places := addresses(hit[1], rows)):
+            bound[code[1], code.start(), code.end()] = places
+            quotes.append((code[1], *code.span()))
     is_whole = row is not None and _QUOTES.search(passage.header) is not None
     if not quotes and is_whole and _is_long(text):
         quotes = [(text.strip("`"), 0, len(text))]
@@ -210,7 +222,7 @@ def _judged(excerpts: Sequence[Excerpt], rows: Rows) -> list[tuple[Excerpt, Find
         place = next((there for where in stated if (there := texts.at(excerpt.quote, where, runs))), None)
         if place is None:
             left.append(excerpt)
-        elif any(where.task in rows.ambiguous for where in stated):
+        elif any(where.task in rows.ambiguous and not where.is_pinned for where in stated):
             why = "the task that is named can be two tasks: the index of one is the name of another"
             found.append((excerpt, _finding(excerpt, UNVERIFIABLE, why)))
         else:

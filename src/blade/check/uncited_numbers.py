@@ -13,6 +13,9 @@ from blade.check.suggestions import Suggestions
 from blade.check.world import World
 from blade.model.checked import OPINION, UNCITED, Finding
 from blade.model.measured import PLACEHOLDER
+from blade.query.figures import last_figure
+from blade.query.ground import value
+from blade.query.measures import measure_of
 
 Spans = list[tuple[int, int]]
 _NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
@@ -41,6 +44,18 @@ def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world
             why = f"{figure.text} = {query}; cite it?" if query else ""
             place = (passage.line, passage.lines, passage.text, figure.text, query or "", "", why, query)
             yield Finding(UNCITED, "number", *place)
+    yield from _wholes(items, answers)
+
+
+def _wholes(items: Sequence[Cited], answers: Answers) -> Iterator[Finding]:
+    """What a cited count is said to be out of, where that is not all there are: `84 of 999`."""
+    for item in items:
+        figure, measure = last_figure(item.before), measure_of(item.citation.query)
+        name = measure.name if measure is not None and measure.name in ("count", "tasks") else None
+        if figure is None or figure.whole is None or name is None:
+            continue
+        if len(answers.runs) > 1 or value(name, answers) != figure.whole:
+            yield Finding(UNCITED, "number", item.line, item.lines, item.text, f"{figure.whole:,g}")
 
 
 def _taken(passages: Sequence[Passage], items: Sequence[Cited], answers: Answers) -> dict[int, Spans]:

@@ -49,8 +49,9 @@ def label(
     A judgement is kept only if the task and repeat exist and fail, the step or field holds the quotation,
     and nothing is blamed for what came before it. It is kept beside the run, in FILE_judgements.jsonl, and
     stands in for the engine's proposal from then on. With --where EXPR, a condition as in `blade query`, all
-    failed tasks with such a rollout are judged at once. Without TASK and --from, what was judged is listed,
-    with the agreement between authors and the engine.
+    failed tasks with such a rollout are judged at once, each with what the condition finds in its rollout;
+    the condition itself is the ground where nothing can be quoted. Without TASK and --from, what was judged
+    is listed, with the agreement between authors and the engine.
     """
     from blade import pipeline
     from blade.cli.watch import Progress
@@ -112,12 +113,20 @@ def _where(
     from blade.pipeline.conditions import proposals_where
 
     given = {key: value for key, value in told.items() if value is not None}
-    if other is not None or {"repeat", "step", "field", "quote"} & given.keys():
-        hint = "give --where, --cause and --mechanism; places are quoted by the condition"
+    if other is not None:
+        hint = "leave out TASK and --from, or judge them without --where"
         raise UsageError("--where finds the tasks itself", hint, "usage")
+    if place := {"repeat", "step", "field", "quote"} & given.keys():
+        said = " and ".join(f"--{name}" for name in sorted(place))
+        raise UsageError(
+            f"{said} {'names' if len(place) == 1 else 'name'} a place of one rollout, and --where judges many: "
+            "each quotes what the condition finds in it",
+            f"leave out {said}; to choose by words, write --where \"says('…')\"",
+            "usage",
+        )
     one = session.run(only)
     ground = tabling.ground_of([one], session.threshold)
-    return proposals_where(one, ground, condition, given)
+    return proposals_where(one, ground, condition, given, session.threshold)
 
 
 def _addressed(proposals: list[Mapping[str, Any]], keys: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -184,7 +193,9 @@ def _line(one: Judgement, said: bool = True) -> str:
     """One judgement; its mechanism is left out where its author has only just typed it."""
     from blade.hostile import line
 
-    place = f"step {one.step}" if one.step is not None else f"field {line(str(one.field), 80)}"
+    place = f"step {one.step}" if one.step is not None else f"field {line(one.field or '', 80)}"
+    if one.step is None and one.field is None:
+        place = f"where {line(one.condition, 80)}"
     engine = f" (engine: {one.proposed.value})" if one.proposed is not None else ""
     told = f", {line(one.at, 20)}: {line(one.mechanism, 160)}" if said else ""
     who = f"by {line(one.by, 40)}"

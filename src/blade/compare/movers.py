@@ -36,7 +36,7 @@ def movers(
     bridge: Sequence[Term],
     views: Sequence[View],
     config_diff: Sequence[Setting],
-    words: Mapping[str, str],
+    words: Mapping[str, str] | None = None,
 ) -> tuple[Mover, ...]:
     """The terms that hold against all the others that were looked at (Holm 1979).
 
@@ -52,7 +52,7 @@ def movers(
     adjusted = stats.holm([*(candidate.p for candidate in found), *unseen])
     claimed = [(one, p) for one, p in zip(found, adjusted, strict=False) if p is not None and p <= LEVEL]
     claimed.sort(key=lambda one: _rank(one[0]))
-    return tuple(_mover(pair, sets, candidate, p, words) for candidate, p in claimed)
+    return tuple(_mover(pair, sets, candidate, p, words or {}) for candidate, p in claimed)
 
 
 def _rank(candidate: _Candidate) -> tuple[bool, float, float, str, str]:

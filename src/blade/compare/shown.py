@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MANY = 5  # rollouts from which it is told what they have in common
 MOST = 0.6  # of them must show another thing for it to be told
 LISTED = 5
+_CALLS = re.compile(r"^(never )?calls ")  # words are of several rollouts, but of calls of one
 _SLUG = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")  # a rule of ours, told with spaces
 
 
@@ -54,6 +55,13 @@ def _beside(side: Side, rows: Ints, term: Term, words: Mapping[str, str]) -> tup
         if name != term.term and n >= MOST * rows.size:
             found.append((-n, name))
     return tuple(
-        f"of its {rows.size} failing rollouts in {side.run}, {-n} also show “{in_words(name, words)}”"
+        f"of its {rows.size} failing rollouts in {side.run}, {-n} also {_do(name, words)}"
         for n, name in sorted(found)[:2]
     )
+
+
+def _do(name: str, words: Mapping[str, str]) -> str:
+    """What several rollouts with a behaviour do: `repeat a call of x unchanged`, `show turn limit`."""
+    if name not in words:
+        return f"show {in_words(name, words)}"
+    return _CALLS.sub(r"\1call ", words[name], count=1)

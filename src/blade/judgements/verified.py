@@ -14,7 +14,7 @@ from blade.events import ERROR, compact, field_text, prompt, step_texts
 from blade.events import gold as expected
 from blade.model import Cause, Judgement, Trace
 
-KEYS = ("task", "cause", "repeat", "step", "field", "quote", "mechanism", "mode", "by")
+KEYS = ("task", "cause", "repeat", "step", "field", "quote", "mechanism", "mode", "by", "condition")
 SOME = 8  # characters without white space: a shorter quotation stands anywhere
 MOST_QUOTED, MOST_SAID, MOST_NAMED = 2000, 1000, 120  # characters
 _CITED = re.compile(r"\b(?:at|in|from|after|before|by|until|since|of) steps?\s+(\d{1,6})\b", re.IGNORECASE)
@@ -50,30 +50,34 @@ def verified(given: Mapping[str, Any], seen: Seen, by: str, at: str) -> Judgemen
         told = ", ".join(one.value for one in Cause)
         problems.append(f"{hostile.line(str(given.get('cause')), 40)!r} is no cause; the causes are {told}")
     quote, mechanism = given.get("quote"), given.get("mechanism")
-    by, mode = given.get("by") or by, given.get("mode") or ""
-    problems += _texts(quote, mechanism, by, mode)
+    by, mode, condition = given.get("by") or by, given.get("mode") or "", given.get("condition") or ""
     step, field, repeat = given.get("step"), given.get("field"), given.get("repeat")
-    if (step is None) == (field is None):
+    by_condition = bool(condition) and step is None and field is None and not quote
+    problems += _texts(condition if by_condition else quote, mechanism, by, mode, condition)
+    if (step is None) == (field is None) and not by_condition:
         problems.append("give a step or a field, one of them")
-    place = _place(seen, repeat, step, field)
+    place = _without_place(seen, repeat) if by_condition else _place(seen, repeat, step, field)
     problems += [place] if isinstance(place, str) else []
     if isinstance(mechanism, str):
         problems += _chronology(seen, step, mechanism)
-    if isinstance(place, str) or not isinstance(quote, str) or not quote.strip():
+    quote = "" if by_condition else quote
+    if isinstance(place, str) or not isinstance(quote, str) or not (quote.strip() or by_condition):
         return problems
     rows = [(trace, found) for trace, parts in place if (found := _found(quote, parts)) is not None]
     if not rows:
         return [*problems, _elsewhere(quote, place[0][0], step, field)]
     (trace, exact), parts = rows[0], next(parts for trace, parts in place if trace is rows[0][0])
-    problems += [*_says_something(exact, parts, field), *_began(trace, step, exact)]
+    if not by_condition:
+        problems += [*_says_something(exact, parts, field), *_began(trace, step, exact)]
     if problems or cause is None:
         return problems
     said = (str(mechanism).strip(), str(by).strip(), str(mode).strip())
     all_of_it = [seen.agent or "", seen.task, cause.value, repeat, step, field, exact, *said]
+    all_of_it += [condition] if condition else []  # of those without one the name stays as it was
     name = blake2b(compact(all_of_it).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     return Judgement(
         name, seen.agent, seen.task, cause, trace.rollout.repeat, step, field, exact, said[0], said[1], at,
-        said[2], seen.proposed, of_rollout(trace),
+        said[2], seen.proposed, of_rollout(trace), condition,
     )  # fmt: skip
 
 
@@ -87,7 +91,8 @@ def again(kept: Judgement, seen: Seen) -> list[str]:
     told = verified({**given, "cause": kept.cause.value}, seen, kept.by, kept.at)
     if isinstance(told, list):
         return told
-    return [] if kept.rollout in ("", told.rollout) else ["the rollout is another one now"]
+    known = ("", told.rollout) if kept.quote else (told.rollout,)  # nothing else holds it to its rollout
+    return [] if kept.rollout in known else ["the rollout is another one now"]
 
 
 def of_rollout(trace: Trace) -> str:
@@ -98,7 +103,7 @@ def of_rollout(trace: Trace) -> str:
     return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _texts(quote: Any, mechanism: Any, by: Any, mode: Any) -> Iterator[str]:
+def _texts(quote: Any, mechanism: Any, by: Any, mode: Any, condition: Any) -> Iterator[str]:
     for name, value, most in (
         ("quote", quote, MOST_QUOTED),
         ("mechanism", mechanism, MOST_SAID),
@@ -112,13 +117,33 @@ def _texts(quote: Any, mechanism: Any, by: Any, mode: Any) -> Iterator[str]:
         yield f"mode is no text of at most {MOST_NAMED} characters"
     if isinstance(by, str) and by.strip().casefold() == ENGINE:
         yield f"{ENGINE} is the name of the engine's own proposals"
-    for name, value in (("mechanism", mechanism), ("by", by), ("mode", mode)):
+    if not isinstance(condition, str) or len(condition) > MOST_QUOTED:
+        yield f"condition is no text of at most {MOST_QUOTED:,} characters"
+    for name, value in (("mechanism", mechanism), ("by", by), ("mode", mode), ("condition", condition)):
         if isinstance(value, str) and hostile.line(value) != " ".join(value.split()):
             yield f"{name} holds control or invisible characters"
 
 
+def _without_place(seen: Seen, repeat: Any) -> list[tuple[Trace, list[str]]] | str:
+    """The rows that are named, by their repeat alone."""
+    rows = _failing(seen, repeat)
+    return rows if isinstance(rows, str) else [(trace, [""]) for trace in rows]
+
+
 def _place(seen: Seen, repeat: Any, step: Any, field: Any) -> list[tuple[Trace, list[str]]] | str:
     """The rows that are named, each with the texts of the place; or what is wrong with it."""
+    rows = _failing(seen, repeat)
+    if isinstance(rows, str):
+        return rows
+    if field is not None:
+        return _in_field(rows, field)
+    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < len(rows[0].steps):
+        return f"{seen.task}/{repeat} has no step {step}; its {len(rows[0].steps)} steps count from 0"
+    return [(trace, step_texts(trace.steps[step])) for trace in rows if step < len(trace.steps)]
+
+
+def _failing(seen: Seen, repeat: Any) -> list[Trace] | str:
+    """The rows of a repeat that lose points; or what is wrong with it."""
     if repeat is None:
         return "repeat is missing: which rollout shows it"
     if isinstance(repeat, bool) or not isinstance(repeat, int):
@@ -131,11 +156,7 @@ def _place(seen: Seen, repeat: Any, step: Any, field: Any) -> list[tuple[Trace, 
     if not rows:
         others = ", ".join(str(trace.rollout.repeat) for trace in failing[:20]) or "none"
         return f"repeat {repeat} of task {seen.task} does not fail; those that fail: {others}"
-    if field is not None:
-        return _in_field(rows, field)
-    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < len(rows[0].steps):
-        return f"{seen.task}/{repeat} has no step {step}; its {len(rows[0].steps)} steps count from 0"
-    return [(trace, step_texts(trace.steps[step])) for trace in rows if step < len(trace.steps)]
+    return rows
 
 
 def _in_field(rows: Sequence[Trace], field: Any) -> list[tuple[Trace, list[str]]] | str:

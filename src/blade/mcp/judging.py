@@ -75,8 +75,10 @@ def _judgement(one: Judgement) -> tuple[Block, ...]:
     where = Code(line(places.place(one.task, one.repeat), 80))
     proposed = f"; the engine proposed {one.proposed.value}" if one.proposed is not None else ""
     at = (f"Step {one.step}",) if one.step is not None else ("Field ", Code(line(one.field or "", 80)))
-    return (
+    blocks: list[Block] = [
         Heading((where, f": {one.cause.value}, by ", Code(line(one.by, 80)))),
         para(Code(line(one.mechanism, 400)), f" Given {line(one.at, 40)}{proposed}."),
-        Quote(at, quoted(one.quote, places.QUOTE)),
-    )
+    ]
+    if one.condition:
+        blocks.append(para("The rollout meets the condition ", Code(line(one.condition, 400)), "."))
+    return (*blocks, Quote(at, quoted(one.quote, places.QUOTE))) if one.quote else tuple(blocks)

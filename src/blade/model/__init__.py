@@ -116,6 +116,7 @@ __all__ = [
     "ENDS",
     "ID_FIELDS",
     "LAST_KINDS",
+    "MARGIN",
     "OPINION",
     "OTHER",
     "PROMPT",

@@ -347,6 +347,7 @@ class Checked(msgspec.Struct, frozen=True):
     bound: float | None = None  # how much worse it may be: one-sided 95% bound of the change
     allowed: float | None = None  # how much worse it is allowed to be
     n: int | None = None  # tasks
+    remark: str = ""  # of a query: that it meets no rollout, or names what no row has; stands in `text` too
 
 
 class Gate(msgspec.Struct, frozen=True):

@@ -47,6 +47,8 @@ class Worlds:
         others = everything.rows.runs if everything is not None else ()
         self.others = tuple(run for run in others if run not in own)
         self._answers: dict[str, Answers] = {}
+        for world in filter(None, (home, everything)):  # many texts are checked against the same rows
+            world.select = cache(world.select)  # type: ignore[method-assign]
         self._slices = cache(self._task_fields)
         self.checked = lru_cache(maxsize=KEPT)(self._checked)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from blade import compare as stage
 from blade.compare.contents import group_of
 from blade.compare.gate.judge import judge, markdown
-from blade.compare.gate.metrics import ByTask
 from blade.compare.gate.policy import Policy, read_policy
 from blade.errors import UsageError
 from blade.ingest import split
@@ -25,10 +24,12 @@ from blade.pipeline.sides import column_sides
 if TYPE_CHECKING:
     from blade.ingest.assemble import Assembled
     from blade.pipeline.reading import Clock
+    from blade.query.ground import Ground
     from blade.store.index import Watcher
 
 MARGIN = stage.MARGIN
 MAX_PAIRWISE = 40  # runs up to which every pair is compared
+_FIELDS = "blade fields RUN lists what a query can name; try it with blade query RUN"
 _NAMING = ("id", "text")  # fields that tell one task from all others; answers are often the same
 
 
@@ -47,10 +48,9 @@ def compare(
 ) -> Report:
     """Every run against the baseline, all against one another, and in order where they are checkpoints."""
     loaded = baseline_first(loaded, baseline)
+    threshold = shared_threshold(loaded, threshold)
     scored = [pages.scoring_of(one, threshold) for one in loaded]
-    if len({one.score_name for one in scored}) > 1 and threshold is None:
-        # whether a run is told by its pass rate hangs on how many rows reach 1: all alike, at 1
-        scored = [pages.scoring_of(one, 1.0) for one in loaded]
+    asked = _asked(policy, loaded, threshold) if policy is not None else None
     if quick:
         report = pages.listed(loaded, scored, command)
         sides = column_sides(loaded, scored)
@@ -64,16 +64,35 @@ def compare(
         raise UsageError(
             f"--margin {margin:g} is as wide as the score", "give a fraction such as 0.03", "bad-margin"
         )
-    report = told(report, sides, margin, ordered)
-    return report if policy is None else _gated(report, policy, sides, loaded, threshold)
+    report = told(report, sides, margin, ordered, quick)
+    return report if policy is None or asked is None else _gated(report, policy, sides, asked)
 
 
-def told(report: Report, sides: Sequence[Side], margin: float = MARGIN, ordered: bool = False) -> Report:
+def shared_threshold(loaded: Sequence[Loaded], threshold: float | None) -> float | None:
+    """The reward at which rows of every run pass; None where the runs are scored alike by themselves.
+
+    Whether a run is told by its pass rate hangs on how many of its rows reach 1. Where runs differ in that,
+    all are judged at 1.
+    """
+    if threshold is not None:
+        return threshold
+    return 1.0 if len({pages.scoring_of(one, None).score_name for one in loaded}) > 1 else None
+
+
+def told(
+    report: Report,
+    sides: Sequence[Side],
+    margin: float = MARGIN,
+    ordered: bool = False,
+    quick: bool = False,
+) -> Report:
     """The report with the comparisons of its runs, the first being the baseline."""
     if len(sides) < 2:
         return report
     first, *others = sides
-    comparisons = stage.adjusted([stage.compare(first, other, margin) for other in others])
+    words = _words(report)
+    found = [replace(stage.compare(first, other, margin, words), quick=quick) for other in others]
+    comparisons = stage.adjusted(found)
     matrix = None
     pairs = {(one.baseline, one.candidate): one for one in comparisons}
     gaps = report.gaps
@@ -92,6 +111,14 @@ def told(report: Report, sides: Sequence[Side], margin: float = MARGIN, ordered:
         gaps=gaps,
         series=stage.series(sides, pairs) if ordered else None,
     )
+
+
+def _words(report: Report) -> dict[str, str]:
+    """Condition on rollouts -> what rollouts that meet it do, as the mechanisms of all runs say it."""
+    from blade.report import causes
+
+    said = {one.predicate: causes.does(one) for one in report.mechanisms}
+    return {predicate: words for predicate, words in said.items() if words != predicate}
 
 
 def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
@@ -183,26 +210,76 @@ def policy(path: Path) -> Policy:
     return read_policy(path)
 
 
-def _gated(
-    report: Report, policy: Policy, sides: Sequence[Side], loaded: Sequence[Loaded], threshold: float | None
-) -> Report:
+def _gated(report: Report, policy: Policy, sides: Sequence[Side], asked: _Asked) -> Report:
     """The report with every comparison judged by a policy, as of today: waivers expire."""
     coverages = {
         run.name: (run.coverage.scored - run.outcomes.get(Outcome.MALFORMED, 0), run.coverage.expected)
         for run in report.runs
     }
     by_name = {side.run: side for side in sides}
-    by_task = _by_task(loaded, threshold) if any(limit.query for limit in policy.metrics) else None
-    return replace(report, gate=judge(policy, report.comparisons, coverages, date.today(), by_name, by_task))
+
+    def by_task(query: str, run: str) -> Mapping[str, float]:
+        return asked.values[query, run]
+
+    today = date.today()
+    gate = judge(policy, report.comparisons, coverages, today, by_name, by_task, asked.remarks)
+    return replace(report, gate=gate)
 
 
-def _by_task(loaded: Sequence[Loaded], threshold: float | None) -> ByTask:
-    """What a query of a policy gives for each task of a run."""
+class _Asked(NamedTuple):
+    """What the queries of a policy give: by query and run for each task, and names that no row has."""
+
+    values: Mapping[tuple[str, str], Mapping[str, float]]
+    remarks: Mapping[str, str]
+
+
+def _asked(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) -> _Asked:
+    """The queries of a policy, asked before anything else is done: one that is wrong fails at once."""
+    import duckdb
+
     from blade.pipeline.tabling import ground_of
     from blade.query.measures import by_task
 
+    values: dict[tuple[str, str], Mapping[str, float]] = {}
+    remarks: dict[str, str] = {}
     ground = ground_of(loaded, threshold)
-    return lambda query, run: by_task(query, run, ground.connection)
+    for query in [limit.query for limit in policy.metrics if limit.query is not None]:
+        try:
+            for run in ground.runs:
+                values[query, run] = by_task(query, run, ground.connection)
+            remarks[query] = _unknown(query, ground)
+        except UsageError as error:
+            raise _bad_query(policy.path, query, error.message, error.hint) from error
+        except duckdb.Error as error:
+            raise _bad_query(policy.path, query, *_said(error)) from error
+    return _Asked(values, remarks)
+
+
+def _unknown(query: str, ground: Ground) -> str:
+    """Names in a query that no row of any run has."""
+    from blade.query import select
+    from blade.query.measures import measure_of
+    from blade.query.names import unknown
+
+    measure = measure_of(query)
+    sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"
+    used = select.tables_in(select.parsed(sql, ground.connection(False)))
+    return "; ".join(unknown(query, ground.connection(bool(used & select.OF_TRACES))))
+
+
+def _said(error: Exception) -> tuple[str, str]:
+    """What is wrong with a query, and which names it may have meant."""
+    first, *lines = str(error).splitlines() or ["the query failed"]
+    names = next((line for line in lines if line.startswith(("Did you mean", "Candidate"))), "")
+    return first.partition("Error: ")[2] or first, names.strip()
+
+
+def _bad_query(path: str, query: str, message: str, hint: str) -> UsageError:
+    return UsageError(
+        f"the policy {path} cannot be used: metric {query!r}: {message}",
+        f"{hint}; blade fields RUN lists what a query can name" if hint else _FIELDS,
+        "bad-query",
+    )
 
 
 def gate_markdown(report: Report) -> str:

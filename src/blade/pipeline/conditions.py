@@ -2,90 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from blade import judgements
 from blade.errors import UsageError
 from blade.ingest import opened
 from blade.ingest.items import NOTHING, quotable, value_at
-from blade.pipeline.load import Loaded
+from blade.model import Judgement
+from blade.pipeline import judging, pages, reading
 from blade.query import select
 from blade.query.ground import Ground, Table
+from blade.query.views import FIELD_TEXTS
 from blade.tables.database import literal
 
-_QUOTE = 200  # characters
-_SPEAKERS = {"tool": "result", "model": "message"}
+if TYPE_CHECKING:
+    from blade.pipeline.load import Loaded
+
+_AROUND = 90  # characters of a text on either side of what a condition finds in it
+_TRIED = 3  # places of each part of a condition that are tried
+_KINDS = {"": "message", "model": "message", "tool": "result"}  # who says it -> kind of step
+_STEPS = ("message", "result", "user", "system", "reasoning", "call")
+_WHEN = "2000-01-01T00:00:00Z"  # only to see whether a place would be kept
+
+Place = Mapping[str, Any]  # step or field, and quote
 
 
 def proposals_where(
-    one: Loaded, ground: Ground, condition: str, given: Mapping[str, Any]
+    one: Loaded, ground: Ground, condition: str, given: Mapping[str, Any], threshold: float | None = None
 ) -> list[Mapping[str, Any]]:
-    """A judgement for each failed task with a rollout that meets the condition: its first failing one."""
-    rows = _rows(ground, condition)
+    """A judgement for each failed task with a rollout that meets the condition: its first failing one.
+
+    Each keeps the condition, and quotes what the condition speaks of where that can be quoted.
+    """
+    rows = meeting(ground, condition)
     if not rows:
         raise UsageError(
             "no failing rollout meets the condition",
             f'count them with blade query RUN "count where not passed and ({condition})"',
             "nothing-to-judge",
         )
-    parsed = select.parsed(f"select 1 from rollouts where ({condition})", ground.connection(False))
-    found: list[Mapping[str, Any]] = []
+    tree = select.parsed(f"select 1 from rollouts where ({condition})", ground.connection(False))
+    scoring = pages.scoring_of(one, threshold)
+    judged = reading.judged_of(one, scoring)
+    first: dict[str, tuple[int, int]] = {}
     for task, repeat, row in rows:
-        place = _spoken(ground, parsed, row) or _field(one, ground, parsed, row)
-        found.append({**given, "task": task, "repeat": repeat, **place})
+        first.setdefault(task, (repeat, row))
+    found: list[Mapping[str, Any]] = []
+    for task, (repeat, row) in first.items():
+        said = {**given, "task": task, "repeat": repeat, "condition": condition}
+        seen = judging.seen_of(one, judged, task, None, scoring.is_bounded)
+        tried = ({**said, **place} for place in _places(one, ground, tree, row))
+        is_kept = (
+            proposal
+            for proposal in tried
+            if isinstance(judgements.verified(proposal, seen, "by condition", _WHEN), Judgement)
+        )
+        found.append(next(is_kept, said))
     return found
 
 
-def _rows(ground: Ground, condition: str) -> list[tuple[str, int, int]]:
+def meeting(ground: Ground, condition: str) -> list[tuple[str, int, int]]:
+    """Task, repeat and row of the failing rollouts that meet a condition."""
     sql = f'select task, repeat, "row" from rollouts where passed = false and ({condition}) order by "row"'
     found = ground.ask(sql)
     assert isinstance(found, Table)
-    first: dict[str, tuple[str, int, int]] = {}
-    for task, repeat, row in found.rows:
-        first.setdefault(task, (task, repeat, row))
-    return list(first.values())
+    return [(task, repeat, row) for task, repeat, row in found.rows]
 
 
-def _constants(node: Mapping[str, Any]) -> list[str]:
-    """The texts that a function is given."""
-    cells = [
-        part.get("literal", {}) for part in select.nodes(dict(node)) if part.get("type") == "VALUE_CONSTANT"
-    ]
-    return [str(cell["text"]) for cell in cells if isinstance(cell, dict) and cell.get("text") is not None]
+def _places(one: Loaded, ground: Ground, tree: dict[str, Any], row: int) -> Iterator[Place]:
+    """What a condition speaks of in a rollout, in the order of the condition; then the fields it names."""
+    for name, words in _functions(tree):
+        if name == "says":
+            yield from _spoken(ground, row, *words)
+        elif name == "calls":
+            yield from _steps(ground, row, f"kind = 'call' and tool = {literal(words[0])}")
+        elif name == "check_failed":
+            yield from _checks(one, ground, row, words[0])
+    columns = select.columns_in(tree)
+    if "last_tool" in columns:
+        yield from _steps(ground, row, "kind = 'call'", last=True)
+    yield from _fields(one, ground, row, sorted(columns))
 
 
-def _spoken(ground: Ground, parsed: dict[str, Any], row: int) -> dict[str, Any] | None:
-    """The step that a function of the condition speaks of, with words of it."""
-    for node in select.nodes(parsed):
-        name = str(node.get("function_name", "")).lower() if node.get("type") == "FUNCTION" else ""
-        words = _constants(node) if name in ("says", "calls") else []
-        if not words:
-            continue
-        if name == "calls":
-            where = f"kind = 'call' and tool = {literal(words[0])} and length(text) > 0"
-            quote = "text"
-        else:
-            kind = _SPEAKERS.get(words[1], words[1]) if len(words) > 1 else "message"
-            speaker = "true" if kind == "any" else f"kind = {literal(kind)}"
-            where = f"{speaker} and regexp_matches(text, {literal(words[0])})"
-            around = r"[^\n]{0,90}"  # a quotation of a few words shows nothing
-            quote = f"regexp_extract(text, {literal(f'{around}(?:{words[0]}){around}')})"
-        found = ground.ask(
-            f'select step, {quote} from steps where "row" = {row} and {where} order by step limit 1'
-        )
-        if isinstance(found, Table) and found.rows and found.rows[0][1]:
-            return {"step": found.rows[0][0], "quote": found.rows[0][1][:_QUOTE]}
-    return None
+def _functions(tree: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Our functions in a condition with the texts they are given, in the order in which they stand."""
+    called = [node for node in select.nodes(tree) if node.get("type") == "FUNCTION"]
+    for node in sorted(called, key=lambda node: int(node.get("query_location") or 0)):
+        name = str(node.get("function_name", "")).lower()
+        given = [argument["expression"] for argument in node.get("arguments", [])]
+        words = [part["literal"]["text"] for part in given if isinstance(part.get("literal"), dict)]
+        if name in select.OUR_FUNCTIONS and words and all(isinstance(word, str) for word in words):
+            yield name, words
 
 
-def _field(one: Loaded, ground: Ground, parsed: dict[str, Any], row: int) -> dict[str, Any]:
-    """A field that the condition names, else the reward."""
+def _spoken(ground: Ground, row: int, pattern: str, speaker: str = "") -> Iterator[Place]:
+    """Words that match a pattern, where a speaker says them: in a step, or in a text field of the row."""
+    kind, matches = _KINDS.get(speaker, speaker), f"regexp_matches(text, {literal(pattern)})"
+    if kind in _STEPS or speaker == "any":
+        where = matches if speaker == "any" else f"{matches} and kind = {literal(kind)}"
+        yield from _steps(ground, row, where, pattern)
+    if kind not in _STEPS:
+        at = "true" if speaker == "any" else f"path = {literal(speaker)}"
+        hit = f"regexp_extract(text, {literal(pattern)})"
+        sql = f'select path, text, {hit} from {FIELD_TEXTS} where "row" = {row} and {at} and {matches}'
+        rows = ground.connection(True).execute(f"{sql} order by path").fetchall()
+        for path, text, found in rows[:_TRIED]:
+            for quote in _quotations(text, found):
+                yield {"field": path.partition("[]")[0], "quote": quote}
+
+
+def _steps(ground: Ground, row: int, where: str, pattern: str = "", last: bool = False) -> Iterator[Place]:
+    """The first steps of a rollout that meet a condition, or the last ones, with words of each."""
+    hit = f"regexp_extract(text, {literal(pattern)})" if pattern else "''"
+    order = f"order by step {'desc' if last else ''} limit {_TRIED}"
+    sql = f'select step, text, {hit} from steps where "row" = {row} and {where} and length(text) > 0 {order}'
+    for step, text, found in ground.connection(True).execute(sql).fetchall():
+        for quote in _quotations(text, found):
+            yield {"step": step, "quote": quote}
+
+
+def _quotations(text: str, hit: str) -> Iterator[str]:
+    """Parts of a text around what was found in it, the longest first: a few words alone show nothing."""
+    at = max(text.find(hit), 0)
+    for around in (_AROUND, _AROUND // 6, 0):
+        part = text[max(0, at - around) : at + min(len(hit), 2 * _AROUND) + around].strip()
+        if part:
+            yield part
+
+
+def _checks(one: Loaded, ground: Ground, row: int, name: str) -> Iterator[Place]:
+    """The status of a check that failed, as a field of the row."""
+    named = f"{literal(name)} in (name, path, path || '.' || name)"
+    where = f""""row" = {row} and status = 'failed' and {named}"""
+    sql = f"select path, name from checks where {where} order by all"
+    data = opened.row(one.run, row)
+    for path, member in ground.connection(False).execute(sql).fetchall()[:_TRIED]:
+        for field in (f"{path}.{member}", path):
+            if (value := value_at(data, field)) not in (NOTHING, None, ""):
+                yield {"field": field, "quote": quotable(value)[: 2 * _AROUND]}
+
+
+def _fields(one: Loaded, ground: Ground, row: int, columns: list[str]) -> Iterator[Place]:
+    """The fields of the row that a condition names."""
     known = ground.ask('select lower("column"), path from fields where "column" is not null')
     assert isinstance(known, Table)
-    paths = dict(known.rows)
-    data = opened.row(one.run, row)
-    for column in sorted(select.columns_in(parsed)):
-        value = value_at(data, paths.get(column, column))
-        if value not in (NOTHING, None, ""):
-            return {"field": paths.get(column, column), "quote": quotable(value)[:_QUOTE]}
-    return {"field": "reward", "quote": quotable(data.get("reward"))[:_QUOTE]}
+    paths, data = dict(known.rows), opened.row(one.run, row)
+    for column in columns:
+        field = paths.get(column, column)
+        if (value := value_at(data, field)) not in (NOTHING, None, ""):
+            yield {"field": field, "quote": quotable(value)[: 2 * _AROUND]}
+
+
+def unmet(ground: Ground, condition: str, task: str, repeat: Any) -> str | None:
+    """Why a condition cannot stand for a judgement of a rollout; None where the rollout meets it."""
+    try:
+        rows = meeting(ground, condition)
+    except UsageError as error:
+        return f"the condition cannot be asked: {error.message}"
+    if any((key, number) == (task, repeat) for key, number, _ in rows):
+        return None
+    return f"no failing row of {task}/{repeat} meets the condition"

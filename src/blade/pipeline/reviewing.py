@@ -22,6 +22,7 @@ from blade.store import memo
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded
+    from blade.query.ground import Ground
 
 _TOLD = 10  # refused judgements that an error names
 __all__ = ["BUDGET", "Queue", "checked", "dossier", "label", "queue", "withdraw"]
@@ -100,7 +101,11 @@ def checked(
     session: Session, proposals: Sequence[Mapping[str, Any]], by: str, run: str | None = None
 ) -> tuple[list[Judgement], list[str]]:
     """What would be kept, and the reasons against the rest; nothing is written."""
+    from blade.pipeline.conditions import unmet
+    from blade.pipeline.tabling import ground_of
+
     one = session.run(run)
+    ground: Ground | None = None  # made for the first judgement by condition
     scoring = pages.scoring_of(one, session.threshold)
     judged = reading.judged_of(one, scoring)
     engine = {found.task: found.proposed or found.cause for found in session.facts[one.name].attributions}
@@ -116,6 +121,10 @@ def checked(
             continue
         seen = judging.seen_of(one, judged, key, engine.get(key), scoring.is_bounded)
         told = judgements.verified({**given, "task": key}, seen, by, at)
+        if isinstance(told, Judgement) and told.condition:
+            ground = ground or ground_of([one], session.threshold)
+            problem = unmet(ground, told.condition, told.task, told.repeat)
+            told = [problem] if problem else told
         if isinstance(told, Judgement):
             found.append(told)
         else:

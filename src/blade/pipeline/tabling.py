@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from blade import measure
 from blade.model import Report
 from blade.pipeline.load import Loaded
@@ -19,6 +21,7 @@ from blade.tables.rollouts import Columns, Judged, laid_out
 from blade.tables.tasks import tasks
 
 if TYPE_CHECKING:
+    from blade.query.engine import Wish
     from blade.store.index import Watcher
 
 _TOGETHER = 400  # rows below which a second process costs more than it brings
@@ -43,16 +46,32 @@ def ground_of(
 def _engine(
     loaded: Sequence[Loaded], threshold: float | None, watcher: Watcher, report: Report | None
 ) -> Any:
-    """What the engine concludes, diagnosed when first asked for."""
-    held: list[Report] = [report] if report is not None else []
+    """What the engine concludes, when it is first asked: of each run, and of several compared.
+
+    Comparisons are those of `blade compare`, with the baseline, margin and depth that the query names.
+    """
+    from blade.pipeline import comparing, pages
+    from blade.query import engine
+
+    held: dict[Wish | None, Report] = {}
+
+    def concluded(wish: Wish | None) -> Report:
+        if wish is not None and wish.baseline == loaded[0].name:
+            wish = replace(wish, baseline=None)
+        if wish is None and len(loaded) > 1 and comparing.shared_threshold(loaded, threshold) == threshold:
+            wish = engine.Wish()  # the runs are scored as by themselves: a diagnosis holds the same
+        if wish not in held and wish is None:
+            held[wish] = pages.diagnose(list(loaded), "query", threshold, watcher)
+        elif wish not in held and wish is not None:
+            held[wish] = comparing.compare(
+                loaded, "query", threshold=threshold, margin=wish.margin, baseline=wish.baseline,
+                ordered=True, quick=wish.quick, watcher=watcher,
+            )  # fmt: skip
+        return held[wish]
 
     def ask(query: str) -> Any:
-        from blade.pipeline import pages
-        from blade.query import engine
-
-        if not held:
-            held.append(pages.diagnose(list(loaded), "query", threshold, watcher))
-        return engine.evaluate(query, held[0])
+        wish = engine.wish(query, [one.name for one in loaded])
+        return engine.evaluate(query, report if report is not None else concluded(wish))
 
     return ask
 
@@ -73,14 +92,15 @@ def _files(one: Loaded, threshold: float | None, with_traces: bool, watcher: Wat
 
 
 def _key(one: Loaded, threshold: float | None) -> str | None:
-    """What the tables of a run depend on: its files, our code, its agent, and the threshold."""
+    """What the tables of a run depend on: its files, our code, its agent, its part, and the threshold."""
     files = {source.path for source in one.sources}
     if "-" in files:
         return None
     files |= {artifact.path for artifact in one.artifacts if artifact.present}
     return memo.key(
-        sorted(map(Path, files)), one.run.agent or "", str(threshold), str(len(one.run.rollouts.task))
-    )
+        sorted(map(Path, files)), one.run.agent or "", str(threshold), str(len(one.run.rollouts.task)),
+        one.name if one.name.endswith("]") else "",  # `NAME[field=value]`: split off by `compare --by`
+    )  # fmt: skip
 
 
 def write_tables(path: Path, one: Loaded, threshold: float | None) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from blade import hostile
 from blade.errors import BladeError, UsageError
 from blade.query.comments import inline, unescape_comment
-from blade.query.figures import Figure, agrees, last_figure
+from blade.query.figures import Figure, agrees, interval, last_figure
 from blade.query.ground import Ground, Table
 from blade.query.measures import RATES, Answer, measure_of
 
@@ -118,13 +118,21 @@ def filled(text: str, ground: Ground, quote: Callable[[str, int, str], str | Non
         parts.append(text[last : citation.start])
         last = citation.end
         try:
-            parts.append(_filled(citation, ground, quote))
+            parts.append(_on_its_own(_filled(citation, ground, quote), parts[-1], text[last : last + 1]))
         except BladeError as error:
             line = text.count("\n", 0, citation.start) + 1
             problems.append(f"line {line}: {citation.query}: {error.message}")
             parts.append(text[citation.start : citation.end])
     parts.append(text[last:])
     return "".join(parts), problems
+
+
+def _on_its_own(filled: str, before: str, after: str) -> str:
+    """A table between blank lines, wherever it was asked for; anything else as it is."""
+    if "\n" not in filled:
+        return filled
+    above = "" if not before.strip() or before.endswith("\n") else "\n\n"
+    return above + filled + ("" if after in ("", "\n") else "\n\n")
 
 
 def _filled(citation: Citation, ground: Ground, quote: Callable[[str, int, str], str | None]) -> str:
@@ -245,7 +253,21 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
         return Verdict(_normal(before).endswith(_normal(expected)), printed, expected, reading)
     if figure is None:
         return Verdict(None, "", expected, reading, "no number stands before the citation")
-    return Verdict(agrees(figure, value), figure.text.strip(), _beside(figure, value, expected), reading)
+    holds = agrees(figure, value) and not _is_coarse(figure, value, citation)
+    printed, expected = figure.text.strip(), _beside(figure, value, expected)
+    ends, limits = interval(before), [found[0].low, found[0].high] if isinstance(found, list) else [None]
+    if holds and ends and None not in limits and not all(map(agrees, ends, limits)):
+        printed = f"[{ends[0].text}, {ends[1].text}]"
+        return Verdict(False, printed, f"[{', '.join(map(_beside, ends, limits, ('', '')))}]", reading)
+    return Verdict(holds, printed, expected, reading)
+
+
+def _is_coarse(figure: Figure, value: Any, citation: Citation) -> bool:
+    """Whether a share is printed as a bare whole number that it is not: 0 for 42%."""
+    measure = measure_of(citation.query)
+    is_share = measure is not None and measure.name in RATES and measure.part != "n"
+    is_bare = figure.is_bare and figure.step == 1 and figure.whole is None and not figure.bound
+    return is_share and is_bare and abs(figure.number - value) > 0.005
 
 
 def _value(found: list[Answer] | Table) -> Any:

@@ -14,6 +14,8 @@ _UNITS = (
     r"|\s?(?:thousand|million|billion|[kKMB])(?![\w%])|\s?[A-Za-z][\w/-]*)?"
 )
 _LAST = re.compile(
+    r"(?P<than>(?:(?:less|fewer|more|greater|higher|lower) than|at (?:least|most)|no (?:more|fewer|less) than"
+    r"|exceed(?:s|ed|ing)?)\s+)?"
     rf"(?P<hedge>(?:about|around|roughly|approximately|nearly|almost|some|circa|~|≈)\s*)?"
     rf"(?P<bound>[<>≤≥]\s?)?(?P<sign>[+\-−–]\s?)?[$€£]?(?P<number>{_NUMBER}){_UNITS}[*_`\s)\]]*$",
     re.IGNORECASE,
@@ -28,7 +30,13 @@ _WORDS = {
         "zero one two three four five six seven eight nine ten eleven twelve".split()
     )
 } | {"none": 0, "no": 0, "once": 1, "twice": 2}
-_LAST_WORD = re.compile(r"(?P<word>[A-Za-z]+)(?:\s+[a-z]+)?[*_`\s)\]]*$")
+_INTERVAL = re.compile(
+    rf"(?<=[\d%])\s*[\[(](?:95\s?% (?:CI|interval):?\s*)?(?P<low>[-−]?(?:{_NUMBER})\s?%?)"
+    rf"(?:,|–|\s+to)\s*(?P<high>[-−]?(?:{_NUMBER})\s?%?)\s*[\])]\s*$"
+)
+_BOUNDS = {"at least": "≥", "at most": "≤", "no more": "≤", "no ": "≥"}
+_BOUNDS |= dict.fromkeys(("less", "fewer", "lower"), "<") | dict.fromkeys(("more", "gr", "hi", "ex"), ">")
+_LAST_WORD = re.compile(r"(?<![\w-])(?P<word>[A-Za-z]+)(?:\s+[a-z]+)?[*_`\s)\]]*$")
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "b": 1e9}
 _TINY = 1e-9
 
@@ -51,9 +59,18 @@ class Figure(msgspec.Struct, frozen=True):
         return not (self.is_percent or self.is_points)
 
 
+def interval(text: str) -> tuple[Figure, Figure] | None:
+    """Both ends of the interval in brackets that a text ends with, behind a number."""
+    hit = _INTERVAL.search(text[-200:])
+    low, high = (last_figure(hit[end]) for end in ("low", "high")) if hit else (None, None)
+    return (low, high) if low is not None and high is not None else None
+
+
 def last_figure(text: str) -> Figure | None:
-    """The number that a text ends with, and its unit."""
+    """The number that a text ends with, and its unit; that before an interval in brackets."""
     text = text[-200:]
+    if hit := _INTERVAL.search(text):
+        text = text[: hit.start()]
     pair = _OF.search(text)
     if pair is not None:
         part, whole = _plain(pair["part"]), _plain(pair["whole"])
@@ -67,11 +84,13 @@ def last_figure(text: str) -> Figure | None:
         )
     unit = (hit["unit"] or "").strip().lower()
     scale = _SCALES.get(unit, 1.0)
+    than = (hit["than"] or "").lower()
+    bound = next((sign for word, sign in _BOUNDS.items() if than.startswith(word)), "")
     sign = -1.0 if (hit["sign"] or "").strip() in ("-", "−", "–") else 1.0
     return Figure(
         hit[0], sign * _plain(hit["number"]) * scale, _step(hit["number"]) * scale,
         is_percent=unit in ("%", "percent"), is_points=unit.startswith(("point", "pp", "percentage")),
-        bound=(hit["bound"] or "").strip(), is_rough=bool(hit["hedge"]), start=hit.start(),
+        bound=bound or (hit["bound"] or "").strip(), is_rough=bool(hit["hedge"]), start=hit.start(),
     )  # fmt: skip
 
 
@@ -95,10 +114,11 @@ def agrees(figure: Figure, value: Any) -> bool:
         share = figure.number / figure.whole if figure.whole else math.nan
         return _near(figure.number, value, figure.step) or abs(share - value) < _TINY
     scaled = value * 100 if figure.is_percent or figure.is_points else float(value)
+    slack = figure.step / 2 if figure.bound in ("≤", "≥") else 0.0  # at least 1.60 may be 1.598
     if figure.bound in ("<", "≤"):
-        return scaled <= figure.number
+        return scaled <= figure.number + slack
     if figure.bound in (">", "≥"):
-        return scaled >= figure.number
+        return scaled >= figure.number - slack
     step = _rough_step(figure) if figure.is_rough else figure.step
     return _near(figure.number, scaled, step)
 

@@ -40,7 +40,7 @@ SLUG = re.compile("[a-z]+(?:_[a-z0-9]+)+")  # how detectors and flags are called
 SAME = 1e-9  # losses add up to this
 CALL = re.compile(r"(never_)?calls\((.+)\)", re.DOTALL)
 _SO_DO = re.compile(r"; so do [^;:]{1,20} of the run's rows")
-_DO = re.compile(r", [\d,]+ ([^:]+): [<>]?\d+% of them pass")  # what the rollouts of a mechanism do
+_DO = re.compile(r", [\d,]+ (.+?): [<>]?\d+% of them pass", re.DOTALL)  # what the rollouts of a mechanism do
 
 
 def called(cause: Cause) -> str:
@@ -115,8 +115,9 @@ def lost_query(facts: Facts, side: str | None = None) -> str:
     run = facts.run.name
     if side is None:
         return f"{queries.entry('losses', run=run)}.lost"
-    causes = [cause for cause, of in SIDES.items() if of == side]
-    return " + ".join(f"{queries.entry('losses', run=run, cause=cause)}.lost" for cause in causes)
+    causes = tuple(cause.value for cause, of in SIDES.items() if of == side)
+    lost = f"{queries.entry('losses', run=run, cause=causes if len(causes) > 1 else causes[0])}.lost"
+    return lost if any(loss.cause.value in causes for loss in facts.losses) else f"{lost} or 0"
 
 
 def all_lost(facts: Facts) -> Span:

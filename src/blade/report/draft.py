@@ -269,8 +269,8 @@ def _quoted(runs: tuple[Facts, ...], stay: list[Block]) -> list[Block]:
     for run in runs:
         for one in run.judgements:
             if hostile.line(places.place(one.task, one.repeat), 60) in shown and len(found) < MAX_JUDGED:
-                told = Evidence(run.run.name, one.task, one.repeat, one.step, one.field, one.quote)
-                found.append(places.quotation(told, places.side(run, told)))
+                told = one.shown(run.run.name)
+                found += [places.quotation(quoted, places.side(run, quoted)) for quoted in told]
     return [block for block in found if isinstance(block, Quote)]
 
 

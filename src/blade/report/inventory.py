@@ -219,29 +219,33 @@ def skipped(report: Report, file: str = "report.json") -> list[Block]:
     return [para("Skipped: ", *every, f".{more}"), Table(("File", "Line", "Why"), rows, "lrl")]
 
 
-def gaps(report: Report, file: str = "report.json") -> list[Block]:
-    """What the report cannot say, by the reason."""
+def gaps(report: Report, file: str = "report.json", counted: bool = True) -> list[Block]:
+    """What the report cannot say, by the reason; `counted` says how many gaps there are."""
     if not report.gaps:
         return [para("No gap was recorded.")]
     by_why: dict[str, list[int]] = {}
     for place, gap in enumerate(report.gaps):
         by_why.setdefault(gap.why, []).append(place)
     rows = tuple(
-        cells(_gaps(report, group, file), numbers.said(why, f"engine.gaps[{group[0]}].why", 400))
+        cells(_gaps(report, group, file), numbers.said(why, f"{_gap(report, group[0])}.why", 400))
         for why, group in list(by_why.items())[:MAX_ROWS]
     )
-    counted = numbers.count(len(report.gaps), "gap", "engine.gaps.count")
+    n: Line = (*numbers.count(len(report.gaps), "gap", "engine.gaps.count"), ", ") if counted else ()
     return [
-        para("What this report cannot say (", *counted, ", by what is missing):"),
+        para("What this report cannot say (", *n, "by what is missing):"),
         Table(("Gap", "Why"), rows, "ll"),
         *places.left_out(len(by_why), len(rows), "gap", file=file),
     ]
 
 
+def _gap(report: Report, place: int) -> str:
+    return queries.chosen("engine.gaps", report.gaps, report.gaps[place], "what", "why")
+
+
 def _gaps(report: Report, group: list[int], file: str) -> Line:
     """What one reason leaves unsaid: the first, and that there are more."""
     told = [
-        (numbers.said(report.gaps[place].what, f"engine.gaps[{place}].what", 300),)
+        (numbers.said(report.gaps[place].what, f"{_gap(report, place)}.what", 300),)
         for place in group[:MAX_NAMES]
     ]
     more: Line = (f"; … more in {file}",) if len(group) > len(told) else ()

@@ -25,8 +25,8 @@ def judgements(facts: Facts) -> list[Block]:
             *counted,
             " by ",
             *numbers.joined(list(authors)),
-            " stand in for the engine's proposals. Each quotation was found in its rollout; where authors "
-            "differ, the last word stands.",
+            " stand in for the engine's proposals. Each quotation was found in its rollout, and each "
+            "condition holds of it; where authors differ, the last word stands.",
         ),
         Table(
             ("Task", "Cause", "Engine", "By", "On", "What happened"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -13,6 +14,8 @@ RESERVED = frozenset(
     "last_kind turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd "
     "stop_reason truncated errored timed_out model agent file line".split()
 )
+
+LONGEST = 300  # characters of the keys by which an entry is named; beyond, its place is
 
 # List of a report -> the attributes that tell its entries apart.
 KEYS: dict[str, tuple[str, ...]] = {
@@ -68,6 +71,26 @@ def entry(name: str, /, **keys: Any) -> str:
     """`engine.losses(run='a', cause='KG')`."""
     said = ", ".join(f"{key}={plain(value)!r}" for key, value in keys.items())
     return f"engine.{name}({said})" if said else f"engine.{name}"
+
+
+def chosen(query: str, entries: Sequence[Any], entry: Any, *keys: str) -> str:
+    """The query that selects one entry of the list that `query` gives: by as few keys as tell it apart.
+
+    By its place only among entries that have the same keys, or where a name is too long to be read.
+    """
+    alike, stated = list(entries), dict[str, Any]()
+    for key in keys:
+        stated[key] = plain(getattr(entry, key))
+        alike = [other for other in alike if plain(getattr(other, key)) == stated[key]]
+        if len(alike) == 1:
+            break
+    said = ", ".join(f"{key}={value!r}" for key, value in stated.items())
+    if len(said) > LONGEST:
+        alike, said = list(entries), ""
+    selected = f"{query}({said})" if said else query
+    if said and len(alike) == 1:
+        return selected
+    return f"{selected}[{next(place for place, other in enumerate(alike) if other is entry)}]"
 
 
 def plain(value: Any) -> Any:

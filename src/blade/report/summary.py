@@ -392,12 +392,17 @@ def _tiles(facts: Facts) -> Tiles:
     value = numbers.percent(share, facts.counted("scored / expected"))
     found.append(Tile("Coverage", (value,), (scored, " of ", expected, " rollouts")))
     problems, warnings = (
-        numbers.count(n, level.value, f"{queries.entry('health', run=facts.run.name, level=level)}.count")
+        numbers.count(n, level.value, _flags_query(facts, level, n))
         for level, n in facts.levels().items()
         if level is not Level.INFO
     )
     found.append(Tile("Health", problems, warnings))
     return Tiles(tuple(found))
+
+
+def _flags_query(facts: Facts, level: Level, n: int) -> str:
+    """The query that counts the flags of a level; it says that none count 0."""
+    return f"{queries.entry('health', run=facts.run.name, level=level)}.count{'' if n else ' or 0'}"
 
 
 def _split(facts: Facts, names: tuple[str, ...]) -> Line:

@@ -222,7 +222,8 @@ def judgement(run: str, found: Judgement) -> dict[str, Any]:
         "by": found.by,
         "at": found.at,  # in UTC
         "proposed": found.proposed.value if found.proposed is not None else None,  # by the engine, then
-        "evidence": [evidence(Evidence(run, found.task, found.repeat, found.step, found.field, found.quote))],
+        "condition": found.condition,  # that the rollout meets, where it was judged by one; else empty
+        "evidence": _all(found.shown(run)),  # none where the condition alone stands for it
     }
 
 

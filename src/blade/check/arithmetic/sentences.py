@@ -93,6 +93,7 @@ _FROM_TO = re.compile(r"[^.;,⟨⟩]{0,40} to (?:[^.;,⟨⟩]{0,35}\(?)?")
 _AND = re.compile(r"[^.;⟨⟩]{0,40}(?:,| and| while| but) [^.;⟨⟩]{0,40}")
 _FROM = re.compile(r"(?:from|between)\b[^⟨⟩]{0,35}$", re.I)
 _NEXT = re.compile(r"[^.;⟨⟩]{0,45}?[,(–—:=] ?[^.;⟨⟩,]{0,35}|\)? ?(?:[\w-]+ ){0,3}")
+_RANGE = re.compile(r"\s*(?:from|between)\s*", re.I)
 _INTERVAL = re.compile(r"(?:CI|interval|confidence|range)\b[^⟨⟩]{0,12}$|\[$")
 
 
@@ -107,6 +108,8 @@ def _changes(words: Phrase) -> Iterator[Fault]:
         is_alike = start.unit == end.unit and (bool(start.unit) or (start.step == 1) == (end.step == 1))
         is_level = is_alike and start.unit not in ("points", "x") and not _INTERVAL.search(before)
         is_exact = start.value != end.value and not start.hedged and not end.hedged
+        is_range = bool(_RANGE.fullmatch(before)) and "," in after  # From 5 to 10 turns, it drops by 20%
+        is_exact = is_exact and not is_range and not _are_years(start, end)
         if not is_level or not is_exact or (is_loose and not _AND.fullmatch(gap)):
             continue
         sizes, later = [], (*gaps, "")[index + 3]
@@ -122,6 +125,10 @@ def _changes(words: Phrase) -> Iterator[Fault]:
                 expected = shown(sum(spans[0]) / 2 if size.signed else abs(sum(spans[0]) / 2), size)
                 why = f"from {start.text} to {end.text} is {expected}, not {size.text}"
                 yield "ratio" if size.unit == "x" else "difference", size.text, expected, why
+
+
+def _are_years(start: Figure, end: Figure) -> bool:
+    return all(not one.unit and one.step == 1 and 1900 <= one.value <= 2100 for one in (start, end))
 
 
 def _is_size(start: Figure, size: Figure, before: str, after: str, is_loose: bool) -> bool:
@@ -151,7 +158,7 @@ def _readings_of_change(start: Figure, end: Figure, size: Figure, is_ordered: bo
         ratios.sort(key=lambda ratio: (ratio[0] < 1) == (size.value >= 1))
         return ratios + [(low - 1, high - 1) for low, high in ratios]
     relative = [(100 * low - 100, 100 * high - 100) for low, high in ratios[: 1 if is_ordered else 2]]
-    return relative + spans if size.unit == "%" and not start.unit and not is_fraction else spans + relative
+    return relative + spans if size.unit == "%" != start.unit and not is_fraction else spans + relative
 
 
 _OPENS = re.compile(
@@ -239,7 +246,8 @@ def _evaluated(words: Phrase, text: str) -> Span | None:
 
 _BRACKETED = re.compile(r" ?\((?:[^()⟨⟩]*⟨\d+%⟩)[^()⟨⟩]*\)|,? ⟨\d+%⟩(?= [a-z])")
 _SEPARATOR = re.compile(
-    r"(?: (?!of\b|per\b|each\b|more\b|out\b)[^\s⟨⟩.;:(),]+){0,14}(?:,? and|,|,? plus)(?: [\w'’-]+){0,2} "
+    r"(?: (?!of\b|per\b|each\b|more\b|out\b)[^\s⟨⟩.;:(),]+){0,14}"
+    r"(?:,? and|,|,? plus)(?! of which)(?: [\w'’-]+){0,2} "
 )
 _STARTS = re.compile(
     r"(?: [^⟨⟩.;()]{2,70})?(?::| \(| —| –|,? (?:of which|comprising|consisting of|made up of))(?: the)?"

@@ -35,17 +35,18 @@ def judge(
     today: date,
     sides: Mapping[str, Side] | None = None,
     by_task: ByTask | None = None,
+    remarks: Mapping[str, str] | None = None,
 ) -> Gate:
     """What the policy says of candidates held against a baseline.
 
     `coverages` gives rows scored and expected by run; `sides` the runs themselves, from which metrics are
     computed that a comparison does not hold: of a slice, an outcome, a side of the losses, another k.
-    `by_task` answers the queries of a policy.
+    `by_task` answers the queries of a policy, and `remarks` says which names in them no row has.
     """
     checks = [
         check
         for comparison in comparisons
-        for check in _checks(policy, comparison, coverages, sides or {}, by_task)
+        for check in _checks(policy, comparison, coverages, sides or {}, by_task, remarks)
     ]
     in_force = {waiver.label: waiver for waiver in policy.waivers if today <= waiver.expires}
     waived = [_waived(check, in_force.get(check.metric)) for check in checks]
@@ -82,6 +83,7 @@ def _checks(
     coverages: Mapping[str, tuple[int, int]],
     sides: Mapping[str, Side],
     by_task: ByTask | None,
+    remarks: Mapping[str, str] | None,
 ) -> list[Checked]:
     if comparison.refused:
         text = f"the runs cannot be compared: {comparison.refused}"
@@ -89,7 +91,7 @@ def _checks(
     return [
         _coverage(policy, comparison, coverages),
         _common(policy, comparison),
-        *(_metric(policy, limit, comparison, sides, by_task) for limit in policy.metrics),
+        *(_metric(policy, limit, comparison, sides, by_task, remarks) for limit in policy.metrics),
     ]
 
 
@@ -131,8 +133,9 @@ def _metric(
     comparison: Comparison,
     sides: Mapping[str, Side],
     by_task: ByTask | None,
+    remarks: Mapping[str, str] | None,
 ) -> Checked:
-    found = measured(limit, comparison, sides, policy.question, by_task)
+    found = measured(limit, comparison, sides, policy.question, by_task, remarks)
     if isinstance(found, str):
         text = f"not measured: {found}"
         return Checked(comparison.candidate, limit.label, limit.tier, INCONCLUSIVE, text)
@@ -161,6 +164,7 @@ def _metric(
         bound=found.bound,
         allowed=allowed,
         n=found.n,
+        remark=found.remark,
     )
 
 

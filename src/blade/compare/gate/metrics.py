@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RATE = "rate"  # the unit of what is told in percent
 TOO_FEW = "there are too few common tasks"
+UNMET = "no rollout of either run meets the condition"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Measured:
     p: float | None  # that nothing changed; None: the interval alone tells
     n: int  # tasks
     unit: str
+    remark: str = ""  # what a reader must know before trusting it
 
 
 ByTask = Callable[[str, str], Mapping[str, float]]  # a query and a run -> its value for each task
@@ -49,10 +51,11 @@ def measured(
     sides: Mapping[str, Side],
     question: str,
     by_task: ByTask | None = None,
+    remarks: Mapping[str, str] | None = None,
 ) -> Measured | str:
-    """The metric, or why there is none."""
+    """The metric, or why there is none; `remarks` says of queries which names in them no row has."""
     if limit.query is not None:
-        return _of_query(limit, comparison, sides, by_task)
+        return _of_query(limit, comparison, sides, by_task, (remarks or {}).get(limit.query, ""))
     if limit.slice is None and limit.name in ("score", comparison.score_name):
         return _score(comparison, question)
     told = next((one for one in comparison.derived if _is_meant(limit, one)), None)
@@ -124,7 +127,7 @@ def _of_derived(limit: Limit, one: Derived) -> Measured:
 
 
 def _of_query(
-    limit: Limit, comparison: Comparison, sides: Mapping[str, Side], by_task: ByTask | None
+    limit: Limit, comparison: Comparison, sides: Mapping[str, Side], by_task: ByTask | None, unknown: str
 ) -> Measured | str:
     """A query of the policy over the common tasks in which both runs have such rollouts."""
     if by_task is None or comparison.baseline not in sides or comparison.candidate not in sides:
@@ -136,12 +139,23 @@ def _of_query(
     codes = zip(pair.code_a.tolist(), pair.code_b.tolist(), strict=True)
     values = [(before.get(keys_a[a]), after.get(keys_b[b])) for a, b in codes]
     both = np.array([one for one in values if None not in one], np.float64).reshape(-1, 2)
+    is_unmet = _is_unmet(str(limit.query), before, after)
+    remark = "; ".join(part for part in (UNMET if is_unmet else "", unknown) if part)
     if len(both) < 2:
-        return TOO_FEW
+        return remark or TOO_FEW
     is_share = bool(((both >= 0) & (both <= 1)).all())
-    return _of_means(
+    found = _of_means(
         limit, both[:, 0], both[:, 1], stats.mean_change(both[:, 1] - both[:, 0]), RATE if is_share else ""
     )
+    return found if isinstance(found, str) else replace(found, remark=remark)
+
+
+def _is_unmet(query: str, before: Mapping[str, float], after: Mapping[str, float]) -> bool:
+    """Whether a query has a condition that no rollout of either run meets."""
+    if " where " not in " ".join(query.lower().split()):
+        return False
+    is_count = query.lstrip().lower().startswith("count")  # of each task the share of its rollouts
+    return not any((*before.values(), *after.values())) if is_count else not before and not after
 
 
 def _of_tries(limit: Limit, pair: Paired) -> Measured | str:

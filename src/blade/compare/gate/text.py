@@ -43,6 +43,7 @@ def metric(
     parts = [_measured(found)]
     if of_change is not None:
         parts.append(_reason(limit, found, allowed, of_change, comparison, question))
+    parts += [found.remark] if found.remark else []
     if of_floor is not None and limit.floor is not None:
         bound = f"at {'most' if limit.is_cost else 'least'} {value(limit.floor, found.unit)}"
         met = "met" if of_floor == "PASS" else "not met"

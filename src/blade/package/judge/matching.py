@@ -232,14 +232,11 @@ def _worded(anchor: Anchor, passage: Passage, known: Tasks) -> Iterable[Hit]:
     text = _spelled(passage.text)
     if not (tasks or names) or not tasks <= passage.tasks or not all(_has(text, name) for name in names):
         return
-    for statement in passage.all:
-        here = {(figure.number, figure.is_percent) for figure in statement.figures}
-        if wanted and not all((figure.number, figure.is_percent) in here for figure in wanted):
-            continue
-        if not wanted and _shared(anchor.fact, passage.text) < 0.5:
-            continue
-        denied = is_denied(statement.text, len(statement.text), anchor)
-        yield Hit(anchor, not denied, "wording", statement.text, statement.line, denied)
+    here = {(figure.number, figure.is_percent) for each in passage.all for figure in each.figures}
+    is_met = all((figure.number, figure.is_percent) in here for figure in wanted)
+    if is_met and (wanted or _shared(anchor.fact, passage.text) >= 0.5):
+        denied = any(is_denied(each.text, len(each.text), anchor) for each in passage.all)
+        yield Hit(anchor, not denied, "wording", passage.text, passage.statements[0].line, denied)
 
 
 def _shared(fact: str, text: str) -> float:

@@ -73,7 +73,9 @@ def _usable(
     false = [f"{anchor.id} ({anchor.problem})" for anchor in made.anchors if anchor.problem]
     if false:
         yield Check(False, f"{name}: the rollouts do not bear out {_some(false)}", ANCHORS)
+    worded = sum(anchor.by_wording for anchor in made.telling)
     result = f"{len(made.telling)} of {len(made.anchors)} anchor facts can be judged by"
+    result += f", {worded} of them by wording alone" if worded else ""
     if len(made.telling) < least:
         trivial = [anchor.id for anchor in made.usable if not anchor.weighs]
         why = f": the shallow report has {_some(trivial)} too" if trivial else ""

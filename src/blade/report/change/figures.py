@@ -63,7 +63,7 @@ def bridge_spec(report: Report, comparison: Comparison) -> tuple[Spec, Line] | N
     if not comparison.bridge or start is None or end is None:
         return None
     scale = say.scale(comparison.score_name)
-    steps = _steps(say.worded(comparison, report), start, scale)
+    steps = _steps(comparison, start, scale)
     values = [
         {"label": "baseline", "total": start * times(scale), "said": _level(scale, start)},
         *steps,
@@ -104,7 +104,7 @@ def _level(scale: Scale, value: float) -> str:
 def _steps(comparison: Comparison, start: float, scale: Scale) -> list[Spec]:
     """One floating bar per term, each starting where the last ended; the smaller ones share the last."""
     shown, left = folded(comparison.bridge, MAX_TERMS)
-    terms = [(say.term(one.term, 60), one.side, one.value, one.low, one.high) for one in shown]
+    terms = [(say.term(one.term, comparison, 60), one.side, one.value, one.low, one.high) for one in shown]
     if left:
         terms.append(
             (f"{len(left)} smaller terms", "several", math.fsum(one.value for one in left), None, None)

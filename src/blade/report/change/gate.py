@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Gate
-from blade.report import numbers, words
+from blade.model import Checked, Gate
+from blade.report import numbers, queries, words
 from blade.report.change import words as say
 from blade.report.change.sentences import note_told, sentence
-from blade.report.sections import Badge, Block, Bullets, Code, Table, cells, para
+from blade.report.sections import Badge, Block, Bullets, Code, Line, Table, cells, para
 
 TONES = {"PASS": "good", "WARN": "warning", "FAIL": "bad", "INCONCLUSIVE": "warning"}
 ORDER = ("FAIL", "INCONCLUSIVE", "WARN", "PASS")
@@ -15,22 +15,9 @@ ORDER = ("FAIL", "INCONCLUSIVE", "WARN", "PASS")
 
 def gate(found: Gate) -> list[Block]:
     """The verdict of the policy, every line of it, failures first."""
-    checks = sorted(enumerate(found.checks), key=lambda pair: place(pair[1].verdict))
+    checks = sorted(found.checks, key=lambda one: place(one.verdict))
     names = {found.baseline, *(one.candidate for one in found.checks)}
-    rows = tuple(
-        cells(
-            badge(one.verdict),
-            hostile.line(one.tier, 20),
-            Code(hostile.line(one.metric, 60)),
-            say.run(one.candidate, 60),
-            sentence(one.text, f"engine.gate.checks[{number}].text", 400, names),
-            numbers.whole(one.n, f"engine.gate.checks[{number}].n") if one.n is not None else words.NONE,
-            numbers.said(one.waived, f"engine.gate.checks[{number}].waived", 200)
-            if one.waived
-            else words.NONE,
-        )
-        for number, one in checks
-    )
+    rows = tuple(_check(found, one, names) for one in checks)
     header = ("Verdict", "Tier", "Metric", "Candidate", "Why", "Tasks", "Waived")
     blocks: list[Block] = [
         para(
@@ -46,6 +33,19 @@ def gate(found: Gate) -> list[Block]:
         note_told(note, f"engine.gate.notes[{number}]", names) for number, note in enumerate(found.notes)
     )
     return blocks + ([Bullets(notes)] if notes else [])
+
+
+def _check(found: Gate, one: Checked, names: set[str]) -> tuple[Line, ...]:
+    query = queries.chosen("engine.gate.checks", found.checks, one, "candidate", "metric")
+    return cells(
+        badge(one.verdict),
+        hostile.line(one.tier, 20),
+        Code(hostile.line(one.metric, 60)),
+        say.run(one.candidate, 60),
+        sentence(one.text, f"{query}.text", 400, names),
+        numbers.whole(one.n, f"{query}.n") if one.n is not None else words.NONE,
+        numbers.said(one.waived, f"{query}.waived", 200) if one.waived else words.NONE,
+    )
 
 
 def place(word: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from blade import hostile
 from blade.model import Comparison, Matrix, Placed, Report
-from blade.report import numbers, places, words
+from blade.report import numbers, places, queries, words
 from blade.report.change import words as say
 from blade.report.change.names import apart
 from blade.report.change.sentences import note_told, sentence
@@ -35,15 +35,17 @@ LETTERS = "ABCDEFGHIJKL"  # what the runs of a printed matrix are called in its 
 NAME = 32  # characters of a candidate in the overview; the list under it has more
 
 
-def overview(comparisons: Sequence[Comparison]) -> list[Block]:
+def overview(report: Report) -> list[Block]:
     """One row per candidate: both verdicts and the change on new tasks; then what is claimed of each."""
     # Numbers first and names short: a column that has to be scrolled to is not read.
+    comparisons = report.comparisons
     names = apart([one.candidate for one in comparisons], NAME)
-    rows = tuple(_candidate(one, name) for one, name in zip(comparisons, names, strict=True))
+    rows = tuple(_candidate(one, name, report) for one, name in zip(comparisons, names, strict=True))
     header = ("Candidate", "Score", "Change, 95%", "p, adjusted", "These tasks", "New tasks", "Tasks")
     first = comparisons[0]
     counted = numbers.count(len(comparisons), "candidate", "engine.comparisons.count")
-    score = say.scale(first.score_name).level(first.score_baseline, f"{say.query(first)}.score_baseline")
+    query = say.score_query(first, report, "baseline")
+    score = say.scale(first.score_name).level(first.score_baseline, query)
     of = say.score_label(first.score_name)
     return [
         para(*counted, " against ", say.run(first.baseline), " (", score, f" {of})."),
@@ -56,7 +58,7 @@ def overview(comparisons: Sequence[Comparison]) -> list[Block]:
     ]
 
 
-def _candidate(one: Comparison, name: str) -> tuple[Line, ...]:
+def _candidate(one: Comparison, name: str, report: Report) -> tuple[Line, ...]:
     scale, found = say.scale(one.score_name), say.test_of(one, NEW)
     if one.refused is not None:
         return cells(Code(name), *[words.NONE] * 3, "not compared", words.NONE, words.NONE)
@@ -67,7 +69,7 @@ def _candidate(one: Comparison, name: str) -> tuple[Line, ...]:
         change, p = scale.tested(found, query), numbers.p_number(found.p, f"{query}.p")
     return cells(
         Code(name),
-        scale.level(one.score_candidate, f"{say.query(one)}.score_candidate"),
+        scale.level(one.score_candidate, say.score_query(one, report, "candidate")),
         change,
         (p, ", ", numbers.p_number(one.p_adjusted_new, f"{say.query(one)}.p_adjusted_new")),
         say.verdict_told(one, THESE),
@@ -90,7 +92,7 @@ def first_claim(one: Comparison) -> Line:
     moved = say.scale(one.score_name).change(mover.value, f"{mover_query(one, mover)}.value")
     more, every = len(one.movers) - 1, f"{say.query(one)}.movers.count"
     also: Line = (", and ", *numbers.count(more, "further claim", f"{every} - 1")) if more else ()
-    return (mark, numbers.name(say.term(mover.term, 60)), ", ", moved, *also)
+    return (mark, numbers.name(say.term(mover.term, one, 60)), ", ", moved, *also)
 
 
 def many_runs(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
@@ -145,7 +147,7 @@ def _pairs(found: Matrix, scale: Scale, file: str) -> list[Block]:
 
 
 def _pair(found: Matrix, row: int, column: int, scale: Scale) -> Line:
-    place = f"[{row}][{column}]"
+    place = f"[{found.runs[row]!r}][{found.runs[column]!r}]"
     change = scale.change(found.deltas[row][column], f"engine.matrix.deltas{place}")
     p = numbers.p_value(found.p_adjusted[row][column], f"engine.matrix.p_adjusted{place}")
     return (change, " ", say.verdict(found.verdicts[row][column] or None), " ", *p)
@@ -157,8 +159,8 @@ def _placed(found: Matrix, scale: Scale, figures: tuple[Figure, ...]) -> list[Bl
     if not found.placed or not (costs or tokens):
         return []
     rows = tuple(
-        _place(one, scale, costs, tokens, f"engine.matrix.placed[{place}]")
-        for place, one in enumerate(found.placed[:MAX_ROWS])
+        _place(one, scale, costs, tokens, queries.chosen("engine.matrix.placed", found.placed, one, "run"))
+        for one in found.placed[:MAX_ROWS]
     )
     header = ("Run", "Score", *(("Cost (USD)", "Front") * costs), *(("Output tokens", "Front") * tokens))
     return [
@@ -225,13 +227,13 @@ def _solved(found: Matrix) -> list[Block]:
 
 def _surest(found: Matrix, run: str, keys: Sequence[str]) -> Line:
     """The tasks of a run that chance explains least, with their counts."""
-    alone = [(place, one) for place, one in enumerate(found.alone) if one.run == run][: places.MAX_IDS]
+    alone = [one for one in found.alone if one.run == run][: places.MAX_IDS]
     every = f"engine.matrix.only_one[{run!r}].count"
     if not alone:
         return _keys(keys, every)
     line: list[Span] = []
-    for place, one in alone:
-        query = f"engine.matrix.alone[{place}]"
+    for one in alone:
+        query = queries.chosen("engine.matrix.alone", found.alone, one, "run", "task")
         passes, repeats = (
             numbers.whole(getattr(one, name), f"{query}.{name}") for name in ("passes", "repeats")
         )
@@ -254,8 +256,8 @@ def _settings(found: Matrix) -> list[Block]:
         (
             Code(hostile.line(key, 80)),
             ": ",
-            *sentence(text, f"engine.matrix.settings[{place}][1]", names=found.runs),
+            *sentence(text, f"engine.matrix.settings[{key!r}]", names=found.runs),
         )
-        for place, (key, text) in enumerate(shown)
+        for key, text in shown
     )
     return [Heading(("What the runs together say of the settings",)), Bullets(items)]

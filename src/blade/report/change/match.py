@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Comparison, Setting
-from blade.report import numbers, places, words
+from blade.report import numbers, places, queries, words
 from blade.report.change import words as say
 from blade.report.change.sentences import sentence
 from blade.report.change.verdict import pair
@@ -60,14 +60,17 @@ def _tasks(comparison: Comparison) -> list[Block]:
 def _common_only(comparison: Comparison) -> Line:
     """That the verdicts are about a part of the tasks."""
     found, query = comparison.alignment, f"{say.query(comparison)}.alignment"
-    n, apart = len(found.common), len(found.modified)
-    common, modified = f"{query}.common.count", f"{query}.modified.count"
-    of_a = numbers.whole(n + len(found.removed) + apart, f"{common} + {query}.removed.count + {modified}")
-    of_b = numbers.whole(n + len(found.added) + apart, f"{common} + {query}.added.count + {modified}")
+    both = len(found.common) + len(found.modified)
+    n_a = both + len(found.removed) + len(found.missing_candidate)
+    n_b = both + len(found.added) + len(found.missing_baseline)
+    of_a, of_b = (
+        numbers.whole(n, queries.measure("tasks", run, "not masked"))
+        for n, run in ((n_a, comparison.baseline), (n_b, comparison.candidate))
+    )
     return (
         Strong("Cut to common support: "),
         "the verdicts are about ",
-        numbers.whole(n, common),
+        numbers.whole(len(found.common), f"{query}.common.count"),
         " of the baseline's ",
         of_a,
         " and of the candidate's ",

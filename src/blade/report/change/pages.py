@@ -67,7 +67,7 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
         told = parts(found[0], report, figures, FILE)
         sections += [Section(name, tuple(blocks)) for name, blocks in told.items()]
     else:
-        sections.append(Section("Verdict", (*overview(_worded(report)), *_left_out(found, FILE))))
+        sections.append(Section("Verdict", (*overview(report), *_left_out(found, FILE))))
         for at, one in enumerate(found[:MAX_TOLD], 1):
             blocks = comparison_blocks(one, report, figures, FILE)
             sections.append(Section(f"Candidate {at}: {middle(one.candidate, 60)}", tuple(blocks)))
@@ -83,7 +83,6 @@ def parts(
     comparison: Comparison, report: Report, figures: tuple[Figure, ...] = (), file: str = FILE
 ) -> dict[str, list[Block]]:
     """What there is to say of one pair, by topic."""
-    comparison = say.worded(comparison, report)
     found: dict[str, list[Block]] = {"Verdict": verdict(comparison, report)}
     if comparison.refused is not None:
         return {**found, "Comparability": comparability(comparison, file)}
@@ -115,15 +114,11 @@ def comparison_blocks(
 def cross_model(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """All comparisons of a report as one section: an overview where there are several, then each pair."""
     found = report.comparisons
-    blocks: list[Block] = [*overview(_worded(report)), *_left_out(found, file)] if len(found) > 1 else []
+    blocks: list[Block] = [*overview(report), *_left_out(found, file)] if len(found) > 1 else []
     for one in found[:MAX_TOLD]:
         blocks += comparison_blocks(one, report, figures, file, named=len(found) > 1)
     blocks += many_runs(report, figures, file)
     return blocks + ([Heading(("Gate",)), *gate(report.gate)] if report.gate is not None else [])
-
-
-def _worded(report: Report) -> list[Comparison]:
-    return [say.worded(one, report) for one in report.comparisons]
 
 
 def _left_out(found: tuple[Comparison, ...], file: str) -> list[Block]:
@@ -144,4 +139,4 @@ def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]
     ]
     for one in facts(report):
         blocks += run_settings(one, FILE)
-    return [*blocks, *skipped(report, FILE), *gaps(report, FILE)]
+    return [*blocks, *skipped(report, FILE), *gaps(report, FILE, counted=False)]

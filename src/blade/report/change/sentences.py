@@ -20,12 +20,9 @@ def sentence(text: str, query: str, limit: int = 600, names: Collection[str] = (
     return _told(text, text, query, limit, names)
 
 
-def note_told(text: str, query: str, names: Collection[str] = (), reworded: str | None = None) -> Line:
-    """A note as a sentence of its own; the name of a run that it starts with keeps its letters.
-
-    `reworded` is printed instead of what the stage wrote.
-    """
-    said = hostile.line(text if reworded is None else reworded, 600)
+def note_told(text: str, query: str, names: Collection[str] = ()) -> Line:
+    """A note as a sentence of its own; the name of a run that it starts with keeps its letters."""
+    said = hostile.line(text, 600)
     if not any(_starts_with(said, name) for name in _cleaned(names)):
         said = said[:1].upper() + said[1:]
     return _told(said, text, query, 600, names)

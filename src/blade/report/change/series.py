@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from blade import hostile
 from blade.model import Report, Series
-from blade.report import numbers, places
+from blade.report import numbers, places, queries
 from blade.report.change import words as say
 from blade.report.change.sentences import note_told
 from blade.report.change.words import ALPHA, Scale
@@ -58,7 +58,8 @@ def series(
 
 
 def _checkpoint(found: Series, place: int, scale: Scale) -> tuple[Line, ...]:
-    point, query = found.checkpoints[place], f"engine.series.checkpoints[{place}]"
+    point = found.checkpoints[place]
+    query = queries.chosen("engine.series.checkpoints", found.checkpoints, point, "run")
     change = scale.change(point.change, f"{query}.change")
     return cells(
         say.run(point.run),
@@ -128,7 +129,7 @@ def _moved(name: str, word: str, found: Sequence[tuple[str, float]], n: int) -> 
         return (lead, "no task that can be named with confidence.")
     shown: list[Span] = []
     for place, (task, p) in enumerate(found[: places.MAX_IDS]):
-        sure = numbers.probability(p, f"engine.series.{name}[{place}][1]")
+        sure = numbers.probability(p, f"engine.series.{name}[{task!r}]")
         shown += [", "] if place else []
         shown += [Code(hostile.line(task, 60)), " (", sure, ")"]
     is_listed = n < len(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Comparison, Derived, Measure, Shift
-from blade.report import numbers, places, quantities, words
+from blade.report import numbers, places, quantities, queries, words
 from blade.report.change import words as say
 from blade.report.change.words import Scale
 from blade.report.sections import Badge, Block, Heading, Line, Span, Table, cells, para
@@ -47,15 +47,17 @@ def _rank(one: Shift) -> tuple[int, float, str]:
 
 def _kind(comparison: Comparison, kind: str, found: list[Shift], file: str) -> list[Block]:
     title, column = KINDS.get(kind, (hostile.line(kind, 40).capitalize(), "What"))
-    places_of = {id(shift): place for place, shift in enumerate(comparison.shifts)}
     query, form = f"{say.query(comparison)}.shifts", Scale(kind != "effort")
-    rows = tuple(_shift(shift, form, f"{query}[{places_of[id(shift)]}]") for shift in found[:MAX_ROWS])
+    rows = tuple(
+        _shift(comparison, shift, form, queries.chosen(query, comparison.shifts, shift, "kind", "name"))
+        for shift in found[:MAX_ROWS]
+    )
     header = (column, "Baseline", "Candidate", "Change, 95% interval", "Adjusted p", "Tasks", "Reading")
     more = places.left_out(len(found), len(rows), "row", f"{query}(kind={kind!r}).count", file)
     return [Heading((title,)), Table(header, rows, "lrrrrrl"), *more]
 
 
-def _shift(shift: Shift, form: Scale, query: str) -> tuple[Line, ...]:
+def _shift(comparison: Comparison, shift: Shift, form: Scale, query: str) -> tuple[Line, ...]:
     change: Line = (
         form.change(shift.change, f"{query}.change"),
         *form.interval(shift.low, shift.high, query),
@@ -65,7 +67,7 @@ def _shift(shift: Shift, form: Scale, query: str) -> tuple[Line, ...]:
         part = numbers.num(_relative(relative), relative, f"{query}.change / {query}.baseline")
         change += (", ", part)
     return cells(
-        numbers.name(shift_name(shift)),
+        numbers.name(shift_name(shift, comparison)),
         form.level(shift.baseline, f"{query}.baseline"),
         form.level(shift.candidate, f"{query}.candidate"),
         change,
@@ -75,10 +77,10 @@ def _shift(shift: Shift, form: Scale, query: str) -> tuple[Line, ...]:
     )
 
 
-def shift_name(one: Shift) -> str:
+def shift_name(one: Shift, comparison: Comparison) -> str:
     if one.kind == "effort" and one.name in quantities.EFFORTS:
         return quantities.EFFORTS[one.name]
-    return say.term(one.name, 160)
+    return say.term(one.name, comparison, 160)
 
 
 def _relative(value: float) -> str:
@@ -95,10 +97,11 @@ def _derived(comparison: Comparison) -> list[Block]:
     """The measures that no table above has; a ratio of what they have is left out."""
     told = {shift.name for shift in comparison.shifts if shift.kind == "effort"}
     rows = []
-    for place, derived in enumerate(comparison.derived):
+    for derived in comparison.derived:
         if derived.name in told or derived.unit == say.LOG_RATIO:
             continue
-        form, query = Scale(derived.unit == "rate"), f"{say.query(comparison)}.derived[{place}]"
+        form, every = Scale(derived.unit == "rate"), f"{say.query(comparison)}.derived"
+        query = queries.chosen(every, comparison.derived, derived, "name", "k")
         change = form.change(derived.change, f"{query}.change")
         rows.append(
             cells(

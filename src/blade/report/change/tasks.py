@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from blade import hostile
 from blade.model import Churn, Comparison, Flip, Report, Run
-from blade.report import numbers, places, words
+from blade.report import numbers, places, queries, words
 from blade.report.change import words as say
 from blade.report.change.terms import key
+from blade.report.change.verdict import pair
 from blade.report.change.words import ALPHA, Scale
 from blade.report.sections import (
     Block,
@@ -43,7 +46,7 @@ def tasks_that_moved(
         blocks.append(Para(surely(comparison)))
     blocks += named(figures, "scatter", key(comparison))
     blocks += _transitions(comparison, figures)
-    blocks += _flips(comparison, file)
+    blocks += _flips(comparison, report, file)
     return [*blocks, *places.read_next(to_read(comparison, report))]
 
 
@@ -164,13 +167,14 @@ def _cell(comparison: Comparison, before: str, after: str) -> Line:
     return (n, " (", sure, ")")
 
 
-def _flips(comparison: Comparison, file: str) -> list[Block]:
+def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
     if not comparison.flips:
         return [para("No task has a different rate in the candidate than in the baseline.")]
     alike = _are_alike(comparison.flips[:MAX_FLIPS])
     shown = comparison.flips[: FEW if alike else MAX_FLIPS]
     judged = any(one.p_better is not None for one in shown)
-    rows = tuple(_flip(comparison, place, judged) for place in range(len(shown)))
+    tabled = [run for run in pair(comparison) if say.is_tabled(comparison, report, run)]
+    rows = tuple(_flip(comparison, flip, judged, tabled) for flip in shown)
     more = ("P(candidate better)", "P(bucket changed)", "Buckets") if judged else ()
     header = ("Task", "Baseline", "Candidate", "Change", *more)
     lead = (
@@ -205,9 +209,17 @@ def _are_alike(found: tuple[Flip, ...]) -> bool:
     return len(found) > 1 and len(sure) == 1 and len({round(abs(one.change), 9) for one in found}) == 1
 
 
-def _flip(comparison: Comparison, place: int, judged: bool) -> tuple[Line, ...]:
-    flip, query = comparison.flips[place], f"{say.query(comparison)}.flips[{place}]"
+def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str]) -> tuple[Line, ...]:
+    query = queries.chosen(f"{say.query(comparison)}.flips", comparison.flips, flip, "task")
     scale = say.scale(comparison.score_name)
+    other = say.candidate_keys(comparison).get(flip.task, flip.task)
+    before, after = (
+        _counted(result, scale, f"{query}.{role}", (run, task) if run in tabled else None)
+        for result, role, run, task in (
+            (flip.baseline, "baseline", comparison.baseline, flip.task),
+            (flip.candidate, "candidate", comparison.candidate, other),
+        )
+    )
     more: tuple[Span, ...] = ()
     if judged:
         more = (
@@ -217,21 +229,30 @@ def _flip(comparison: Comparison, place: int, judged: bool) -> tuple[Line, ...]:
         )
     return cells(
         places.task_name(flip.task, flip.task_name),
-        _counted(flip.baseline, scale, f"{query}.baseline"),
-        _counted(flip.candidate, scale, f"{query}.candidate"),
+        before,
+        after,
         scale.change(flip.change, f"{query}.change"),
         *more,
     )
 
 
-def _counted(result: tuple[float, int], scale: Scale, query: str) -> Line:
-    """`3/4`, or the mean with its n where rewards are no passes."""
+def _counted(
+    result: tuple[float, int], scale: Scale, query: str, place: tuple[str, str] | None
+) -> Line:
+    """`3/4`, or the mean with its n where rewards are no passes; `place` is a run and its name of the task,
+    where rollouts can be counted in its tables."""
     total, n = result
     if not n:
         return (words.NONE,)
-    repeats = numbers.whole(n, f"{query}[1]")
-    if scale.is_rate and total == int(total):
-        return (numbers.whole(int(total), f"{query}[0]"), "/", repeats)
+    is_counted = scale.is_rate and total == int(total)
+    of_passes, of_repeats = f"{query}[0]", f"{query}[1]"
+    if place is not None and is_counted:
+        task = f"task = {queries.quoted(place[1])}"
+        of_passes = queries.measure("count", place[0], task, "passed")
+        of_repeats = queries.measure("count", place[0], task, "not masked")
+    repeats = numbers.whole(n, of_repeats)
+    if is_counted:
+        return (numbers.whole(int(total), of_passes), "/", repeats)
     return (scale.level(total / n, f"{query}[0] / {query}[1]"), " (n = ", repeats, ")")
 
 

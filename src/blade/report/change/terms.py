@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from blade import hostile
 from blade.model import Comparison, Mover, Report, Term, View
-from blade.report import numbers, places, words
+from blade.report import numbers, places, queries, words
 from blade.report.change import words as say
 from blade.report.change.sentences import note_told, sentence
 from blade.report.change.verdict import BRIDGE, pair
@@ -48,7 +48,7 @@ def what_moved_it(
     query = f"{say.query(comparison)}.bridge"
     blocks += [
         Heading(("From the score of the baseline to that of the candidate",)),
-        terms_table(comparison.bridge, scale, file, query),
+        terms_table(comparison, comparison.bridge, scale, file, query),
         Para(sum_line(comparison, comparison.bridge, query)),
         *expectation(comparison.bridge),
         *named(figures, "bridge", key(comparison)),
@@ -96,17 +96,18 @@ def _claims(comparison: Comparison, report: Report) -> list[Block]:
     items: list[Line] = []
     for one in movers:
         mark: Line = (Badge("mechanical", "warning"), " ") if one.mechanical else ()
-        items.append((*mark, *mover_told(comparison, one), *mover_numbers(comparison, one)))
-        if below := _beside(one, comparison, report):
-            blocks += [Bullets(tuple(items)), *below]
+        also = [span for line in beside(one, comparison) for span in (" ", *line)]
+        items.append((*mark, *mover_told(comparison, one), *mover_numbers(comparison, one), *also))
+        if lines := to_read(one, comparison, report):
+            blocks += [Bullets(tuple(items)), Commands(tuple(lines))]
             items = []
     return [*blocks, Bullets(tuple(items))] if items else blocks
 
 
 def mover_query(comparison: Comparison, mover: Mover) -> str:
     """The engine query that selects a claim."""
-    place = next(place for place, other in enumerate(comparison.movers) if other is mover)
-    return f"{say.query(comparison)}.movers[{place}]"
+    every = f"{say.query(comparison)}.movers"
+    return queries.chosen(every, comparison.movers, mover, "term", "side", "view")
 
 
 def mover_told(comparison: Comparison, mover: Mover) -> Line:
@@ -114,14 +115,14 @@ def mover_told(comparison: Comparison, mover: Mover) -> Line:
     scale, query = say.scale(comparison.score_name), mover_query(comparison, mover)
     side = "" if mover.side in ("slice", "composition", "missing") else f" ({hostile.line(mover.side, 40)})"
     moved = scale.change(mover.value, f"{query}.value", strong=True)
-    return (numbers.name(say.term(mover.term)), f"{side} accounts for ", moved)
+    return (numbers.name(say.term(mover.term, comparison)), f"{side} accounts for ", moved)
 
 
-def beside(one: Mover, comparison: Comparison, report: Report) -> list[Line]:
+def beside(one: Mover, comparison: Comparison) -> list[Line]:
     """What the rollouts of a claim show as well, a sentence each."""
     query = f"{mover_query(comparison, one)}.beside"
     return [
-        note_told(text, f"{query}[{place}]", pair(comparison), say.reworded(text, comparison, report))
+        note_told(text, f"{query}[{place}]", pair(comparison))
         for place, text in enumerate(one.beside)
         if text.strip()
     ]
@@ -134,15 +135,8 @@ def to_read(one: Mover, comparison: Comparison, report: Report) -> list[tuple[st
     for name, task, repeat in one.rollouts[:TO_READ]:
         if name in runs:
             role = "baseline" if name == comparison.baseline else "candidate"
-            found += places.show(runs[name], task, repeat, f"{role}, {say.term(one.term, 60)}")
+            found += places.show(runs[name], task, repeat, f"{role}, {say.term(one.term, comparison, 60)}")
     return found
-
-
-def _beside(one: Mover, comparison: Comparison, report: Report) -> list[Block]:
-    """What stands under a claim: its other readings, then rollouts to check it with."""
-    lines = to_read(one, comparison, report)
-    said: list[Block] = [Para(line) for line in beside(one, comparison, report)]
-    return [*said, Commands(tuple(lines))] if lines else said
 
 
 def mover_numbers(comparison: Comparison, mover: Mover) -> Line:
@@ -159,28 +153,32 @@ def mover_numbers(comparison: Comparison, mover: Mover) -> Line:
 
 def _beside_share(comparison: Comparison, mover: Mover) -> Line:
     """What its share of the change would be, and the tasks that it rests on."""
-    place, term = next(
-        ((place, term) for place, term in _terms(comparison, mover.view) if term.term == mover.term and
-         term.side == mover.side), ("", None)
-    )  # fmt: skip
+    terms, every = _terms(comparison, mover.view)
+    term = next((one for one in terms if (one.term, one.side) == (mover.term, mover.side)), None)
     if term is None:
         return ()
-    query, scale = f"{say.query(comparison)}.{place}", say.scale(comparison.score_name)
+    query, scale = term_query(every, terms, term), say.scale(comparison.score_name)
     tasks = numbers.count(term.n, "task", f"{query}.n")
     expected: Line = ("; its share would be ", scale.change(term.expected, f"{query}.expected"))
     return (*(expected if term.expected is not None else ()), "; ", *tasks, " concerned")
 
 
-def _terms(comparison: Comparison, view: str) -> list[tuple[str, Term]]:
-    """The terms of a view, each with where it stands in the comparison."""
-    if view == BRIDGE:
-        return [(f"bridge[{place}]", term) for place, term in enumerate(comparison.bridge)]
-    return [
-        (f"views[{number}].terms[{place}]", term)
-        for number, other in enumerate(comparison.views)
-        if other.name == view
-        for place, term in enumerate(other.terms)
-    ]
+def _terms(comparison: Comparison, name: str) -> tuple[Sequence[Term], str]:
+    """The terms of a view, and the query that selects them."""
+    if name == BRIDGE:
+        return comparison.bridge, f"{say.query(comparison)}.bridge"
+    view = next((view for view in comparison.views if view.name == name), None)
+    return (view.terms, f"{view_query(comparison, view)}.terms") if view is not None else ((), "")
+
+
+def view_query(comparison: Comparison, view: View) -> str:
+    """The engine query that selects a view."""
+    return queries.chosen(f"{say.query(comparison)}.views", comparison.views, view, "name")
+
+
+def term_query(query: str, terms: Sequence[Term], term: Term) -> str:
+    """The engine query that selects a term of those that `query` gives."""
+    return queries.chosen(query, terms, term, "term", "side")
 
 
 def share(value: float, query: str) -> Line:
@@ -202,24 +200,35 @@ def folded(terms: Sequence[Term], most: int) -> tuple[list[Term], list[Term]]:
     return shown, [one for at, one in enumerate(terms) if at not in kept]
 
 
-def terms_table(terms: Sequence[Term], scale: Scale, file: str, query: str) -> Table:
+def terms_table(
+    comparison: Comparison, terms: Sequence[Term], scale: Scale, file: str, query: str
+) -> Table:
     """One row per term; the smaller ones of many share a row, so that the column still adds up."""
     shown, left = folded(terms, MAX_ROWS)
     beyond = any(term.expected is not None or term.p_excess is not None for term in terms)
     more = ("Expected", "p beyond share") if beyond else ()
     header = ("Term", "Side", "Change, 95% interval", "p", "Tasks", *more)
-    places_of = {id(term): f"{query}[{place}]" for place, term in enumerate(terms)}
-    rows = [_row(term, scale, beyond, places_of[id(term)]) for term in shown]
+    rows = [_row(comparison, term, scale, beyond, term_query(query, terms, term)) for term in shown]
     if left:
-        rest = " - ".join(f"{places_of[id(term)]}.value" for term in shown)
-        total = scale.change(math.fsum(term.value for term in left), f"{query}.value - {rest}")
+        total = scale.change(math.fsum(term.value for term in left), _rest_query(query, terms, shown))
         name = numbers.count(len(left), "smaller term", f"{query}.count - {len(shown)}")
         nothing = [words.NONE] * (2 + 2 * beyond)
         rows.append(cells((*name, f", each in {file}"), "several", total, *nothing))
     return Table(header, tuple(rows), "llrrr" + "rr" * beyond)
 
 
-def _row(term: Term, scale: Scale, beyond: bool, query: str) -> tuple[Line, ...]:
+def _rest_query(query: str, terms: Sequence[Term], shown: Sequence[Term]) -> str:
+    """The query that gives what the terms that are not shown add up to."""
+    names = tuple(term.term for term in shown)
+    if sum(term.term in names for term in terms) == len(shown):
+        return f"{query}.value - {query}(term={names!r}).value"
+    places_of = {id(term): place for place, term in enumerate(terms)}
+    return " - ".join([f"{query}.value", *(f"{query}[{places_of[id(term)]}].value" for term in shown)])
+
+
+def _row(
+    comparison: Comparison, term: Term, scale: Scale, beyond: bool, query: str
+) -> tuple[Line, ...]:
     more: tuple[Span, ...] = ()
     if beyond:
         more = (
@@ -227,7 +236,7 @@ def _row(term: Term, scale: Scale, beyond: bool, query: str) -> tuple[Line, ...]
             numbers.p_number(term.p_excess, f"{query}.p_excess"),
         )
     return cells(
-        numbers.name(say.term(term.term)),
+        numbers.name(say.term(term.term, comparison)),
         numbers.name(hostile.line(term.side, 40)),
         (scale.change(term.value, f"{query}.value"), *scale.interval(term.low, term.high, query)),
         numbers.p_number(term.p, f"{query}.p"),
@@ -279,20 +288,20 @@ def further_views(comparison: Comparison, file: str) -> list[Block]:
             "are the same points told another way."
         )
     ]
-    for place, view in enumerate(comparison.views):
-        blocks += _view(view, comparison, f"{say.query(comparison)}.views[{place}]", file)
+    for view in comparison.views:
+        blocks += _view(view, comparison, view_query(comparison, view), file)
     return blocks
 
 
 def _view(view: View, comparison: Comparison, query: str, file: str) -> list[Block]:
-    name, scale = say.term(view.name, 80), say.scale(comparison.score_name)
+    name, scale = say.term(view.name, comparison, 80), say.scale(comparison.score_name)
     blocks: list[Block] = [Heading((numbers.name(f"{name[:1].upper()}{name[1:]}"),))]
     if view.note:
         blocks.append(Para(sentence(view.note, f"{query}.note")))
     if not view.terms:
         return [*blocks, para("It has no terms.")]
     table, total = (
-        terms_table(view.terms, scale, file, f"{query}.terms"),
+        terms_table(comparison, view.terms, scale, file, f"{query}.terms"),
         Para(sum_line(comparison, view.terms, f"{query}.terms")),
     )
     return [*blocks, table, total, *expectation(view.terms)]

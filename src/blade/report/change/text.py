@@ -46,7 +46,6 @@ def compare_text(report: Report) -> str:
 
 
 def _one(report: Report, comparison: Comparison) -> list[str]:
-    comparison = say.worded(comparison, report)
     scale = say.scale(comparison.score_name)
     baseline, candidate = apart(pair(comparison), 44)
     top = [f"BLADE  {baseline} → {candidate}", ""]
@@ -187,7 +186,7 @@ def _movers(comparison: Comparison, report: Report, told: int, shows: bool) -> l
         )
         found += _told("Moved by" if at == 0 else "", f"{at + 1}. {mark}{claim}", 4)
         if at == 0 and shows:
-            for line in change_terms.beside(one, comparison, report)[:2]:
+            for line in change_terms.beside(one, comparison)[:2]:
                 found += _told("", f"   {short(line)}", 3)
             found += [
                 f"{'':<{INDENT}}   {line}" for line in _typed(change_terms.to_read(one, comparison, report))
@@ -202,7 +201,7 @@ def _bridge(comparison: Comparison, scale: Scale) -> list[str]:
         return []
     moved = [one for one in comparison.bridge if abs(one.value) >= change_terms.SAME]
     shown, left = change_terms.folded(moved, SHOWN)
-    parts = [f"{say.term(one.term, 40)} {_bare(one.value, scale)}" for one in shown]
+    parts = [f"{say.term(one.term, comparison, 40)} {_bare(one.value, scale)}" for one in shown]
     if left:
         parts.append(f"{len(left)} smaller {_bare(_sum(left), scale)}")
     total = scale.said(_sum(comparison.bridge))
@@ -268,17 +267,19 @@ def _gate(report: Report, room: int) -> list[str]:
         return []
     open_ = [one for one in gate.checks if one.verdict != "PASS" and not one.waived]
     open_.sort(key=lambda one: change_gate.place(one.verdict))
+    doubtful = [one for one in gate.checks if one.verdict == "PASS" and one.remark]
     waived = sum(bool(one.waived) for one in gate.checks)
     said = f"{gate.verdict}: {words.count(len(gate.checks), 'check')}, {len(open_):,} not passed"
     head = _told("Gate", said + (f", {waived:,} waived" if waived else ""), 1)
-    checks = _checks(open_, gate.baseline)
+    checks = _checks([*open_, *doubtful], gate.baseline)
     room = max(room, LEAST_GATE)
     for most in (6, 3, 2, 1):
         found = [line for check in checks for line in _told("", check, most)]
         if len(head) + len(found) <= room:
             return [*head, *found]
     shown = room - len(head) - 1
-    more = _told("", f"{words.count(len(checks) - shown, 'more check')} not passed, in the report", 1)
+    left = words.count(len(checks) - shown, "more check")
+    more = _told("", f"{left} {'to look at' if doubtful else 'not passed'}, in the report", 1)
     return [*head, *found[:shown], *more]
 
 
@@ -314,7 +315,7 @@ def _typed(found: list[tuple[str, str]]) -> list[str]:
 
 def _several(report: Report) -> list[str]:
     """A table with a line for each candidate, then what the runs together say."""
-    found = tuple(say.worded(one, report) for one in report.comparisons)
+    found = report.comparisons
     first, scale = found[0], say.scale(score_name(report))
     ending = [*_series(report, scale), *_ending(report)]
     ending = [*_gate(report, LINES - 7 - len(ending) - min(len(found), LEAST_ROWS)), *ending]

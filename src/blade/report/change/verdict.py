@@ -25,7 +25,7 @@ def verdict(comparison: Comparison, report: Report) -> list[Block]:
         return [
             Para((Strong("Not compared: "), *sentence(comparison.refused, query, names=pair(comparison))))
         ]
-    blocks: list[Block] = [Para(opening(comparison))]
+    blocks: list[Block] = [Para(opening(comparison, report))]
     if not comparison.identical:
         for found in (mechanical(comparison), resolve(comparison, report), _differs(comparison)):
             blocks += [Para(found)] if found else []
@@ -42,7 +42,7 @@ def notes(comparison: Comparison) -> list[Line]:
     ]
 
 
-def opening(comparison: Comparison) -> Line:
+def opening(comparison: Comparison, report: Report) -> Line:
     """The verdict, the two scores, and each question with its test, interval and n."""
     if comparison.identical:
         return (
@@ -53,7 +53,7 @@ def opening(comparison: Comparison) -> Line:
             ").",
         )
     questions = [(" ", *question_told(comparison, question)) for question in (THESE, NEW)]
-    return (Strong(headline(comparison)), " ", *_scores(comparison), *questions[0], *questions[1])
+    return (Strong(headline(comparison)), " ", *_scores(comparison, report), *questions[0], *questions[1])
 
 
 def headline(comparison: Comparison) -> str:
@@ -75,17 +75,17 @@ def headline(comparison: Comparison) -> str:
     return f"{start}; {second} {ON[NEW]}."
 
 
-def _scores(comparison: Comparison) -> Line:
+def _scores(comparison: Comparison, report: Report) -> Line:
     """Both headline scores, and those over the common tasks where they differ."""
     scale, query = say.scale(comparison.score_name), say.query(comparison)
     said: Line = (
         say.run(comparison.candidate),
         " scores ",
-        scale.level(comparison.score_candidate, f"{query}.score_candidate"),
+        scale.level(comparison.score_candidate, say.score_query(comparison, report, "candidate")),
         f" {say.score_label(comparison.score_name)} and ",
         say.run(comparison.baseline),
         " ",
-        scale.level(comparison.score_baseline, f"{query}.score_baseline"),
+        scale.level(comparison.score_baseline, say.score_query(comparison, report, "baseline")),
         ": ",
         scale.change(comparison.delta, f"{query}.delta", strong=True),
     )
@@ -113,7 +113,7 @@ def mechanical(comparison: Comparison) -> Line:
     scale, query = say.scale(comparison.score_name), say.query(comparison)
     part = math.fsum(one.value for one in found)
     taken = f"{query}.movers(mechanical=True, view={BRIDGE!r}).value"
-    names = numbers.joined([(numbers.name(say.term(one.term, 80)),) for one in found])
+    names = numbers.joined([(numbers.name(say.term(one.term, comparison, 80)),) for one in found])
     return (
         Strong("Not all of it is the model: "),
         scale.change(part, taken),

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
-from typing import NamedTuple
-
-from msgspec.structs import replace
+from typing import Any, NamedTuple
 
 from blade import hostile
-from blade.model import Comparison, Mover, Report, Term, Tested
+from blade.model import MARGIN, Comparison, Measure, Report, RewardKind, Tested
 from blade.report import causes, numbers, quantities, queries, words
 from blade.report.change.names import middle
 from blade.report.sections import Badge, Code, Line, Span
@@ -70,8 +67,40 @@ def score_label(score_name: str) -> str:
 
 
 def query(comparison: Comparison) -> str:
-    """The engine query that selects a comparison."""
-    return queries.entry("comparisons", baseline=comparison.baseline, candidate=comparison.candidate)
+    """The engine query that selects a comparison; what is not the default of `blade compare` is stated."""
+    keys: dict[str, Any] = {"baseline": comparison.baseline, "candidate": comparison.candidate}
+    keys |= {"margin": comparison.margin} if comparison.margin != MARGIN else {}
+    keys |= {"quick": True} if comparison.quick else {}
+    return queries.entry("comparisons", **keys)
+
+
+def score_query(comparison: Comparison, report: Report, role: str) -> str:
+    """The query that gives the score of the baseline or candidate: that of its run where it is the same."""
+    name: str = getattr(comparison, role)
+    if is_tabled(comparison, report, name):
+        return quantities.query(Measure(name, comparison.score_name, None, 0))
+    return f"{query(comparison)}.score_{role}"
+
+
+def is_tabled(comparison: Comparison, report: Report, name: str) -> bool:
+    """Whether the tables of a run judge its rows as the comparison does.
+
+    Runs that are scored in different ways by themselves are compared by what reaches 1, and their tables
+    know nothing of that.
+    """
+    found = next((run for run in report.runs if run.name == name), None)
+    if found is None or comparison.score_name not in ("pass_at_1", "mean_reward"):
+        return False
+    if comparison.score_name == "mean_reward":
+        return True
+    facts = report.benchmark.get(name)
+    stated = facts.pass_threshold if facts is not None else None
+    if stated is not None:
+        return stated == found.pass_threshold
+    if found.reward_kind is RewardKind.CONSTANT and found.score != 1:
+        means = [one.value for one in report.measures if (one.run, one.name) == (name, "mean_reward")]
+        return means == [0]  # all rewards are 0, not some other number below 1
+    return found.reward_kind is not RewardKind.UNBOUNDED
 
 
 def run(name: str, limit: int = 80) -> Code:
@@ -108,51 +137,13 @@ def verdict_told(comparison: Comparison, question: str) -> Line:
     return (badge, f" {SMALL}") if is_small(comparison, question) else (badge,)
 
 
-def term(name: str, limit: int = 120) -> str:
+def term(name: str, comparison: Comparison, limit: int = 120) -> str:
     """A term as a reader says it: slugs of rules lose their underscores, predicates become phrases."""
-    said = hostile.line(name, limit)
+    said = hostile.line(comparison.words.get(name, name), limit)
     call = causes.CALL.fullmatch(said.partition(" within ")[0])
     if call is not None:
         return f"{'never ' if call[1] else ''}calls {call[2]}"
     return (said.replace("_", " ") if causes.SLUG.fullmatch(said) else said) or "(no name)"
-
-
-def _done(comparison: Comparison, report: Report) -> dict[str, str]:
-    """Predicate -> what its mechanism says that rollouts do, of the two runs."""
-    ours = (comparison.baseline, comparison.candidate)
-    return {
-        mechanism.predicate: causes.does(mechanism)
-        for mechanism in report.mechanisms
-        if mechanism.run in ours
-    }
-
-
-def worded(comparison: Comparison, report: Report) -> Comparison:
-    """The comparison with its modes in words: a predicate as what its mechanism says that rollouts do."""
-    done = _done(comparison, report)
-
-    def of(term: Term) -> Term:
-        return replace(term, term=done.get(term.term, term.term))
-
-    def moved(mover: Mover) -> Mover:
-        return replace(mover, term=done[mover.term]) if mover.term in done else mover
-
-    return replace(
-        comparison,
-        bridge=tuple(of(term) for term in comparison.bridge),
-        views=tuple(replace(view, terms=tuple(of(term) for term in view.terms)) for view in comparison.views),
-        movers=tuple(moved(mover) for mover in comparison.movers),
-    )
-
-
-def reworded(text: str, comparison: Comparison, report: Report) -> str:
-    """A sentence with its predicates in words."""
-    done = _done(comparison, report)
-    names = sorted(done, key=lambda name: (-len(name), name))
-    if not names:
-        return text
-    known = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
-    return known.sub(lambda hit: f"“{done[hit[0]]}”", text)
 
 
 def answers(comparison: Comparison, question: str) -> list[Tested]:
@@ -177,9 +168,8 @@ def margin(comparison: Comparison) -> Line:
 
 
 def test_query(comparison: Comparison, test: Tested) -> str:
-    """The engine query that selects a test."""
-    place = next(place for place, other in enumerate(comparison.tests) if other is test)
-    return f"{query(comparison)}.tests[{place}]"
+    """The engine query that selects a test: by its question, the first of which carries the estimate."""
+    return queries.chosen(f"{query(comparison)}.tests", comparison.tests, test, "question")
 
 
 def candidate_keys(comparison: Comparison) -> dict[str, str]:

@@ -1,0 +1,170 @@
+"""Labels by condition: every condition that `blade query` takes, quoted where it can be, else kept by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade import judgements, pipeline
+from blade.model import Judgement
+from blade.pipeline import reviewing
+from tests.builders import make_run
+from tests.conftest import Blade
+from tests.judgements.conftest import ERROR, rows
+
+GIVEN = ("--cause", "BI", "--mechanism", "It reports success after an error.", "--by", "ann")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """As ever, with a check that fails with the reward, a note of the verifier, and words of a user."""
+    made = rows()
+    for row in made:
+        row["verifier"] = {"parts": {"sent": bool(row["reward"]), "style": True}}
+        row["note"] = "all is well" if row["reward"] else f"order of task {row['_ng_task_index']} was not sent"
+        row["response"]["output"].insert(1, {**row["response"]["output"][-1], "role": "user", "id": "u"})
+    return make_run(tmp_path / "run", made)
+
+
+def label(blade: Blade, run: Path, condition: str, *more: object) -> list[dict[str, Any]]:
+    said = blade("label", run, "--where", condition, *GIVEN, "--json", *more)
+    assert said.code == 0, said.err
+    kept: list[dict[str, Any]] = json.loads(said.out)["kept"]
+    return kept
+
+
+# Condition -> where what it speaks of stands (a step, a field), and words of it; None: nothing to quote.
+QUOTED: dict[str, tuple[str, str] | None] = {
+    "says('on its way')": ("step", "is on its way"),
+    "says('on its way', 'model')": ("step", "is on its way"),
+    "says('locked by', 'tool')": ("step", ERROR),
+    "says('as you wished', 'user')": ("step", "as you wished"),
+    "says('locked by', 'any')": ("step", ERROR),
+    "says('was not sent', 'any')": ("note", "was not sent"),
+    "says('was not', 'note')": ("note", "was not sent"),
+    "check_failed('sent')": ("verifier.parts.sent", "false"),
+    "check_failed('verifier.parts.sent')": ("verifier.parts.sent", "false"),
+    "note like '%not sent%'": ("note", "was not sent"),
+    "calls('find_order') > 1": ("step", '"order"'),
+    "last_tool = 'find_order'": ("step", '"again": true'),
+    "not says('refund')": None,
+    "calls('refund') = 0": None,
+    "turns > 1": None,
+    "turns > 1 and reward < 0.5": None,
+    "not check_failed('style')": None,
+    "says('refund') or turns > 1": None,
+    "says('refund', 'tool') or says('on its way')": ("step", "is on its way"),
+}
+
+
+@pytest.mark.parametrize("condition", list(QUOTED))
+def test_every_condition_judges_the_failed_tasks(blade: Blade, run: Path, condition: str) -> None:
+    kept = label(blade, run, condition)
+    assert [one["task"] for one in kept] == ["1", "2", "3", "4"]
+    assert [one["repeat"] for one in kept] == [1, 0, 2, 0]
+    assert {one["condition"] for one in kept} == {condition}
+    expected = QUOTED[condition]
+    for one in kept:
+        if expected is None:
+            assert (one["step"], one["field"], one["quote"]) == (None, None, "")
+        else:
+            place, words = expected
+            assert words in one["quote"]
+            assert one["field"] == (None if place == "step" else place)
+    again = blade("label", run)
+    assert again.code == 0
+    assert again.out.count(", by ann") == 4
+    assert "fallen" not in again.out
+
+
+def test_a_condition_stands_in_the_report_as_a_ground(blade: Blade, run: Path, tmp_path: Path) -> None:
+    label(blade, run, "calls('refund') = 0")
+    assert blade("diagnose", run, "-o", tmp_path / "out").code == 0
+    wire = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert {(one["condition"], len(one["evidence"])) for one in wire["judgements"]} == {("calls('refund') = 0", 0)}
+    grounds = [one["grounds"] for one in wire["attributions"] if one["judged_by"] == "ann"]
+    assert len(grounds) == 4
+    assert all("the rollout meets the condition calls('refund') = 0" in told for told in grounds)
+    page = tmp_path / "out" / "report.md"
+    assert blade("check", page, "--run", run).code == 0
+    assert "where calls('refund') = 0: BI" in blade("label", run).out
+
+
+def test_a_condition_holds_for_the_rollout_it_was_given_for(blade: Blade, run: Path) -> None:
+    label(blade, run, "turns > 1")
+    text = run.read_text(encoding="utf-8").replace("I look at order O-2 first", "I look elsewhere first")
+    run.write_text(text, encoding="utf-8")
+    said = blade("label", run).out
+    assert "fallen" in said
+    assert "task 2 by ann: the rollout is another one now" in said
+    assert "\n2/0" not in f"\n{said}"
+
+
+def test_a_condition_that_does_not_hold_is_refused(path: Path) -> None:
+    session = pipeline.session([str(path)])
+    given = {"task": "2", "cause": "BI", "repeat": 1, "mechanism": "It gives up."}
+    for condition, why in {
+        "calls('refund') > 0": "no failing row of 2/1 meets the condition",
+        "nosuch = 1": "the condition cannot be asked",
+        "turns > 1\x07": "condition holds control or invisible characters",
+    }.items():
+        found, refused = reviewing.checked(session, [{**given, "condition": condition}], "ann")
+        assert not found
+        assert why in refused[0]
+    (kept,), _ = reviewing.checked(session, [{**given, "condition": "calls('refund') = 0"}], "ann")
+    assert (kept.quote, kept.condition) == ("", "calls('refund') = 0")
+    assert kept.shown("run") == ()
+    _, refused = reviewing.checked(session, [given], "ann")  # neither a place nor a condition
+    assert "quote is missing" in refused[0]
+
+
+def test_without_a_hash_of_its_rollout_a_condition_holds_nothing(path: Path) -> None:
+    import msgspec
+
+    session = pipeline.session([str(path)])
+    given = {"task": "2", "cause": "BI", "repeat": 1, "mechanism": "It gives up.", "condition": "turns > 1"}
+    (kept,), _ = reviewing.checked(session, [given], "ann")
+    one = session.run()
+    from blade.pipeline import judging, pages, reading
+
+    scoring = pages.scoring_of(one, None)
+    seen = judging.seen_of(one, reading.judged_of(one, scoring), "2", None, scoring.is_bounded)
+    assert judgements.again(kept, seen) == []
+    assert judgements.again(msgspec.structs.replace(kept, rollout=""), seen) == ["the rollout is another one now"]
+
+
+def test_names_of_judgements_without_a_condition_stay(path: Path) -> None:
+    """What was kept before conditions were has the same id, and is read as it was."""
+    line = (
+        b'{"id":"x","agent":null,"task":"2","cause":"BI","repeat":1,"step":5,"field":null,"quote":"q","mechanism":"m",'
+        b'"by":"ann","at":"2026-01-01T00:00:00Z"}'
+    )
+    import msgspec
+
+    assert msgspec.json.decode(line, type=Judgement).condition == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--quote", "x"), "--quote names a place of one rollout, and --where judges many"),
+        (("--step", 1, "--quote", "x"), "--quote and --step name a place"),
+        (("--from", "x.jsonl"), "--where finds the tasks itself"),
+    ],
+)
+def test_what_goes_with_no_condition_is_refused_with_a_reason(
+    blade: Blade, run: Path, words: tuple[object, ...], message: str
+) -> None:
+    said = blade("label", run, "--where", "turns > 1", *GIVEN, *words)
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_a_condition_that_no_query_takes(blade: Blade, run: Path) -> None:
+    said = blade("label", run, "--where", "nosuch = 1", *GIVEN)
+    assert said.code == 2
+    assert "nosuch" in said.err
+    assert "no failing rollout meets the condition" in blade("label", run, "--where", "calls('refund') > 3", *GIVEN).err
