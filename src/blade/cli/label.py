@@ -119,8 +119,8 @@ def _where(
     if place := {"repeat", "step", "field", "quote"} & given.keys():
         said = " and ".join(f"--{name}" for name in sorted(place))
         raise UsageError(
-            f"{said} {'names' if len(place) == 1 else 'name'} a place of one rollout, and --where judges many: "
-            "each quotes what the condition finds in it",
+            f"{said} {'names' if len(place) == 1 else 'name'} a place of one rollout, and --where judges "
+            "many: each quotes what the condition finds in it",
             f"leave out {said}; to choose by words, write --where \"says('…')\"",
             "usage",
         )

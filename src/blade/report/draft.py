@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from blade import hostile
-from blade.model import Evidence, Report
+from blade.model import Report
 from blade.report import places, results
 from blade.report.chapters import chapters, title
 from blade.report.claims import Claims

@@ -351,7 +351,7 @@ def _buckets(facts: Facts) -> list[Block]:
         para(
             "Buckets are raw counts. P(bucket) is the posterior probability that the true rate of a task ",
             "lies where its bucket says (always above 90%, never below 10%, sometimes between), from a ",
-            "beta-binomial fit over all tasks, or from Jeffreys' prior where repeats are too few to fit one: ",
+            "beta-binomial fit over all tasks, or Jeffreys' prior where repeats are too few for one: ",
             "with few repeats a task may sit in a bucket by chance.",
         ),
     ]
