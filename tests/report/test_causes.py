@@ -89,7 +89,7 @@ def test_gaps_with_one_reason_share_a_row_and_long_lists_are_counted(explained: 
     gaps = (Gap(f"{names} on desk", "no task has what they need: a tool call"),
             *(Gap(f"no config file of run-{at}", "settings are unknown") for at in range(12)))  # fmt: skip
     said = first(replace(explained, gaps=gaps), "Reproducibility Notes")
-    assert "What this report cannot say (13 gaps, by what is missing):" in said
+    assert "What this report cannot say (13 gaps), by what is missing:" in said
     assert "| rule_0, rule_1, rule_2" in said
     assert "rule_32 on desk | no task has what they need: a tool call |" in said
     assert "; no config file of run-7; … more in report.json | settings are unknown |" in said

@@ -230,9 +230,9 @@ def gaps(report: Report, file: str = "report.json", counted: bool = True) -> lis
         cells(_gaps(report, group, file), numbers.said(why, f"{_gap(report, group[0])}.why", 400))
         for why, group in list(by_why.items())[:MAX_ROWS]
     )
-    n: Line = (*numbers.count(len(report.gaps), "gap", "engine.gaps.count"), ", ") if counted else ()
+    n: Line = (" (", *numbers.count(len(report.gaps), "gap", "engine.gaps.count"), ")") if counted else ()
     return [
-        para("What this report cannot say (", *n, "by what is missing):"),
+        para("What this report cannot say", *n, ", by what is missing:"),
         Table(("Gap", "Why"), rows, "ll"),
         *places.left_out(len(by_why), len(rows), "gap", file=file),
     ]
