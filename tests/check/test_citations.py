@@ -76,6 +76,7 @@ def test_what_cannot_be_evaluated_is_unverifiable(desk: Desk, text: str, why: st
         ("It is 5<!--blade: drop table rollouts-->.", "no measure and no SELECT"),
         ("It is 5<!--blade: select 5-->.", "reads no column"),
         ("It is 5<!--blade: select 5 from runs-->.", "reads no column"),
+        ("It is 5 of 7<!--blade: pass_at_k-->.", "pass_at_k needs its k"),
         ("It is 5<!--c9-->.\n\n<!--blade claims\nc1 count\n-->\n", "not in the list of claims"),
     ],
 )

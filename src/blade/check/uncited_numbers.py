@@ -15,7 +15,6 @@ from blade.model.checked import OPINION, UNCITED, Finding
 from blade.model.measured import PLACEHOLDER
 from blade.query.figures import last_figure
 from blade.query.ground import value
-from blade.query.measures import measure_of
 
 Spans = list[tuple[int, int]]
 _NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
@@ -23,6 +22,7 @@ _ID_HEADS = "# no. no k rank step steps line row repeat task rollout id index ve
 _DAY = re.compile(
     r"\b\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
 )
+_COUNTED = re.compile(r"(count|tasks)\b(?! *[.(])")
 _CAUSE = re.compile(
     r"\b(?:because|due to|owing to|caus(?:ed by|ing|es? (?:the|an?|this|it|these|most|all|many))|thanks to"
     r"|as a result|result(?:s|ed|ing)? (?:in|from)|leads? to|led to|driven by|stem(?:s|med)? from"
@@ -50,11 +50,10 @@ def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world
 def _wholes(items: Sequence[Cited], answers: Answers) -> Iterator[Finding]:
     """What a cited count is said to be out of, where that is not all there are: `84 of 999`."""
     for item in items:
-        figure, measure = last_figure(item.before), measure_of(item.citation.query)
-        name = measure.name if measure is not None and measure.name in ("count", "tasks") else None
-        if figure is None or figure.whole is None or name is None:
+        figure, counted = last_figure(item.before), _COUNTED.match(item.citation.query)
+        if figure is None or figure.whole is None or counted is None:
             continue
-        if len(answers.runs) > 1 or value(name, answers) != figure.whole:
+        if len(answers.runs) > 1 or value(counted[1], answers) != figure.whole:
             yield Finding(UNCITED, "number", item.line, item.lines, item.text, f"{figure.whole:,g}")
 
 
