@@ -110,7 +110,7 @@ def test_an_outage_is_told_first_and_alone(baseline: Side) -> None:
         True,
     )
     assert mover.value < 0
-    assert mover.text.startswith("infra error (infrastructure) accounts for -")
+    assert mover.text.startswith("infra error (infrastructure) accounts for −")
     assert mover.text.endswith(f"of {N} tasks concerned)")
 
 

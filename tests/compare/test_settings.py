@@ -247,8 +247,8 @@ def test_a_run_between_two_tells_both_effects() -> None:
     sides = [run("base", "old", max_tokens="1"), run("mid", "new", max_tokens="1"), run("top", "new", max_tokens="2")]
     deltas = {("base", "mid"): (0.1, 0.05, 0.15), ("base", "top"): (0.3, 0.2, 0.4), ("top", "mid"): (-0.2, -0.3, -0.1)}
     assert effects(sides, deltas) == (
-        ("model", "identified by runs that differ in it alone: old -> new (base -> mid) +0.100 [+0.050, +0.150]"),
-        ("max_tokens", "identified by runs that differ in it alone: 2 -> 1 (top -> mid) -0.200 [-0.300, -0.100]"),
+        ("model", "identified by runs that differ in it alone: old → new (base → mid) +0.100 [+0.050, +0.150]"),
+        ("max_tokens", "identified by runs that differ in it alone: 2 → 1 (top → mid) −0.200 [−0.300, −0.100]"),
     )
 
 
@@ -262,7 +262,7 @@ def test_settings_that_always_change_together_are_not_separable() -> None:
 
 def test_an_effect_with_settings_that_not_all_state() -> None:
     (told,) = effects([run("a", "m", temperature="1"), run("b", "n")], {("a", "b"): (0.1, None, None)})
-    assert told[1] == "identified by runs that differ in it alone: m -> n (a -> b) +0.100, as far as the runs state their settings"
+    assert told[1] == "identified by runs that differ in it alone: m → n (a → b) +0.100, as far as the runs state their settings"
 
 
 def test_runs_with_the_same_settings_have_no_effects() -> None:

@@ -94,6 +94,9 @@ def test_several_runs_matrix_and_series_are_reached() -> None:
     report = changed.many_report()
     assert evaluate("engine.matrix.deltas[1][0]", report) == pytest.approx(0.1)
     assert evaluate("engine.matrix.deltas['step-1']['base']", report) == pytest.approx(0.1)
+    assert evaluate("engine.matrix(baseline='base').n_tasks", report) == 8
+    with pytest.raises(UsageError, match="nothing matches baseline='step-1' in"):
+        evaluate("engine.matrix(baseline='step-1').n_tasks", report)
     assert evaluate("engine.matrix.verdicts['base']['step-1']", report) == "regressed"
     assert evaluate("engine.matrix.settings['temperature']", report) == report.matrix.settings[0][1]  # type: ignore[union-attr]
     assert evaluate("engine.series.learned['5']", report) == 0.98
@@ -200,6 +203,7 @@ def test_one_run_is_not_compared(report: Report, query: str) -> None:
         ("engine.comparisons(baseline='a', candidate='b').delta - 1", Wish("a")),
         ("1 - engine.comparisons(baseline='a', margin=0.05).bridge(side='model').value", Wish("a", 0.05)),
         ("engine.comparisons(candidate='b', quick=True).delta", Wish(quick=True)),
+        ("engine.matrix(baseline='b').n_tasks", Wish("b")),
     ],
 )
 def test_a_query_names_its_comparison(query: str, wanted: Wish | None) -> None:

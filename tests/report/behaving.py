@@ -19,8 +19,8 @@ def write_behaving(folder: Path, seed: int) -> tuple[Path, Path]:
     rng = Random(f"behaving/{seed}")
     grown = rng.choice(["loops", "fails", "skips"])
     shares = {"loops": 0.1, "fails": 0.1, "skips": 0.1}
-    before = make_run(folder / "a", _rows(rng, shares), name="before")
-    after = make_run(folder / "b", _rows(rng, {**shares, grown: 0.6}), name="after")
+    before = make_run(folder / "a", _rows(rng, shares, "sim-a"), name="before")
+    after = make_run(folder / "b", _rows(rng, {**shares, grown: 0.6}, f"sim->{seed}"), name="after")
     return (before, after) if seed % 2 == 0 else (after, before)
 
 
@@ -32,7 +32,7 @@ def write_mixed(folder: Path, seed: int) -> tuple[Path, Path]:
     return first, second
 
 
-def _rows(rng: Random, shares: dict[str, float]) -> list[Row]:
+def _rows(rng: Random, shares: dict[str, float], model: str) -> list[Row]:
     found = []
     for task in range(TASKS):
         for repeat in range(REPEATS):
@@ -40,7 +40,7 @@ def _rows(rng: Random, shares: dict[str, float]) -> list[Row]:
             reward = float(rng.random() < PASSES[behaviour])
             output = _output(behaviour, task, repeat)
             level = "hard" if task % 3 == 0 else "easy"
-            found.append(make_row(task, repeat, reward, response=make_response(output), level=level))
+            found.append(make_row(task, repeat, reward, response=make_response(output, model=model), level=level))
     return found
 
 

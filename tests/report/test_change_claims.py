@@ -30,7 +30,7 @@ from .test_numbers import check_page, is_same
 BEHAVING = {"behaving": write_behaving, "mixed": write_mixed}
 PLACE = re.compile(r"\b(movers|shifts|bridge|views|terms|flips|derived|placed|alone|checkpoints|checks)\[\d")
 Case = tuple[str, int]
-CASES: list[Case] = [*((name, seed) for name in BEHAVING for seed in range(4)), *((cause, 1) for cause in CAUSES)]
+CASES: list[Case] = [*((name, seed) for name in BEHAVING for seed in range(2)), *((cause, 1) for cause in CAUSES)]
 
 
 def written(folder: Path, case: Case) -> list[str]:
@@ -50,7 +50,7 @@ def test_every_claim_is_said_as_its_query_gives_it(tmp_path: Path, cache: Path, 
     specs = written(tmp_path, case)
     report = compared(specs)
     sections = change.chapters(report)
-    check_page(compared(specs), sections)
+    check_page(report, sections)
     listed = claims_of(sections).listed
     loaded = pipeline.load(specs, Silent())
     ground = ground_of(loaded)  # as `blade query` asks: no report is given
@@ -97,7 +97,12 @@ def test_several_candidates_and_the_other_order(tmp_path: Path, cache: Path) -> 
     specs = [*written(tmp_path / "x", ("behaving", 0)), f"third={write_behaving(tmp_path / 'y', 2)[1]}"]
     ground = ground_of(pipeline.load(specs, Silent()))
     for options in ({"ordered": True}, {"baseline": "after"}):
-        listed = claims_of(change.chapters(compared(specs, **options))).listed
+        report = compared(specs, **options)
+        assert report.matrix is not None
+        first = "sim-a → sim->0 (before → after) −" if "ordered" in options else "sim->0 → sim-a (after → before) +"
+        assert first in dict(report.matrix.settings)["model"]
+        listed = claims_of(change.chapters(report)).listed
+        check_page(report, change.chapters(report))
         is_series = [claim.query.startswith("engine.series.checkpoints(run='third')") for claim in listed]
         assert any(is_series) == ("ordered" in options)
         for claim in listed:

@@ -19,10 +19,11 @@ ROLLOUTS = [f"codellama-7b_output[_ng_rollout_index={at}]" for at in range(9)]
     [
         ("it fell by -8.6 points [-12.1, -3.0]", "it fell by −8.6 points [−12.1, −3.0]."),
         ("-8.6 (-3)", "−8.6 (−3)."),
-        ("always -> never", "always → never."),
+        ("always → never", "always → never."),
+        ("x->y -> z", "x->y -> z."),
         ("gpt-4 and pass 1-2 at 2031-01-01 and -x", "gpt-4 and pass 1-2 at 2031-01-01 and -x."),
         ("`a -> -1` moved -1", "a -> -1 moved −1."),
-        ('it says “a -> -1” and "b -> -2" -> -3', 'it says “a -> -1” and "b -> -2" → −3.'),
+        ('it says “a -> -1” and "b -> -2" -> -3', 'it says “a -> -1” and "b -> -2" -> −3.'),
         ("ends here.", "ends here."),
         ("", ""),
     ],

@@ -103,12 +103,12 @@ def is_same(answer: Any, claim: Claim) -> bool:
 
 
 def is_said(text: str, value: str) -> bool:
-    """Whether a printed sentence is what the stage wrote, word for word: all of it, a part, or its beginning.
+    """Whether a printed sentence is what the stage wrote, to the letter: all of it, a part, or its beginning.
 
-    Letters and digits count, white space and signs do not: a page sets a full stop, a capital and −.
+    White space and backticks do not count: a page sets a capital and a full stop, and names as code.
     """
-    printed, written = (re.sub(r"[\W_]", "", hostile.line(one).lower()) for one in (text, value))
-    return bool(printed) and printed in written
+    printed, written = ("".join(hostile.line(one).lower().replace("`", "").split()) for one in (text, value))
+    return bool(printed) and printed.rstrip(".…") in written
 
 
 def check_page(report: Report, sections: tuple[Section, ...]) -> list[Claim]:

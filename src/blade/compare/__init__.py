@@ -22,6 +22,7 @@ from blade.compare.rejudged import rejudged
 from blade.compare.series import series
 from blade.compare.settings import config_diff, effects, separation
 from blade.compare.shifts import shifts
+from blade.compare.shown import signed
 from blade.compare.verdict import EQUIVALENT, judgement
 from blade.compare.views import views
 from blade.model import MARGIN, Alignment, Comparison, Setting, Shift, Side, Term
@@ -218,7 +219,7 @@ def _missing(pair: Paired) -> list[str]:
     return [
         f"{n_lost:,} expected rollouts of the common tasks have no score ({int(lost_a.sum()):,} in "
         f"{pair.a.run}, {int(lost_b.sum()):,} in {pair.b.run}) and are in no mean: whatever they would have "
-        f"scored, the change lies between {low:+.1f} and {high:+.1f} points"
+        f"scored, the change lies between {signed(low, '.1f')} and {signed(high, '.1f')} points"
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from blade import stats
 from blade.compare.bridge import COMPOSITION, MODEL, is_named, model_modes
 from blade.compare.pairing import Paired
-from blade.compare.shown import in_words, shown
+from blade.compare.shown import in_words, shown, signed
 from blade.compare.slice_view import NAME, labelled
 from blade.compare.task_sets import TaskSets, task_sets
 from blade.compare.verdict import rows_of
@@ -152,8 +152,8 @@ def _text(pair: Paired, sets: TaskSets, term: Term, words: Mapping[str, str]) ->
 
 
 def _amount(value: float, is_bounded: bool) -> str:
-    return f"{100 * value:+.1f} points" if is_bounded else f"{value:+.3g} of the mean reward"
+    return f"{_signed(value, is_bounded)} {'points' if is_bounded else 'of the mean reward'}"
 
 
 def _signed(value: float, is_bounded: bool) -> str:
-    return f"{100 * value:+.1f}" if is_bounded else f"{value:+.3g}"
+    return signed(100 * value, ".1f") if is_bounded else signed(value, ".3g")

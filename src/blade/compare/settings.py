@@ -12,6 +12,7 @@ import numpy as np
 
 from blade.compare.contents import group_of
 from blade.compare.named_settings import KINDS, MECHANICAL, Named, named, tail_of, without_file
+from blade.compare.shown import signed
 from blade.model import Alignment, Setting, Side
 
 _NOTHING = frozenset(
@@ -255,10 +256,10 @@ def _effect(steps: list[_Step]) -> str:
 
 def _told(step: _Step) -> str:
     one = step.setting
-    words = f"{one.baseline} -> {one.candidate} ({step.a} -> {step.b})"
+    words = f"{one.baseline} → {one.candidate} ({step.a} → {step.b})"
     delta, low, high = step.delta or (None, None, None)
     if delta is not None:
-        words += f" {delta:+.3f}"
+        words += f" {signed(delta, '.3f')}"
     if low is not None and high is not None:
-        words += f" [{low:+.3f}, {high:+.3f}]"
+        words += f" [{signed(low, '.3f')}, {signed(high, '.3f')}]"
     return words if step.is_sure else f"{words}, as far as the runs state their settings"

@@ -26,6 +26,11 @@ def in_words(name: str, words: Mapping[str, str]) -> str:
     return words.get(name) or (name.replace("_", " ") if _SLUG.fullmatch(name) else name)
 
 
+def signed(number: float, form: str) -> str:
+    """A number with its sign as it is printed: `+0.264`, `−0.410`."""
+    return f"{number:+{form}}".replace("-", "−")
+
+
 def shown(
     pair: Paired, term: Term, words: Mapping[str, str]
 ) -> tuple[tuple[tuple[str, str, int], ...], tuple[str, ...]]:

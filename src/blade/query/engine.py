@@ -77,7 +77,7 @@ def wish(query: str, runs: Sequence[str]) -> Wish | None:
     _refuse_single(runs, asked[0])
     keys: dict[str, Any] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and any(root.attr == "comparisons" for root in _roots(node.func, 1)):
+        if isinstance(node, ast.Call) and any(root.attr in COMPARED for root in _roots(node.func, 1)):
             keys |= {
                 str(keyword.arg): keyword.value.value
                 for keyword in node.keywords
@@ -225,7 +225,12 @@ def _item(owner: Any, place: int | str, node: ast.expr) -> Any:
     raise _refused(f"there is no entry {str(place)[:80]!r} in {_text(node)}")
 
 
-def _selected(owner: Any, keywords: list[ast.keyword], node: ast.expr, report: Report) -> Selection:
+def _selected(owner: Any, keywords: list[ast.keyword], node: ast.expr, report: Report) -> Any:
+    if isinstance(owner, Matrix) and [keyword.arg for keyword in keywords] == ["baseline"]:
+        wanted = _constants(keywords[0].value)
+        if owner.runs[:1] == wanted:
+            return owner
+        raise _Nothing(f"nothing matches baseline={wanted[0]!r} in {_text(node)}", is_final=True)
     if not isinstance(owner, Selection):
         raise _refused(f"keys select from a list, and {_text(node)} is none")
     entries = owner.entries

@@ -252,11 +252,12 @@ def _settings(found: Matrix) -> list[Block]:
     if not found.settings:
         return []
     shown = found.settings[:MAX_ROWS]
+    every = f"engine.matrix(baseline={found.runs[0]!r})"  # their sentences go from the baseline to the others
     items = tuple(
         (
             Code(hostile.line(key, 80)),
             ": ",
-            *sentence(text, f"engine.matrix.settings[{key!r}]", names=found.runs),
+            *sentence(text, f"{every}.settings[{key!r}]", names=found.runs),
         )
         for key, text in shown
     )

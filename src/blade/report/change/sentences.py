@@ -11,7 +11,7 @@ from blade.report.sections import Line, Said
 
 # What is taken from elsewhere keeps its letters: code spans and quotations.
 _FOREIGN = r"`[^`]*`|“[^”]*”|\"[^\"]*\""
-_SIGNS = r"(?P<minus>(?<![^\s(\[{])-(?=\d))|(?P<arrow>->)"
+_SIGNS = r"(?P<minus>(?<![^\s(\[{])-(?=\d))"
 _ENDS = (".", "!", "?", "…", ".)", ".”")
 
 
@@ -48,10 +48,10 @@ def _cleaned(names: Collection[str]) -> list[str]:
 
 
 def _signed(said: str, names: Collection[str]) -> str:
-    """With − for the hyphen before a number and → for its drawing, outside of names and quotations."""
+    """With − for the hyphen before a number, outside of names and quotations."""
     kept = "|".join([_FOREIGN, *(rf"(?<!\w){re.escape(name)}(?!\w)" for name in _cleaned(names))])
 
     def sign(hit: re.Match[str]) -> str:
-        return words.MINUS if hit["minus"] else "→" if hit["arrow"] else hit[0]
+        return words.MINUS if hit["minus"] else hit[0]
 
     return re.sub(f"{kept}|{_SIGNS}", sign, said)
