@@ -83,7 +83,7 @@ def said(report: Report) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("n_cores", [1, 2])
 def test_a_detector_that_fails_is_a_gap_and_the_others_go_on(
-    run: Path, monkeypatch: pytest.MonkeyPatch, n_cores: int
+    run: Path, processes: None, monkeypatch: pytest.MonkeyPatch, n_cores: int
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: n_cores)
     sound = read(run)
@@ -153,7 +153,11 @@ def told(diagnosed: Blade) -> Callable[[object], dict[str, Any]]:
 
 
 def test_order_workers_and_compression_do_not_matter(
-    tmp_path: Path, told: Callable[[object], dict[str, Any]], run: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    told: Callable[[object], dict[str, Any]],
+    run: Path,
+    processes: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lines = run.read_bytes().splitlines()
     monkeypatch.setattr(os, "cpu_count", lambda: 1)

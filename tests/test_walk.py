@@ -25,7 +25,7 @@ PARENT = os.getpid()
 
 
 @pytest.fixture(autouse=True)
-def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def _two_cores(processes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cores and small pieces, whatever this machine has."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(walk, "_PIECE_ROWS", 8)

@@ -133,7 +133,7 @@ def test_all_queries_of_a_report_are_asked_in_one_process(desk: Desk, monkeypatc
 
 
 def test_a_query_that_ends_its_process_does_not_take_the_others_with_it(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, processes: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = "select count(*) from range(100000000000) a, range(1000000) b"
     monkeypatch.setattr(box, "SECONDS", 1.5)

@@ -7,12 +7,9 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from pathlib import Path
 
-import msgspec
 import pytest
-from msgspec.structs import replace
 
 from blade import pipeline
 from blade.package.judge.score import Bench
@@ -23,8 +20,6 @@ from blade.package.shallow import make_shallow
 from blade.package.validate.checks import Validation, validate
 from blade.planted import write_run
 from blade.planted.runs import BENCHMARK
-from blade.query import box
-from blade.store.cache import write_whole
 from blade.store.index import Silent
 
 RUNS = (("sim-model-a", 0, None), ("sim-model-b", 7, [0.9, 0.5, 0.7]))
@@ -63,29 +58,6 @@ def session_cache(shared: Path) -> Iterator[Path]:
 def cache(session_cache: Path) -> Path:
     """The same for the fixtures that ask for a cache folder."""
     return session_cache
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _asked_once(shared: Path) -> Iterator[None]:
-    """Each query is run in its sealed process once for the same rows; the processes were most of the time."""
-    folder, run = shared / "outcomes", box.run
-    folder.mkdir(exist_ok=True)
-
-    def remembered(job: box.Job) -> list[box.Outcome]:
-        names = [sha256(repr((query, job.files)).encode()).hexdigest() for query in job.queries]
-        new = {
-            folder / name: query
-            for name, query in zip(names, job.queries, strict=True)
-            if not (folder / name).exists()
-        }
-        outcomes = run(replace(job, queries=tuple(new.values()))) if new else []
-        for path, outcome in zip(new, outcomes, strict=True):
-            write_whole(path, msgspec.msgpack.encode(outcome))
-        return [msgspec.msgpack.decode((folder / name).read_bytes(), type=box.Outcome) for name in names]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box, "run", remembered)
-        yield
 
 
 @pytest.fixture(scope="package")

@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -68,19 +68,19 @@ def run(job: Job) -> list[Outcome]:
     except subprocess.TimeoutExpired:
         child.kill()
         told, _ = child.communicate()
-    outcomes: list[Outcome] = []
+    found: list[Outcome] = []
     decoder = msgspec.msgpack.Decoder(Outcome)
     while len(told) >= 8:
         size = int.from_bytes(told[:8], "big")
         if len(told) < 8 + size:
             break
-        outcomes.append(decoder.decode(told[8 : 8 + size]))
+        found.append(decoder.decode(told[8 : 8 + size]))
         told = told[8 + size :]
     why = Outcome(
         error=f"the query was stopped: it took more than {job.seconds:g} seconds or {job.memory_mb:,} MB",
         hint="narrow it, or raise --seconds or --memory",
     )
-    return outcomes + [why] * (len(job.queries) - len(outcomes))
+    return found + [why] * (len(job.queries) - len(found))
 
 
 _OF_TRACES = re.compile(
@@ -129,14 +129,12 @@ def _limit(job: Job) -> None:
     signal.setitimer(signal.ITIMER_REAL, job.seconds)  # its signal ends the process
 
 
-def main() -> None:
-    """Read a job, write an outcome for each of its queries."""
+def outcomes(job: Job) -> Iterator[Outcome]:
+    """The outcome of each query of a job, in this process."""
     from blade.query.ground import Ground, Table
     from blade.query.names import unknown
     from blade.query.views import opened
 
-    job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
-    _limit(job)
     connection = opened(job.files, job.memory_mb, 2)
     ground = Ground(tuple(run.run for run in job.files), lambda _: job.files)
     ground.connection = lambda with_traces: connection  # type: ignore[method-assign]
@@ -144,20 +142,33 @@ def main() -> None:
         try:
             found = ground.ask(query)
         except UsageError as error:
-            outcome = Outcome(error=error.message, hint=error.hint)
+            yield Outcome(error=error.message, hint=error.hint)
+            continue
         except MemoryError:
-            outcome = Outcome(error="the query needs more memory than it may have", hint="narrow it")
+            yield Outcome(error="the query needs more memory than it may have", hint="narrow it")
+            continue
+        notes = unknown(query, connection)
+        if isinstance(found, Table):
+            rows, is_cut = found.rows[: job.max_rows], found.is_cut or len(found.rows) > job.max_rows
+            yield Outcome(columns=found.columns, types=found.types, rows=rows, is_cut=is_cut, notes=notes)
         else:
-            if isinstance(found, Table):
-                rows, is_cut = found.rows[: job.max_rows], found.is_cut or len(found.rows) > job.max_rows
-                outcome = Outcome(columns=found.columns, types=found.types, rows=rows, is_cut=is_cut)
-            else:
-                measure = measure_of(query)
-                outcome = Outcome(answers=tuple(found), by=measure.by if measure else None)
-            outcome = msgspec.structs.replace(outcome, notes=unknown(query, connection))
-        data = msgspec.msgpack.encode(outcome, enc_hook=str)
+            measure = measure_of(query)
+            yield Outcome(answers=tuple(found), by=measure.by if measure else None, notes=notes)
+
+
+def main() -> None:
+    """Read a job, write an outcome for each of its queries."""
+    job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
+    _limit(job)
+    for outcome in outcomes(job):
+        data = packed(outcome)
         sys.stdout.buffer.write(len(data).to_bytes(8, "big") + data)
         sys.stdout.buffer.flush()
+
+
+def packed(outcome: Outcome) -> bytes:
+    """An outcome as it travels; what has no form of its own travels as text."""
+    return msgspec.msgpack.encode(outcome, enc_hook=str)
 
 
 if __name__ == "__main__":

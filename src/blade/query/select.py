@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from blade.errors import UsageError
+from blade.tables.database import RESERVED
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,8 +33,20 @@ _TWINS = """select distinct path, "column" from fields as one where "column" <> 
     select 1 from fields as other where lower(other.path) = lower(one.path) and other.path <> one.path)"""
 
 
+_PARSED: dict[str, dict[str, Any]] = {}  # a page asks the same few queries again and again
+_MOST_PARSED = 2_000
+
+
 def parsed(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """The parsed form of exactly one SELECT over our tables; UsageError for all else."""
+    """The parsed form of exactly one SELECT over our tables, to be read only; UsageError for all else."""
+    if sql not in _PARSED:
+        while len(_PARSED) >= _MOST_PARSED:
+            _PARSED.pop(next(iter(_PARSED)), None)
+        _PARSED[sql] = _tree(sql, connection)
+    return _PARSED[sql]
+
+
+def _tree(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     if len(sql) > _MAX_CHARACTERS:
         raise refused(f"the query has {len(sql):,} characters; at most {_MAX_CHARACTERS:,} are read")
     cell = connection.execute("select json_serialize_sql(?)", [sql]).fetchone()
@@ -97,9 +110,10 @@ def _refuse(node: dict[str, Any], names: set[str]) -> None:
 
 def refuse_twins(tree: dict[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
     """Refuse a name that two fields have, but for the case of its letters, and that means the other one."""
-    twins = dict(connection.execute(_TWINS).fetchall())
-    for node in nodes(tree) if twins else ():
-        name = str((node.get("column_names") or [""])[-1]) if node.get("type") == "COLUMN_REF" else ""
+    found = (node["column_names"][-1] for node in nodes(tree) if node.get("type") == "COLUMN_REF")
+    names = [name for name in dict.fromkeys(map(str, found)) if name.lower() not in RESERVED]
+    twins = dict(connection.execute(_TWINS).fetchall()) if names else {}
+    for name in names:
         if name in twins:
             hint = f'write "{twins[name]}" for {name!r}'
             raise refused(f"another field is called {name!r} but for the case of its letters", hint)

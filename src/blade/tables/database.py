@@ -15,6 +15,14 @@ from blade.tables.arrays import Array
 if TYPE_CHECKING:
     import duckdb
 
+# What every run's `rollouts` have; a field of a row with one of these names gets another.
+KEYS = ("run", "task", "repeat", "row")
+RESERVED = (
+    *KEYS, "task_name", "reward", "passed", "score", "masked", "outcome", "answer", "gold", "equals_gold",
+    "last_tool", "last_kind", "turns", "calls", "steps", "input_tokens", "output_tokens", "reasoning_tokens",
+    "total_tokens", "seconds", "cost_usd", "stop_reason", "truncated", "errored", "timed_out", "model",
+    "agent", "file", "line",
+)  # fmt: skip
 Columns = Mapping[str, Array]
 
 

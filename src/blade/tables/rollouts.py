@@ -13,15 +13,9 @@ from blade.tables.answers import Answers, answers, normal
 from blade.tables.arrays import NUMBER, Array, coded, is_none, joined, masked, numbers, spelled, typed
 from blade.tables.census import Field
 from blade.tables.checks import object_checks
+from blade.tables.database import RESERVED
 
 MAX_COLUMNS = 2000
-KEYS = ("run", "task", "repeat", "row")
-RESERVED = (
-    *KEYS, "task_name", "reward", "passed", "score", "masked", "outcome", "answer", "gold", "equals_gold",
-    "last_tool", "last_kind", "turns", "calls", "steps", "input_tokens", "output_tokens", "reasoning_tokens",
-    "total_tokens", "seconds", "cost_usd", "stop_reason", "truncated", "errored", "timed_out", "model",
-    "agent", "file", "line",
-)  # fmt: skip
 _STOPS = ("stop_reason", "finish_reason", "termination_reason", "stop_condition", "exit_status")
 _SETTINGS = ("temperature", "top_p", "max_output_tokens")
 
