@@ -197,11 +197,11 @@ def attribution(found: Attribution) -> dict[str, Any]:
             {
                 "step": int(blame.step),
                 "weight": number(blame.weight),
-                "reason": blame.reason,
+                "reason": _beside(blame.reason, found.mechanism),
             }
             for blame in found.steps
         ],  # ranked, at most three
-        "grounds": list(found.grounds),  # what speaks for it
+        "grounds": [_beside(ground, found.mechanism) for ground in found.grounds],  # what speaks for it
         "against": list(found.against),  # what speaks against it
         "lost": number(found.lost),  # points of score this task loses
         "judged_by": found.judged_by or None,  # who gave the cause; null: the engine
@@ -209,6 +209,11 @@ def attribution(found: Attribution) -> dict[str, Any]:
         "proposed_confidence": number(found.proposed_confidence),
         "evidence": _all(found.evidence),
     }
+
+
+def _beside(text: str, mechanism: str) -> str:
+    """A text that stands beside a mechanism: what ends with the same sentence does not say it again."""
+    return text.removesuffix(mechanism).rstrip(" :;") or text if mechanism else text
 
 
 def judgement(run: str, found: Judgement) -> dict[str, Any]:
