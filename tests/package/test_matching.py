@@ -38,6 +38,11 @@ TOTAL = (
     Meaning("rate", 0.671875, None, None, frozenset(), "pass_at_1"),
 )
 
+ONE = (
+    Anchor("O", "Task 7 is the only one that never opens an order.", "count where calls('open') = 0", 1, tasks=("7",)),
+    Meaning("count", 1, frozenset({"7/0"}), 1, frozenset({"open_order"}), "count"),
+)  # fmt: skip
+
 
 def met(fact: tuple[Anchor, Meaning], text: str) -> Hit:
     return hit_of(*fact, passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
@@ -61,6 +66,8 @@ def met(fact: tuple[Anchor, Meaning], text: str) -> Hit:
         (NONE, "In tasks 4 and 8 all tries without `find_customer` fail.", "words"),
         (ALL, "Task 8 goes wrong in every try.", "words"),
         (ALL, "All of task 8 is lost.", "words"),
+        (ONE, "19 open an order. The one that does not is task 7.", "words"),
+        (ONE, "No other ticket than task 7 goes without opening an order.", "words"),
         (SHARE, "Easy tickets reach 91.7%.", "number"),
         (SHARE, "Of the easy ones 11 of 12 pass.", "number"),
         (TOTAL, "It passes 67% of its attempts.", "number"),
@@ -78,6 +85,9 @@ def test_a_fact_is_met_by_its_number_beside_its_names(
     [
         (COUNT, "In tasks 4, 8, 12 and 15 the account is guessed (8 tries)."),
         (COUNT, "Nine tries guess the account."),
+        (ONE, "Task 7 only reads the order."),
+        (ONE, "Tasks 7 and 8 are the only ones that do not open an order."),
+        (ONE, "The only one that does not open an order is task 9."),
         (COUNT, "Nine tries of tasks 1, 2 and 3 guess the account."),
         (COUNT, "Nine tries, in tasks 0, 1, 2, 3, 4, 5, 6, 8, 9, 12 and 15."),
         (COUNT, "In tasks 4, 8, 12 and 15 it is 9%."),

@@ -152,6 +152,9 @@ def _stated(anchor: Anchor, meant: Meaning, statement: Statement, passage: Passa
             return figure.start, "number"
     if _lists(anchor, meant, statement, passage):
         return 0, "rollouts"
+    only = _ONLY.search(statement.text) if meant.kind == "count" and meant.value == 1 else None
+    if only and len(anchor.tasks) == 1 and statement.tasks == set(anchor.tasks):
+        return only.start(), "words"
     word, text = _in_words(meant, statement.text), _spelled(statement.text)
     if word is not None and (not meant.names or any(_has(text, name) for name in meant.names)):
         return word, "words"
@@ -198,6 +201,7 @@ _EVERY_ROLLOUT = re.compile(
     rf"\b(?:all|every|each)\s+(?:of\s+)?(?:the\s+|its\s+|these\s+|single\s+)?(?:{ROLLOUTS}|time|of\s+tasks?|tasks?\s+\d)\b",
     re.IGNORECASE,
 )
+_ONLY = re.compile(r"\bthe (?:only|one|single)\b|\bonly one\b|\bno other\b", re.IGNORECASE)
 _NONE = re.compile(r"\b(?:none|no|never|neither|not a single|not one)\b", re.IGNORECASE)
 _PASS = re.compile(r"\b(?:pass(?:es|ed|ing)?|solved?|succeeds?|succeeded)\b", re.IGNORECASE)
 _FAIL = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|lost|loses?)\b", re.IGNORECASE)
