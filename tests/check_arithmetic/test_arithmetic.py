@@ -43,6 +43,7 @@ SENTENCES = [
     ("ratio", "It costs 1.30 times as much, $114.42 against $95.48.", "1.30", "1.20"),
     ("interval", "We measure 42.0% [42.4%, 52.3%] here.", "42.4%", "32.4%"),
     ("interval", "We measure 42.0% (95% CI 52.3–32.4) here.", "52.3–32.4", "32.4–52.3"),
+    ("interval", "We measure 42.0% with a 95% CI of 42.4% to 52.3%.", "42.4%", "32.4%"),
     ("interval", "It is 13.6% ± 7.5, i.e. [7.9%, 19.3%].", "7.5", "5.7"),
     ("interval", "It is 22.1% ± 5.4, i.e. [16.7%, 29.5%].", "29.5%", "27.5%"),
     ("range", "The test gives p = 1.3 for this.", "1.3", "0.3"),
@@ -88,6 +89,12 @@ KEYS = f"# Report on tasks\n\n{RATES}\nText.\n\n## Key figures\n\n" + table(
 )
 HEADED = f"# Report\n\n## Causes\n\n{BY_CAUSE}\n### Timeouts (97 rollouts)\n\nAll 97 timeouts hit the limit.\n"
 ANNOUNCED = f"# Report\n\nDistribution of the cause over the 388 failures:\n\n{BY_CAUSE}"
+SPEEDS = table("Model | Before | After | Speedup", "a | 20.0 | 10.0 | 0.5x", "b | 12.0 | 18.0 | 1.5x", "c | 8.0 | 20.0 | 2.5x", "d | 5.0 | 15.0 | 3.0x")
+TURNED = table("Metric | run a | run b | run c", "Before | 41.0% | 50.0% | 33.0%", "After | 47.5% | 52.0% | 36.5%", "Change | +6.5 | +2.0 | +3.5")
+ENDS = table("Model | pass@1 | low | high", "a | 47.3% | 44.0% | 50.1%", "b | 55.0% | 53.5% | 58.0%", "c | 33.0% | 29.0% | 37.0%")
+BARE = table("Cause | hard | medium | easy", "timeout | 12 | 5 | 7", "wrong answer | 30 | 9 | 11", "loop | 4 | 3 | 2") + (
+    "\nBy level the failures are:\n\n" + table("Level | Failures", "hard | 46", "medium | 17", "easy | 20")
+)  # fmt: skip
 BESIDE = f"# Report\n\n{BY_CAUSE}\n## By domain\n\n{CROSS}"
 
 # (kind, a text that is right, what to replace, by what: then it is wrong; the lines that may be named)
@@ -113,6 +120,10 @@ PLACES = [
     ("repeated", KEYS, "Pass rate, Billing | 60.5%", "Pass rate, Billing | 65.0%", {16}),
     ("repeated", HEADED, "All 97", "All 79", {16}),
     ("repeated", HEADED, "(97 rollouts)", "(79 rollouts)", {14}),
+    ("ratio", SPEEDS, "2.5x", "2.1x", {5}),
+    ("difference", TURNED, "+3.5", "+4.5", {5}),
+    ("interval", ENDS, "55.0%", "52.0%", {4}),
+    ("crosstab", BARE, "easy | 20", "easy | 21", {13}),
     ("crosstab", BESIDE, "| 54 | 13.9%", "| 45 | 11.6%", {8, 19}),
 ]  # fmt: skip
 
@@ -151,6 +162,7 @@ HONEST = [
     "# Prose\n\n1,200 faults in 45 reports of 20 data sets were found, 32 of 116 in one and 979 of 1,065 elsewhere (28% v. 92%).\n",
     "# Prose\n\nAnyone who subtracts 67.3% from 74.7% gets 7.4; the unrounded gain is 7.3 points [4.0, 10.7].\n",
     "# Prose\n\nOf 240 rollouts, 151 passed, mostly in the first turn, and 12 timed out.\n",
+    "# Prose\n\nThere were 20 tasks, and the interval of 3 to 5 days is too short.\n",
     "# Prose\n\nFour families are at 0 of 30 (4, 5, 6, 10); 36 were gained and two (7 and 22) lost.\n",
     "# Prose\n\nIn an earlier pilot 13 of 24 rollouts (54%) passed. The mean of the five rates is 58.7%.\n",
 ]  # fmt: skip

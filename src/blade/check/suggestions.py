@@ -21,7 +21,18 @@ MAX_K = 8
 _EFFORTS = "turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd"
 _ENDS = "outcome last_tool last_kind stop_reason truncated errored timed_out equals_gold".split()
 COUNT, RATE, MEAN = "count", "rate", "mean"
-Group = dict[str, Any]  # what is counted of the rows with one value of a column
+_SCORED = "filter (where not masked and passed is not null)"
+_MEASURES = (  # name, outcome, kind, and what gives it for each group of rows
+    ("count", "", COUNT, "count(*)"),
+    ("tasks", "", COUNT, "count(distinct task)"),
+    ("pass_at_1", "", RATE, f"sum(cast(passed as int) * share) {_SCORED} / count(distinct task) {_SCORED}"),
+    ("rate", "", RATE, f"avg(cast(passed as int)) {_SCORED}"),
+    ("count", "passed", COUNT, "count(*) filter (where passed)"),
+    ("tasks", "passed", COUNT, "count(distinct task) filter (where passed)"),
+    ("count", "not passed", COUNT, "count(*) filter (where not passed)"),
+    ("tasks", "not passed", COUNT, "count(distinct task) filter (where not passed)"),
+)
+_TWINS = {"tasks": "count", "rate": "pass_at_1"}  # the same where each task has one row
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -60,20 +71,27 @@ def _gives(known: Known, figure: Figure) -> bool:
 
 def bank(world: World, run: str) -> Iterator[Known]:
     """The short queries about a run; of conditions that select the same rows the first."""
-    columns, seen = world.columns(), set[tuple[Any, ...]]()
+    columns, seen = world.columns(), set[int]()
     efforts = [name for name in _EFFORTS.split() if columns.get(name, "VARCHAR") != "VARCHAR"]
+    means = ((f"mean({name})", f"avg({quoted(name)}) filter (where not masked)") for name in efforts)
+    measures = (*_MEASURES, *((name, "", MEAN, sql) for name, sql in means))
     scope = f"run = {literal(run)}" if len(world.rows.runs) > 1 else ""
     yield from _whole_run(world, run, scope)
-    plain: dict[str, float] = {}  # what a measure gives without a condition of its own
+    plain: dict[tuple[str, str], float] = {}  # what a measure gives without a condition of its own
     for column in ("", "passed", *_columns(world, run, columns)):
-        for group in _groups(world, run, column, efforts):
-            condition, rows = _condition(column, group["key"]), (group["n"], group["place"], group["spread"])
+        for key, rows, *numbers in _groups(world, run, column, [sql for *_, sql in measures]):
+            condition = _condition(column, key)
             if condition is None or rows in seen:
                 continue
             seen.add(rows)
-            for name, outcome, number, kind in _measures(group, column, efforts):
+            values = {measure[:2]: number for measure, number in zip(measures, numbers, strict=True)}
+            for name, outcome, kind, _ in measures:
+                number, twin = values[name, outcome], values.get((_TWINS.get(name, ""), outcome))
+                is_given = column in ("passed", "outcome") and bool(outcome or kind == RATE)
+                if number is None or is_given or (twin is not None and abs(twin - number) < 1e-9):
+                    continue
                 where = " and ".join(filter(None, (scope, condition, outcome)))
-                if plain.setdefault(f"{name} {outcome}", number) != number or not condition:
+                if plain.setdefault((name, outcome), number) != number or not condition:
                     yield Known(f"{name} where {where}" if where else name, float(number), kind)
 
 
@@ -92,42 +110,15 @@ def _columns(world: World, run: str, columns: dict[str, str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in columns][:MAX_COLUMNS]
 
 
-def _groups(world: World, run: str, column: str, efforts: Sequence[str]) -> list[Group]:
-    """One for each value of a column."""
-    scored = "filter (where not masked and passed is not null)"
-    names = ["key", "n", "place", "spread", "tasks", "passes", "fails", "passing", "failing", "rate"]
-    sql = f"""
+def _groups(world: World, run: str, column: str, measures: Sequence[str]) -> list[tuple[Any, ...]]:
+    """For each value of a column: the value, which rows have it, and the measures of them."""
+    key = f"cast({quoted(column)} as varchar)" if column else "'true'"
+    return world.select(f"""
         with held as (
-            select *, {f"cast({quoted(column)} as varchar)" if column else "'true'"} as key from rollouts
-            where run = {literal(run)}),
-        rates as (
-            select key, avg(rate) as pass_at_1 from (
-                select key, task, avg(cast(passed as int)) {scored} as rate from held group by 1, 2)
-            group by 1)
-        select held.key, count(*), sum("row"), sum("row" * "row"), count(distinct task),
-            count(*) filter (where passed), count(*) filter (where not passed),
-            count(distinct task) filter (where passed), count(distinct task) filter (where not passed),
-            avg(cast(passed as int)) {scored}, any_value(pass_at_1)
-            {"".join(f", avg(held.{quoted(name)}) filter (where not masked)" for name in efforts)}
-        from held left join rates on rates.key is not distinct from held.key
-        group by held.key order by count(*) desc limit {MAX_VALUES}"""
-    return [dict(zip([*names, "pass_at_1", *efforts], row, strict=True)) for row in world.select(sql)]
-
-
-def _measures(group: Group, column: str, efforts: Sequence[str]) -> Iterator[tuple[str, str, float, str]]:
-    """Measure, outcome, value and kind, for the rows of one group."""
-    numbers = [("count", "", group["n"], COUNT), ("tasks", "", group["tasks"], COUNT)]
-    numbers += [(f"mean({name})", "", group[name], MEAN) for name in efforts]
-    if column not in ("passed", "outcome"):
-        numbers += [("pass_at_1", "", group["pass_at_1"], RATE), ("rate", "", group["rate"], RATE)]
-        for outcome, rows, tasks in (("passed", "passes", "passing"), ("not passed", "fails", "failing")):
-            numbers += [("count", outcome, group[rows], COUNT), ("tasks", outcome, group[tasks], COUNT)]
-    values = {(name, outcome): number for name, outcome, number, _ in numbers}
-    for name, outcome, number, kind in numbers:
-        # one row for each task: counts and rates of rows and of tasks are the same
-        other = values.get(({"tasks": "count", "rate": "pass_at_1"}.get(name, ""), outcome))
-        if number is not None and (other is None or abs(other - number) > 1e-9):
-            yield name, outcome, number, kind
+            select *, {key} as key, 1.0 / count(*) {_SCORED} over (partition by {key}, task) as share
+            from rollouts where run = {literal(run)})
+        select key, bit_xor(hash("row")), {", ".join(measures)}
+        from held group by key order by count(*) desc limit {MAX_VALUES}""")
 
 
 def _whole_run(world: World, run: str, scope: str) -> Iterator[Known]:

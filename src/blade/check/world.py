@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from blade.check.document import parse
 from blade.ingest import opened
 from blade.model import Judgement, Report, Trace
 from blade.pipeline import comparing, pages
@@ -152,15 +150,15 @@ def world_for(
     return world
 
 
-MOST_JUDGEMENTS = 40  # rows of the table of judgements; of more a page does not list all
+MOST_JUDGEMENTS = 40  # that a page lists; of more it does not list all
 
 
 def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]:
     """The runs as our own report knew them: without judgements that were given since it was made."""
-    known = _judgements_of(text)
-    runs, since = [], 0
+    runs, since, lines = list[Loaded](), 0, text.split("\n")
     for run in loaded:
-        kept = tuple(one for one in run.judgements if known is None or _names_of(one) & known)
+        known = tuple(one for one in run.judgements if any(_lists(line, one) for line in lines))
+        kept = run.judgements if len(known) >= MOST_JUDGEMENTS else known
         since += len(run.judgements) - len(kept)
         artifacts = tuple(one for one in run.artifacts if kept or one.kind != "judgements")
         runs.append(replace(run, judgements=kept, artifacts=artifacts))
@@ -169,25 +167,9 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
     return runs
 
 
-def _names_of(one: Judgement) -> set[tuple[str, ...]]:
-    return {(one.id,), (f"{one.task}/{one.repeat}", one.by, one.at[:10])}
-
-
-def _judgements_of(text: str) -> set[tuple[str, ...]] | None:
-    """The judgements that a report lists; None where it may not list all of them."""
-    if text.lstrip().startswith("{"):
-        listed = json.loads(text).get("judgements") or []
-        return {(str(one.get("id")),) for one in listed if isinstance(one, dict)}
-    known: set[tuple[str, ...]] = set()
-    for table in parse(text).tables:
-        header = [cell.text for cell in table.header]
-        if {"Task", "By", "On"} <= set(header):
-            places = [header.index(name) for name in ("Task", "By", "On")]
-            rows = [tuple(row.cells[place].text.strip("`") for place in places) for row in table.rows]
-            if len(rows) >= MOST_JUDGEMENTS:
-                return None
-            known.update(rows)
-    return known
+def _lists(line: str, one: Judgement) -> bool:
+    cells = (f"{one.task}/{one.repeat}", one.by, one.at[:10])
+    return f'"{one.id}"' in line or all(f"`{cell}`" in line for cell in cells)
 
 
 _OPTION = re.compile(

@@ -20,24 +20,15 @@ EMPTY = frozenset(
     value values total totals overall sum amount result results vs via which who where when while still what
     how there we our they out off up such more most other others same own do does did can may will""".split()
 )
-_ENDINGS = "ies:y sses:ss ches:ch xes:x ures: ure: ings: ing: ed: es:e s:".split()
-
-
-@lru_cache(maxsize=50_000)
-def _stem(word: str) -> str:
-    """A word without plural, tense and case: failures, failing and Failed are all `fail`."""
-    for ending, _, left in (rule.partition(":") for rule in _ENDINGS):
-        if word.endswith(ending) and len(word) - len(ending) > 2 and not word.endswith(("ss", "us", "is")):
-            word = word[: len(word) - len(ending)] + left
-            break
-    return word.rstrip("e") if len(word) > 4 else word
+# Plural and tense: failures, failing and Failed are all `fail`.
+_ENDING = re.compile(r"(?<=\w{3})(?:ies|y|ures?|ings?|ed|es|e|(?<!s)s)$")
 
 
 @lru_cache(maxsize=50_000)
 def label(text: str) -> Label:
     """The words of a name that say something, in no order."""
     words = re.findall(r"[^\W_]+(?:[@^][^\W_]+)?", text.lower())
-    return frozenset(_stem(word) for word in words if word not in EMPTY)
+    return frozenset(_ENDING.sub("", word) for word in words if word not in EMPTY)
 
 
 _SUM = re.compile(r"(?:grand |column |row |sub-?)?(?:totals?|sum)(?: \([^()]*\)| [\w-]+){0,2}:?", re.I)

@@ -166,6 +166,10 @@ _OPENS = re.compile(
     r"[(\[](?P<name>[^()\[\]]{0,40}?(?:CI|interval|confidence)[^()\[\]]{0,14})?\[?"
 )
 _ALONE = re.compile(r".*[(\[ ](?:CI|interval|confidence interval)s?(?: of| is| was|:| from)? ?[\[(]?", re.S)
+_WITH = re.compile(
+    r",?(?: with| and)?(?: an?| its| the)?(?: ¤+%)? "
+    r"(?:CI|(?:confidence )?interval)(?: of| is|:| from)? ?[\[(]?"
+)
 _DASH = re.compile(r" ?(?:,|–|—|-|to|\.\.|;) ?")
 
 
@@ -188,7 +192,9 @@ def _intervals(words: Phrase) -> Iterator[Fault]:
             if not fits:
                 why = f"{middle.text} ± {value.text} is {expected}, not {interval}"
                 yield "interval", interval, expected, why
-        elif opens and not value.hedged and not covers(low, high, value):
+        elif (opens or (index and _WITH.fullmatch(gaps[index]))) and not (
+            value.hedged or covers(low, high, value)
+        ):
             yield "interval", value.text, interval, f"{value.text} is outside its interval, {interval}"
 
 
