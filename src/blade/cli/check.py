@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError
+from blade.cli.output import refuse_existing, write_text
+from blade.cli.report_file import read_report
+from blade.errors import EXIT_FAILED_GATE
 
 if TYPE_CHECKING:
     from blade.model.checked import Finding
@@ -168,61 +169,3 @@ def _remark(finding: Finding) -> str:
     )
     meant = f"; expected {expected}" if expected else ""
     return f"> **{finding.verdict}**, line {finding.line}: {printed}{meant}{f' ({why})' if why else ''}\n>"
-
-
-def read_report(report: str) -> str:
-    """The text of a report file, or of standard input."""
-    path = Path(report)
-    if path.is_dir():
-        raise NothingToRead(
-            f"{report} is a folder", "name the report in it, such as report.md", "nothing-to-read"
-        )
-    try:
-        raw = sys.stdin.buffer.read() if report == "-" else path.read_bytes()
-    except FileNotFoundError as error:
-        raise NothingToRead(f"{report} does not exist", "check the path", "no-such-path") from error
-    except OSError as error:
-        raise _unreadable(f"cannot read {report}: {error.strerror}", "check its permissions") from error
-    if not raw.strip():
-        raise NothingToRead(f"{report} is empty", "give a report in Markdown or JSON", "nothing-to-read")
-    try:
-        text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _unreadable(f"{report} is not text", "give a report in Markdown or JSON, in UTF-8") from error
-    start = text.lstrip()[:15].lower()
-    if start.startswith(("<!doctype html", "<html")):
-        raise _unreadable(
-            f"{report} is HTML, which is not read", "check report.md or report.json beside it"
-        )
-    if path.suffix == ".json":
-        import json
-
-        try:
-            json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise _unreadable(f"{report} is not complete JSON", "it may be cut; write it again") from error
-    return text
-
-
-def _unreadable(message: str, hint: str) -> Unreadable:
-    return Unreadable(message, hint, "unreadable-file")
-
-
-def refuse_existing(path: Path, force: bool) -> None:
-    """Do not overwrite a file unless told to, and do not make folders."""
-    if path.exists() and not force:
-        raise UsageError(f"{path} already exists", "name another file, or add --force", "output-not-empty")
-    if not path.absolute().parent.is_dir():
-        raise Unreadable(
-            f"cannot write {path}: its folder does not exist", "make the folder, or name another",
-            "cannot-write",
-        )  # fmt: skip
-
-
-def write_text(path: Path, text: str) -> None:
-    from blade.cli.output import cannot_write
-
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(path, error) from error

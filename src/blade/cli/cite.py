@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blade.cli.check import read_report, refuse_existing, write_text
+from blade.cli.output import refuse_existing, write_text
+from blade.cli.report_file import read_report
 from blade.errors import EXIT_FAILED_GATE, UsageError
 
 if TYPE_CHECKING:

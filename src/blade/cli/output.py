@@ -57,6 +57,24 @@ def cannot_write(path: Path, error: OSError) -> Unreadable:
     )
 
 
+def refuse_existing(path: Path, force: bool) -> None:
+    """Do not overwrite a file unless told to, and do not make folders."""
+    if path.exists() and not force:
+        raise UsageError(f"{path} already exists", "name another file, or add --force", "output-not-empty")
+    if not path.absolute().parent.is_dir():
+        raise Unreadable(
+            f"cannot write {path}: its folder does not exist", "make the folder, or name another",
+            "cannot-write",
+        )  # fmt: skip
+
+
+def write_text(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
 def put(write: Callable[[], list[Path]], folder: Path) -> list[Path]:
     """Write a folder, before anything is printed: a reader who closes the pipe early loses no file."""
     try:
