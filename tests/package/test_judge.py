@@ -61,6 +61,21 @@ def test_a_golden_report_meets_its_own_anchors_with_and_without_citations(desk: 
     assert plain.score >= 0.6, "numbers and quotations count without our comments too"
 
 
+def test_a_draft_written_outside_of_the_package_names_the_run_as_its_file(
+    desk: Desk, tmp_path: Path, blade: Blade
+) -> None:
+    """As the skill tells to begin: `blade draft rollouts/MODEL_rollouts.jsonl`."""
+    (rollouts,) = desk[0].rollouts
+    assert blade("draft", rollouts, "-o", tmp_path / "report.md").code == 0
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert f"run='{rollouts.name.removesuffix('.jsonl')}'" in text
+    counts = judged(text, desk[1]).counts
+    assert counts["supported"] > 50
+    assert counts["wrong"] == 0
+    another = text.replace(rollouts.name.removesuffix(".jsonl"), "another_run")
+    assert judged(another, desk[1]).counts["wrong"] > 50
+
+
 def test_the_score_is_the_formula(desk: Desk) -> None:
     held, bench = desk
     for text in (held.golden, held.golden[: len(held.golden) // 2], held.golden + "\n\nTask 4711 fails.\n"):

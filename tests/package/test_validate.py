@@ -305,6 +305,11 @@ def test_rounding_of_a_rate_is_no_fault(made: Path, expected: dict[str, tuple[fl
     assert told_of({**sidecar, "pass_at_1": sidecar["pass_at_1"] + 0.006}, expected) != []
 
 
+def test_numbers_of_a_sidecar_that_the_rollouts_do_not_give_are_counted() -> None:
+    (check,) = metrics.match_checks("m.json", {"pass_at_1": 0.5, "wall_hours": 3, "note": "x"}, {"pass_at_1": (0.5,)})
+    assert (check.passed, check.text) == (True, "m.json: 1 number matches the rollouts, 1 other could not be compared")
+
+
 def test_a_sidecar_must_stand_in_its_report() -> None:
     text = (DESK / "golden_report.md").read_text(encoding="utf-8")
     wrong = [

@@ -93,11 +93,14 @@ def match_checks(
     name: str, sidecar: Mapping[str, Any], expected: Mapping[str, tuple[float, ...]]
 ) -> Iterator[Check]:
     """Every number of a sidecar that the rollouts give too; one line for each that they give otherwise."""
-    right = 0
+    right = others = 0
     wrong = []
     for key, value in sidecar.items():
         allowed = expected.get(_ALSO.get(key, key))
-        if not allowed or value is None or isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not allowed:
+            others += 1
             continue
         if key in RATES and _no_fraction(value):
             continue  # reported already
@@ -108,7 +111,9 @@ def match_checks(
             wrong.append(f"{name}: {key} is {_spelled(value)}, the rollouts say {says}")
     yield from (Check(False, text, METRICS) for text in wrong)
     if not wrong:
-        result = f"{plural(right, 'number')} match the rollouts" if right else "no number can be compared"
+        verb = "matches" if right == 1 else "match"
+        result = f"{plural(right, 'number')} {verb} the rollouts" if right else "no number can be compared"
+        result += f", {plural(others, 'other')} could not be compared" if right and others else ""
         yield Check(right > 0, f"{name}: {result}", METRICS)
 
 

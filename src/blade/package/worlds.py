@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from blade.check import checked, world_of
 from blade.check.cited_numbers import Answers
 from blade.errors import BladeError
+from blade.ingest.find import stem
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.package.layout import prefix_of
 from blade.package.names import columns_in
@@ -41,8 +42,10 @@ class Worlds:
     Queries come with reports and anchors of strangers, so each is run in a process of its own, once.
     """
 
-    def __init__(self, home: World, everything: World | None = None) -> None:
-        self.home, self._everything = home, everything
+    def __init__(
+        self, home: World, everything: World | None = None, called: Mapping[str, str] | None = None
+    ) -> None:
+        self.home, self._everything, self._called = home, everything, called or {}
         own = set(home.rows.runs)
         others = everything.rows.runs if everything is not None else ()
         self.others = tuple(run for run in others if run not in own)
@@ -102,6 +105,8 @@ class Worlds:
 
     def _checked(self, text: str) -> tuple[Finding, ...]:
         """What `blade check` finds; citations that name other runs are verified on all of them."""
+        for file, run in self._called.items():  # outside of the package a run is called as its file
+            text = re.sub(rf"(?<![\w/.-]){re.escape(file)}(?![\w-]|\.\w)", run, text)
         findings = checked(text, self.home)
         pending = [finding for finding in findings if self._is_pending(finding)]
         self.prefetch(finding.query or "" for finding in pending)
@@ -133,4 +138,5 @@ def worlds_of(
     home = pipeline.load([f"{prefix_of(path)}={path}" for path in own], watcher)
     rest = pipeline.load([f"{prefix_of(path)}={path}" for path in beside], watcher) if beside else []
     everything = world_of([*home, *rest], threshold, watcher) if rest else None
-    return Worlds(world_of(home, threshold, watcher), everything)
+    called = {stem(path): prefix_of(path) for path in (*own, *beside) if stem(path) != prefix_of(path)}
+    return Worlds(world_of(home, threshold, watcher), everything, called)
