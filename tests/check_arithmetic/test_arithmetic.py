@@ -95,6 +95,9 @@ ENDS = table("Model | pass@1 | low | high", "a | 47.3% | 44.0% | 50.1%", "b | 55
 BARE = table("Cause | hard | medium | easy", "timeout | 12 | 5 | 7", "wrong answer | 30 | 9 | 11", "loop | 4 | 3 | 2") + (
     "\nBy level the failures are:\n\n" + table("Level | Failures", "hard | 46", "medium | 17", "easy | 20")
 )  # fmt: skip
+OF_ALL = table("Outcome | Rollouts (of 800) | Tokens (mean of 4)", "passed | 412 | 920", "failed | 351 | 900", "errored | 37 | 880", "Total | 800 | 909")
+OF_SHARES = table("Cause | Failures | Share of 388", "Wrong argument | 121 | 31.2%", "Timeout | 97 | 25.0%", "Missing call | 78 | 20.1%",
+                  "Early stop | 54 | 13.9%", "Made up | 38 | 9.8%")  # fmt: skip
 BESIDE = f"# Report\n\n{BY_CAUSE}\n## By domain\n\n{CROSS}"
 
 # (kind, a text that is right, what to replace, by what: then it is wrong; the lines that may be named)
@@ -120,6 +123,8 @@ PLACES = [
     ("repeated", KEYS, "Pass rate, Billing | 60.5%", "Pass rate, Billing | 65.0%", {16}),
     ("repeated", HEADED, "All 97", "All 79", {16}),
     ("repeated", HEADED, "(97 rollouts)", "(79 rollouts)", {14}),
+    ("announced", OF_ALL, "of 800", "of 780", {6}),
+    ("announced", OF_SHARES, "of 388", "of 398", {1}),
     ("ratio", SPEEDS, "2.5x", "2.1x", {5}),
     ("difference", TURNED, "+3.5", "+4.5", {5}),
     ("interval", ENDS, "55.0%", "52.0%", {4}),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from blade.check.arithmetic.figures import phrase
 from blade.check.arithmetic.labels import pattern
 from blade.check.arithmetic.sentences import faults
 from blade.check.arithmetic.tables import Grid, Violation
 
 _PROBABILITY = re.compile(r"(?:adj\w*\.? |raw )?p(?:[- ]?val(?:ue)?s?)?(?:,? ?\(?adj[\w.]*\)?)?", re.I)
 _INTERVAL, _LOW, _HIGH = pattern("CI interval confidence"), pattern("low lower lo"), pattern("high upper hi")
+_WHOLE = re.compile(r"\((?:out )?of (?:the |all )?⟨(\d+)n⟩")  # 12 failures (of 800): none is more than 800
 
 
 def wrong_cells(source: Grid) -> Iterator[Violation]:
@@ -28,6 +30,13 @@ def wrong_cells(source: Grid) -> Iterator[Violation]:
             text = f"{value} [{low}, {high}]" if are_ends else f"{value} {low}"
             outside += [fault for fault in _faulty(row.line, column, text) if fault.kind == "interval"]
         yield from outside if 2 * len(outside) <= len(rows) else ()
+    for series in source.series:
+        words, hit = phrase(series.name), _WHOLE.search(phrase(series.name).text)
+        whole = words.figures[int(hit[1])] if hit else None
+        for figure, place in zip(series.figures, series.places, strict=True):
+            if whole and figure and figure.is_count and figure.value > whole.value and series.role == "value":
+                why = f"the header says that it is of {whole.text}"
+                yield Violation("announced", place, frozenset((place,)), figure.text, f"<= {whole.text}", why)
 
 
 def _faulty(line: int, column: int, text: str) -> Iterator[Violation]:
