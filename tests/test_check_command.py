@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from blade.read import Patience
 from blade.sanitize import PLACEHOLDER
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
+from tests.read.server import Act, Call, Says, Script, Status, serving
 
 SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.json").read_text())
 
@@ -118,6 +121,71 @@ def test_honest_prose_never_fails_and_what_was_not_read_is_said(blade: Blade, ma
     assert "supported" not in said.out
 
 
+PLAIN = "There were 4,131 quiet ones, 4,207 loud ones and 4,312 that nobody knows.\n"
+PROPOSED = {
+    "4,131": "count where passed", "4,207": "count where no_such_column",
+    "4,312": "select 'read_csv' from read_csv('/etc/passwd')",
+}  # fmt: skip
+
+
+def answering(queries: dict[str, str]) -> Script:
+    """A model that has a query for some numbers, one for a number that nobody asked for, and a bad first moment."""
+
+    def act(call: Call, number: int) -> Act:
+        asked = re.findall(r"^> number (\d+): (\S+) in:", call.turns[0]["content"], re.MULTILINE)
+        found = [{"id": int(place), "query": queries[text]} for place, text in asked if text in queries]
+        return Says({"proposals": [*found, {"id": 99, "query": "count"}]}) if number else Status(503, "come back")
+
+    return act
+
+
+def test_a_model_proposes_queries_and_the_author_sees_what_they_give(
+    blade: Blade, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "sum(steps) where passed and steps > 2"
+    n, passed = (
+        blade("query", made / "run", one, "--csv").out.split()[-1].split(",")[0].removesuffix(".0")
+        for one in (query, "count where passed")
+    )
+    path = tmp_path / "mine.md"
+    path.write_text(f"Passing rollouts took {n} steps, leaving the shortest out.\n\n{PLAIN}")
+    before = json.loads(blade("check", path, "--run", made / "run", "--json").out)["counts"]
+    with serving() as server:
+        server.script = answering({**PROPOSED, n: query})
+        monkeypatch.setattr("blade.read.queries.Patience", lambda: Patience(base=0.001))
+        words = ("check", path, "--run", made / "run", "--llm", "--model", "m", "--base-url", server.url)
+        said = blade(*words)
+        told = json.loads(blade(*words, "--json").out)
+    assert said.code == 0
+    assert told["counts"] == before
+    assert f"{n}: the model proposes {query}, which gives it; cite it" in said.out
+    assert f"4,131: the model proposes count where passed, which gives {passed}" in said.out
+    assert "4,207: the model proposes count where no_such_column, which cannot be run" in said.out
+    assert "4,312: the model proposes select 'read_csv' from read_csv('/etc/passwd'), which cannot be run" in said.out
+    assert f"are sent to {server.host}" in said.err
+    (sent,) = {call.turns[0]["content"] for call in server.calls}
+    assert "4,312 in: There were 4,131 quiet ones" in sent
+    assert "packing line" not in sent, "no text of a rollout is sent"
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (Says("no JSON at all"), "its reply is not the JSON"), (Says({"proposals": [{"id": "x"}]}), "its reply is not the JSON"),
+        (Says("", refusal="I would rather not"), "I would rather not"), (Status(401, "wrong key"), "wrong key"),
+    ],
+)  # fmt: skip
+def test_a_model_that_does_not_answer_is_told(blade: Blade, made: Path, tmp_path: Path, act: Act, told: str) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text(PLAIN)
+    with serving() as server:
+        server.script = lambda call, number: act
+        said = blade("check", path, "--run", made / "run", "--llm", "--model", "m", "--base-url", server.url)
+    assert said.code == 4
+    assert told in said.err
+    assert "endpoint-refused" in said.err
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -133,6 +201,7 @@ def test_honest_prose_never_fails_and_what_was_not_read_is_said(blade: Blade, ma
         (["check", "old.json", "--run", "run.jsonl"], 2),
         (["check", "mine.md", "run.jsonl", "--baseline", "nobody"], 2),
         (["check", "mine.md", "-o", "none/marked.md"], 4),
+        (["check", "mine.md", "--llm", "--model", "m"], 2),
         (["cite", "mine.md"], 2),
         (["cite", "absent.md", "--run", "run.jsonl"], 3),
         (["cite", "mine.md", "--run", "run.jsonl", "-o", "mine.md"], 2),

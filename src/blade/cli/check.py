@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,14 @@ import click
 
 from blade.cli.output import refuse_existing, write_text
 from blade.cli.report_file import read_report
-from blade.errors import EXIT_FAILED_GATE
+from blade.errors import EXIT_FAILED_GATE, UsageError
 
 if TYPE_CHECKING:
+    from blade.check.proposals import Ask
     from blade.model.checked import Finding
 
 MOST = 40  # entries of each part on the screen
+SECONDS, MOST_TOKENS = 120.0, 8000  # of a model's reply
 
 
 @click.command(short_help="Verify every citation, quotation, id and sum of a report.")
@@ -35,6 +38,12 @@ MOST = 40  # entries of each part on the screen
     type=float,
     help="A row passes at reward >= X (default: as the report says).",
 )
+@click.option(
+    "--llm", is_flag=True, help="Have a model propose queries for uncited numbers; its sentences are sent."
+)
+@click.option("--model", metavar="NAME", help="The model of --llm (default: BLADE_MODEL).")
+@click.option("--base-url", metavar="URL", help="Its endpoint (default: OPENAI_BASE_URL, else OpenAI's).")
+@click.option("--key-env", metavar="NAME", help="The variable that holds the key (default: OPENAI_API_KEY).")
 @click.option("--all", "is_all", is_flag=True, help="Show every finding, what holds too.")
 @click.option("--json", "as_json", is_flag=True, help="Print counts and all findings as JSON.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -45,20 +54,26 @@ def check(
     output: str | None,
     baseline: str | None,
     pass_threshold: float | None,
+    llm: bool,
     is_all: bool,
     as_json: bool,
     force: bool,
+    **whom: str | None,
 ) -> None:
     """Check any report in Markdown or JSON.
 
     Cited numbers are queried again, quotations and ids are looked up in the rows, sums are added up. Numbers
     without a citation are listed with the query that gives them where only one does. Without --run
     only the arithmetic is checked. The exit code is 1 if a citation, quotation, id or sum is wrong.
+
+    With --llm a model proposes queries for numbers that have none; they are run, and you see what they give.
+    It is sent those sentences of the report and the names of columns, and it changes no verdict.
     """
     from blade.cli.diagnose import refuse_threshold
     from blade.cli.watch import Progress
 
     refuse_threshold(pass_threshold)
+    ask = _asker(whom, bool(runs or more)) if llm else None
     if output:
         refuse_existing(Path(output), force)
     from blade.check import checked, wire, world_for
@@ -67,6 +82,10 @@ def check(
     with Progress() as progress:
         world = world_for(text, (*runs, *more), progress, pass_threshold, baseline) if runs or more else None
         findings = checked(text, world)
+        if ask is not None and world is not None:
+            from blade.check.proposals import proposed
+
+            findings = proposed(findings, world, ask)
     if output:
         write_text(Path(output), annotated(text, findings))
     names = world.rows.runs if world is not None else ()
@@ -77,6 +96,19 @@ def check(
         click.echo(f"Wrote {output}", err=as_json)
     if wire.counts(findings)["contradicted"]:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+def _asker(given: dict[str, str | None], has_runs: bool) -> Ask:
+    """Asks the model that is named; it is told here what cannot be asked."""
+    from blade.cli.read import named_model, warn_open
+    from blade.pipeline import asking
+
+    if not has_runs:
+        raise UsageError("--llm needs the runs that the report is about", "add --run RUN", "usage")
+    whom = named_model({**dict.fromkeys(("price", "max_cost", "max_tokens", "dry_run")), **given})
+    warn_open(whom.url)
+    click.echo(f"note: sentences with uncited numbers are sent to {asking.host_of(whom.url)}", err=True)
+    return partial(asking.queries, whom.endpoint(SECONDS, MOST_TOKENS))
 
 
 def as_text(

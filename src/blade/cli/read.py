@@ -72,7 +72,7 @@ def read(run: str, **given: Any) -> None:
     from blade.cli import read_text
     from blade.cli.watch import Progress
 
-    wish, whom = _wish(given), _whom(given)
+    wish, whom = _wish(given), named_model(given)
     _refuse_output(given)
     with Progress() as progress:
         session = pipeline.session([run], progress, given["pass_threshold"], f"blade read {run}")
@@ -145,7 +145,8 @@ def _wish(given: dict[str, Any]) -> Wish:
     )  # fmt: skip
 
 
-def _whom(given: dict[str, Any]) -> Whom:
+def named_model(given: dict[str, Any]) -> Whom:
+    """The model that options and the environment name."""
     from blade.pipeline import asking
 
     model = given["model"] or os.environ.get("BLADE_MODEL", "")
@@ -201,7 +202,7 @@ def _asked(session: Session, plan: Plan, whom: Whom, given: dict[str, Any]) -> R
 
     if not plan.open:
         return asking.answers(session, plan, None, whom.cap, whom.price)
-    _warn_open(whom.url)
+    warn_open(whom.url)
     endpoint = whom.endpoint(given["timeout"], given["max_output"])
     done = 0
 
@@ -216,7 +217,7 @@ def _asked(session: Session, plan: Plan, whom: Whom, given: dict[str, Any]) -> R
     return asking.answers(session, plan, endpoint, whom.cap, whom.price, given["concurrency"], patience, told)
 
 
-def _warn_open(url: str) -> None:
+def warn_open(url: str) -> None:
     """A key and rollouts over an unencrypted line to another machine."""
     from urllib.parse import urlsplit
 

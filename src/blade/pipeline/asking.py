@@ -30,6 +30,7 @@ from blade.read import (
     statuses,
 )
 from blade.read import answers as counted
+from blade.read import proposals as queries
 from blade.report.dossier import BUDGET
 from blade.report.dossier import dossier as write_dossier
 from blade.report.dossier.commands import PROMPT
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXPECTED_OUT", "PUBLIC", "Cap", "Clean", "Patience", "Plan", "Price", "Question", "Reading", "Result",
-    "Usage", "Wish", "answers", "counted", "endpoint", "host_of", "plan", "prompt", "record", "statuses",
+    "Usage", "Wish", "answers", "counted", "endpoint", "host_of", "plan", "prompt", "queries", "record",
+    "statuses",
 ]  # fmt: skip
 
 ANSWERS = "answers"  # the folder of the cache in which answers are kept; emptying indexes leaves it alone

@@ -18,6 +18,7 @@ from blade.read.decoded import again
 from blade.read.endpoint import PUBLIC, Endpoint, host_of
 from blade.read.kept import Kept
 from blade.read.prompts import VERSION, framed, prompt
+from blade.read.queries import proposals
 from blade.read.questions import (
     ASK,
     EXPLAIN,
@@ -38,5 +39,5 @@ __all__ = [
     "ACCEPTED", "ASK", "DISCARDED", "EXPECTED_OUT", "EXPLAIN", "FAILED", "KEPT", "KINDS", "LABEL", "LEFT",
     "NAME", "PUBLIC", "STATUSES", "UNDETERMINED", "VERSION", "Answer", "Asking", "Cap", "Cited", "Endpoint",
     "Kept", "Patience", "Price", "Prompt", "Purse", "Question", "Result", "Stopped", "Usage", "again",
-    "agreement", "answers", "framed", "host_of", "prompt", "schema", "statuses",
+    "agreement", "answers", "framed", "host_of", "prompt", "proposals", "schema", "statuses",
 ]  # fmt: skip

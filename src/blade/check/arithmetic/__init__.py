@@ -61,11 +61,7 @@ def _table(source: Grid) -> Iterator[Contradiction]:
 def _explained(place: Place, violations: list[Violation]) -> list[Violation]:
     """The violations that one wrong cell accounts for."""
     here = [violation for violation in violations if place in violation.places]
-    sums = [violation for violation in here if violation.values]
+    sums = [violation for violation in here if violation.gap]
     if not sums:
         return here
-    gap = sums[0].gap if place == sums[0].place else -sums[0].gap
-    value = sums[0].values[place] + gap
-    rest = [each for each in here if each not in sums]
-    mended = [each for each in rest if each.place == place or (each.retry and each.retry(place, value))]
-    return [*(each for each in sums if abs(abs(each.gap) - abs(gap)) < 1e-6), *mended]
+    return [each for each in here if each not in sums or abs(abs(each.gap) - abs(sums[0].gap)) < 1e-6]

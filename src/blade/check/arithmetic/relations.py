@@ -10,7 +10,7 @@ import msgspec
 
 from blade.check.arithmetic.figures import Figure, Span, meets, minus, phrase, quotient, shown
 from blade.check.arithmetic.labels import DELTA, MULTIPLE, RATE, SHARE, summary
-from blade.check.arithmetic.tables import Grid, Place, Series, Violation
+from blade.check.arithmetic.tables import Grid, Series, Violation
 
 _WIDE = 24  # series beyond which nobody reads one column against another
 
@@ -158,15 +158,8 @@ def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[
     expected = shown(sum(span) / 2, figure)
     why = f"{fit.words.format(a=a.text, b=b.text)} {expected}, not {figure.text}"
     here = fit.a.places[index], fit.b.places[index], result.places[index]
-
-    def retry(place: Place, value: float) -> bool:
-        """Whether the relation holds once another value stands at one of its places."""
-        spots = [msgspec.structs.replace(old, value=value) if spot == place else old
-                 for spot, old in zip(here, (a, b, figure), strict=True)]  # fmt: skip
-        return bool(fit.holds(*spots))
-
     places = frozenset(place for place in here if place[0])
-    yield Violation(fit.kind, here[2], places, figure.text, expected, why, retry=retry)
+    yield Violation(fit.kind, here[2], places, figure.text, expected, why)
 
 
 def _header(source: Grid, result: Series, wholes: Sequence[Series]) -> Iterator[Violation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -73,9 +73,7 @@ class Violation(msgspec.Struct, frozen=True):
     stated: str
     expected: str
     why: str
-    gap: float = 0.0  # by how much the parts of a total exceed it
-    values: dict[Place, float] = {}
-    retry: Callable[[Place, float], bool] | None = None  # whether another value at a place would mend it
+    gap: float = 0.0  # of a total: by how much its parts exceed it
 
 
 _N, _P, _F = r"⟨(\d+)n⟩", r"⟨(\d+)%⟩", r"⟨(\d+)[n%pxu]⟩"
@@ -176,9 +174,8 @@ def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list
             what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
             why = f"the {what} add up to {expected}, the total says {whole.text}"
             spot = series.places[index]
-            values = {place: part.value for place, part in figures.items()} | {spot: whole.value}
-            violation = Violation("total", spot, frozenset(values), whole.text, expected, why)
-            violations.append(msgspec.structs.replace(violation, gap=value - whole.value, values=values))
+            places, gap = frozenset((*figures, spot)), value - whole.value
+            violations.append(Violation("total", spot, places, whole.text, expected, why, gap))
     is_sure = held >= 2 * len(violations) if source.is_turned else len(violations) <= max(held, 1)
     return (evidence, violations) if is_sure else (0, [])
 
