@@ -39,7 +39,10 @@ WRONG = "the order was never mine to change"
         f"| Call | Where |\n|---|---|\n| “{CALL}” (4/1#4) | here |\n",
         f"Failing, task `4/1#4`:\n\n```text\n{CALL}\n```\n",
         "The row has the reward “0.0” (4/1#reward).",
+        f"In 2/2#9 the tool says “{LOCKED}” and in 2/2#10 the agent says “{DONE}”.",
         # a step is not the place of what is said after it
+        f"After step 9 of 2/2 the agent says “{DONE}”",
+        f"Before 2/2#10 the tool says “{LOCKED}”",
         f'Rollout 2/2 does the same: step 9 says "{LOCKED}" and the final message says "{DONE}"',
         f'In 2/2 step 9 returns "{LOCKED}"; the agent answers "{DONE}"',
         f'In 2/2 the tool says "{LOCKED}" (step 9), the reply is "{DONE}"',

@@ -29,6 +29,7 @@ _COLUMN = re.compile(
 _RUN = re.compile(r"\brun\s*(?:=|==|\bin\b)\s*\(?\s*((?:'(?:[^']|'')*'[\s,]*)+)", re.IGNORECASE)
 # What the engine answers, in which no SQL of a stranger can stand.
 _CONCLUDED = re.compile(r"\s*(?:engine\.|clean_pass_at_1(?:\.\w+)?(?:\s+where\s+run\s*=\s*'[^']*')?\s*$)")
+_UNIT = re.compile(r"\s?(?:%|per ?cent\b|(?:percentage )?points?\b)")  # behind the comment
 _CLAIM = re.compile(r"c\d+")
 _UNASKED = re.compile(r"stopped|memory|names none|cannot be (?:asked|made) here")  # the query may be right
 _AS_TOLD = "astoldabove"  # squeezed
@@ -109,6 +110,7 @@ def _in_passage(passage: Passage, names: dict[str, str]) -> Iterator[Cited]:
         if citation is None:
             continue
         before = own[last : comment.offset].rstrip() or own[: comment.offset] or passage.before
+        before += unit[0] if (unit := _UNIT.match(own, comment.offset)) and before[-1:].isdigit() else ""
         figure = last_figure(before) if PLACE.fullmatch(citation.query) is None else None
         start = comment.offset - (len(before[-200:]) - figure.start if figure is not None else 0)
         span = (max(last, start) if opened is None else opened, comment.offset, last)

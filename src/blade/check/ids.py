@@ -162,10 +162,13 @@ def address_of(word: str, rows: Rows, is_marked: bool) -> Address | None:
 def addresses(text: str, rows: Rows) -> tuple[Address, ...]:
     """The rollouts and tasks that a text names, with the steps and the field that it names."""
     steps, field, found = steps_in(text), _FIELD.search(text), dict[Address, Address]()
-    for address in (mention.address for mention in mentions(text, rows)):
+    every = [mention.address for mention in mentions(text, rows)]
+    pinned = dict.fromkeys(address for address in every if address.is_pinned)
+    for address in every:
         wide = msgspec.structs.replace(address, steps=steps, field=field["field"] if field else None)
-        found.setdefault(address.rollout, address if address.is_pinned else wide)
-    return tuple(found.values())
+        found.setdefault(address.rollout, wide)
+    exact = {address.rollout for address in pinned}
+    return (*pinned, *(wide for rollout, wide in found.items() if rollout not in exact))
 
 
 def without_steps(places: tuple[Address, ...], even_pinned: bool = False) -> tuple[Address, ...]:

@@ -89,10 +89,9 @@ def _other(subject: About, item: Cited, every: set[About], world: World) -> str 
 
 def _alternatives(column: str, cited: str, world: World) -> Iterable[str]:
     """The other values that could have been meant."""
-    if column == "measured":  # columns that differ from it in one word
-        words = set(cited.split("_"))
-        names = [(name, set(name.split("_"))) for name in world.columns()]
-        return [name for name, other in names if len(other) == len(words) > 1 and len(other ^ words) == 2]
+    if column == "measured":  # columns that differ from it in their first word, by which `_names` tells them
+        tail = cited.partition("_")[2]
+        return [name for name in world.columns() if tail and name.partition("_")[2] == tail]
     fixed = {"outcome": tuple(_OUTCOMES), "k": tuple(map(str, range(1, 65))), "run": world.rows.runs}
     return fixed[column] if column in fixed else world.values(column)
 

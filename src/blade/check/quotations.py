@@ -19,7 +19,7 @@ from blade.check.world import Rows
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.query.citations import PLACE
 
-SHORTEST = 20  # characters from which words in quotation marks are taken for a quotation
+SHORTEST = 16  # characters from which words in quotation marks are taken for a quotation
 _WORDS = re.compile(r"\s\S.*\s\S|[{\[\"=(:]", re.DOTALL)
 _ELSEWHERE = re.compile(r"\b(?:unlike|other than|except|apart from|besides|as opposed to|compared)\b", re.I)
 _ADVICE = re.compile(r"recommend|what to do|next steps|action items|interventions?\b|suggested", re.I)
@@ -137,6 +137,7 @@ _BARE = re.compile(
     r"`[^`]*`|[\w.#@:+/-]*\d[\w.#@:+/-]*|\W"
     r"|\b(?:of|in|for|at|from|on|the|see|tasks?|rollouts?|repeat|run|its)\b", re.IGNORECASE
 )
+_RELATIVE = re.compile(r"\b(?:after|before|since|until|following|beyond)\s+(?:the\s+)?\W*$", re.IGNORECASE)
 
 
 def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: int) -> bool:
@@ -145,6 +146,7 @@ def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: 
     low = quotes[number - 1][2] if number else 0
     high = quotes[number + 1][1] if number + 1 < len(quotes) else len(outside)
     steps = [span for span in names.step_spans(outside) if low <= span[0] and span[1] <= high]
+    steps = [span for span in steps if not _RELATIVE.search(outside[: span[0]])]
     behind = next((first for first, _ in steps if first >= end), None)
     if behind is not None and not _has(_ONWARD, gap := outside[end:behind]):
         is_bracketed = bool(re.match(r"[.,]?\s*[(\[]", gap)) and not re.search(r"[)\]]", gap)

@@ -11,7 +11,7 @@ import msgspec
 from blade import hostile
 from blade.errors import BladeError, UsageError
 from blade.query.comments import inline, unescape_comment
-from blade.query.figures import Figure, agrees, interval, last_figure
+from blade.query.figures import Figure, agrees, interval, readings
 from blade.query.ground import Ground, Table
 from blade.query.measures import RATES, Answer, measure_of
 
@@ -247,7 +247,8 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
         holds = _normal(citation.cited) == _normal(expected)
         return Verdict(holds, citation.cited.strip()[:200], expected[:200], reading)
     value = _value(found)
-    figure = last_figure(before)
+    read = list(readings(before))
+    figure = next((one for one in read if agrees(one, value)), read[0] if read else None)
     if isinstance(value, str) or value is None:
         printed = before[-len(expected) - 8 :].strip()
         return Verdict(_normal(before).endswith(_normal(expected)), printed, expected, reading)

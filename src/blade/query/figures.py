@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-_NUMBER = r"(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?|\.\d+"
+# 1,164 · 1 164 · 42.0 · 4.2e3 · .5 · 42,0 as many languages write it
+_NUMBER = (
+    r"(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?|\d+,\d{1,2}(?!\d)|\.\d+"
+)
 _UNITS = (
-    r"(?P<unit>\s?%|\s?percent(?:age points?)?|\s?points?|\s?pp\b"
-    r"|\s?(?:thousand|million|billion|[kKMB])(?![\w%])|\s?[A-Za-z][\w/-]*)?"
+    r"(?P<unit>\s?%|\s?per ?cent(?:age points?)?|\s?points?|\s?pp\b"
+    r"|\s?(?:thousand|million|billion|[kKMB])(?![\w%])|\s?[A-Za-z][\w/-]*|\s?×)?"
 )
 _LAST = re.compile(
     r"(?P<than>(?:(?:less|fewer|more|greater|higher|lower) than|at (?:least|most)|no (?:more|fewer|less) than"
-    r"|exceed(?:s|ed|ing)?)\s+)?"
-    rf"(?P<hedge>(?:about|around|roughly|approximately|nearly|almost|some|circa|~|≈)\s*)?"
-    rf"(?P<bound>[<>≤≥]\s?)?(?P<sign>[+\-−–]\s?)?[$€£]?(?P<number>{_NUMBER}){_UNITS}[*_`\s)\]]*$",
+    r"|exceed(?:s|ed|ing)?|(?<!all )(?<!go )over|above|under|below|not even)\s+)?"
+    rf"(?P<hedge>(?:about|around|roughly|approximately|nearly|almost|close to|some|circa|~|≈)\s*)?"
+    # a dash behind a number is no sign: 32.4%–52.3%
+    rf"(?P<bound>[<>≤≥]\s?)?(?P<sign>(?<![\w%)\]])[+\-−–]\s?)?[$€£]?"
+    rf"(?<![\d.,])(?P<number>{_NUMBER}){_UNITS}[*_`\s)\],;]*$",
     re.IGNORECASE,
 )
 _OF = re.compile(
@@ -27,7 +33,8 @@ _OF = re.compile(
 _WORDS = {
     word: number
     for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+        "sixteen seventeen eighteen nineteen twenty".split()
     )
 } | {"none": 0, "no": 0, "once": 1, "twice": 2}
 _INTERVAL = re.compile(
@@ -35,7 +42,10 @@ _INTERVAL = re.compile(
     rf"(?:,|–|\s+to)\s*(?P<high>[-−]?(?:{_NUMBER})\s?%?)\s*[\])]\s*$"
 )
 _BOUNDS = {"at least": "≥", "at most": "≤", "no more": "≤", "no ": "≥"}
-_BOUNDS |= dict.fromkeys(("less", "fewer", "lower"), "<") | dict.fromkeys(("more", "gr", "hi", "ex"), ">")
+_BOUNDS |= dict.fromkeys(("less", "fewer", "lower", "under", "below", "not even"), "<")
+_BOUNDS |= dict.fromkeys(("more", "gr", "hi", "ex", "over", "above"), ">")
+# Over 40 tasks, and not more than 40.
+_TAKEN = re.compile(r"\b(?:mean|averaged?|summed|totals?|taken|computed|rate)\s+$", re.IGNORECASE)
 _LAST_WORD = re.compile(r"(?<![\w-])(?P<word>[A-Za-z]+)(?:\s+[a-z]+)?[*_`\s)\]]*$")
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "b": 1e9}
 _TINY = 1e-9
@@ -76,7 +86,7 @@ def last_figure(text: str) -> Figure | None:
         part, whole = _plain(pair["part"]), _plain(pair["whole"])
         return Figure(pair[0], part, _step(pair["part"]), whole=whole, start=pair.start())
     hit = _LAST.search(text)
-    if hit is None:
+    if hit is None or (hit["unit"] or "").strip().lower() in _WORDS:  # in task 12 four
         word = _LAST_WORD.search(text)
         number = _WORDS.get(word["word"].lower()) if word else None
         return (
@@ -84,22 +94,38 @@ def last_figure(text: str) -> Figure | None:
         )
     unit = (hit["unit"] or "").strip().lower()
     scale = _SCALES.get(unit, 1.0)
-    than = (hit["than"] or "").lower()
+    than = (hit["than"] or "").lower() if not _TAKEN.search(text[: hit.start()]) else ""
     bound = next((sign for word, sign in _BOUNDS.items() if than.startswith(word)), "")
     sign = -1.0 if (hit["sign"] or "").strip() in ("-", "−", "–") else 1.0
     return Figure(
         hit[0], sign * _plain(hit["number"]) * scale, _step(hit["number"]) * scale,
-        is_percent=unit in ("%", "percent"), is_points=unit.startswith(("point", "pp", "percentage")),
+        is_percent=unit in ("%", "percent", "per cent"),
+        is_points=unit.startswith(("point", "pp", "percentage", "per centage")),
         bound=bound or (hit["bound"] or "").strip(), is_rough=bool(hit["hedge"]), start=hit.start(),
     )  # fmt: skip
 
 
+def readings(text: str) -> Iterator[Figure]:
+    """The number that a text ends with; then the last of two that a blank may part: version 2 200."""
+    figure = last_figure(text)
+    if figure is not None:
+        yield figure
+        parted = re.search(r"\d (?=\d{3}(?!\d)[^\d]*$)", text[-200:])
+        other = last_figure(text[-200:][parted.end() :]) if parted else None
+        yield from (other,) if other is not None else ()
+
+
+def _digits(text: str) -> str:
+    is_decimal = re.fullmatch(r"\d+,\d{1,2}", text) is not None
+    return text.replace(",", ".") if is_decimal else re.sub(r"[,\u202f\u00a0 ]", "", text)
+
+
 def _plain(text: str) -> float:
-    return float(re.sub(r"[,\u202f\u00a0 ]", "", text))
+    return float(_digits(text))
 
 
 def _step(text: str) -> float:
-    mantissa, _, exponent = re.sub(r"[,\u202f\u00a0 ]", "", text).lower().partition("e")
+    mantissa, _, exponent = _digits(text).lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
     return 10.0 ** (-decimals + int(exponent or 0))
 

@@ -222,10 +222,11 @@ def _equations(words: Phrase) -> Iterator[Fault]:
         is_cut = words.text[: hit.start()].rstrip().endswith(tuple("+×*/−-=÷"))
         if is_cut or hit[0].count("⟨") < 3 or not single:
             continue
-        span = _evaluated(words, hit["left"] if single == hit["right"] else hit["right"])
+        other = hit["left"] if single == hit["right"] else hit["right"]
+        span = _evaluated(words, other)
         stated = words.figures[int(re.findall(r"⟨(\d+)", single)[0])]
         spans = [span] if span and not stated.hedged else []
-        spans += [(100 * low, 100 * high) for low, high in spans if stated.unit == "%"]
+        spans += [(100 * low, 100 * high) for low, high in spans if stated.unit == "%" and "%" not in other]
         if spans and not any(meets(stated, reading) for reading in spans):
             value = shown(sum(spans[-1]) / 2, stated)
             yield "equation", stated.text, value, f"the other side gives {value}, not {stated.text}"
