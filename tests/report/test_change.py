@@ -422,6 +422,21 @@ def test_flips_that_are_equally_sure_are_not_ranked() -> None:
     assert sum(line.startswith("| `") for line in said.splitlines()) == 8
 
 
+def test_a_change_over_common_tasks_is_told_where_it_can_be_seen() -> None:
+    (one,) = changed.pair_report().comparisons
+    assert one.delta is not None
+    said = told("Verdict", delta_common=one.delta + 0.02)
+    assert "the rest is which tasks each run has" in said
+    assert "the rest is which tasks each run has" not in told("Verdict", delta_common=one.delta + 1e-5)
+
+
+def test_a_setting_that_cannot_move_a_score_is_not_called_mechanical() -> None:
+    kept = Setting("dataset", "40 tasks", "39 tasks", "dataset", True, counts=False)
+    said = told("Comparability", config_diff=(kept, replace(kept, key="max_tokens", counts=True)))
+    rows = [line for line in said.splitlines() if line.startswith("| `")]
+    assert ["mechanical" in row for row in rows] == [False, True]
+
+
 def test_what_is_mechanical_is_taken_off_in_the_verdict() -> None:
     said = told("Verdict")
     assert (

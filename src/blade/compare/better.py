@@ -48,15 +48,16 @@ def p_better(pair: Paired) -> Floats | None:
     return 1.0 - found if is_turned else found
 
 
-def sure_flips(pair: Paired) -> SureFlips:
+def sure_flips(pair: Paired) -> SureFlips | None:
     """How many tasks moved up, or down, and are so with 95 %; and how many would if labels meant nothing.
 
-    The latter deals the rollouts of each task anew between the runs and judges them by the same prior.
+    The latter deals the rollouts of each task anew between the runs and judges them by the same prior. None
+    where no posterior can be given.
     """
     upright, is_turned = exchange.upright(pair)
     prior = _prior(upright)
     if prior is None:
-        return SureFlips(0, 0, None, None)
+        return None
     up, down = _sure(upright.d, _judged(upright, prior), exchange.moved(upright))
     null = _null_of_means(upright, prior) if isinstance(prior, _Marks) else _null_of_counts(upright, prior)
     found = SureFlips(int(up.sum()), int(down.sum()), *null)

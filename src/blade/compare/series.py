@@ -110,12 +110,11 @@ def _moved(runs: Shared) -> _Moved:
     if not runs.keys or len(runs.sides) < 2:
         return _Moved()
     pair = _ends(runs)
-    p = p_better(pair)
-    if p is None:
+    p, sure = p_better(pair), sure_flips(pair)
+    if p is None or sure is None:
         return _Moved()
     up = _listed(runs.keys, np.where(pair.d > 0, p, 0.0))
     down = _listed(runs.keys, np.where(pair.d < 0, 1 - p, 0.0))
-    sure = sure_flips(pair)
     return _Moved(up, down, sure.up, sure.down, sure.null_up, sure.null_down)
 
 

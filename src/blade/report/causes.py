@@ -143,7 +143,7 @@ def score(facts: Facts, strong: bool = False) -> Span:
 def clean(facts: Facts) -> Line:
     """The score without the faults of the measurement; nothing where it was not computed."""
     measure = next((measure for measure in facts.measures if measure.name == "clean_pass_at_1"), None)
-    if measure is None:
+    if measure is None or not facts.is_rate:  # a rate says nothing beside a mean reward
         return ()
     lead = " Without infrastructure rows and suspect tasks "
     n = quantities.n_of(measure)

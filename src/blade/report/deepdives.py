@@ -45,8 +45,9 @@ def never_pass(runs: tuple[Facts, ...]) -> list[Block]:
             blocks += [
                 Heading(("All tasks that never pass",)),
                 para(
-                    "The surest come first. The upper bound is the exact one-sided 95% limit for no pass in ",
-                    "n repeats: with few repeats a task may well be solvable.",
+                    "The surest come first, equally sure ones in their order. The upper bound is the exact ",
+                    "one-sided 95% limit for no pass in n repeats: with few repeats a task may well be ",
+                    "solvable.",
                 ),
             ]
         blocks += _task_table(facts, tasks, never=True)

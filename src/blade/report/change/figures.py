@@ -267,7 +267,7 @@ def _scatter_caption(found: Scatter, is_rate: bool) -> Line:
     if not found.band:
         return (f"{said}No band of noise: these rows do not tell how much repeats of a task vary.",)
     if is_rate and all(low <= 0 and high >= 1 for _, low, high in found.band):
-        return (f"{said}At so few repeats noise alone can give any of these points: no task stands out.",)
+        return (f"{said}At so few repeats noise alone can give any one of these points.",)
     how = "Fisher's exact test" if is_rate else "the variance between repeats"
     return (f"{said}Grey band: what noise alone gives in at least 95 of 100 cases ({how}).",)
 

@@ -92,7 +92,7 @@ def _settings(comparison: Comparison, file: str) -> list[Block]:
 
 
 def _setting(one: Setting) -> tuple[Line, ...]:
-    mark: Span = Badge("mechanical", "warning") if one.mechanical else words.NONE
+    mark: Span = Badge("mechanical", "warning") if one.mechanical and one.counts else words.NONE
     return cells(
         Code(hostile.line(one.key, 80)),
         _value(one.baseline),

@@ -78,9 +78,9 @@ def _claims(comparison: Comparison, report: Report) -> list[Block]:
         return [
             para(
                 Strong("No cause is claimed: "),
-                "no term below is both beyond noise and beyond its share of the change once all terms that "
-                "were tried are corrected for. The terms still add up to the change; one that is beyond "
-                "noise may have moved with the rest, and any other may be luck."
+                "no term below that names a cause is both beyond noise and beyond its share of the change "
+                "once all terms that were tried are corrected for. The terms still add up to the change; one "
+                "that is beyond noise may have moved with the rest, and any other may be luck."
                 if not comparison.identical
                 else "the rows are the same, so no term differs from 0.",
             )

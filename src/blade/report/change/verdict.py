@@ -126,9 +126,12 @@ def mechanical(comparison: Comparison) -> Line:
 
 
 def is_other_on_common(comparison: Comparison) -> bool:
-    """Whether the change over common tasks is not the change of the headline."""
+    """Whether the change over common tasks is another than that of the headline, as both are printed."""
     delta, common = comparison.delta, comparison.delta_common
-    return delta is not None and common is not None and abs(delta - common) > 1e-9
+    if delta is None or common is None:
+        return False
+    scale = say.scale(comparison.score_name)
+    return plain((scale.change(delta, ""),)) != plain((scale.change(common, ""),))
 
 
 def question_told(comparison: Comparison, question: str) -> Line:
