@@ -376,7 +376,7 @@ def test_the_clean_score_is_said_where_it_differs_where_it_does_not_and_where_no
     )
     assert "suspect tasks the score is the same." in summary(0.5, 20)
     assert "nothing is left to score (n = 0 tasks)." in summary(None, 0)
-    runs = tuple(replace(run, has_pass_rate=False) for run in explained.runs)
+    runs = tuple(replace(run, score_name="mean_reward") for run in explained.runs)
     assert "(clean pass@1" not in first(replace(explained, runs=runs), "Executive Summary"), "not beside a mean reward"
 
 
