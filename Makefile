@@ -16,7 +16,7 @@ demo: .venv/.base ## Run, diagnose and compare two scripted models: the first th
 	@$(BIN)/blade demo
 
 test: check ## Everything that must hold: check, then all tests
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test-fast: .venv/.dev ## The inner loop: stop at the first failure, leave slow tests out
 	@$(BIN)/pytest -n $(WORKERS) -x -m "not slow and not corpus"

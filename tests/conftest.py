@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -21,6 +22,9 @@ from blade.query.views import Files
 from blade.store.index import Silent
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# The collector walks all tests and all that they keep again and again: a third of the time to find them.
+gc.set_threshold(100_000, 20, 20)
 
 # The same examples every time, so that a change that fails is a change that broke something; `make fuzz` looks
 # for new ones.

@@ -107,6 +107,7 @@ def room_of(path: Path) -> str:
     return path.relative_to(SRC).parts[0].removesuffix(".py")
 
 
+@cache
 def rooms() -> set[str]:
     folders = {path.name for path in SRC.iterdir() if any(path.glob("*.py"))}
     return folders | {path.stem for path in SRC.glob("*.py")}
@@ -133,6 +134,12 @@ def imported_rooms(tree: ast.AST, package: tuple[str, ...], known: set[str]) -> 
 
 def package_of(path: Path) -> tuple[str, ...]:
     return ("blade", *path.relative_to(SRC).parent.parts)
+
+
+@cache
+def reached(path: Path) -> set[str]:
+    """The rooms that a module reaches into."""
+    return imported_rooms(tree_of(path), package_of(path), rooms())
 
 
 def top_level_packages(tree: ast.Module) -> set[str]:
@@ -179,13 +186,12 @@ def test_every_room_has_a_rule_and_every_rule_a_room() -> None:
 def test_a_room_imports_only_what_its_rule_allows() -> None:
     forbidden = {}
     for path in MODULES:
-        reached = imported_rooms(tree_of(path), package_of(path), rooms())
-        forbidden[name_of(path)] = reached - RULES.get(room_of(path), set()) - {room_of(path), "__init__"}
+        forbidden[name_of(path)] = reached(path) - RULES.get(room_of(path), set()) - {room_of(path), "__init__"}
     assert not {name: sorted(found) for name, found in forbidden.items() if found}
 
 
 def test_only_main_imports_the_command_line() -> None:
-    guests = {room_of(path) for path in MODULES if "cli" in imported_rooms(tree_of(path), package_of(path), rooms())}
+    guests = {room_of(path) for path in MODULES if "cli" in reached(path)}
     assert guests - {"cli"} == {"__main__"}
 
 

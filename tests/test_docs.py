@@ -106,10 +106,15 @@ def error_classes(trees: list[ast.Module]) -> set[str]:
         known |= heirs
 
 
+def called(func: ast.expr) -> str:
+    """The last name of what is called."""
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+
+
 def slugs(tree: ast.Module, errors: set[str]) -> Iterator[tuple[str, str]]:
     """Every error a module makes: its class and its slug, the third argument or `slug=...`."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or (name := ast.unparse(node.func).rpartition(".")[2]) not in errors:
+        if not isinstance(node, ast.Call) or (name := called(node.func)) not in errors:
             continue
         for value in [*node.args[2:3], *(word.value for word in node.keywords if word.arg == "slug")]:
             for part in ast.walk(value):

@@ -143,7 +143,7 @@ def test_the_first_ten_hold_twice_what_ten_at_random_do(
 ) -> None:
     """The loss under wrong or missing labels, over planted runs of every design."""
     monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path))
-    lifts = [queued.lift(seed, *design) for design in queued.DESIGNS.values() for seed in (0, 1)]
+    lifts = [queued.lift(0, *design) for design in queued.DESIGNS.values()]
     first, random = queued.pooled(lifts)
     assert random > 0
     assert first >= 2 * random, f"{first:.4f} against {random:.4f}"

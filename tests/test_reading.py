@@ -374,7 +374,6 @@ def assert_linear(cost: Callable[[int], int], small: int) -> None:
 def cpu_seconds(path: Path) -> float:
     """What it takes this process to read a run that is too small for a second one."""
     loaded = pipeline.load([str(path)], Silent())
-    gc.collect()
     gc.disable()  # what other tests left in this process is no cost of this one
     try:
         start = time.process_time()

@@ -23,6 +23,8 @@ _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
 def lines(text: str) -> str:
     """`text` without control sequences, controls and bidi overrides; its line breaks and tabs stay."""
+    if text.isprintable():  # most texts are, and hold nothing of it
+        return text
     text = _BREAK.sub("\n", _SEQUENCE.sub("", text))
     return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text))
 

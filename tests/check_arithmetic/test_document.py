@@ -185,13 +185,19 @@ def test_anything_can_be_read_and_lines_are_within_the_text(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "|" * 400_000, "`a``b```c" * 40_000, ">" * 400_000, "[" * 200_000, "<!--" * 100_000, "<!-- a -->" * 40_000,
-        "*a" * 200_000, "_a " * 130_000, '"abc ' * 80_000, "- " * 200_000 + "x", "\\`" * 200_000, "<a" * 200_000,
-        "| a | 1<!--c1--> |\n" * 20_000, "  - a b\n" * 40_000, "```\n~~~\n" * 40_000, "&a" * 200_000, "a\n=\n" * 50_000,
-        "![" * 80_000, "**a" * 100_000, "1. a\n" * 50_000, "<!--x-->" + "<!--" * 80_000, "[a]: b\n[a]" * 30_000, "`" * 400_000,
+        "|" * 100_000, "`a``b```c" * 10_000, ">" * 100_000, "[" * 50_000, "<!--" * 25_000, "<!-- a -->" * 10_000,
+        "*a" * 50_000, "_a " * 32_000, '"abc ' * 20_000, "- " * 50_000 + "x", "\\`" * 50_000, "<a" * 50_000,
+        "| a | 1<!--c1--> |\n" * 5_000, "  - a b\n" * 10_000, "```\n~~~\n" * 10_000, "&a" * 50_000, "a\n=\n" * 12_000,
+        "![" * 20_000, "**a" * 25_000, "1. a\n" * 12_000, "<!--x-->" + "<!--" * 20_000, "[a]: b\n[a]" * 8_000, "`" * 100_000,
     ],
 )  # fmt: skip
 def test_hostile_text_costs_linear_time(text: str) -> None:
-    start = time.process_time()
-    parse.__wrapped__(text)
-    assert time.process_time() - start < 5
+    def cost(text: str) -> float:
+        start = time.process_time()
+        parse.__wrapped__(text)
+        return time.process_time() - start
+
+    cost(text[:10])  # imports
+    # four times the text: linear work takes four times as long, quadratic work sixteen times
+    bound = 8 * max(cost(text[: len(text) // 4]), 0.02)
+    assert any(cost(text) < bound for _ in range(4))

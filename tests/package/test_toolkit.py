@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -135,8 +136,13 @@ def test_the_toolkit_holds_no_logic() -> None:
 
 
 @pytest.mark.slow
-def test_the_tutorial_step_by_step(made: Path, tmp_path: Path, cache: Path) -> None:
-    """From an empty folder to a package that validates and calibrates, with the words of the tutorial."""
+def test_the_tutorial_step_by_step(
+    made: Path, tmp_path: Path, cache: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From an empty folder to a package that validates and calibrates, with the words of the tutorial.
+
+    The first command is a process of its own; the others are those of the same file, run in this one.
+    """
     bench = tmp_path / "benchmarks" / "evalplus"
     for name in ("skill", "rollouts", "golden_reports"):
         (bench / name).mkdir(parents=True)
@@ -144,11 +150,20 @@ def test_the_tutorial_step_by_step(made: Path, tmp_path: Path, cache: Path) -> N
         raw = made / "rollouts" / f"sim_model_{letter}_rollouts.jsonl"
         shutil.copyfile(raw, bench / "rollouts" / f"model_{letter}_rollouts.jsonl")
 
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    main = runpy.run_path(str(ROOT / TOOLKIT))["main"]
+
     def tool(*words: str) -> subprocess.CompletedProcess[str]:
-        return run(*words, cwd=tmp_path)
+        capfd.readouterr()
+        try:
+            code = main([*words])
+        except SystemExit as stop:
+            code = stop.code
+        return subprocess.CompletedProcess(words, code, *capfd.readouterr())
 
     validate = ("validate", "--benchmark-dir", "benchmarks/evalplus", "--phase", "all")
-    first = tool(*validate)
+    first = run(*validate, cwd=tmp_path)
     assert first.returncode == 1
     assert "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md\n" in first.stdout
     assert "[PASS] At least two scored rollout files: 2\n" in first.stdout

@@ -52,7 +52,7 @@ HOSTILE = {
     "shell": "$(touch /tmp/owned); `id` | rm -rf /",
     "option": "--output=/etc/passwd",
     "wide": "漢字かな交じり文" * 40,
-    "long": "A" * 20_000,
+    "long": "A" * 5_000,
     "empty": "",
     "blank": " \t ",
     "csv": "=cmd|' /C calc'!A0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,25 @@ from tests.inert import uncited
 RUN = "first/rollouts.jsonl"
 
 
+@pytest.fixture(scope="module")
+def project(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with both runs and the draft on the first, for all tests that change neither."""
+    return Path(shutil.copytree(planted, tmp_path_factory.mktemp("drafted") / "project"))
+
+
 @pytest.fixture
-def drafted(here: Path, blade: Blade) -> str:
-    assert blade("draft", RUN, "-o", "report.md").code == 0
+def cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One cache for all tests here: they ask the same of the same run again and again."""
+    monkeypatch.setenv("BLADE_CACHE_DIR", str(project.parent / "cache"))
+    return project.parent / "cache"
+
+
+@pytest.fixture
+def drafted(project: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The draft as the first test made it; the test stands beside it."""
+    monkeypatch.chdir(project)
+    if not Path("report.md").exists():
+        assert blade("draft", RUN, "-o", "report.md").code == 0
     return Path("report.md").read_text(encoding="utf-8")
 
 
@@ -139,7 +156,7 @@ def test_a_name_cannot_end_a_mark(here: Path, blade: Blade) -> None:
             assert line.endswith("-->")
 
 
-def test_it_is_not_written_over(drafted: str, here: Path, blade: Blade) -> None:
+def test_it_is_not_written_over(here: Path, blade: Blade) -> None:
     Path("report.md").write_text("mine", encoding="utf-8")
     refused = blade("draft", RUN, "-o", "report.md")
     assert refused.code == 2

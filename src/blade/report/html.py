@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
 
 def page(title: str, sections: tuple[Section, ...], version: str) -> str:
     """Any title and sections as such a page; each number holds its value and its query."""
+    made: str = _template().render(title=title, sections=sections, version=version)
+    return made + "\n"
+
+
+@cache
+def _template() -> Any:
     import jinja2
 
     desk = jinja2.Environment(
@@ -33,8 +40,7 @@ def page(title: str, sections: tuple[Section, ...], version: str) -> str:
         lstrip_blocks=True,
     )
     desk.filters |= {"data_uri": _data_uri, "query": escape_comment, "plain": plain}
-    template = desk.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(title=title, sections=sections, version=version) + "\n"
+    return desk.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
 def _cleaned(value: Any) -> Any:
