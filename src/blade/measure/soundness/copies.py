@@ -90,7 +90,7 @@ def copied_rows(rows: Rows) -> Found:
         "another task, in "
         f"{named(task.task for task, _ in places)}; {named(task.task for task, _ in copied[0])} have "
         "the same. "
-        "Rows were copied to other keys, or the model was not asked."
+        "Rows were copied to other keys, the inputs are alike, or the model was not asked."
     )
     n_copies = sum(len(group) - 1 for group in copied)
     level = Level.PROBLEM if n_copies > MANY * rows.n_rows and len(copied) > 2 else Level.WARNING
