@@ -168,6 +168,10 @@ HONEST = [
     "# Prose\n\nAnyone who subtracts 67.3% from 74.7% gets 7.4; the unrounded gain is 7.3 points [4.0, 10.7].\n",
     "# Prose\n\nOf 240 rollouts, 151 passed, mostly in the first turn, and 12 timed out.\n",
     "# Prose\n\nThere were 20 tasks, and the interval of 3 to 5 days is too short.\n",
+    "# Subjects\n\n- `base`: 2 of 92 rows are scored as failures (89 rows).\n- `base`: 3 of 92 rows are lost; the score is that of 89 rows.\n"
+    "- `next`: 45 of 90 rows are scored as failures (45 rows).\n",
+    "# Subjects\n\nIn **a**, it failed on 41 tasks (41 tasks).\n\nIn **b**, it failed on 43 tasks (43 tasks).\n\n"
+    "In **c**, it failed on 43 tasks (43 tasks).\n",
     "# Prose\n\nFour families are at 0 of 30 (4, 5, 6, 10); 36 were gained and two (7 and 22) lost.\n",
     "# Prose\n\nIn an earlier pilot 13 of 24 rollouts (54%) passed. The mean of the five rates is 58.7%.\n",
 ]  # fmt: skip

@@ -161,14 +161,12 @@ def address_of(word: str, rows: Rows, is_marked: bool) -> Address | None:
 
 def addresses(text: str, rows: Rows) -> tuple[Address, ...]:
     """The rollouts and tasks that a text names, with the steps and the field that it names."""
-    steps, field, found = steps_in(text), _FIELD.search(text), dict[Address, Address]()
-    every = [mention.address for mention in mentions(text, rows)]
+    every, field = [mention.address for mention in mentions(text, rows)], _FIELD.search(text)
     pinned = dict.fromkeys(address for address in every if address.is_pinned)
-    for address in every:
-        wide = msgspec.structs.replace(address, steps=steps, field=field["field"] if field else None)
-        found.setdefault(address.rollout, wide)
-    exact = {address.rollout for address in pinned}
-    return (*pinned, *(wide for rollout, wide in found.items() if rollout not in exact))
+    others = dict.fromkeys(address.rollout for address in every)
+    wide = {"steps": steps_in(text), "field": field["field"] if field else None}
+    left = [place for place in others if place not in {address.rollout for address in pinned}]
+    return (*pinned, *(msgspec.structs.replace(place, **wide) for place in left))
 
 
 def without_steps(places: tuple[Address, ...], even_pinned: bool = False) -> tuple[Address, ...]:

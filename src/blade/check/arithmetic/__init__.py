@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from blade.check.arithmetic.announcements import as_tables, unmet
 from blade.check.arithmetic.cells import wrong_cells
 from blade.check.arithmetic.quantities import conflicts, mismatches
@@ -25,12 +23,8 @@ def contradictions(document: Document) -> list[Contradiction]:
     kept = list({(fault.line, fault.stated): fault for fault in reversed(inner)}.values())
     for fault in (*unmet(grids), *mismatches(grids), *conflicts(document, grids)):
         # A number that is wrong in its own sentence or table is wrong elsewhere too: one cause, told once.
-        spots = [set(old.lines if old.kind == "total" else (old.line,)) & set(fault.lines) for old in kept]
-        same = next((index for index, lines in enumerate(spots) if lines), None)
-        if same is None:
-            kept.append(fault)
-        elif fault.kind == "crosstab" and len(spots[same]) == 1:  # of all parts of a total, it is this one
-            kept[same] = msgspec.structs.replace(kept[same], line=spots[same].pop())
+        told = {line for old in kept for line in (old.lines if old.kind == "total" else (old.line,))}
+        kept += [fault] if told.isdisjoint(fault.lines) else []
     return sorted(kept, key=lambda fault: (fault.line, fault.kind))
 
 

@@ -71,7 +71,8 @@ def _is_conflict(odd: Mention, example: Mention, right: Sequence[Mention]) -> bo
         return False  # in another section it may be another
     if size > 2:
         return bool(odd.table or example.table) or weakest > 0
-    return weakest > 2 - size or (weakest > 0 and len(right) > 1 and is_close)
+    is_told = size > 1 or odd.table or example.table  # two sentences may count the tasks of two models
+    return weakest > 2 - size or bool(is_told and weakest > 0 and len(right) > 1 and is_close)
 
 
 def _clusters(group: Sequence[Mention], lines: dict[tuple[float, str], int]) -> list[list[Mention]]:
@@ -126,6 +127,7 @@ def _stated(sentence: Sentence, words: Label, given: Label) -> Iterator[Mention]
     spoken, section = phrase(sentence.text), " ".join(sentence.headings[:1])
     earlier = "" if re.search(r"\b(?:both|all|overall|total|across)\b", sentence.text) else sentence.before
     above = label(" ".join((*sentence.headings, earlier))) & words
+    above |= label(lead[1]) if (lead := re.match(r"`([^`]+)`", sentence.text)) else frozenset()  # its subject
     for index, figure in enumerate(spoken.figures):
         before, after = re.sub(r"\bn = $", "", spoken.gaps[index]), spoken.gaps[index + 1]
         clause = _CLAUSE.split(before)[-1] + " " + _CLAUSE.split(after)[0]
