@@ -8,6 +8,7 @@ import pytest
 
 from blade import pipeline
 from blade.errors import UsageError
+from blade.query import box
 from blade.query.ground import Ground, value
 from blade.query.measures import Measure, measure_of
 from blade.store.index import Silent
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.usefixtures("cache")
         ('sum("a.b") by "c.d"', Measure("sum", '"a.b"', None, None, "c.d")),
         ("rate where note = 'stand by me'", Measure("rate", None, None, "note = 'stand by me'")),
         ("RATE WHERE passed", Measure("rate", None, None, "passed")),
+        ("count;", Measure("count")),
+        ("count where passed by task;", Measure("count", None, None, "passed", "task")),
         ("select 1", None),
         ("engine.losses(run='a').lost", None),
         ("counter", None),
@@ -44,6 +47,28 @@ def test_taken_apart(text: str, measure: Measure | None) -> None:
 def test_malformed_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         measure_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("count by", "by names no column"),
+        ("count where passed by", "by names no column"),
+        ("count where", "where gives no condition"),
+        ("count where by task", "where gives no condition"),
+        ("count by task, repeat", "by takes one column, not 'task, repeat'"),
+        ("count where passed by task, repeat", "by takes one column, not 'task, repeat'"),
+        ("rate by regexp_extract(task, 'a')", "by takes one column"),
+        ("count rollouts", "'rollouts' cannot follow count"),
+        ("count where kind = 'stand by me' and", "syntax error"),
+        ("counter by task", "is no measure and no SELECT"),
+        ("count where says('(')", "the regular expression '\\(' cannot be used: missing \\)"),
+        ("select count(*) from rollouts where regexp_matches(task, '[a')", "expression '\\[a' cannot be used"),
+    ],
+)
+def test_what_is_wrong_is_said(told: Ground, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        told.ask(text)
 
 
 @pytest.fixture
@@ -118,6 +143,15 @@ def test_several_runs_need_a_name(tmp_path: Path) -> None:
     assert [answer.value for answer in told.ask("count by run")] == [1, 2]  # type: ignore[union-attr]
 
 
+def test_a_group_without_a_rate_is_told(tmp_path: Path) -> None:
+    told = ground(tmp_path, make_rows({0: [1], 1: [0]}), make_rows({0: [-3.5], 1: [7.25]}))
+    rates = [(answer.group, answer.value, answer.method) for answer in told.ask("rate by run")]  # type: ignore[union-attr]
+    assert [group for group, _, _ in rates] == ["run0", "run1"]
+    assert rates[1][1:] == (None, "no scored row")
+    (outcome,) = box.ask(told, ["rate by run"])
+    assert outcome.notes == ("run1 has no pass rate: its rewards do not say what passes; --pass-threshold X does",)
+
+
 def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
     output = [
         make_message("I will search"), make_call("1", "search"), make_result("1", "no hits"),
@@ -132,6 +166,7 @@ def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
         ("count where says('It''s done')", 1),
         ("count where says('quota')", 0),
         ("count where says('quota', 'tool')", 1),
+        ("count where says('I WILL')", 0),
         ("count where says('(?i)I WILL')", 1),
         ("count where says('question 1', 'user')", 0),
         ("select count(*) from rollouts as r where calls('search') > 1 and r.passed", 1),

@@ -51,6 +51,8 @@ def test_a_table_in_every_form(blade: Blade, run: Path, tmp_path: Path) -> None:
     assert blade("query", run, sql, "--limit", 1).out.count("\n") == 4
     path = tmp_path / "out.parquet"
     assert blade("query", run, sql, "--parquet", path).out == f"Wrote {path}\n"
+    assert "already exists" in blade("query", run, sql, "--parquet", path).err
+    assert blade("query", run, sql, "--parquet", path, "--force").code == 0
     import duckdb
 
     assert duckdb.connect().execute(f"select sum(n) from '{path}'").fetchall() == [(6,)]
@@ -84,6 +86,7 @@ def test_fields(blade: Blade, run: Path) -> None:
     told = json.loads(blade("fields", run, "--json").out)["fields"]
     assert {field["path"]: field["role"] for field in told}["level"] == "task-level"
     assert "level" in blade("fields", run, "--role", "task-level").out
+    assert "more rows: --limit 0 or --json print all" in blade("fields", run, "--limit", 1).out
 
 
 def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
@@ -101,6 +104,15 @@ def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
     told = json.loads(blade("query", path, 'pass_at_1 by "meta.topic"', *how, "--json").out)
     assert [(group["group"], group["value"]) for group in told["groups"]] == [("x", 0.5), ("y", 1.0)]
     assert json.loads(blade("query", path, "count where says('answer b')", *how, "--json").out)["value"] == 1
+    assert json.loads(blade("query", path, "select path from runs", *how, "--json").out)["rows"] == [
+        {"path": str(path)}
+    ]
+    renamed = 'the field score of the rows is called "field.score" here'
+    assert renamed in blade("query", path, "mean(score)", *how).err
+    assert renamed not in blade("query", path, "mean(field.score)", *how).err
+    assert "name their fields: --map trace=" in blade("query", path, "count").err, "no row of it is a rollout"
+    chats = make_run(tmp_path / "chats", [{**row, "messages": row["chat"]} for row in rows])
+    assert "no row has a reward; for rows that are not NeMo Gym's, --map" in blade("query", chats, "rate").err
     assert "bad-map" in blade("query", path, "count", "--map", "trace=chat").err
     assert "no row has the field 'nosuch'" in blade("query", path, "count", "--map", "reward=nosuch").err
 
@@ -133,6 +145,26 @@ def test_names_that_no_row_has_are_told(blade: Blade, run: Path) -> None:
     assert "no row has a check 'nosuch'" in blade("query", run, "count where check_failed('nosuch')").err
     assert "no row has a text at 'nosuch'" in blade("query", run, "count where says('a', 'nosuch')").err
     assert "no r" not in blade("query", run, "count where calls('search') = 0 and says('a', 'level')").err
+    for query in ("pass_at_1 where run = 'c'", "count where run in ('c', 'rollouts')"):
+        assert "there is no run 'c'; there are rollouts" in blade("query", run, query).err
+    assert "no run" not in blade("query", run, "count where run = 'rollouts'").err
+
+
+def test_what_the_tables_cut_is_told(blade: Blade, tmp_path: Path) -> None:
+    rows = [make_row(task, 0, 1.0, story=f"{task} " + "word " * 90, short="brief") for task in range(3)]
+    run = make_run(tmp_path, rows)
+    cut = "story holds long texts, cut after 200 characters; says(REGEX, 'story') searches all of them"
+    for query in ("count where story like '%word'", "select count(*) from rollouts where story in ('a', 'b')"):
+        assert cut in blade("query", run, query).err
+    for query in ("count where short = 'brief'", "count by story", "select count(story) from rollouts"):
+        assert "note" not in blade("query", run, query).err
+    assert "at most 4 lines of a message" in blade("query", run, "select count(*) from texts").err
+    assert "note" not in blade("query", run, "count where says('word', 'story')").err
+
+
+def test_decimals_are_numbers(blade: Blade, run: Path) -> None:
+    told = json.loads(blade("query", run, "select sum(reward::decimal(5, 1)) as x from rollouts", "--json").out)
+    assert told["rows"] == [{"x": 6.0}]
 
 
 def test_json_has_no_number_that_json_lacks(blade: Blade, run: Path) -> None:

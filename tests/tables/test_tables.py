@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.query.ground import Ground, Table
@@ -75,6 +75,20 @@ def test_types(tmp_path: Path, values: list[Any], kind: str, expected: list[Any]
 def test_long_texts_are_cut_with_a_mark(tmp_path: Path) -> None:
     told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 5000)])
     assert one(told, "select log from rollouts") == "x" * 199 + "…"
+
+
+def test_fields_tell_which_columns_hold_cut_texts(tmp_path: Path) -> None:
+    told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 201, full="y" * 200, level="hard")])
+    assert rows_of(told, "select path from fields where is_cut") == [("log",)]
+
+
+def test_keys_that_few_rows_have_are_told_as_one_field(tmp_path: Path) -> None:
+    rows = [make_row(task, 0, 1.0, info={"seen": {}}) for task in range(100)]
+    for row, keys in ((rows[0], "abc"), (rows[1], "cd")):
+        row["info"]["seen"] = {key: key == "a" for key in keys}
+    told = ground(tmp_path, rows)
+    sql = "select path, type, presence, \"distinct\", example from fields where path like 'info%'"
+    assert rows_of(told, sql) == [("info.seen.*", "boolean", 2, 2, "True")], "rows and values, not keys"
 
 
 def test_long_texts_that_begin_alike_are_two_values(tmp_path: Path) -> None:
@@ -161,6 +175,22 @@ def test_answers(tmp_path: Path, text: str, answer: str | None, source: str | No
     assert rows_of(told, "select source from answers") == ([(source,)] if source else [])
 
 
+def test_the_answer_is_the_models_where_a_simulated_user_has_the_last_word(tmp_path: Path) -> None:
+    bye = {**make_message("Thanks! ###STOP###"), "role": "user"}
+    outputs = [
+        [make_message("It is done."), bye],
+        [bye],
+        [make_call("1", "look"), make_result("1", "ok"), make_message("Found."), bye],
+    ]
+    told = ground(
+        tmp_path, [make_row(n, 0, 1.0, response=make_response(output)) for n, output in enumerate(outputs)]
+    )
+    assert [cell for (cell,) in rows_of(told, "select answer from rollouts order by task")] == [
+        "It is done.", None, "Found.",
+    ]  # fmt: skip
+    assert one(told, "select count(*) from answers where text like '%STOP%'") == 0
+
+
 def boxed_rows(gold_of: dict[int, str], key: str = "expected_answer") -> list[dict[str, Any]]:
     """Three repeats of each task, the last one wrong."""
     rows = []
@@ -184,6 +214,21 @@ def test_a_gold_that_passing_answers_do_not_equal_is_not_compared(tmp_path: Path
     told = ground(tmp_path, [{**row, "expected_answer": f"f() == {row['expected_answer']}"} for row in rows])
     assert one(told, "select count(gold) from rollouts") == 9
     assert one(told, "select count(equals_gold) from rollouts") == 0
+
+
+def test_what_the_verifier_read_is_the_answer_before_what_we_read(tmp_path: Path) -> None:
+    rows = [
+        {**row, "read": "" if row["reward"] == 0 and row["_ng_task_index"] == 0 else read}
+        for row in boxed_rows({task: str(task) for task in range(12)}, key="target")
+        for read in [row["target"] if row["reward"] else "other"]
+    ]
+    rows = [{**row, "target": f"{row['target']} apples"} for row in rows]  # so that no pass equals the gold
+    rows[3]["read"] = "a verifier reads something else here"
+    told = ground(tmp_path, rows)
+    assert one(told, "select count(*) from rollouts where answer is distinct from nullif(read, '')") == 0
+    assert one(told, "select count(*) from answers where source = 'field'") == 35
+    echo = ground(tmp_path / "gold", boxed_rows({task: str(task) for task in range(12)}))
+    assert one(echo, "select count(*) from answers where source = 'field'") == 0, "the gold is no answer"
 
 
 def test_gold_that_only_the_inputs_hold_is_joined(tmp_path: Path) -> None:
@@ -218,6 +263,15 @@ def test_steps_calls_and_texts(tmp_path: Path) -> None:
         (1, "start", True), (2, "exit code <n>", True),
     ]  # fmt: skip
     assert ("Error: order <n> not found",) in rows_of(told, "select template from texts where step = 2")
+
+
+def test_texts_hold_the_first_and_the_last_lines(tmp_path: Path) -> None:
+    text = "\n\n".join(f"{word} line" for word in ("one", "two", "three", "four", "five", "six"))
+    told = ground(tmp_path, [make_row(0, 0, 1.0, response=make_response([make_message(text)]), log="a\n" * 9)])
+    assert rows_of(told, "select line, text, is_last from texts where step = 0 order by line") == [
+        (1, "one line", False), (3, "two line", False), (9, "five line", True), (11, "six line", True),
+    ]  # fmt: skip
+    assert rows_of(told, "select line, text, n from texts where path = 'log'") == [(1, "a", 9)]
 
 
 def test_tasks_and_runs_count_as_the_measures_do(tmp_path: Path) -> None:
@@ -266,6 +320,7 @@ SCALARS = (
 )
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(NAMES, SCALARS, max_size=4), st.dictionaries(NAMES, SCALARS, max_size=4))
 def test_hostile_names_and_values_do_no_harm(
     tmp_path_factory: pytest.TempPathFactory, flat: dict[str, Any], inner: dict[str, Any]

@@ -52,5 +52,5 @@ def fields(runs: tuple[str, ...], role: str | None, mapping: str | None, limit: 
     first = 0 if len(loaded) > 1 else 1
     head = ("run", "field", "column", "role", "type", "rows", "distinct", "example")
     shown = [(*row[:2], row[2] if row[2] != row[1] else "", *row[3:]) for row in rows]
-    click.echo(grid(head[first:], [row[first:] for row in shown], limit))
+    click.echo(grid(head[first:], [row[first:] for row in shown], limit, whole="--limit 0 or --json"))
     click.echo("\n" + "\n".join(f"{name:<11} {meaning}" for name, meaning in ROLES.items()))

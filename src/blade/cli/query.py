@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.diagnose import refuse_threshold
-from blade.errors import UsageError
+from blade.cli.output import cannot_write, refuse_existing
+from blade.errors import NothingToRead, UsageError
 
 if TYPE_CHECKING:
     from blade.query.box import Outcome
@@ -28,6 +29,7 @@ _WIDE = 60  # characters of a cell there
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="FILE", help="Write a Parquet file.")
+@click.option("--force", is_flag=True, help="Replace the Parquet file if there is one.")
 @click.option("--redact", is_flag=True, help="Replace what looks private.")
 @click.option("--limit", default=SHOWN, show_default=True, metavar="N", help="Rows to print; 0 for all.")
 @click.option(
@@ -41,6 +43,7 @@ def query(
     as_json: bool,
     as_csv: bool,
     parquet: Path | None,
+    force: bool,
     redact: bool,
     limit: int,
     fields: str | None,
@@ -72,6 +75,8 @@ def query(
         raise UsageError(
             "choose one of --json, --csv and --parquet", "each is a form of the same answer", "usage"
         )
+    if parquet is not None:
+        refuse_existing(parquet, force)
     *runs, question = words
     with Progress() as progress:
         loaded, ground = ground_of(runs, fields, pass_threshold, progress)
@@ -99,7 +104,13 @@ def ground_of(
     from blade.pipeline import tabling
 
     mapping = mapped.mapping_of(fields) if fields else None
-    loaded = pipeline.load(runs, progress, mapping=mapping)
+    try:
+        loaded = pipeline.load(runs, progress, mapping=mapping)
+    except NothingToRead as error:
+        if error.slug != "no-rollouts" or mapping:
+            raise
+        hint = f"{error.hint}; for rows of another shape name their fields: --map {mapped.EXAMPLE}"
+        raise NothingToRead(error.message, hint, error.slug) from error
     return loaded, tabling.ground_of(loaded, threshold, progress)
 
 
@@ -190,7 +201,13 @@ def number(value: Any, is_rate: bool = False) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else line(str(value), _WIDE)
 
 
-def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int, is_cut: bool = False) -> str:
+def grid(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    limit: int,
+    is_cut: bool = False,
+    whole: str = "--limit 0, --csv or --json",
+) -> str:
     """Rows in columns, cleaned, with what was left out said below."""
     from blade.hostile import line
 
@@ -209,7 +226,7 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int, is_c
     lines.insert(1, "  ".join("-" * width for width in wide))
     if len(rows) > len(shown) or is_cut:
         more = "more rows" if is_cut else f"{len(rows) - len(shown):,} more rows"
-        lines.append(f"({more}: --limit 0, --csv or --json print all{' that were read' if is_cut else ''})")
+        lines.append(f"({more}: {whole} print all{' that were read' if is_cut else ''})")
     elif len(rows) != 1:
         lines.append(f"({len(rows):,} rows)")
     return "\n".join(lines)
@@ -239,7 +256,6 @@ def _write_parquet(outcome: Outcome, path: Path) -> None:
     import duckdb
     import numpy as np
 
-    from blade.cli.output import cannot_write
     from blade.tables.database import literal, quoted
 
     columns, rows = outcome.table()
@@ -253,9 +269,10 @@ def _write_parquet(outcome: Outcome, path: Path) -> None:
         array[:] = [row[place] for row in rows]
         arrays[name] = array
     plain = {"BOOLEAN", "BIGINT", "INTEGER", "DOUBLE", "FLOAT", "VARCHAR", "HUGEINT", "DATE", "TIMESTAMP"}
+    kinds = [kind if kind in plain or kind.startswith("DECIMAL") else "VARCHAR" for kind in types]
     cells = [
-        f"cast({quoted(name)} as {kind if kind in plain else 'VARCHAR'}) as {quoted(name)}"
-        for name, kind in zip(columns, types, strict=True)
+        f"cast({quoted(name)} as {kind}) as {quoted(name)}"
+        for name, kind in zip(columns, kinds, strict=True)
     ]
     connection = duckdb.connect(":memory:")
     connection.register("answer", arrays)

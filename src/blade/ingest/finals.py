@@ -1,4 +1,4 @@
-"""Read how a rollout ends: its last call, and the answer that its last message gives."""
+"""Read how a rollout ends: its last call, and the answer that the last message of the model gives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def final_of(output: Sequence[Any] | None, n_calls: int) -> Final:
     if not output:
         return NOTHING
     last = output[-1]
-    if not n_calls and type(last) is not list and last.tool_calls is msgspec.UNSET and last.type == "message":
+    is_plain = not n_calls and type(last) is not list and last.tool_calls is msgspec.UNSET
+    if is_plain and kind_of(last.type, last.role) == "message":  # a simulated user may have the last word
         return (*answer_in(_text(last.content) or ""), None, None)
     return _searched(output)
 

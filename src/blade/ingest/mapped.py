@@ -15,7 +15,7 @@ from blade.ingest import lines
 from blade.ingest.items import NOTHING, parsed, value_at
 
 TARGETS = ("task", "repeat", "reward", "trace", "model", "agent", "prompt")
-_EXAMPLE = "trace=messages,reward=score,task=id"
+EXAMPLE = "trace=messages,reward=score,task=id"
 _KEYS = {"task": "_ng_task_index", "repeat": "_ng_rollout_index", "reward": "reward"}
 
 
@@ -27,7 +27,7 @@ def mapping_of(text: str) -> dict[str, str]:
         if target not in TARGETS or not equals or not path:
             raise UsageError(
                 f"--map cannot read {entry.strip()!r}",
-                f"write {_EXAMPLE}; a name is one of {', '.join(TARGETS)}",
+                f"write {EXAMPLE}; a name is one of {', '.join(TARGETS)}",
                 "bad-map",
             )
         mapping[target] = path
@@ -40,8 +40,7 @@ def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:
     """A copy of a file in `folder` whose rows are NeMo Gym's; the source is left alone."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _refuse_unknown(path, mapping)
-    suffix = "".join(path.suffixes)
-    target = folder / f"{path.name.removesuffix(suffix)}.jsonl"
+    target = folder / path.name  # the rows tell their file; what is compressed is told by its first bytes
     handle, name = tempfile.mkstemp(dir=folder, prefix="mapped-")
     with os.fdopen(handle, "wb") as file:
         for line in _lines(path):

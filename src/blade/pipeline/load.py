@@ -37,6 +37,7 @@ class Loaded(msgspec.Struct, frozen=True):
     n_skipped: int
     judged_in: Path | None  # the file that holds judgements of the run, or would
     judgements: tuple[Judgement, ...]  # as they were kept; whether they still hold is another question
+    given: str = ""  # the file that the rows come from, where a copy of it was read
     gaps: tuple[Gap, ...] = ()  # what was passed over while reading, told once for all runs
 
 
@@ -57,9 +58,11 @@ def load(
         watcher.notice(text)
 
     runs = find.runs(specs, notice)
-    if mapping:
-        runs = [_mapped(found, mapping) for found in runs]
-    loaded = [run for found in runs for run in _loaded(found, watcher, notice, notes)]
+    loaded: list[Loaded] = []
+    for found in runs:
+        read = _mapped(found, mapping) if mapping else found
+        given = str(found.paths[0]) if mapping else ""
+        loaded += [replace(run, given=given) for run in _loaded(read, watcher, notice, notes)]
     if not loaded:
         raise NothingToRead(
             "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"

@@ -150,7 +150,7 @@ def _run_columns(one: Loaded, scoring: measure.Scoring) -> Columns:
         "benchmark": one.benchmark.name,
         "score_name": scoring.score_name,
         "reward_kind": scoring.reward_kind.value,
-        "path": one.sources[0].path,
+        "path": one.given or one.sources[0].path,
     }
     table: Columns = {name: np.array([value], object) for name, value in texts.items()}
     table |= {name: np.array([value]) for name, value in numbers.items()}
@@ -162,11 +162,11 @@ def _run_columns(one: Loaded, scoring: measure.Scoring) -> Columns:
 def _field_columns(fields: Sequence[Any]) -> Columns:
     import numpy as np
 
-    names = ("path", "column", "role", "type", "presence", "distinct", "example")
+    kinds = {"presence": np.int64, "distinct": np.int64, "is_cut": bool}
     table: Columns = {}
-    for name in names:
+    for name in ("path", "column", "role", "type", "presence", "distinct", "example", "is_cut"):
         values = [getattr(field, name) for field in fields]
-        table[name] = np.array(values, np.int64 if name in ("presence", "distinct") else object)
+        table[name] = np.array(values, kinds.get(name, object))
     return table
 
 

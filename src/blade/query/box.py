@@ -45,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True):
     by: str | None = None  # the column that answers are grouped by
     error: str | None = None
     hint: str = ""
-    notes: tuple[str, ...] = ()  # names in the query that no row has
+    notes: tuple[str, ...] = ()  # what the query cannot see: names no row has, texts that are cut
 
     def table(self) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
         """The answer as columns and rows, whatever its form."""
@@ -132,7 +132,7 @@ def _limit(job: Job) -> None:
 def outcomes(job: Job) -> Iterator[Outcome]:
     """The outcome of each query of a job, in this process."""
     from blade.query.ground import Ground, Table
-    from blade.query.names import unknown
+    from blade.query.names import limits, unknown
     from blade.query.views import opened
 
     connection = opened(job.files, job.memory_mb, 2)
@@ -147,7 +147,7 @@ def outcomes(job: Job) -> Iterator[Outcome]:
         except MemoryError:
             yield Outcome(error="the query needs more memory than it may have", hint="narrow it")
             continue
-        notes = unknown(query, connection)
+        notes = unknown(query, connection) + limits(query, connection)
         if isinstance(found, Table):
             rows, is_cut = found.rows[: job.max_rows], found.is_cut or len(found.rows) > job.max_rows
             yield Outcome(columns=found.columns, types=found.types, rows=rows, is_cut=is_cut, notes=notes)
@@ -167,8 +167,8 @@ def main() -> None:
 
 
 def packed(outcome: Outcome) -> bytes:
-    """An outcome as it travels; what has no form of its own travels as text."""
-    return msgspec.msgpack.encode(outcome, enc_hook=str)
+    """An outcome as it travels: decimals as numbers, what has no form of its own as text."""
+    return msgspec.msgpack.Encoder(decimal_format="number", enc_hook=str).encode(outcome)
 
 
 if __name__ == "__main__":

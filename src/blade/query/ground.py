@@ -10,6 +10,7 @@ import msgspec
 from blade.errors import BladeError, UsageError
 from blade.query import measures, select, views
 from blade.query.measures import Answer, Measure, measure_of
+from blade.query.names import bad_pattern
 from blade.query.views import Files
 from blade.tables.database import literal
 
@@ -88,7 +89,7 @@ def answered(
     try:
         if measure is None:
             if not select.is_sql(query):
-                raise select.refused(
+                raise measures.misread(query) or select.refused(
                     f"{query.strip()[:60]!r} is no measure and no SELECT",
                     f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT",
                 )
@@ -97,7 +98,7 @@ def answered(
             if conclude is None:
                 raise select.refused("clean_pass_at_1 needs a diagnosis, which cannot be made here")
             return [measures.part_of(conclude(measure), measure.part)]
-        with_traces = bool(_tables_of(measure, connection(False)) & select.OF_TRACES)
+        with_traces = bool(_tables_of(query, measure, connection(False)) & select.OF_TRACES)
         answers = measures.answer(measure, connection(with_traces), runs)
         return [measures.part_of(answer, measure.part) for answer in answers]
     except duckdb.InterruptException as error:
@@ -105,13 +106,15 @@ def answered(
     except duckdb.OutOfMemoryException as error:
         raise select.refused("the query needs more memory than it may have") from error
     except duckdb.Error as error:
-        raise select.refused(_first_line(error)) from error
+        raise bad_pattern(query, connection(False)) or select.refused(_first_line(error)) from error
 
 
-def _tables_of(measure: Measure, connection: duckdb.DuckDBPyConnection) -> set[str]:
-    return select.tables_in(
-        select.parsed(f"select 1 from rollouts where ({measure.where or 'true'})", connection)
-    )
+def _tables_of(query: str, measure: Measure, connection: duckdb.DuckDBPyConnection) -> set[str]:
+    try:
+        tree = select.parsed("".join(measures.asked(measure)), connection)
+    except UsageError as error:
+        raise measures.misread(query) or error from error
+    return select.tables_in(tree)
 
 
 def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection]) -> Table:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from blade import stats
+from blade.errors import UsageError
 from blade.query.select import OF_TRACES, columns_in, located, parsed, refuse_twins, refused, tables_in
 from blade.tables.database import literal, quoted
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 NAMES = ("count", "tasks", "rate", "pass_at_1", "pass_at_k", "pass_hat_k", "mean", "sum", "clean_pass_at_1")
 PARTS = ("low", "high", "n")
+FORM = "the form is NAME[(k)][.PART] [where EXPR] [by COLUMN]"
 RATES = frozenset(("rate", "pass_at_1", "pass_at_k", "pass_hat_k", "clean_pass_at_1"))
 _FORM = re.compile(
     r"(?P<name>[a-z_0-9]+)\s*(?:\(\s*(?P<argument>[^()]*)\s*\))?\s*(?:\.\s*(?P<part>[a-z]+))?"
@@ -62,7 +64,7 @@ def part_of(answer: Answer, part: str | None) -> Answer:
 
 def measure_of(query: str) -> Measure | None:
     """The query as a measure; None if it has another form."""
-    hit = _FORM.fullmatch(query.strip())
+    hit = _FORM.fullmatch(query.strip().removesuffix(";"))
     if hit is None or hit["name"].lower() not in NAMES:
         return None
     name, argument, part = hit["name"].lower(), hit["argument"], hit["part"]
@@ -80,12 +82,37 @@ def measure_of(query: str) -> Measure | None:
     return Measure(name, argument, part.lower() if part else None, hit["where"], by)
 
 
-def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[str, ...]) -> list[Answer]:
-    """The measure over the rows that meet its condition: one answer, or one for each group."""
-    where = f"({measure.where})" if measure.where else "true"
+def misread(query: str) -> UsageError | None:
+    """What is wrong with the form of a query that begins with the name of a measure; None if nothing is."""
+    hit = re.match(r"\s*(\w+)(.*?)\s*;?\s*$", query, re.DOTALL)
+    if hit is None or hit[1].lower() not in NAMES:
+        return None
+    name, rest = hit[1].lower(), hit[2]
+    if re.search(r"\bby$", rest, re.IGNORECASE):
+        return refused("by names no column", f"write `{name} by COLUMN`; blade fields RUN lists the columns")
+    if re.search(r"\bwhere(?:\s+by\b[^'\"()]*)?$", rest, re.IGNORECASE):
+        return refused("where gives no condition", f"write a condition, such as `{name} where passed`")
+    has_condition = re.search(r"\bwhere\s", rest, re.IGNORECASE)
+    column = r"[^'\"()]+" if has_condition else ".+"  # a condition may hold `by` itself
+    if by := re.search(rf"\sby\s+({column})$", rest, re.IGNORECASE | re.DOTALL):
+        return refused(
+            f"by takes one column, not {by[1][:60]!r}",
+            "for several columns or an expression write a SELECT with `group by`",
+        )
+    return None if has_condition else refused(f"{rest.strip()[:60]!r} cannot follow {name}", FORM)
+
+
+def asked(measure: Measure) -> tuple[str, str]:
+    """The rollouts that a measure is about as a SELECT: what it names, and its condition."""
     group = quoted(measure.by) if measure.by else "null"
     column = f", {_column(measure)}" if measure.name in ("mean", "sum") else ""
-    head = f"select {group}{column} from rollouts where "
+    return f"select {group}{column} from rollouts where ", f"({measure.where})" if measure.where else "true"
+
+
+def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[str, ...]) -> list[Answer]:
+    """The measure over the rows that meet its condition: one answer, or one for each group."""
+    head, where = asked(measure)
+    group = quoted(measure.by) if measure.by else "null"
     check = parsed(head + where, connection)
     refuse_twins(check, connection)
     where = located(head + where, check)[len(head) :]
@@ -161,11 +188,12 @@ def _task_measures(measure: Measure, connection: Any, where: str, group: str) ->
         f"select {group} as g, run, task, count(*), count(*) filter (where passed) from rollouts "
         f'where {counted} and {where} group by 1, 2, 3 order by 1, 2, min("row")'
     )
-    groups: dict[Any, list[tuple[str, int, int]]] = {}
+    # a group without a scored row has no rate, and is told
+    keys = f"select distinct {group} from rollouts where {where} order by 1"
+    held = connection.execute(keys).fetchall() if measure.by else [(None,)]
+    groups: dict[Any, list[tuple[str, int, int]]] = {key: [] for (key,) in held}
     for key, _, task, n, passes in connection.execute(sql).fetchall():
         groups.setdefault(key, []).append((task, n, passes))
-    if not groups and measure.by is None:
-        groups = {None: []}
     if measure.name in RATES and not any(passes for rows in groups.values() for _, _, passes in rows):
         rewards = connection.execute("select count(reward) from rollouts").fetchone()[0]
         if not rewards:

@@ -20,6 +20,7 @@ _GOLD_NAMES = (
 AGREES = 0.9  # share of the passes whose answer equals the gold, from which a field is taken for it
 MAX_FIELDS = 400  # tried as gold or as answer
 SAMPLE = 2_000  # rows of each outcome that fields are compared by
+FEW = 50  # failing rows that tell most fields apart from an answer
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,11 @@ def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level:
     rows = _sample(passed)
     gold_field = _gold(golds, sources, passed, rows)
     gold = golds[gold_field] if gold_field else np.full(len(order), None, object)
-    extracted = _extracted(fields, task_level, gold, passed, rows) if gold_field else None
+    own = {name: texts for name, texts in fields.items() if name != gold_field}
+    extracted = _extracted(own, task_level, gold, passed, rows) or _repeated(own, sources, passed, rows)
     if extracted is not None:
-        sources.insert(0, Source("field", fields[extracted], extracted))
-    chosen = _best(sources, gold, passed, rows)
+        sources.insert(0, Source("field", _filled(fields[extracted]), extracted))
+    chosen = sources[0] if extracted is not None else _best(sources, gold, passed, rows)
     answer = chosen.texts if chosen is not None else np.full(len(order), None, object)
     field = chosen.field if chosen is not None else None
     return Answers(tuple(sources), answer, gold, gold_field, field, _is_telling(answer, gold, passed))
@@ -187,8 +189,33 @@ def _extracted(
     return next(name for name in share if share[name] == best) if best >= AGREES else None
 
 
+def _repeated(fields: dict[str, Array], sources: list[Source], passed: Array, rows: Array) -> str | None:
+    """The field that repeats what was said, in failures too: what a verifier read, not what it expects."""
+    wrong = rows[~passed[rows]]
+    few = wrong[:: max(1, len(wrong) // FEW)]  # most fields are told by these
+    best, found = 0.0, None
+    for name in list(fields)[:MAX_FIELDS]:
+        for texts in (source.texts for source in sources if _share(fields[name], source.texts, few) > 0.5):
+            share = min(_share(fields[name], texts, chosen) for chosen in (wrong, rows))
+            if share >= AGREES and share > best:
+                best, found = share, name
+    return found
+
+
+def _share(texts: Array, others: Array, rows: Array) -> float:
+    """The share of some rows in which two texts are equal; 0 where fewer than half of them hold both."""
+    same = equal(texts[rows], others[rows])
+    held = np.ma.getdata(same)[~np.ma.getmaskarray(same)]
+    return float(held.mean()) if len(held) >= max(3, len(rows) / 2) else 0.0
+
+
+def _filled(texts: Array) -> Array:
+    """Texts with none for an empty one: a verifier that writes nothing down has read no answer."""
+    return np.array([text if text and text.strip() else None for text in texts.tolist()], object)
+
+
 def _best(sources: list[Source], gold: Array, passed: Array, rows: Array) -> Source | None:
-    """The source whose answers go with passing; without proof the first: a field, a box, a tag, a line."""
+    """The source whose answers go with passing; without proof the first: a box, a tag, a line, a call."""
     if not sources:
         return None
     shares = [_agreement(source.texts[rows], gold[rows], passed[rows]) for source in sources]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from blade.ingest.fields import HEAD
 from blade.tables.arrays import ABSENT, NULL, Array
 
 CONSTANT, TASK, IDENTITY, REWARD = "constant", "task-level", "identity", "reward"
 VERDICT, EFFORT, TEXT, OTHER = "verdict", "effort", "text", "other"
 LONG = 100  # characters from which a text is prose or a log, not a value
 MANY = 10  # distinct numbers from which a field is an amount
+KEPT = HEAD  # characters of a longer text that its column holds
 RARE, MANY_KEYS = 0.05, 3  # share of rows below which so many keys of an object are told as one
 
 
@@ -28,6 +31,7 @@ class Field:
     presence: int  # rows that hold it, null apart
     distinct: int
     example: str | None
+    is_cut: bool = False  # some of its texts are longer than what is kept of them
 
 
 @dataclass(frozen=True)
@@ -46,17 +50,27 @@ class Rows:
 
 def field(path: str, column: str | None, kind: Array, values: Array, type_name: str, rows: Rows) -> Field:
     """One field, by how its values behave; a name decides nothing."""
-    present = ~np.isin(kind, (ABSENT, NULL))
+    present = is_present(kind)
     codes, texts = _codes(values, present)
     distinct = len(texts)
     role = _role(codes, present, values, texts, type_name, rows)
     example = next((text for text in texts if text), None)
     shown = example[:80] if example else None
-    return Field(path, column, role, type_name, int(present.sum()), distinct, shown)
+    is_cut = any(text[KEPT - 1 : KEPT] == "…" for text in texts)
+    return Field(path, column, role, type_name, int(present.sum()), distinct, shown, is_cut)
 
 
-def collapsed(fields: list[Field], n_rows: int) -> list[Field]:
-    """The fields with rare members of one object as one entry, `path.*`: such keys are data, not fields."""
+def is_present(kind: Array) -> Array:
+    """Which rows hold a value, null apart."""
+    return ~np.isin(kind, (ABSENT, NULL))
+
+
+def collapsed(fields: list[Field], held: Mapping[str, tuple[Array, Array]]) -> list[Field]:
+    """The fields with rare members of one object as one entry, `path.*`: such keys are data, not fields.
+
+    `held` tells of each path which rows hold it, and their values.
+    """
+    n_rows = max((len(present) for present, _ in held.values()), default=0)
     rare: dict[str, list[Field]] = defaultdict(list)
     for known in fields:
         parent, dot, _ = known.path.rpartition(".")
@@ -64,14 +78,21 @@ def collapsed(fields: list[Field], n_rows: int) -> list[Field]:
             rare[parent].append(known)
     many = {parent: members for parent, members in rare.items() if len(members) >= MANY_KEYS}
     gone = {known.path for members in many.values() for known in members}
-    together = [
-        Field(
-            f"{parent}.*", None, OTHER, "mixed" if len({m.type for m in members}) > 1 else members[0].type,
-            min(n_rows, sum(m.presence for m in members)), len(members), members[0].path.rpartition(".")[2],
-        )
-        for parent, members in many.items()
-    ]  # fmt: skip
+    together = [_together(parent, members, held) for parent, members in many.items()]
     return sorted([known for known in fields if known.path not in gone] + together, key=lambda f: f.path)
+
+
+def _together(parent: str, members: list[Field], held: Mapping[str, tuple[Array, Array]]) -> Field:
+    """Some members of an object as one field: the rows that hold any of them, and the values of all."""
+    kinds = {member.type for member in members}
+    rows = np.logical_or.reduce([held[member.path][0] for member in members])
+    values: set[Any] = set()
+    for present, array in (held[member.path] for member in members):
+        values |= set(np.ma.getdata(array)[present].tolist())
+    return Field(
+        f"{parent}.*", None, OTHER, "mixed" if len(kinds) > 1 else members[0].type, int(rows.sum()),
+        len(values), members[0].example, any(member.is_cut for member in members),
+    )  # fmt: skip
 
 
 def _codes(values: Array, present: Array) -> tuple[Array, list[str]]:

@@ -61,7 +61,9 @@ def laid_out(run: Assembled, judged: Judged) -> Laid:
     answered = _answers(run, judged, scalars, fields)
     table = _reserved(run, judged, arrays, answered)
     table |= {names[path]: array for path, (array, _) in arrays.items() if path in names}
-    census_rows = census.collapsed(fields, len(order))
+    kinds = {path: scalars[path].kind[order] for path in arrays}
+    held = {path: (census.is_present(kinds[path]), array) for path, (array, _) in arrays.items()}
+    census_rows = census.collapsed(fields, held)
     return Laid(table, census_rows, _checks(run, scalars, fields), _answer_rows(answered), answered.gold)
 
 
