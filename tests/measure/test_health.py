@@ -85,7 +85,7 @@ def test_constant_copied_and_unbounded_rewards() -> None:
     assert unbounded.text == "Rewards run from -1 to 9; there is no pass rate until a pass threshold is given."
     assert [each.task for each in unbounded.evidence] == ["a", "b"]
     given = flags({"a": [-1.0, 0.0], "b": [1.0, 9.0]}, threshold=5.0)["unbounded_reward"]
-    assert given.text.endswith("a row passes at 5, as asked.")
+    assert given.text.endswith("a row passes at 5.")
 
 
 def test_graded_rewards() -> None:

@@ -181,7 +181,7 @@ class _Page:
         elif scoring.reward_kind is RewardKind.UNBOUNDED:
             outside = ~scoring.unscored & ((reward < -TOLERANCE) | (reward > 1 + TOLERANCE))
             text = f"Rewards run from {reward.min():g} to {reward.max():g}; " + (
-                f"a row passes at {scoring.threshold:g}, as asked."
+                f"a row passes at {scoring.threshold:g}."
                 if scoring.threshold_given
                 else "there is no pass rate until a pass threshold is given."
             )

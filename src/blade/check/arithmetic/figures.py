@@ -34,7 +34,7 @@ class Figure(msgspec.Struct, frozen=True):
     @property
     def digits(self) -> int:
         """How many digits say something: 51.5 has 3, 7 has 1, 0 has none."""
-        return len(str(round(abs(self.value) / self.step)).lstrip("0"))
+        return len(f"{abs(self.value) / self.step:.0f}".lstrip("0"))
 
 
 class Phrase(msgspec.Struct, frozen=True):
