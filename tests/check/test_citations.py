@@ -107,14 +107,25 @@ def test_a_citation_that_cannot_be_asked_is_wrong(desk: Desk, text: str, why: st
         ("In batch 12 nine<!--blade: tasks where difficulty = 'easy'--> are easy", SUPPORTED),
         ("In batch 9 eight<!--blade: tasks where difficulty = 'easy'--> are easy", CONTRADICTED),
         ("In version 2 127<!--blade: select 127 from rollouts where row = 0-->", SUPPORTED),
+        ("Easy: 90.1%<!--blade: select 0.901 from rollouts where row = 0-->–91.7%<!--blade: pass_at_1 where difficulty = 'easy'-->", SUPPORTED),
+        ("Easy: {}<!--blade: select 100.0 * avg(passed::int) from rollouts where difficulty = 'easy' and not masked-->", SUPPORTED),
+        ("Easy: more than two thirds<!--blade: pass_at_1 where difficulty = 'easy'-->", UNVERIFIABLE),
+        ("Easy: 92 in 100<!--blade: pass_at_1 where difficulty = 'easy'-->", SUPPORTED),
+        ("Easy: 93 in 100<!--blade: pass_at_1 where difficulty = 'easy'-->", CONTRADICTED),
+        ("Easy: 91.7% (n = 9)<!--blade: pass_at_1 where difficulty = 'easy'-->", SUPPORTED),
+        ("A drop of 4 points<!--blade: select -0.04 from rollouts where row = 0-->", SUPPORTED),
+        ("A gain of 4 points<!--blade: select -0.04 from rollouts where row = 0-->", CONTRADICTED),
+        ("| Slice | Pass rate (%) |\n|---|---|\n| easy | 91.7<!--blade: pass_at_1 where difficulty = 'easy'--> |\n", SUPPORTED),
+        ("| Slice | Pass rate (%) |\n|---|---|\n| easy | 91.8<!--blade: pass_at_1 where difficulty = 'easy'--> |\n", CONTRADICTED),
         ("Fourteen<!--blade: count where calls('find_customer') = 0--> guess", SUPPORTED),
         ("Easy: 1<!--blade: pass_at_1 where difficulty = 'easy'-->", CONTRADICTED),
         ("Easy: forty-nine<!--blade: tasks where difficulty = 'easy'-->", UNVERIFIABLE),
     ],
 )
 def test_intervals_bounds_and_words(desk: Desk, text: str, verdict: str) -> None:
-    (item,) = desk.check(text, "citation")
-    assert item.verdict == verdict
+    (rate,) = desk.world.select("select avg(passed::int) from rollouts where difficulty = 'easy' and not masked")[0]
+    items = desk.check(text.replace("{}", f"{rate:.1%}"), "citation")
+    assert {item.verdict for item in items} == {verdict}, items
 
 
 def test_the_interval_behind_a_number_is_checked_with_it(desk: Desk) -> None:

@@ -38,6 +38,11 @@ from .conftest import Desk
         ("steps: 4; step 40%", []),
     ],
 )
+@pytest.mark.parametrize("text", ["Task 4711 does not exist.", "Tasks 100 to 150 were not run.", "Task 77 of another benchmark set is harder."])
+def test_what_is_said_not_to_be_here_is_not_contradicted(desk: Desk, text: str) -> None:
+    assert CONTRADICTED not in desk.verdicts(text, "id")
+
+
 def test_numbers_that_name_are_told_from_those_that_count(text: str, numbers: list[tuple[int, ...]]) -> None:
     assert [name.numbers for name in numbered(text)] == numbers
 

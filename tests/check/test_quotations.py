@@ -40,6 +40,7 @@ WRONG = "the order was never mine to change"
         f"Failing, task `4/1#4`:\n\n```text\n{CALL}\n```\n",
         "The row has the reward “0.0” (4/1#reward).",
         f"In 2/2#9 the tool says “{LOCKED}” and in 2/2#10 the agent says “{DONE}”.",
+        f"The update at 2/2#8 fails with “{LOCKED}”.",  # a result goes by the step of its call too
         # a step is not the place of what is said after it
         f"After step 9 of 2/2 the agent says “{DONE}”",
         f"Before 2/2#10 the tool says “{LOCKED}”",

@@ -172,6 +172,20 @@ HONEST = [
     "- `next`: 45 of 90 rows are scored as failures (45 rows).\n",
     "# Subjects\n\nIn **a**, it failed on 41 tasks (41 tasks).\n\nIn **b**, it failed on 43 tasks (43 tasks).\n\n"
     "In **c**, it failed on 43 tasks (43 tasks).\n",
+    "# Parts\n\n10 tasks (20%) always pass, contributing 40 of the 84 passes (47.6%).\n\nThe 10 stable tasks (20%) yield 40 passes, 48% of all 84.\n",
+    "# Parts\n\n61 rollouts (30.5%) think; only 16 of those 61 (26.2%) pass, against 68 of the other 139 (48.9%).\n",
+    "# Parts\n\n26 tasks (52%) are flaky, 44 of 104 rollouts.\n\n58 rollouts (29%) update a flight; 42 of 104 updates fail (40%).\n",
+    "# Parts\n\n24 rollouts (12%) try to book, with 53 calls, 30 of which fail (56.6%), and 1 of 24 passes (4.2%).\n",
+    "# Pairs\n\nFailing ones need 42% more turns (14.0 vs 9.9) and 70% more calls (7.04 vs 4.13).\n\n"
+    "20 points part short from medium (60.0% vs 39.7%), 14 points medium from long (39.7% vs 25.4%).\n",
+    "# Pooled\n\n" + table("Run | Rollouts | Passed | Failed | Rate", "a | 200 | 84 | 116 | 42.0%", "b | 300 | 147 | 153 | 49.0%", "Pooled | 500 | 231 | 269 | 46.2%"),
+    "# Rates\n\n" + table("Outcome | think | other | total", "pass | 16 | 68 | 84", "fail | 45 | 71 | 116", "total | 61 | 139 | 200", "pass rate (%) | 26.2 | 48.9 | 42.0"),
+    "# Rates\n\n" + table("What | Repeats 0–1 | Repeats 2–3 | Total", "Rollouts | 100 | 100 | 200", "Passed | 43 | 41 | 84", "Failed | 57 | 59 | 116", "Success | 43.0 | 41.0 | 42.0"),
+    "# Spread\n\n" + table("Repeat | Passed | Failed | Total", "0 | 21 | 29 | 50", "1 | 22 | 28 | 50", "2 | 20 | 30 | 50", "3 | 21 | 29 | 50", "Total | 84 | 116 | 200",
+                             "σ | 0.8 | 0.8 | 0.0", "SD | 0.8 | 0.8 | 0", "Range | 2 | 2 | 0"),
+    "# Rank\n\n" + table("Rank | Cause | Failures | Share", "1 | a | 28 | 24.1%", "2 | b | 19 | 16.4%", "3 | c | 18 | 15.5%", "4 | d | 27 | 23.3%", "– | rest | 24 | 20.7%",
+                           " | Total | 116 | 100.0%"),
+    "# Gap\n\n" + table("Transfer | Passed | Failed | All", "yes | 35 | 13 | 48", "no | 49 | 103 | 152", "Δ | −14 | −90 | −104", "Total | 84 | 116 | 200"),
     "# Prose\n\nFour families are at 0 of 30 (4, 5, 6, 10); 36 were gained and two (7 and 22) lost.\n",
     "# Prose\n\nIn an earlier pilot 13 of 24 rollouts (54%) passed. The mean of the five rates is 58.7%.\n",
 ]  # fmt: skip

@@ -29,7 +29,9 @@ _COLUMN = re.compile(
 _RUN = re.compile(r"\brun\s*(?:=|==|\bin\b)\s*\(?\s*((?:'(?:[^']|'')*'[\s,]*)+)", re.IGNORECASE)
 # What the engine answers, in which no SQL of a stranger can stand.
 _CONCLUDED = re.compile(r"\s*(?:engine\.|clean_pass_at_1(?:\.\w+)?(?:\s+where\s+run\s*=\s*'[^']*')?\s*$)")
-_UNIT = re.compile(r"\s?(?:%|per ?cent\b|(?:percentage )?points?\b)")  # behind the comment
+# Units that stand elsewhere: behind the comment, behind the end of a range, in the header, in the sentence.
+_UNIT = re.compile(r"(?:\s?(?:[-–—]|to)\s?[\d.]+)?\s?(?P<unit>%|per ?cent\b|(?:percentage )?points?\b)")
+_PERCENT, _IN_PERCENT = re.compile(r"(?P<unit>%)"), re.compile(r"\bin (?P<unit>%|per ?cent\b)", re.IGNORECASE)
 _CLAIM = re.compile(r"c\d+")
 _UNASKED = re.compile(r"stopped|memory|names none|cannot be (?:asked|made) here")  # the query may be right
 _AS_TOLD = "astoldabove"  # squeezed
@@ -48,6 +50,7 @@ class Cited(msgspec.Struct, frozen=True):
     start: int = 0  # of what is cited in the passage
     end: int = 0
     after: int = 0  # where the citation before it ends
+    unit: str = ""  # that stands elsewhere
 
 
 class Answers(Ground):
@@ -110,11 +113,14 @@ def _in_passage(passage: Passage, names: dict[str, str]) -> Iterator[Cited]:
         if citation is None:
             continue
         before = own[last : comment.offset].rstrip() or own[: comment.offset] or passage.before
-        before += unit[0] if (unit := _UNIT.match(own, comment.offset)) and before[-1:].isdigit() else ""
+        if last and re.search(r"[\d%]$", own[:last]):
+            before = re.sub(r"^\s?[-–—]\s?(?=[\d.])", "", before)  # 32.4%–52.3% has no minus
+        unit = _UNIT.match(own, comment.offset) or _PERCENT.search(passage.header) or _IN_PERCENT.search(own)
         figure = last_figure(before) if PLACE.fullmatch(citation.query) is None else None
         start = comment.offset - (len(before[-200:]) - figure.start if figure is not None else 0)
         span = (max(last, start) if opened is None else opened, comment.offset, last)
-        yield Cited(citation, before, comment.line, (comment.line,), passage.text, passage, *span)
+        place = (comment.line, (comment.line,), passage.text, passage, *span)
+        yield Cited(citation, before, *place, unit["unit"] if unit else "")
         opened, last = None, comment.offset
     for hit in citations.OPEN.finditer(re.sub(r"`[^`]*`", lambda code: " " * len(code[0]), own)):
         citation = Citation(hit["query"], "", None, 0, 0, True)
@@ -183,7 +189,11 @@ def _verdict(item: Cited, answer: list[Answer] | Table, ground: Ground) -> citat
         citation = msgspec.structs.replace(citation, cited=item.before[-width:])
     elif n != 1 and citation.form != "list":
         raise UsageError(f"the query gives {n} values, not one", "", "bad-query")
-    return citations.verified(citation, item.before, ground)
+    verdict = citations.verified(citation, item.before, ground)
+    if verdict.holds is False and item.unit and re.search(r"\d[\]) ]*$", item.before):
+        other = citations.verified(citation, f"{item.before.rstrip(') ]')} {item.unit}", ground)
+        return other if other.holds or item.unit != "%" else verdict
+    return verdict
 
 
 def is_sentence(item: Cited, ground: Ground) -> bool:

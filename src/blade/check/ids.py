@@ -229,6 +229,14 @@ def with_noun(passage: Passage) -> str:
     return f"tasks {cell}" if is_list else passage.own
 
 
+_ABSENT = re.compile(  # what is said not to be here
+    r"\b(?:n[o']t (?:exist|run|part|included|among|there|contain)\w*|no such|there (?:is|are) no|absent"
+    r"|outside|excluded|(?:other|another|earlier|previous|full) (?:\w+ )?(?:set|split|benchmark|run|suite)s?"
+    r"|in the (?:paper|original))\b",
+    re.IGNORECASE,
+)
+
+
 class Ids:
     """The ids of one passage."""
 
@@ -270,6 +278,8 @@ class Ids:
         known = self.rows.repeats(place.task, self.runs) or self.rows.repeats(place.task, self.rows.runs)
         if place.repeat in known or (place.repeat is None and place.task in self.rows.names):
             yield self._pinned(mention, printed) or self._finding(SUPPORTED, printed, f"{place} exists")
+        elif mention.is_sure and _ABSENT.search(self.text):
+            yield self._finding(UNVERIFIABLE, printed, f"{place} is none of this run")
         elif mention.is_sure:
             expected = f"task {place.task} has the repeats {min(known)} to {max(known)}" if known else ""
             kind = "task" if place.repeat is None else "rollout"

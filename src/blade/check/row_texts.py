@@ -113,8 +113,10 @@ def _in_trace(quote: str, trace: Trace, text: str, where: Address | None) -> Add
     is_step = where is not None and bool(where.steps)
     if not is_step and not holds(text, quote):
         return None
-    for step in trace.steps:
-        is_meant = where is None or not is_step or step.index in where.steps
+    calls = {step.call_id: step.index for step in trace.steps if step.kind == "call" and step.call_id}
+    for step in trace.steps:  # a result may go by the step of its call, as in the table of calls
+        own = (step.index, calls.get(step.call_id or "", -1) if step.kind == "result" else -1)
+        is_meant = where is None or not is_step or not {*own}.isdisjoint(where.steps)
         if is_meant and any(holds(squeezed(part), quote) for part in step_texts(step)):
             return msgspec.structs.replace(rollout, steps=(step.index,))
     return None if is_step else rollout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +11,12 @@ import click
 
 from blade.cli.output import refuse_existing, write_text
 from blade.cli.report_file import read_report
-from blade.errors import EXIT_FAILED_GATE, UsageError
+from blade.errors import EXIT_FAILED_GATE
 
 if TYPE_CHECKING:
-    from blade.check.proposals import Ask
     from blade.model.checked import Finding
 
 MOST = 40  # entries of each part on the screen
-SECONDS, MOST_TOKENS = 120.0, 8000  # of a model's reply
 
 
 @click.command(short_help="Verify every citation, quotation, id and sum of a report.")
@@ -73,7 +70,9 @@ def check(
     from blade.cli.watch import Progress
 
     refuse_threshold(pass_threshold)
-    ask = _asker(whom, bool(runs or more)) if llm else None
+    from blade.cli.proposals import asker, proposed
+
+    ask = asker(whom, bool(runs or more)) if llm else None
     if output:
         refuse_existing(Path(output), force)
     from blade.check import checked, wire, world_for
@@ -83,8 +82,6 @@ def check(
         world = world_for(text, (*runs, *more), progress, pass_threshold, baseline) if runs or more else None
         findings = checked(text, world)
         if ask is not None and world is not None:
-            from blade.check.proposals import proposed
-
             findings = proposed(findings, world, ask)
     if output:
         write_text(Path(output), annotated(text, findings))
@@ -96,19 +93,6 @@ def check(
         click.echo(f"Wrote {output}", err=as_json)
     if wire.counts(findings)["contradicted"]:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
-
-
-def _asker(given: dict[str, str | None], has_runs: bool) -> Ask:
-    """Asks the model that is named; it is told here what cannot be asked."""
-    from blade.cli.read import named_model, warn_open
-    from blade.pipeline import asking
-
-    if not has_runs:
-        raise UsageError("--llm needs the runs that the report is about", "add --run RUN", "usage")
-    whom = named_model({**dict.fromkeys(("price", "max_cost", "max_tokens", "dry_run")), **given})
-    warn_open(whom.url)
-    click.echo(f"note: sentences with uncited numbers are sent to {asking.host_of(whom.url)}", err=True)
-    return partial(asking.queries, whom.endpoint(SECONDS, MOST_TOKENS))
 
 
 def as_text(

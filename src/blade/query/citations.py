@@ -235,6 +235,24 @@ class Verdict(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+_FALLS = re.compile(
+    r"\b(?:drop|fall|fell|declin\w+|decreas\w+|loss|los[et]s?|lower|down|less|fewer|below|behind)\b", re.I
+)
+
+
+def _read(before: str, value: Any, query: str) -> tuple[Figure | None, Any]:
+    """The number before a citation, and the value as it may be told: in percent already, or as a drop."""
+    read = list(readings(before))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        told = [(value, False), *([(value / 100, True)] if measure_of(query) is None else [])]
+        told += [(-number, is_share) for number, is_share in told if number < 0 and _FALLS.search(before)]
+        for number, is_share in told:
+            for figure in read:
+                if agrees(figure, number) and not (is_share and figure.is_bare):
+                    return figure, number
+    return read[0] if read else None, value
+
+
 def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
     """Whether what is printed is what the query gives now, at the printed precision."""
     reading = in_words(citation.query)
@@ -247,8 +265,7 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
         holds = _normal(citation.cited) == _normal(expected)
         return Verdict(holds, citation.cited.strip()[:200], expected[:200], reading)
     value = _value(found)
-    read = list(readings(before))
-    figure = next((one for one in read if agrees(one, value)), read[0] if read else None)
+    figure, value = _read(before, value, citation.query)
     if isinstance(value, str) or value is None:
         printed = before[-len(expected) - 8 :].strip()
         return Verdict(_normal(before).endswith(_normal(expected)), printed, expected, reading)

@@ -26,10 +26,8 @@ _LAST = re.compile(
     rf"(?<![\d.,])(?P<number>{_NUMBER}){_UNITS}[*_`\s)\],;]*$",
     re.IGNORECASE,
 )
-_OF = re.compile(
-    rf"(?P<part>{_NUMBER})\s*(?:of|out of|/)\s*(?:the\s+)?(?:all\s+)?(?P<whole>{_NUMBER})"
-    r"(?:\s+[a-z]+)?[*_`\s)\]]*$"
-)
+_N_OF = re.compile(r"\s*\(n ?= ?[\d,]+\)\s*$")  # 42% (n = 200)
+_FRACTION = re.compile(r"\b(?:halves|half|thirds?|quarters?|fourths?|fifths?|tenths?)[*_`\s)\]]*$", re.I)
 _WORDS = {
     word: number
     for number, word in enumerate(
@@ -37,6 +35,11 @@ _WORDS = {
         "sixteen seventeen eighteen nineteen twenty".split()
     )
 } | {"none": 0, "no": 0, "once": 1, "twice": 2}
+_OF = re.compile(
+    rf"(?P<part>{_NUMBER}|\b(?:{'|'.join(_WORDS)})\b)\s*(?:of|out of|/|(?P<rate>in|per)(?= 10+\b))\s*"
+    rf"(?:the\s+)?(?:all\s+)?(?P<whole>{_NUMBER})(?:\s+[a-z]+)?[*_`\s)\]]*$",
+    re.IGNORECASE,
+)
 _INTERVAL = re.compile(
     rf"(?<=[\d%])\s*[\[(](?:95\s?% (?:CI|interval):?\s*)?(?P<low>[-−]?(?:{_NUMBER})\s?%?)"
     rf"(?:,|–|\s+to)\s*(?P<high>[-−]?(?:{_NUMBER})\s?%?)\s*[\])]\s*$"
@@ -78,13 +81,19 @@ def interval(text: str) -> tuple[Figure, Figure] | None:
 
 def last_figure(text: str) -> Figure | None:
     """The number that a text ends with, and its unit; that before an interval in brackets."""
-    text = text[-200:]
+    text = _N_OF.sub("", text[-200:])
     if hit := _INTERVAL.search(text):
         text = text[: hit.start()]
+    if _FRACTION.search(text):
+        return None  # two thirds: in words of its own
     pair = _OF.search(text)
     if pair is not None:
-        part, whole = _plain(pair["part"]), _plain(pair["whole"])
-        return Figure(pair[0], part, _step(pair["part"]), whole=whole, start=pair.start())
+        said = _WORDS.get(pair["part"].lower())
+        part, step = (float(said), 1.0) if said is not None else (_plain(pair["part"]), _step(pair["part"]))
+        whole = _plain(pair["whole"])
+        if pair["rate"]:  # 4 in 100
+            return Figure(pair[0], part / whole, step / whole, start=pair.start())
+        return Figure(pair[0], part, step, whole=whole, start=pair.start())
     hit = _LAST.search(text)
     if hit is None or (hit["unit"] or "").strip().lower() in _WORDS:  # in task 12 four
         word = _LAST_WORD.search(text)

@@ -32,11 +32,11 @@ def label(text: str) -> Label:
 
 
 _SUM = re.compile(r"(?:grand |column |row |sub-?)?(?:totals?|sum)(?: \([^()]*\)| [\w-]+){0,2}:?", re.I)
-_ALL = re.compile(r"(?:overall|all|together|combined|both)(?: [\w-]+){0,2}(?: \([^()]*\))?:?", re.I)
+_ALL = re.compile(r"(?:overall|all|together|combined)(?: [\w-]+){0,2}(?: \([^()]*\))?:?", re.I)
 _OTHER = pattern(
     "mean average avg median max min maximum minimum best worst std sd macro micro weighted of_which change "
-    "difference delta range",
-    r"|^(?:↳|└|–|—|-)\s?\w",
+    "difference delta range cv stdev variance spread iqr",
+    r"|^(?:↳|└|–|—|-)\s?\w|^[σΔδ]",
 )
 
 

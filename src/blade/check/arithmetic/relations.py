@@ -27,8 +27,12 @@ def _difference(a: Figure, b: Figure, result: Figure) -> Span | None:
     return (100 * low, 100 * high) if is_fraction else (low, high)
 
 
+_NOT_ADDED = re.compile(r"%|\b(?:rate|share|percent\w*|sd|std|stdev|cv|range|variance)\b|^σ", re.I)
+
+
 def _sum(a: Figure, b: Figure, result: Figure) -> Span | None:
-    is_alike = a.unit == b.unit == result.unit
+    is_mean = min(a.value, b.value) <= result.value <= max(a.value, b.value) and a.value and b.value
+    is_alike = a.unit == b.unit == result.unit and not is_mean  # 26.2 and 48.9 make a rate of 42.0
     return (a.span[0] + b.span[0], a.span[1] + b.span[1]) if is_alike else None
 
 
@@ -139,7 +143,8 @@ def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], resu
                 continue
             fit = _Fit(name, words, span, a, b, is_named, 0, 0, [])
             for index, kind in enumerate(kinds):
-                is_mean = kind == "other" and name in ("share", "ratio")
+                is_mean = kind == "other" and name != "difference"
+                is_mean = is_mean or (not is_named and bool(_NOT_ADDED.search(source.names[index])))
                 if not is_mean and not (kind and is_whole) and len(fit.broken) <= 2 + fit.held:
                     fit.weigh(result, index)
             if fit.held:

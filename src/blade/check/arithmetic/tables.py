@@ -115,7 +115,8 @@ def grid(table: Table) -> Grid | None:
             if any(figures):
                 is_read = all(cell is not None for cell in column)
                 series.append(Series(table.header[index].text, role, figures, places, index, is_read))
-    names = (" ".join(cell.text for cell in row.cells[:first]).strip() for row in table.rows)
+    named = ([cell.text.strip() for cell in row.cells[:first]] for row in table.rows)
+    names = (" ".join(text for text in row if text not in _NOTHING) for row in named)
     return Grid(tuple(names), tuple(series), table, MIXED.search(table.header[0].text) is not None)
 
 
