@@ -38,11 +38,6 @@ from .conftest import Desk
         ("steps: 4; step 40%", []),
     ],
 )
-@pytest.mark.parametrize("text", ["Task 4711 does not exist.", "Tasks 100 to 150 were not run.", "Task 77 of another benchmark set is harder."])
-def test_what_is_said_not_to_be_here_is_not_contradicted(desk: Desk, text: str) -> None:
-    assert CONTRADICTED not in desk.verdicts(text, "id")
-
-
 def test_numbers_that_name_are_told_from_those_that_count(text: str, numbers: list[tuple[int, ...]]) -> None:
     assert [name.numbers for name in numbered(text)] == numbers
 
@@ -133,3 +128,8 @@ def test_an_index_that_is_the_name_of_another_task_is_never_supported(tmp_path: 
     assert {item.verdict for item in checked(quoted, world)} == {UNVERIFIABLE}
     (pinned,) = [item for item in checked("See 3/0#0.", world) if item.kind == "id"]  # our notation: the key
     assert pinned.verdict == SUPPORTED
+
+
+@pytest.mark.parametrize("text", ["Task 4711 does not exist.", "Tasks 100 to 150 were not run.", "Task 77 of another benchmark set is harder."])
+def test_what_is_said_not_to_be_here_is_not_contradicted(desk: Desk, text: str) -> None:
+    assert CONTRADICTED not in desk.verdicts(text, "id")
