@@ -117,6 +117,8 @@ def test_a_citation_that_cannot_be_asked_is_wrong(desk: Desk, text: str, why: st
         ("A gain of 4 points<!--blade: select -0.04 from rollouts where row = 0-->", CONTRADICTED),
         ("| Slice | Pass rate (%) |\n|---|---|\n| easy | 91.7<!--blade: pass_at_1 where difficulty = 'easy'--> |\n", SUPPORTED),
         ("| Slice | Pass rate (%) |\n|---|---|\n| easy | 91.8<!--blade: pass_at_1 where difficulty = 'easy'--> |\n", CONTRADICTED),
+        ("None of the 9<!--blade: tasks where difficulty = 'easy'--> is lost", SUPPORTED),
+        ("None of the 8<!--blade: tasks where difficulty = 'easy'--> is lost", CONTRADICTED),
         ("Fourteen<!--blade: count where calls('find_customer') = 0--> guess", SUPPORTED),
         ("Easy: 1<!--blade: pass_at_1 where difficulty = 'easy'-->", CONTRADICTED),
         ("Easy: forty-nine<!--blade: tasks where difficulty = 'easy'-->", UNVERIFIABLE),

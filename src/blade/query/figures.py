@@ -119,6 +119,8 @@ def readings(text: str) -> Iterator[Figure]:
     figure = last_figure(text)
     if figure is not None:
         yield figure
+        if figure.whole is not None and not figure.text[:1].isdigit():  # none of the 7: 7 may be cited
+            yield Figure(figure.text, figure.whole, 1.0, start=figure.start)
         parted = re.search(r"\d (?=\d{3}(?!\d)[^\d]*$)", text[-200:])
         other = last_figure(text[-200:][parted.end() :]) if parted else None
         yield from (other,) if other is not None else ()
