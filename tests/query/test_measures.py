@@ -149,7 +149,7 @@ def test_a_group_without_a_rate_is_told(tmp_path: Path) -> None:
     assert [group for group, _, _ in rates] == ["run0", "run1"]
     assert rates[1][1:] == (None, "no scored row")
     (outcome,) = box.ask(told, ["rate by run"])
-    assert outcome.notes == ("run1 has no pass rate: its rewards do not say what passes; --pass-threshold X does",)
+    assert outcome.notes == ("run1 has no pass rate: its rewards are not 0 or 1; set --pass-threshold X",)
 
 
 def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def _verdict(item: Cited, answer: list[Answer] | Table, ground: Ground) -> citat
     verdict = citations.verified(citation, item.before, ground)
     if verdict.holds is False and item.unit and re.search(r"\d[\]) ]*$", item.before):
         other = citations.verified(citation, f"{item.before.rstrip(') ]')} {item.unit}", ground)
-        return other if other.holds or item.unit != "%" else verdict
+        return other if other.holds else verdict
     return verdict
 
 

@@ -75,8 +75,7 @@ def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]
         notes += [_NO_REWARD] if found and found[0] and not found[1] else []
         unjudged = "select run from rollouts group by run having count(passed) = 0 and count(reward) > 0"
         for (run,) in connection.execute(f"{unjudged} order by run").fetchall():
-            why = "its rewards do not say what passes; --pass-threshold X does"
-            notes.append(f"{run} has no pass rate: {why}")
+            notes.append(f"{run} has no pass rate: its rewards are not 0 or 1; set --pass-threshold X")
     return tuple(notes)
 
 
