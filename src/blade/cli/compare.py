@@ -68,7 +68,7 @@ def compare(
     from blade.cli.redaction import guarded
     from blade.cli.watch import Progress
     from blade.pipeline import comparing
-    from blade.pipeline.gather import Clock
+    from blade.pipeline.reading import Clock
 
     folder = Path(output) if output else None
     if folder is not None:

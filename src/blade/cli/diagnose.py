@@ -12,7 +12,7 @@ from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.model import Report
-    from blade.pipeline.gather import Clock
+    from blade.pipeline.reading import Clock
 
 
 @click.command(short_help="Which tasks failed, why, and what to fix first.")
@@ -73,7 +73,7 @@ def print_report(
     from blade.cli.output import refuse_foreign, wrote
     from blade.cli.redaction import guarded
     from blade.cli.watch import Progress
-    from blade.pipeline.gather import Clock
+    from blade.pipeline.reading import Clock
     from blade.pipeline.session import depends_on
     from blade.report import text
     from blade.store import memo

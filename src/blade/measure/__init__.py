@@ -10,13 +10,10 @@ from blade.measure import (
     effort,
     funnel,
     health,
-    identity,
     majority,
-    meanings,
     outcomes,
     scoring,
     slices,
-    soundness,
     tasks,
 )
 from blade.measure.health import Quote
@@ -33,11 +30,8 @@ MEASURES: dict[str, ModuleType] = {
     "effort": effort,  # measures(rollouts, scoring) -> Iterator[Measure]
     "tasks": tasks,  # task_results(rollouts, coverage, scoring); buckets(rollouts, scoring)
     "health": health,  # health(rollouts, coverage, scoring, quote) -> Iterator[Health]
-    "soundness": soundness,  # observe(task) -> Sounding; items(runs) -> Sound; flags(...) -> Sound
-    "identity": identity,  # findings(rollouts, quote) -> Iterator[Finding]
     "funnel": funnel,  # funnel(rollouts, coverage, scoring, benchmark) -> Funnel
-    "slices": slices,  # slices(rollouts, scoring, benchmark) -> Iterator[Slice]; gaps(...)
+    "slices": slices,  # fields(rollouts, scoring, benchmark); by_row(...); gaps(...)
     "compared": compared,  # compared(run, reported, rollouts, coverage, scoring) -> Iterator[Compared]
-    "meanings": meanings,  # meanings(rollouts, scoring, benchmark); restating(...); row_codes(...)
     "draft": draft,  # draft(rollouts, scoring) -> Draft of a blade.toml
 }

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from blade.measure.meanings import ANY_VALUE, KNOWN, meanings
 from blade.measure.scoring import Scoring
-from blade.measure.slices import slices
-from blade.model import ID_FIELDS, Benchmark, Column, Meaning, RewardKind, Rollouts
+from blade.measure.slices import fields as slice_fields
+from blade.model import ID_FIELDS, Benchmark, Column, RewardKind, Rollouts
 
 _BOOL = 2
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -32,9 +31,8 @@ def draft(rollouts: Rollouts, scoring: Scoring) -> Draft:
     fields = rollouts.fields
     ids = [name for name in ID_FIELDS if name in fields and _tells_tasks_apart(fields[name], rollouts)]
     answer = next((name for name in _ANSWERS if name in fields), None)
-    sliced = list(dict.fromkeys(entry.field for entry in slices(rollouts, scoring, Benchmark())))
+    sliced = slice_fields(rollouts, scoring, Benchmark())
     stages = [(name, _support(fields[name], scoring)) for name in sorted(fields) if _is_stage(fields[name])]
-    codes = [_code(one) for one in meanings(rollouts, scoring, Benchmark()) if one.field in fields]
     facts = {
         "name": rollouts.run,
         "pass_threshold": scoring.threshold if scoring.has_pass_rate else None,
@@ -45,7 +43,6 @@ def draft(rollouts: Rollouts, scoring: Scoring) -> Draft:
         "stages": [
             {"name": name, "field": name, "equals": True, "support": support} for name, support in stages
         ],
-        "codes": codes,
     }
     return Draft("\n".join(_lines(facts, scoring)) + "\n", facts)
 
@@ -76,50 +73,7 @@ def _lines(facts: dict[str, Any], scoring: Scoring) -> list[str]:
             f"field = {_quoted(stage['field'])}",
             "equals = true",
         ]
-    for code in facts["codes"]:
-        found += _code_lines(code)
     return found
-
-
-def _code(one: Meaning) -> dict[str, Any]:
-    """What a value of a verifier field means, with how sure that is."""
-    rows, tasks = _counted(one.n_rollouts, "row"), _counted(one.n_tasks, "task")
-    text = f"{rows} of {tasks}; {one.n_passed:,} of them pass"
-    return {
-        "field": one.field,
-        "equals": None if one.value == ANY_VALUE else one.value,
-        "cause": None if one.cause is None else str(one.cause),
-        "mode": one.mode,
-        "origin": one.origin,
-        "support": text,
-    }
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def _code_lines(code: dict[str, Any]) -> list[str]:
-    """A known code that names a cause stands live; what is only proposed waits in comments."""
-    field, value = code["field"], code["equals"]
-    if value in (None, "null"):  # a field as a whole, or a value that TOML cannot write
-        shown = field if value is None else f"{field} = null"
-        return ["", _comment(f"{shown}: {code['mode']} ({code['support']})")]
-    if code["origin"] == KNOWN and code["cause"] is None:
-        return []
-    equals = value if value in ("true", "false") or _NUMBER.fullmatch(value) else _quoted(value)
-    cause = code["cause"] or "undetermined"
-    lines = [
-        "[[codes]]",
-        f"field = {_quoted(field)}",
-        f"equals = {equals}",
-        f"cause = {_quoted(cause)}",
-        f"mode = {_quoted(code['mode'])}",
-    ]
-    if code["origin"] != KNOWN:
-        lines = [_comment(line) for line in lines]
-    told = "known" if code["origin"] == KNOWN else "proposed: confirm it by striking the signs below"
-    return ["", _comment(f"{told}; {code['support']}"), *lines]
 
 
 def _comment(text: str) -> str:

@@ -1,24 +1,21 @@
-"""Turn the metadata of tasks into scores by slice, each tested against the rest of its field."""
+"""Find the fields that describe tasks, as codes for every row: what runs are compared by, slice by slice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from blade import stats
 from blade.measure.scoring import Scoring
-from blade.model import Benchmark, Column, Gap, Rollouts, Slice
+from blade.model import Benchmark, Column, Gap, Rollouts
 
 if TYPE_CHECKING:
-    from blade.model import Bools, Floats, Ints
+    from blade.model import Ints
 
 MIN_VALUES, MAX_VALUES = 2, 30
 CONSTANT_SHARE = 0.99  # of the tasks that have the field
-MIN_TASKS = 5  # on each side of a test; below, there is no p
 MAX_INT = 1_000_000
 
 # Names that say what kind of task it is, wherever people evaluate; matched on the last part of a
@@ -41,17 +38,9 @@ PARENTS = frozenset({
 ABSENT, NULL, BOOL, NUMBER, TEXT = range(5)
 
 
-def slices(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterator[Slice]:
-    """Scores by the value of each field that describes tasks: those declared, else those that look so."""
-    declared = bool(benchmark.slices)
-    names = benchmark.slices if declared else _candidates(rollouts)
-    seen: set[bytes] = set()
-    for name in names if scoring.n.size else ():
-        column = rollouts.fields.get(name)
-        groups = None if column is None else _groups(column, scoring)
-        if groups is None or not (declared or _describes_tasks(groups, seen)):
-            continue
-        yield from _slices_of(name, groups, rollouts.run, scoring)
+def fields(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> list[str]:
+    """The fields that describe tasks: those declared, else those that look so."""
+    return list(by_row(rollouts, scoring, benchmark))
 
 
 def by_row(
@@ -165,19 +154,3 @@ def _describes_tasks(groups: Groups, seen: set[bytes]) -> bool:
         return False
     seen.add(parting)
     return True
-
-
-def _slices_of(name: str, groups: Groups, run: str, scoring: Scoring) -> Iterator[Slice]:
-    means = scoring.task_means[groups.tasks]
-    lo, hi = (0.0, 1.0) if scoring.is_bounded else (-inf, inf)
-    inside = [groups.value == code for code in range(len(groups.labels))]
-    adjusted = stats.benjamini_hochberg([_p_against_rest(means, rows) for rows in inside])
-    for label, rows, p in zip(groups.labels, inside, adjusted, strict=True):
-        values = means[rows]
-        low, high, _ = stats.mean_interval(values, lo, hi) or (None, None, None)
-        yield Slice(run, name, label, values.size, float(values.mean()), low, high, p)
-
-
-def _p_against_rest(means: Floats, inside: Bools) -> float | None:
-    a, b = means[inside], means[~inside]
-    return stats.two_groups(a, b) if min(a.size, b.size) >= MIN_TASKS else None

@@ -1,4 +1,4 @@
-"""What is made of it: findings, signatures, mechanisms, contrasts, causes, recommendations."""
+"""What the rows explain: trust in the score, groups of failures, causes of tasks, and what to fix."""
 
 from __future__ import annotations
 
@@ -8,182 +8,72 @@ from blade.model.measured import Evidence
 from blade.model.words import Cause, Confidence
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """Something the rows show, with where they show it."""
+class Gain(msgspec.Struct, frozen=True):
+    """What a fix could win, in points of score, with its interval at a level."""
+
+    low: float
+    point: float
+    high: float
+    level: float = 0.95
+
+
+class Trust(msgspec.Struct, frozen=True):
+    """What a reader must know before the score is used."""
+
+    run: str
+    level: str  # alarm: labelled, the score cannot be used as it stands; warning; note
+    label: Cause | None
+    text: str
+    rows: int  # rows concerned
+    query: str  # a SELECT that gives them
+    fix: str = ""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Failing rows that one fact explains."""
 
     id: str
     run: str
-    detector: str
-    task: str
-    repeat: int | None
-    summary: str
-    severity: int  # 0 note .. 3 breaks the score
+    rung: str  # the question of the ladder that it answers
+    label: Cause
     confidence: Confidence
-    evidence: tuple[Evidence, ...]
-    cause: Cause = Cause.UNDETERMINED
-
-    def __post_init__(self) -> None:
-        if not self.evidence:
-            raise ValueError(f"finding {self.id} has no evidence")
-
-
-class Found(msgspec.Struct, frozen=True):
-    """A finding and where it belongs."""
-
-    finding: Finding
-    detail: str  # the tool, field or limit concerned
-    position: int  # of the row in `Rollouts`
-
-
-class Suspicion(msgspec.Struct, frozen=True):
-    """What speaks against a task or its verifier."""
-
-    task: str
-    flag: str
-    points: int
-    cause: Cause  # TI or DA
-    text: str
-    evidence: tuple[Evidence, ...]
+    name: str  # a phrase
+    text: str  # a sentence
+    points: float  # of the score that these rows lose
+    rows: int  # failing rows
+    tasks: int
+    passed_rows: int  # passing rows that show the same fact
+    query: str  # a SELECT that gives the failing rows: run, task, repeat, row
+    examples: tuple[str, ...]  # TASK/REPEAT
+    quote: Evidence | None
+    why_label: str
+    against: tuple[str, ...]
+    consequences: tuple[str, ...]
+    fix: str
+    gain: Gain | None  # None: not identified
+    most: float  # upper bound of the gain: all of these rows passed
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """What a detector looks for, told to a reader."""
-
-    name: str
-    number: str  # in the catalogue of behaviours: B12
-    rule: str  # when it fires, in a sentence or two
-    cause: Cause  # the likely root cause if it explains a failure
-    otherwise: str  # when another cause is likelier, in words; may be empty
-    procedural: bool  # how the model went about it, rather than what it knew
-    needs: tuple[str, ...]  # what it cannot do without, in words
-    kind: str  # of intervention: harness, prompt, training, data, verifier, infrastructure
-    remedy: str  # what to change; {tool} and {detail} are filled from the findings
-    terminal: bool = False  # it makes the reward 0 by construction, so its gain is an upper bound
-
-
-class Behaviour(msgspec.Struct, frozen=True):
-    """How often a detector fires among failures and among passes, and whether that makes it a cause."""
+class Unexplained(msgspec.Struct, frozen=True):
+    """What no question of the ladder explains."""
 
     run: str
-    detector: str
-    n_rollouts: int  # rollouts it fires on
-    n_tasks: int
-    in_fail: int  # of `of_fail` failing rollouts
-    of_fail: int
-    in_pass: int
-    of_pass: int
-    odds_ratio: float | None  # of failing with it against without, within tasks (Mantel-Haenszel)
-    low: float | None
-    high: float | None
-    p: float | None
-    p_adjusted: float | None
-    standing: str  # cause, style, unproven
+    points: float
+    rows: int
+    query: str
 
 
-class Signature(msgspec.Struct, frozen=True):
-    """Error texts that say the same thing."""
+class TaskMatrix(msgspec.Struct, frozen=True):
+    """Several runs on the same tasks."""
 
-    id: str
-    run: str
-    kind: str  # the class: an exception type, an HTTP class, a code of the verifier; `class` on the wire
-    template: str
-    source: str  # where the text stands: a field, or `tool NAME`
-    n_rollouts: int
-    n_tasks: int
-    n_failed: int  # of these rollouts, how many fail
-    n_exact: int  # distinct masked texts under the template
-    spread: str  # systemic, idiosyncratic, flaky
-    slice: str | None  # `field=value` in which it is concentrated
-    slice_ratio: float | None  # rate inside : rate outside
-    slice_p_adjusted: float | None
-    rollouts: tuple[tuple[str, int], ...]  # task, repeat
-    evidence: tuple[Evidence, ...]
-
-
-class Meaning(msgspec.Struct, frozen=True):
-    """What a value of a verifier field means, and how well the rows support it."""
-
-    run: str
-    field: str
-    value: str  # as quoted in the rows
-    cause: Cause | None  # None: a restatement of the reward, or nothing to blame
-    mode: str  # in words
-    origin: str  # blade.toml, known, proposed
-    n_rollouts: int
-    n_passed: int
-    n_tasks: int
-
-
-class Mechanism(msgspec.Struct, frozen=True):
-    """A condition on rollouts that goes with failing, found in the rows themselves."""
-
-    id: str
-    run: str
-    text: str
-    predicate: str  # for a program: e.g. `never_calls(get_x) within gold_has(exchange_x)`
-    n_with: int
-    pass_with: float
-    n_without: int
-    pass_without: float
-    low: float | None  # 95% interval of the difference pass_without - pass_with
-    high: float | None
-    p: float | None
-    p_adjusted: float | None
-    within_task: bool  # tested among repeats of the same tasks
-    control: str  # how difficulty was held fixed, in words
-    standing: str  # mechanism, lead
-    share_of_failures: float  # failing rollouts it covers, of all failing rollouts
-    actionable: str  # the tool, field or setting concerned
-    rollouts: tuple[tuple[str, int], ...]  # task, repeat: failing rollouts that show it
-    evidence: tuple[Evidence, ...]
-    explains: bool = False  # something the rollout did or left undone, rather than how it reads
-    near_reward: bool = False  # comes close to restating the reward
-    feature: str = ""  # the parts of `predicate`, to look it up elsewhere
-    condition: str = ""
-    absent: bool = False  # it is the absence of the feature that goes with failing
-
-
-class Contrast(msgspec.Struct, frozen=True):
-    """What sets passing from failing rollouts: of one task, or over all tasks that do both."""
-
-    id: str
-    run: str
-    task: str | None
-    feature: str
-    in_pass: float
-    in_fail: float
-    n_pass: int
-    n_fail: int
-    p: float | None
-    p_adjusted: float | None
-    text: str
-    other_run: str | None  # the run the passes were borrowed from
-    evidence: tuple[Evidence, ...]
-
-
-class Divergence(msgspec.Struct, frozen=True):
-    """Where a failing rollout leaves the passing one that is most like it."""
-
-    run: str
-    task: str
-    repeat: int
-    position: int  # of the failing row in `Rollouts`
-    passer: int  # repeat of the passing rollout
-    passer_run: str  # another run, where the passes were borrowed
-    step: int  # the last parting that nothing later makes good
-    passer_step: int
-    does: str  # what each side does there, as a verb phrase
-    passer_does: str
-    first_step: int  # the first parting
-    first_passer_step: int
-    distance: float  # acts that differ, of the longer side
-    fitness: float  # transitions of the failing rollout that passing ones make too
-    missing: tuple[str, ...]  # tools that nearly all passing rollouts use and this one does not
-    unusual: tuple[str, ...]  # transitions that hardly any passing rollout makes: `a > b`
-    evidence: tuple[Evidence, ...]  # the failing side, then the passing side
-
-
-ENDS = "no rule finds an earlier step; the rollout ends here"  # the reason of a step that nothing points to
+    tasks: tuple[str, ...]
+    runs: tuple[str, ...]
+    passes: tuple[tuple[float | None, ...], ...]  # by task, by run: share of its rows that pass
+    never_passed: tuple[str, ...]
+    passed_by_one: tuple[str, ...]
+    gold_differs: tuple[str, ...]
+    gold_to_review: tuple[str, ...]  # runs of different models agree on another answer
+    misfit_runs: tuple[str, ...]
 
 
 class Blame(msgspec.Struct, frozen=True):
@@ -194,28 +84,18 @@ class Blame(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Located(msgspec.Struct, frozen=True):
-    """Where one failing rollout went wrong."""
-
-    task: str
-    repeat: int
-    position: int  # in `Rollouts`
-    step: int | None  # None: the candidates disagree
-    steps: tuple[Blame, ...]  # ranked, at most three
-    evidence: tuple[Evidence, ...]
-
-
 class Attribution(msgspec.Struct, frozen=True):
-    """The root cause of one failed task, with its grounds."""
+    """The cause of one failed task: the group that most of its lost points belong to."""
 
     id: str
     run: str
     task: str
+    group: str  # id of the group; empty: unexplained, or judged otherwise
     cause: Cause
-    confidence: float
-    mode: str
-    mechanism: str  # what happened, in a sentence
-    repeat: int | None  # the rollout that shows it best
+    confidence: Confidence
+    mode: str  # the name of the group
+    mechanism: str  # what its own rows show, in a sentence
+    repeat: int | None  # the rollout that shows it
     step: int | None
     steps: tuple[Blame, ...]
     grounds: tuple[str, ...]
@@ -224,12 +104,12 @@ class Attribution(msgspec.Struct, frozen=True):
     lost: float  # points of score this task loses
     judged_by: str = ""  # who gave the cause, where a judgement stands in for the engine's proposal
     proposed: Cause | None = None  # what the engine proposes instead
-    proposed_confidence: float | None = None
+    proposed_confidence: Confidence | None = None
     disputed: bool = False  # several authors judged it, and not alike
 
 
 class RunCause(msgspec.Struct, frozen=True):
-    """A cause that concerns the run as a whole."""
+    """A cause that concerns the run as a whole: an alarm, or a group of more than half of the lost points."""
 
     run: str
     cause: Cause
@@ -237,17 +117,7 @@ class RunCause(msgspec.Struct, frozen=True):
     text: str
     n_rollouts: int
     lost: float
-    score_without: float | None
-    n_without: int  # tasks left in `score_without`
     evidence: tuple[Evidence, ...]
-
-
-class Gain(msgspec.Struct, frozen=True):
-    """What an intervention could win, in points of score."""
-
-    low: float
-    point: float
-    high: float
 
 
 class Recommendation(msgspec.Struct, frozen=True):
@@ -255,13 +125,13 @@ class Recommendation(msgspec.Struct, frozen=True):
 
     rank: int
     run: str
-    kind: str  # harness, prompt, training, data, verifier, infrastructure
+    group: str  # id of the group it repairs; empty where it repairs the measurement as a whole
     action: str
     cause: Cause
     mode: str
-    gain: Gain
+    gain: Gain | None  # None: not identified
+    most: float  # upper bound: all rows concerned passed
     is_measurement: bool  # repairs the measurement rather than the model
-    effort: str  # config, prompt, harness, verifier, data, training
     basis: str  # how the gain was estimated, in words
     tasks: tuple[str, ...]
     evidence: tuple[Evidence, ...]

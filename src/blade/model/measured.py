@@ -113,6 +113,8 @@ class Funnel(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
+    """Tasks that share a value of a field about the task, beside all others."""
+
     run: str
     field: str
     value: str
@@ -120,7 +122,13 @@ class Slice(msgspec.Struct, frozen=True):
     pass_rate: float | None  # mean over tasks of `score`
     low: float | None
     high: float | None
-    p_adjusted: float | None  # this slice against the rest, BH within its field; None: not testable
+    rest: float | None  # the same of all other tasks
+    p_adjusted: float | None  # against the rest, corrected over all fields and values; None: not testable
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it scores below the rest."""
+        return self.pass_rate is not None and self.rest is not None and self.pass_rate < self.rest
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -171,4 +179,3 @@ class Run(msgspec.Struct, frozen=True):
     score: float | None
     oracle: float | None
     outcomes: Mapping[Outcome, int]  # rows as they were scored, keys where there is no row
-    unexplained: float | None = None

@@ -10,15 +10,12 @@ import msgspec
 from blade.model.comparisons import Comparison, Gate, Matrix, Series
 from blade.model.explained import (
     Attribution,
-    Behaviour,
-    Contrast,
-    Divergence,
-    Finding,
-    Meaning,
-    Mechanism,
+    Group,
     Recommendation,
     RunCause,
-    Signature,
+    TaskMatrix,
+    Trust,
+    Unexplained,
 )
 from blade.model.judged import Agreement, Judgement
 from blade.model.measured import (
@@ -47,15 +44,12 @@ class Report(msgspec.Struct, frozen=True):
     health: tuple[Health, ...] = ()
     funnels: tuple[Funnel, ...] = ()
     slices: tuple[Slice, ...] = ()
-    findings: tuple[Finding, ...] = ()
     compared: tuple[Compared, ...] = ()
+    trust: tuple[Trust, ...] = ()  # the most important first
+    groups: tuple[Group, ...] = ()  # of each run the largest first
+    unexplained: tuple[Unexplained, ...] = ()
+    task_matrix: TaskMatrix | None = None
     losses: tuple[Loss, ...] = ()
-    behaviours: tuple[Behaviour, ...] = ()
-    signatures: tuple[Signature, ...] = ()
-    meanings: tuple[Meaning, ...] = ()
-    mechanisms: tuple[Mechanism, ...] = ()
-    contrasts: tuple[Contrast, ...] = ()
-    divergences: tuple[Divergence, ...] = ()  # shown to be read, not tested: at most one of a task
     attributions: tuple[Attribution, ...] = ()
     run_causes: tuple[RunCause, ...] = ()
     recommendations: tuple[Recommendation, ...] = ()

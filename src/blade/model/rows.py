@@ -141,7 +141,6 @@ class Judged(msgspec.Struct, frozen=True):
     passed: Bools
     score: Floats  # what the row adds to the score: 0 and 1, or its reward
     judged: bool  # False: no threshold says what passes, and `passed` is False throughout
-    broken: Bools  # rows that infrastructure spoiled or nobody scored: in no contrast, no mechanism
     unscored: Bools | None = None  # rows without a usable reward: they count as 0; None: all have one
 
 

@@ -83,46 +83,10 @@ class Gold(msgspec.Struct, frozen=True):
 
 
 class TaskTraces(msgspec.Struct, frozen=True):
-    """All counted rollouts of one task, read as events: what a detector receives."""
+    """All counted rollouts of one task, read as events."""
 
     run: str
     task: str
     task_name: str
     episodes: tuple[Episode, ...]
     gold: Gold
-
-
-class ToolFacts(msgspec.Struct, frozen=True):
-    """What is known of one tool over a whole run."""
-
-    n_calls: int
-    n_failed: int
-    n_rollouts: int
-    n_tasks: int
-
-
-class DefectFacts(msgspec.Struct, frozen=True):
-    """One error template of one tool over a whole run, on calls that its schema allows."""
-
-    tool: str
-    template: str
-    n_calls: int
-    n_tasks: int
-    share: float  # of all calls of the tool
-
-
-class RunFacts(msgspec.Struct, frozen=True):
-    """What is known of a whole run before its tasks are read one by one."""
-
-    run: str
-    n_tasks: int  # read for these facts, as are the rows
-    n_rollouts: int
-    tools: Mapping[str, ToolFacts]
-    defects: tuple[DefectFacts, ...]
-    turn_cap: int | None  # a number of model turns at which many rollouts stop and which none exceeds
-    n_at_cap: int
-    ends_when_solved: bool  # nearly all rollouts that end before the cap pass: to reach it is to fail
-    max_output_tokens: int | None
-    share_truncated: float
-    share_empty: float  # rows without output items and without token use
-    share_user: float  # rollouts in which somebody answers the model

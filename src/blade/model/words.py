@@ -32,7 +32,7 @@ class Cause(StrEnum):
 class Confidence(StrEnum):
     PROVED = "proved"
     LIKELY = "likely"
-    SUSPECTED = "suspected"
+    UNSURE = "unsure"
 
 
 class RewardKind(StrEnum):

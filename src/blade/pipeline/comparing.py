@@ -90,8 +90,7 @@ def told(
     if len(sides) < 2:
         return report
     first, *others = sides
-    words = _words(report)
-    found = [replace(stage.compare(first, other, margin, words), quick=quick) for other in others]
+    found = [replace(stage.compare(first, other, margin), quick=quick) for other in others]
     comparisons = stage.adjusted(found)
     matrix = None
     pairs = {(one.baseline, one.candidate): one for one in comparisons}
@@ -111,14 +110,6 @@ def told(
         gaps=gaps,
         series=stage.series(sides, pairs) if ordered else None,
     )
-
-
-def _words(report: Report) -> dict[str, str]:
-    """Condition on rollouts -> what rollouts that meet it do, as the mechanisms of all runs say it."""
-    from blade.report import causes
-
-    said = {one.predicate: causes.does(one) for one in report.mechanisms}
-    return {predicate: words for predicate, words in said.items() if words != predicate}
 
 
 def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 import blade
 from blade import measure
 from blade.ingest import opened
-from blade.model import Benchmark, Cause, Finding, Found, Gap, Loss, Report, Run, Side, Skipped, Source
+from blade.model import Benchmark, Cause, Gap, Health, Level, Loss, Report, Run, Side, Skipped, Source, Trust
 from blade.pipeline.load import MAX_SKIPPED, Loaded
 from blade.store import index as store
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from blade.pipeline.reading import Clock, Reading
     from blade.store.index import Watcher
 
-MAX_FINDINGS = 500  # of one detector in one run that a report lists; all are counted
+# Flags of the columns that stand before the causes; the others are told with the aggregate results.
+TRUSTED = ("lost_rows", "failed_rows", "masked_rows", "missing_rows_matter", "unexpected_keys", "duplicate_rows")
 
 # What a report cannot say when a sidecar is missing.
 UNSUPPORTED = {
@@ -120,9 +121,8 @@ def scoring_of(one: Loaded, threshold: float | None) -> measure.Scoring:
 
 # The parts of a report that are one list over all runs.
 _LISTS = (
-    "runs", "measures", "buckets", "tasks", "health", "funnels", "slices", "findings", "compared", "losses",
-    "behaviours", "signatures", "meanings", "mechanisms", "contrasts", "divergences", "attributions",
-    "run_causes", "recommendations", "agreements",
+    "runs", "measures", "buckets", "tasks", "health", "funnels", "slices", "compared", "trust", "groups",
+    "unexplained", "losses", "attributions", "run_causes", "recommendations", "agreements",
 )  # fmt: skip
 
 
@@ -143,55 +143,31 @@ def _joined(loaded: Sequence[Loaded], pages: Sequence[Report], command: str) -> 
 
 def _with_reading(page: Report, read: Reading) -> Report:
     """The page of a run with what its traces say."""
-    told, bounded = read.attributed, bool(page.losses)
-    run = replace(page.runs[0], unexplained=read.recommended.unexplained)
-    findings, gap = _listed(read)
+    told, bounded = read.concluded, bool(page.losses)
     return replace(
         page,
-        runs=(run,),
-        measures=(*page.measures, *([told.clean] if bounded else [])),
         health=read.health,
-        findings=(*read.artifacts, *findings),
+        trust=(*told.trust, *_counted_trust(read.health)),
+        groups=told.groups,
+        slices=told.slices,
+        unexplained=(told.unexplained,),
         losses=told.losses if bounded else (),
-        behaviours=read.behaviours,
-        signatures=read.signatures,
-        meanings=read.meanings,
-        mechanisms=read.mechanisms,
-        contrasts=read.contrasts,
-        divergences=read.divergences,
         attributions=told.attributions if bounded else (),
-        run_causes=told.run_causes if bounded else (),
-        recommendations=read.recommended.recommendations if bounded else (),
+        run_causes=told.run_causes,
+        recommendations=told.recommendations,
         judgements={read.judged.run: read.judgements} if read.judgements else {},
         agreements=read.agreements,
-        gaps=(*page.gaps, *read.gaps, *gap, *_clean_gap(read, bounded)),
+        gaps=(*page.gaps, *read.gaps),
     )
 
 
-def _listed(read: Reading) -> tuple[list[Finding], list[Gap]]:
-    """The findings, of each detector so many; on failing rollouts first."""
-    failing = {
-        int(row) for row, passed in zip(read.judged.rows, read.judged.passed, strict=True) if not passed
-    }
-    by_detector: dict[str, list[Found]] = {}
-    for one in read.found:
-        by_detector.setdefault(one.finding.detector, []).append(one)
-    kept: list[Finding] = []
-    gaps = []
-    for name, found in by_detector.items():
-        found.sort(key=lambda one: one.position not in failing)
-        kept += [one.finding for one in found[:MAX_FINDINGS]]
-        if len(found) > MAX_FINDINGS:
-            why = f"{MAX_FINDINGS:,} of {len(found):,} are listed; the counts cover all"
-            gaps.append(Gap(f"findings of {name} in {read.judged.run}", why))
-    return kept, gaps
-
-
-def _clean_gap(read: Reading, bounded: bool) -> list[Gap]:
-    if not bounded or read.attributed.clean.value is not None:
-        return []
-    why = "no row is left once infrastructure, task and data faults are taken out"
-    return [Gap(f"clean_pass_at_1 and score_without of {read.judged.run}", why)]
+def _counted_trust(health: Sequence[Health]) -> list[Trust]:
+    """The flags of the columns that a reader of the score must know: rows that are missing, doubled or not scored."""
+    return [
+        Trust(flag.run, "warning", None, flag.text, round((flag.value or 0) * flag.n), "")
+        for flag in health
+        if flag.level is not Level.INFO and flag.flag in TRUSTED
+    ]
 
 
 def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
@@ -211,7 +187,6 @@ def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
         return replace(
             page,
             health=tuple(measure.health.health(rollouts, coverage, scoring, quote)),
-            findings=tuple(measure.identity.findings(rollouts, quote)),
         )
     return replace(  # health and identity follow with the traces
         page,
@@ -221,7 +196,6 @@ def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
             *measure.effort.measures(rollouts, scoring),
         ),
         tasks=measure.tasks.task_results(rollouts, coverage, scoring),
-        slices=tuple(measure.slices.slices(rollouts, scoring, benchmark)),
         compared=tuple(measure.compared.compared(one.name, one.reported, rollouts, coverage, scoring)),
     )
 

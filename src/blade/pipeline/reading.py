@@ -1,64 +1,62 @@
-"""Turn the traces of one run into what they say: findings, signatures, mechanisms, causes, advice."""
+"""Read the traces of runs and diagnose each: evidence of every row, the ladder, and what it concludes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
-from blade import attribute, contrast, detect, events, measure, recommend, signatures
-from blade.detect import survey, weigh
-from blade.measure import meanings, slices, soundness
-from blade.model import (
-    Agreement,
-    Behaviour,
-    Cause,
-    Confidence,
-    Contrast,
-    Divergence,
-    Episode,
-    Finding,
-    Found,
-    Gap,
-    Health,
-    Judged,
-    Judgement,
-    Meaning,
-    Mechanism,
-    Rule,
-    RunFacts,
-    Signature,
-)
-from blade.pipeline.gather import Clock, Gathered, seen
+from blade import diagnose, judgements, measure
+from blade.diagnose import conclusions, outputs, tripwires
+from blade.ingest import opened
+from blade.model import Agreement, Gap, Health, Judged, Judgement, TaskTraces
 from blade.pipeline.judging import standing
 from blade.pipeline.load import Loaded
-from blade.pipeline.walk import Span, Walker
+from blade.pipeline.walk import Walker
 
 if TYPE_CHECKING:
     from blade.store.index import Watcher
 
-MAX_BORROWED = 20  # tasks of a run that never pass and are held against another run
-MAX_PASSERS = 4  # passes that are borrowed for one of them
-SURVEYED = 4000  # rows that are read for the facts of a run
-RULES: Mapping[str, Rule] = {name: module.RULE for name, module in detect.DETECTORS.items()}
+T = TypeVar("T")
+WHOLE = 1 - 1e-9  # a reward from which a row is fully right, where no threshold is given
+
+
+class Clock:
+    """Seconds by stage; what workers spend is added up over all of them."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    def timed(self, stage: str, work: Callable[[], T]) -> T:
+        start = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.seconds[stage] += time.perf_counter() - start
+
+
+class Seen(msgspec.Struct):
+    """What the traces of one task hold, on its way from a worker."""
+
+    rows: list[diagnose.RowEvidence]
+    ended: list[outputs.Ended]
+    failed: dict[str, str]  # stage -> what it failed with
+    seconds: dict[str, float]
 
 
 class Read(msgspec.Struct):
-    """A run whose traces have been read and nothing concluded yet."""
+    """A run whose traces have been read."""
 
     loaded: Loaded
     scoring: measure.Scoring
     judged: Judged
     walker: Walker
-    facts: RunFacts
-    gathered: Gathered
-    meant: list[Meaning]
-    codes: Mapping[int, Meaning]
-    slices: Mapping[str, tuple[Any, Sequence[str]]]  # a field that describes tasks: its code by row, labels
+    rows: list[diagnose.RowEvidence]
+    grains: array[int]  # four numbers a row: its position, then what it ended with in each grain
     gaps: list[Gap]
     judgements: Mapping[str, tuple[Judgement, ...]]  # task -> the last word of each author
 
@@ -67,86 +65,74 @@ class Reading(msgspec.Struct, frozen=True):
     """What the traces of one run say."""
 
     judged: Judged
-    facts: RunFacts
-    found: tuple[Found, ...]
-    behaviours: tuple[Behaviour, ...]
-    signatures: tuple[Signature, ...]
-    meanings: tuple[Meaning, ...]
-    mechanisms: tuple[Mechanism, ...]
-    contrasts: tuple[Contrast, ...]
-    divergences: tuple[Divergence, ...]
-    health: tuple[Health, ...]  # of the columns and of the traces
-    artifacts: tuple[Finding, ...]  # of the data: rows that disagree on what their task is
-    known: attribute.Known  # the grounds of every row, for those who book its loss anew
-    attributed: attribute.Attributed
-    recommended: recommend.Recommended
+    diagnosis: diagnose.Diagnosis
+    concluded: conclusions.Concluded
+    health: tuple[Health, ...]  # counts about the evaluation, from the columns
     gaps: tuple[Gap, ...]
     judgements: tuple[Judgement, ...] = ()  # those that stand, and hold in the rows
     agreements: tuple[Agreement, ...] = ()
 
 
-def read_all(
-    loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], watcher: Watcher, clock: Clock
-) -> list[Reading]:
-    """Everything the traces of some runs say, each by itself and of one another."""
-    return read_runs(loaded, scored, watcher, clock)[1]
-
-
 def read_runs(
     loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], watcher: Watcher, clock: Clock
 ) -> tuple[list[Read], list[Reading]]:
-    """The same, with what was seen on the way: a comparison books losses anew from it."""
-    from blade.pipeline.conclude import concluded
-
+    """The traces of some runs, and what each run says by itself."""
     read = [traces(one, scoring, watcher, clock) for one, scoring in zip(loaded, scored, strict=True)]
-    shared = clock.timed("runs together", lambda: _shared_doubts(read))
     watcher.start("drawing conclusions", 0)
-    told = [concluded(one, shared.suspects, clock) for one in read]
-    return read, clock.timed("runs together", lambda: _together(read, told, shared.health))
+    return read, [diagnosed(one, clock) for one in read]
 
 
 def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock) -> Read:
-    """The traces of a run through every stage that observes them."""
+    """The traces of a run, each opened once."""
     judged = judged_of(one, scoring)
     walker = Walker(one.run, judged, one.benchmark.tools)
-    spans = walker.spans()
-    facts = clock.timed("survey", lambda: _survey(one.name, walker, spans, watcher))
-    gathered = Gathered()
+    rows: list[diagnose.RowEvidence] = []
+    grains = array("Q")
+    failed: defaultdict[tuple[str, str], int] = defaultdict(int)
     start = time.perf_counter()
-    for told in walker.walk(spans, lambda task: seen(task, facts), "reading the traces", watcher):
-        gathered.add(told)
+    for seen in walker.walk(walker.spans(), _seen, "reading the traces", watcher):
+        rows += seen.rows
+        for position, _, *hashes in seen.ended:
+            grains.extend((position, *hashes))
+        for stage, why in seen.failed.items():
+            failed[stage, why] += 1
+        for stage, seconds in seen.seconds.items():
+            clock.seconds[f"{stage} (in workers)"] += seconds
     clock.seconds["read the traces (wall)"] += time.perf_counter() - start
-    for stage, seconds in gathered.seconds.items():
-        clock.seconds[f"{stage} (in workers)"] += seconds
     stand, fallen = standing(one, judged, scoring.is_bounded)
-    read = Read(one, scoring, judged, walker, facts, gathered, [], {}, {}, fallen, stand)
-    return _settled(read, clock)
-
-
-def _settled(read: Read, clock: Clock) -> Read:
-    """With what the verifier's codes mean and which rows infrastructure spoiled: all else rests on it."""
-    rollouts, one = read.loaded.run.rollouts, read.loaded
-    try:
-        read.slices = slices.by_row(rollouts, read.scoring, one.benchmark)
-        read.meant = clock.timed("meanings", lambda: meanings.meanings(rollouts, read.scoring, one.benchmark))
-        read.codes = meanings.row_codes(rollouts, read.scoring, read.meant)
-    except Exception as error:  # a fault must not cost the report
-        read.gaps.append(Gap(f"meanings of {one.name}", f"it failed: {type(error).__name__}: {error}"[:300]))
-    blaming = [x for x in read.gathered.found if x.finding.cause is Cause.INFRASTRUCTURE]
-    fired: dict[str, list[int]] = {}
-    for each in blaming:
-        if each.finding.severity >= attribute.GRAVE:
-            fired.setdefault(each.finding.detector, []).append(each.position)
-    common = {b.detector for b in weigh.behaviours(read.judged, fired) if b.standing == "style"}
-    sure = [
-        x for x in blaming if x.finding.confidence is Confidence.PROVED or x.finding.detector not in common
+    gaps = [
+        Gap(f"{stage} on {n:,} task{'s' if n > 1 else ''} of {one.name}", f"it failed: {why}")
+        for (stage, why), n in sorted(failed.items())
     ]
-    read.judged = replace(read.judged, broken=attribute.broken_rows(read.judged, sure, read.codes))
-    return read
+    return Read(one, scoring, judged, walker, rows, grains, [*fallen, *gaps], stand)
+
+
+def _seen(task: TaskTraces) -> Seen:
+    """One task; what cannot be read is named, and the rest goes on."""
+    failed: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+
+    def tried(stage: str, work: Callable[[], list[T]]) -> list[T]:
+        start = time.perf_counter()
+        try:
+            return work()
+        except Exception as error:  # rows are hostile: a fault must not cost the report
+            failed[stage] = f"{type(error).__name__}: {error}"[:200]
+            return []
+        finally:
+            seconds[stage] = time.perf_counter() - start
+
+    faults = [episode.fault for episode in task.episodes if episode.fault]
+    if faults:
+        failed["reading rows"] = faults[0]
+    rows = tried("evidence", lambda: diagnose.observe(task))
+    if len(rows) < len(task.episodes):
+        rows = [diagnose.nothing_of(episode.position) for episode in task.episodes]
+    return Seen(rows, tried("outputs", lambda: outputs.observe(task)), failed, seconds)
 
 
 def judged_of(one: Loaded, scoring: measure.Scoring) -> Judged:
-    """The rows that count; which of them infrastructure spoiled is not known yet."""
+    """The rows that count."""
     import numpy as np
 
     rollouts, rows = one.run.rollouts, scoring.rows
@@ -160,84 +146,51 @@ def judged_of(one: Loaded, scoring: measure.Scoring) -> Judged:
         score=scoring.row_score,
         judged=scoring.has_pass_rate,
         unscored=scoring.unscored,
-        broken=np.zeros(rows.size, np.bool_),
     )
 
 
-def _survey(run: str, walker: Walker, spans: list[Span], watcher: Watcher) -> RunFacts:
-    """The facts of a run, from whole tasks spread evenly over it if it is large."""
-    rows = sum(end - start for start, end in spans)
-    every = max(1, -(-rows // SURVEYED))
-    return survey.facts(run, list(walker.walk(spans[::every], survey.partial, "surveying", watcher)))
+def population(read: Read) -> diagnose.Population:
+    """The evidence of a run with what became of its rows."""
+    import numpy as np
+
+    judged, bounded = read.judged, read.scoring.is_bounded
+    passed = judged.passed.copy() if judged.judged else judged.score >= WHOLE
+    tasks, counts = np.unique(judged.task, return_counts=True)
+    size = dict(zip(tasks.tolist(), counts.tolist(), strict=True))
+    weight = np.array([1 / size[code] / max(len(size), 1) for code in judged.task.tolist()], float)
+    lost = (1.0 - judged.score) * weight if bounded else np.zeros(judged.rows.size)
+    return diagnose.Population(
+        judged.run, read.rows, passed, np.maximum(lost, 0.0), judged.task.copy(), judged.repeat, list(judged.task_keys)
+    )
 
 
-# ---- Runs beside one another -------------------------------------------------------------------
+def diagnosed(read: Read, clock: Clock) -> Reading:
+    """The ladder, its tripwires, and what it concludes."""
+    people = population(read)
+    diagnosis = diagnose.climb(people)
+    for stage, seconds in diagnosis.seconds.items():
+        clock.seconds[f"ladder: {stage}"] += seconds
+    diagnosis = tripwires.checked(diagnosis, read.scoring.score, read.scoring.row_reward)
+    told = clock.timed(
+        "conclusions",
+        lambda: conclusions.conclude(diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements),
+    )
+    one = read.loaded
+    quote = opened.quoter(one.run)
+    health = tuple(measure.health.health(one.run.rollouts, one.run.coverage, read.scoring, quote))
+    return Reading(
+        judged=read.judged,
+        diagnosis=diagnosis,
+        concluded=told,
+        health=health,
+        gaps=tuple(read.gaps),
+        judgements=tuple(each for said in read.judgements.values() for each in said),
+        agreements=judgements.agreements(
+            read.judged.run,
+            read.judgements,
+            {each.task: each.proposed for each in told.attributions if each.proposed is not None},
+        ),
+    )
 
 
-def _shared_doubts(read: Sequence[Read]) -> Any:
-    """What several runs together show of their tasks."""
-    if len(read) < 2:
-        return soundness.Sound()
-    judged = {one.judged.run: one.judged for one in read}
-    return soundness.items(judged, {one.judged.run: one.gathered.soundings for one in read})
-
-
-def _together(read: Sequence[Read], told: list[Reading], health: tuple[Health, ...]) -> list[Reading]:
-    if len(told) < 2:
-        return told
-    shared = signatures.across([one.signatures for one in told])
-    found = [replace(one, signatures=tuple(signed)) for one, signed in zip(told, shared, strict=True)]
-    found[0] = replace(found[0], health=(*found[0].health, *health))
-    for at, one in enumerate(found):
-        lent = list(_borrowed(read, at))
-        contrasts = (told for told, _ in lent if told is not None)
-        parted = (min(some, key=lambda d: (d.distance, d.repeat)) for _, some in lent if some)
-        found[at] = replace(
-            one, contrasts=(*one.contrasts, *contrasts), divergences=(*one.divergences, *parted)
-        )
-    return found
-
-
-def _borrowed(read: Sequence[Read], at: int) -> Iterator[tuple[Contrast | None, Sequence[Divergence]]]:
-    """For tasks that never pass, what tells them from the passes of another run, and where they part."""
-    one = read[at]
-    if not one.judged.judged:
-        return
-    for task, span in islice(_never(one.judged, one.walker), MAX_BORROWED):
-        for other in (*read[:at], *read[at + 1 :]):
-            passers = _passers(other.judged, task)
-            if passers:
-                lent = [other.walker.opener(position) for position in passers]
-                mine = one.walker.task(span)
-                if not _is_same(mine.episodes[0], lent[0]):
-                    continue
-                yield (
-                    contrast.borrowed(mine, lent, other.judged.run),
-                    contrast.borrowed_divergences(mine, lent),
-                )
-                break
-
-
-def _is_same(mine: Episode, theirs: Episode) -> bool:
-    """Whether two rollouts of different runs are of one task: an index alone does not say so."""
-    first, second = (events.gold(episode.trace.row) for episode in (mine, theirs))
-    if (first.answer or first.actions) and (second.answer or second.actions):
-        return (first.answer, first.actions) == (second.answer, second.actions)
-    said = events.prompt(mine.trace.row)
-    return bool(said) and said == events.prompt(theirs.trace.row)
-
-
-def _never(judged: Judged, walker: Walker) -> Iterator[tuple[str, Span]]:
-    for start, end in walker.spans():
-        if not judged.passed[start:end].any() and not judged.broken[start:end].all():
-            yield judged.task_keys[int(judged.task[start])], (start, end)
-
-
-def _passers(judged: Judged, task: str) -> list[int]:
-    if not judged.judged or task not in judged.task_keys:
-        return []
-    rows = judged.rows[(judged.task == judged.task_keys.index(task)) & judged.passed]
-    return [int(position) for position in rows[:MAX_PASSERS]]
-
-
-__all__ = ["RULES", "Clock", "Read", "Reading", "judged_of", "read_all", "read_runs", "traces"]
+__all__ = ["Clock", "Read", "Reading", "judged_of", "population", "read_runs", "traces"]

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from blade import measure
-from blade.attribute.contents import Ended
+from blade.diagnose.outputs import Ended
 from blade.ingest import opened, split
 from blade.measure import slices
 from blade.model import OTHER, Judged, Side
@@ -34,7 +34,6 @@ _SETTING = re.compile(
     r"|(judge|verifier|grader|scorer)(_model|_name)?|reasoning_effort|temperature|top_p|config_hash"
     r"|max_(output_tokens|tokens|turns|steps|context)|(time_?limit|timeout)(_s|_seconds)?)$"
 )
-_ERRORS = ("tool", "error")  # sorts of lines that tell of an error, rather than of a verdict
 LIMITED = 0.1  # of the rows of a run that are cut, from which the limit is to blame rather than the model
 _LOST = 1e-9  # a row that scores less than 1 by more than this loses points
 
@@ -52,13 +51,12 @@ def read_sides(
     read: Sequence[Read], told: Sequence[Reading], scored: Sequence[measure.Scoring]
 ) -> list[Side]:
     """Runs whose traces were read."""
-    booked = vocabulary.modes(read, told)
+    booked = vocabulary.modes(told)
     table = _table(mode for one in booked for mode in one.values())
     found = []
     for at, (one, scoring) in enumerate(zip(read, scored, strict=True)):
         side = _side(one.loaded, scoring, one.judged, table, _coded(one.judged, booked[at], table))
-        conditions = vocabulary.conditions(at, read, told)
-        found.append(_with_reading(side, one, told[at], conditions))
+        found.append(_with_reading(side, one, vocabulary.conditions(told[at], told)))
     return with_hashes(found, [one.loaded for one in read])
 
 
@@ -150,29 +148,13 @@ def _replaced(side: Side, **changes: Any) -> Side:
     return replace(side, **changes)
 
 
-def _with_reading(side: Side, read: Read, reading: Reading, conditions: Mapping[str, Ints]) -> Side:
-    """With what rollouts do, by our rules and by conditions found in the rows, and the errors they met."""
-    import numpy as np
-
-    judged = read.judged
-    fired: dict[str, list[int]] = {}
-    for one in reading.found:
-        fired.setdefault(one.finding.detector, []).append(one.position)
-    place = {position: at for at, position in enumerate(judged.rows.tolist())}
-    # by the masked line itself: templates are named after what is common in their own run
-    signed: dict[str, set[int]] = {}
-    for line in (line for lines in read.gathered.lines for line in lines):
-        if line.sort in _ERRORS and line.position in place:
-            signed.setdefault(f"{line.kind}: {line.masked}", set()).add(place[line.position])
+def _with_reading(side: Side, read: Read, conditions: Mapping[str, Ints]) -> Side:
+    """With what rollouts do, by the facts that name groups, and the errors they met."""
     return _replaced(
         side,
-        behaviours={
-            name: np.flatnonzero(np.isin(judged.rows, sorted(set(positions))))
-            for name, positions in sorted(fired.items())
-        }
-        | dict(sorted(conditions.items())),
-        signatures={name: np.array(sorted(rows), np.int64) for name, rows in sorted(signed.items()) if rows},
-        content=_contents(judged, read.gathered.grains),
+        behaviours=dict(sorted(conditions.items())),
+        signatures=vocabulary.errors(read),
+        content=_contents(read.judged, read.grains),
     )
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Report
-from blade.report import words
-from blade.report.advice import recommendations
-from blade.report.deepdives import cross_model, never_pass, sometimes_pass
-from blade.report.facts import facts
-from blade.report.failures import dominant_failure_modes
+from blade.report import first_page, words
+from blade.report.facts import Facts, facts
+from blade.report.failure_groups import (
+    cross_model,
+    dominant_failure_modes,
+    never_pass,
+    recommendations,
+    sometimes_pass,
+)
 from blade.report.inventory import artifact_inventory, reproducibility
 from blade.report.results import aggregate_results, task_outcome_buckets, workflow_funnel
-from blade.report.sections import Figure, Section
-from blade.report.summary import executive_summary
+from blade.report.sections import Block, Code, Figure, Heading, Section, para
 
 
 def title(report: Report) -> str:
@@ -43,3 +46,15 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
         "Reproducibility Notes": reproducibility(report, runs, figures),
     }
     return tuple(Section(name, tuple(blocks)) for name, blocks in contents.items())
+
+
+def executive_summary(report: Report, runs: tuple[Facts, ...]) -> list[Block]:
+    """The first page of each run."""
+    if not runs:
+        return [para("No run was read, so there is nothing to summarise.")]
+    blocks: list[Block] = []
+    for facts in runs:
+        if len(runs) > 1:
+            blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
+        blocks += first_page.blocks(facts)
+    return blocks

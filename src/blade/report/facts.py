@@ -9,27 +9,23 @@ from typing import Any, Protocol, TypeVar
 from blade.model import (
     Agreement,
     Attribution,
-    Behaviour,
     Buckets,
     Compared,
-    Contrast,
-    Divergence,
-    Finding,
     Funnel,
+    Group,
     Health,
     Judgement,
     Level,
     Loss,
-    Meaning,
     Measure,
-    Mechanism,
     Recommendation,
     Report,
     Run,
     RunCause,
-    Signature,
     Slice,
     TaskResult,
+    Trust,
+    Unexplained,
 )
 from blade.report import queries
 from blade.report.order import ordered
@@ -64,17 +60,11 @@ class Parts:
         self.health = by_run(report.health)
         self.funnels = by_run(report.funnels)
         self.slices = by_run(report.slices)
-        self.findings = by_run(report.findings)
         self.compared = by_run(report.compared)
         self.losses = by_run(report.losses)
-        self.behaviours = by_run(report.behaviours)
-        self.signatures = by_run(report.signatures)
-        self.meanings = by_run(report.meanings)
-        self.mechanisms = by_run(report.mechanisms)
-        self.contrasts = by_run(report.contrasts)
-        self.divergences: dict[str, list[Divergence]] = {}
-        for found in report.divergences:
-            self.divergences.setdefault(found.run, []).append(found)
+        self.trust = by_run(report.trust)
+        self.groups = by_run(report.groups)
+        self.unexplained = by_run(report.unexplained)
         self.attributions = by_run(report.attributions)
         self.run_causes = by_run(report.run_causes)
         self.recommendations = by_run(report.recommendations)
@@ -95,24 +85,17 @@ class Facts:
         self.health: list[Health] = sorted(of.health.get(name, []), key=lambda flag: LEVELS.index(flag.level))
         self.funnel: Funnel | None = next(iter(of.funnels.get(name, [])), None)
         self.slices: list[Slice] = of.slices.get(name, [])
-        self.findings: list[Finding] = sorted(of.findings.get(name, []), key=lambda found: -found.severity)
         self.compared: list[Compared] = of.compared.get(name, [])
         self.losses: list[Loss] = of.losses.get(name, [])
-        self.behaviours: list[Behaviour] = of.behaviours.get(name, [])
-        self.signatures: list[Signature] = of.signatures.get(name, [])
-        self.meanings: list[Meaning] = of.meanings.get(name, [])
-        self.mechanisms: list[Mechanism] = of.mechanisms.get(name, [])
-        self.contrasts: list[Contrast] = of.contrasts.get(name, [])
+        self.trust: list[Trust] = of.trust.get(name, [])
+        self.groups: list[Group] = of.groups.get(name, [])
+        self.unexplained: Unexplained | None = next(iter(of.unexplained.get(name, [])), None)
         self.attributions: list[Attribution] = of.attributions.get(name, [])
         self.run_causes: list[RunCause] = of.run_causes.get(name, [])
         self.recommendations: list[Recommendation] = of.recommendations.get(name, [])
         self.judgements: tuple[Judgement, ...] = of.judgements.get(name, ())
         self.agreements: list[Agreement] = of.agreements.get(name, [])
         self.attribution: dict[str, Attribution] = {found.task: found for found in self.attributions}
-        self._divergence = {found.task: found for found in reversed(of.divergences.get(name, []))}
-        self._mechanism = {found.predicate: found for found in reversed(self.mechanisms)}
-        self._first = {found.detector: found for found in reversed(self.findings)}
-        self._contrasts = _by_task(self.contrasts)
         self._tasks = {task.task: task for task in self.tasks}
         self._by_key = {(m.name, m.k, m.slice): m for m in reversed(self.measures)}
 
@@ -146,21 +129,9 @@ class Facts:
     def task(self, key: str) -> TaskResult | None:
         return self._tasks.get(key)
 
-    def first_finding(self, detector: str) -> Finding | None:
-        """The most severe finding of a detector, the first of its kind."""
-        return self._first.get(detector)
-
-    def contrasts_of(self, task: str) -> list[Contrast]:
-        """The contrasts of this task, then those over all tasks that quote it."""
-        return self._contrasts.get(task, [])
-
-    def divergence_of(self, task: str) -> Divergence | None:
-        """Where a failing rollout of this task leaves the passing one most like it."""
-        return self._divergence.get(task)
-
-    def mechanism_of(self, predicate: str) -> Mechanism | None:
-        """The mechanism with this predicate, if there is one."""
-        return self._mechanism.get(predicate)
+    def group(self, key: str) -> Group | None:
+        """The group of this id."""
+        return next((group for group in self.groups if group.id == key), None)
 
     def ks(self, name: str) -> list[int]:
         """The k for which `name` has a value, ascending."""
@@ -191,17 +162,6 @@ class Facts:
         """Health flags by level."""
         seen = Counter(flag.level for flag in self.health)
         return {level: seen[level] for level in LEVELS}
-
-
-def _by_task(contrasts: list[Contrast]) -> dict[str, list[Contrast]]:
-    found: dict[str, list[Contrast]] = {}
-    for contrast in sorted(contrasts, key=lambda one: one.task is None):
-        quoted = (
-            {evidence.task for evidence in contrast.evidence} if contrast.task is None else {contrast.task}
-        )
-        for task in sorted(quoted):
-            found.setdefault(task, []).append(contrast)
-    return found
 
 
 def facts(report: Report) -> tuple[Facts, ...]:

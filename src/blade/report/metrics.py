@@ -59,7 +59,7 @@ def metrics(facts: Facts) -> dict[str, Any]:
         "always_fail_tasks": len(buckets.never) if judged else None,
         "missing_tasks": len(buckets.missing),
         "repeats": run.coverage.repeats,
-        "unexplained": number(run.unexplained),
+        "unexplained": number(facts.unexplained.points) if facts.unexplained is not None else None,
         "losses": {side: number(lost) for side, lost in lost_by_side(facts.losses).items()}
         if facts.losses
         else None,

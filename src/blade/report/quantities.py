@@ -172,6 +172,12 @@ def interval(measure: Measure, is_rate: bool = True) -> Line:
     return numbers.between(low, high)
 
 
+def part(measure: Measure, name: str, is_rate: bool = True) -> Span:
+    """One end of the interval."""
+    end = getattr(measure, name)
+    return numbers.num(said(measure, end, is_rate), end, query(measure, name))
+
+
 def with_interval(measure: Measure, is_rate: bool = True, strong: bool = False) -> Line:
     """`42.0% [32.7%, 51.8%]`."""
     return (value(measure, is_rate, strong), *interval(measure, is_rate))

@@ -13,9 +13,8 @@ from blade.report.quantities import EFFORTS, QUANTITIES
 from blade.report.sections import Badge, Block, Code, Figure, Heading, Line, Span, Table, cells, named, para
 
 MAX_ROWS = 30
-MAX_QUOTES = 6
-SUSPECT, SENSITIVITY = "suspect_task", "score_without_suspects"
-IN_DOUBT = (SUSPECT, "task_to_review")
+MAX_SLICES = 12
+LEVEL = 0.05
 TONES = {Level.PROBLEM: "bad", Level.WARNING: "warning", Level.INFO: "quiet"}
 SAME_AS_PASS_AT_1 = (("pass_at_k", 1), ("pass_hat_k", 1))
 MANY_K = 8  # up to here every k is printed, beyond it powers of two and the largest
@@ -36,72 +35,18 @@ def aggregate_results(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> l
     return blocks or [para("No run was read.")]
 
 
-def doubted(facts: Facts) -> tuple[list[Health], list[Health]]:
-    """The flags of a run, and apart from them those about single tasks in doubt."""
-    flags = [flag for flag in facts.health if flag.flag not in IN_DOUBT]
-    return flags, [flag for flag in facts.health if flag.flag in IN_DOUBT]
-
-
 def health_blocks(facts: Facts) -> list[Block]:
-    """Whether the evaluation itself is sound: flags, tasks in doubt, and the score without them."""
-    flags, tasks = doubted(facts)
-    blocks: list[Block] = [Heading(("Health",))]
-    every = [flag for flag in flags if flag.flag != SENSITIVITY]
-    shown = every[:MAX_ROWS]
+    """Counts about the evaluation itself that a reader of the score should know."""
+    shown = facts.health[:MAX_ROWS]
     if not shown:
-        blocks.append(para("No health flag was raised."))
-    else:
-        rows = tuple(_flag(facts, flag) for flag in shown)
-        blocks.append(Table(("Level", "Flag", "What was seen", "Value", "n"), rows, "lllrr"))
-    blocks += places.left_out(len(every), len(shown), "flag")
-    quoted = [(flag, places.first_quoted(flag.evidence)) for flag in shown if flag.level is not Level.INFO]
-    for flag, evidence in [pair for pair in quoted if pair[1] is not None][:MAX_QUOTES]:
-        if evidence is not None:
-            blocks.append(places.quotation(evidence, Code(hostile.line(flag.flag, 60)), ": "))
-    return blocks + _tasks_in_doubt(facts, tasks)
+        return []
+    rows = tuple(_flag(facts, flag) for flag in shown)
+    return [Heading(("Health",)), Table(("Level", "What was seen"), rows, "ll"), *places.left_out(len(facts.health), len(shown), "flag")]
 
 
 def _flag(facts: Facts, flag: Health) -> tuple[Line, ...]:
     query = facts.entry("health", flag)
-    return cells(
-        Badge(flag.level.value, TONES[flag.level]),
-        Code(hostile.line(flag.flag, 60)),
-        numbers.said(flag.text, f"{query}.text", 900),
-        numbers.number(flag.value, f"{query}.value"),
-        numbers.whole(flag.n, f"{query}.n"),
-    )
-
-
-def _tasks_in_doubt(facts: Facts, tasks: list[Health]) -> list[Block]:
-    blocks: list[Block] = [
-        para(numbers.said(flag.text, f"{facts.entry('health', flag)}.text"))
-        for flag in facts.health
-        if flag.flag == SENSITIVITY
-    ]
-    if not tasks:
-        return blocks
-    rows = tuple(_doubt(facts, flag) for flag in tasks[:MAX_ROWS])
-    return [
-        *blocks,
-        para(
-            "Tasks in doubt. Hard evidence against a task or its verifier counts three points, a pattern of ",
-            "responses one; a task is suspect from three and to review from two.",
-        ),
-        Table(("Task", "Standing", "Points", "Why", "Rows"), rows, "llrlr"),
-        *places.left_out(len(tasks), len(rows), "task"),
-    ]
-
-
-def _doubt(facts: Facts, flag: Health) -> tuple[Line, ...]:
-    query = facts.entry("health", flag)
-    why = flag.text.partition(" Points:")[0]
-    return cells(
-        Code(hostile.line(flag.task or "", 60)),
-        Badge(*(("suspect", "warning") if flag.flag == SUSPECT else ("to review", "quiet"))),
-        numbers.number(flag.value, f"{query}.value"),
-        numbers.said(why, f"{query}.text", 400, flag.text),
-        numbers.whole(flag.n, f"{query}.n"),
-    )
+    return cells(Badge(flag.level.value, TONES[flag.level]), numbers.said(flag.text, f"{query}.text", 900))
 
 
 def shown_ks(ks: list[int]) -> set[int]:
@@ -200,46 +145,35 @@ def _reported(facts: Facts, item: Compared) -> tuple[Line, ...]:
 
 
 def _slices(facts: Facts) -> list[Block]:
-    if not facts.slices:
+    """Every value of the fields in which some value differs from the rest beyond chance."""
+    telling = {one.field for one in facts.slices if one.p_adjusted is not None and one.p_adjusted <= LEVEL}
+    kept = [one for one in facts.slices if one.field in telling]
+    if not kept:
         return []
-    kept = facts.slices
-    if len(kept) > MAX_ROWS:
-        kept = sorted(kept, key=lambda s: (s.p_adjusted is None, s.p_adjusted or 0.0, -s.n_tasks))[:MAX_ROWS]
-    rows = tuple(_slice(facts, piece) for piece in kept)
-    every = f"{queries.entry('slices', run=facts.run.name)}.count"
+    rows = tuple(_slice(facts, piece) for piece in kept[:MAX_SLICES])
     return [
-        Heading(("Slices",)),
+        Heading(("Pass rate by field",)),
         para(
-            "Mean score of the tasks in a slice. p compares the slice with the rest of the tasks, ",
-            "adjusted within its field (Benjamini-Hochberg); a slice that differs is not yet a cause. ",
-            *(("Those with the smallest p are shown. ",) if len(facts.slices) > len(rows) else ()),
+            "Fields about the task in which some value differs from all other tasks. p is corrected over all fields and "
+            "values; a slice says where points are lost, not why."
         ),
-        Table(("Field", "Value", "Score, 95% interval", "n", "p adjusted"), rows, "llrrr"),
-        *places.left_out(len(facts.slices), len(rows), "slice", every),
+        Table(("Field", "Value", "Score, 95% interval", "Other tasks", "n", "p adjusted"), rows, "llrrrr"),
+        *places.left_out(len(kept), len(rows), "slice"),
     ]
 
 
 def _slice(facts: Facts, piece: Slice) -> tuple[Line, ...]:
     query = facts.entry("slices", piece)
-    say, mean = (numbers.percent, "avg(rate)") if facts.is_rate else (numbers.number, "avg(reward)")
-    within = _within(piece)
+    say = numbers.percent if facts.is_rate else numbers.number
     interval = numbers.between(say(piece.low, f"{query}.low"), say(piece.high, f"{query}.high"))
     return cells(
         Code(hostile.line(piece.field, 60)),
         Code(hostile.line(piece.value, 60)),
-        (say(piece.pass_rate, queries.select(mean, "tasks", piece.run, within)), *interval),
-        numbers.count(piece.n_tasks, "task", queries.select("count(*)", "tasks", piece.run, within)),
-        numbers.p_number(piece.p_adjusted, f"{query}.p_adjusted")
-        if piece.p_adjusted is not None
-        else "not testable",
+        (say(piece.pass_rate, f"{query}.pass_rate"), *interval),
+        say(piece.rest, f"{query}.rest"),
+        numbers.count(piece.n_tasks, "task", f"{query}.n_tasks"),
+        numbers.p_number(piece.p_adjusted, f"{query}.p_adjusted"),
     )
-
-
-def _within(piece: Slice) -> str:
-    """The condition on the tasks of a slice: all their rows that have the field have this value."""
-    column, value = queries.column(piece.field), queries.quoted(piece.value)
-    rows = queries.select("task", "rollouts", piece.run, "not masked")
-    return f"task in ({rows} group by task having min({column}) = {value} and max({column}) = {value})"
 
 
 def _effort(facts: Facts) -> list[Block]:

@@ -2,7 +2,9 @@
 
 # History of the format, one line per version:
 #   blade.report/1  first version
-#   blade.report/2  claims are {id, value, text, query}: a query over the tables or of the engine; no indents
+#   blade.report/2  claims are {id, value, text, query}: a query over the tables or of the engine; no indents;
+#                   trust, groups, unexplained and task_matrix instead of findings, behaviours, signatures,
+#                   meanings, mechanisms, contrasts and divergences
 
 from __future__ import annotations
 
@@ -88,10 +90,10 @@ def document(report: Report, claims: Sequence[Claim] = ()) -> dict[str, Any]:
         "health": [_health(health) for health in report.health],
         "funnel": [_funnel(funnel) for funnel in report.funnels],
         "slices": [_slice(piece) for piece in report.slices],
-        "signatures": [concluded.signature(one) for one in report.signatures],
-        "findings": [concluded.finding(one) for one in report.findings],
-        "mechanisms": [concluded.mechanism(one) for one in report.mechanisms],
-        "contrasts": [concluded.contrast(one) for one in report.contrasts],
+        "trust": [concluded.trust(one) for one in report.trust],  # the most important first
+        "groups": [concluded.group(one) for one in report.groups],  # of each run in the order of print
+        "unexplained": [concluded.unexplained(one) for one in report.unexplained],
+        "task_matrix": concluded.task_matrix(report.task_matrix) if report.task_matrix is not None else None,
         "attributions": [concluded.attribution(one) for one in report.attributions],
         "losses": [concluded.loss(one) for one in report.losses],
         "run_causes": [concluded.run_cause(one) for one in report.run_causes],
@@ -103,9 +105,6 @@ def document(report: Report, claims: Sequence[Claim] = ()) -> dict[str, Any]:
         "gaps": [_gap(gap) for gap in report.gaps],
         "accuracy": concluded.plain(report.accuracy),  # on sets of known truth; null: no card came along
         "reported": [_compared(compared) for compared in report.compared],
-        "behaviours": [concluded.behaviour(one) for one in report.behaviours],
-        "meanings": [concluded.meaning(one) for one in report.meanings],
-        "divergences": [concluded.divergence(one) for one in report.divergences],  # to be read, not tested
         "judgements": [
             concluded.judgement(run, one) for run, told in report.judgements.items() for one in told
         ],  # of people and agents; each stands in the rows
@@ -162,9 +161,6 @@ def _run(run: Run) -> dict[str, Any]:
         "score_name": run.score_name,  # the measure that is the headline
         "score": number(run.score),  # its value; null: nothing was scored
         "oracle": number(run.oracle),  # the score of the best repeat of every task
-        "unexplained": number(
-            run.unexplained
-        ),  # oracle minus the score without any mode found; null: not computed
     }
 
 
@@ -255,7 +251,8 @@ def _slice(piece: Slice) -> dict[str, Any]:
         "pass_rate": number(piece.pass_rate),  # mean of the score over its tasks
         "low": number(piece.low),
         "high": number(piece.high),
-        "p_adjusted": number(piece.p_adjusted),  # against the rest, BH within the field; null: not testable
+        "rest": number(piece.rest),  # the same of all other tasks
+        "p_adjusted": number(piece.p_adjusted),  # against the rest, over all fields and values; null: not testable
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from blade import hostile
 from blade.model import MARGIN, Comparison, Measure, Report, RewardKind, Tested
-from blade.report import causes, numbers, quantities, queries, words
+from blade.report import numbers, quantities, queries, words
 from blade.report.change.names import middle
 from blade.report.sections import Badge, Code, Line, Span
 
@@ -138,12 +138,8 @@ def verdict_told(comparison: Comparison, question: str) -> Line:
 
 
 def term(name: str, comparison: Comparison, limit: int = 120) -> str:
-    """A term as a reader says it: slugs of rules lose their underscores, predicates become phrases."""
-    said = hostile.line(comparison.words.get(name, name), limit)
-    call = causes.CALL.fullmatch(said.partition(" within ")[0])
-    if call is not None:
-        return f"{'never ' if call[1] else ''}calls {call[2]}"
-    return (said.replace("_", " ") if causes.SLUG.fullmatch(said) else said) or "(no name)"
+    """A term as a reader says it."""
+    return hostile.line(name, limit) or "(no name)"
 
 
 def answers(comparison: Comparison, question: str) -> list[Tested]:

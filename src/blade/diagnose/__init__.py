@@ -1,0 +1,9 @@
+"""Diagnose a run: the ladder of questions that proves its answers or stays silent."""
+
+from __future__ import annotations
+
+from blade.diagnose.evidence import RowEvidence, nothing_of, observe
+from blade.diagnose.ladder import Diagnosis, climb
+from blade.diagnose.population import Group, Population, Trust
+
+__all__ = ["Diagnosis", "Group", "Population", "RowEvidence", "Trust", "climb", "nothing_of", "observe"]

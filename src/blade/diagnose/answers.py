@@ -1,0 +1,160 @@
+"""Compare answers with golds by what they mean: numbers, LaTeX, literals, sets, letters, plain text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from blade.answers import boxed
+
+MAX = 400  # characters of an answer
+_FENCE = re.compile(r"```[\w+-]*\n?(.*?)```", re.DOTALL)
+_TAG = re.compile(r"<(\w{1,40})>\s*([^<>]{1,400}?)\s*</\1>|\[(\w{1,40})\]\s*(.{1,400}?)\s*\[/\3\]", re.DOTALL)
+_ANNOUNCED = re.compile(r"(?:final answer|answer)\W{0,4}(?:is\b\W{0,4}|:\W{0,3}|=\s*)(.+)", re.IGNORECASE)
+_EQUALS = re.compile(r"(?<![=<>!+*/-])(==?)(?!=)\s*")
+
+
+def candidates(final: str, submitted: str) -> dict[str, str]:
+    """What a rollout answers, by where it stands: box, tag, announcement, fence, last line, whole text, call."""
+    found: dict[str, str] = {}
+    text = final.strip()
+    if (inner := boxed(text)) is not None:
+        found["box"] = inner
+    if tags := _TAG.findall(text[-4000:]):
+        found["tag"] = tags[-1][1] or tags[-1][3]
+    if told := _ANNOUNCED.findall(text[-2000:]):
+        found["announced"] = told[-1].strip().rstrip(".")
+    if fences := _FENCE.findall(text):
+        found["fence"] = fences[-1].strip()
+    if text:
+        found["line"] = text.rpartition("\n")[2].strip()
+        found["whole"] = text
+    if submitted:
+        found["call"] = submitted
+    for name in ("tag", "fence", "line"):
+        if name in found and (side := _right_side(found[name])):
+            found[f"{name} after ="] = side
+    return {name: value[: MAX + 1] for name, value in found.items() if value}
+
+
+def _right_side(text: str) -> str:
+    """What stands behind the last `==` of a text, else behind its last `=`; empty without one."""
+    signs = list(_EQUALS.finditer(text[: 2 * MAX]))
+    double = [sign for sign in signs if sign[1] == "=="] or signs
+    return text[double[-1].end() :].strip() if double else ""
+
+
+_SPACING = re.compile(r"\\(?:left|right|,|;|!|:|quad|qquad|displaystyle|limits)(?![a-zA-Z])|~")
+_WRAPPER = re.compile(r"\\(?:text|mathrm|mathbf|mbox|operatorname|textbf|mathit)\s*\{([^{}]*)\}")
+_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
+_MIXED = re.compile(r"^(-?\d+)\s*\\[dt]?frac\s*\{(\d+)\}\s*\{(\d+)\}$")
+_NUMBER = re.compile(r"^[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?$")
+_UNITS = re.compile(r"^([-+]?[\d.,]*\d)\s*(?:\\?%|[a-zA-Z°]{1,12}(?:\^?\{?[23]\}?)?|\\?\$)\.?$")
+_LETTER = re.compile(r"^\(?([A-Za-z])\)?[.:)]?$")
+
+
+@lru_cache(maxsize=50_000)
+def value_of(text: str) -> Any:
+    """What a text says, in a form in which equal answers are equal: tagged with the type it was read as."""
+    plain = text.strip()
+    parsed = literal(plain)
+    if parsed is not None:
+        return parsed
+    plain = _SPACING.sub("", plain.strip("$ ").removeprefix("\\(").removesuffix("\\)"))
+    plain = re.sub(r"^\s*[a-zA-Z]\w?\s*=\s*", "", plain)
+    if (mixed := _MIXED.match(plain)) is not None:
+        whole, above, below = (int(part) for part in mixed.groups())
+        if below:
+            return "number", Fraction(whole) + (1 if whole >= 0 else -1) * Fraction(above, below)
+    plain = _WRAPPER.sub(r"\1", plain)
+    number = as_number(plain)
+    if number is not None:
+        return "number", number
+    if (letter := _LETTER.match(plain.strip("*` "))) is not None:
+        return "letter", letter[1].upper()
+    text = re.sub(r"\\[dt]frac", r"\\frac", plain)
+    return "text", re.sub(r"\s+", " ", text.strip(".;:!,*`\"' ")).casefold()
+
+
+def literal(text: str) -> Any:
+    """A text that is a Python or JSON literal of more than a number, as its value; None if it is none."""
+    if not text or len(text) > MAX or text[0] not in "[{(\"'TFNtfn":
+        return None
+    for read in (ast.literal_eval, json.loads):
+        try:
+            parsed = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+        if isinstance(parsed, str | list | dict | tuple | bool | set) or parsed is None:
+            return "literal", repr(_sorted(parsed))
+    return None
+
+
+def _sorted(value: Any) -> Any:
+    """The same value whatever the order of keys, whole floats as integers, tuples as lists."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value, key=repr)}
+    if isinstance(value, list | tuple):
+        return [_sorted(item) for item in value]
+    if isinstance(value, set):
+        return sorted(map(repr, value))
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def as_number(text: str) -> Fraction | None:
+    """The number that a text is, whatever its separators, fraction or unit."""
+    plain = text.strip().strip("*`$ ").rstrip(".").replace("\\$", "").replace("\\%", "%").replace("{,}", ",")
+    if (fraction := _FRACTION.fullmatch(plain.lstrip("-"))) is not None:
+        above, below = as_number(fraction[1]), as_number(fraction[2])
+        if above is not None and below:
+            return (-1 if plain.startswith("-") else 1) * above / below
+    if (unit := _UNITS.match(plain)) is not None:
+        plain = unit[1]
+    if not plain or not plain[-1].isdigit():
+        return None
+    if "/" in plain:
+        above, _, below = plain.partition("/")
+        parts = as_number(above), as_number(below)
+        return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
+    if not _NUMBER.match(plain) or not any(c.isdigit() for c in plain):
+        return None
+    try:
+        exponent = plain.lower().partition("e")[2]
+        return Fraction(plain.replace(",", "")) if abs(int(exponent or 0)) < 300 else None
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def is_same(answer: str, gold: str) -> bool:
+    """Whether an answer is the gold: parsed values where the gold is a literal, meaning otherwise."""
+    if not answer.strip() or not gold.strip():
+        return False
+    first, second = value_of(answer), value_of(gold)
+    if first == second:
+        return True
+    if "literal" in (first[0], second[0]):
+        return _literal_string(first) is not None and _literal_string(first) == _literal_string(second)
+    if first[0] == second[0] == "number":
+        return abs(first[1] - second[1]) <= abs(second[1]) * Fraction(1, 10**9)
+    return False
+
+
+def _literal_string(value: Any) -> str | None:
+    """The text of a quoted literal or of a bare word, case kept; None for all other values."""
+    return value[1] if value[0] == "literal" and value[1][:1] in "'\"" else None
+
+
+def is_closed(text: str) -> bool:
+    """Whether an answer is of a closed type: a number, a letter or a literal."""
+    return bool(text.strip()) and value_of(text)[0] in ("number", "letter", "literal")
+
+
+def words(text: str) -> frozenset[str]:
+    """The words and numbers of a free answer that carry what it says."""
+    return frozenset(word for word in re.findall(r"\w+", text.casefold()) if len(word) > 3 or word.isdigit())

@@ -1,0 +1,352 @@
+"""Write down what the ladder concluded: trust, groups, unexplained rows, causes of tasks, losses, recommendations."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from blade import events, stats
+from blade.diagnose.gains import gain
+from blade.diagnose.ladder import Diagnosis
+from blade.diagnose.population import Group as Found
+from blade.diagnose.population import Mask, Population
+from blade.model import (
+    Attribution,
+    Blame,
+    Cause,
+    Confidence,
+    Episode,
+    Evidence,
+    Group,
+    Judgement,
+    Loss,
+    Recommendation,
+    RunCause,
+    Slice,
+    Trust,
+    Unexplained,
+)
+
+EXAMPLES = 5
+MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
+UNEXPLAINED = "unexplained"
+RANGES = 3  # rows in a row from which a query names their range
+Judged = Mapping[str, Sequence[Judgement]]  # task -> the last word of each author, the newest last
+
+
+class Concluded(msgspec.Struct, frozen=True):
+    """What became of every lost point of a run."""
+
+    trust: tuple[Trust, ...]
+    groups: tuple[Group, ...]
+    unexplained: Unexplained
+    slices: tuple[Slice, ...]
+    attributions: tuple[Attribution, ...]
+    losses: tuple[Loss, ...]
+    run_causes: tuple[RunCause, ...]
+    recommendations: tuple[Recommendation, ...]
+    modes: Mapping[int, tuple[Cause, str]]  # position of each row that loses points -> cause and group
+
+
+def conclude(
+    diagnosis: Diagnosis, index: Sequence[int], opener: Callable[[int], Episode], judgements: Judged
+) -> Concluded:
+    """Everything in the nouns of a report; `index` is the task of each row as the file numbers it."""
+    people = diagnosis.people
+    task = np.asarray(index)
+    groups = tuple(_group(people, task, found, number, opener) for number, found in enumerate(diagnosis.groups, 1))
+    attributions, modes = _attributions(diagnosis, task, groups, opener, judgements)
+    rest = diagnosis.unexplained
+    return Concluded(
+        trust=tuple(_trust(people, one) for one in diagnosis.trust),
+        groups=groups,
+        unexplained=Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
+        slices=tuple(_slice(people, piece) for piece in diagnosis.slices),
+        attributions=tuple(attributions),
+        losses=_losses(people, modes),
+        run_causes=_run_causes(people, diagnosis, groups),
+        recommendations=_recommendations(people, task, diagnosis, groups),
+        modes={people.rows[at].position: mode for at, mode in modes.items()},
+    )
+
+
+def select(people: Population, rows: Mask) -> str:
+    """A SELECT that gives some rows by their number in the run."""
+    positions = sorted(people.rows[at].position for at in np.flatnonzero(rows))
+    name = people.run.replace("'", "''")
+    return f"select run, task, repeat, row from rollouts where run = '{name}' and {_condition(positions)}"
+
+
+def _condition(positions: list[int]) -> str:
+    """Numbers as ranges and a list."""
+    if not positions:
+        return "false"
+    spans: list[list[int]] = []
+    for position in positions:
+        if spans and spans[-1][1] == position - 1:
+            spans[-1][1] = position
+        else:
+            spans.append([position, position])
+    ranges = [f"row between {low} and {high}" for low, high in spans if high - low + 1 >= RANGES]
+    single = [str(row) for low, high in spans if high - low + 1 < RANGES for row in range(low, high + 1)]
+    parts = ranges + ([f"row in ({', '.join(single)})"] if single else [])
+    return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
+
+
+def _slice(people: Population, piece: Any) -> Slice:
+    """A kind of task with its rate over tasks, and that of all others."""
+    inside, rest = (_means(people, rows) for rows in (piece.rows, ~piece.rows))
+    low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
+    return Slice(
+        people.run, piece.field, piece.value, len(inside), float(inside.mean()), low, high, float(rest.mean()), piece.p
+    )
+
+
+def _means(people: Population, rows: Mask) -> np.ndarray:
+    """The pass rates of the tasks of some rows."""
+    task = people.task[rows]
+    n = np.bincount(task)
+    passes = np.bincount(task, weights=people.passed[rows])
+    return passes[n > 0] / n[n > 0]
+
+
+def _points(people: Population, rows: Mask) -> float:
+    return math.fsum(people.lost[rows].tolist())
+
+
+def _trust(people: Population, one: Any) -> Trust:
+    label = Cause(one.label) if one.label else None
+    return Trust(people.run, one.level, label, one.text, int(one.rows.sum()), select(people, one.rows), one.fix)
+
+
+def _key(people: Population, task: np.ndarray, at: int) -> str:
+    return f"{people.keys[int(task[at])]}/{int(people.repeat[at])}"
+
+
+def _group(
+    people: Population, task: np.ndarray, found: Found, number: int, opener: Callable[[int], Episode]
+) -> Group:
+    first = people.example(found.rows)
+    places = [first, *(int(at) for at in np.flatnonzero(found.rows) if at != first)]
+    rows = int(found.rows.sum())
+    return Group(
+        id=f"g{number}",
+        run=people.run,
+        rung=found.rung,
+        label=Cause(found.label or "undetermined"),
+        confidence=Confidence(found.confidence),
+        name=found.name,
+        text=found.text,
+        points=_points(people, found.rows),
+        rows=rows,
+        tasks=len(np.unique(task[found.rows])),
+        passed_rows=found.passed,
+        query=select(people, found.rows),
+        examples=tuple(_key(people, task, at) for at in places[:EXAMPLES]),
+        quote=next((quote for at in places[:EXAMPLES] if (quote := _quote(people, found, at, opener))), None),
+        why_label=found.why,
+        against=tuple(found.against),
+        consequences=tuple(found.consequences),
+        fix=found.fix,
+        gain=gain(people, found),
+        most=_points(people, found.rows),
+    )
+
+
+def _quote(people: Population, found: Found, at: int, opener: Callable[[int], Episode]) -> Evidence | None:
+    """Words of one of the group's own rows: of the step or field that shows it."""
+    row = people.rows[at]
+    place = found.place(row)
+    if place is None:
+        return None
+    where, hint = place
+    episode = opener(row.position)
+    if isinstance(where, str):
+        text = events.field_text(episode.trace.row, where) or ""
+        return events.in_field(episode, where, max(0, _near(text, hint)))
+    steps = episode.trace.steps
+    if not 0 <= where < len(steps):
+        return None
+    answer = next((call.result_step for call in episode.calls if call.step == where and call.failed), None)
+    shown = answer if answer is not None else where
+    text = events.step_text(steps[shown])
+    return events.at_step(episode, shown, max(0, _near(text, hint)))
+
+
+def _near(text: str, hint: str) -> int:
+    """Where a text says what a template says: by its longest plain part."""
+    import re
+
+    parts = sorted(re.split(r"<\w+>", hint), key=len, reverse=True)
+    return next((text.find(part.strip()) for part in parts if part.strip() and part.strip() in text), 0)
+
+
+# ---- Tasks ---------------------------------------------------------------------------------------
+
+
+def _attributions(
+    diagnosis: Diagnosis, task: np.ndarray, groups: Sequence[Group], opener: Callable[[int], Episode], judgements: Judged
+) -> tuple[list[Attribution], dict[int, tuple[Cause, str]]]:
+    """One cause for each task that loses points; and of each such row its cause and the name of its group."""
+    people = diagnosis.people
+    owner = np.full(people.n, -1)
+    for number, found in enumerate(diagnosis.groups):
+        owner[found.rows] = number
+    attributions = []
+    modes: dict[int, tuple[Cause, str]] = {}
+    losing: defaultdict[int, list[int]] = defaultdict(list)
+    for at in np.flatnonzero(people.lost > 1e-12):
+        losing[int(task[at])].append(int(at))
+    for code, rows in losing.items():
+        lost = Counter[int]()
+        for at in rows:
+            lost[int(owner[at])] += people.lost[at]
+            number = int(owner[at])
+            modes[at] = (groups[number].label, groups[number].name) if number >= 0 else (Cause.UNDETERMINED, UNEXPLAINED)
+        best = max(lost, key=lambda number: (lost[number], number >= 0, -number))
+        key = people.keys[code]
+        proposed = _attribution(diagnosis, groups, key, rows, owner, best, opener)
+        told = judgements.get(key)
+        if told:
+            proposed = _overruled(proposed, told)
+            for at in rows:
+                if modes[at][0] not in MEASUREMENT or int(owner[at]) == best:
+                    modes[at] = (proposed.cause, proposed.mode)
+        attributions.append(proposed)
+    return attributions, modes
+
+
+def _attribution(
+    diagnosis: Diagnosis, groups: Sequence[Group], key: str, rows: list[int], owner: np.ndarray, best: int,
+    opener: Callable[[int], Episode],
+) -> Attribution:  # fmt: skip
+    people = diagnosis.people
+    mine = [at for at in rows if owner[at] == best]
+    at, n = mine[0], len(mine)
+    total = int((people.task == people.task[at]).sum())
+    lost = math.fsum(people.lost[row] for row in rows)
+    repeat = int(people.repeat[at])
+    of = f"{n} of its {total} rollouts" if total > 1 else "its rollout"
+    if best < 0:
+        text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and the rows do not show why."
+        return Attribution(
+            f"cause:{key}", people.run, key, "", Cause.UNDETERMINED, Confidence.UNSURE, UNEXPLAINED, text, repeat, None, (),
+            ("no question of the ladder is answered by these rows",), (), (), lost,
+        )  # fmt: skip
+    group, found = groups[best], diagnosis.groups[best]
+    quote = _quote(people, found, at, opener)
+    place = found.place(people.rows[at])
+    step = place[0] if place is not None and isinstance(place[0], int) else None
+    steps = (Blame(step, 1.0, group.name),) if step is not None else ()
+    text = f"{of[0].upper()}{of[1:]}: {group.name}."
+    return Attribution(
+        f"cause:{key}", people.run, key, group.id, group.label, group.confidence, group.name, text, repeat, step, steps,
+        (group.why_label,), group.against, (quote,) if quote is not None else (), lost,
+    )  # fmt: skip
+
+
+def _overruled(engine: Attribution, told: Sequence[Judgement]) -> Attribution:
+    """The attribution of a judged task, with the engine's proposal among what speaks against it."""
+    last, others = told[-1], told[:-1]
+    disputed = [one for one in others if one.cause is not last.cause]
+    shown = last.shown(engine.run)
+    who = f"judged by {last.by} on {last.at[:10]}"
+    by_condition = [f"the rollout meets the condition {last.condition}"] if last.condition else []
+    agreed = [f"{one.by} says the same: {one.mechanism}" for one in others if one.cause is last.cause]
+    against = [f"{one.by} says {one.cause.value}: {one.mechanism}" for one in disputed]
+    if engine.cause is not last.cause:
+        against.append(f"the engine proposes {engine.cause.value}: {engine.mechanism}")
+    mode = last.mode or (engine.mode if engine.cause is last.cause else f"judged {last.cause.value}")
+    return replace(
+        engine,
+        group=engine.group if engine.mode == mode else "",
+        cause=last.cause,
+        confidence=Confidence.UNSURE if disputed else Confidence.PROVED,
+        mode=mode,
+        mechanism=last.mechanism,
+        repeat=last.repeat,
+        step=last.step,
+        steps=(Blame(last.step, 1.0, f"{who}: {last.mechanism}"),) if last.step is not None else (),
+        grounds=(f"{who}: {last.mechanism}", *by_condition, *agreed),
+        against=(*against, *engine.against),
+        evidence=(*shown, *(one for one in engine.evidence if one not in shown)),
+        judged_by=last.by,
+        proposed=engine.cause,
+        proposed_confidence=engine.confidence,
+        disputed=bool(disputed),
+    )
+
+
+def _losses(people: Population, modes: Mapping[int, tuple[Cause, str]]) -> tuple[Loss, ...]:
+    grouped: defaultdict[tuple[Cause, str], list[float]] = defaultdict(list)
+    for at, mode in modes.items():
+        grouped[mode].append(float(people.lost[at]))
+    losses = [Loss(people.run, cause, mode, math.fsum(values)) for (cause, mode), values in grouped.items()]
+    return tuple(sorted(losses, key=lambda loss: (-loss.lost, loss.cause, loss.mode)))
+
+
+def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[Group]) -> tuple[RunCause, ...]:
+    """The alarms, and a group that takes more than half of the lost points."""
+    total = _points(people, people.failed)
+    found = []
+    named = {group.text: group for group in groups}
+    for one in diagnosis.trust:
+        if one.level == "alarm" and one.label:
+            group = named.get(one.text)
+            name = group.name if group else "rows are grouped wrongly" if one.label == "DA" else one.text[:80]
+            quote = (group.quote,) if group and group.quote else ()
+            lost = group.points if group else 0.0
+            found.append(RunCause(people.run, Cause(one.label), name, one.text, int(one.rows.sum()), lost, quote))
+    for group in groups:
+        if group.points > 0.5 * total and group.text not in {cause.text for cause in found}:
+            quote = (group.quote,) if group.quote else ()
+            found.append(RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote))
+    return tuple(found)
+
+
+def _recommendations(
+    people: Population, task: np.ndarray, diagnosis: Diagnosis, groups: Sequence[Group]
+) -> tuple[Recommendation, ...]:
+    """The fixes: what repairs the measurement first, then by points; one for each thing to change."""
+    found: list[Recommendation] = []
+    texts = {group.text for group in groups}
+    for one in diagnosis.trust:
+        if one.level == "alarm" and one.fix and one.text not in texts:
+            found.append(
+                Recommendation(
+                    0, people.run, "", one.fix, Cause(one.label or "undetermined"), "", None, 0.0, True,
+                    "fixes the measurement, not the model", (), (),
+                )
+            )  # fmt: skip
+    ranked = sorted(zip(groups, diagnosis.groups, strict=True), key=lambda pair: (not _is_alarm(diagnosis, pair[0]),))
+    seen: set[str] = set()
+    for group, source in ranked:
+        if group.fix in seen:
+            continue
+        seen.add(group.fix)
+        keys = tuple(dict.fromkeys(people.keys[int(code)] for code in task[source.rows]))
+        is_measurement = group.label in MEASUREMENT
+        basis = (
+            "within tasks: pass rate without the fault less the pass rate with it, chosen on one half of the repeats and "
+            "estimated on the other; 95% interval by resampling tasks"
+            if group.gain is not None
+            else "not identified: no task shows both what happens with and without it; the upper bound assumes that all of "
+            "these rollouts pass"
+        )
+        found.append(
+            Recommendation(
+                0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, is_measurement, basis,
+                keys, (group.quote,) if group.quote else (),
+            )
+        )  # fmt: skip
+    return tuple(replace(one, rank=rank) for rank, one in enumerate(found, 1))
+
+
+def _is_alarm(diagnosis: Diagnosis, group: Group) -> bool:
+    return any(one.level == "alarm" and one.text == group.text for one in diagnosis.trust)

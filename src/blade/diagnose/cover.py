@@ -1,0 +1,173 @@
+"""Cover failing rows by few facts: pure ones first, then by lost points and purity, each tested against chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+
+from blade.diagnose.population import Group, Mask, Population
+
+PURE, PURE_SHARE = 0.99, 0.15
+IMPURE = 0.7  # least purity of a group
+LEVEL = 0.05
+RARER = 10  # rows of the rarer outcome in mixed tasks, below which nothing is a mechanism
+MAX_GROUPS = 8
+LEAST = 2  # rows of a group
+
+
+@dataclass
+class Candidate:
+    """A fact that may name a group."""
+
+    name: str
+    rows: Mask  # all rows that show it
+    make: Callable[[Mask, Any], Group]  # failing rows, what the test gave -> the group
+    order: int = 0  # earlier in a rollout is upstream: the smaller names a group of equal rows
+    is_tested: bool = True  # False: a difference from the gold, which passing shows to be what is graded
+
+
+@dataclass
+class Contrast:
+    """How rows with a fact pass beside rows without, in the same tasks where they repeat."""
+
+    pass_with: float
+    pass_without: float
+    n_with: int
+    n_without: int
+    p: float
+    is_within: bool  # within tasks
+    rows: Mask  # failing rows it may claim
+
+    @property
+    def purity(self) -> float:
+        return 1 - self.pass_with / self.pass_without if self.pass_without > 0 else 0.0
+
+
+def contrast(people: Population, rows: Mask, left: Mask, least: int = RARER) -> Contrast | None:
+    """The contrast of a fact; None where it cannot be computed."""
+    scope = people.passed | left
+    within = people.is_mixed & scope
+    is_within = people.has_repeats
+    if is_within:
+        rarer = min(int((people.passed & within).sum()), int((people.failed & within).sum()))
+        if rarer < least:
+            return None
+        used = within
+    else:
+        used = scope
+    yes, no = rows & used, ~rows & used
+    if not yes.any() or not no.any():
+        return None
+    p = _stratified(people, rows, used) if is_within else _exact(people, yes, no)
+    if p is None:
+        return None
+    pass_with, pass_without = people.rate(yes), people.rate(no)
+    claimed = rows & left
+    if is_within:
+        # only rows of tasks in which some pass lacks it
+        free = np.zeros(int(people.task.max()) + 1, bool)
+        free[people.task[people.passed & ~rows]] = True
+        claimed &= free[people.task]
+    return Contrast(pass_with, pass_without, int(yes.sum()), int(no.sum()), p, is_within, claimed)
+
+
+def _exact(people: Population, yes: Mask, no: Mask) -> float:
+    """One-sided Fisher test: passing is rarer with the fact."""
+    from scipy.stats import hypergeom
+
+    n, k, drawn = int(yes.sum() + no.sum()), int(people.passed[yes | no].sum()), int(yes.sum())
+    return float(hypergeom.cdf(int(people.passed[yes].sum()), n, k, drawn))
+
+
+def _stratified(people: Population, rows: Mask, used: Mask) -> float | None:
+    """One-sided test within tasks: passes among rows with the fact, against the hypergeometric of each task."""
+    from scipy.stats import norm
+
+    task = people.task[used]
+    n = int(task.max()) + 1
+    size = np.bincount(task, minlength=n).astype(float)
+    passes = np.bincount(task, weights=people.passed[used], minlength=n)
+    marked = np.bincount(task, weights=rows[used], minlength=n)
+    both = np.bincount(task, weights=people.passed[used] & rows[used], minlength=n)
+    some = size > 1
+    mean = np.zeros(n)
+    spread = np.zeros(n)
+    mean[some] = passes[some] * marked[some] / size[some]
+    spread[some] = mean[some] * (1 - passes[some] / size[some]) * (size[some] - marked[some]) / (size[some] - 1)
+    total = float(spread.sum())
+    if total <= 0:
+        return None
+    return float(norm.cdf((both.sum() + 0.5 - mean.sum()) / np.sqrt(total)))
+
+
+def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tests: int = 0) -> list[Group]:
+    """Few candidates that together explain the failing rows that are left."""
+    n_tests = max(n_tests, sum(candidate.is_tested for candidate in candidates), 1)
+    known = _distinct(candidates)
+    groups: list[Group] = []
+    rest = left.copy()
+    total = int(left.sum())
+    while len(groups) < MAX_GROUPS and rest.any():
+        best = None
+        for candidate in known:
+            scored = _scored(people, candidate, rest, total, n_tests)
+            if scored is not None and (best is None or scored[0] > best[0]):
+                best = *scored, candidate
+        if best is None:
+            break
+        _, claimed, test, candidate = best
+        group = candidate.make(claimed, test)
+        group.passed = int((people.passed & candidate.rows).sum())
+        group.matched = candidate.rows
+        group.rows = claimed
+        groups.append(group)
+        rest &= ~claimed
+        known = [one for one in known if one is not candidate]
+    return groups
+
+
+def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Of candidates that hold for the same rows the one that is upstream."""
+    found: dict[bytes, Candidate] = {}
+    for candidate in sorted(candidates, key=lambda one: one.order):
+        found.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
+    return list(found.values())
+
+
+def _scored(
+    people: Population, candidate: Candidate, rest: Mask, total: int, n_tests: int
+) -> tuple[tuple[Any, ...], Mask, Contrast | None] | None:
+    """How good a candidate is for what is left: pure and large ones before all others."""
+    claimed = candidate.rows & rest
+    n = int(claimed.sum())
+    if n < LEAST:
+        return None
+    if not candidate.is_tested:
+        inside = people.rate(candidate.rows)
+        if inside > 0.1:
+            return None
+        is_pure = inside <= 1 - PURE and n >= PURE_SHARE * total
+        points = float(people.lost[claimed].sum())
+        return (is_pure, points * (1 - inside), -candidate.order), claimed, None
+    test = contrast(people, candidate.rows, rest)
+    if test is None or test.p * n_tests > LEVEL or test.purity < IMPURE:
+        return None
+    claimed = test.rows & rest
+    n = int(claimed.sum())
+    if n < LEAST:
+        return None
+    points = float(people.lost[claimed].sum())
+    is_pure = test.purity >= PURE and n >= PURE_SHARE * total
+    return (is_pure, points * test.purity, -candidate.order), claimed, test
+
+
+def chance_of_none(rate: float, n: int) -> float:
+    """How likely n rows without a pass are, where rows pass at a rate."""
+    return float(np.exp(n * log(max(1 - rate, 1e-12))))
+
+
+__all__ = ["Candidate", "Contrast", "chance_of_none", "contrast", "cover"]

@@ -1,0 +1,332 @@
+"""Extract the evidence of every row: fields, checks, line templates, acts, how it ends, what it answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from blade import events
+from blade.diagnose.answers import candidates
+from blade.ingest import records
+from blade.model import Episode, Step, TaskTraces
+
+SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
+HEAD_LINES, TAIL_LINES = 2, 6  # lines of a long text that are kept as templates
+RESULT_LINES = 2  # first and last lines of a result that are kept
+MAX_ACTS = 60  # of one rollout, from both ends
+MAX_FIELDS = 300  # scalars of one row
+MAX_DEPTH = 6
+FINAL = 1200  # characters kept of how the final text ends
+MAX_LINE = 160
+_OWN = frozenset(
+    "responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split()
+)  # read as prompt, trace and keys
+_RECORDED = ("status", "incomplete_details", "error", "stop_reason", "finish_reason", "usage")  # of `response`
+
+
+class Act(NamedTuple):
+    """One call, or one message that stands for a call where tools are spoken in text."""
+
+    tool: str
+    key: int  # equal for equal tool and arguments
+    failed: bool
+    template: str  # first line of an error result, volatile values masked; empty without error
+    step: int
+    is_answered: bool
+    verb: str = ""  # first word of a command that is the only text argument: SELECT, ls
+
+
+class RowEvidence(msgspec.Struct):
+    """What one row holds, in the form that questions are asked of."""
+
+    position: int  # in `Rollouts`
+    prompt: int  # hash of what the user asks; 0 where the request holds no user message
+    gold: int  # hash of everything the row expects
+    fields: dict[str, Any]  # dotted path -> short scalar
+    lines: dict[str, tuple[str, ...]]  # dotted path of a long text -> templates of its first and last lines
+    checks: dict[str, bool]  # name -> passed
+    acts: tuple[Act, ...]
+    is_spoken: bool  # the acts are messages that another party answers
+    n_acts: int
+    n_turns: int  # messages and calls of the model
+    has_output: bool
+    end: str  # kind of the last step; "none" without steps
+    is_pending: bool  # the last step is a call that nothing answers
+    final: str  # how the final text ends
+    final_step: int | None
+    final_length: int
+    is_open: bool  # the final text stops within a fence, a box or a line of the prompt
+    answers: dict[str, str]  # where it stands -> what is answered
+    expected: tuple[tuple[str, str], ...] | None  # calls that the row expects: tool, canonical arguments
+    made: tuple[tuple[str, str], ...]  # calls made without error: tool, canonical arguments
+    gold_text: str  # short gold value by name, for runs without passes
+    n_tools: int  # tools that the row declares
+
+
+def observe(task: TaskTraces) -> list[RowEvidence]:
+    """The evidence of each rollout of one task."""
+    return [_row(episode) for episode in task.episodes]
+
+
+def _row(episode: Episode) -> RowEvidence:
+    row, steps = episode.trace.row, episode.trace.steps
+    fields: dict[str, Any] = {}
+    lines: dict[str, tuple[str, ...]] = {}
+    checks: dict[str, bool] = {}
+    for path, value in _scalars(row):
+        _keep(path, value, fields, lines, checks)
+    prompt = _prompt(row)
+    acts, is_spoken = _acts(episode, steps)
+    final, final_step = _final(steps)
+    gold = events.gold(row)
+    own = _expected(row)
+    last = steps[-1] if steps else None
+    has_output = any(step.kind == "call" or step.text.strip() for step in steps if step.kind != "user")
+    return RowEvidence(
+        position=episode.position,
+        prompt=xxh3_64_intdigest(prompt.encode("utf-8", "replace")) if prompt else 0,
+        gold=xxh3_64_intdigest(repr(own).encode("utf-8", "replace")) if own else 0,
+        fields=fields,
+        lines=lines,
+        checks=checks,
+        acts=_bounded(acts),
+        is_spoken=is_spoken,
+        n_acts=len(acts),
+        n_turns=sum(step.kind in ("message", "call") for step in steps),
+        has_output=has_output,
+        end=last.kind if last is not None else "none",
+        is_pending=_is_pending(steps),
+        final=final[-FINAL:],
+        final_step=final_step,
+        final_length=len(final),
+        is_open=_is_open(final, prompt),
+        answers=candidates(final, _submitted(episode)),
+        expected=_calls(gold.actions) if gold.actions_field or _has_actions(row) else None,
+        made=tuple((call.tool, events.canonical(call.arguments)) for call in episode.calls if not call.failed),
+        gold_text=(gold.answer or "")[:SHORT],
+        n_tools=len(episode.tools),
+    )
+
+
+# ---- Fields --------------------------------------------------------------------------------------
+
+
+def _scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Dotted paths with their scalars, lists as they are; the trace and the prompt apart."""
+    for key, value in row.items():
+        if key not in _OWN:
+            yield from _flat(key, value, 1)
+    response = row.get("response")
+    if isinstance(response, Mapping):
+        for key in _RECORDED:
+            if response.get(key) is not None:
+                yield from _flat(f"response.{key}", response[key], 2)
+
+
+def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and depth < MAX_DEPTH:
+        for key, inner in value.items():
+            yield from _flat(f"{path}.{key}", inner, depth + 1)
+        if not value:
+            yield path, None
+    else:
+        yield path, value
+
+
+def _keep(path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
+    if len(fields) >= MAX_FIELDS:
+        return
+    if isinstance(value, str):
+        if len(value) <= SHORT and "\n" not in value.strip():
+            fields[path] = value
+        else:
+            lines[path] = _templates(value)
+    elif isinstance(value, list):
+        _keep_list(path, value, fields, lines, checks)
+    elif value is None or isinstance(value, bool | int | float):
+        fields[path] = value
+
+
+def _keep_list(path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
+    if value and isinstance(value[0], Mapping) and {"role", "content"} <= value[0].keys():
+        return  # another copy of the conversation
+    for name, status, _ in list(records._of_list(value))[: records.MAX_CHECKS]:
+        if status != records.OTHER:
+            full = f"{path}: {name}" if not name.isdigit() else f"{path}[{name}]"
+            checks[full] = checks.get(full, True) and status == records.PASSED
+    if all(isinstance(item, str | int | float | bool) or item is None for item in value):
+        text = json.dumps(value, ensure_ascii=False)
+        if len(text) <= SHORT:
+            fields[path] = text
+        elif all(isinstance(item, str) for item in value):
+            lines[path] = _templates("\n".join(value))
+    elif not value:
+        fields[path] = "[]"
+
+
+def _templates(text: str) -> tuple[str, ...]:
+    """The first and last lines of a long text, volatile values masked."""
+    found = [line for line in text[:4000].splitlines() if line.strip()][:HEAD_LINES]
+    tail = [line for line in text[-4000:].splitlines() if line.strip()][-TAIL_LINES:]
+    return tuple(dict.fromkeys(template(line) for line in (*found, *tail)))
+
+
+def template(line: str) -> str:
+    """A line with its volatile values masked."""
+    return events.masked(line, MAX_LINE)
+
+
+# ---- Acts ----------------------------------------------------------------------------------------
+
+
+def _acts(episode: Episode, steps: Sequence[Step]) -> tuple[list[Act], bool]:
+    if episode.calls:
+        return [
+            Act(
+                call.tool,
+                xxh3_64_intdigest(call.key.encode("utf-8", "replace")),
+                call.failed,
+                _error_line(call.output) if call.failed else "",
+                call.step,
+                call.result_step is not None,
+                _verb(call.arguments),
+            )
+            for call in episode.calls
+        ], False
+    return list(_spoken(steps)), True
+
+
+def _verb(arguments: Any) -> str:
+    """The first word of a command, where the only argument is a text."""
+    if not isinstance(arguments, Mapping) or len(arguments) != 1:
+        return ""
+    text = next(iter(arguments.values()))
+    word = text.split(None, 1)[0] if isinstance(text, str) and text.strip() else ""
+    return word.upper() if word.isalpha() and len(word) <= 12 else ""
+
+
+def _spoken(steps: Sequence[Step]) -> Iterator[Act]:
+    """Messages that another party answers: a tool that is called in text."""
+    for at, step in enumerate(steps):
+        if step.kind != "message" or not step.text.strip():
+            continue
+        answer = steps[at + 1] if at + 1 < len(steps) and steps[at + 1].kind == "user" else None
+        if answer is None and at + 1 < len(steps):
+            continue
+        text = step.text.strip()
+        failed = answer is not None and events.reads_as_error(answer.text, events.WRITE)
+        first = answer.text.strip().partition("\n")[0] if answer is not None else ""
+        yield Act(
+            _spoken_tool(text), xxh3_64_intdigest(text.encode("utf-8", "replace")), failed,
+            template(first) if failed else "", step.index, answer is not None,
+        )  # fmt: skip
+
+
+def _spoken_tool(text: str) -> str:
+    """The word that a message opens with, up to a space or a bracket."""
+    word = text.split(None, 1)[0]
+    return word.partition("(")[0][:40] or "message"
+
+
+def _error_line(output: str) -> str:
+    """The line of a result that says what went wrong: the last of a traceback, else the first."""
+    found = [line.strip() for line in output[-4000:].splitlines() if line.strip()]
+    if not found:
+        return ""
+    is_traceback = found[0].startswith("Traceback") or "Traceback (most recent" in output[:200]
+    return template(found[-1] if is_traceback else output.strip().partition("\n")[0])
+
+
+def _bounded(acts: list[Act]) -> tuple[Act, ...]:
+    return tuple(acts if len(acts) <= MAX_ACTS else [*acts[: MAX_ACTS // 2], *acts[-MAX_ACTS // 2 :]])
+
+
+def _is_pending(steps: Sequence[Step]) -> bool:
+    """Whether the rollout ends on calls of the model that nothing answers."""
+    return bool(steps) and steps[-1].kind == "call" and not steps[-1].answered
+
+
+# ---- Ends and answers ----------------------------------------------------------------------------
+
+
+def _final(steps: Sequence[Step]) -> tuple[str, int | None]:
+    """The last thing that the model said, whatever came after it."""
+    for step in reversed(steps):
+        if step.kind == "message" and step.text.strip():
+            return step.text, step.index
+    return "", None
+
+
+def _is_open(final: str, prompt: str) -> bool:
+    """Whether a text stops in the middle: an open fence, an open box, or a part of a line of the prompt."""
+    text = final.rstrip()
+    if not text:
+        return False
+    if text.count("```") % 2:
+        return True
+    box = text.rfind("\\boxed{")
+    if box >= 0 and text.count("{", box) > text.count("}", box):
+        return True
+    last = text.rpartition("\n")[2].strip()
+    if len(last) < 4 or "\n" not in text:
+        return False
+    return any(line != last and line.startswith(last) for line in map(str.strip, prompt.splitlines()))
+
+
+def _submitted(episode: Episode) -> str:
+    """The arguments of the last call, where the rollout ends with it."""
+    return episode.calls[-1].raw if episode.calls else ""
+
+
+def _prompt(row: Mapping[str, Any]) -> str:
+    """What the user asks: all user messages of the request."""
+    params = row.get("responses_create_params")
+    given = params.get("input") if isinstance(params, Mapping) else None
+    if isinstance(given, str):
+        return given
+    texts = []
+    for item in given if isinstance(given, list) else ():
+        if isinstance(item, Mapping) and item.get("role") == "user":
+            from blade.ingest.items import text_of
+
+            texts.append(text_of(item.get("content")))
+    return "\n".join(texts)
+
+
+_GOLD_WORDS = frozenset("expected gold golden truth reference target solution label answer".split())
+
+
+def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Every field that is named like a gold, at the top of the row or one level below."""
+    found = []
+    for key, value in row.items():
+        if key in _OWN:
+            continue
+        inner = value.items() if isinstance(value, Mapping) else ()
+        for name, content in ((key, value), *inner):
+            words = set(name.lower().replace("-", "_").split("_"))
+            if words & _GOLD_WORDS and not words & {"extracted", "model", "predicted", "reward", "score", "func", "correct"}:
+                found.append((name, content))
+    return found
+
+
+def _has_actions(row: Mapping[str, Any]) -> bool:
+    """Whether the row says what calls it expects, be it none."""
+    return any(isinstance(row.get(name), list) for name in events.ACTIONS)
+
+
+def _calls(actions: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
+    return tuple((tool, events.canonical(arguments)) for tool, arguments in actions)
+
+
+def nothing_of(position: int) -> RowEvidence:
+    """A row that could not be read: it holds nothing that a question could be asked of, not even an empty output."""
+    return RowEvidence(
+        position=position, prompt=0, gold=0, fields={}, lines={}, checks={}, acts=(), is_spoken=False, n_acts=0, n_turns=0,
+        has_output=True, end="none", is_pending=False, final="", final_step=None, final_length=0, is_open=False, answers={},
+        expected=None, made=(), gold_text="", n_tools=0,
+    )  # fmt: skip

@@ -1,0 +1,200 @@
+"""Hold the evidence of all rows of a run as arrays: outcomes, tasks, fields, and rows that a condition holds for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blade.diagnose.evidence import RowEvidence
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+FEW = 12  # distinct values up to which a field is taken value by value
+
+
+@dataclass
+class Group:
+    """Failing rows that one fact explains, with everything a reader is told of them."""
+
+    rung: str
+    label: str | None
+    name: str  # a phrase for a table
+    rows: Mask  # failing rows
+    text: str  # a sentence
+    fix: str
+    why: str  # reason for the label
+    passed: int = 0  # passing rows that show the same fact
+    against: list[str] = field(default_factory=list)
+    consequences: list[str] = field(default_factory=list)
+    place: Callable[[RowEvidence], tuple[int | str, str] | None] = lambda row: None  # step or field, and what to quote
+    confidence: str = "likely"  # proved, likely, unsure
+    deciding: tuple[str, ...] = ()  # tools and fields that it is about
+    matched: Mask | None = None  # all rows that show the fact
+    holds: Callable[[RowEvidence], Any] | None = None  # the fact as a condition on a row, where a row alone shows it
+    is_defined_by_passes: bool = False  # the fact is a difference from passing siblings or from the gold
+
+
+@dataclass
+class Trust:
+    """What a reader must know before the score is used."""
+
+    level: str  # alarm, warning, note
+    label: str | None
+    text: str
+    rows: Mask
+    fix: str = ""
+
+
+@dataclass
+class Findings:
+    """What one rung proved."""
+
+    groups: list[Group] = field(default_factory=list)
+    trust: list[Trust] = field(default_factory=list)
+
+
+class Population:
+    """The rows of one run, all arrays in the same order."""
+
+    def __init__(
+        self, run: str, rows: list[RowEvidence], passed: Mask, lost: NDArray[np.float64], task: Ints,
+        repeat: Ints, keys: list[str],
+    ) -> None:  # fmt: skip
+        self.run, self.rows, self.passed, self.lost = run, rows, passed, lost
+        self.task, self.repeat, self.keys = task, repeat, keys
+        self.failed: Mask = ~passed
+        self.n = len(rows)
+
+    @property
+    def none(self) -> Mask:
+        return np.zeros(self.n, bool)
+
+    def where(self, holds: Callable[[RowEvidence], Any]) -> Mask:
+        """The rows that a condition holds for."""
+        return np.fromiter((bool(holds(row)) for row in self.rows), bool, self.n)
+
+    def rate(self, rows: Mask) -> float:
+        n = int(rows.sum())
+        return float(self.passed[rows].sum()) / n if n else float("nan")
+
+    def n_tasks(self, rows: Mask) -> int:
+        return len(np.unique(self.task[rows]))
+
+    @cached_property
+    def size(self) -> Ints:
+        """How many rows the task of each row has."""
+        return np.bincount(self.task, minlength=int(self.task.max(initial=0)) + 1)[self.task]
+
+    @cached_property
+    def has_repeats(self) -> bool:
+        return bool((self.size >= 2).mean() > 0.5) if self.n else False
+
+    @cached_property
+    def is_mixed(self) -> Mask:
+        """Rows of tasks that both pass and fail."""
+        n = int(self.task.max(initial=0)) + 1
+        passes = np.bincount(self.task, weights=self.passed, minlength=n)
+        rows = np.bincount(self.task, minlength=n)
+        return ((passes > 0) & (passes < rows))[self.task]
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Every scalar field that some row holds, the commonest first."""
+        seen = Counter(path for row in self.rows for path in row.fields)
+        return [path for path, _ in seen.most_common()]
+
+    def column(self, path: str) -> list[Any]:
+        return [row.fields.get(path) for row in self.rows]
+
+    @cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        return {path: self.column(path) for path in self.paths}
+
+    def codes(self, path: str) -> tuple[Ints, list[Any]]:
+        """Equal values of a field under one number, -1 where a row has none."""
+        known: dict[Any, int] = {}
+        found = [
+            -1 if value is None else known.setdefault(_hashable(value), len(known)) for value in self.columns[path]
+        ]
+        return np.array(found, np.int64), list(known)
+
+    @cached_property
+    def task_level(self) -> dict[str, tuple[Ints, list[Any]]]:
+        """Fields that are the same in all repeats of a task and differ between tasks: they describe tasks.
+
+        With one try per task nothing shows that; then it is every field of few values that does not go with the
+        reward in all of its values.
+        """
+        found = {}
+        for path in self.paths:
+            codes, values = self.codes(path)
+            if len(values) < 2 or self.is_graded(codes) or self._is_judged(codes, values):
+                continue
+            if self.has_repeats and not self.is_constant_within(codes):
+                continue
+            found[path] = codes, values
+        return found
+
+    def _is_judged(self, codes: Ints, values: list[Any]) -> bool:
+        """Whether it may be a verdict: with one try per task, a 0/1 field one value of which never passes."""
+        if self.has_repeats or not set(values) <= {0, 1}:
+            return False
+        return any((codes == code).sum() >= 3 and not self.passed[codes == code].any() for code in range(len(values)))
+
+    def is_constant_within(self, codes: Ints) -> bool:
+        """Whether the repeats of nearly every task agree."""
+        low = np.full(int(self.task.max(initial=0)) + 1, np.iinfo(np.int64).max)
+        high = np.full(low.size, np.iinfo(np.int64).min)
+        np.minimum.at(low, self.task, codes)
+        np.maximum.at(high, self.task, codes)
+        held = np.unique(self.task)
+        return bool((low[held] == high[held]).mean() >= 0.95)
+
+    def is_graded(self, codes: Ints) -> bool:
+        """Whether a field is set by grading: its frequent values are all-pass or all-fail, both occur."""
+        if not self.passed.any() or self.passed.all():
+            return False
+        held = codes >= 0
+        n = np.bincount(codes[held])
+        passes = np.bincount(codes[held], weights=self.passed[held])
+        frequent = n >= 2
+        if frequent.sum() < 2 or n[frequent].sum() < 0.5 * held.sum():
+            return False
+        rates = passes[frequent] / n[frequent]
+        pure = (rates == 0) | (rates == 1)
+        has_both = (rates == 0).any() and (rates == 1).any()
+        return bool(has_both and (n[frequent] * pure).sum() >= 0.95 * n[frequent].sum())
+
+    def is_reward(self, path: str) -> bool:
+        """Whether a field states the reward again: one of its two values equals the passes."""
+        codes, values = self.codes(path)
+        if len(values) != 2:
+            return False
+        held = codes >= 0
+        if held.sum() < 0.9 * self.n:
+            return False
+        return any(np.array_equal((codes == code)[held], self.passed[held]) for code in (0, 1))
+
+    def example(self, rows: Mask) -> int:
+        """A row that shows a group: of the task with most such rows, the first."""
+        places = np.flatnonzero(rows)
+        counts = Counter(self.task[places].tolist())
+        best = max(counts, key=lambda task: (counts[task], -task))
+        return int(next(place for place in places if self.task[place] == best))
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool) else repr(value)
+
+
+def joined(names: Iterable[str], n: int = 3) -> str:
+    """Some names for a sentence, in backticks."""
+    listed = [f"`{name}`" for name in names]
+    more = f" and {len(listed) - n} more" if len(listed) > n else ""
+    return ", ".join(listed[:n]) + more

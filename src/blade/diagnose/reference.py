@@ -1,0 +1,133 @@
+"""Find what rows answer and what they expect: the pair of places that agree in nearly all passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blade.diagnose.answers import is_closed, is_same
+from blade.diagnose.population import Mask, Population
+
+AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
+SAMPLE = 300  # rows of each outcome that pairs are tried on
+MAX_GOLDS, MAX_ANSWERS = 40, 30
+ANSWER_ORDER = ("box", "tag", "announced", "fence", "tag after =", "fence after =", "line after =", "line", "whole", "call")
+_ANSWER_WORDS = frozenset("extracted predicted prediction model given parsed answer output response".split())
+
+
+@dataclass
+class Reference:
+    """What each row answers and expects."""
+
+    answer: list[str | None]
+    gold: list[str | None]
+    gold_name: str
+    source: str  # the field or place that holds the answer
+    agreement: float  # share of passes whose answer equals the gold
+    same: Mask
+    held: Mask  # rows that have both
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether equality is what is graded: nearly all passes have it."""
+        return self.agreement >= AGREES
+
+
+def reference(people: Population) -> Reference | None:
+    """The answers and golds of a run; None where a row shows no answer or no gold."""
+    golds, answers = _golds(people), _answers(people)
+    if not golds or not answers:
+        return None
+    sample = _sample(people)
+    best: tuple[float, int, str, str] | None = None
+    for gold_name, gold in golds.items():
+        for rank, (source, answer) in enumerate(answers.items()):
+            if source == gold_name:
+                continue
+            share = _agreement(people, answer, gold, sample)
+            if share is not None and (best is None or (share, -rank) > best[:2]):
+                best = share, -rank, gold_name, source
+    if best is None or best[0] < AGREES:
+        by_name = "named gold" if "named gold" in golds else ""
+        if not by_name:
+            return None
+        source = next(iter(answers))
+        return _pair(people, answers, golds, by_name, source, best[0] if best and best[2] == by_name else 0.0)
+    return _pair(people, answers, golds, best[2], best[3], best[0])
+
+
+def _pair(people: Population, answers: Any, golds: Any, gold_name: str, source: str, share: float) -> Reference:
+    answer, gold = answers[source], golds[gold_name]
+    held = np.array([bool(a) and bool(g) for a, g in zip(answer, gold, strict=True)], bool)
+    same = np.array([bool(a and g) and is_same(a, g) for a, g in zip(answer, gold, strict=True)], bool)
+    return Reference(answer, gold, gold_name, source, share, same, held)
+
+
+def _golds(people: Population) -> dict[str, list[str | None]]:
+    """Places that may hold the gold: fields that describe tasks, and the one that is named like a gold."""
+    named = [row.gold_text or None for row in people.rows]
+    found: dict[str, list[str | None]] = {"named gold": named} if sum(map(bool, named)) >= 0.5 * people.n else {}
+    for path in people.task_level:
+        if len(found) >= MAX_GOLDS:
+            break
+        texts = [_text(value) for value in people.columns[path]]
+        if sum(text is not None for text in texts) >= 0.5 * people.n:
+            found[path] = texts
+    return found
+
+
+def _answers(people: Population) -> dict[str, list[str | None]]:
+    """Places that may hold the answer: fields named like one, then the ends of messages and calls."""
+    found: dict[str, list[str | None]] = {}
+    for path in people.paths:
+        words = set(path.rpartition(".")[2].lower().split("_"))
+        if words & _ANSWER_WORDS and len(found) < MAX_ANSWERS and not people.is_reward(path):
+            texts = [_text(value) for value in people.columns[path]]
+            if any(texts) and not _is_gold(people, texts):
+                found[path] = texts
+    for source in ANSWER_ORDER:
+        texts = [row.answers.get(source) for row in people.rows]
+        if sum(map(bool, texts)) >= 0.05 * people.n:
+            found[source] = texts
+    return found
+
+
+def _is_gold(people: Population, texts: list[str | None]) -> bool:
+    """Whether a field repeats the gold, in failing rows too."""
+    pairs = [(text, row.gold_text) for text, row in zip(texts, people.rows, strict=True) if text and row.gold_text]
+    return bool(pairs) and sum(text.strip() == gold.strip() for text, gold in pairs) >= 0.98 * len(pairs)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, bool):
+        return None if value is None else str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value)
+    return text if text.strip() else None
+
+
+def _sample(people: Population) -> tuple[np.ndarray, np.ndarray]:
+    passes, fails = np.flatnonzero(people.passed), np.flatnonzero(people.failed)
+    return passes[:: max(1, len(passes) // SAMPLE)], fails[:: max(1, len(fails) // SAMPLE)]
+
+
+def _agreement(people: Population, answer: Any, gold: Any, sample: Any) -> float | None:
+    """The share of passes that agree; None where as many failures do, letter by letter too, or too few hold both."""
+    shares = []
+    for rows in sample:
+        pairs = [(answer[at], gold[at]) for at in rows if answer[at] and gold[at]]
+        shares.append((len(pairs), sum(is_same(a, g) for a, g in pairs), sum(a.strip() == g.strip() for a, g in pairs)))
+    (n, right, exact), (n_wrong, agree, exact_wrong) = shares
+    if n < 3 or n < 0.5 * len(sample[0]):
+        return None
+    is_telling = not n_wrong or right / n > agree / n_wrong + 0.2 or exact / n > exact_wrong / n_wrong + 0.2
+    return right / n if is_telling else None
+
+
+def is_closed_gold(reference: Reference) -> bool:
+    """Whether most golds are numbers, letters or literals."""
+    golds = [gold for gold in reference.gold if gold]
+    return bool(golds) and sum(map(is_closed, golds)) >= 0.8 * len(golds)

@@ -1,0 +1,315 @@
+"""Ask whether rollouts were stopped from outside: a stop reason, a pending call, a spike at a maximum, an open end.
+
+Fires on limits of turns, calls, tokens or time under whatever field name; refuted where rows that end so pass at the usual
+rate, where nearly all rows below the limit pass (the episode stops on success), and where the acts before the limit
+repeat one call or one error: then the loop is the cause.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+
+import numpy as np
+
+from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust
+from blade.diagnose.rungs.ran import alarm_level
+
+USUAL = 0.6  # share of the usual pass rate from which rows that end so are innocent
+PENDING = 0.1  # pass rate up to which a pending call is guilty
+SPIKE, SPIKE_ROWS = 2.0, 0.02
+LEAST_LINE, MAX_LINE = 5, 120  # characters of a line that can be told unfinished, and that are compared
+STOPS = 0.95  # pass rate below the limit from which episodes stop on success
+_LIMIT = re.compile(
+    r"\b(?:length|max[ _-]?\w*|limit\w*|truncat\w*|time[ _-]?out|timed[ _-]out|budget|exceed\w*|incomplete|"
+    r"context[ _-]window|step[ _-]cap|cut[ _-]off)\b", re.IGNORECASE,
+)  # fmt: skip
+
+
+def ask(people: Population, left: Mask) -> Findings:
+    found = Findings()
+    rest = left.copy()
+    for make in (_stop_reason, _pending, _spike, _open_end):
+        group = make(people, rest)
+        while group is not None:
+            found.groups.append(group)
+            rest &= ~group.rows
+            if group.label == "TI":
+                found.trust.append(Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix))
+            group = make(people, rest) if make in (_stop_reason, _spike) else None
+    return found
+
+
+def _is_innocent(people: Population, rows: Mask, left: Mask) -> bool:
+    """Whether rows that end so pass as often as the others that are left to explain."""
+    others = ~rows & (left | people.passed)
+    usual = people.rate(others) if others.any() else 0.0
+    return usual > 0 and people.rate(rows) >= USUAL * usual
+
+
+def _stop_reason(people: Population, left: Mask) -> Group | None:
+    """Rows whose recorded stop reason is a limit."""
+    best: tuple[str, str, Mask] | None = None
+    for path in people.paths:
+        last = path.rpartition(".")[2].lower()
+        if not (path.startswith("response.") or "stop" in last or "finish" in last or "terminat" in last or "status" in last or "exit" in last):
+            continue
+        codes, values = people.codes(path)
+        if len(values) > 30:
+            continue
+        for code, value in enumerate(values):
+            if not isinstance(value, str) or not _LIMIT.search(value.replace("_", " ")):
+                continue
+            rows = codes == code
+            n = int((rows & left).sum())
+            if n >= 1 and not _is_innocent(people, rows, left) and not _is_loop(people, rows & left):
+                if best is None or n > (best[2] & left).sum():
+                    best = path, value, rows
+    if best is None:
+        return None
+    path, value, rows = best
+    n = int((rows & left).sum())
+    return Group(
+        rung="cut", label="TI", name=f"stopped by a limit ({value})", rows=rows & left,
+        text=f"{n:,} rollouts were cut off: `{path}` is `{value}`.{_without(people, rows)}",
+        fix=f"Raise the limit behind `{path}` = `{value}` and rerun these rollouts.",
+        why="the row itself records that a limit ended the rollout", passed=int(people.passed[rows].sum()),
+        place=lambda row: (path, value), confidence="proved", deciding=(path,), matched=rows,
+        holds=lambda row: row.fields.get(path) == value,
+    )  # fmt: skip
+
+
+def _pending(people: Population, left: Mask) -> Group | None:
+    """Rows that end on a call that nothing answers."""
+    rows = people.where(lambda row: row.is_pending)
+    n = int((rows & left).sum())
+    if not n or people.rate(rows) > PENDING or _is_innocent(people, rows, left):
+        return None
+    turns = Counter(people.rows[at].n_turns for at in np.flatnonzero(rows & left))
+    low, high = min(turns), max(turns)
+    length = f"after {low} turns" if low == high else f"after {low} to {high} turns"
+    limit = "a turn limit is the likely reason" if len(turns) <= 5 else "the rows do not say what stopped them"
+    never = _never_called(people, rows & left)
+    others = people.rate(~rows)
+    against = [] if len(turns) == 1 else ["the number of turns varies, so the limit itself is not shown by the rows"]
+    return Group(
+        rung="cut", label="TI", name="cut off with a tool call still pending", rows=rows & left,
+        text=f"{n:,} rollouts were cut off {length} with a tool call unanswered ({limit}); no final answer was possible."
+        f"{never}{_errors(people, rows & left)}"
+        + (f" The others pass at {others:.0%}." if others == others and (~rows).sum() >= 3 else ""),
+        fix="Raise the turn limit, or give the model a last turn without tools, and rerun these rollouts.",
+        why="the last step is a call of the model that the harness never answered, and hardly any such rollout passes",
+        against=against, passed=int(people.passed[rows].sum()), confidence="proved",
+        place=lambda row: (row.acts[-1].step, "") if row.acts else None, matched=rows,
+        holds=lambda row: row.is_pending,
+    )  # fmt: skip
+
+
+def _never_called(people: Population, rows: Mask) -> str:
+    """What the cut rows never got to: the tool that ends the passes."""
+    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    last = Counter(row.acts[-1].tool for row in passes if row.acts)
+    if not last:
+        return ""
+    tool, n = last.most_common(1)[0]
+    if n < 0.9 * len(passes):
+        return ""
+    without = sum(all(act.tool != tool for act in people.rows[at].acts) for at in np.flatnonzero(rows))
+    return f" {without:,} never reached `{tool}`, the call that ends the passing rollouts." if without else ""
+
+
+def _errors(people: Population, rows: Mask) -> str:
+    """The tool error that most of some rows met on the way, as a sentence."""
+    template, n = common_error(people, rows)
+    return f" {n:,} of them lost a turn to: {template[:80]}." if template else ""
+
+
+def _without(people: Population, rows: Mask) -> str:
+    others = ~rows
+    return f" The other {int(others.sum()):,} pass at {people.rate(others):.0%}." if others.sum() >= 3 else ""
+
+
+_NAMED = {"n_turns": "turns", "n_acts": "tool calls", "final_length": "characters of text"}
+
+
+def _spike(people: Population, left: Mask) -> Group | None:
+    """Rows that pile up at the maximum of an amount: a limit, whatever it is called."""
+    best: tuple[int, str, float, Mask] | None = None
+    for name, values in _amounts(people):
+        top = np.nanmax(values) if np.isfinite(values).any() else np.nan
+        if not np.isfinite(top) or top <= 1:
+            continue
+        rows = values == top
+        n = int(rows.sum())
+        below = values[np.isfinite(values) & ~rows]
+        if n < max(3, SPIKE_ROWS * people.n) or below.size < 3 or (rows & left).sum() < 3:
+            continue
+        steps = np.unique(below)[-2:]
+        if any(n < SPIKE * (values == step).sum() for step in steps):
+            continue
+        if _is_innocent(people, rows, left) or people.rate(rows) > 0.25 or _stops_on_success(people, rows):
+            continue
+        if _is_finished(people, rows & left):
+            continue
+        covered = int((rows & left).sum())
+        if best is None or covered > best[0]:
+            best = covered, name, float(top), rows
+    if best is None:
+        return None
+    covered, name, top, rows = best
+    label = _NAMED.get(name, f"`{name}`")
+    if _is_loop(people, rows & left):
+        return _loop(people, rows, left, f"{top:,.0f} {label}")
+    return Group(
+        rung="cut", label="TI", name=f"stopped at {top:,.0f} {label}", rows=rows & left,
+        text=f"{covered:,} rollouts end at exactly {top:,.0f} {label}, the maximum in the run: a limit cut them off."
+        f"{_without(people, rows)}",
+        fix=f"Raise the limit of {top:,.0f} {label} and rerun these rollouts.",
+        why="far more rollouts end at the maximum than just below it, and they pass less often",
+        passed=int(people.passed[rows].sum()), against=["the limit itself is not recorded"], matched=rows,
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
+    """Rows that repeat one call or one error until they are stopped: the loop is the cause, the limit its end."""
+    n = int((rows & left).sum())
+    template, n_template = common_error(people, rows & left)
+    error = f" {n_template:,} of them get the same error again and again: {template[:110]}." if template else ""
+    return Group(
+        rung="cut", label="BI", name="repeats a failing call until the limit" if template else "repeats one call until the limit",
+        rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), confidence="likely",
+        text=f"{n:,} failures repeat the same call or the same error until they are stopped at {limit} (the turn limit).{error}"
+        f"{_without(people, rows)}",
+        fix="Show the model the format that the tool accepts, and stop or redirect it when an error repeats; a higher limit "
+        "would only prolong the loop.",
+        why="the last acts repeat one call or one error, so the limit only ended what had already failed",
+        place=lambda row: next(((act.step, "") for act in row.acts if act.template == template), None) if template else None,
+    )  # fmt: skip
+
+
+def common_error(people: Population, rows: Mask, share: float = 0.5) -> tuple[str, int]:
+    """The error that most of some rows meet, and how many do."""
+    seen = Counter(
+        template for at in np.flatnonzero(rows)
+        for template in {act.template for act in people.rows[at].acts if act.template}
+    )  # fmt: skip
+    if not seen:
+        return "", 0
+    template, n = seen.most_common(1)[0]
+    return (template, n) if n >= share * rows.sum() else ("", 0)
+
+
+def _amounts(people: Population) -> list[tuple[str, np.ndarray]]:
+    found = [
+        (name, np.array([getattr(row, name) for row in people.rows], float))
+        for name in ("n_turns", "n_acts", "final_length")
+    ]
+    for path in people.paths:
+        values = people.columns[path]
+        if any(isinstance(value, bool | str) for value in values):
+            continue
+        numbers = np.array([np.nan if value is None else float(value) for value in values], float)
+        held = numbers[np.isfinite(numbers)]
+        if held.size >= 0.5 * people.n and len(np.unique(held)) >= 5 and (held >= 0).all() and not people.is_constant_within(people.codes(path)[0]):
+            found.append((path, numbers))
+    return found
+
+
+def _stops_on_success(people: Population, rows: Mask) -> bool:
+    """Whether nearly all rows below the maximum pass: then failing is what makes a rollout long."""
+    below = ~rows
+    return bool(below.sum() >= 10 and people.rate(below) >= STOPS)
+
+
+def is_best_of_many(people: Population) -> bool:
+    """Whether episodes stop on success, so that only failing rollouts reach the maximum of calls."""
+    acts = np.array([row.n_acts for row in people.rows])
+    return bool(acts.size) and acts.max() >= 3 and _stops_on_success(people, acts == acts.max())
+
+
+def _is_loop(people: Population, rows: Mask) -> bool:
+    """Whether most of some rollouts repeat one call or one error before their end."""
+    places = np.flatnonzero(rows)
+    return bool(places.size) and sum(is_looping(people.rows[at]) for at in places) >= 0.5 * places.size
+
+
+def is_looping(row: RowEvidence, last: int = 6, times: int = 3) -> bool:
+    """Whether the last acts of a rollout repeat one call, or meet one error again and again."""
+    acts = row.acts[-last:]
+    if len(acts) < times:
+        return False
+    calls = Counter((act.tool, act.key) for act in acts).most_common(1)[0][1]
+    errors = Counter(act.template for act in acts if act.template).most_common(1)
+    return calls >= times or bool(errors and errors[0][1] >= times)
+
+
+def _is_finished(people: Population, rows: Mask) -> bool:
+    """Whether most of some rollouts end as the passing ones do: on the same kind of step, with the same last act."""
+    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    ends, acts = Counter(row.end for row in passes), Counter(_last_tool(row) for row in passes)
+    if not ends or ends.most_common(1)[0][1] < 0.9 * len(passes):
+        return False
+    end, (tool, n_tool) = ends.most_common(1)[0][0], acts.most_common(1)[0]
+    places = np.flatnonzero(rows)
+    same = sum(
+        people.rows[at].end == end
+        and not people.rows[at].is_open
+        and (n_tool < 0.9 * len(passes) or _last_tool(people.rows[at]) == tool)
+        for at in places
+    )
+    return same >= 0.5 * places.size
+
+
+def _last_tool(row: RowEvidence) -> str:
+    return row.acts[-1].tool if row.acts else ""
+
+
+def _open_end(people: Population, left: Mask) -> Group | None:
+    """Rows whose final text stops in the middle."""
+    rows = people.where(lambda row: row.is_open) | _rare_ends(people) | _unfinished_lines(people)
+    n = int((rows & left).sum())
+    if n < max(2, 0.1 * left.sum()) or _is_innocent(people, rows, left) or people.rate(rows) > 0.25:
+        return None
+    return Group(
+        rung="cut", label="TI", name="answer cut off in the middle", rows=rows & left,
+        text=f"{n:,} answers stop in the middle (truncated): they end inside a block or in an unfinished line, as an output "
+        f"token limit leaves them.{_without(people, rows)}",
+        fix="Raise max_tokens for the answer and rerun these rollouts.",
+        why="the text ends where no author would end it", passed=int(people.passed[rows].sum()),
+        against=["no stop reason is recorded"], matched=rows,
+        place=lambda row: (row.final_step, row.final[-80:]) if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+def _rare_ends(people: Population) -> Mask:
+    """Rows whose last character is of a kind that hardly any passing text ends with: a comma, an open bracket."""
+    passes = [people.rows[at].final.rstrip() for at in np.flatnonzero(people.passed)]
+    if sum(map(bool, passes)) < 10:
+        return people.none
+    ends = Counter(_kind(text) for text in passes if text)
+    usual = {kind for kind, n in ends.items() if n >= 0.05 * sum(ends.values())}
+    return people.where(lambda row: row.final.strip() and _kind(row.final.rstrip()) == "open" and "open" not in usual)
+
+
+def _unfinished_lines(people: Population) -> Mask:
+    """Rows whose last line is a proper beginning of a line that other rollouts wrote in full."""
+    lines: Counter[str] = Counter()
+    for row in people.rows:
+        lines.update({line.strip()[:MAX_LINE] for line in row.final.splitlines()[:-1] if len(line.strip()) > LEAST_LINE})
+    longer = sorted(line for line, n in lines.items() if n >= 1)
+
+    def is_cut(row: RowEvidence) -> bool:
+        last = row.final.rpartition("\n")[2].strip()
+        if "\n" not in row.final or len(last) < LEAST_LINE or last in lines:
+            return False
+        at = bisect_left(longer, last)
+        return any(line.startswith(last) and line != last for line in longer[at : at + 2])
+
+    return people.where(is_cut)
+
+
+def _kind(text: str) -> str:
+    return "open" if text[-1] in ",([{<\\=+-" else "closed"

@@ -1,0 +1,187 @@
+"""Ask on which tasks the points are lost: slices by every field about the task, by class of gold, by parts of the id.
+
+A slice says where, not why; it becomes a group only where its rows fail far more often than all others, and takes its
+label from what its answers show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blade.diagnose.answers import value_of
+from blade.diagnose.population import Findings, Group, Mask, Population
+from blade.diagnose.reference import Reference
+
+LEVEL = 0.05
+MIN_TASKS = 3
+MAX_VALUES = 30
+SHARE = 0.3  # of the failures left, from which a slice is a group
+RATIO = 0.5  # pass rate inside over outside, up to which it is one
+
+
+@dataclass
+class Slice:
+    """Tasks with one value of a field, beside all others."""
+
+    field: str
+    value: str
+    rows: Mask
+    n_tasks: int
+    rate: float
+    rate_without: float
+    p: float  # adjusted over all fields and values
+
+
+def slices(people: Population, reference: Reference | None) -> list[Slice]:
+    """All slices with their tests, those first that cost most beyond what the other tasks lose."""
+    known = _sets(people, reference)
+    tests = []
+    for (field, value), rows in known.items():
+        n_tasks = people.n_tasks(rows)
+        if MIN_TASKS <= n_tasks <= people.n_tasks(~people.none) - MIN_TASKS:
+            p = _test(people, rows)
+            if p is not None:
+                tests.append((field, value, rows, n_tasks, p))
+    found = [
+        Slice(field, value, rows, n, people.rate(rows), people.rate(~rows), min(1.0, p * len(tests)))
+        for field, value, rows, n, p in tests
+    ]
+    return sorted(found, key=lambda one: (one.p > LEVEL, (one.rate - one.rate_without) * one.rows.sum()))
+
+
+def _test(people: Population, rows: Mask) -> float | None:
+    """Two-sided: exact where every task has one outcome, Welch over task means otherwise."""
+    from scipy.stats import fisher_exact, ttest_ind
+
+    task = people.task
+    n = int(task.max()) + 1
+    size = np.bincount(task, minlength=n)
+    rate = np.bincount(task, weights=people.passed, minlength=n) / np.maximum(size, 1)
+    inside = np.bincount(task, weights=rows, minlength=n) > 0
+    held = size > 0
+    yes, no = rate[held & inside], rate[held & ~inside]
+    if set(np.unique(np.r_[yes, no])) <= {0.0, 1.0}:
+        table = [[int(yes.sum()), int(len(yes) - yes.sum())], [int(no.sum()), int(len(no) - no.sum())]]
+        return float(fisher_exact(table).pvalue)
+    if np.ptp(yes) == 0 and np.ptp(no) == 0:
+        return None
+    p = float(ttest_ind(yes, no, equal_var=False).pvalue)
+    return p if p == p else None
+
+
+def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, str], Mask]:
+    found: dict[tuple[str, str], Mask] = {}
+    for path, (codes, values) in people.task_level.items():
+        if len(values) <= MAX_VALUES and not _is_effort(people, codes, values):
+            for code, value in enumerate(values):
+                found[path, str(value)[:60]] = codes == code
+    for name, rows in _id_parts(people):
+        found["task id contains", name] = rows
+    if reference is not None:
+        classes = [gold_class(gold) for gold in reference.gold]
+        for name in set(classes):
+            found["expected answer is", name] = np.array([one == name for one in classes], bool)
+    return found
+
+
+def _is_effort(people: Population, codes: np.ndarray, values: list[Any]) -> bool:
+    """Whether a field is an amount: a fraction, or a number that grows with the length of the rollout."""
+    if any(isinstance(value, float) and not value.is_integer() for value in values):
+        return True
+    if any(isinstance(value, str | bool) for value in values):
+        return False
+    amounts = np.array([np.nan if code < 0 else float(values[code]) for code in codes])
+    held = np.isfinite(amounts)
+    lengths = [np.array([getattr(row, name) for row in people.rows], float) for name in ("n_turns", "n_acts")]
+    return any(
+        held.sum() > 2 and np.ptp(length[held]) > 0 and np.ptp(amounts[held]) > 0
+        and abs(float(np.corrcoef(amounts[held], length[held])[0, 1])) > 0.8
+        for length in lengths
+    )  # fmt: skip
+
+
+def _id_parts(people: Population) -> Iterator[tuple[str, Mask]]:
+    """Words that stand in the ids of several tasks, and in not nearly all."""
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    for at, row in enumerate(people.rows):
+        name = row.fields.get("task_id") or row.fields.get("id") or row.fields.get("instance_id") or row.fields.get("info.id")
+        if isinstance(name, str):
+            for part in {part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()} | _prefix(name):
+                rows[part].append(at)
+    for part, places in rows.items():
+        if 3 <= len(places) <= 0.95 * people.n:
+            mask = people.none
+            mask[places] = True
+            yield part, mask
+
+
+def _prefix(name: str) -> set[str]:
+    head = re.match(r"^([A-Za-z]+\d*)[_\-/:]", name)
+    return {head[1]} if head and len(head[1]) > 2 else set()
+
+
+def gold_class(gold: str | None) -> str:
+    """What kind of thing is expected: none, a number, a letter, yes or no, text."""
+    if gold is None or not gold.strip():
+        return "empty"
+    kind, value = value_of(gold)
+    if kind == "literal":
+        return "None" if value == "None" else "a list or object" if value[:1] in "[{" else str(value)[:20] if value in ("True", "False") else "a quoted text"
+    if kind == "text" and value in ("none", "null", "n/a", "unknown", "yes", "no", "true", "false"):
+        return str(gold).strip()
+    return {"number": "a number", "letter": "a letter", "text": "a text"}[kind]
+
+
+def ask(people: Population, left: Mask, reference: Reference | None, found: list[Slice]) -> Findings:
+    """The slice that holds most of what is left, where it fails far more often than the rest."""
+    total = int(left.sum())
+    for piece in found:
+        rows = piece.rows & left
+        n = int(rows.sum())
+        if piece.p > LEVEL or n < SHARE * total or n < 5 or piece.rate > RATIO * piece.rate_without:
+            continue
+        if reference is None or not (rows & reference.held).sum() >= 0.8 * n:
+            continue
+        gold = {gold_class(reference.gold[at]) for at in np.flatnonzero(rows)}
+        if len(gold) != 1 and piece.field != "expected answer is":
+            continue
+        return Findings([_group(people, piece, rows, reference)])
+    return Findings()
+
+
+def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -> Group:
+    n = int(rows.sum())
+    also = [other for other in people.task_level if other and _names(people, other, rows) is not None][:1]
+    twin = ""
+    if piece.field == "expected answer is" and also:
+        twin = f" (`{also[0]}` = `{_names(people, also[0], rows)}`)"
+    about = f"the expected answer is {piece.value}" if piece.field == "expected answer is" else f"`{piece.field}` = `{piece.value}`"
+    passes = int(people.passed[piece.rows].sum())
+    return Group(
+        rung="kinds", label="BI", name=f"{about}, another is given", rows=rows,
+        text=f"{n:,} failures are tasks where {about}{twin}: the model gives another kind of answer. {passes:,} of "
+        f"{int(piece.rows.sum()):,} such rollouts pass ({piece.rate:.0%}), against {piece.rate_without:.0%} of all others.",
+        fix="Say in the prompt that this answer is allowed and when, or add such cases to training; then compare this slice again.",
+        why="the errors lie on one class of expected answers: the model answers as if it did not exist",
+        against=["if the prompt never says that this answer exists, the task is at fault (TI), not the model"],
+        passed=passes, matched=piece.rows, confidence="likely",
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None, deciding=(piece.field,),
+    )  # fmt: skip
+
+
+def _names(people: Population, path: str, rows: Mask) -> Any:
+    """The value of a field that about the same rows have and few others."""
+    codes, values = people.task_level[path]
+    if len(values) > MAX_VALUES:
+        return None
+    held = np.bincount(codes[rows & (codes >= 0)], minlength=len(values))
+    best = int(held.argmax()) if held.size else -1
+    if best < 0 or held[best] < 0.9 * rows.sum() or (codes == best).sum() > 2 * rows.sum():
+        return None
+    return values[best]

@@ -1,0 +1,178 @@
+"""Ask whether wrong answers are the same every time or another each time: a knowledge gap, or unreliable knowledge.
+
+Only where an answer can be compared; agent rollouts without one stay unexplained. With one try per task a wrong answer
+is a wrong answer, and its cause stays undetermined.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from blade.diagnose.answers import value_of, words
+from blade.diagnose.population import Findings, Group, Mask, Population
+from blade.diagnose.reference import Reference
+from blade.diagnose.rungs.cut import is_best_of_many
+
+DOMINATES = 0.9
+LIKE = 0.6  # share of words that two free answers have in common, from which they agree
+MAX_CLASSES = 6
+
+
+def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
+    found = Findings()
+    bias = _bias(people, left, reference)
+    if bias is not None:
+        found.groups.append(bias)
+        left = left & ~bias.rows
+    rows = left & _comparable(people, reference)
+    if not rows.any():
+        return Findings([*found.groups, *_never_accepted(people, left)])
+    single, gap, unsure = people.none, people.none, people.none
+    for task in np.unique(people.task[rows]):
+        mine = (people.task == task) & rows
+        every = people.task == task
+        if every.sum() == 1:
+            single |= mine
+        elif people.passed[every].any() or not _agrees(people, mine, reference):
+            unsure |= mine
+        else:
+            gap |= mine
+    for mask, make in ((gap, _gap), (unsure, _unsure), (single, _single)):
+        if mask.any():
+            found.groups.append(make(people, mask, reference))
+    return found
+
+
+def _never_accepted(people: Population, left: Mask) -> list[Group]:
+    """Where episodes stop on success: rows whose calls work, and whose results are never accepted."""
+    rows = left & people.where(lambda row: any(not act.failed for act in row.acts))
+    if not is_best_of_many(people) or not rows.any():
+        return []
+    n = int(rows.sum())
+    return [
+        Group(
+            rung="knowledge", label="undetermined", name="calls work, no result is accepted", rows=rows,
+            text=f"{n:,} failures make calls that work, but no result is the expected one in as many tries as the run allows. "
+            "The rows do not show what is wrong with the results.",
+            fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
+            why="valid calls with a wrong result; without the expected result nothing more can be said",
+            confidence="unsure", matched=rows, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
+        )
+    ]  # fmt: skip
+
+
+def _comparable(people: Population, reference: Reference | None) -> Mask:
+    """Rows that give an answer: compared with a gold, or the one text of a single turn."""
+    single = people.where(lambda row: row.n_acts <= 1 and row.is_spoken and row.final.strip() and row.end == "message")
+    if reference is None:
+        return single
+    return single | (reference.held & ~reference.same if reference.is_telling else people.none)
+
+
+def _text(people: Population, at: int, reference: Reference | None) -> str:
+    answer = reference.answer[at] if reference is not None else None
+    return answer or people.rows[at].final
+
+
+def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool:
+    """Whether more than half of some answers say the same."""
+    texts = [_text(people, at, reference) for at in np.flatnonzero(rows)]
+    if len(texts) < 2:
+        return False
+    counts = Counter(value_of(text) for text in texts if len(text) <= 100)
+    if counts and counts.most_common(1)[0][1] > 0.5 * len(texts):
+        return True
+    bags = [words(text) for text in texts]
+    near = [
+        sum(len(bag & other) >= LIKE * max(len(bag | other), 1) for other in bags if bag and other) for bag in bags
+    ]  # fmt: skip
+    return max(near) > 0.5 * len(texts)
+
+
+def _bias(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """One closed answer that is given whatever is expected."""
+    if reference is None or not reference.is_telling:
+        return None
+    golds = Counter(value_of(gold) for gold in reference.gold if gold)
+    if not 2 <= len(golds) <= MAX_CLASSES:
+        return None
+    wrong = [at for at in np.flatnonzero(left & reference.held & ~reference.same)]
+    given = Counter(value_of(reference.answer[at] or "") for at in wrong)
+    if len(wrong) < 10 or not given:
+        return None
+    value, n = given.most_common(1)[0]
+    overall = [value_of(answer) for answer in reference.answer if answer]
+    if n < DOMINATES * len(wrong) or overall.count(value) < 0.7 * len(overall) or golds[value] > 0.6 * sum(golds.values()):
+        return None
+    rows = people.none
+    rows[[at for at in wrong if value_of(reference.answer[at] or "") == value]] = True
+    shown = str(value[1])
+    return Group(
+        rung="knowledge", label="BI", name=f"answers `{shown}` whatever is expected", rows=rows,
+        text=f"{int(rows.sum()):,} failures answer `{shown}`, which {overall.count(value) / len(overall):.0%} of all answers are, while it is "
+        f"expected in {golds[value] / sum(golds.values()):.0%} of the rows: a bias, not a lack of knowledge case by case.",
+        fix="Balance the prompt's examples and options, or calibrate the decision threshold.",
+        why="one answer dominates whatever the gold is", matched=rows,
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+def _place(row: object) -> tuple[int, str] | None:
+    return (row.final_step, "") if row.final_step is not None else None  # type: ignore[attr-defined]
+
+
+def _confused(people: Population, rows: Mask, reference: Reference | None) -> str:
+    """Which closed answers stand for which golds, where there are few."""
+    if reference is None or not reference.is_telling:
+        return ""
+    golds = {value_of(gold) for gold in reference.gold if gold}
+    if not 2 <= len(golds) <= MAX_CLASSES:
+        return ""
+    pairs = Counter((reference.gold[at], reference.answer[at]) for at in np.flatnonzero(people.failed & reference.held & ~reference.same))
+    if not pairs:
+        return ""
+    (gold, answer), n = pairs.most_common(1)[0]
+    if n < 0.6 * sum(pairs.values()):
+        return ""
+    of_gold = np.array([other == gold for other in reference.gold], bool)
+    return (
+        f" The errors are one-sided: {n:,} of all {sum(pairs.values()):,} answer {answer} where {gold} is expected "
+        f"(right on {people.rate(of_gold):.0%} of {gold}, on {people.rate(~of_gold):.0%} of the rest)."
+    )
+
+
+def _gap(people: Population, rows: Mask, reference: Reference | None) -> Group:
+    n, n_tasks = int(rows.sum()), people.n_tasks(rows)
+    return Group(
+        rung="knowledge", label="KG", name="the same wrong answer in most repeats", rows=rows,
+        text=f"{n:,} failures in {n_tasks:,} tasks that never pass, and whose repeats agree on a wrong answer: a knowledge gap."
+        f"{_confused(people, rows, reference)}",
+        fix=f"Add training data or retrieval for these {n_tasks:,} tasks; review their expected answers first.",
+        why="the task never passes, and more than half of its repeats agree", matched=rows, place=_place,
+        against=["a wrong expected answer looks the same"],
+    )  # fmt: skip
+
+
+def _unsure(people: Population, rows: Mask, reference: Reference | None) -> Group:
+    n, n_tasks = int(rows.sum()), people.n_tasks(rows)
+    flaky = people.n_tasks(rows & people.is_mixed)
+    return Group(
+        rung="knowledge", label="UK", name="wrong answer, another one in each repeat", rows=rows,
+        text=f"{n:,} failures in {n_tasks:,} tasks give wrong answers that change between repeats; {flaky:,} of these tasks pass "
+        f"sometimes: unreliable knowledge.{_confused(people, rows, reference)}",
+        fix="Vote over several samples, or train on these tasks: the model knows them now and then.",
+        why="the task passes sometimes, or its repeats give different answers", matched=rows, place=_place,
+    )  # fmt: skip
+
+
+def _single(people: Population, rows: Mask, reference: Reference | None) -> Group:
+    n = int(rows.sum())
+    return Group(
+        rung="knowledge", label="undetermined", name="complete but wrong answer (one try)", rows=rows,
+        text=f"{n:,} failures give a complete answer that is graded wrong. With one try per task, a knowledge gap and bad luck "
+        f"cannot be told apart.{_confused(people, rows, reference)}",
+        fix="Repeat these tasks a few times: the same wrong answer each time is a knowledge gap, a changing one is not.",
+        why="one try per task does not tell lack of knowledge from chance", confidence="unsure", matched=rows, place=_place,
+    )  # fmt: skip

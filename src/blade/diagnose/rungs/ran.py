@@ -1,0 +1,143 @@
+"""Ask whether behaviour was recorded and whether the agent ran: rows without output, and what their fields say of it.
+
+Fires on crashed sandboxes, provider errors, agents that never started and answers that came back empty; stays silent
+where rows without output pass at about the usual rate, because then only the recording is missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust
+
+AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
+LEVEL = 0.05
+SPECIFIC = 0.8  # share of the rows with the text that have no output
+
+
+def ask(people: Population, left: Mask) -> Findings:
+    silent = people.where(lambda row: not row.has_output)
+    found = Findings()
+    if not silent.any():
+        return found
+    if _is_right_act(people, silent):
+        return found
+    rest = silent.copy()
+    for group in _by_text(people, silent, left):
+        found.groups.append(group)
+        rest &= ~group.rows
+    n, passes = int(rest.sum()), int(people.passed[rest].sum())
+    others = ~silent
+    usual = people.rate(others) if others.any() else 0.0
+    if n and passes and passes / n >= 0.5 * usual:
+        text = (
+            f"{n:,} of {people.n:,} rollouts have no recorded output, and {passes:,} of them pass: the transcripts were "
+            "not recorded. Nothing is concluded from their absence; causes come from the other fields."
+        )
+        found.trust.append(Trust("note", None, text, rest))
+    elif n and passes <= 0.1 * n and (left & rest).any():
+        found.groups.append(_unrecorded(people, rest, left))
+    for group in found.groups:
+        found.trust.append(_trust(people, group))
+    return found
+
+
+def _is_right_act(people: Population, silent: Mask) -> bool:
+    """Whether empty is right: where no call is due, making none passes."""
+    none_due = people.where(lambda row: row.expected == ())
+    due = silent & none_due
+    return bool(due.sum() >= 3 and due.sum() >= 0.5 * silent.sum() and people.rate(due) > 0.5)
+
+
+def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
+    """Rows without output that share a line of a log, an error or a stop text, which no pass has."""
+    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, row in enumerate(people.rows):
+        for path, value in row.fields.items():
+            if isinstance(value, str) and value.strip():
+                from blade.diagnose.evidence import template
+
+                places[path, template(value)].append(at)
+        for path, lines in row.lines.items():
+            for line in lines:
+                places[path, line].append(at)
+    enough = max(AT_LEAST, SHARE * silent.sum())
+    guilty = []
+    for place, rows in places.items():
+        mask = people.none
+        mask[rows] = True
+        of_silent = int((mask & silent).sum())
+        if of_silent < enough or people.passed[mask].any() or of_silent < SPECIFIC * mask.sum():
+            continue
+        if silent.all() or _chance(people, mask, silent) * len(places) <= LEVEL:
+            guilty.append((place, mask & silent & left))
+    found: list[Group] = []
+    taken = people.none
+    # the most specific first: of equal cover the last line of a log, which says how it ended
+    guilty.sort(key=lambda pair: (-int(pair[1].sum()), -len(pair[0][1])))
+    for (path, line), mask in guilty:
+        fresh = mask & ~taken
+        if fresh.sum() >= enough:
+            taken |= fresh
+            found.append(_named(people, path, line, fresh))
+    return found
+
+
+def _chance(people: Population, rows: Mask, silent: Mask) -> float:
+    """How likely so many of some rows have no output if their text had nothing to do with it."""
+    from scipy.stats import hypergeom
+
+    return float(hypergeom.sf(int((rows & silent).sum()) - 1, people.n, int(silent.sum()), int(rows.sum())))
+
+
+def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
+    n = int(rows.sum())
+    return Group(
+        rung="ran", label="IR", name=f"never ran: {line[:70]}", rows=rows,
+        text=f"{n:,} rollouts produced no output; `{path}` says: {line[:140]}. No rollout with this message passes.",
+        fix=f"Repair what `{path}` reports and rerun these {n:,} rollouts; they say nothing about the model.",
+        why="the agent produced nothing, and the same message stands in all of these rows and in no passing one",
+        place=lambda row: (path, line), confidence="proved", deciding=(path,), matched=rows,
+    )  # fmt: skip
+
+
+def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
+    rows = silent & left
+    n, given = int(rows.sum()), ~silent
+    tokens = Counter(
+        value for at in np.flatnonzero(rows) for path, value in people.rows[at].fields.items()
+        if path.rpartition(".")[2] in ("output_tokens", "completion_tokens") and isinstance(value, int | float)
+    )  # fmt: skip
+    if tokens and max(tokens) == 0:
+        reason = "No output token was counted: the model was never reached."
+    elif tokens and tokens.most_common(1)[0][1] >= 0.5 * n and max(tokens) > 1:
+        limit = tokens.most_common(1)[0][0]
+        reason = f"Most stop at exactly {limit:,.0f} output tokens: the token limit was spent before any answer."
+    else:
+        reason = (
+            "The rows do not record why (no stop reason, no token usage); the usual reason is an output token limit "
+            "(max_tokens) that reasoning uses up before any answer."
+        )
+    answered = f" Of the {int(given.sum()):,} answers given, {int(people.passed[given].sum()):,} pass." if given.any() else ""
+    return Group(
+        rung="ran", label="IR", name="empty output, reason not recorded" if "do not record" in reason else "empty output",
+        rows=rows, text=f"{n:,} of {people.n:,} rollouts end with an empty answer and score 0. {reason}{answered}",
+        fix="Check max_tokens and the stop reasons of the empty rollouts, raise the limit, and rerun them.",
+        why="no text, no call and no pass among them; an empty answer is no attempt at the task",
+        against=["an agent that chooses to say nothing would look the same"] if "do not record" in reason else [],
+        passed=int(people.passed[silent].sum()), confidence="likely", matched=silent,
+        holds=lambda row: not row.has_output,
+    )  # fmt: skip
+
+
+def _trust(people: Population, group: Group) -> Trust:
+    return Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix)
+
+
+def alarm_level(people: Population, group: Group) -> str:
+    """Alarm where so many rows are concerned that the score cannot be used as it stands; else a warning."""
+    n, failed = int(group.rows.sum()), int(people.failed.sum())
+    is_alarm = n >= 0.25 * failed and n >= 0.1 * people.n and group.passed <= 0.1 * (n + group.passed)
+    return "alarm" if is_alarm else "warning"

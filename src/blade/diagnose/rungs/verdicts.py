@@ -1,0 +1,240 @@
+"""Ask what the grader itself says: acts against the expected acts, failed checks, and values of verdict fields.
+
+Fires on any run whose rows carry expected calls, named checks or an error type; a value that equals all failures is the
+verdict itself and names nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from blade.diagnose.cover import Candidate, Contrast, cover
+from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.population import Findings, Group, Mask, Population, joined
+
+DIFFER = 3  # passes whose calls of a tool differ from the expected ones: then the tool is not graded
+AGREE = 0.8  # share of the passes that do exactly what is expected, from which the difference is what is graded
+MAX_VALUES = 30
+RESTATES = 0.95  # share of the failures from which a value is the verdict itself
+SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
+
+
+def ask(people: Population, left: Mask) -> Findings:
+    acts = list(_against_gold(people))
+    groups = cover(people, acts, left)
+    for group in groups:
+        left = left & ~group.rows
+    groups += cover(people, [*_checks(people), *_values(people, left)], left)
+    return Findings(groups)
+
+
+# ---- What was done against what is expected ------------------------------------------------------
+
+
+def graded_tools(people: Population) -> dict[str, bool]:
+    """Tools whose calls the grade depends on: expected somewhere, and made as expected by passes.
+
+    True where the arguments count too; False where passes choose their own, as with a free text.
+    """
+    named = {tool for row in people.rows for tool, _ in row.expected or ()}
+    exact: Counter[str] = Counter()
+    by_name: Counter[str] = Counter()
+    for at in np.flatnonzero(people.passed):
+        row = people.rows[at]
+        if row.expected is not None:
+            made, due = Counter(row.made), Counter(row.expected)
+            exact.update({tool for tool, _ in (made - due) + (due - made)})
+            names, wanted = Counter(tool for tool, _ in row.made), Counter(tool for tool, _ in row.expected)
+            by_name.update(set((names - wanted) + (wanted - names)))
+    return {tool: exact[tool] < DIFFER for tool in named if exact[tool] < DIFFER or by_name[tool] < DIFFER}
+
+
+def acts_of(row: RowEvidence, graded: dict[str, bool]) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+    """The graded calls that a row made, and those that it was to make."""
+    made, due = (
+        Counter((tool, arguments if graded[tool] else "") for tool, arguments in calls if tool in graded)
+        for calls in (row.made, row.expected or ())
+    )
+    return made, due
+
+
+def difference(row: RowEvidence, graded: dict[str, bool]) -> int:
+    """How what a row did differs from what it was to do, in one word."""
+    made, due = acts_of(row, graded)
+    if made == due:
+        return SAME
+    if not due:
+        return NOTHING_DUE
+    if not made:
+        return NONE_DONE
+    names_made, names_due = Counter(tool for tool, _ in made.elements()), Counter(tool for tool, _ in due.elements())
+    if names_made == names_due:
+        return ARGUMENTS
+    more, less = names_made - names_due, names_due - names_made
+    return OTHER if more and less else EXTRA if more else PART
+
+
+_NAMES = {
+    NOTHING_DUE: ("acts although nothing should be changed", "Make the model check the rules before it changes anything, and refuse what they forbid."),
+    NONE_DONE: ("no change made although one was due", "Have the model carry out what the user is entitled to before it ends or hands over."),
+    ARGUMENTS: ("right action with wrong arguments", "Have the model restate and verify every argument against the records before it acts."),
+    PART: ("only part of the expected actions", "Have the model list everything that was asked and check the list before it finishes."),
+    EXTRA: ("an action beyond the expected ones", "Have the model act only on what was asked and confirmed."),
+    OTHER: ("other actions than the expected ones", "Show the model which action fits which case, with examples."),
+}  # fmt: skip
+
+
+def _against_gold(people: Population) -> Iterator[Candidate]:
+    has = people.where(lambda row: row.expected is not None)
+    if has.mean() < 0.5:
+        return
+    graded = graded_tools(people)
+    if not graded:
+        return
+    kinds = np.array([difference(row, graded) if row.expected is not None else SAME for row in people.rows])
+    passes = has & people.passed
+    is_graded = passes.sum() >= DIFFER and (kinds[passes] == SAME).mean() >= AGREE
+    if not is_graded:
+        return
+    for kind, (name, fix) in _NAMES.items():
+        rows = has & (kinds == kind)
+        yield Candidate(name, rows, _differing(people, kind, name, fix, graded), order=2, is_tested=False)
+    for tool in sorted(graded):
+        more = people.where(lambda row: _more(row, tool))  # noqa: B023
+        yield Candidate(f"more {tool}", more, _unexpected(people, tool, graded), order=1, is_tested=False)
+
+
+def _more(row: RowEvidence, tool: str) -> bool:
+    """Whether a row calls a tool more often than it is expected to."""
+    if row.expected is None:
+        return False
+    return sum(name == tool for name, _ in row.made) > sum(name == tool for name, _ in row.expected)
+
+
+def _differing(people: Population, kind: int, name: str, fix: str, graded: dict[str, bool]):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast | None) -> Group:
+        n = int(rows.sum())
+        tools: Counter[str] = Counter()
+        for at in np.flatnonzero(rows):
+            row = people.rows[at]
+            made, due = acts_of(row, graded)
+            tools.update({tool for tool, _ in ((due - made) if kind in (NONE_DONE, PART, ARGUMENTS) else (made - due))})
+        about = joined(tool for tool, _ in tools.most_common(3))
+        instead = _instead(people, rows) if kind in (NONE_DONE, PART) else ""
+        lead = {
+            NOTHING_DUE: f"{n:,} failures change something ({about}) in tasks where nothing should be changed.",
+            NONE_DONE: f"{n:,} failures make no change although one was due ({about}).",
+            ARGUMENTS: f"{n:,} failures take the expected actions with wrong arguments ({about}).",
+            PART: f"{n:,} failures make only part of the expected changes; missing are {about}.",
+            EXTRA: f"{n:,} failures make a change beyond the expected ones ({about}).",
+            OTHER: f"{n:,} failures make other changes than the expected ones ({about}).",
+        }[kind]
+        return Group(
+            rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead, fix=fix,
+            why="what was done differs from the expected calls that the row states", confidence="proved",
+            place=lambda row: _place(row, kind, graded), deciding=tuple(tool for tool, _ in tools.most_common(3)),
+            is_defined_by_passes=True, against=["the expected calls themselves may be wrong"],
+        )  # fmt: skip
+
+    return make
+
+
+def _instead(people: Population, rows: Mask) -> str:
+    """What most of some rows end with instead."""
+    last = Counter(people.rows[at].acts[-1].tool for at in np.flatnonzero(rows) if people.rows[at].acts)
+    if not last:
+        return ""
+    tool, n = last.most_common(1)[0]
+    return f" {n:,} of them end with `{tool}`." if n >= 0.5 * rows.sum() else ""
+
+
+def _place(row: RowEvidence, kind: int, graded: dict[str, bool]) -> tuple[int | str, str] | None:
+    """The act that forecloses the task: the first graded call that was not expected, else the last act."""
+    due = Counter(row.expected or ())
+    for act in row.acts:
+        if act.tool in graded and not act.failed and kind not in (NONE_DONE, PART):
+            if not any(tool == act.tool for tool, _ in due) or kind == ARGUMENTS or kind == NOTHING_DUE:
+                return act.step, ""
+    if row.final_step is not None:
+        return row.final_step, ""
+    return (row.acts[-1].step, "") if row.acts else None
+
+
+def _unexpected(people: Population, tool: str, graded: dict[str, bool]):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast | None) -> Group:
+        n = int(rows.sum())
+        idle = sum(not acts_of(people.rows[at], graded)[1] for at in np.flatnonzero(rows))
+        where = f" In {idle:,} of them nothing should be done at all." if 0 < idle < n else ""
+        return Group(
+            rung="verdicts", label="BI", name=f"calls `{tool}` where it is not expected", rows=rows,
+            text=f"{n:,} failures call `{tool}` in cases where it is not among the expected actions.{where} No rollout with such a call passes.",
+            fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
+            why="the expected calls of the row do not contain it, and it decides the grade", confidence="proved",
+            place=lambda row: next(((act.step, "") for act in reversed(row.acts) if act.tool == tool and not act.failed), None),
+            deciding=(tool,), is_defined_by_passes=True, against=["the expected calls themselves may be wrong"],
+        )  # fmt: skip
+
+    return make
+
+
+# ---- Checks and verdict fields -------------------------------------------------------------------
+
+
+def _checks(people: Population) -> Iterator[Candidate]:
+    """Checks that the row names, each by the rows that fail it."""
+    names = Counter(name for row in people.rows for name, passed in row.checks.items() if not passed and not name.endswith("]"))
+    for name, n in names.most_common(100):
+        if n >= 2:
+            rows = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
+            yield Candidate(name, rows, _failed_check(people, name), order=4)
+
+
+def _failed_check(people: Population, name: str):  # type: ignore[no-untyped-def]
+    field, _, short = name.partition(": ")
+
+    def make(rows: Mask, test: Contrast | None) -> Group:
+        n = int(rows.sum())
+        return Group(
+            rung="verdicts", label="BI", name=f"fails the check `{(short or name)[:80]}`", rows=rows,
+            text=f"{n:,} failures do not meet `{(short or name)[:120]}`, as the grader records in `{field}`.",
+            fix=f"Train or prompt for `{(short or name)[:80]}`; read the quoted rollout first.",
+            why="the grader names this check as failed", confidence="proved", deciding=(name,),
+            place=lambda row: (field, ""),
+        )  # fmt: skip
+
+    return make
+
+
+def _values(people: Population, left: Mask) -> Iterator[Candidate]:
+    """Values of fields that vary within tasks and never pass."""
+    for path in people.paths:
+        codes, values = people.codes(path)
+        if not 2 <= len(values) <= MAX_VALUES or path in people.task_level or people.is_reward(path):
+            continue
+        if any(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+            continue
+        if any(isinstance(value, str) and value[:1] in "[{" for value in values):
+            continue  # a list tells of single steps, not of the outcome
+        for code, value in enumerate(values):
+            rows = codes == code
+            of_failed = float((rows & people.failed).sum()) / max(int(people.failed.sum()), 1)
+            if people.passed[rows].any() or of_failed >= RESTATES or (rows & left).sum() < 2:
+                continue
+            yield Candidate(f"{path}={value}", rows, _valued(path, str(value)), order=5)
+
+
+def _valued(path: str, value: str):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast | None) -> Group:
+        n = int(rows.sum())
+        return Group(
+            rung="verdicts", label="undetermined", name=f"`{path}` is `{value[:60]}`", rows=rows,
+            text=f"{n:,} failures have `{path}` = `{value[:100]}`; no pass has it.",
+            fix=f"Read the quoted rollout: what leads to `{path}` = `{value[:60]}`?",
+            why="a field of the row names this outcome; what causes it is not shown", confidence="unsure",
+            place=lambda row: (path, value[:80]), deciding=(path,),
+        )  # fmt: skip
+
+    return make

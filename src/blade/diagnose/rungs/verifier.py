@@ -1,0 +1,206 @@
+"""Ask whether the grade follows from the answer: answers equal to the gold that score 0, equal answers graded both ways.
+
+Fires on string comparisons that trip over quotes, fences or formatting, and on graders that contradict their own checks.
+A comparison counts only where the answer so found equals the gold in nearly all passes; without passes only exact equality.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from blade.diagnose.answers import is_closed, value_of
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust
+from blade.diagnose.reference import Reference
+
+MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
+DOUBT = 0.02  # share of the rows in doubt that is told before the causes
+FENCED = 0.15  # least share of the failures
+
+
+def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
+    found = Findings()
+    rest = left.copy()
+    for make in (_checks_pass, _equal, _fenced, _both_ways):
+        group = make(people, rest, reference)
+        if group is not None:
+            found.groups.append(group)
+            rest &= ~group.rows
+            n, failed = int(group.rows.sum()), int(people.failed.sum())
+            level = "alarm" if n >= DOUBT * people.n and n >= 0.25 * failed else "warning"
+            found.trust.append(Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix))
+    lenient = _lenient(people, reference)
+    if lenient is not None:
+        found.trust.append(lenient)
+    return found
+
+
+def _equal(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows whose answer is the gold."""
+    if reference is None:
+        return None
+    if not people.passed.any():
+        return _exact(people, left, reference)
+    if not reference.is_telling:
+        return None
+    rows = reference.same & left
+    n = int(rows.sum())
+    if n > MANY * people.n:
+        exact = _is_exact(people, reference)
+        if exact[people.passed & reference.held].mean() < 0.9:
+            return None
+        rows &= exact
+        n = int(rows.sum())
+    if not n:
+        return None
+    how = _difference(reference, rows)
+    return Group(
+        rung="verifier", label="TI", name=f"right answer scored 0 ({how})", rows=rows,
+        text=f"{n:,} failures give the expected answer and score 0: the answer equals the gold, and differs from it in {how}. "
+        f"The verifier compares strings. In {reference.agreement:.0%} of the passes the same comparison agrees. With these "
+        f"counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        fix=f"Make the verifier compare values, not spelling ({how}), and score the stored answers again; no rerun is needed.",
+        why="the answer and the gold have the same value", confidence="proved", matched=rows,
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+def _exact(people: Population, left: Mask, reference: Reference) -> Group | None:
+    """Without any pass: answers that stand letter by letter in the gold, wherever the row puts them."""
+    rows = people.where(
+        lambda row: row.gold_text.strip()
+        and any(text.strip().strip("$ ") == row.gold_text.strip().strip("$ ") for text in row.answers.values())
+    ) & left
+    n = int(rows.sum())
+    if n < max(2, 0.25 * left.sum()):
+        return None
+    whole = "every answer" if n == people.n else f"{n:,} of {people.n:,} answers"
+    return Group(
+        rung="verifier", label="TI", name="correct answer scored 0", rows=rows,
+        text=f"Nothing passes, yet {whole} ({n:,} of {people.n:,}) equal the expected answer exactly: the verifier or the reward is "
+        "broken, not the model.",
+        fix="Repair the verifier and score the stored answers again; no rerun is needed.",
+        why="the answer matches the gold letter by letter and the reward is 0", confidence="proved", matched=rows,
+        place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+def _is_exact(people: Population, reference: Reference) -> Mask:
+    pairs = zip(reference.answer, reference.gold, strict=True)
+    return np.array([bool(a and g) and a.strip() == g.strip() for a, g in pairs], bool)
+
+
+def _difference(reference: Reference, rows: Mask) -> str:
+    """How the answers of some rows differ from the gold in spelling."""
+    kinds: Counter[str] = Counter()
+    for at in np.flatnonzero(rows):
+        answer, gold = (reference.answer[at] or "").strip(), (reference.gold[at] or "").strip()
+        if answer == gold:
+            kinds["nothing"] += 1
+        elif answer.replace('"', "'") == gold.replace('"', "'"):
+            kinds["quotation marks"] += 1
+        elif "".join(answer.split()) == "".join(gold.split()):
+            kinds["spaces"] += 1
+        elif answer.casefold() == gold.casefold():
+            kinds["upper and lower case"] += 1
+        else:
+            kinds["formatting"] += 1
+    return kinds.most_common(1)[0][0]
+
+
+def _both_ways(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows that give the same closed answer as a passing repeat of the task."""
+    if reference is None or not people.has_repeats:
+        return None
+    passing: defaultdict[int, set[object]] = defaultdict(set)
+    for at in np.flatnonzero(people.passed):
+        answer = reference.answer[at]
+        if answer and (is_closed(answer) or len(answer) <= 40):
+            passing[int(people.task[at])].add(value_of(answer))
+    places = [
+        at for at in np.flatnonzero(left)
+        if (answer := reference.answer[at]) and value_of(answer) in passing.get(int(people.task[at]), ())
+    ]  # fmt: skip
+    rows = people.none
+    rows[places] = True
+    n = len(places)
+    if not n or n > 0.2 * left.sum() or not reference.is_telling:
+        return None
+    n_tasks = people.n_tasks(rows)
+    return Group(
+        rung="verifier", label="TI", name="same answer graded 0 and 1", rows=rows,
+        text=f"{n:,} failures in {n_tasks:,} tasks give exactly the answer that passes in another repeat of the same task: "
+        "the grading is not consistent.",
+        fix="Score the stored answers of these tasks again with one rule.",
+        why="equal answers to the same task have different rewards", confidence="proved", matched=rows,
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+def _checks_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows whose own recorded checks all pass."""
+    has = people.where(lambda row: len(row.checks) >= 1)
+    all_pass = people.where(lambda row: row.checks and all(row.checks.values()))
+    rows = all_pass & left
+    n = int(rows.sum())
+    passes = has & people.passed
+    fails = has & people.failed & ~all_pass
+    is_graded = passes.sum() >= 5 and all_pass[passes].mean() >= 0.95 and not (people.passed & has & ~all_pass).any()
+    if n < 2 or not is_graded or fails.sum() < 5:
+        return None
+    return Group(
+        rung="verifier", label="TI", name="all checks pass, reward 0", rows=rows,
+        text=f"{n:,} failures have every recorded check passed; every other row with these checks passes exactly when all of "
+        "them do. The reward contradicts the checks.",
+        fix="Compute the reward of these rows from their checks again.",
+        why="the checks of the row and its reward contradict each other", confidence="likely", matched=rows,
+    )  # fmt: skip
+
+
+def _fenced(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows that are a code fence as a whole, where fenced answers never pass and bare ones do."""
+    fenced = people.where(lambda row: row.final.strip().startswith("```") or ("fence" in row.answers and row.final_length <= len(row.answers["fence"]) + 40))
+    rows, n = fenced & left, int((fenced & left).sum())
+    bare = people.where(lambda row: bool(row.final.strip())) & ~fenced
+    if n < 10 or n < FENCED * left.sum() or people.passed[fenced].any() or not bare.any() or people.rate(bare) < 0.2:
+        return None
+    parses = sum(_is_like_passes(people.rows[at].answers.get("fence", "")) for at in np.flatnonzero(rows))
+    return Group(
+        rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,
+        text=f"{n:,} failures wrap the answer in a Markdown code fence; no fenced answer passes, while {people.rate(bare):.0%} of the "
+        f"answers without a fence do. {parses:,} of them parse once the fence is stripped.",
+        fix="Strip code fences before grading, or forbid them in the prompt, and score the stored answers again.",
+        why="the form alone separates them, and the content parses without it", confidence="likely", matched=fenced,
+        place=lambda row: (row.final_step, "```") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+def _is_like_passes(text: str) -> bool:
+    import ast
+
+    try:
+        ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return value_of(text)[0] == "literal"
+    return True
+
+
+def _lenient(people: Population, reference: Reference | None) -> Trust | None:
+    """Passing rows whose closed answer is another than the closed gold."""
+    if reference is None or not reference.is_telling:
+        return None
+    rows = people.passed & reference.held & ~reference.same
+    rows = np.array(
+        [bool(flag) and _differs(reference.answer[at] or "", reference.gold[at] or "") for at, flag in enumerate(rows)], bool
+    )  # fmt: skip
+    n = int(rows.sum())
+    if not n or n > MANY * people.passed.sum():
+        return None
+    text = f"{n:,} passes give another value than the expected answer: the verifier may accept wrong answers."
+    return Trust("warning", None, text, rows)
+
+
+def _differs(answer: str, gold: str) -> bool:
+    first, second = value_of(answer), value_of(gold)
+    return first[0] == second[0] != "text" and first != second

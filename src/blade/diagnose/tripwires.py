@@ -1,0 +1,109 @@
+"""Check the conclusions before they are printed, and say what a reader must know before the causes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blade.diagnose.ladder import Diagnosis
+from blade.diagnose.population import Group, Population, Trust
+from blade.diagnose.rungs.verdicts import acts_of, graded_tools
+
+NEAR = 0.10  # distance of the do-nothing baseline from the score that is told
+UNEXPLAINED = 0.25
+SMALL = 30  # tasks up to which one task is worth telling
+
+
+def checked(diagnosis: Diagnosis, score: float | None, rewards: np.ndarray) -> Diagnosis:
+    """The diagnosis without conclusions that contradict themselves, and with the warnings that go first."""
+    people = diagnosis.people
+    diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
+    found = [
+        _partial(people, rewards), _idle(people, score), _constant(people), _unexplained(diagnosis), _small(people),
+    ]  # fmt: skip
+    diagnosis.trust += [one for one in found if one is not None]
+    order = {"alarm": 0, "warning": 1, "note": 2}
+    # data first, since nothing else means much where rows are grouped wrongly; then by rows concerned
+    diagnosis.trust.sort(key=lambda one: (order[one.level], one.label != "DA", -int(one.rows.sum()) if one.level == "alarm" else 0))
+    return diagnosis
+
+
+def _is_contradicted(people: Population, group: Group) -> bool:
+    """Whether most rows of a group speak against its own name: an empty rollout has no steps, a cut one no pass rate."""
+    if group.name.startswith("empty"):
+        has = sum(people.rows[at].has_output for at in np.flatnonzero(group.rows))
+        return has > 0.5 * group.rows.sum()
+    return group.passed > group.rows.sum() and group.label in ("IR", "TI")
+
+
+def _idle(people: Population, score: float | None) -> Trust | None:
+    """The score of doing nothing, where it is near the score."""
+    has = people.where(lambda row: row.expected is not None)
+    if has.mean() < 0.9 or score is None:
+        return None
+    graded = graded_tools(people)
+    idle = people.where(lambda row: row.expected is not None and not acts_of(row, graded)[1]) if graded else people.none
+    if not idle.any() or idle.all():
+        return None
+    n_tasks, n_idle = people.n_tasks(~people.none), people.n_tasks(idle)
+    baseline = n_idle / n_tasks
+    passes = int((people.passed & idle).sum())
+    due = ~idle
+    text = (
+        f"Doing nothing would score about {baseline:.0%}: {n_idle:,} of {n_tasks:,} tasks expect no action (no write). "
+        f"{passes:,} of the {int(people.passed.sum()):,} passes are of that kind; where an action is due, "
+        f"{int(people.passed[due].sum()):,} of {int(due.sum()):,} rollouts pass ({people.rate(due):.1%})."
+    )
+    is_near = abs(score - baseline) <= NEAR
+    return Trust("warning" if is_near else "note", None, text, idle)
+
+
+def _constant(people: Population) -> Trust | None:
+    if people.n < 2:
+        return None
+    if not people.passed.any():
+        text = f"Nothing passes (0 of {people.n:,} rollouts): check that rewards were computed at all before reading causes."
+        return Trust("warning", None, text, ~people.none)
+    if people.passed.all():
+        text = (
+            f"All {people.n:,} rollouts pass: the set is at its ceiling ({people.n_tasks(~people.none):,} tasks) and cannot rank "
+            "models that are this good."
+        )
+        return Trust("note", None, text, ~people.none)
+    return None
+
+
+def _unexplained(diagnosis: Diagnosis) -> Trust | None:
+    people, rows = diagnosis.people, diagnosis.unexplained
+    lost = float(people.lost[people.failed].sum())
+    share = float(people.lost[rows].sum()) / lost if lost else 0.0
+    if share <= UNEXPLAINED:
+        return None
+    text = f"{share:.0%} of the lost points are unexplained: the rows do not show why {int(rows.sum()):,} rollouts fail."
+    return Trust("warning", None, text, rows)
+
+
+def _small(people: Population) -> Trust | None:
+    n_tasks = people.n_tasks(~people.none)
+    if n_tasks > SMALL or people.n < 2:
+        return None
+    tries = "one try each" if not people.has_repeats else f"{people.n / n_tasks:.3g} tries each"
+    text = f"Small set: {n_tasks:,} tasks, {tries}; one task is {100 / n_tasks:.1f} points of the score."
+    return Trust("note", None, text, ~people.none)
+
+
+def _partial(people: Population, rewards: np.ndarray) -> Trust | None:
+    """That the mean reward is no rate, where rewards are partial credit or leave 0 to 1."""
+    levels = np.unique(np.round(rewards[np.isfinite(rewards)], 9))
+    if levels.size <= 2 or set(levels.tolist()) <= {0.0, 1.0}:
+        return None
+    empty = people.where(lambda row: not row.has_output)
+    floor = (
+        f" An empty answer earns {float(np.mean(rewards[empty])):.2f} on average, so much of the mean is a floor."
+        if empty.sum() >= 3 and float(np.mean(rewards[empty])) > 0.05
+        else ""
+    )
+    text = (
+        f"The reward is partial credit ({levels.min():g} to {levels.max():g}), so its mean ({float(np.mean(rewards)):.2f}) is not a "
+        f"rate of solved tasks: {int(people.passed.sum()):,} of {people.n:,} rollouts are fully right.{floor}"
+    )
+    return Trust("warning", None, text, ~people.none)
