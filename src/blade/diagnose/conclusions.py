@@ -60,7 +60,9 @@ def conclude(
     """Everything in the nouns of a report; `index` is the task of each row as the file numbers it."""
     people = diagnosis.people
     task = np.asarray(index)
-    groups = tuple(_group(people, task, found, number, opener) for number, found in enumerate(diagnosis.groups, 1))
+    groups = tuple(
+        _group(people, task, found, number, opener) for number, found in enumerate(diagnosis.groups, 1)
+    )
     attributions, modes = _attributions(diagnosis, task, groups, opener, judgements)
     rest = diagnosis.unexplained
     return Concluded(
@@ -104,7 +106,15 @@ def _slice(people: Population, piece: Any) -> Slice:
     inside, rest = (_means(people, rows) for rows in (piece.rows, ~piece.rows))
     low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
     return Slice(
-        people.run, piece.field, piece.value, len(inside), float(inside.mean()), low, high, float(rest.mean()), piece.p
+        people.run,
+        piece.field,
+        piece.value,
+        len(inside),
+        float(inside.mean()),
+        low,
+        high,
+        float(rest.mean()),
+        piece.p,
     )
 
 
@@ -122,7 +132,9 @@ def _points(people: Population, rows: Mask) -> float:
 
 def _trust(people: Population, one: Any) -> Trust:
     label = Cause(one.label) if one.label else None
-    return Trust(people.run, one.level, label, one.text, int(one.rows.sum()), select(people, one.rows), one.fix)
+    return Trust(
+        people.run, one.level, label, one.text, int(one.rows.sum()), select(people, one.rows), one.fix
+    )
 
 
 def _key(people: Population, task: np.ndarray, at: int) -> str:
@@ -191,7 +203,11 @@ def _near(text: str, hint: str) -> int:
 
 
 def _attributions(
-    diagnosis: Diagnosis, task: np.ndarray, groups: Sequence[Group], opener: Callable[[int], Episode], judgements: Judged
+    diagnosis: Diagnosis,
+    task: np.ndarray,
+    groups: Sequence[Group],
+    opener: Callable[[int], Episode],
+    judgements: Judged,
 ) -> tuple[list[Attribution], dict[int, tuple[Cause, str]]]:
     """One cause for each task that loses points; and of each such row its cause and the name of its group."""
     people = diagnosis.people
@@ -208,7 +224,11 @@ def _attributions(
         for at in rows:
             lost[int(owner[at])] += people.lost[at]
             number = int(owner[at])
-            modes[at] = (groups[number].label, groups[number].name) if number >= 0 else (Cause.UNDETERMINED, UNEXPLAINED)
+            modes[at] = (
+                (groups[number].label, groups[number].name)
+                if number >= 0
+                else (Cause.UNDETERMINED, UNEXPLAINED)
+            )
         best = max(lost, key=lambda number: (lost[number], number >= 0, -number))
         key = people.keys[code]
         proposed = _attribution(diagnosis, groups, key, rows, owner, best, opener)
@@ -302,11 +322,15 @@ def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[Group
             name = group.name if group else "rows are grouped wrongly" if one.label == "DA" else one.text[:80]
             quote = (group.quote,) if group and group.quote else ()
             lost = group.points if group else 0.0
-            found.append(RunCause(people.run, Cause(one.label), name, one.text, int(one.rows.sum()), lost, quote))
+            found.append(
+                RunCause(people.run, Cause(one.label), name, one.text, int(one.rows.sum()), lost, quote)
+            )
     for group in groups:
         if group.points > 0.5 * total and group.text not in {cause.text for cause in found}:
             quote = (group.quote,) if group.quote else ()
-            found.append(RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote))
+            found.append(
+                RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote)
+            )
     return tuple(found)
 
 
@@ -324,7 +348,9 @@ def _recommendations(
                     "fixes the measurement, not the model", (), (),
                 )
             )  # fmt: skip
-    ranked = sorted(zip(groups, diagnosis.groups, strict=True), key=lambda pair: (not _is_alarm(diagnosis, pair[0]),))
+    ranked = sorted(
+        zip(groups, diagnosis.groups, strict=True), key=lambda pair: (not _is_alarm(diagnosis, pair[0]),)
+    )
     seen: set[str] = set()
     for group, source in ranked:
         if group.fix in seen:

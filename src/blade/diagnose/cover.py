@@ -97,7 +97,9 @@ def _stratified(people: Population, rows: Mask, used: Mask) -> float | None:
     mean = np.zeros(n)
     spread = np.zeros(n)
     mean[some] = passes[some] * marked[some] / size[some]
-    spread[some] = mean[some] * (1 - passes[some] / size[some]) * (size[some] - marked[some]) / (size[some] - 1)
+    spread[some] = (
+        mean[some] * (1 - passes[some] / size[some]) * (size[some] - marked[some]) / (size[some] - 1)
+    )
     total = float(spread.sum())
     if total <= 0:
         return None

@@ -25,7 +25,14 @@ MAX_LINE = 160
 _OWN = frozenset(
     "responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split()
 )  # read as prompt, trace and keys
-_RECORDED = ("status", "incomplete_details", "error", "stop_reason", "finish_reason", "usage")  # of `response`
+_RECORDED = (
+    "status",
+    "incomplete_details",
+    "error",
+    "stop_reason",
+    "finish_reason",
+    "usage",
+)  # of `response`
 
 
 class Act(NamedTuple):
@@ -106,7 +113,9 @@ def _row(episode: Episode) -> RowEvidence:
         is_open=_is_open(final, prompt),
         answers=candidates(final, _submitted(episode)),
         expected=_calls(gold.actions) if gold.actions_field or _has_actions(row) else None,
-        made=tuple((call.tool, events.canonical(call.arguments)) for call in episode.calls if not call.failed),
+        made=tuple(
+            (call.tool, events.canonical(call.arguments)) for call in episode.calls if not call.failed
+        ),
         gold_text=(gold.answer or "")[:SHORT],
         n_tools=len(episode.tools),
     )
@@ -137,7 +146,9 @@ def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _keep(path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
+def _keep(
+    path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
+) -> None:
     if len(fields) >= MAX_FIELDS:
         return
     if isinstance(value, str):
@@ -151,7 +162,9 @@ def _keep(path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], 
         fields[path] = value
 
 
-def _keep_list(path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
+def _keep_list(
+    path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
+) -> None:
     if value and isinstance(value[0], Mapping) and {"role", "content"} <= value[0].keys():
         return  # another copy of the conversation
     for name, status, _ in list(records._of_list(value))[: records.MAX_CHECKS]:
@@ -309,7 +322,15 @@ def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
         inner = value.items() if isinstance(value, Mapping) else ()
         for name, content in ((key, value), *inner):
             words = set(name.lower().replace("-", "_").split("_"))
-            if words & _GOLD_WORDS and not words & {"extracted", "model", "predicted", "reward", "score", "func", "correct"}:
+            if words & _GOLD_WORDS and not words & {
+                "extracted",
+                "model",
+                "predicted",
+                "reward",
+                "score",
+                "func",
+                "correct",
+            }:
                 found.append((name, content))
     return found
 

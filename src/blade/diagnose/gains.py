@@ -24,7 +24,9 @@ def gain(people: Population, group: Group) -> Gain | None:
     if not uses:
         return None
     parts = [_by_task(people, group, half) for half in uses]
-    total = np.mean([part for part in parts], axis=0)  # of each task: points won if its rows were free of the fault
+    total = np.mean(
+        [part for part in parts], axis=0
+    )  # of each task: points won if its rows were free of the fault
     if not np.any(total):
         return None
     draws = np.random.default_rng(0).integers(0, total.size, (DRAWS, total.size))

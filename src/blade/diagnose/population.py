@@ -32,11 +32,15 @@ class Group:
     passed: int = 0  # passing rows that show the same fact
     against: list[str] = field(default_factory=list)
     consequences: list[str] = field(default_factory=list)
-    place: Callable[[RowEvidence], tuple[int | str, str] | None] = lambda row: None  # step or field, and what to quote
+    place: Callable[[RowEvidence], tuple[int | str, str] | None] = lambda row: (
+        None
+    )  # step or field, and what to quote
     confidence: str = "likely"  # proved, likely, unsure
     deciding: tuple[str, ...] = ()  # tools and fields that it is about
     matched: Mask | None = None  # all rows that show the fact
-    holds: Callable[[RowEvidence], Any] | None = None  # the fact as a condition on a row, where a row alone shows it
+    holds: Callable[[RowEvidence], Any] | None = (
+        None  # the fact as a condition on a row, where a row alone shows it
+    )
     is_defined_by_passes: bool = False  # the fact is a difference from passing siblings or from the gold
 
 
@@ -120,7 +124,8 @@ class Population:
         """Equal values of a field under one number, -1 where a row has none."""
         known: dict[Any, int] = {}
         found = [
-            -1 if value is None else known.setdefault(_hashable(value), len(known)) for value in self.columns[path]
+            -1 if value is None else known.setdefault(_hashable(value), len(known))
+            for value in self.columns[path]
         ]
         return np.array(found, np.int64), list(known)
 
@@ -145,7 +150,9 @@ class Population:
         """Whether it may be a verdict: with one try per task, a 0/1 field one value of which never passes."""
         if self.has_repeats or not set(values) <= {0, 1}:
             return False
-        return any((codes == code).sum() >= 3 and not self.passed[codes == code].any() for code in range(len(values)))
+        return any(
+            (codes == code).sum() >= 3 and not self.passed[codes == code].any() for code in range(len(values))
+        )
 
     def is_constant_within(self, codes: Ints) -> bool:
         """Whether the repeats of nearly every task agree."""
@@ -198,3 +205,8 @@ def joined(names: Iterable[str], n: int = 3) -> str:
     listed = [f"`{name}`" for name in names]
     more = f" and {len(listed) - n} more" if len(listed) > n else ""
     return ", ".join(listed[:n]) + more
+
+
+def count(n: int, noun: str, plural: str | None = None) -> str:
+    """`1 rollout`, `1,319 rollouts`."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

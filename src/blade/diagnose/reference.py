@@ -13,7 +13,18 @@ from blade.diagnose.population import Mask, Population
 AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
 SAMPLE = 300  # rows of each outcome that pairs are tried on
 MAX_GOLDS, MAX_ANSWERS = 40, 30
-ANSWER_ORDER = ("box", "tag", "announced", "fence", "tag after =", "fence after =", "line after =", "line", "whole", "call")
+ANSWER_ORDER = (
+    "box",
+    "tag",
+    "announced",
+    "fence",
+    "tag after =",
+    "fence after =",
+    "line after =",
+    "line",
+    "whole",
+    "call",
+)
 _ANSWER_WORDS = frozenset("extracted predicted prediction model given parsed answer output response".split())
 
 
@@ -58,7 +69,9 @@ def reference(people: Population) -> Reference | None:
     return _pair(people, answers, golds, best[2], best[3], best[0])
 
 
-def _pair(people: Population, answers: Any, golds: Any, gold_name: str, source: str, share: float) -> Reference:
+def _pair(
+    people: Population, answers: Any, golds: Any, gold_name: str, source: str, share: float
+) -> Reference:
     answer, gold = answers[source], golds[gold_name]
     held = np.array([bool(a) and bool(g) for a, g in zip(answer, gold, strict=True)], bool)
     same = np.array([bool(a and g) and is_same(a, g) for a, g in zip(answer, gold, strict=True)], bool)
@@ -68,7 +81,9 @@ def _pair(people: Population, answers: Any, golds: Any, gold_name: str, source: 
 def _golds(people: Population) -> dict[str, list[str | None]]:
     """Places that may hold the gold: fields that describe tasks, and the one that is named like a gold."""
     named = [row.gold_text or None for row in people.rows]
-    found: dict[str, list[str | None]] = {"named gold": named} if sum(map(bool, named)) >= 0.5 * people.n else {}
+    found: dict[str, list[str | None]] = (
+        {"named gold": named} if sum(map(bool, named)) >= 0.5 * people.n else {}
+    )
     for path in people.task_level:
         if len(found) >= MAX_GOLDS:
             break
@@ -96,7 +111,9 @@ def _answers(people: Population) -> dict[str, list[str | None]]:
 
 def _is_gold(people: Population, texts: list[str | None]) -> bool:
     """Whether a field repeats the gold, in failing rows too."""
-    pairs = [(text, row.gold_text) for text, row in zip(texts, people.rows, strict=True) if text and row.gold_text]
+    pairs = [
+        (text, row.gold_text) for text, row in zip(texts, people.rows, strict=True) if text and row.gold_text
+    ]
     return bool(pairs) and sum(text.strip() == gold.strip() for text, gold in pairs) >= 0.98 * len(pairs)
 
 
@@ -119,7 +136,9 @@ def _agreement(people: Population, answer: Any, gold: Any, sample: Any) -> float
     shares = []
     for rows in sample:
         pairs = [(answer[at], gold[at]) for at in rows if answer[at] and gold[at]]
-        shares.append((len(pairs), sum(is_same(a, g) for a, g in pairs), sum(a.strip() == g.strip() for a, g in pairs)))
+        shares.append(
+            (len(pairs), sum(is_same(a, g) for a, g in pairs), sum(a.strip() == g.strip() for a, g in pairs))
+        )
     (n, right, exact), (n_wrong, agree, exact_wrong) = shares
     if n < 3 or n < 0.5 * len(sample[0]):
         return None

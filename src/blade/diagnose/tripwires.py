@@ -23,7 +23,13 @@ def checked(diagnosis: Diagnosis, score: float | None, rewards: np.ndarray) -> D
     diagnosis.trust += [one for one in found if one is not None]
     order = {"alarm": 0, "warning": 1, "note": 2}
     # data first, since nothing else means much where rows are grouped wrongly; then by rows concerned
-    diagnosis.trust.sort(key=lambda one: (order[one.level], one.label != "DA", -int(one.rows.sum()) if one.level == "alarm" else 0))
+    diagnosis.trust.sort(
+        key=lambda one: (
+            order[one.level],
+            one.label != "DA",
+            -int(one.rows.sum()) if one.level == "alarm" else 0,
+        )
+    )
     return diagnosis
 
 
@@ -41,7 +47,11 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     if has.mean() < 0.9 or score is None:
         return None
     graded = graded_tools(people)
-    idle = people.where(lambda row: row.expected is not None and not acts_of(row, graded)[1]) if graded else people.none
+    idle = (
+        people.where(lambda row: row.expected is not None and not acts_of(row, graded)[1])
+        if graded
+        else people.none
+    )
     if not idle.any() or idle.all():
         return None
     n_tasks, n_idle = people.n_tasks(~people.none), people.n_tasks(idle)

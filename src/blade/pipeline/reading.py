@@ -160,7 +160,13 @@ def population(read: Read) -> diagnose.Population:
     weight = np.array([1 / size[code] / max(len(size), 1) for code in judged.task.tolist()], float)
     lost = (1.0 - judged.score) * weight if bounded else np.zeros(judged.rows.size)
     return diagnose.Population(
-        judged.run, read.rows, passed, np.maximum(lost, 0.0), judged.task.copy(), judged.repeat, list(judged.task_keys)
+        judged.run,
+        read.rows,
+        passed,
+        np.maximum(lost, 0.0),
+        judged.task.copy(),
+        judged.repeat,
+        list(judged.task_keys),
     )
 
 
@@ -173,7 +179,9 @@ def diagnosed(read: Read, clock: Clock) -> Reading:
     diagnosis = tripwires.checked(diagnosis, read.scoring.score, read.scoring.row_reward)
     told = clock.timed(
         "conclusions",
-        lambda: conclusions.conclude(diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements),
+        lambda: conclusions.conclude(
+            diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements
+        ),
     )
     one = read.loaded
     quote = opened.quoter(one.run)

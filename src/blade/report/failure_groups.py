@@ -58,7 +58,9 @@ def _bucket(runs: tuple[Facts, ...], bucket: str, nothing: str) -> list[Block]:
             blocks.append(para(nothing))
             continue
         # the dearest first: those that lose most points
-        tasks.sort(key=lambda task: -(facts.attribution[task.task].lost if task.task in facts.attribution else 0.0))
+        tasks.sort(
+            key=lambda task: -(facts.attribution[task.task].lost if task.task in facts.attribution else 0.0)
+        )
         most = max(5, MAX_TASKS // len(runs))
         rows = tuple(_task(facts, task) for task in tasks[:most])
         blocks.append(Table(("Task", "Passed", "Label", "What its rollouts show", "Read"), rows, "lrlll"))
@@ -76,7 +78,11 @@ def _task(facts: Facts, task: TaskResult) -> tuple[Line, ...]:
     )
     found = facts.attribution.get(task.task)
     label: Line = (causes.badge(found.cause),) if found else (words.NONE,)
-    said: Line = (numbers.said(found.mechanism, f"{facts.entry('attributions', found)}.mechanism", 160),) if found else ("",)
+    said: Line = (
+        (numbers.said(found.mechanism, f"{facts.entry('attributions', found)}.mechanism", 160),)
+        if found
+        else ("",)
+    )
     repeats = " ".join(places.place(task.task, repeat) for repeat in places.to_read(task)[:2])
     return cells(places.task_name(task.task, task.task_name), (passed, " of ", n), label, said, Code(repeats))
 

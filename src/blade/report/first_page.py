@@ -46,7 +46,11 @@ def headline(facts: Facts) -> Line:
     rests: Line = (
         *numbers.count(run.n_tasks, "task", facts.n_tasks),
         ", ",
-        *(("one try each",) if tries == 1 else (numbers.whole(tries, facts.counted("repeats")), " tries each")),
+        *(
+            ("one try each",)
+            if tries == 1
+            else (numbers.whole(tries, facts.counted("repeats")), " tries each")
+        ),
     )
     if not facts.is_rate:
         return (*who, *where, ": mean reward ", value, *interval, "; ", *rests, *_threshold(facts))
@@ -56,7 +60,19 @@ def headline(facts: Facts) -> Line:
         " of ",
         numbers.whole(run.n_rollouts, facts.n_rollouts),
     )
-    return (*who, *where, ": ", value, " passed (", *of, " rollouts", *interval, "); ", *rests, *_threshold(facts))
+    return (
+        *who,
+        *where,
+        ": ",
+        value,
+        " passed (",
+        *of,
+        " rollouts",
+        *interval,
+        "); ",
+        *rests,
+        *_threshold(facts),
+    )
 
 
 def _interval(facts: Facts) -> Line:
@@ -72,7 +88,10 @@ def _threshold(facts: Facts) -> Line:
     run = facts.run
     if not run.has_pass_rate or run.pass_threshold == 1:
         return ()
-    return ("; a rollout passes at a reward of ", numbers.number(run.pass_threshold, facts.counted("pass_threshold")))
+    return (
+        "; a rollout passes at a reward of ",
+        numbers.number(run.pass_threshold, facts.counted("pass_threshold")),
+    )
 
 
 def trust(facts: Facts) -> tuple[Line, list[Line]]:
@@ -86,23 +105,22 @@ def trust(facts: Facts) -> tuple[Line, list[Line]]:
 
 
 def _reason(facts: Facts, one: Trust) -> Line:
-    label: Line = (f" [{causes.called(one.label)}]",) if one.label is not None and one.level == "alarm" else ()
+    label: Line = (
+        (f" [{causes.called(one.label)}]",) if one.label is not None and one.level == "alarm" else ()
+    )
     return (numbers.said(one.text, f"{facts.entry('trust', one)}.text", SENTENCE), *label)
 
 
 def points(facts: Facts) -> list[tuple[Line, Line, Line, Line, Line]]:
     """Each group: points, what it is, label, failures, passes that show the same; the unexplained last."""
-    rows = []
-    seen: set[Cause] = set()
+    rows: list[tuple[Line, Line, Line, Line, Line]] = []
     for group in facts.groups:
         query = facts.entry("groups", group)
-        label = causes.called(group.label) if group.label not in seen else group.label.value
-        seen.add(group.label)
         rows.append(
             (
                 (_size(group.points, f"{query}.points"),),
                 (numbers.said(group.name, f"{query}.name", 120),),
-                (label,),
+                (group.label.value,),
                 numbers.count(group.rows, "failure", f"{query}.rows"),
                 numbers.count(group.passed_rows, "pass", f"{query}.passed_rows", "passes"),
             )
@@ -115,6 +133,12 @@ def points(facts: Facts) -> list[tuple[Line, Line, Line, Line, Line]]:
     return rows
 
 
+def legend(facts: Facts) -> str:
+    """The labels of the groups, spelled out."""
+    labels = dict.fromkeys(group.label for group in facts.groups if group.label is not Cause.UNDETERMINED)
+    return "; ".join(f"{label.value}: {causes.NAMES[label]}" for label in labels)
+
+
 def _size(value: float, query: str) -> Span:
     """Points of score without their unit."""
     text = "0.0" if abs(value) < 5e-5 else "<0.1" if abs(value) < 5e-4 else f"{100 * value:.1f}"
@@ -123,9 +147,9 @@ def _size(value: float, query: str) -> Span:
 
 def fixes(facts: Facts) -> list[Line]:
     """What to change, each with what it could win."""
-    return [
-        (*_said(facts, one), " ", *gain(facts, one)) for one in facts.recommendations[:MAX_FIXES]
-    ] or [("Nothing: no failure is explained by something that can be changed.",)]
+    return [(*_said(facts, one), " ", *gain(facts, one)) for one in facts.recommendations[:MAX_FIXES]] or [
+        ("Nothing: no failure is explained by something that can be changed.",)
+    ]
 
 
 def _said(facts: Facts, one: Recommendation) -> Line:
@@ -141,7 +165,11 @@ def gain(facts: Facts, one: Recommendation) -> Line:
         return ("(Fixes the measurement, not the model.)",)
     if one.most <= 0:
         return ()
-    return ("(Gain not identified; at most ", numbers.num(words.points(one.most).removeprefix("+"), one.most, f"{query}.most"), ".)")
+    return (
+        "(Gain not identified; at most ",
+        numbers.num(words.points(one.most).removeprefix("+"), one.most, f"{query}.most"),
+        ".)",
+    )
 
 
 def _gained(found: Gain, query: str) -> Line:
@@ -153,7 +181,9 @@ def _gained(found: Gain, query: str) -> Line:
 
 def slices(facts: Facts) -> list[Line]:
     """Kinds of task that pass far less often than the others."""
-    found = [one for one in facts.slices if one.p_adjusted is not None and one.p_adjusted <= LEVEL and one.is_worse]
+    found = [
+        one for one in facts.slices if one.p_adjusted is not None and one.p_adjusted <= LEVEL and one.is_worse
+    ]
     return [_slice(facts, one) for one in found[:MAX_SLICES]]
 
 
@@ -161,7 +191,9 @@ def _slice(facts: Facts, one: Slice) -> Line:
     query = facts.entry("slices", one)
     say = numbers.percent if facts.is_rate else numbers.number
     value = Code(hostile.line(one.value, 60))
-    what: Line = (f"{one.field} ", value) if " " in one.field else (Code(hostile.line(one.field, 60)), " = ", value)
+    what: Line = (
+        (f"{one.field} ", value) if " " in one.field else (Code(hostile.line(one.field, 60)), " = ", value)
+    )
     return (
         *what, ": ", say(one.pass_rate, f"{query}.pass_rate"), " pass, the others ", say(one.rest, f"{query}.rest"),
         " (", *numbers.count(one.n_tasks, "task", f"{query}.n_tasks"), ")",
@@ -188,7 +220,11 @@ def blocks(facts: Facts) -> list[Block]:
         found.append(Bullets(tuple(reasons)))
     if facts.groups or facts.unexplained is not None:
         rows = tuple(cells(*row) for row in points(facts))
-        found += [para(Strong(POINTS)), Table(("Lost", "Failure group", "Label", "Failures", "Passes with it"), rows, "rllrr")]
+        found += [
+            para(Strong(POINTS)),
+            Table(("Lost", "Failure group", "Label", "Failures", "Passes with it"), rows, "rllrr"),
+        ]
+        found += [para(f"Labels: {legend(facts)}.")] if legend(facts) else []
     where = slices(facts)
     if where:
         found += [para(Strong(WHERE)), Bullets(tuple(where))]

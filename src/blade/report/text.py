@@ -62,7 +62,12 @@ def _said(line: Line) -> str:
 
 def _labelled(label: str, texts: list[str], width: int) -> list[str]:
     """Texts under a label, each wrapped and beginning a line of its own."""
-    lines = [line for text in texts for line in wrap(text, width - LABEL, break_long_words=False) or [""]]
+    lines = [
+        line
+        for text in texts
+        for line in wrap(text, width - LABEL, break_long_words=text[:6] != "blade ", break_on_hyphens=False)
+        or [""]
+    ]
     return [f"{label if at == 0 else '':<{LABEL}}{line}" for at, line in enumerate(lines)]
 
 
@@ -70,7 +75,11 @@ def _one(facts: Facts, width: int) -> list[str]:
     answer, reasons = first_page.trust(facts)
     told = [_said(line) for line in reasons]
     lead = _said(answer)
-    first = [f"{lead} {told[0]}", *told[1:]] if told and lead != "Yes, nothing speaks against it." else [lead, *told]
+    first = (
+        [f"{lead} {told[0]}", *told[1:]]
+        if told and lead != "Yes, nothing speaks against it."
+        else [lead, *told]
+    )
     found = [*wrap(_said(first_page.headline(facts)), width), ""]
     found += _labelled(first_page.TRUSTED, first, width)
     if facts.groups or (facts.unexplained is not None and facts.unexplained.rows):
@@ -100,7 +109,8 @@ def _points(facts: Facts, width: int) -> list[str]:
         label = first_page.POINTS if at == 0 else ""
         found.append(f"{label:<{LABEL}}{'  '.join(cells)}")
         found += [f"{'':<{LABEL + widths[0] + 2}}{name}" for name in names[1:]]
-    return found
+    legend = first_page.legend(facts)
+    return found + (_labelled("", [f"({legend})"], width) if legend else [])
 
 
 def _first_group(facts: Facts, width: int) -> list[str]:
@@ -150,7 +160,9 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
     if alarms:
         found += _labelled(first_page.TRUSTED, alarms, width)
     fixes = [
-        f"{hostile.line(each.run.name, 40)}: {_said(first_page.fixes(each)[0])}" for each in runs if each.groups
+        f"{hostile.line(each.run.name, 40)}: {_said(first_page.fixes(each)[0])}"
+        for each in runs
+        if each.groups
     ]
     found += _labelled(first_page.FIX, fixes, width) if fixes else []
     for one in report.comparisons:
@@ -198,7 +210,9 @@ def _ending(report: Report, width: int) -> list[str]:
     """What was skipped and what cannot be said."""
     said = []
     if report.skipped_total:
-        said.append(f"{words.count(report.skipped_total, 'line or file', 'lines or files')} could not be read.")
+        said.append(
+            f"{words.count(report.skipped_total, 'line or file', 'lines or files')} could not be read."
+        )
     if report.gaps:
         said.append(f"{words.count(len(report.gaps), 'limitation')} (see the report: -o DIR).")
     return ["", *wrap(" ".join(said), width)] if said else []

@@ -12,7 +12,7 @@ from functools import partial
 
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population
+from blade.diagnose.population import Findings, Group, Mask, Population, count
 from blade.diagnose.rungs.cut import common_error, is_best_of_many, is_looping
 
 MAX_TOOLS, MAX_TEMPLATES = 40, 60
@@ -90,7 +90,9 @@ def _confidence(test: Contrast) -> str:
     return "likely" if test.is_within else "unsure"
 
 
-def _group(name: str, rows: Mask, text: str, fix: str, test: Contrast, place: object, tools: tuple[str, ...]) -> Group:
+def _group(
+    name: str, rows: Mask, text: str, fix: str, test: Contrast, place: object, tools: tuple[str, ...]
+) -> Group:
     return Group(
         rung="behaviour", label="BI", name=name, rows=rows, text=text + _contrasted(test), fix=fix,
         why="rollouts that do this fail where others of the same task pass" if test.is_within
@@ -103,7 +105,7 @@ def _group(name: str, rows: Mask, text: str, fix: str, test: Contrast, place: ob
 def _never(tool: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
-            f"never calls `{tool}`", rows, f"{int(rows.sum()):,} failures never call `{tool}`.",
+            f"never calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')} never call `{tool}`.",
             f"Have the model call `{tool}` before it acts on what only `{tool}` can tell.", test,
             lambda row: (row.acts[-1].step, "") if row.acts else None, (tool,),
         )  # fmt: skip
@@ -114,7 +116,7 @@ def _never(tool: str):  # type: ignore[no-untyped-def]
 def _calls(tool: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
-            f"calls `{tool}`", rows, f"{int(rows.sum()):,} failures call `{tool}`.",
+            f"calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')} call `{tool}`.",
             f"Check when `{tool}` is the right choice, and say so in its description or in the prompt.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.tool == tool), None), (tool,),
         )  # fmt: skip
@@ -125,7 +127,7 @@ def _calls(tool: str):  # type: ignore[no-untyped-def]
 def _error(template: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
-            f"error: {template[:70]}", rows, f"{int(rows.sum()):,} failures get this error from a tool: {template[:120]}.",
+            f"error: {template[:70]}", rows, f"{count(int(rows.sum()), 'failure')} get this error from a tool: {template[:120]}.",
             "Show the model in the tool's description how to avoid this error, and have it change the call after it.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.template == template), None), (),
         )  # fmt: skip
@@ -137,7 +139,7 @@ def _loops(people: Population):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
             "repeats one call or one error", rows,
-            f"{int(rows.sum()):,} failures repeat the same call or run into the same error three times or more{_most_often(people, rows)}.",
+            f"{count(int(rows.sum()), 'failure')} repeat the same call or run into the same error three times or more{_most_often(people, rows)}.",
             "Stop or redirect the model when a call or an error repeats.", test, _first_error, (),
         )  # fmt: skip
 
@@ -145,9 +147,11 @@ def _loops(people: Population):  # type: ignore[no-untyped-def]
 
 
 def _first_error(row: RowEvidence) -> tuple[int, str] | None:
-    return next(((act.step, "") for act in row.acts if act.failed), (row.acts[0].step, "") if row.acts else None)
+    return next(
+        ((act.step, "") for act in row.acts if act.failed), (row.acts[0].step, "") if row.acts else None
+    )
 
 
 def _most_often(people: Population, rows: Mask) -> str:
     template, n = common_error(people, rows, 0.2)
-    return f"; most often: {template[:110]} ({n:,} rollouts)" if template else ""
+    return f"; most often: {template[:110]} ({count(n, 'rollout')})" if template else ""

@@ -14,7 +14,7 @@ from collections import Counter
 import numpy as np
 
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 from blade.diagnose.rungs.ran import alarm_level
 
 USUAL = 0.6  # share of the usual pass rate from which rows that end so are innocent
@@ -37,7 +37,9 @@ def ask(people: Population, left: Mask) -> Findings:
             found.groups.append(group)
             rest &= ~group.rows
             if group.label == "TI":
-                found.trust.append(Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix))
+                found.trust.append(
+                    Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix)
+                )
             group = make(people, rest) if make in (_stop_reason, _spike) else None
     return found
 
@@ -54,7 +56,14 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
     best: tuple[str, str, Mask] | None = None
     for path in people.paths:
         last = path.rpartition(".")[2].lower()
-        if not (path.startswith("response.") or "stop" in last or "finish" in last or "terminat" in last or "status" in last or "exit" in last):
+        if not (
+            path.startswith("response.")
+            or "stop" in last
+            or "finish" in last
+            or "terminat" in last
+            or "status" in last
+            or "exit" in last
+        ):
             continue
         codes, values = people.codes(path)
         if len(values) > 30:
@@ -73,7 +82,7 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
     n = int((rows & left).sum())
     return Group(
         rung="cut", label="TI", name=f"stopped by a limit ({value})", rows=rows & left,
-        text=f"{n:,} rollouts were cut off: `{path}` is `{value}`.{_without(people, rows)}",
+        text=f"{count(n, 'rollout')} were cut off: `{path}` is `{value}`.{_without(people, rows)}",
         fix=f"Raise the limit behind `{path}` = `{value}` and rerun these rollouts.",
         why="the row itself records that a limit ended the rollout", passed=int(people.passed[rows].sum()),
         place=lambda row: (path, value), confidence="proved", deciding=(path,), matched=rows,
@@ -90,13 +99,19 @@ def _pending(people: Population, left: Mask) -> Group | None:
     turns = Counter(people.rows[at].n_turns for at in np.flatnonzero(rows & left))
     low, high = min(turns), max(turns)
     length = f"after {low} turns" if low == high else f"after {low} to {high} turns"
-    limit = "a turn limit is the likely reason" if len(turns) <= 5 else "the rows do not say what stopped them"
+    limit = (
+        "a turn limit is the likely reason" if len(turns) <= 5 else "the rows do not say what stopped them"
+    )
     never = _never_called(people, rows & left)
     others = people.rate(~rows)
-    against = [] if len(turns) == 1 else ["the number of turns varies, so the limit itself is not shown by the rows"]
+    against = (
+        []
+        if len(turns) == 1
+        else ["the number of turns varies, so the limit itself is not shown by the rows"]
+    )
     return Group(
         rung="cut", label="TI", name="cut off with a tool call still pending", rows=rows & left,
-        text=f"{n:,} rollouts were cut off {length} with a tool call unanswered ({limit}); no final answer was possible."
+        text=f"{count(n, 'rollout')} were cut off {length} with a tool call unanswered ({limit}); no final answer was possible."
         f"{never}{_errors(people, rows & left)}"
         + (f" The others pass at {others:.0%}." if others == others and (~rows).sum() >= 3 else ""),
         fix="Raise the turn limit, or give the model a last turn without tools, and rerun these rollouts.",
@@ -164,7 +179,7 @@ def _spike(people: Population, left: Mask) -> Group | None:
         return _loop(people, rows, left, f"{top:,.0f} {label}")
     return Group(
         rung="cut", label="TI", name=f"stopped at {top:,.0f} {label}", rows=rows & left,
-        text=f"{covered:,} rollouts end at exactly {top:,.0f} {label}, the maximum in the run: a limit cut them off."
+        text=f"{count(covered, 'rollout')} end at exactly {top:,.0f} {label}, the maximum in the run: a limit cut them off."
         f"{_without(people, rows)}",
         fix=f"Raise the limit of {top:,.0f} {label} and rerun these rollouts.",
         why="far more rollouts end at the maximum than just below it, and they pass less often",
@@ -177,11 +192,13 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
     """Rows that repeat one call or one error until they are stopped: the loop is the cause, the limit its end."""
     n = int((rows & left).sum())
     template, n_template = common_error(people, rows & left)
-    error = f" {n_template:,} of them get the same error again and again: {template[:110]}." if template else ""
+    error = (
+        f" {n_template:,} of them get the same error again and again: {template[:110]}." if template else ""
+    )
     return Group(
         rung="cut", label="BI", name="repeats a failing call until the limit" if template else "repeats one call until the limit",
         rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), confidence="likely",
-        text=f"{n:,} failures repeat the same call or the same error until they are stopped at {limit} (the turn limit).{error}"
+        text=f"{count(n, 'failure')} repeat the same call or the same error until they are stopped at {limit} (the turn limit).{error}"
         f"{_without(people, rows)}",
         fix="Show the model the format that the tool accepts, and stop or redirect it when an error repeats; a higher limit "
         "would only prolong the loop.",
@@ -213,7 +230,12 @@ def _amounts(people: Population) -> list[tuple[str, np.ndarray]]:
             continue
         numbers = np.array([np.nan if value is None else float(value) for value in values], float)
         held = numbers[np.isfinite(numbers)]
-        if held.size >= 0.5 * people.n and len(np.unique(held)) >= 5 and (held >= 0).all() and not people.is_constant_within(people.codes(path)[0]):
+        if (
+            held.size >= 0.5 * people.n
+            and len(np.unique(held)) >= 5
+            and (held >= 0).all()
+            and not people.is_constant_within(people.codes(path)[0])
+        ):
             found.append((path, numbers))
     return found
 
@@ -275,7 +297,7 @@ def _open_end(people: Population, left: Mask) -> Group | None:
         return None
     return Group(
         rung="cut", label="TI", name="answer cut off in the middle", rows=rows & left,
-        text=f"{n:,} answers stop in the middle (truncated): they end inside a block or in an unfinished line, as an output "
+        text=f"{count(n, 'answer')} stop in the middle (truncated): they end inside a block or in an unfinished line, as an output "
         f"token limit leaves them.{_without(people, rows)}",
         fix="Raise max_tokens for the answer and rerun these rollouts.",
         why="the text ends where no author would end it", passed=int(people.passed[rows].sum()),
@@ -291,14 +313,22 @@ def _rare_ends(people: Population) -> Mask:
         return people.none
     ends = Counter(_kind(text) for text in passes if text)
     usual = {kind for kind, n in ends.items() if n >= 0.05 * sum(ends.values())}
-    return people.where(lambda row: row.final.strip() and _kind(row.final.rstrip()) == "open" and "open" not in usual)
+    return people.where(
+        lambda row: row.final.strip() and _kind(row.final.rstrip()) == "open" and "open" not in usual
+    )
 
 
 def _unfinished_lines(people: Population) -> Mask:
     """Rows whose last line is a proper beginning of a line that other rollouts wrote in full."""
     lines: Counter[str] = Counter()
     for row in people.rows:
-        lines.update({line.strip()[:MAX_LINE] for line in row.final.splitlines()[:-1] if len(line.strip()) > LEAST_LINE})
+        lines.update(
+            {
+                line.strip()[:MAX_LINE]
+                for line in row.final.splitlines()[:-1]
+                if len(line.strip()) > LEAST_LINE
+            }
+        )
     longer = sorted(line for line, n in lines.items() if n >= 1)
 
     def is_cut(row: RowEvidence) -> bool:

@@ -20,7 +20,9 @@ def by_content(people: Population) -> Ints | None:
     if people.n < 6 or has_prompt.mean() < 0.9:
         return None
     known: dict[tuple[int, int], int] = {}
-    content = np.array([known.setdefault((row.prompt, row.gold), len(known)) for row in people.rows], np.int64)
+    content = np.array(
+        [known.setdefault((row.prompt, row.gold), len(known)) for row in people.rows], np.int64
+    )
     sizes = np.bincount(content)
     usual = int(np.bincount(sizes).argmax())
     if usual < 2 or len(sizes) < 3 or (sizes[content] == usual).mean() < REGULAR:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.answers import value_of
-from blade.diagnose.population import Findings, Group, Mask, Population
+from blade.diagnose.population import Findings, Group, Mask, Population, count
 from blade.diagnose.reference import Reference
 
 LEVEL = 0.05
@@ -110,9 +110,16 @@ def _id_parts(people: Population) -> Iterator[tuple[str, Mask]]:
     """Words that stand in the ids of several tasks, and in not nearly all."""
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for at, row in enumerate(people.rows):
-        name = row.fields.get("task_id") or row.fields.get("id") or row.fields.get("instance_id") or row.fields.get("info.id")
+        name = (
+            row.fields.get("task_id")
+            or row.fields.get("id")
+            or row.fields.get("instance_id")
+            or row.fields.get("info.id")
+        )
         if isinstance(name, str):
-            for part in {part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()} | _prefix(name):
+            for part in {
+                part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()
+            } | _prefix(name):
                 rows[part].append(at)
     for part, places in rows.items():
         if 3 <= len(places) <= 0.95 * people.n:
@@ -132,7 +139,15 @@ def gold_class(gold: str | None) -> str:
         return "empty"
     kind, value = value_of(gold)
     if kind == "literal":
-        return "None" if value == "None" else "a list or object" if value[:1] in "[{" else str(value)[:20] if value in ("True", "False") else "a quoted text"
+        return (
+            "None"
+            if value == "None"
+            else "a list or object"
+            if value[:1] in "[{"
+            else str(value)[:20]
+            if value in ("True", "False")
+            else "a quoted text"
+        )
     if kind == "text" and value in ("none", "null", "n/a", "unknown", "yes", "no", "true", "false"):
         return str(gold).strip()
     return {"number": "a number", "letter": "a letter", "text": "a text"}[kind]
@@ -161,11 +176,15 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
     twin = ""
     if piece.field == "expected answer is" and also:
         twin = f" (`{also[0]}` = `{_names(people, also[0], rows)}`)"
-    about = f"the expected answer is {piece.value}" if piece.field == "expected answer is" else f"`{piece.field}` = `{piece.value}`"
+    about = (
+        f"the expected answer is {piece.value}"
+        if piece.field == "expected answer is"
+        else f"`{piece.field}` = `{piece.value}`"
+    )
     passes = int(people.passed[piece.rows].sum())
     return Group(
         rung="kinds", label="BI", name=f"{about}, another is given", rows=rows,
-        text=f"{n:,} failures are tasks where {about}{twin}: the model gives another kind of answer. {passes:,} of "
+        text=f"{count(n, 'failure')} are tasks where {about}{twin}: the model gives another kind of answer. {passes:,} of "
         f"{int(piece.rows.sum()):,} such rollouts pass ({piece.rate:.0%}), against {piece.rate_without:.0%} of all others.",
         fix="Say in the prompt that this answer is allowed and when, or add such cases to training; then compare this slice again.",
         why="the errors lie on one class of expected answers: the model answers as if it did not exist",

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from blade.diagnose.answers import value_of, words
-from blade.diagnose.population import Findings, Group, Mask, Population
+from blade.diagnose.population import Findings, Group, Mask, Population, count
 from blade.diagnose.reference import Reference
 from blade.diagnose.rungs.cut import is_best_of_many
 
@@ -39,10 +39,36 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             unsure |= mine
         else:
             gap |= mine
+    if (gap.any() or unsure.any()) and not _is_closed(reference):
+        found.groups.append(_free(people, gap, unsure))
+        gap, unsure = people.none, people.none
     for mask, make in ((gap, _gap), (unsure, _unsure), (single, _single)):
         if mask.any():
             found.groups.append(make(people, mask, reference))
     return found
+
+
+def _is_closed(reference: Reference | None) -> bool:
+    """Whether answers can be compared exactly: numbers, letters and literals that passes share with the gold."""
+    return reference is not None and reference.is_telling
+
+
+def _free(people: Population, gap: Mask, unsure: Mask) -> Group:
+    """Wrong answers in free words: one group, since whether two of them say the same is only likely."""
+    rows = gap | unsure
+    n, n_tasks = int(rows.sum()), people.n_tasks(rows)
+    n_gap, n_unsure = int(gap.sum()), int(unsure.sum())
+    label = "KG" if n_gap >= n_unsure else "UK"
+    return Group(
+        rung="knowledge", label=label, name="wrong answer", rows=rows,
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} give a wrong answer: {n_gap:,} in tasks that never pass and whose repeats mostly "
+        f"say the same (a knowledge gap), {n_unsure:,} in tasks that pass sometimes or whose answers differ (unreliable "
+        "knowledge).",
+        fix="Add training data or retrieval for tasks that never pass, after a look at their expected answers; vote over several "
+        "samples for the others.",
+        why="the answers are compared word by word, so which of the two labels holds is only likely", matched=rows,
+        place=_place, against=["a wrong expected answer looks the same"],
+    )  # fmt: skip
 
 
 def _never_accepted(people: Population, left: Mask) -> list[Group]:
@@ -54,7 +80,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     return [
         Group(
             rung="knowledge", label="undetermined", name="calls work, no result is accepted", rows=rows,
-            text=f"{n:,} failures make calls that work, but no result is the expected one in as many tries as the run allows. "
+            text=f"{count(n, 'failure')} make calls that work, but no result is the expected one in as many tries as the run allows. "
             "The rows do not show what is wrong with the results.",
             fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
             why="valid calls with a wrong result; without the expected result nothing more can be said",
@@ -65,7 +91,19 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
 
 def _comparable(people: Population, reference: Reference | None) -> Mask:
     """Rows that give an answer: compared with a gold, or the one text of a single turn."""
-    single = people.where(lambda row: row.n_acts <= 1 and row.is_spoken and row.final.strip() and row.end == "message")
+    single = people.where(
+        lambda row: (
+            row.final.strip()
+            and row.end == "message"
+            and (
+                (row.n_acts <= 1
+                and row.is_spoken)
+                or (bool(row.gold_text)
+                and row.expected is None
+                and not row.is_spoken)
+            )
+        )
+    )
     if reference is None:
         return single
     return single | (reference.held & ~reference.same if reference.is_telling else people.none)
@@ -104,14 +142,18 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
         return None
     value, n = given.most_common(1)[0]
     overall = [value_of(answer) for answer in reference.answer if answer]
-    if n < DOMINATES * len(wrong) or overall.count(value) < 0.7 * len(overall) or golds[value] > 0.6 * sum(golds.values()):
+    if (
+        n < DOMINATES * len(wrong)
+        or overall.count(value) < 0.7 * len(overall)
+        or golds[value] > 0.6 * sum(golds.values())
+    ):
         return None
     rows = people.none
     rows[[at for at in wrong if value_of(reference.answer[at] or "") == value]] = True
     shown = str(value[1])
     return Group(
         rung="knowledge", label="BI", name=f"answers `{shown}` whatever is expected", rows=rows,
-        text=f"{int(rows.sum()):,} failures answer `{shown}`, which {overall.count(value) / len(overall):.0%} of all answers are, while it is "
+        text=f"{count(int(rows.sum()), 'failure')} answer `{shown}`, which {overall.count(value) / len(overall):.0%} of all answers are, while it is "
         f"expected in {golds[value] / sum(golds.values()):.0%} of the rows: a bias, not a lack of knowledge case by case.",
         fix="Balance the prompt's examples and options, or calibrate the decision threshold.",
         why="one answer dominates whatever the gold is", matched=rows,
@@ -130,7 +172,10 @@ def _confused(people: Population, rows: Mask, reference: Reference | None) -> st
     golds = {value_of(gold) for gold in reference.gold if gold}
     if not 2 <= len(golds) <= MAX_CLASSES:
         return ""
-    pairs = Counter((reference.gold[at], reference.answer[at]) for at in np.flatnonzero(people.failed & reference.held & ~reference.same))
+    pairs = Counter(
+        (reference.gold[at], reference.answer[at])
+        for at in np.flatnonzero(people.failed & reference.held & ~reference.same)
+    )
     if not pairs:
         return ""
     (gold, answer), n = pairs.most_common(1)[0]
@@ -147,9 +192,9 @@ def _gap(people: Population, rows: Mask, reference: Reference | None) -> Group:
     n, n_tasks = int(rows.sum()), people.n_tasks(rows)
     return Group(
         rung="knowledge", label="KG", name="the same wrong answer in most repeats", rows=rows,
-        text=f"{n:,} failures in {n_tasks:,} tasks that never pass, and whose repeats agree on a wrong answer: a knowledge gap."
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} that never pass, and whose repeats agree on a wrong answer: a knowledge gap."
         f"{_confused(people, rows, reference)}",
-        fix=f"Add training data or retrieval for these {n_tasks:,} tasks; review their expected answers first.",
+        fix=f"Add training data or retrieval for these {count(n_tasks, 'task')}; review their expected answers first.",
         why="the task never passes, and more than half of its repeats agree", matched=rows, place=_place,
         against=["a wrong expected answer looks the same"],
     )  # fmt: skip
@@ -160,7 +205,7 @@ def _unsure(people: Population, rows: Mask, reference: Reference | None) -> Grou
     flaky = people.n_tasks(rows & people.is_mixed)
     return Group(
         rung="knowledge", label="UK", name="wrong answer, another one in each repeat", rows=rows,
-        text=f"{n:,} failures in {n_tasks:,} tasks give wrong answers that change between repeats; {flaky:,} of these tasks pass "
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} give wrong answers that change between repeats; {flaky:,} of these tasks pass "
         f"sometimes: unreliable knowledge.{_confused(people, rows, reference)}",
         fix="Vote over several samples, or train on these tasks: the model knows them now and then.",
         why="the task passes sometimes, or its repeats give different answers", matched=rows, place=_place,
@@ -171,7 +216,7 @@ def _single(people: Population, rows: Mask, reference: Reference | None) -> Grou
     n = int(rows.sum())
     return Group(
         rung="knowledge", label="undetermined", name="complete but wrong answer (one try)", rows=rows,
-        text=f"{n:,} failures give a complete answer that is graded wrong. With one try per task, a knowledge gap and bad luck "
+        text=f"{count(n, 'failure')} give a complete answer that is graded wrong. With one try per task, a knowledge gap and bad luck "
         f"cannot be told apart.{_confused(people, rows, reference)}",
         fix="Repeat these tasks a few times: the same wrong answer each time is a knowledge gap, a changing one is not.",
         why="one try per task does not tell lack of knowledge from chance", confidence="unsure", matched=rows, place=_place,

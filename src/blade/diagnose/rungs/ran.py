@@ -10,7 +10,9 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust
+from blade import events
+from blade.diagnose.evidence import template
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 
 AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
 LEVEL = 0.05
@@ -57,8 +59,6 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     for at, row in enumerate(people.rows):
         for path, value in row.fields.items():
             if isinstance(value, str) and value.strip():
-                from blade.diagnose.evidence import template
-
                 places[path, template(value)].append(at)
         for path, lines in row.lines.items():
             for line in lines:
@@ -71,7 +71,13 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
         of_silent = int((mask & silent).sum())
         if of_silent < enough or people.passed[mask].any() or of_silent < SPECIFIC * mask.sum():
             continue
-        if silent.all() or _chance(people, mask, silent) * len(places) <= LEVEL:
+        # without rows that ran, nothing sets a message apart but its own words
+        is_message = (
+            bool(events.ERROR.search(place[1]))
+            if silent.all()
+            else _chance(people, mask, silent) * len(places) <= LEVEL
+        )
+        if is_message:
             guilty.append((place, mask & silent & left))
     found: list[Group] = []
     taken = people.none
@@ -96,8 +102,8 @@ def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
     n = int(rows.sum())
     return Group(
         rung="ran", label="IR", name=f"never ran: {line[:70]}", rows=rows,
-        text=f"{n:,} rollouts produced no output; `{path}` says: {line[:140]}. No rollout with this message passes.",
-        fix=f"Repair what `{path}` reports and rerun these {n:,} rollouts; they say nothing about the model.",
+        text=f"{count(n, 'rollout')} produced no output; `{path}` says: {line[:140]}. No rollout with this message passes.",
+        fix=f"Repair what `{path}` reports and rerun these {count(n, 'rollout')}; they say nothing about the model.",
         why="the agent produced nothing, and the same message stands in all of these rows and in no passing one",
         place=lambda row: (path, line), confidence="proved", deciding=(path,), matched=rows,
     )  # fmt: skip
@@ -114,13 +120,19 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
         reason = "No output token was counted: the model was never reached."
     elif tokens and tokens.most_common(1)[0][1] >= 0.5 * n and max(tokens) > 1:
         limit = tokens.most_common(1)[0][0]
-        reason = f"Most stop at exactly {limit:,.0f} output tokens: the token limit was spent before any answer."
+        reason = (
+            f"Most stop at exactly {limit:,.0f} output tokens: the token limit was spent before any answer."
+        )
     else:
         reason = (
             "The rows do not record why (no stop reason, no token usage); the usual reason is an output token limit "
             "(max_tokens) that reasoning uses up before any answer."
         )
-    answered = f" Of the {int(given.sum()):,} answers given, {int(people.passed[given].sum()):,} pass." if given.any() else ""
+    answered = (
+        f" Of the {int(given.sum()):,} answers given, {int(people.passed[given].sum()):,} pass."
+        if given.any()
+        else ""
+    )
     return Group(
         rung="ran", label="IR", name="empty output, reason not recorded" if "do not record" in reason else "empty output",
         rows=rows, text=f"{n:,} of {people.n:,} rollouts end with an empty answer and score 0. {reason}{answered}",

@@ -13,10 +13,12 @@ import numpy as np
 
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, joined
+from blade.diagnose.population import Findings, Group, Mask, Population, count, joined
 
 DIFFER = 3  # passes whose calls of a tool differ from the expected ones: then the tool is not graded
-AGREE = 0.8  # share of the passes that do exactly what is expected, from which the difference is what is graded
+AGREE = (
+    0.8  # share of the passes that do exactly what is expected, from which the difference is what is graded
+)
 MAX_VALUES = 30
 RESTATES = 0.95  # share of the failures from which a value is the verdict itself
 SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
@@ -52,7 +54,9 @@ def graded_tools(people: Population) -> dict[str, bool]:
     return {tool: exact[tool] < DIFFER for tool in named if exact[tool] < DIFFER or by_name[tool] < DIFFER}
 
 
-def acts_of(row: RowEvidence, graded: dict[str, bool]) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+def acts_of(
+    row: RowEvidence, graded: dict[str, bool]
+) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
     """The graded calls that a row made, and those that it was to make."""
     made, due = (
         Counter((tool, arguments if graded[tool] else "") for tool, arguments in calls if tool in graded)
@@ -70,7 +74,10 @@ def difference(row: RowEvidence, graded: dict[str, bool]) -> int:
         return NOTHING_DUE
     if not made:
         return NONE_DONE
-    names_made, names_due = Counter(tool for tool, _ in made.elements()), Counter(tool for tool, _ in due.elements())
+    names_made, names_due = (
+        Counter(tool for tool, _ in made.elements()),
+        Counter(tool for tool, _ in due.elements()),
+    )
     if names_made == names_due:
         return ARGUMENTS
     more, less = names_made - names_due, names_due - names_made
@@ -121,16 +128,18 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: dict[
         for at in np.flatnonzero(rows):
             row = people.rows[at]
             made, due = acts_of(row, graded)
-            tools.update({tool for tool, _ in ((due - made) if kind in (NONE_DONE, PART, ARGUMENTS) else (made - due))})
+            tools.update(
+                {tool for tool, _ in ((due - made) if kind in (NONE_DONE, PART, ARGUMENTS) else (made - due))}
+            )
         about = joined(tool for tool, _ in tools.most_common(3))
         instead = _instead(people, rows) if kind in (NONE_DONE, PART) else ""
         lead = {
-            NOTHING_DUE: f"{n:,} failures change something ({about}) in tasks where nothing should be changed.",
-            NONE_DONE: f"{n:,} failures make no change although one was due ({about}).",
-            ARGUMENTS: f"{n:,} failures take the expected actions with wrong arguments ({about}).",
-            PART: f"{n:,} failures make only part of the expected changes; missing are {about}.",
-            EXTRA: f"{n:,} failures make a change beyond the expected ones ({about}).",
-            OTHER: f"{n:,} failures make other changes than the expected ones ({about}).",
+            NOTHING_DUE: f"{count(n, 'failure')} change something ({about}) in tasks where nothing should be changed.",
+            NONE_DONE: f"{count(n, 'failure')} make no change although one was due ({about}).",
+            ARGUMENTS: f"{count(n, 'failure')} take the expected actions with wrong arguments ({about}).",
+            PART: f"{count(n, 'failure')} make only part of the expected changes; missing are {about}.",
+            EXTRA: f"{count(n, 'failure')} make a change beyond the expected ones ({about}).",
+            OTHER: f"{count(n, 'failure')} make other changes than the expected ones ({about}).",
         }[kind]
         return Group(
             rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead, fix=fix,
@@ -170,7 +179,7 @@ def _unexpected(people: Population, tool: str, graded: dict[str, bool]):  # type
         where = f" In {idle:,} of them nothing should be done at all." if 0 < idle < n else ""
         return Group(
             rung="verdicts", label="BI", name=f"calls `{tool}` where it is not expected", rows=rows,
-            text=f"{n:,} failures call `{tool}` in cases where it is not among the expected actions.{where} No rollout with such a call passes.",
+            text=f"{count(n, 'failure')} call `{tool}` in cases where it is not among the expected actions.{where} No rollout with such a call passes.",
             fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
             why="the expected calls of the row do not contain it, and it decides the grade", confidence="proved",
             place=lambda row: next(((act.step, "") for act in reversed(row.acts) if act.tool == tool and not act.failed), None),
@@ -185,7 +194,12 @@ def _unexpected(people: Population, tool: str, graded: dict[str, bool]):  # type
 
 def _checks(people: Population) -> Iterator[Candidate]:
     """Checks that the row names, each by the rows that fail it."""
-    names = Counter(name for row in people.rows for name, passed in row.checks.items() if not passed and not name.endswith("]"))
+    names = Counter(
+        name
+        for row in people.rows
+        for name, passed in row.checks.items()
+        if not passed and not name.endswith("]")
+    )
     for name, n in names.most_common(100):
         if n >= 2:
             rows = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
@@ -199,7 +213,7 @@ def _failed_check(people: Population, name: str):  # type: ignore[no-untyped-def
         n = int(rows.sum())
         return Group(
             rung="verdicts", label="BI", name=f"fails the check `{(short or name)[:80]}`", rows=rows,
-            text=f"{n:,} failures do not meet `{(short or name)[:120]}`, as the grader records in `{field}`.",
+            text=f"{count(n, 'failure')} do not meet `{(short or name)[:120]}`, as the grader records in `{field}`.",
             fix=f"Train or prompt for `{(short or name)[:80]}`; read the quoted rollout first.",
             why="the grader names this check as failed", confidence="proved", deciding=(name,),
             place=lambda row: (field, ""),
@@ -231,7 +245,7 @@ def _valued(path: str, value: str):  # type: ignore[no-untyped-def]
         n = int(rows.sum())
         return Group(
             rung="verdicts", label="undetermined", name=f"`{path}` is `{value[:60]}`", rows=rows,
-            text=f"{n:,} failures have `{path}` = `{value[:100]}`; no pass has it.",
+            text=f"{count(n, 'failure')} have `{path}` = `{value[:100]}`; no pass has it.",
             fix=f"Read the quoted rollout: what leads to `{path}` = `{value[:60]}`?",
             why="a field of the row names this outcome; what causes it is not shown", confidence="unsure",
             place=lambda row: (path, value[:80]), deciding=(path,),

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from blade.diagnose.answers import is_closed, value_of
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 from blade.diagnose.reference import Reference
 
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
@@ -29,7 +29,9 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             rest &= ~group.rows
             n, failed = int(group.rows.sum()), int(people.failed.sum())
             level = "alarm" if n >= DOUBT * people.n and n >= 0.25 * failed else "warning"
-            found.trust.append(Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix))
+            found.trust.append(
+                Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix)
+            )
     lenient = _lenient(people, reference)
     if lenient is not None:
         found.trust.append(lenient)
@@ -57,7 +59,7 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
     how = _difference(reference, rows)
     return Group(
         rung="verifier", label="TI", name=f"right answer scored 0 ({how})", rows=rows,
-        text=f"{n:,} failures give the expected answer and score 0: the answer equals the gold, and differs from it in {how}. "
+        text=f"{count(n, 'failure')} give the expected answer and score 0: the answer equals the gold, and differs from it in {how}. "
         f"The verifier compares strings. In {reference.agreement:.0%} of the passes the same comparison agrees. With these "
         f"counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
         fix=f"Make the verifier compare values, not spelling ({how}), and score the stored answers again; no rerun is needed.",
@@ -68,10 +70,18 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
 
 def _exact(people: Population, left: Mask, reference: Reference) -> Group | None:
     """Without any pass: answers that stand letter by letter in the gold, wherever the row puts them."""
-    rows = people.where(
-        lambda row: row.gold_text.strip()
-        and any(text.strip().strip("$ ") == row.gold_text.strip().strip("$ ") for text in row.answers.values())
-    ) & left
+    rows = (
+        people.where(
+            lambda row: (
+                row.gold_text.strip()
+                and any(
+                    text.strip().strip("$ ") == row.gold_text.strip().strip("$ ")
+                    for text in row.answers.values()
+                )
+            )
+        )
+        & left
+    )
     n = int(rows.sum())
     if n < max(2, 0.25 * left.sum()):
         return None
@@ -121,6 +131,7 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
     places = [
         at for at in np.flatnonzero(left)
         if (answer := reference.answer[at]) and value_of(answer) in passing.get(int(people.task[at]), ())
+        and not _differs(answer, reference.gold[at] or "")  # where it is not the gold, the pass is the mistake
     ]  # fmt: skip
     rows = people.none
     rows[places] = True
@@ -130,7 +141,7 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
     n_tasks = people.n_tasks(rows)
     return Group(
         rung="verifier", label="TI", name="same answer graded 0 and 1", rows=rows,
-        text=f"{n:,} failures in {n_tasks:,} tasks give exactly the answer that passes in another repeat of the same task: "
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} give exactly the answer that passes in another repeat of the same task: "
         "the grading is not consistent.",
         fix="Score the stored answers of these tasks again with one rule.",
         why="equal answers to the same task have different rewards", confidence="proved", matched=rows,
@@ -146,12 +157,14 @@ def _checks_pass(people: Population, left: Mask, reference: Reference | None) ->
     n = int(rows.sum())
     passes = has & people.passed
     fails = has & people.failed & ~all_pass
-    is_graded = passes.sum() >= 5 and all_pass[passes].mean() >= 0.95 and not (people.passed & has & ~all_pass).any()
+    is_graded = (
+        passes.sum() >= 5 and all_pass[passes].mean() >= 0.95 and not (people.passed & has & ~all_pass).any()
+    )
     if n < 2 or not is_graded or fails.sum() < 5:
         return None
     return Group(
         rung="verifier", label="TI", name="all checks pass, reward 0", rows=rows,
-        text=f"{n:,} failures have every recorded check passed; every other row with these checks passes exactly when all of "
+        text=f"{count(n, 'failure')} have every recorded check passed; every other row with these checks passes exactly when all of "
         "them do. The reward contradicts the checks.",
         fix="Compute the reward of these rows from their checks again.",
         why="the checks of the row and its reward contradict each other", confidence="likely", matched=rows,
@@ -160,15 +173,26 @@ def _checks_pass(people: Population, left: Mask, reference: Reference | None) ->
 
 def _fenced(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows that are a code fence as a whole, where fenced answers never pass and bare ones do."""
-    fenced = people.where(lambda row: row.final.strip().startswith("```") or ("fence" in row.answers and row.final_length <= len(row.answers["fence"]) + 40))
+    fenced = people.where(
+        lambda row: (
+            row.final.strip().startswith("```")
+            or ("fence" in row.answers and row.final_length <= len(row.answers["fence"]) + 40)
+        )
+    )
     rows, n = fenced & left, int((fenced & left).sum())
     bare = people.where(lambda row: bool(row.final.strip())) & ~fenced
-    if n < 10 or n < FENCED * left.sum() or people.passed[fenced].any() or not bare.any() or people.rate(bare) < 0.2:
+    if (
+        n < 10
+        or n < FENCED * left.sum()
+        or people.passed[fenced].any()
+        or not bare.any()
+        or people.rate(bare) < 0.2
+    ):
         return None
     parses = sum(_is_like_passes(people.rows[at].answers.get("fence", "")) for at in np.flatnonzero(rows))
     return Group(
         rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,
-        text=f"{n:,} failures wrap the answer in a Markdown code fence; no fenced answer passes, while {people.rate(bare):.0%} of the "
+        text=f"{count(n, 'failure')} wrap the answer in a Markdown code fence; no fenced answer passes, while {people.rate(bare):.0%} of the "
         f"answers without a fence do. {parses:,} of them parse once the fence is stripped.",
         fix="Strip code fences before grading, or forbid them in the prompt, and score the stored answers again.",
         why="the form alone separates them, and the content parses without it", confidence="likely", matched=fenced,
@@ -197,7 +221,7 @@ def _lenient(people: Population, reference: Reference | None) -> Trust | None:
     n = int(rows.sum())
     if not n or n > MANY * people.passed.sum():
         return None
-    text = f"{n:,} passes give another value than the expected answer: the verifier may accept wrong answers."
+    text = f"{count(n, 'pass', 'passes')} give another value than the expected answer: the verifier may accept wrong answers."
     return Trust("warning", None, text, rows)
 
 
