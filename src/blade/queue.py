@@ -1,4 +1,4 @@
-"""Turn the causes of failed tasks into the order in which to read them: unsure and costly first."""
+"""Order the failed tasks by what reading them is worth: costly and doubtful labels first."""
 
 from __future__ import annotations
 
@@ -7,51 +7,40 @@ from heapq import heappush, heapreplace
 
 import msgspec
 
-from blade.model import Attribution, Cause, Health, Level, TaskResult, Waiting
+from blade.model import Attribution, Cause, Confidence, TaskResult, Waiting
 
 PRICED = 2000  # tasks whose dossiers are priced at most: of more, those with the most at stake
 FLOOR = 200  # tokens that the shortest dossier costs: no task is worth more for a token than by this
-VARIES = "varies between repeats"
-DEFECTS = (Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
+# How often labels of a confidence are wrong. Rough guesses that only order the queue: no conclusion rests on them.
+WRONG = {Confidence.PROVED: 0.1, Confidence.LIKELY: 0.3, Confidence.UNSURE: 0.7}
+WRONG_UNDETERMINED = 1.0  # a task without a cause has everything to gain from being read
 
 
 class Worth(msgspec.Struct, frozen=True):
     """What reading a task could set right."""
 
     attribution: Attribution
-    confidence: float
     value: float
     reason: str
     is_settled: bool = False  # somebody judged it, and nobody disagreed: it need not be read again
 
 
-def worth(attribution: Attribution, doubts: Sequence[Health]) -> Worth:
-    """The points that hang on a label: all of them where nothing is sure, or the task itself is doubted."""
-    told = attribution.cause
+def worth(attribution: Attribution) -> Worth:
+    """Weigh the lost points of a task by how often labels like its own are wrong."""
+    value = attribution.lost * wrong(attribution)
     if attribution.judged_by:
-        reason = "judged, and disputed" if attribution.disputed else "judged"
-        return _worth(attribution, attribution.confidence, reason, not attribution.disputed)
-    if told in DEFECTS or doubts:
-        flags = ", ".join(dict.fromkeys(one.flag.replace("_", " ") for one in doubts))
-        return _worth(attribution, 0.0, f"the task itself is suspected ({flags or attribution.mode})")
-    if told is Cause.UNDETERMINED:
-        return _worth(attribution, 0.0, "undetermined")
-    if attribution.mode == VARIES:
-        return _worth(attribution, attribution.confidence, "passes and fails, and nothing sets the two apart")
-    return _worth(attribution, attribution.confidence, "the label may be wrong")
+        reason = "judged, and the judges disagree" if attribution.disputed else "judged"
+        return Worth(attribution, value, reason, not attribution.disputed)
+    if attribution.cause is Cause.UNDETERMINED:
+        return Worth(attribution, value, f"no cause is shown: {attribution.mode}")
+    return Worth(attribution, value, f"label {attribution.confidence.value}: {attribution.mode}")
 
 
-def _worth(attribution: Attribution, confidence: float, reason: str, is_settled: bool = False) -> Worth:
-    return Worth(attribution, confidence, attribution.lost * (1.0 - confidence), reason, is_settled)
-
-
-def doubts_of(health: Sequence[Health]) -> dict[str, list[Health]]:
-    """Task -> the flags that speak against the task or its verdict."""
-    found: dict[str, list[Health]] = {}
-    for one in health:
-        if one.task is not None and one.level is not Level.INFO:
-            found.setdefault(one.task, []).append(one)
-    return found
+def wrong(attribution: Attribution) -> float:
+    """Give the share of labels like this one that are expected to be wrong."""
+    if attribution.cause is Cause.UNDETERMINED and not attribution.judged_by:
+        return WRONG_UNDETERMINED
+    return WRONG[attribution.confidence]
 
 
 def queue(
@@ -60,7 +49,7 @@ def queue(
     tokens: Callable[[str], int],
     most: int | None,
 ) -> tuple[Waiting, ...]:
-    """The tasks worth most for a token of their dossiers, best first.
+    """Rank the tasks by value for a token of their dossiers, best first.
 
     Dossiers are priced only of those that can still come in: a task is worth at most its value for FLOOR.
     Of a very large run only the tasks with the most at stake are priced unless all are asked for.
@@ -81,7 +70,7 @@ def queue(
 
 
 def per_token(one: Waiting) -> float:
-    """Points of score for a token of reading: what the queue is sorted by."""
+    """Give the points of score for a token of reading, by which the queue is sorted."""
     return one.value / max(one.tokens, FLOOR)
 
 
@@ -99,7 +88,7 @@ def _waiting(one: Worth, task: TaskResult | None, tokens: int) -> Waiting:
         name,
         bucket,
         told.cause,
-        one.confidence,
+        told.confidence,
         told.lost,
         one.value,
         tokens,

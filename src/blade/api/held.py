@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 # The parts of a report whose rows name their run.
 _BY_RUN = (
-    "measures", "buckets", "tasks", "health", "funnels", "slices", "findings", "compared", "losses",
-    "behaviours", "signatures", "meanings", "mechanisms", "contrasts", "divergences", "attributions",
-    "run_causes", "recommendations", "agreements",
+    "measures", "buckets", "tasks", "health", "funnels", "slices", "compared", "trust", "groups", "unexplained",
+    "losses", "attributions", "run_causes", "recommendations", "agreements",
 )  # fmt: skip
 
 
@@ -60,6 +59,7 @@ def part_of(report: model.Report, names: Sequence[str]) -> model.Report:
         report,
         runs=tuple(run for run in report.runs if run.name in names),
         judgements={run: told for run, told in report.judgements.items() if run in names},
+        task_matrix=None,  # of all runs together
         comparisons=tuple(chosen),
         matrix=None,
         series=None,

@@ -1,4 +1,4 @@
-"""Turn paths into runs that answer in tables: what was measured, what was found, why, what to fix."""
+"""Load runs that answer in tables: what was measured, whether to trust it, why points are lost, what to fix."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Runs(Mapping[str, "Runs"]):
         return self._table(model.Buckets, "buckets")
 
     def health(self) -> Table[model.Health]:
-        """Whether the evaluation itself is sound."""
+        """Flags from the columns alone: coverage, duplicates, rewards, empty outputs."""
         return self._table(model.Health, "health")
 
     def funnels(self) -> Table[model.Funnel]:
@@ -138,40 +138,37 @@ class Runs(Mapping[str, "Runs"]):
 
     # ---- Why -------------------------------------------------------------------------------------
 
-    def findings(self) -> Table[model.Finding]:
-        """What the rows show, rollout by rollout, with evidence."""
-        return self._table(model.Finding, "findings")
+    def trust(self) -> Table[model.Trust]:
+        """What to know before the score is used: alarms, warnings and notes, the most important first."""
+        return self._table(model.Trust, "trust")
 
-    def behaviours(self) -> Table[model.Behaviour]:
-        """How often each detector fires among failures and passes."""
-        return self._table(model.Behaviour, "behaviours")
+    def groups(self) -> Table[model.Group]:
+        """The failure groups of each run, the largest first: label, rows, quotation, fix, and a query."""
+        return self._table(model.Group, "groups")
 
-    def signatures(self) -> Table[model.Signature]:
-        """Error texts that say the same thing."""
-        return self._table(model.Signature, "signatures")
+    def unexplained(self) -> Table[model.Unexplained]:
+        """For each run the lost points that no group explains, with a query that gives their rows."""
+        return self._table(model.Unexplained, "unexplained")
 
-    def mechanisms(self) -> Table[model.Mechanism]:
-        """Conditions that go with failing, found in the rows themselves."""
-        return self._table(model.Mechanism, "mechanisms")
-
-    def contrasts(self) -> Table[model.Contrast]:
-        """What sets passing from failing rollouts of the same tasks."""
-        return self._table(model.Contrast, "contrasts")
+    @property
+    def task_matrix(self) -> model.TaskMatrix | None:
+        """Which run passes which task, where several runs share tasks; otherwise None."""
+        return self._report.task_matrix
 
     def attributions(self) -> Table[model.Attribution]:
-        """The root cause of each failed task, with its grounds; judgements stand in for proposals."""
+        """The cause of each failed task and the group it belongs to; judgements replace proposals."""
         return self._table(model.Attribution, "attributions")
 
     def run_causes(self) -> Table[model.RunCause]:
-        """Causes that concern a run as a whole."""
+        """Causes of a run as a whole: alarms, and groups of more than half of the lost points."""
         return self._table(model.RunCause, "run_causes")
 
     def losses(self) -> Table[model.Loss]:
-        """Points of score lost to each cause and mode; of one run they add up to 1 - score."""
+        """Points of score lost to each cause and group; those of one run add up to 1 - score."""
         return self._table(model.Loss, "losses")
 
     def recommendations(self) -> Table[model.Recommendation]:
-        """What to fix first, and what it could win."""
+        """What to fix first, and what it could gain."""
         return self._table(model.Recommendation, "recommendations")
 
     def gaps(self) -> Table[model.Gap]:

@@ -1,100 +1,88 @@
-"""`blade detectors`: the rule book, and how right each rule is where the truth is known."""
+"""`blade detectors`: print the questions of the ladder, and how right each is where the truth is known."""
 
 from __future__ import annotations
 
 import json
 import textwrap
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from blade.errors import UsageError
 
+if TYPE_CHECKING:
+    from blade.diagnose.rulebook import Rule
 
-@click.command(short_help="The rule book: what each detector looks for, and how right it is.")
+COLUMNS = 100
+INDENT = 12
+NOT_MEASURED = "not measured"
+
+
+@click.command(short_help="List the questions of a diagnosis: what proves each, and how right it is.")
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def detectors(name: str | None, as_json: bool) -> None:
-    """List the detectors, or print one: its rule, its likely cause, its precision and its base rate.
+    """List the questions that a diagnosis asks, in order, or print one in full.
 
-    NAME is a detector such as repeat_identical, or its number such as B12.
+    Every lost point goes to the first question that proves itself for its row. NAME is a question such as
+    verifier, or its number such as 5.
     """
-    from blade.detect import DETECTORS, NOT_BUILT
+    from blade.diagnose.rulebook import RULES
 
-    card = _card()
-    told = {key: _told(module.RULE, card) for key, module in DETECTORS.items()}
+    entries = [_entry(rule) for rule in RULES]
     if name is None:
-        if as_json:
-            click.echo(json.dumps({"detectors": list(told.values()), "not_built": NOT_BUILT}, indent=2))
-            return
-        for one in told.values():
-            click.echo(f"{one['number']}  {one['name']:<30} {one['cause']:<3} {one['rule'].split('. ')[0]}")
-        for number, why in NOT_BUILT.items():
-            click.echo(f"{number}  not built: {why}")
+        click.echo(json.dumps({"rungs": entries}, indent=2) if as_json else "\n\n".join(map(_text, entries)))
         return
-    chosen = next((one for key, one in told.items() if name.lower() in (key, one["number"].lower())), None)
-    if chosen is None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, told, 3, 0.4)
-        hint = f"did you mean {', '.join(near)}?" if near else "`blade detectors` lists them"
-        raise UsageError(f"there is no detector {name}", hint, "no-such-detector")
+    chosen = _chosen(name, entries)
     click.echo(json.dumps(chosen, indent=2) if as_json else _text(chosen))
 
 
-def _card() -> dict[str, Any]:
+def _entry(rule: Rule) -> dict[str, Any]:
+    import msgspec
+
     from blade.pipeline.card import card
 
-    found: dict[str, Any] = (card() or {}).get("detectors", {})
-    return found
+    measured = (card() or {}).get("rungs", {})
+    return {**msgspec.structs.asdict(rule), "accuracy": measured.get(rule.name)}
 
 
-def _told(rule: Any, card: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": rule.name,
-        "number": rule.number,
-        "rule": rule.rule,
-        "cause": rule.cause.value,
-        "otherwise": rule.otherwise,
-        "procedural": rule.procedural,
-        "needs": list(rule.needs),
-        "kind": rule.kind,
-        "remedy": rule.remedy,
-        "accuracy": card.get(rule.name),
-    }
+def _chosen(name: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    by_name = {entry["name"]: entry for entry in entries}
+    by_name |= {str(entry["number"]): entry for entry in entries}
+    if name.lower() in by_name:
+        return by_name[name.lower()]
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), [entry["name"] for entry in entries], 3, 0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else "`blade detectors` lists them"
+    raise UsageError(f"there is no question named {name}", hint, "no-such-detector")
 
 
-def _text(one: dict[str, Any]) -> str:
-    label = one["cause"] + (f"; {one['otherwise']}" if one["otherwise"] else "")
-    told = [
-        ("Rule", one["rule"]),
-        ("Label", label),
-        ("Needs", ", ".join(one["needs"]) or "nothing but the row"),
-        ("Remedy", f"{one['kind']}: {one['remedy']}"),
-        *_accuracy(one["accuracy"]),
+def _text(entry: Mapping[str, Any]) -> str:
+    parts = [
+        ("Question", entry["question"]),
+        ("Proved by", entry["proof"]),
+        ("Refuted by", entry["refuted"]),
+        ("Label", entry["label"]),
+        *_accuracy(entry["accuracy"]),
     ]
-    lines = [f"{one['name']} ({one['number']})", ""]
-    for name, text in told:
-        lines += textwrap.wrap(text, 100, initial_indent=f"{name:<10}", subsequent_indent=" " * 10)
+    lines = [f"{entry['number']} {entry['name']}"]
+    for name, text in parts:
+        lines += textwrap.wrap(
+            text, COLUMNS, initial_indent=f"  {name:<{INDENT}}", subsequent_indent=" " * (INDENT + 2)
+        )
     return "\n".join(lines)
 
 
-def _accuracy(card: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """How right the rule is: on planted faults, and how often it fires on public runs."""
-    if card is None:
-        return [("Accuracy", "not measured")]
-    hits, right = card["n_fired"], card["n_right"]
-    precision = (
-        f"{right / hits:.0%} ({right:,} of {hits:,} rollouts it fires on)" if hits else "it never fired"
-    )
-    recall = f"{card['n_recalled']:,} of {card['n_planted']:,}" if card["n_planted"] else "no"
-    passes = f"{card['in_pass']:,} of {card['of_pass']:,}" if card["of_pass"] else "no"
-    told = [
-        ("Precision", f"{precision} on planted faults"),
-        ("Recall", f"{recall} planted faults found"),
-        ("Base rate", f"fires on {passes} passing rollouts of the planted runs"),
-    ]
-    for name, natural in sorted(card.get("natural", {}).items()):
-        fails, passes = (f"{natural[f'in_{w}']:,} of {natural[f'of_{w}']:,}" for w in ("fail", "pass"))
-        told.append(("Public", f"{name}: fires on {fails} failing and {passes} passing"))
-    return told
+def _accuracy(measured: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """State each measured rate with its interval and n."""
+    if not measured:
+        return [("Accuracy", NOT_MEASURED)]
+    return [("Accuracy", f"{name}: {_rate(rate)}") for name, rate in measured.items()]
+
+
+def _rate(rate: Mapping[str, Any]) -> str:
+    low, high = rate.get("low"), rate.get("high")
+    interval = f", 95% CI {low:.0%} to {high:.0%}" if low is not None and high is not None else ""
+    return f"{rate['value']:.0%} of {rate['n']:,}{interval}"

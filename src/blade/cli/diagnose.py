@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 )
 @click.option("--baseline", metavar="NAME", help="The run to compare the others with (default: first).")
 @click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option(
+    "--map", "fields", metavar="NAME=FIELD,...", help="Name the fields of rows that are not NeMo Gym's."
+)
 @click.option("--notes", metavar="FILE", help="Notes for the inventory (default: notes.md beside the run).")
 @click.option("--redact", is_flag=True, help="Replace what must not be shared by placeholders.")
 @click.option("--json", "as_json", is_flag=True, help="Print report.json instead of the summary.")
@@ -33,6 +36,7 @@ def diagnose(
     output: str | None,
     baseline: str | None,
     pass_threshold: float | None,
+    fields: str | None,
     notes: str | None,
     redact: bool,
     as_json: bool,
@@ -49,9 +53,10 @@ def diagnose(
     refuse_threshold(pass_threshold)
     if quick and (output or as_json):
         raise UsageError("--quick only prints the counts", "leave out -o and --json, or --quick", "usage")
-    command = shlex.join(["blade", "diagnose", *runs, *_options(pass_threshold, baseline)])
+    mapped = ["--map", fields] if fields else []
+    command = shlex.join(["blade", "diagnose", *runs, *mapped, *_options(pass_threshold, baseline)])
     print_report(
-        runs, command, output, pass_threshold, notes, as_json, force, quick, timings, baseline, redact
+        runs, command, output, pass_threshold, notes, as_json, force, quick, timings, baseline, redact, fields
     )
 
 
@@ -67,12 +72,14 @@ def print_report(
     timings: bool = False,
     baseline: str | None = None,
     redact: bool = False,
+    fields: str | None = None,
 ) -> None:
     """The whole job: load, diagnose, write, print."""
     from blade import pipeline
     from blade.cli.output import refuse_foreign, wrote
     from blade.cli.redaction import guarded
     from blade.cli.watch import Progress
+    from blade.ingest.mapped import mapping_of
     from blade.pipeline.reading import Clock
     from blade.pipeline.session import depends_on
     from blade.report import text
@@ -82,7 +89,7 @@ def print_report(
     if folder is not None:
         refuse_foreign(folder, force)
     with Progress() as progress:
-        loaded = pipeline.load(runs, progress, Path(notes) if notes else None)
+        loaded = pipeline.load(runs, progress, Path(notes) if notes else None, mapping_of(fields) if fields else None)
         if quick:
             click.echo(text.render(pipeline.summarise(loaded, command, threshold)), nl=False)
             click.echo("Not read  the trajectories: leave --quick out to learn why tasks fail")

@@ -1,4 +1,4 @@
-"""`blade queue`: the failed tasks worth reading, those first that are unsure and cost most."""
+"""`blade queue`: list the failed tasks worth reading, costly and doubtful labels first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from blade.pipeline.reviewing import Queue
 
 
-@click.command(short_help="Which failed tasks are worth reading next.")
+@click.command(short_help="List the failed tasks worth reading next.")
 @click.argument("run", metavar="RUN")
 @click.option("--most", metavar="N", default=10, show_default=True, help="Tasks to list; 0 for all.")
 @click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
@@ -34,8 +34,9 @@ def queue(
 ) -> None:
     """Order the failed tasks of RUN by what reading them could set right.
 
-    The value of a task is the score it loses times (1 - confidence of its cause): all of it where the
-    cause is undetermined or the task itself is suspected. The order is value per token of its dossier.
+    The value of a task is the points it loses times how often such labels are wrong: 10% where the label is
+    proved, 30% where it is likely, 70% where it is unsure, 100% where there is none. These shares are rough
+    and only order the list. The order is value per token of the task's dossier.
     """
     from blade import pipeline
     from blade.cli.watch import Progress
@@ -71,7 +72,7 @@ def _entry(one: Waiting) -> dict[str, Any]:
         "task_name": one.task_name,
         "bucket": one.bucket,
         "cause": one.cause.value,
-        "confidence": one.confidence,
+        "confidence": one.confidence.value,
         "lost": one.lost,
         "value": one.value,
         "tokens": one.tokens,
@@ -85,31 +86,38 @@ def render(found: Queue, run: str, only: str | None = None, threshold: float | N
     from blade.hostile import argument, line
 
     if not found.waiting:
-        judged = f"; {found.n_judged} judged already (--judged lists them)" if found.n_judged else ""
-        return f"Nothing waits in {line(found.run, 80)}: {found.n_failed} tasks lose points{judged}"
+        judged = f", {found.n_judged} judged already (--judged lists them)" if found.n_judged else ""
+        return f"Nothing to read in {line(found.run, 80)}: {found.n_failed} tasks lose points{judged}"
     lines = [
-        f"{line(found.run, 80)}: {found.n_failed} tasks lose points, {found.n_judged} judged; "
-        f"{_points(found.value)} points hang on labels that nobody has confirmed",
-        "value = points lost x (1 - confidence); order: value per 1,000 tokens of the dossier",
+        f"{line(found.run, 80)}: {found.n_failed} tasks lose points, {found.n_judged} judged",
+        f"value = points lost x how often such labels are wrong ({_shares()}; a rough guide)",
+        "order: value per 1,000 tokens of the dossier",
         "",
-        f"{'task':<14} {'bucket':<10} {'cause':<13} {'lost':>6} {'conf':>5} {'value':>6} {'tokens':>6} "
+        f"{'task':<14} {'bucket':<10} {'cause':<13} {'lost':>6} {'label':<7} {'value':>6} {'tokens':>6} "
         f"{'per 1k':>7}  why",
     ]
     for one in found.waiting:
-        told = _entry(one)
+        entry = _entry(one)
         lines.append(
             f"{line(one.task, 14):<14} {one.bucket or '':<10} {one.cause.value:<13} {_points(one.lost):>6} "
-            f"{one.confidence:>5.2f} {_points(one.value):>6} {one.tokens:>6,} "
-            f"{_points(told['value_per_1000_tokens']):>7}  {line(one.reason, 80)}"
+            f"{one.confidence.value:<7} {_points(one.value):>6} {one.tokens:>6,} "
+            f"{_points(entry['value_per_1000_tokens']):>7}  {line(one.reason, 80)}"
         )
     total, tokens = sum(one.value for one in found.waiting), sum(one.tokens for one in found.waiting)
-    lines += ["", f"in all {_points(total)} points of value for {tokens:,} tokens"]
+    lines += ["", f"total: {_points(total)} points of value for {tokens:,} tokens"]
     words = [argument(run), argument(found.waiting[0].task), *([argument(only)] if only else [])]
     if all(words):
         named = f" --run {words[2]}" if only else ""
         passing = f" --pass-threshold {threshold!r}" if threshold is not None else ""
         lines.append(f"read:  blade show {words[0]} {words[1]} --dossier{named}{passing}")
     return "\n".join(lines)
+
+
+def _shares() -> str:
+    from blade.queue import WRONG, WRONG_UNDETERMINED
+
+    shares = {**{name.value: share for name, share in WRONG.items()}, "undetermined": WRONG_UNDETERMINED}
+    return ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
 
 
 def _points(value: float) -> str:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from blade.diagnose.evidence import RowEvidence, nothing_of, observe
-from blade.diagnose.ladder import Diagnosis, climb
+from blade.diagnose.ladder import Diagnosis, climb, nothing_to_explain
 from blade.diagnose.population import Group, Population, Trust
 
-__all__ = ["Diagnosis", "Group", "Population", "RowEvidence", "Trust", "climb", "nothing_of", "observe"]
+__all__ = [
+    "Diagnosis",
+    "Group",
+    "Population",
+    "RowEvidence",
+    "Trust",
+    "climb",
+    "nothing_of",
+    "nothing_to_explain",
+    "observe",
+]

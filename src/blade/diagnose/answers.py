@@ -119,8 +119,8 @@ def as_number(text: str) -> Fraction | None:
     if not plain or not plain[-1].isdigit():
         return None
     if "/" in plain:
-        above, _, below = plain.partition("/")
-        parts = as_number(above), as_number(below)
+        first, _, second = plain.partition("/")
+        parts = as_number(first), as_number(second)
         return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
     if not _NUMBER.match(plain) or not any(c.isdigit() for c in plain):
         return None
@@ -141,7 +141,7 @@ def is_same(answer: str, gold: str) -> bool:
     if "literal" in (first[0], second[0]):
         return _literal_string(first) is not None and _literal_string(first) == _literal_string(second)
     if first[0] == second[0] == "number":
-        return abs(first[1] - second[1]) <= abs(second[1]) * Fraction(1, 10**9)
+        return bool(abs(first[1] - second[1]) <= abs(second[1]) * Fraction(1, 10**9))
     return False
 
 

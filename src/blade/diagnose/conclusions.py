@@ -217,8 +217,8 @@ def _attributions(
     attributions = []
     modes: dict[int, tuple[Cause, str]] = {}
     losing: defaultdict[int, list[int]] = defaultdict(list)
-    for at in np.flatnonzero(people.lost > 1e-12):
-        losing[int(task[at])].append(int(at))
+    for place in np.flatnonzero(people.lost > 1e-12).tolist():
+        losing[int(task[place])].append(place)
     for code, rows in losing.items():
         lost = Counter[int]()
         for at in rows:

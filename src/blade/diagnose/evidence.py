@@ -12,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 from blade import events
 from blade.diagnose.answers import candidates
 from blade.ingest import records
-from blade.model import Episode, Step, TaskTraces
+from blade.model import Episode, Gold, Step, TaskTraces
 
 SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
 HEAD_LINES, TAIL_LINES = 2, 6  # lines of a long text that are kept as templates
@@ -61,6 +61,8 @@ class RowEvidence(msgspec.Struct):
     n_acts: int
     n_turns: int  # messages and calls of the model
     has_output: bool
+    has_response: bool  # the row has a place for the trace, be it empty
+    transcript: str  # a field that looks like the trace, where the row has no such place
     end: str  # kind of the last step; "none" without steps
     is_pending: bool  # the last step is a call that nothing answers
     final: str  # how the final text ends
@@ -76,16 +78,22 @@ class RowEvidence(msgspec.Struct):
 
 def observe(task: TaskTraces) -> list[RowEvidence]:
     """The evidence of each rollout of one task."""
-    return [_row(episode) for episode in task.episodes]
+    tools = {
+        tool for episode in task.episodes for tool in (*episode.tools, *(call.tool for call in episode.calls))
+    }
+    return [_row(episode, task.given, tools) for episode in task.episodes]
 
 
-def _row(episode: Episode) -> RowEvidence:
-    row, steps = episode.trace.row, episode.trace.steps
+def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvidence:
+    steps = episode.trace.steps
+    row = {**given, **episode.trace.row} if given else episode.trace.row
     fields: dict[str, Any] = {}
     lines: dict[str, tuple[str, ...]] = {}
     checks: dict[str, bool] = {}
-    for path, value in _scalars(row):
+    scalars = list(_scalars(row))
+    for path, value in scalars:
         _keep(path, value, fields, lines, checks)
+    _name_checks(scalars, checks)
     prompt = _prompt(row)
     acts, is_spoken = _acts(episode, steps)
     final, final_step = _final(steps)
@@ -105,6 +113,8 @@ def _row(episode: Episode) -> RowEvidence:
         n_acts=len(acts),
         n_turns=sum(step.kind in ("message", "call") for step in steps),
         has_output=has_output,
+        has_response="response" in row or bool(steps),
+        transcript="" if "response" in row or steps else _transcript(scalars),
         end=last.kind if last is not None else "none",
         is_pending=_is_pending(steps),
         final=final[-FINAL:],
@@ -112,7 +122,7 @@ def _row(episode: Episode) -> RowEvidence:
         final_length=len(final),
         is_open=_is_open(final, prompt),
         answers=candidates(final, _submitted(episode)),
-        expected=_calls(gold.actions) if gold.actions_field or _has_actions(row) else None,
+        expected=_expected_calls(row, gold, tools),
         made=tuple(
             (call.tool, events.canonical(call.arguments)) for call in episode.calls if not call.failed
         ),
@@ -179,6 +189,48 @@ def _keep_list(
             lines[path] = _templates("\n".join(value))
     elif not value:
         fields[path] = "[]"
+
+
+def _name_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
+    """Name the entries of a list of truths by the list of texts beside it that is as long: instructions, say."""
+    for path, value in scalars:
+        if not isinstance(value, list) or not value or not all(isinstance(entry, bool) for entry in value):
+            continue
+        parent = path.rpartition(".")[0]
+        names = next(
+            (
+                other
+                for place, other in scalars
+                if place != path
+                and place.rpartition(".")[0] == parent
+                and isinstance(other, list)
+                and len(other) == len(value)
+                and all(isinstance(entry, str) for entry in other)
+            ),
+            None,
+        )
+        if names is not None:
+            for name, passed in zip(names, value, strict=True):
+                full = f"{path}: {name[:SHORT]}"
+                checks[full] = checks.get(full, True) and passed
+
+
+def _transcript(scalars: list[tuple[str, Any]]) -> str:
+    """The field that looks like a trace: a list of messages, else the longest text that is named like one."""
+    for path, value in scalars:
+        if (
+            isinstance(value, list)
+            and value
+            and all(isinstance(item, Mapping) and "role" in item for item in value)
+        ):
+            return path
+    words = ("completion", "output", "transcript", "trajectory", "conversation", "response", "generation")
+    texts = [
+        (len(value), path)
+        for path, value in scalars
+        if isinstance(value, str) and any(word in path.lower() for word in words)
+    ]
+    return max(texts)[1] if texts else ""
 
 
 def _templates(text: str) -> tuple[str, ...]:
@@ -335,9 +387,28 @@ def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return found
 
 
-def _has_actions(row: Mapping[str, Any]) -> bool:
-    """Whether the row says what calls it expects, be it none."""
-    return any(isinstance(row.get(name), list) for name in events.ACTIONS)
+def _expected_calls(
+    row: Mapping[str, Any], gold: Gold, tools: set[str]
+) -> tuple[tuple[str, str], ...] | None:
+    """The calls that a row expects, be it none; None where it does not say.
+
+    A field that is named so, else any list of records that all name a tool of the task and its arguments.
+    """
+    if gold.actions_field or any(isinstance(row.get(name), list) for name in events.ACTIONS):
+        return _calls(gold.actions)
+    for key, value in row.items():
+        inner = value.values() if isinstance(value, Mapping) else ()
+        for content in (value, *inner) if key not in _OWN else ():
+            if isinstance(content, list) and content and all(_is_call(entry, tools) for entry in content):
+                return _calls(events.gold({"expected_actions": content}).actions)
+    return None
+
+
+def _is_call(entry: Any, tools: set[str]) -> bool:
+    source = entry.get("function", entry) if isinstance(entry, Mapping) else None
+    if not isinstance(source, Mapping) or source.get("name") not in tools:
+        return False
+    return any(key in source for key in ("arguments", "kwargs", "args", "parameters", "input"))
 
 
 def _calls(actions: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
@@ -348,6 +419,8 @@ def nothing_of(position: int) -> RowEvidence:
     """A row that could not be read: it holds nothing that a question could be asked of, not even an empty output."""
     return RowEvidence(
         position=position, prompt=0, gold=0, fields={}, lines={}, checks={}, acts=(), is_spoken=False, n_acts=0, n_turns=0,
-        has_output=True, end="none", is_pending=False, final="", final_step=None, final_length=0, is_open=False, answers={},
+        has_output=True,
+        has_response=True,
+        transcript="", end="none", is_pending=False, final="", final_step=None, final_length=0, is_open=False, answers={},
         expected=None, made=(), gold_text="", n_tools=0,
     )  # fmt: skip

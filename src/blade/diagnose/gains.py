@@ -24,9 +24,7 @@ def gain(people: Population, group: Group) -> Gain | None:
     if not uses:
         return None
     parts = [_by_task(people, group, half) for half in uses]
-    total = np.mean(
-        [part for part in parts], axis=0
-    )  # of each task: points won if its rows were free of the fault
+    total = np.mean(parts, axis=0)  # of each task: points won if its rows were free of the fault
     if not np.any(total):
         return None
     draws = np.random.default_rng(0).integers(0, total.size, (DRAWS, total.size))
@@ -42,7 +40,8 @@ def _halves(people: Population) -> Mask:
     for at, task in enumerate(people.task.tolist()):
         order[at] = seen.get(task, 0)
         seen[task] = order[at] + 1
-    return order % 2 == 0
+    even: Mask = order % 2 == 0
+    return even
 
 
 def _is_chosen(people: Population, rows: Mask, half: Mask) -> bool:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
-from blade.diagnose.population import Group, Mask, Population, Trust
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust
 from blade.diagnose.reference import Reference, reference
 from blade.diagnose.rungs import (
     behaviour,
     cut,
+    declared,
     delivered,
     environment,
     identity,
@@ -19,7 +23,9 @@ from blade.diagnose.rungs import (
     verdicts,
     verifier,
 )
+from blade.model import Code
 
+T = TypeVar("T")
 MAX_GROUPS = 8
 
 
@@ -42,53 +48,55 @@ class Diagnosis:
         return left
 
 
-def climb(people: Population) -> Diagnosis:
-    """Every question in order; later ones see only what is left."""
-    clock: dict[str, float] = {}
+def nothing_to_explain(people: Population) -> Diagnosis:
+    """A run without rewards: there are traces to read, and nothing that was lost."""
+    people.is_unscored = True
+    people.passed[:] = True  # so that nothing counts as failing
+    people.failed[:] = False
+    people.lost[:] = 0
+    text = "No row has a reward, so nothing says what passed: this is a report on the traces alone."
+    return Diagnosis(people, [Trust("warning", None, text, ~people.none)], [], [], None)
 
-    def timed(name: str, work):  # type: ignore[no-untyped-def]
+
+def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
+    """Every question in order; later ones see only what is left. `codes` are meanings that `blade.toml` declares."""
+    clock: dict[str, float] = {}
+    left = people.failed.copy()
+    trust: list[Trust] = []
+    groups: list[Group] = []
+
+    def timed(name: str, work: Callable[[], T]) -> T:
         start = time.perf_counter()
         result = work()
         clock[name] = clock.get(name, 0.0) + time.perf_counter() - start
         return result
 
-    left = people.failed.copy()
-    trust: list[Trust] = []
-    groups: list[Group] = []
     found, content = timed("identity", lambda: identity.ask(people))
     trust += found.trust
     if content is not None:
-        people.task = content
-        for name in ("size", "has_repeats", "is_mixed", "task_level"):
-            people.__dict__.pop(name, None)
+        people.regroup(content)
     known = timed("answers", lambda: reference(people))
-    rungs = (
-        ("ran", lambda: ran.ask(people, left)),
-        ("cut", lambda: cut.ask(people, left)),
-        ("environment", lambda: environment.ask(people, left)),
-        ("verifier", lambda: verifier.ask(people, left, known)),
-        ("delivered", lambda: delivered.ask(people, left)),
-        ("verdicts", lambda: verdicts.ask(people, left)),
-        ("behaviour", lambda: behaviour.ask(people, left)),
+    pieces = timed("kinds", lambda: kinds.slices(people, known))
+    rungs: tuple[tuple[str, Callable[[Mask], Findings]], ...] = (
+        ("declared", lambda rows: declared.ask(people, rows, codes)),
+        ("ran", lambda rows: ran.ask(people, rows)),
+        ("cut", lambda rows: cut.ask(people, rows)),
+        ("environment", lambda rows: environment.ask(people, rows)),
+        ("verifier", lambda rows: verifier.ask(people, rows, known)),
+        ("delivered", lambda rows: delivered.ask(people, rows)),
+        ("verdicts", lambda rows: verdicts.ask(people, rows)),
+        ("behaviour", lambda rows: behaviour.ask(people, rows)),
+        ("kinds", lambda rows: kinds.ask(people, rows, known, pieces)),
+        ("knowledge", lambda rows: knowledge.ask(people, rows, known)),
     )
     for name, ask in rungs:
         if not left.any():
             break
-        found = timed(name, ask)
+        found = timed(name, partial(ask, left))
         trust += found.trust
+        groups += [group for group in found.groups if group.rows.any()]
         for group in found.groups:
-            groups.append(group)
             left = left & ~group.rows
-    pieces = timed("kinds", lambda: kinds.slices(people, known))
-    for found in (kinds.ask(people, left, known, pieces),):
-        for group in found.groups:
-            groups.append(group)
-            left = left & ~group.rows
-    if left.any():
-        for group in timed("knowledge", lambda: knowledge.ask(people, left, known)).groups:
-            groups.append(group)
-            left = left & ~group.rows
-    groups = [group for group in groups if group.rows.any()]
     groups.sort(key=lambda group: -_weight(people, group))
     return Diagnosis(people, trust, groups[:MAX_GROUPS], pieces, known, clock)
 

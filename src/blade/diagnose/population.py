@@ -74,6 +74,13 @@ class Population:
         self.task, self.repeat, self.keys = task, repeat, keys
         self.failed: Mask = ~passed
         self.n = len(rows)
+        self.is_unscored = False  # no row has a reward
+
+    def regroup(self, task: Ints) -> None:
+        """Take other tasks for the rows, where the rows are proved to be grouped wrongly."""
+        self.task = task
+        for name in ("size", "has_repeats", "is_mixed", "task_level"):
+            self.__dict__.pop(name, None)
 
     @property
     def none(self) -> Mask:

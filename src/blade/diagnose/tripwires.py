@@ -13,12 +13,14 @@ UNEXPLAINED = 0.25
 SMALL = 30  # tasks up to which one task is worth telling
 
 
-def checked(diagnosis: Diagnosis, score: float | None, rewards: np.ndarray) -> Diagnosis:
+def checked(
+    diagnosis: Diagnosis, score: float | None, rewards: np.ndarray, pass_field: str | None = None
+) -> Diagnosis:
     """The diagnosis without conclusions that contradict themselves, and with the warnings that go first."""
     people = diagnosis.people
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
     found = [
-        _partial(people, rewards), _idle(people, score), _constant(people), _unexplained(diagnosis), _small(people),
+        _partial(people, rewards, pass_field), _idle(people, score), _constant(people), _unexplained(diagnosis), _small(people),
     ]  # fmt: skip
     diagnosis.trust += [one for one in found if one is not None]
     order = {"alarm": 0, "warning": 1, "note": 2}
@@ -37,8 +39,8 @@ def _is_contradicted(people: Population, group: Group) -> bool:
     """Whether most rows of a group speak against its own name: an empty rollout has no steps, a cut one no pass rate."""
     if group.name.startswith("empty"):
         has = sum(people.rows[at].has_output for at in np.flatnonzero(group.rows))
-        return has > 0.5 * group.rows.sum()
-    return group.passed > group.rows.sum() and group.label in ("IR", "TI")
+        return bool(has > 0.5 * group.rows.sum())
+    return bool(group.passed > group.rows.sum()) and group.label in ("IR", "TI")
 
 
 def _idle(people: Population, score: float | None) -> Trust | None:
@@ -68,7 +70,7 @@ def _idle(people: Population, score: float | None) -> Trust | None:
 
 
 def _constant(people: Population) -> Trust | None:
-    if people.n < 2:
+    if people.n < 2 or people.is_unscored:
         return None
     if not people.passed.any():
         text = f"Nothing passes (0 of {people.n:,} rollouts): check that rewards were computed at all before reading causes."
@@ -101,7 +103,7 @@ def _small(people: Population) -> Trust | None:
     return Trust("note", None, text, ~people.none)
 
 
-def _partial(people: Population, rewards: np.ndarray) -> Trust | None:
+def _partial(people: Population, rewards: np.ndarray, pass_field: str | None) -> Trust | None:
     """That the mean reward is no rate, where rewards are partial credit or leave 0 to 1."""
     levels = np.unique(np.round(rewards[np.isfinite(rewards)], 9))
     if levels.size <= 2 or set(levels.tolist()) <= {0.0, 1.0}:
@@ -112,8 +114,9 @@ def _partial(people: Population, rewards: np.ndarray) -> Trust | None:
         if empty.sum() >= 3 and float(np.mean(rewards[empty])) > 0.05
         else ""
     )
+    by = f" (`{pass_field}` is 1)" if pass_field else ""
     text = (
         f"The reward is partial credit ({levels.min():g} to {levels.max():g}), so its mean ({float(np.mean(rewards)):.2f}) is not a "
-        f"rate of solved tasks: {int(people.passed.sum()):,} of {people.n:,} rollouts are fully right.{floor}"
+        f"rate of solved tasks: {int(people.passed.sum()):,} of {people.n:,} rollouts are fully right{by}.{floor}"
     )
     return Trust("warning", None, text, ~people.none)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,63 @@ def mapping_of(text: str) -> dict[str, str]:
                 "bad-map",
             )
         mapping[target] = path
-    if "reward" not in mapping:
-        raise UsageError("--map names no reward", "add reward=FIELD, such as reward=score", "bad-map")
     return mapping
+
+
+# Words that such fields are called by; among fields of the right type a name only breaks ties.
+_NAMED = {
+    "trace": "messages conversation transcript trajectory traj completion output response generation".split(),
+    "reward": "reward score correct success passed pass accuracy acc is_correct resolved".split(),
+    "task": "task_id example_id question_id instance_id problem_id task example question id index".split(),
+    "repeat": "repeat trial attempt sample rollout seed run epoch".split(),
+}
+
+
+def proposal(path: Path) -> str | None:
+    """A `--map` that may fit the first rows of a file; None where no field looks like a trace or a reward."""
+    rows = [row for line in islice(_lines(path), 200) if (row := parsed(line)[0]) is not None]
+    fields = {
+        key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)
+    }
+    fits: dict[str, Callable[[list[Any]], bool]] = {
+        "trace": lambda values: all(_is_trace(value) for value in values),
+        "reward": lambda values: all(_is_score(value) for value in values),
+        "task": lambda values: all(
+            isinstance(value, str | int) and not isinstance(value, bool) for value in values
+        ),
+        "repeat": lambda values: all(
+            isinstance(value, int) and not isinstance(value, bool) for value in values
+        ),
+    }
+    found: dict[str, str] = {}
+    for target, is_fit in fits.items():
+        names = [key for key, values in fields.items() if key not in found.values() and is_fit(values)]
+        ranked = sorted((_rank(target, name), name) for name in names)
+        if ranked and (ranked[0][0] < len(_NAMED[target]) or (target == "trace" and len(names) == 1)):
+            found[target] = ranked[0][1]
+    if not found.keys() & {"trace", "reward"}:
+        return None
+    named = ",".join(f"{target}={name}" for target, name in found.items())
+    return f"these fields look like a rollout: try --map {named}"
+
+
+def _rank(target: str, name: str) -> int:
+    words = _NAMED[target]
+    return next((place for place, word in enumerate(words) if word in name.lower()), len(words))
+
+
+def _is_trace(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) > 20
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, dict) and "role" in turn for turn in value)
+    )
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, int | float) and 0 <= value <= 1)
 
 
 def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:

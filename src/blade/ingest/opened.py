@@ -10,6 +10,7 @@ import numpy as np
 
 from blade.ingest import trace
 from blade.ingest.assemble import Assembled
+from blade.ingest.keys import task_keys
 from blade.ingest.items import NOTHING, parsed, quotable, value_at
 from blade.ingest.names import ERRORS
 from blade.ingest.rows import Indexed
@@ -27,6 +28,21 @@ def row(run: Assembled, position: int) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError):  # NaN, lone surrogates and the like
         return parsed(line)[0] or {}
     return found if isinstance(found, dict) else {}
+
+
+def input_rows(run: Assembled) -> dict[str, int]:
+    """The first materialised input of each task, by the key of the task."""
+    if run.inputs is None:
+        return {}
+    keys = task_keys(run.inputs, None)
+    return {keys.keys[code]: row for row, code in reversed(list(enumerate(keys.code.tolist())))}
+
+
+def given(run: Assembled, row: int | None) -> dict[str, Any]:
+    """A materialised input as parsed JSON; empty where there is none."""
+    if run.inputs is None or row is None:
+        return {}
+    return parsed(run.inputs.row_bytes(row))[0] or {}
 
 
 def quoter(run: Assembled) -> Callable[[int, str], Evidence | None]:

@@ -129,21 +129,18 @@ class Show(PagesOfRun, frozen=True, kw_only=True):
     chars: Annotated[int, Meta(ge=80, le=8_000, description="Most characters of one step.")] = 1_500
 
 
-class Findings(PagesOfRun, frozen=True, kw_only=True):
-    """What detectors found."""
+class Groups(PagesOfRun, frozen=True, kw_only=True):
+    """Failure groups."""
 
-    task: Annotated[str | None, Meta(description="Only findings of this task.")] = None
-    detector: Annotated[
-        str | None, Meta(description="Only findings of this detector, such as repeated_call.")
+    label: Annotated[Cause | None, Meta(description="Only groups with this label.")] = None
+    task: Annotated[
+        str | None,
+        Meta(description="Only the group that most of the lost points of this task belong to. " + TASK),
     ] = None
-    cause: Annotated[Cause | None, Meta(description="Only findings that speak for this cause.")] = None
-    severity: Annotated[
-        int, Meta(ge=0, le=3, description="Least severity: 0 note .. 3 breaks the score.")
-    ] = 0
 
 
 class Health(PagesOfRun, frozen=True, kw_only=True):
-    """Flags on the evaluation itself."""
+    """What speaks against the score."""
 
 
 class Compare(Asked, frozen=True, kw_only=True):

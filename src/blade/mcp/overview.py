@@ -1,24 +1,25 @@
-"""Tell what there is: the runs, the first page of one, and whether its evaluation is sound."""
+"""Answer what there is: the runs, the first page of one, and whether its score can be trusted."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from msgspec.structs import replace
 
 from blade.errors import BladeError
-from blade.hostile import line, quoted
+from blade.hostile import line, lines, quoted
 from blade.mcp import arguments, roots
-from blade.mcp.answers import Answer, answer, cut, listed, paged
+from blade.mcp.answers import TEXT, Answer, answer, cut, listed, paged
 from blade.mcp.house import House
-from blade.report import health_text, places, text, words
-from blade.report.sections import Block, Code, Heading, Quote, Table, cells, para, prose
+from blade.report import places, text, words
+from blade.report.sections import Block, Code, Heading, Quote, Table, cells, para
 from blade.report.wire import document as wired
 from blade.report.wire_conclusions import number
 
 QUOTES = 2  # quotations of one entry
 SHOWN = 8  # recommendations and the like of a summary
+LEVELS = ("alarm", "warning", "note")
+FLAG_LEVELS = ("problem", "warning", "info")
 
 
 def list_runs(house: House, asked: arguments.ListRuns) -> Answer:
@@ -87,7 +88,7 @@ def one_table(blocks: tuple[tuple[Block, ...], ...]) -> tuple[Block, ...]:
 
 
 def summary(house: House, asked: arguments.Summary) -> Answer:
-    """The first page of a run: score, losses, causes, what to fix first, health."""
+    """Give the first page of a run: score, trust, failure groups, what to fix first."""
     session, only = house.sessions(asked.run, asked.pass_threshold)
     if only is not None:
         session.run(only)  # an agent that is not there is refused
@@ -96,10 +97,10 @@ def summary(house: House, asked: arguments.Summary) -> Answer:
     )
     if asked.format == "markdown":
         named = ", ".join(run.name for run in report.runs)
-        more = para("More: blade_tasks, blade_queue and blade_dossier, blade_findings, blade_health.")
+        more = para("More: blade_tasks, blade_queue and blade_dossier, blade_groups, blade_health.")
         blocks = [
             Quote(
-                (f"{words.count(len(report.runs), 'run')}, as ", Code("blade diagnose"), " tells it"),
+                (f"{words.count(len(report.runs), 'run')}, as ", Code("blade diagnose"), " prints it"),
                 text.render(report),
             )
         ]
@@ -116,6 +117,9 @@ def summary(house: House, asked: arguments.Summary) -> Answer:
             {key: value if key == "run" else len(value) for key, value in one.items()}
             for one in _of(wire["buckets"], names)
         ],
+        "trust": [with_whole_query(one) for one in _of(wire["trust"], names)[:SHOWN]],
+        "groups": [with_whole_query(one) for one in _of(wire["groups"], names)],
+        "unexplained": [with_whole_query(one) for one in _of(wire["unexplained"], names)],
         "losses": cut(_of(wire["losses"], names)),
         "run_causes": [_brief(one) for one in _of(wire["run_causes"], names)[:SHOWN]],
         "recommendations": [_brief(one) for one in _of(wire["recommendations"], names)[:SHOWN]],
@@ -141,47 +145,49 @@ def _brief(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _levels(wire: dict[str, Any], name: str) -> dict[str, Any]:
+    """Count what speaks against a score, and the flags on its columns, by level."""
+    trust = [one["level"] for one in wire["trust"] if one["run"] == name]
     flags = [one["level"] for one in wire["health"] if one["run"] == name]
-    return {"run": name, **{level: flags.count(level) for level in ("problem", "warning", "info")}}
+    return {
+        "run": name,
+        "trust": {level: trust.count(level) for level in LEVELS},
+        "flags": {level: flags.count(level) for level in FLAG_LEVELS},
+    }
+
+
+def with_whole_query(entry: dict[str, Any]) -> dict[str, Any]:
+    """Leave out a query that is too long for an answer: a part of it would give other rows."""
+    return entry if len(entry["query"]) <= TEXT else {**entry, "query": None}
 
 
 def health(house: House, asked: arguments.Health) -> Answer:
-    """Flags on the evaluation itself, the gravest first, then the tasks in doubt."""
+    """List what speaks against the score, then the flags on its columns, the gravest first."""
     session, run = house.session(asked)
-    document = json.loads(health_text.as_json(session.report))
-    (one,) = [told for told in document["runs"] if told["name"] == run.name]
-    entries = [
-        {"kind": kind, **entry}
-        for kind in ("findings", "flags", "suspects", "to_review")
-        for entry in one[kind]
-    ]
-    page = paged(entries, asked, _quoting, _flag)
-    head = {key: one[key] for key in ("name", "score_name", "score", "n_tasks", "n_rollouts", "levels")}
-    head["score_without_suspects"] = one["score_without_suspects"]
-    counts = ", ".join(f"{n:,} {level}" for level, n in one["levels"].items())
-    intro = [para(f"{counts}. Flags on the data and the run come first, then single tasks.")]
+    wire = wired(session.report)
+    flags = sorted(_of(wire["health"], [run.name]), key=lambda flag: FLAG_LEVELS.index(flag["level"]))
+    entries = [{"kind": "trust", **with_whole_query(one)} for one in _of(wire["trust"], [run.name])]
+    entries += [{"kind": "flag", **flag, "evidence": flag["evidence"][:QUOTES]} for flag in flags]
+    (told,) = _of(wire["runs"], [run.name], "name")
+    head = {key: told[key] for key in ("name", "score_name", "score", "n_tasks", "n_rollouts")}
+    head["levels"] = _levels(wire, run.name)
+    counts = [f"{n} {level}" for level, n in head["levels"]["trust"].items()]
+    page = paged(entries, asked, dict, _health_entry)
+    intro = [para(f"{', '.join(counts)}. An alarm means that the score cannot be used as it is.")]
     return listed(asked, f"Health of {line(run.name, 120)}", head, "entries", page, intro)
 
 
-def _quoting(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**entry, "evidence": entry["evidence"][:QUOTES]}
-
-
-def _flag(entry: dict[str, Any]) -> tuple[Block, ...]:
-    name = entry.get("flag") or entry.get("detector") or ""
-    level = entry.get("level") or f"severity {entry.get('severity')}"
-    task = () if entry.get("task") is None else (", task ", Code(line(str(entry["task"]), 80)))
-    said = line(entry.get("text") or entry.get("summary") or "", 1_200)
+def _health_entry(entry: dict[str, Any]) -> tuple[Block, ...]:
+    if entry["kind"] == "trust":
+        label = f", label {entry['label']}" if entry["label"] else ""
+        fix = f"\nFix: {entry['fix']}" if entry["fix"] else ""
+        # the sentence repeats words of rows, so it stands in a fence
+        said = Quote((words.count(entry["rows"], "rollout"),), lines(entry["text"] + fix))
+        return (Heading((f"{entry['level']}{label}",)), said)
     return (
-        Heading((f"{level}: ", Code(line(name, 60)), *task)),
-        para(*prose(said)),
-        *quotes(entry["evidence"]),
+        Heading((f"{entry['level']}: ", Code(line(entry["flag"], 60)))),
+        Quote((f"n = {entry['n']:,}",), lines(entry["text"])),
+        *(quote(place) for place in entry["evidence"]),
     )
-
-
-def quotes(evidence: list[dict[str, Any]]) -> tuple[Block, ...]:
-    """The first quotations of a conclusion, each fenced under its address."""
-    return tuple(quote(one) for one in evidence[:QUOTES])
 
 
 def quote(one: dict[str, Any]) -> Block:

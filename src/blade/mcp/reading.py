@@ -13,9 +13,9 @@ from blade.mcp import arguments
 from blade.mcp.answers import Answer, Page, listed, paged, told
 from blade.mcp.house import House, key_of
 from blade.mcp.overview import one_table
-from blade.model import Trace
+from blade.model import Trace, Waiting
 from blade.report import words
-from blade.report.sections import Block, Bullets, Code, Heading, Quote, Table, cells, para, prose
+from blade.report.sections import Block, Bullets, Code, Heading, Quote, Table, cells, para
 
 FRAMEWORK = ("responses_create_params", "response", "reward")
 FIELDS = 40  # fields of a row that are told
@@ -26,7 +26,7 @@ LAST = 200  # characters of the last words of a repeat
 
 
 def queue(house: House, asked: arguments.Queue) -> Answer:
-    """Failed tasks worth reading, the most valuable for its tokens first."""
+    """List the failed tasks worth reading, the most valuable for its tokens first."""
     from blade.pipeline import reviewing
 
     session, run = house.session(asked)
@@ -36,22 +36,22 @@ def queue(house: House, asked: arguments.Queue) -> Answer:
     head = {"run": found.run, "n_failed": found.n_failed, "n_judged": found.n_judged, "value": found.value}
     intro = [
         para(
-            f"{found.n_failed:,} failed tasks, {found.n_judged:,} judged; {found.value * 100:.2f} points "
-            "of score wait to be understood. Value is loss times doubt. Read one: blade_dossier."
+            f"{found.n_failed:,} failed tasks, {found.n_judged:,} judged. Value is points lost times how often "
+            "such labels are wrong, a rough guide. Read one: blade_dossier."
         )
     ]
     return listed(asked, f"Queue of {line(run.name, 120)}", head, "waiting", page, intro, one_table)
 
 
-def _waiting(one: Any) -> Table:
+def _waiting(one: Waiting) -> Table:
     row = cells(
         Code(line(one.task, 80)), Code(line(one.task_name, 80)), one.bucket or words.NONE,
-        one.cause.value, f"{one.confidence:.2f}", f"{one.lost * 100:.2f}",
+        one.cause.value, one.confidence.value, f"{one.lost * 100:.2f}",
         f"{one.value * 100:.2f}", f"{one.tokens:,}",
-        prose(line(one.reason, 200)),
+        Code(line(one.reason.replace("`", ""), 200)),  # the name of a group repeats words of rows
     )  # fmt: skip
     header = ("Task", "Name", "Bucket", "Cause", "Confidence", "Lost", "Value", "Tokens", "Why")
-    return Table(header, (row,), "llllrrrrl")
+    return Table(header, (row,), "lllllrrrl")
 
 
 def dossier(house: House, asked: arguments.Dossier) -> Answer:

@@ -33,6 +33,7 @@ class Scoring:
 
     threshold: float
     threshold_given: bool
+    pass_field: str | None  # the 0/1 field that says what passes, where rewards leave [0, 1]
     reward_kind: RewardKind
     has_pass_rate: bool
     score_name: str  # pass_at_1 or mean_reward
@@ -51,8 +52,13 @@ class Scoring:
 
     @property
     def score(self) -> float | None:
-        """The headline: mean over tasks; None without a row."""
-        return float(self.task_means.mean()) if self.task_means.size else None
+        """The headline: mean over tasks; None without a row that has a reward."""
+        return float(self.task_means.mean()) if self.task_means.size and not self.is_unscored else None
+
+    @property
+    def is_unscored(self) -> bool:
+        """Whether no row has a usable reward: then there are traces to read and nothing to lose."""
+        return bool(self.unscored.all())
 
     @property
     def is_bounded(self) -> bool:
@@ -67,6 +73,8 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
     unscored = ~np.isfinite(reward)
     usable = reward[~unscored]
     kind = reward_kind(usable)
+    pass_field, at = _pass_field(rollouts, rows) if threshold is None and kind is RewardKind.UNBOUNDED else (None, None)
+    threshold = at if threshold is None else threshold
     given = threshold is not None
     bar = 1.0 if threshold is None else float(threshold)
     has_pass_rate = given or _is_judged_at_one(kind, usable)
@@ -83,6 +91,7 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
     return Scoring(
         threshold=bar,
         threshold_given=given,
+        pass_field=pass_field,
         reward_kind=kind,
         has_pass_rate=has_pass_rate,
         score_name="pass_at_1" if is_rate else "mean_reward",
@@ -99,6 +108,22 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
         task_rewards=task_rewards,
         outcome=_outcome_codes(rollouts, rows, row_passed, has_pass_rate),
     )
+
+
+def _pass_field(rollouts: Rollouts, rows: Ints) -> tuple[str | None, float | None]:
+    """The strictest 0/1 field that rises with the reward, and the least reward at which it is 1."""
+    reward = rollouts.reward[rows]
+    best: tuple[str | None, float | None] = (None, None)
+    for name, column in rollouts.fields.items():
+        value = column.number[rows]
+        held = np.isfinite(value) & np.isfinite(reward)
+        if held.sum() < 0.9 * rows.size or not set(np.unique(value[held]).tolist()) == {0.0, 1.0}:
+            continue
+        yes, no = reward[held & (value == 1)], reward[held & (value == 0)]
+        at = float(yes.min())
+        if at > float(no.max()) and (best[1] is None or at > best[1]):
+            best = name, at
+    return best
 
 
 def reward_kind(rewards: Floats) -> RewardKind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from blade.model.measured import Evidence
-from blade.model.words import Cause
+from blade.model.words import Cause, Confidence
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -57,8 +57,8 @@ class Waiting(msgspec.Struct, frozen=True):
     task_name: str
     bucket: str | None
     cause: Cause  # the engine's proposal
-    confidence: float  # of that cause; 0 where nothing is proposed
+    confidence: Confidence  # of that cause
     lost: float  # points of score
-    value: float  # lost x (1 - confidence); all that is lost where the task itself is suspected
+    value: float  # lost x how often labels of this confidence are wrong
     tokens: int  # of its dossier
     reason: str  # why it waits, in words

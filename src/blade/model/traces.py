@@ -90,3 +90,4 @@ class TaskTraces(msgspec.Struct, frozen=True):
     task_name: str
     episodes: tuple[Episode, ...]
     gold: Gold
+    given: Mapping[str, Any] = msgspec.field(default_factory=dict)  # the materialised input, where there is one

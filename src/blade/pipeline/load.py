@@ -143,7 +143,7 @@ def _refuse_empty(found: find.Found, main: list[Index]) -> None:
         if not any(opened.holds_rollouts(index) for index in main):
             raise NothingToRead(
                 f"no row of {names} has a response, a request or a reward",
-                "give the file that `eval run` wrote with --output",
+                mapped.proposal(found.paths[0]) or "give the file that `eval run` wrote with --output",
                 "no-rollouts",
             )
         return

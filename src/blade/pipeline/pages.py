@@ -11,12 +11,12 @@ from msgspec.structs import replace
 import blade
 from blade import measure
 from blade.ingest import opened
-from blade.model import Benchmark, Cause, Gap, Health, Level, Loss, Report, Run, Side, Skipped, Source, Trust
+from blade.model import Benchmark, Cause, Gap, Health, Level, Loss, Report, Run, Side, Skipped, Source, TaskMatrix, Trust
 from blade.pipeline.load import MAX_SKIPPED, Loaded
 from blade.store import index as store
 
 if TYPE_CHECKING:
-    from blade.pipeline.reading import Clock, Reading
+    from blade.pipeline.reading import Clock, Read, Reading
     from blade.store.index import Watcher
 
 # Flags of the columns that stand before the causes; the others are told with the aggregate results.
@@ -100,7 +100,32 @@ def diagnosed(
     report = replace(_joined(loaded, told, command), accuracy=card())
     if len(loaded) < 2:
         return report, []
+    report = _with_matrix(report, read, said)
     return report, clock.timed("compare", lambda: sides.read_sides(read, said, scored))
+
+
+def _with_matrix(report: Report, read: Sequence[Read], said: Sequence[Reading]) -> Report:
+    """With what several runs together say of their tasks."""
+    from blade.diagnose.matrix import matrix
+
+    models = [one.loaded.run.model for one in read]
+    found = matrix([one.diagnosis for one in said], models, [one.judged.task.tolist() for one in read])
+    if found is None:
+        return report
+    doubts = [
+        Trust(run, "warning", Cause.TASK_OR_VERIFIER, text, 0, "", "Have a person review these golds.")
+        for run in found.runs
+        if (text := _golds_to_review(found))
+    ]
+    return replace(report, task_matrix=found, trust=(*report.trust, *doubts))
+
+
+def _golds_to_review(matrix: TaskMatrix) -> str:
+    if not matrix.gold_to_review:
+        return ""
+    shown = ", ".join(matrix.gold_to_review[:8]) + (" …" if len(matrix.gold_to_review) > 8 else "")
+    n = len(matrix.gold_to_review)
+    return f"{n} task{'s' if n > 1 else ''} to review: different models agree on another answer than the expected one ({shown})."
 
 
 def drafts(loaded: Sequence[Loaded]) -> list[measure.draft.Draft]:
@@ -235,7 +260,7 @@ def _with_guesses(one: Loaded) -> Benchmark:
 
 
 def _losses(name: str, scoring: measure.Scoring) -> tuple[Loss, ...]:
-    if scoring.score is None or not scoring.is_bounded:
+    if scoring.score is None or not scoring.is_bounded or scoring.is_unscored:
         return ()
     return (Loss(name, Cause.UNDETERMINED, "not attributed", 1.0 - scoring.score),)
 

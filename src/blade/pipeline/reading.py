@@ -173,10 +173,14 @@ def population(read: Read) -> diagnose.Population:
 def diagnosed(read: Read, clock: Clock) -> Reading:
     """The ladder, its tripwires, and what it concludes."""
     people = population(read)
-    diagnosis = diagnose.climb(people)
+    diagnosis = diagnose.nothing_to_explain(people) if read.scoring.is_unscored else diagnose.climb(
+        people, read.loaded.benchmark.codes
+    )
     for stage, seconds in diagnosis.seconds.items():
         clock.seconds[f"ladder: {stage}"] += seconds
-    diagnosis = tripwires.checked(diagnosis, read.scoring.score, read.scoring.row_reward)
+    diagnosis = tripwires.checked(
+        diagnosis, read.scoring.score, read.scoring.row_reward, read.scoring.pass_field
+    )
     told = clock.timed(
         "conclusions",
         lambda: conclusions.conclude(

@@ -51,8 +51,7 @@ def queue(
         raise UsageError(f"{most} is no number of tasks", "give 1 or more, or none for all", "usage")
     one = session.run(run)
     told = session.facts[one.name]
-    doubts = queueing.doubts_of(told.health)
-    worths = [queueing.worth(found, doubts.get(found.task, ())) for found in told.attributions]
+    worths = [queueing.worth(found) for found in told.attributions]
     kept = [found for found in worths if judged or not found.is_settled]
 
     with _prices(session, one, budget) as known:

@@ -31,6 +31,7 @@ class Walker:
     def __init__(self, run: Assembled, judged: Judged, tools: Mapping[str, str]) -> None:
         self._run, self._judged, self._tools = run, judged, tools
         self._place = {int(position): at for at, position in enumerate(judged.rows)}
+        self._inputs = opened.input_rows(run)
 
     def opener(self, position: int) -> Episode:
         """The row at a position of `Rollouts`, read as events."""
@@ -52,8 +53,9 @@ class Walker:
         """All counted rollouts of one task."""
         episodes = tuple(self._episode(at) for at in range(*span))
         first = episodes[0].trace
+        given = opened.given(self._run, self._inputs.get(first.rollout.task))
         return TaskTraces(
-            first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes)
+            first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes, given), given
         )
 
     def spans(self) -> list[Span]:
@@ -118,11 +120,11 @@ def _pieces(spans: list[Span]) -> list[tuple[Span, ...]]:
     return [*found, tuple(piece)] if piece else found
 
 
-def _gold(episodes: tuple[Episode, ...]) -> Any:
+def _gold(episodes: tuple[Episode, ...], given: Mapping[str, Any]) -> Any:
     """What the task expects, from the first row that says so: a row cut short by an error may not."""
     found = events.gold(episodes[0].trace.row)
-    for episode in episodes[1:]:
+    for row in (*(episode.trace.row for episode in episodes[1:]), given):
         if found.answer is not None or found.actions:
             break
-        found = events.gold(episode.trace.row)
+        found = events.gold(row)
     return found

@@ -38,7 +38,7 @@ def headline(facts: Facts) -> Line:
     model = hostile.line(run.model or "", 60)
     who: Line = (Code(name),) if not model or model in name else (Code(model), " (", Code(name), ")")
     where: Line = (" on ", Code(hostile.line(run.benchmark, 60))) if run.benchmark else ()
-    if score.value is None:
+    if score.value is None or run.score is None:
         return (*who, *where, ": no score, because no rollout was scored.")
     value = quantities.value(score, facts.is_rate, True)
     interval = _interval(facts)

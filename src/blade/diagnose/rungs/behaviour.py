@@ -105,7 +105,7 @@ def _group(
 def _never(tool: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
-            f"never calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')} never call `{tool}`.",
+            f"never calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')}: `{tool}` is never called.",
             f"Have the model call `{tool}` before it acts on what only `{tool}` can tell.", test,
             lambda row: (row.acts[-1].step, "") if row.acts else None, (tool,),
         )  # fmt: skip
@@ -116,7 +116,7 @@ def _never(tool: str):  # type: ignore[no-untyped-def]
 def _calls(tool: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
-            f"calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')} call `{tool}`.",
+            f"calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')}: `{tool}` is called.",
             f"Check when `{tool}` is the right choice, and say so in its description or in the prompt.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.tool == tool), None), (tool,),
         )  # fmt: skip
@@ -127,7 +127,7 @@ def _calls(tool: str):  # type: ignore[no-untyped-def]
 def _error(template: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
-            f"error: {template[:70]}", rows, f"{count(int(rows.sum()), 'failure')} get this error from a tool: {template[:120]}.",
+            f"error: {template[:70]}", rows, f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {template[:120]}.",
             "Show the model in the tool's description how to avoid this error, and have it change the call after it.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.template == template), None), (),
         )  # fmt: skip
@@ -139,7 +139,7 @@ def _loops(people: Population):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
             "repeats one call or one error", rows,
-            f"{count(int(rows.sum()), 'failure')} repeat the same call or run into the same error three times or more{_most_often(people, rows)}.",
+            f"{count(int(rows.sum()), 'failure')}: the same call or the same error three times or more{_most_often(people, rows)}.",
             "Stop or redirect the model when a call or an error repeats.", test, _first_error, (),
         )  # fmt: skip
 

@@ -82,7 +82,7 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
     n = int((rows & left).sum())
     return Group(
         rung="cut", label="TI", name=f"stopped by a limit ({value})", rows=rows & left,
-        text=f"{count(n, 'rollout')} were cut off: `{path}` is `{value}`.{_without(people, rows)}",
+        text=f"{count(n, 'rollout')}: cut off, since `{path}` is `{value}`.{_without(people, rows)}",
         fix=f"Raise the limit behind `{path}` = `{value}` and rerun these rollouts.",
         why="the row itself records that a limit ended the rollout", passed=int(people.passed[rows].sum()),
         place=lambda row: (path, value), confidence="proved", deciding=(path,), matched=rows,
@@ -111,7 +111,7 @@ def _pending(people: Population, left: Mask) -> Group | None:
     )
     return Group(
         rung="cut", label="TI", name="cut off with a tool call still pending", rows=rows & left,
-        text=f"{count(n, 'rollout')} were cut off {length} with a tool call unanswered ({limit}); no final answer was possible."
+        text=f"{count(n, 'rollout')}: cut off {length} with a tool call unanswered ({limit}); no final answer was possible."
         f"{never}{_errors(people, rows & left)}"
         + (f" The others pass at {others:.0%}." if others == others and (~rows).sum() >= 3 else ""),
         fix="Raise the turn limit, or give the model a last turn without tools, and rerun these rollouts.",
@@ -179,7 +179,7 @@ def _spike(people: Population, left: Mask) -> Group | None:
         return _loop(people, rows, left, f"{top:,.0f} {label}")
     return Group(
         rung="cut", label="TI", name=f"stopped at {top:,.0f} {label}", rows=rows & left,
-        text=f"{count(covered, 'rollout')} end at exactly {top:,.0f} {label}, the maximum in the run: a limit cut them off."
+        text=f"{count(covered, 'rollout')}: the end comes at exactly {top:,.0f} {label}, the maximum in the run, so a limit cut them off."
         f"{_without(people, rows)}",
         fix=f"Raise the limit of {top:,.0f} {label} and rerun these rollouts.",
         why="far more rollouts end at the maximum than just below it, and they pass less often",
@@ -198,7 +198,7 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
     return Group(
         rung="cut", label="BI", name="repeats a failing call until the limit" if template else "repeats one call until the limit",
         rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), confidence="likely",
-        text=f"{count(n, 'failure')} repeat the same call or the same error until they are stopped at {limit} (the turn limit).{error}"
+        text=f"{count(n, 'failure')}: the same call or the same error is repeated until the stop at {limit} (the turn limit).{error}"
         f"{_without(people, rows)}",
         fix="Show the model the format that the tool accepts, and stop or redirect it when an error repeats; a higher limit "
         "would only prolong the loop.",
@@ -297,7 +297,7 @@ def _open_end(people: Population, left: Mask) -> Group | None:
         return None
     return Group(
         rung="cut", label="TI", name="answer cut off in the middle", rows=rows & left,
-        text=f"{count(n, 'answer')} stop in the middle (truncated): they end inside a block or in an unfinished line, as an output "
+        text=f"{count(n, 'answer')}: truncated in the middle, inside a block or in an unfinished line, as an output "
         f"token limit leaves them.{_without(people, rows)}",
         fix="Raise max_tokens for the answer and rerun these rollouts.",
         why="the text ends where no author would end it", passed=int(people.passed[rows].sum()),

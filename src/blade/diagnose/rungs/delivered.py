@@ -55,7 +55,7 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
     repeat = f" {loops:,} repeat the same call or the same error." if loops else ""
     return Group(
         rung="delivered", label="BI", name="no call ever succeeds", rows=rows & left,
-        text=f"In {count(n, 'failure')} not one call succeeds: no valid statement or request in the whole rollout.{error}{repeat}",
+        text=f"{count(n, 'failure')}: not one call succeeds, so there is no valid statement or request in the whole rollout.{error}{repeat}",
         fix="Have the model look up the schema, names and formats that the tool accepts before it guesses, and change the "
         "call after an error.",
         why="every call answers with an error, so nothing that could be graded was produced", confidence="proved",
@@ -73,7 +73,7 @@ def _no_tools(people: Population, left: Mask, passes: list[RowEvidence]) -> Grou
         return None
     return Group(
         rung="delivered", label="BI", name="no tool is called at all", rows=rows & left,
-        text=f"{count(n, 'failure')} call no tool and only write text; every pass works with tools.",
+        text=f"{count(n, 'failure')}: no tool is called, only text is written; every pass works with tools.",
         fix="State in the prompt that the work must be done with the tools, and refuse an answer before any call.",
         why="nothing that could be graded was done", confidence="proved", matched=rows, holds=_has_no_acts,
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
@@ -106,7 +106,7 @@ def _no_end(people: Population, left: Mask, passes: list[RowEvidence]) -> Group 
         return Group(
             rung="delivered", label="BI", name=f"never a successful `{last}`" if tried else f"never calls `{last}`",
             rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), deciding=(last,),
-            text=f"{count(n, 'failure')} end without a successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes: nothing "
+            text=f"{count(n, 'failure')}: there is no successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes, so nothing "
             f"was handed in.{how}",
             fix=f"Tell the model to finish with `{last}`, and remind it before the last turn.",
             why="the result that is graded was never handed over", confidence="proved",
@@ -130,7 +130,7 @@ def _no_form(people: Population, left: Mask, passes: list[RowEvidence]) -> Group
         if n >= LEAST and people.rate(rows) <= 0.02:
             return Group(
                 rung="delivered", label="BI", name="no answer in the asked form", rows=rows & left,
-                text=f"{count(n, 'failure')} never give an answer in {words}, as {ENDS:.0%} or more of the passes do.",
+                text=f"{count(n, 'failure')}: no answer stands in {words}, as {ENDS:.0%} or more of the passes do.",
                 fix=f"Repeat the asked form ({words}) at the end of the prompt, and ask again where it is missing.",
                 why="the form that the grader reads is absent", confidence="likely", matched=rows,
                 place=lambda row: (row.final_step, "") if row.final_step is not None else None,

@@ -54,7 +54,7 @@ def _ungraded(people: Population, left: Mask) -> Group | None:
     names = joined(path for path, _ in verdicts)
     return Group(
         rung="environment", label="TI", name="never graded", rows=rows & left,
-        text=f"{count(n, 'rollout')} were never graded: {names}, present in every pass, are absent, and they count as failures.{long}",
+        text=f"{count(n, 'rollout')}: never graded, but counted as failed; {names}, present in every pass, is absent.{long}",
         fix="Find out why these rollouts were not graded (a limit, a crash of the grader) and grade or rerun them.",
         why="all verdict fields that passing rows have are missing", confidence="proved", matched=rows,
     )  # fmt: skip

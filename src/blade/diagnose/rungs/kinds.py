@@ -184,7 +184,7 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
     passes = int(people.passed[piece.rows].sum())
     return Group(
         rung="kinds", label="BI", name=f"{about}, another is given", rows=rows,
-        text=f"{count(n, 'failure')} are tasks where {about}{twin}: the model gives another kind of answer. {passes:,} of "
+        text=f"{count(n, 'failure')}: {about}{twin}, and the model gives another kind of answer. {passes:,} of "
         f"{int(piece.rows.sum()):,} such rollouts pass ({piece.rate:.0%}), against {piece.rate_without:.0%} of all others.",
         fix="Say in the prompt that this answer is allowed and when, or add such cases to training; then compare this slice again.",
         why="the errors lie on one class of expected answers: the model answers as if it did not exist",

@@ -61,7 +61,7 @@ def _free(people: Population, gap: Mask, unsure: Mask) -> Group:
     label = "KG" if n_gap >= n_unsure else "UK"
     return Group(
         rung="knowledge", label=label, name="wrong answer", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} give a wrong answer: {n_gap:,} in tasks that never pass and whose repeats mostly "
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: a wrong answer, {n_gap:,} in tasks that never pass and whose repeats mostly "
         f"say the same (a knowledge gap), {n_unsure:,} in tasks that pass sometimes or whose answers differ (unreliable "
         "knowledge).",
         fix="Add training data or retrieval for tasks that never pass, after a look at their expected answers; vote over several "
@@ -80,7 +80,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     return [
         Group(
             rung="knowledge", label="undetermined", name="calls work, no result is accepted", rows=rows,
-            text=f"{count(n, 'failure')} make calls that work, but no result is the expected one in as many tries as the run allows. "
+            text=f"{count(n, 'failure')}: calls work, but no result is the expected one in as many tries as the run allows. "
             "The rows do not show what is wrong with the results.",
             fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
             why="valid calls with a wrong result; without the expected result nothing more can be said",
@@ -96,11 +96,8 @@ def _comparable(people: Population, reference: Reference | None) -> Mask:
             row.final.strip()
             and row.end == "message"
             and (
-                (row.n_acts <= 1
-                and row.is_spoken)
-                or (bool(row.gold_text)
-                and row.expected is None
-                and not row.is_spoken)
+                (row.n_acts <= 1 and row.is_spoken)
+                or (bool(row.gold_text) and row.expected is None and not row.is_spoken)
             )
         )
     )
@@ -116,7 +113,7 @@ def _text(people: Population, at: int, reference: Reference | None) -> str:
 
 def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool:
     """Whether more than half of some answers say the same."""
-    texts = [_text(people, at, reference) for at in np.flatnonzero(rows)]
+    texts = [_text(people, int(at), reference) for at in np.flatnonzero(rows)]
     if len(texts) < 2:
         return False
     counts = Counter(value_of(text) for text in texts if len(text) <= 100)
@@ -153,7 +150,7 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
     shown = str(value[1])
     return Group(
         rung="knowledge", label="BI", name=f"answers `{shown}` whatever is expected", rows=rows,
-        text=f"{count(int(rows.sum()), 'failure')} answer `{shown}`, which {overall.count(value) / len(overall):.0%} of all answers are, while it is "
+        text=f"{count(int(rows.sum()), 'failure')}: the answer is `{shown}`, which {overall.count(value) / len(overall):.0%} of all answers are, while it is "
         f"expected in {golds[value] / sum(golds.values()):.0%} of the rows: a bias, not a lack of knowledge case by case.",
         fix="Balance the prompt's examples and options, or calibrate the decision threshold.",
         why="one answer dominates whatever the gold is", matched=rows,
@@ -192,7 +189,7 @@ def _gap(people: Population, rows: Mask, reference: Reference | None) -> Group:
     n, n_tasks = int(rows.sum()), people.n_tasks(rows)
     return Group(
         rung="knowledge", label="KG", name="the same wrong answer in most repeats", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} that never pass, and whose repeats agree on a wrong answer: a knowledge gap."
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} that never passed: the repeats agree on a wrong answer, a knowledge gap."
         f"{_confused(people, rows, reference)}",
         fix=f"Add training data or retrieval for these {count(n_tasks, 'task')}; review their expected answers first.",
         why="the task never passes, and more than half of its repeats agree", matched=rows, place=_place,
@@ -205,7 +202,7 @@ def _unsure(people: Population, rows: Mask, reference: Reference | None) -> Grou
     flaky = people.n_tasks(rows & people.is_mixed)
     return Group(
         rung="knowledge", label="UK", name="wrong answer, another one in each repeat", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} give wrong answers that change between repeats; {flaky:,} of these tasks pass "
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: wrong answers that change between repeats; {flaky:,} of these tasks pass "
         f"sometimes: unreliable knowledge.{_confused(people, rows, reference)}",
         fix="Vote over several samples, or train on these tasks: the model knows them now and then.",
         why="the task passes sometimes, or its repeats give different answers", matched=rows, place=_place,
@@ -215,8 +212,8 @@ def _unsure(people: Population, rows: Mask, reference: Reference | None) -> Grou
 def _single(people: Population, rows: Mask, reference: Reference | None) -> Group:
     n = int(rows.sum())
     return Group(
-        rung="knowledge", label="undetermined", name="complete but wrong answer (one try)", rows=rows,
-        text=f"{count(n, 'failure')} give a complete answer that is graded wrong. With one try per task, a knowledge gap and bad luck "
+        rung="knowledge", label="undetermined", name="wrong answer (one try)", rows=rows,
+        text=f"{count(n, 'failure')}: an answer was given and graded wrong. With one try per task, a knowledge gap and bad luck "
         f"cannot be told apart.{_confused(people, rows, reference)}",
         fix="Repeat these tasks a few times: the same wrong answer each time is a knowledge gap, a changing one is not.",
         why="one try per task does not tell lack of knowledge from chance", confidence="unsure", matched=rows, place=_place,

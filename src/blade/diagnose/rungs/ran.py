@@ -26,6 +26,7 @@ def ask(people: Population, left: Mask) -> Findings:
         return found
     if _is_right_act(people, silent):
         return found
+    found.trust += _elsewhere(people, silent)
     rest = silent.copy()
     for group in _by_text(people, silent, left):
         found.groups.append(group)
@@ -39,11 +40,29 @@ def ask(people: Population, left: Mask) -> Findings:
             "not recorded. Nothing is concluded from their absence; causes come from the other fields."
         )
         found.trust.append(Trust("note", None, text, rest))
-    elif n and passes <= 0.1 * n and (left & rest).any():
+    elif (
+        n
+        and passes <= 0.1 * n
+        and (left & rest).any()
+        and people.where(lambda row: row.has_response)[rest].any()
+    ):
         found.groups.append(_unrecorded(people, rest, left))
     for group in found.groups:
         found.trust.append(_trust(people, group))
     return found
+
+
+def _elsewhere(people: Population, silent: Mask) -> list[Trust]:
+    """That the trace stands under another name, where rows have no `response` at all."""
+    names = Counter(people.rows[at].transcript for at in np.flatnonzero(silent) if people.rows[at].transcript)
+    if not names or names.most_common(1)[0][1] < 0.5 * silent.sum():
+        return []
+    name, n = names.most_common(1)[0]
+    text = (
+        f"{count(n, 'row')} without `response`; `{name}` looks like the transcript: use --map trace={name} (with the other "
+        "fields, such as reward=reward). Until then only the other fields are diagnosed."
+    )
+    return [Trust("warning", None, text, silent)]
 
 
 def _is_right_act(people: Population, silent: Mask) -> bool:
@@ -56,9 +75,14 @@ def _is_right_act(people: Population, silent: Mask) -> bool:
 def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     """Rows without output that share a line of a log, an error or a stop text, which no pass has."""
     places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    is_recorded = not silent.all() and people.rate(silent) < 0.5 * people.rate(~silent)
+    graded = (
+        set() if is_recorded else {path for path in people.paths if people.is_graded(people.codes(path)[0])}
+    )
     for at, row in enumerate(people.rows):
         for path, value in row.fields.items():
-            if isinstance(value, str) and value.strip():
+            # without any recording a field that goes with the outcome is the verdict, not a message of the harness
+            if isinstance(value, str) and value.strip() and path not in graded:
                 places[path, template(value)].append(at)
         for path, lines in row.lines.items():
             for line in lines:
@@ -102,7 +126,7 @@ def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
     n = int(rows.sum())
     return Group(
         rung="ran", label="IR", name=f"never ran: {line[:70]}", rows=rows,
-        text=f"{count(n, 'rollout')} produced no output; `{path}` says: {line[:140]}. No rollout with this message passes.",
+        text=f"{count(n, 'rollout')}: no output; `{path}` says: {line[:140]}. No rollout with this message passes.",
         fix=f"Repair what `{path}` reports and rerun these {count(n, 'rollout')}; they say nothing about the model.",
         why="the agent produced nothing, and the same message stands in all of these rows and in no passing one",
         place=lambda row: (path, line), confidence="proved", deciding=(path,), matched=rows,
@@ -135,7 +159,7 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
     )
     return Group(
         rung="ran", label="IR", name="empty output, reason not recorded" if "do not record" in reason else "empty output",
-        rows=rows, text=f"{n:,} of {people.n:,} rollouts end with an empty answer and score 0. {reason}{answered}",
+        rows=rows, text=f"{n:,} of {people.n:,} rollouts end with an empty answer, and none of them passes. {reason}{answered}",
         fix="Check max_tokens and the stop reasons of the empty rollouts, raise the limit, and rerun them.",
         why="no text, no call and no pass among them; an empty answer is no attempt at the task",
         against=["an agent that chooses to say nothing would look the same"] if "do not record" in reason else [],

@@ -134,12 +134,12 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: dict[
         about = joined(tool for tool, _ in tools.most_common(3))
         instead = _instead(people, rows) if kind in (NONE_DONE, PART) else ""
         lead = {
-            NOTHING_DUE: f"{count(n, 'failure')} change something ({about}) in tasks where nothing should be changed.",
-            NONE_DONE: f"{count(n, 'failure')} make no change although one was due ({about}).",
-            ARGUMENTS: f"{count(n, 'failure')} take the expected actions with wrong arguments ({about}).",
-            PART: f"{count(n, 'failure')} make only part of the expected changes; missing are {about}.",
-            EXTRA: f"{count(n, 'failure')} make a change beyond the expected ones ({about}).",
-            OTHER: f"{count(n, 'failure')} make other changes than the expected ones ({about}).",
+            NOTHING_DUE: f"{count(n, 'failure')}: something is changed ({about}) in tasks where nothing should be.",
+            NONE_DONE: f"{count(n, 'failure')}: no change is made although one was due ({about}).",
+            ARGUMENTS: f"{count(n, 'failure')}: the expected actions, with wrong arguments ({about}).",
+            PART: f"{count(n, 'failure')}: only part of the expected changes is made; missing: {about}.",
+            EXTRA: f"{count(n, 'failure')}: a change beyond the expected ones ({about}).",
+            OTHER: f"{count(n, 'failure')}: other changes than the expected ones ({about}).",
         }[kind]
         return Group(
             rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead, fix=fix,
@@ -179,7 +179,7 @@ def _unexpected(people: Population, tool: str, graded: dict[str, bool]):  # type
         where = f" In {idle:,} of them nothing should be done at all." if 0 < idle < n else ""
         return Group(
             rung="verdicts", label="BI", name=f"calls `{tool}` where it is not expected", rows=rows,
-            text=f"{count(n, 'failure')} call `{tool}` in cases where it is not among the expected actions.{where} No rollout with such a call passes.",
+            text=f"{count(n, 'failure')}: `{tool}` is called in cases where it is not among the expected actions.{where} No rollout with such a call passes.",
             fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
             why="the expected calls of the row do not contain it, and it decides the grade", confidence="proved",
             place=lambda row: next(((act.step, "") for act in reversed(row.acts) if act.tool == tool and not act.failed), None),
@@ -213,7 +213,7 @@ def _failed_check(people: Population, name: str):  # type: ignore[no-untyped-def
         n = int(rows.sum())
         return Group(
             rung="verdicts", label="BI", name=f"fails the check `{(short or name)[:80]}`", rows=rows,
-            text=f"{count(n, 'failure')} do not meet `{(short or name)[:120]}`, as the grader records in `{field}`.",
+            text=f"{count(n, 'failure')}: the check `{(short or name)[:120]}` is not met, as the grader records in `{field}`.",
             fix=f"Train or prompt for `{(short or name)[:80]}`; read the quoted rollout first.",
             why="the grader names this check as failed", confidence="proved", deciding=(name,),
             place=lambda row: (field, ""),
@@ -232,12 +232,16 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
             continue
         if any(isinstance(value, str) and value[:1] in "[{" for value in values):
             continue  # a list tells of single steps, not of the outcome
+        is_graded = people.is_graded(codes)
         for code, value in enumerate(values):
             rows = codes == code
             of_failed = float((rows & people.failed).sum()) / max(int(people.failed.sum()), 1)
             if people.passed[rows].any() or of_failed >= RESTATES or (rows & left).sum() < 2:
                 continue
-            yield Candidate(f"{path}={value}", rows, _valued(path, str(value)), order=5)
+            # what grading sets needs no test: it is the grader's own word
+            yield Candidate(
+                f"{path}={value}", rows, _valued(path, str(value)), order=5, is_tested=not is_graded
+            )
 
 
 def _valued(path: str, value: str):  # type: ignore[no-untyped-def]
@@ -245,7 +249,7 @@ def _valued(path: str, value: str):  # type: ignore[no-untyped-def]
         n = int(rows.sum())
         return Group(
             rung="verdicts", label="undetermined", name=f"`{path}` is `{value[:60]}`", rows=rows,
-            text=f"{count(n, 'failure')} have `{path}` = `{value[:100]}`; no pass has it.",
+            text=f"{count(n, 'failure')}: `{path}` is `{value[:100]}`, which no pass has.",
             fix=f"Read the quoted rollout: what leads to `{path}` = `{value[:60]}`?",
             why="a field of the row names this outcome; what causes it is not shown", confidence="unsure",
             place=lambda row: (path, value[:80]), deciding=(path,),

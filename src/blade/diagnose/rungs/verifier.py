@@ -59,7 +59,7 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
     how = _difference(reference, rows)
     return Group(
         rung="verifier", label="TI", name=f"right answer scored 0 ({how})", rows=rows,
-        text=f"{count(n, 'failure')} give the expected answer and score 0: the answer equals the gold, and differs from it in {how}. "
+        text=f"{count(n, 'failure')}: the answer equals the expected one but for {how}, and is not accepted. "
         f"The verifier compares strings. In {reference.agreement:.0%} of the passes the same comparison agrees. With these "
         f"counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
         fix=f"Make the verifier compare values, not spelling ({how}), and score the stored answers again; no rerun is needed.",
@@ -98,7 +98,7 @@ def _exact(people: Population, left: Mask, reference: Reference) -> Group | None
 
 def _is_exact(people: Population, reference: Reference) -> Mask:
     pairs = zip(reference.answer, reference.gold, strict=True)
-    return np.array([bool(a and g) and a.strip() == g.strip() for a, g in pairs], bool)
+    return np.array([bool(a and g and a.strip() == g.strip()) for a, g in pairs], np.bool_)
 
 
 def _difference(reference: Reference, rows: Mask) -> str:
@@ -141,7 +141,7 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
     n_tasks = people.n_tasks(rows)
     return Group(
         rung="verifier", label="TI", name="same answer graded 0 and 1", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} give exactly the answer that passes in another repeat of the same task: "
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: exactly this answer passes in another repeat of the same task, so "
         "the grading is not consistent.",
         fix="Score the stored answers of these tasks again with one rule.",
         why="equal answers to the same task have different rewards", confidence="proved", matched=rows,
@@ -164,7 +164,7 @@ def _checks_pass(people: Population, left: Mask, reference: Reference | None) ->
         return None
     return Group(
         rung="verifier", label="TI", name="all checks pass, reward 0", rows=rows,
-        text=f"{count(n, 'failure')} have every recorded check passed; every other row with these checks passes exactly when all of "
+        text=f"{count(n, 'failure')}: every recorded check passed; every other row with these checks passes exactly when all of "
         "them do. The reward contradicts the checks.",
         fix="Compute the reward of these rows from their checks again.",
         why="the checks of the row and its reward contradict each other", confidence="likely", matched=rows,
@@ -192,7 +192,7 @@ def _fenced(people: Population, left: Mask, reference: Reference | None) -> Grou
     parses = sum(_is_like_passes(people.rows[at].answers.get("fence", "")) for at in np.flatnonzero(rows))
     return Group(
         rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,
-        text=f"{count(n, 'failure')} wrap the answer in a Markdown code fence; no fenced answer passes, while {people.rate(bare):.0%} of the "
+        text=f"{count(n, 'failure')}: the answer is wrapped in a Markdown code fence; no fenced answer passes, while {people.rate(bare):.0%} of the "
         f"answers without a fence do. {parses:,} of them parse once the fence is stripped.",
         fix="Strip code fences before grading, or forbid them in the prompt, and score the stored answers again.",
         why="the form alone separates them, and the content parses without it", confidence="likely", matched=fenced,
@@ -206,7 +206,7 @@ def _is_like_passes(text: str) -> bool:
     try:
         ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return value_of(text)[0] == "literal"
+        return bool(value_of(text)[0] == "literal")
     return True
 
 
@@ -221,10 +221,10 @@ def _lenient(people: Population, reference: Reference | None) -> Trust | None:
     n = int(rows.sum())
     if not n or n > MANY * people.passed.sum():
         return None
-    text = f"{count(n, 'pass', 'passes')} give another value than the expected answer: the verifier may accept wrong answers."
+    text = f"{count(n, 'pass', 'passes')}: another value than the expected one was accepted, so the verifier may accept wrong answers."
     return Trust("warning", None, text, rows)
 
 
 def _differs(answer: str, gold: str) -> bool:
     first, second = value_of(answer), value_of(gold)
-    return first[0] == second[0] != "text" and first != second
+    return bool(first[0] == second[0] != "text" and first != second)

@@ -1,4 +1,4 @@
-"""Turn one task into a dossier: what is needed to judge it, in plain text of bounded length."""
+"""Write the dossier of one task: what is needed to judge it, in plain text of bounded length."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Dossier(msgspec.Struct, frozen=True):
 
 
 def check_budget(budget: int) -> None:
-    """Refuse a budget in which no dossier can be told."""
+    """Refuse a budget that is too small for any dossier, or absurdly large."""
     if not LEAST <= budget <= MOST:
-        hint = f"give {LEAST} to {MOST} tokens; {BUDGET} are the default"
-        raise UsageError(f"a dossier cannot be told in {budget} tokens", hint, "usage")
+        hint = f"give {LEAST} to {MOST} tokens; the default is {BUDGET}"
+        raise UsageError(f"a budget of {budget} tokens is out of range", hint, "usage")
 
 
 def dossier(
     facts: Facts, task: str, traces: Sequence[Trace], budget: int = BUDGET, repeat: int | None = None
 ) -> Dossier:
-    """The dossier of a task from its rows; `repeat` is the rollout to read closely, if not the blamed one."""
+    """Write the dossier of a task from its rows; `repeat` is the rollout to read closely, if not the blamed one."""
     check_budget(budget)
     of = case(facts, task, traces, repeat)
     page = Page(budget * tokens.UNIT)
@@ -61,7 +61,7 @@ def dossier(
     _fill(page, of, budget)
     body = page.lines()
     used = budget
-    for _ in range(4):  # the number stands in the text that it counts
+    for _ in range(4):  # the count is part of the text that it counts
         text = "\n".join([*_head(of, used, budget), *body]) + "\n"
         if tokens.tokens(text) == used:
             break
@@ -85,7 +85,7 @@ def _head(of: Case, used: int, budget: int) -> list[str]:
 
 
 def _fill(page: Page, of: Case, budget: int) -> None:
-    """Every part in the order of print, then raised in the order of what helps most to judge."""
+    """Add every part in the order of print, then raise them in the order of what helps most to judge."""
     scale = max(1.0, budget / BUDGET)
     small, some, much = (int(size * scale) for size in (40, 110, 260))
 
@@ -99,23 +99,19 @@ def _fill(page: Page, of: Case, budget: int) -> None:
     )
     ends = page.add(
         lambda: titled("outcomes", outcomes.counted(of)),
-        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.told(of, 20)]),
-        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.told(of, small)]),
+        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.listed(of, 20)]),
+        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.listed(of, small)]),
     )
+    changes = page.add(lambda: outcomes.changes(of, 32), lambda: outcomes.changes(of, small))
     cause = page.add(
         lambda: titled("proposal of the engine", proposal.proposed(of)),
         lambda: titled("proposal of the engine", [*proposal.proposed(of), *proposal.grounds(of, small)]),
         lambda: titled("proposal of the engine", [*proposal.proposed(of), *proposal.grounds(of, some)]),
     )
     flags = page.add(lambda: proposal.flags(of, small), lambda: proposal.flags(of, some))
-    found = page.add(
-        lambda: proposal.findings(of, 24),
-        lambda: [*proposal.findings(of, 24), *proposal.elsewhere(of, 32)],
-        lambda: [*proposal.findings(of, small), *proposal.elsewhere(of, small)],
-    )
     sides = page.add(
         lambda: titled("beside a passing rollout", parting.lines(of, small)),
-        lambda: titled("beside a passing rollout", parting.lines(of, some, 1)),
+        lambda: titled("beside a passing rollout", parting.lines(of, some)),
     )
     page.raise_to(page.add(lambda: trajectory.title(of)))
     path = trajectory.Trajectory(page, of, scale)
@@ -129,15 +125,15 @@ def _fill(page: Page, of: Case, budget: int) -> None:
         page.raise_to(part)
     for index in of.candidates[:1]:
         path.step(index, 0)
-    for part in (said, task, sides, more, found):
+    for part in (said, task, sides, more):
         page.raise_to(part)
-    _raise(page, of, path, (cause, ends, flags, found, sides, said, task))
+    _raise(page, of, path, (cause, ends, flags, changes, sides, said, task))
     path.finish()
 
 
 def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part, ...]) -> None:
-    """What is worth more room, the most useful first; a task that loses nothing needs none of it."""
-    cause, ends, flags, found, sides, said, task = parts
+    """Give the parts more room, the most useful first; a task that loses nothing needs none of it."""
+    cause, ends, flags, changes, sides, said, task = parts
     for index in of.candidates[:2]:
         path.step(index, 1)
     page.raise_to(flags)
@@ -145,7 +141,7 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
     page.raise_to(cause, 1)
     page.raise_to(ends, 1)
     page.raise_to(said, 1)
-    page.raise_to(found, 1)
+    page.raise_to(changes)
     path.raise_all(path.outline(), 0)
     if of.cause is None:
         return
@@ -160,7 +156,7 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
     if of.is_open:
         page.raise_to(ends, 2)
         path.raise_all(path.telling(), 1)
-    page.raise_to(found, 2)
+    page.raise_to(changes, 1)
     page.raise_to(ends, 2)
     # a second look at the rollout costs more than what is left here
     path.raise_all(path.resting(), 1)

@@ -48,10 +48,11 @@ def near(case: Case) -> list[str]:
 
 
 def more(case: Case) -> list[str]:
-    """A passing repeat, and the request in full."""
+    """Show a passing repeat, around its first call that differs."""
     if case.passer is None:
         return []
-    return _line(_around(case, case.passer, case.parting.passer_step if case.parting is not None else None))
+    call = case.parting[1] if case.parting is not None else None
+    return _line(_around(case, case.passer, call.step if call is not None else None))
 
 
 def _around(case: Case, trace: Trace, at: int | None) -> str | None:

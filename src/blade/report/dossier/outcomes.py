@@ -1,16 +1,20 @@
-"""Say how every repeat of a task ended, one line each, or counted where there are very many."""
+"""Say how every repeat of a task ended and what the failing ones changed last; many repeats are counted."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from blade.model import Outcome, Trace
-from blade.report import cases, words
+from blade import events
+from blade.model import Outcome, TaskResult, Trace
+from blade.report import words
 from blade.report.dossier import frame, steps
 from blade.report.dossier.case import Case
 
-_MAX_LINES = 12  # repeats that are told one by one
+_MAX_LINES = 12  # repeats that have a line of their own
 _MAX_RANGES = 12
+_MAX_SIGNS = 16  # repeats whose outcomes are listed in order
+_MAX_CHANGES = 4
+_SIGNS = {Outcome.PASSED: "1", Outcome.MISSING: "-", Outcome.MASKED: "-"}
 
 
 def counted(case: Case) -> list[str]:
@@ -22,8 +26,8 @@ def counted(case: Case) -> list[str]:
     order = [outcome.value.replace("_", " ") for outcome in Outcome] + ["not judged"]
     said = ", ".join(f"{seen[name]} {name}" for name in order if seen[name])
     line = f"{words.count(len(repeats), 'repeat')}: {said}"
-    if 1 < len(repeats) <= cases.MAX_REPEATS:
-        line += f" (in order {cases.signs(case.result)}; 1 passes)"
+    if 1 < len(repeats) <= _MAX_SIGNS:
+        line += f" (in order {_signs(case.result)}; 1 passes)"
     elif len(repeats) > 1:
         passed = [one.repeat for one in repeats if one.outcome is Outcome.PASSED]
         if 0 < len(passed) < len(repeats):
@@ -32,8 +36,13 @@ def counted(case: Case) -> list[str]:
     return [line]
 
 
-def told(case: Case, room: int) -> list[str]:
-    """Each repeat with its steps, calls and last words; those alike to read come first."""
+def _signs(result: TaskResult) -> str:
+    """Write the outcomes of the repeats in order: `1 0 1 1`."""
+    return " ".join(_SIGNS.get(one.outcome, "0") if one.outcome else "?" for one in result.repeats)
+
+
+def listed(case: Case, room: int) -> list[str]:
+    """Describe each repeat by its reward, steps, calls and last words."""
     found = []
     for repeat, trace in list(_chosen(case).items()):
         head = f"repeat {repeat} {case.outcome(repeat)}, reward {_reward(trace)}, {_effort(trace)}"
@@ -47,8 +56,21 @@ def told(case: Case, room: int) -> list[str]:
     return [*found, f"{left} more repeats are counted above"] if left > 0 else found
 
 
+def changes(case: Case, room: int) -> list[str]:
+    """Quote the last call that changed something in each other failing repeat."""
+    found: list[str] = []
+    for repeat, trace in case.traces.items():
+        if trace is case.focus or case.outcome(repeat) == "passed" or len(found) >= _MAX_CHANGES:
+            continue
+        written = [call.step for call in events.calls(trace.steps, {}, {}) if call.does == events.WRITE]
+        if written:
+            step = trace.steps[written[-1]]
+            found.append(frame.behind(f"repeat {repeat} {steps.head(step, {})}", steps.text(step), room))
+    return found
+
+
 def _chosen(case: Case) -> dict[int, Trace]:
-    """All, or the one in focus, a few that pass and a few that do not."""
+    """Choose all, or the one in focus, a few that pass and a few that do not."""
     if len(case.traces) <= _MAX_LINES:
         return case.traces
     focus = [case.focus.rollout.repeat] if case.focus else []

@@ -1,132 +1,110 @@
-"""Say what the engine proposes and on what grounds, who overruled it, and what was found."""
+"""State the cause the engine proposes, the group of failures it belongs to, who overruled it, and the warnings."""
 
 from __future__ import annotations
 
-from blade import events
-from blade.model import ENDS, Cause, Level, Trace
-from blade.report import causes, words
-from blade.report.dossier import frame, steps
+from blade.model import Attribution, Cause, Confidence, Group
+from blade.report import causes, places, words
+from blade.report.dossier import frame
 from blade.report.dossier.case import Case
 
 MEANS = {
     Cause.KNOWLEDGE_GAP: "the model does not know it or cannot do it",
-    Cause.UNRELIABLE_KNOWLEDGE: "the model knows it now and then",
+    Cause.UNRELIABLE_KNOWLEDGE: "the model gets it right only sometimes",
     Cause.BEHAVIOUR: "the model could do it and went about it wrongly",
-    Cause.TASK_OR_VERIFIER: "the task, its gold or its verifier is wrong",
-    Cause.INFRASTRUCTURE: "provider, sandbox, harness or a limit broke it",
+    Cause.TASK_OR_VERIFIER: "the task, its expected answer, the verifier or a limit of the harness is wrong",
+    Cause.INFRASTRUCTURE: "provider, sandbox, tool or network broke it",
     Cause.DATA_ARTIFACT: "the row or its data is broken, doubled or misplaced",
-    Cause.UNDETERMINED: "no cause reaches the bar",
+    Cause.UNDETERMINED: "the rows do not show why it fails",
 }
 CHOICE = "causes: " + "; ".join(
-    f"{cause.value} {said}" for cause, said in MEANS.items() if cause is not Cause.UNDETERMINED
+    f"{cause.value} {meaning}" for cause, meaning in MEANS.items() if cause is not Cause.UNDETERMINED
 )
 _MAX_GROUNDS = 5
-_MAX_FINDINGS = 8
-_MAX_ELSEWHERE = 4
+_MAX_FLAGS = 4
 
 
 def proposed(case: Case) -> list[str]:
-    """The cause in one line, what happened, and where."""
-    one = case.cause
-    if one is None:
-        return ["no cause: this task is not among those that lose score"]
-    said = f"{causes.called(one.cause)} ({MEANS[one.cause]})"
-    if one.judged_by:
-        was = causes.called(one.proposed) if one.proposed else "nothing"
-        sure = f", confidence {words.probability(one.proposed_confidence)}" if one.proposed else ""
-        found = [f"judged: {said}; the engine proposes {was}{sure}"]
-        found.append(frame.behind("judged by", one.judged_by, 20))
-    elif one.cause is Cause.UNDETERMINED:
-        found = [f"undetermined: {MEANS[one.cause]}; judge it from what follows", CHOICE]
-    else:
-        found = [f"cause: {said}, confidence {words.probability(one.confidence)}"]
-    if one.mode.strip():
-        found.append(frame.behind("mode", causes.mode(case.facts, one.mode), 24))
-    if one.mechanism.strip():
-        found.append(frame.behind("what happened", one.mechanism, 100))
-    if one.steps and one.steps[0].reason == ENDS:
-        found.append(f"where: no step is named; repeat {one.repeat} ends at step {one.steps[0].step}")
-    elif one.steps:
-        ranked = ", ".join(f"{blame.step} ({blame.weight:.2f})" for blame in one.steps)
-        which = f"step {one.step}" if one.step is not None else "no single step"
-        found.append(f"where: repeat {one.repeat}, {which}; candidates by weight: {ranked}")
-    return found
+    """Name the cause with its confidence, what the task's own rows show, and the step."""
+    cause = case.cause
+    if cause is None:
+        return ["no cause: this task loses no points"]
+    found = _labelled(cause)
+    if cause.mechanism.strip():
+        found.append(frame.behind("what happened", cause.mechanism, 100))
+    if case.group is not None:
+        found += _group(case.group)
+    return [*found, *_where(cause)]
+
+
+def _labelled(cause: Attribution) -> list[str]:
+    named = f"{causes.called(cause.cause)} ({MEANS[cause.cause]})"
+    if cause.judged_by:
+        engine = (
+            f"{causes.called(cause.proposed)}, {(cause.proposed_confidence or Confidence.UNSURE).value}"
+            if cause.proposed
+            else "nothing"
+        )
+        disputed = "; the judges disagree" if cause.disputed else ""
+        return [f"judged: {named}; the engine proposes {engine}{disputed}", frame.behind("judged by", cause.judged_by, 20)]
+    if cause.cause is Cause.UNDETERMINED:
+        return [f"undetermined: {MEANS[cause.cause]}; judge it from what follows", CHOICE]
+    return [f"cause: {named}, {cause.confidence.value}"]
+
+
+def _group(group: Group) -> list[str]:
+    size = f"{words.count(group.rows, 'failure')} in {words.count(group.tasks, 'task')}"
+    passes = words.count(group.passed_rows, "passing rollout")
+    return [
+        frame.behind(f"failure group {frame.ours(group.id)}", group.name, 40),
+        f"in the whole run: {size}, {causes.points(group.points)} of the score; {passes} with the same",
+    ]
+
+
+def _where(cause: Attribution) -> list[str]:
+    if not cause.steps and cause.step is None:
+        return ["where: no step is named"]
+    others = [str(blame.step) for blame in cause.steps if blame.step != cause.step]
+    more = f"; also {', '.join(others)}" if others and cause.step is not None else ""
+    which = f"step {cause.step}" if cause.step is not None else f"one of the steps {', '.join(others)}"
+    return [f"where: repeat {cause.repeat}, {which}{more}"]
 
 
 def grounds(case: Case, room: int) -> list[str]:
-    """What speaks for and against; what was told above is not told again."""
-    one = case.cause
-    if one is None:
+    """Give the reasons for and against the label, and what the group is, with a quotation from one of its rows."""
+    cause, group = case.cause, case.group
+    if cause is None:
         return []
-    told = one.mechanism.strip().rstrip(".")
-    found = []
-    for name, texts in (("for", one.grounds), ("against", one.against)):
-        for text in texts[:_MAX_GROUNDS]:
-            said = text.replace(told, "as told above") if told else text
-            if said.strip().rstrip(".") != "as told above":
-                found.append(frame.behind(name, said, room))
+    found = [frame.behind("group in words", group.text, room)] if group is not None else []
+    for name, texts in (("for", cause.grounds), ("against", cause.against)):
+        found += [frame.behind(name, text, room) for text in texts[:_MAX_GROUNDS]]
         left = len(texts) - _MAX_GROUNDS
         found += [f"{name}: {left} more in report.json"] if left > 0 else []
-    return found
+    if group is None:
+        return found
+    found += [frame.behind("consequence", text, room) for text in group.consequences[:2]]
+    return [*found, *_quote(case, group, room)]
 
 
-def findings(case: Case, room: int) -> list[str]:
-    """Findings of this task, the severe first, each in one line."""
-    found = []
-    told = case.cause.mechanism.strip().rstrip(".") if case.cause else ""
-    chosen = case.telling_findings()
-    for one in chosen[:_MAX_FINDINGS]:
-        where = next((e.step for e in one.evidence if e.step is not None), None)
-        repeat = f", repeat {one.repeat}" if one.repeat is not None else ""
-        step = f", step {where}" if where is not None else ""
-        head = f"finding {frame.ours(one.detector)}, severity {one.severity}{repeat}{step}"
-        is_told = bool(told) and one.summary.strip().rstrip(".") == told
-        found.append(head if is_told else frame.behind(head, one.summary, room))
-    left = len(case.findings) - min(len(chosen), _MAX_FINDINGS)
-    return (
-        [*found, f"{words.count(left, 'more finding')} of this task, of less weight"] if left > 0 else found
-    )
-
-
-def elsewhere(case: Case, room: int) -> list[str]:
-    """What other failing repeats did: where their gravest finding points, else their last change."""
-    focus = case.focus.rollout.repeat if case.focus is not None else None
-    pointed: dict[int, tuple[int, str]] = {}
-    for one in case.findings:
-        at = next((e for e in one.evidence if e.step is not None and e.repeat == one.repeat), None)
-        if one.repeat is not None and at is not None and at.step is not None and one.severity > 1:
-            pointed.setdefault(one.repeat, (at.step, at.quote or ""))
-    found: list[str] = []
-    for repeat, trace in case.traces.items():
-        if repeat == focus or case.outcome(repeat) == "passed" or len(found) >= _MAX_ELSEWHERE:
-            continue
-        step, quote = pointed.get(repeat) or (_last_change(trace), "")
-        if step is not None and 0 <= step < len(trace.steps) and not _is_last(trace, step):
-            head = f"repeat {repeat} {steps.head(trace.steps[step], {})}"
-            found.append(frame.behind(head, steps.text(trace.steps[step]), room, quote))
-    return found
-
-
-def _is_last(trace: Trace, step: int) -> bool:
-    """Whether a step holds the last words, which stand among the outcomes already."""
-    later = (one.kind == "message" for one in trace.steps[step + 1 :])
-    return trace.steps[step].kind == "message" and not any(later)
-
-
-def _last_change(trace: Trace) -> int | None:
-    changed = [call.step for call in events.calls(trace.steps, {}, {}) if call.does == events.WRITE]
-    return changed[-1] if changed else None
+def _quote(case: Case, group: Group, room: int) -> list[str]:
+    """Quote the group where its own example is another rollout: the one in focus is read below."""
+    quote = group.quote
+    focus = case.focus.rollout if case.focus is not None else None
+    if quote is None or not quote.quote:
+        return []
+    if focus is not None and (quote.task, quote.repeat) == (focus.task, focus.repeat) and quote.step is not None:
+        return []
+    where = f"step {quote.step}" if quote.step is not None else quote.field or ""
+    return [frame.behind("group example", f"{places.place(quote.task, quote.repeat)}, {where}: {quote.quote}", room)]
 
 
 def flags(case: Case, room: int) -> list[str]:
-    """What speaks against the task itself, and what concerns the whole run."""
-    found = []
-    for flag in case.facts.health:
-        of_all = flag.task is None and flag.level is Level.PROBLEM
-        if flag.task == case.task or (of_all and any(e.task == case.task for e in flag.evidence)):
-            head = f"{flag.level.value}, {frame.ours(flag.flag)}"
-            found.append(frame.behind(head, flag.text, room))
-    for cause in case.facts.run_causes[:2]:
-        head = f"of the whole run: {causes.called(cause.cause)}, {words.count(cause.n_rollouts, 'rollout')}"
-        found.append(frame.behind(head, causes.text(cause), room))
-    return found[:6]
+    """List what limits trust in the score of the whole run, the gravest first."""
+    grave = [one for one in case.facts.trust if one.level in ("alarm", "warning")]
+    return [
+        frame.behind(
+            f"{one.level} on the whole run{f', {one.label.value}' if one.label else ''}, {words.count(one.rows, 'row')}",
+            one.text,
+            room,
+        )
+        for one in grave[:_MAX_FLAGS]
+    ]

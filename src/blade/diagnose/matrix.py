@@ -1,0 +1,137 @@
+"""Set several runs on the same tasks side by side: who passes what, which golds differ, which golds to review."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blade.diagnose.answers import value_of
+from blade.diagnose.ladder import Diagnosis
+from blade.model import TaskMatrix
+
+AGREE = 0.75  # share of the models that must give the same answer against the gold
+LEAST = 2  # models that must agree
+MISFIT = (
+    0.5  # share of its tasks with another content than in all other runs, from which a run does not belong
+)
+
+
+@dataclass
+class Row:
+    """What one run shows of one task."""
+
+    rate: float
+    content: tuple[int, int]  # prompt and gold
+    answer: Any  # what most of its repeats answer; None where they do not agree
+    is_right: bool | None  # whether that is the gold
+
+
+def matrix(
+    runs: Sequence[Diagnosis], models: Sequence[str | None], tasks: Sequence[Sequence[int]]
+) -> TaskMatrix | None:
+    """The tasks that at least two runs have; `tasks` are the task codes of the rows as the files number them."""
+    known = [_by_task(run, np.asarray(codes)) for run, codes in zip(runs, tasks, strict=True)]
+    shared = sorted(_shared(known), key=_order)
+    if len(runs) < 2 or not shared:
+        return None
+    names = [run.people.run for run in runs]
+    misfits = _misfits(known, shared)
+    fitting = [at for at in range(len(runs)) if at not in misfits]
+    return TaskMatrix(
+        tasks=tuple(shared),
+        runs=tuple(names),
+        passes=tuple(tuple(rows[key].rate if key in rows else None for rows in known) for key in shared),
+        never_passed=tuple(
+            key for key in shared if all(rows[key].rate == 0 for rows in known if key in rows)
+        ),
+        passed_by_one=tuple(
+            key for key in shared if sum(rows[key].rate > 0 for rows in known if key in rows) == 1
+        ),
+        gold_differs=tuple(
+            key for key in shared if _differs([known[at][key] for at in fitting if key in known[at]])
+        ),
+        gold_to_review=tuple(key for key in shared if _is_doubtful(key, known, models, fitting)),
+        misfit_runs=tuple(names[at] for at in misfits),
+    )
+
+
+def _by_task(run: Diagnosis, codes: np.ndarray) -> dict[str, Row]:
+    people, reference = run.people, run.reference
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for at, code in enumerate(codes.tolist()):
+        places[code].append(at)
+    found = {}
+    for code, rows in places.items():
+        answer, is_right = None, None
+        if reference is not None:
+            given = Counter(value_of(text) for at in rows if (text := reference.answer[at]))
+            best = given.most_common(1)
+            if best and best[0][1] > 0.5 * len(rows):
+                answer = best[0][0]
+                is_right = any(
+                    reference.same[at] for at in rows if value_of(reference.answer[at] or "") == answer
+                )
+        first = people.rows[rows[0]]
+        rate = float(people.passed[rows].mean())
+        found[people.keys[code]] = Row(rate, (first.prompt, first.gold), answer, is_right)
+    return found
+
+
+def _shared(known: Sequence[Mapping[str, Row]]) -> list[str]:
+    counts = Counter(key for rows in known for key in rows)
+    return [key for key, n in counts.items() if n >= 2]
+
+
+def _order(key: str) -> tuple[bool, int, str]:
+    return (False, int(key), "") if key.isascii() and key.isdigit() and len(key) < 18 else (True, 0, key)
+
+
+def _misfits(known: Sequence[Mapping[str, Row]], shared: Sequence[str]) -> list[int]:
+    """Runs whose tasks have another content than the same tasks of all other runs, which agree among themselves."""
+    if len(known) < 3:
+        return []
+    found = []
+    for at, rows in enumerate(known):
+        others = [other for place, other in enumerate(known) if place != at]
+        odd = total = 0
+        for key in shared:
+            contents = {other[key].content for other in others if key in other}
+            if key in rows and len(contents) == 1 and all(next(iter(contents))):
+                total += 1
+                odd += rows[key].content not in contents
+        if total and odd >= MISFIT * total:
+            found.append(at)
+    return found
+
+
+def _differs(rows: Sequence[Row]) -> bool:
+    """Whether runs with the same prompt expect different things."""
+    golds: defaultdict[int, set[int]] = defaultdict(set)
+    for row in rows:
+        if row.content[0] and row.content[1]:
+            golds[row.content[0]].add(row.content[1])
+    return any(len(values) > 1 for values in golds.values())
+
+
+def _is_doubtful(
+    key: str, known: Sequence[Mapping[str, Row]], models: Sequence[str | None], fitting: Sequence[int]
+) -> bool:
+    """Whether nearly all models give one and the same answer, and it is not the gold."""
+    by_model: dict[str, Row] = {}
+    for at in fitting:
+        if key in known[at]:
+            by_model.setdefault(models[at] or f"run {at}", known[at][key])
+    rows = list(by_model.values())
+    if len(rows) < LEAST or any(row.rate > 0.5 or row.is_right for row in rows):
+        return False
+    answers = Counter(row.answer for row in rows if row.answer is not None and row.is_right is False)
+    if not answers:
+        return False
+    value, n = answers.most_common(1)[0]
+    # two models alone agree by chance where there are only a few letters to choose from
+    is_open = value[0] != "letter" and value[1] not in ("yes", "no", "True", "False")
+    return n >= max(LEAST if is_open else LEAST + 1, AGREE * len(rows))

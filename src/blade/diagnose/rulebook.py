@@ -1,0 +1,136 @@
+"""Describe the questions of the ladder in order: what each asks, what proves it, what refutes it, its label."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One question of the ladder, in words for a reader."""
+
+    name: str  # as the groups and the accuracy card spell it
+    number: int  # its place on the ladder
+    question: str
+    proof: str
+    refuted: str
+    label: str
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "identity", 0,
+        "Are the rows grouped as they were run?",
+        "The rows fall into equally large groups by prompt and expected answer, and these groups cross the task "
+        "index; or every row has its own index while the prompts repeat regularly. Repeats and causes are then "
+        "found by prompt, and the score stays as it is.",
+        "Every row has a prompt of its own, as with simulated users; fewer than six rows; prompts are missing in "
+        "more than a tenth of the rows.",
+        "DA (data)",
+    ),
+    Rule(
+        "recorded", 1,
+        "Is behaviour recorded at all?",
+        "Rows without output pass at half of the usual rate or more: the transcripts are missing, not the behaviour. "
+        "This is said once, nothing is blamed on it, and causes come from the other fields.",
+        "A log, error or stop text explains the rows without output (see ran); no output is the right act, as where "
+        "no call is due.",
+        "none",
+    ),
+    Rule(
+        "ran", 2,
+        "Did the agent run?",
+        "Rows without output share a line of a log, an error or a stop text that no passing row has. Rows without "
+        "output, without passes and without such a text are one group: empty output, reason not recorded.",
+        "A pass among the rows with that text; the text is as frequent in rows that have output; tokens, time or "
+        "failed tests alone.",
+        "IR (infrastructure)",
+    ),
+    Rule(
+        "cut", 3,
+        "Was the rollout stopped from outside?",
+        "A recorded stop reason names a limit; the last call was never answered and hardly any such rollout passes; "
+        "far more rollouts end at the maximum of an amount (turns, calls, tokens, seconds) than just below it; the "
+        "answer ends inside a block or in an unfinished line.",
+        "Rows that end this way pass at about the usual rate; nearly all rows below the limit pass, so the episode "
+        "stops on success; the last acts repeat one call or one error: then the loop is the cause (BI) and the limit "
+        "only its end.",
+        "TI (task, verifier or harness); BI for a loop",
+    ),
+    Rule(
+        "environment", 4,
+        "Did the environment around the agent work?",
+        "Rows lack every verdict field that all passes have: they were never graded. A tool fails in one rollout and "
+        "the same call after the same acts succeeds in another, so neither the arguments nor the state is the reason.",
+        "The call fails every time: it answers the model's own mistake; rollouts recover from the error and pass at "
+        "the usual rate; only one verdict field is absent.",
+        "TI if never graded, otherwise IR (infrastructure)",
+    ),
+    Rule(
+        "verifier", 5,
+        "Does the grade follow from the answer?",
+        "The answer equals the expected one and scores 0; equal answers to one task are graded both 0 and 1; all "
+        "recorded checks pass and the reward is 0; answers in a code fence never pass while bare ones do. A "
+        "comparison counts only where it agrees in at least 90% of the passes; without passes only exact equality "
+        "counts.",
+        "Free text that a model judges; a comparison that would overturn more than a tenth of all rows without exact "
+        "equality; an all-zero run by itself; transcripts that were not recorded.",
+        "TI (task, verifier or harness)",
+    ),
+    Rule(
+        "gold", 6,
+        "Is the expected answer right?",
+        "Asked only where several runs share tasks: runs of two or more different models agree on another answer "
+        "than the expected one, or two files expect different answers to the same task.",
+        "Agreement among repeats of one model; a task that never passes. It is always a warning to review the named "
+        "tasks, and takes no points.",
+        "TI (task, verifier or harness), to review",
+    ),
+    Rule(
+        "delivered", 7,
+        "Was the thing that is graded ever handed over?",
+        "The act that ends at least 90% of the passes is absent: the call that submits or writes the result, any "
+        "tool call at all, any call that succeeds, or the asked form of the answer (a box, a tag).",
+        "Fewer than five passes to learn it from; rows without that act pass too.",
+        "BI (behaviour: format or protocol)",
+    ),
+    Rule(
+        "verdicts", 8,
+        "What does the grader itself say?",
+        "The calls differ from the expected calls that the row states, where passes make exactly those; a named "
+        "check fails; a field that varies within tasks has a value that no pass has.",
+        "A value that equals all failures: it restates the verdict and names nothing; tools whose calls differ from "
+        "the expected ones in passing rows too.",
+        "BI (behaviour) for calls and checks; undetermined where only a field names the outcome",
+    ),
+    Rule(
+        "behaviour", 9,
+        "What do failures do that passes of the same task do not?",
+        "Never calling a tool, calling one, meeting an error or repeating a call goes with failing on the same tasks: "
+        "rollouts that do it pass at most 30% as often as the others, p at most 0.05 after correction for all "
+        "candidates. With one try per task the comparison is between tasks, and is called a lead.",
+        "No task both passes and fails; the act is possible only in failures, as where episodes stop on success; "
+        "lengths, word counts and single words are never candidates.",
+        "BI (behaviour)",
+    ),
+    Rule(
+        "kinds", 10,
+        "On which tasks are the points lost?",
+        "Tasks with one value of a field, one class of expected answer or one word in their id pass less often than "
+        "all others, tested between tasks and corrected for all slices. A slice becomes a group only where it holds "
+        "at least 30% of what is left, passes at most half as often, and its answers are of another kind than "
+        "expected.",
+        "Fewer than three tasks inside or outside; amounts that grow with the length of the rollout. A slice says "
+        "where, not why.",
+        "none for a slice; BI (behaviour) for a group",
+    ),
+    Rule(
+        "knowledge", 11,
+        "Is it the same wrong answer every time, or another each time?",
+        "The task never passes and more than half of its repeats agree on a wrong answer: a knowledge gap. It passes "
+        "sometimes, or its answers differ: unreliable knowledge. One answer that dominates whatever is expected is "
+        "a bias.",
+        "No answer can be compared: such rollouts stay unexplained. With one try per task the two cannot be told "
+        "apart, and the label stays undetermined. A wrong expected answer looks the same.",
+        "KG (knowledge gap), UK (unreliable knowledge), BI for a bias, undetermined with one try",
+    ),
+)  # fmt: skip

@@ -1,0 +1,23 @@
+"""Diagnose runs that a test makes up row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.diagnose import builders
+from tests.diagnose.builders import Diagnose, Diagnosed, Row
+
+
+@pytest.fixture
+def diagnose(cache: Path, tmp_path: Path) -> Diagnose:
+    """Write rows, and the inputs beside them, into a folder of the test and diagnose them."""
+    numbers = count()
+
+    def run(rows: Iterable[Row], inputs: Iterable[Row] | None = None) -> Diagnosed:
+        return builders.diagnose(tmp_path / f"run{next(numbers)}", rows, inputs)
+
+    return run

@@ -1,0 +1,212 @@
+"""Rung 0: are the rows grouped as they were run?"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.diagnose.builders import (
+    STREETS,
+    Diagnose,
+    Diagnosed,
+    Row,
+    desk,
+    grid,
+    keys_of,
+    make_row,
+    quiz,
+    quiz_row,
+    rewards,
+)
+
+
+def data_entries(run: Diagnosed) -> list[tuple[str, str]]:
+    """Level and text of what is said about the data."""
+    return [(entry.level, entry.text) for entry in run.trust if entry.label == "DA"]
+
+
+def shuffled_index(n_prompts: int, n_repeats: int) -> list[Row]:
+    """A quiz whose rows were numbered by position: each index holds as many prompts as there are repeats."""
+    listed = []
+    for position in range(n_prompts * n_repeats):
+        prompt, repeat = position % n_prompts, position // n_prompts
+        gold = prompt * 13 + 41
+        if prompt < 3:  # the same wrong answer each time
+            reward, answer = 0.0, gold + 5
+        elif prompt < 5:  # another one each time
+            reward, answer = 0.0, gold + 7 + repeat
+        else:
+            reward, answer = 1.0, gold
+        row = quiz_row(prompt, repeat, reward, str(answer), str(gold), hall=f"hall {prompt}")
+        row["_ng_task_index"], row["_ng_rollout_index"] = position // n_repeats, position % n_repeats
+        listed.append(row)
+    return listed
+
+
+# ---- An index that does not identify a task ------------------------------------------------------
+
+
+def test_index_that_holds_three_prompts(diagnose: Diagnose) -> None:
+    rows = shuffled_index(12, 3)
+    run = diagnose(rows)
+    assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 36)]
+    assert run.keys(run.alarms[0]) == keys_of(rows)
+    assert "12" in run.alarms[0].text
+    assert "3" in run.alarms[0].text
+    assert run.trust[0] is run.alarms[0]  # before all else
+
+
+def test_causes_are_found_by_prompt(diagnose: Diagnose) -> None:
+    rows = shuffled_index(12, 3)
+    run = diagnose(rows)
+    same = keys_of(row for row in rows if row["hall"] in ("hall 0", "hall 1", "hall 2"))
+    other = keys_of(row for row in rows if row["hall"] in ("hall 3", "hall 4"))
+    assert run.group(same).label == "KG"
+    assert run.group(other).label == "UK"
+
+
+def test_score_stays_as_it_is(diagnose: Diagnose) -> None:
+    rows = shuffled_index(12, 3)
+    assert diagnose(rows).score == pytest.approx(sum(row["reward"] for row in rows) / len(rows))
+
+
+def test_repeats_that_were_numbered_as_tasks(diagnose: Diagnose) -> None:
+    rows = [row for _, row in sorted(quiz(10, 4).items())]
+    for position, row in enumerate(rows):
+        row["_ng_task_index"], row["_ng_rollout_index"] = position, 0
+    run = diagnose(rows)
+    assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 40)]
+    assert "10" in run.alarms[0].text
+
+
+def test_one_prompt_to_an_index_is_silent(diagnose: Diagnose) -> None:
+    assert data_entries(diagnose(quiz(12, 3).values())) == []
+
+
+def test_prompts_that_differ_in_every_row_are_silent(diagnose: Diagnose) -> None:
+    """A simulated user words every request anew; the gold is the task's."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        gold = str(task * 13 + 41)
+        answer = gold if reward else str(task * 13 + 42 + repeat)
+        prompt = f"Hello, visitor {task * 31 + repeat * 17} here. How much did branch {task} lend?"
+        rows.append(quiz_row(task, repeat, reward, answer, gold, prompt=prompt))
+    run = diagnose(rows)
+    assert data_entries(run) == []
+    assert run.alarms == []
+
+
+def test_empty_prompts_are_silent(diagnose: Diagnose) -> None:
+    rows = shuffled_index(12, 3)
+    for row in rows:
+        row["responses_create_params"]["input"][0]["content"] = ""
+    assert data_entries(diagnose(rows)) == []
+
+
+def test_equal_prompts_with_structured_golds_of_their_own_are_silent(diagnose: Diagnose) -> None:
+    """The request is one of ten forms; what is asked lies in the attached ledger, and so does the gold."""
+    rows = []
+    for task in range(40):
+        gold = {"shelves": [task, task + 1], "hall": task % 3}
+        text = f"Hall {task % 3} holds shelves {task} and {task + 1}." + " Counted twice." * (task % 4)
+        prompt = f"Fill in form {task % 10}."
+        rows.append(make_row(task, 0, float(task % 3 > 0), [text], prompt=prompt, expected_output=gold))
+    assert data_entries(diagnose(rows)) == []
+
+
+def test_a_few_repeated_prompts_are_no_alarm(diagnose: Diagnose) -> None:
+    run_rows = quiz(12, 4)
+    for repeat in range(4):  # task 11 asks what task 10 asks
+        run_rows[11, repeat] = {**run_rows[10, repeat], "_ng_task_index": 11}
+    run = diagnose(run_rows.values())
+    assert run.alarms == []
+
+
+def test_missing_rows_are_a_warning(diagnose: Diagnose) -> None:
+    whole = quiz(12, 4)
+    inputs = [{key: row[key] for key in row if key not in ("response", "reward")} for row in whole.values()]
+    lost = {(2, 1), (5, 3), (7, 0), (7, 2), (9, 1), (11, 3)}
+    run = diagnose([row for key, row in whole.items() if key not in lost], inputs)
+    assert run.alarms == []
+    assert any(entry.level == "warning" and "missing" in entry.text for entry in run.trust), run.said
+
+
+# ---- Dialogues of other tasks --------------------------------------------------------------------
+
+OWNERS = "Abel Brook Corin Dara Edda Fenn Greta Hollis Iven Jorun Kaia Lorne".split()
+
+
+def dialogues(shift: int) -> list[Row]:
+    """Each errand names an owner, a street and a number; the clerk talks of those of the errand `shift` further."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 2, 0.5).items():
+        spoken = (task + shift) % 12
+        owner, street, number = OWNERS[spoken], STREETS[spoken % 8], f"K-{4000 + spoken}"
+        acts = [
+            ("find_parcel", {"owner": owner}, f"{number} is held for {owner}."),
+            ("redirect_parcel", {"number": number, "street": street}, f"{number} goes to {street}."),
+            f"{owner}'s parcel {number} goes to {street}." + " Anything else?" * (repeat + task % 3),
+        ]
+        prompt = (
+            f"My name is {OWNERS[task]}. Please send parcel K-{4000 + task} on to {STREETS[task % 8]}, not to "
+            "my old flat."
+        )
+        rows.append(make_row(task, repeat, reward, acts, prompt=prompt, tools=("find_parcel",)))
+    return rows
+
+
+def test_dialogues_that_name_the_entities_of_other_tasks(diagnose: Diagnose) -> None:
+    rows = dialogues(shift=5)
+    run = diagnose(rows)
+    assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", len(rows))], run.said
+
+
+def test_dialogues_that_name_their_own_entities_are_silent(diagnose: Diagnose) -> None:
+    assert data_entries(diagnose(dialogues(shift=0))) == []
+
+
+# ---- Copies --------------------------------------------------------------------------------------
+
+
+def essays(copied: bool, timed: bool, same_times: bool) -> list[Row]:
+    """A run in which repeat 1 of each task may be a copy of repeat 0, with or without its times."""
+    rows = []
+    for task, repeat in grid(12, 4):
+        source = 0 if copied and repeat == 1 else repeat
+        text = (
+            f"Branch {task} lent {task * 13 + source * 5} volumes. I looked at {source + 2} ledgers, began with the "
+            f"{'oldest' if source % 2 else 'newest'} one and went on to hall {source * 3 + task % 7}; of the returns "
+            f"{task * 3 + source * 11} came late. " + "The rest is in order. " * (source + task % 3)
+        )
+        moment = source if same_times else repeat
+        times = {"started_at": 1_700_000_000.25 + 97.5 * task + 7.125 * moment, "seconds": 3.5 + 0.31 * moment + task}
+        rows.append(make_row(task, repeat, float(source % 2), [text], **(times if timed else {})))
+    return rows
+
+
+def test_copies_with_equal_response_and_equal_times(diagnose: Diagnose) -> None:
+    run = diagnose(essays(copied=True, timed=True, same_times=True))
+    entries = [entry for entry in run.trust if entry.label == "DA"]
+    assert entries, run.said
+    assert run.keys(entries[0]) >= {(task, 1) for task in range(12)}
+
+
+@pytest.mark.parametrize(
+    ("copied", "timed", "same_times"), [(True, False, False), (True, True, False), (False, True, True)]
+)
+def test_equal_responses_or_equal_times_alone_are_silent(
+    diagnose: Diagnose, copied: bool, timed: bool, same_times: bool
+) -> None:
+    assert data_entries(diagnose(essays(copied, timed, same_times))) == []
+
+
+def test_equal_short_answers_are_silent(diagnose: Diagnose) -> None:
+    rows = []
+    for task, repeat in grid(15, 4):
+        answer = "yes" if (task + repeat // 2) % 3 else "no"
+        reward = float(answer == ("yes" if task % 3 else "no"))
+        rows.append(make_row(task, repeat, reward, [answer], seconds=1.0, expected_answer="yes" if task % 3 else "no"))
+    assert data_entries(diagnose(rows)) == []
+
+
+def test_ordinary_desk_is_silent(diagnose: Diagnose) -> None:
+    assert data_entries(diagnose(desk().values())) == []
