@@ -243,7 +243,7 @@ class Diagnosed:
         parts += [cause.text for cause in self.report.run_causes]
         parts += [advice.action for advice in self.report.recommendations]
         parts += [attribution.mechanism for attribution in self.report.attributions]
-        return "\n".join(parts)
+        return "\n".join(dict.fromkeys(parts))
 
 
 def told_of(group: Group) -> str:

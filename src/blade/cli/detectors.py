@@ -26,7 +26,7 @@ def detectors(name: str | None, as_json: bool) -> None:
     """List the questions that a diagnosis asks, in order, or print one in full.
 
     Every lost point goes to the first question that proves itself for its row. NAME is a question such as
-    verifier, or its number such as 5.
+    verifier.
     """
     from blade.diagnose.rulebook import RULES
 
@@ -49,12 +49,11 @@ def _entry(rule: Rule) -> dict[str, Any]:
 
 def _chosen(name: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
     by_name = {entry["name"]: entry for entry in entries}
-    by_name |= {str(entry["number"]): entry for entry in entries}
     if name.lower() in by_name:
         return by_name[name.lower()]
     from difflib import get_close_matches
 
-    near = get_close_matches(name.lower(), [entry["name"] for entry in entries], 3, 0.4)
+    near = get_close_matches(name.lower(), by_name, 3, 0.4)
     hint = f"did you mean {', '.join(near)}?" if near else "`blade detectors` lists them"
     raise UsageError(f"there is no question named {name}", hint, "no-such-detector")
 
@@ -67,7 +66,7 @@ def _text(entry: Mapping[str, Any]) -> str:
         ("Label", entry["label"]),
         *_accuracy(entry["accuracy"]),
     ]
-    lines = [f"{entry['number']} {entry['name']}"]
+    lines = [entry["name"]]
     for name, text in parts:
         lines += textwrap.wrap(
             text, COLUMNS, initial_indent=f"  {name:<{INDENT}}", subsequent_indent=" " * (INDENT + 2)

@@ -13,7 +13,7 @@ import click
 def init(run: str, as_json: bool) -> None:
     """Draft the benchmark facts of RUN: blade init RUN > blade.toml.
 
-    What was inferred stands in comments with its support; a person confirms it.
+    Comments give the support for each inferred fact; confirm or delete every line.
     """
     from blade import pipeline
     from blade.cli.watch import Progress

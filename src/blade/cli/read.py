@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Have a model read failed tasks; every answer is held against its rollouts.")
 @click.argument("run", metavar="RUN")
 @click.option("--label", is_flag=True, help="Label the root cause of failed tasks, the first of the queue.")
-@click.option("--name-clusters", is_flag=True, help="Name each mode of failing and each error signature.")
+@click.option("--name-clusters", is_flag=True, help="Name each failure group.")
 @click.option(
     "--explain", metavar="TASK", multiple=True, help="Where failing repeats part from passing ones."
 )

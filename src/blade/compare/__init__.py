@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from blade.compare.shifts import shifts
 from blade.compare.shown import signed
 from blade.compare.verdict import EQUIVALENT, judgement
 from blade.compare.views import views
-from blade.model import MARGIN, Alignment, Comparison, Setting, Shift, Side, Term
+from blade.model import MARGIN, Alignment, Comparison, Setting, Side
 
 if TYPE_CHECKING:
     from blade.model import Floats, Ints
@@ -35,14 +34,8 @@ __all__ = ["MARGIN", "adjusted", "brief", "compare", "effects", "matrix", "serie
 LARGEST = 1e12  # of a reward, beyond which sums of squares lose the differences
 
 
-def compare(
-    a: Side, b: Side, margin: float = MARGIN, words: Mapping[str, str] | None = None
-) -> Comparison:
-    """Everything about the change from baseline `a` to candidate `b`.
-
-    `words` says what conditions on rollouts mean that are no names: `repeats(x)` -> "repeat a call of x".
-    """
-    words = words or {}
+def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
+    """Say everything about the change from baseline `a` to candidate `b`."""
     alignment = align(a, b)
     told = _compared(a, b, alignment, margin)
     if told.comparison.refused is not None or told.pair is None:
@@ -63,7 +56,7 @@ def compare(
         bridge=terms,
         bridge_note=note,
         views=further,
-        movers=movers(pair, terms, further, diff, words),
+        movers=movers(pair, terms, further, diff),
         flips=flips(pair),
         churn=swing,
         sure=sure_flips(pair),
@@ -71,13 +64,7 @@ def compare(
         shifts=moved,
         derived=derived(pair),
         notes=tuple(dict.fromkeys(note for note in notes if note)),
-        words={name: words[name] for name in _names(terms, moved) if name in words},
     )
-
-
-def _names(terms: Iterable[Term], moved: Iterable[Shift]) -> list[str]:
-    """What terms and shifts are called, each once."""
-    return sorted({*(term.term for term in terms), *(shift.name for shift in moved)})
 
 
 def brief(a: Side, b: Side, margin: float = MARGIN) -> Comparison:

@@ -1,4 +1,4 @@
-"""Turn two runs into the terms of their change of score: other tasks, lost tasks, then failure modes."""
+"""Split the change of a score into terms: other tasks, lost tasks, then failure groups."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from blade.stats.quantiles import special
 if TYPE_CHECKING:
     from blade.model import Floats, Ints, Side
 
-MODEL = "model"
-REST = "other modes ("  # how many, and a bracket
+MODEL, UNDETERMINED = "model", "undetermined"
+UNEXPLAINED = (UNDETERMINED, OTHER)
+REST = "other groups ("  # how many, and a bracket
 MAX_MODES = 12  # of the model's; the others are one term
 COMPOSITION = ("composition", "missing")  # sides of the terms that are not about the common tasks
 
 _NOTE = (
-    "This is accounting, not causation: each row that loses points counts for one mode, and a mode that goes "
-    "away lets rows fail in other ways. Rows that were spoiled from outside count for what their task would "
-    "score without them. Modes follow rules that all runs compared share, so they may differ from what a run "
-    "is told by itself."
+    "This is accounting, not causation: each rollout that loses points counts for one failure group, and a group "
+    "that goes away lets rollouts fail in other ways. Rollouts that something outside the model broke count for "
+    "what their task would score without them. The groups are found in all compared runs together, so they may "
+    "differ from those of a run by itself."
 )
-_UNBOUNDED = "There are no failure modes: scores leave 0 to 1, so that no full score says what a row lost."
+_UNBOUNDED = "There are no failure groups: scores leave the range 0 to 1, so no full score says what a row lost."
 
 
 def bridge(pair: Paired) -> tuple[tuple[Term, ...], str]:
@@ -146,8 +147,8 @@ def _added_up(value: float, parts: Sequence[stats.Change | None]) -> stats.Chang
 
 
 def is_named(term: Term) -> bool:
-    """Whether a term of the common tasks is one mode, and says which."""
-    return term.term != OTHER and not term.term.startswith(REST)
+    """Whether a term of the common tasks is one failure group, and says which."""
+    return not term.term.startswith(REST)
 
 
 def model_modes(pair: Paired, least: int) -> int:
@@ -158,11 +159,7 @@ def model_modes(pair: Paired, least: int) -> int:
         for side, one in zip((pair.a, pair.b), lost_by, strict=True)
     ]
     enough = ((rows[0] + rows[1]) >= least).tolist()
-    return sum(
-        1
-        for (side, mode), is_it in zip(table, enough, strict=True)
-        if is_it and side == MODEL and mode != OTHER
-    )
+    return sum(1 for (side, _), is_it in zip(table, enough, strict=True) if is_it and side == MODEL)
 
 
 def _sizes(pair: Paired, lost_a: Lost, lost_b: Lost) -> dict[tuple[str, str], tuple[float, float]]:
@@ -174,12 +171,12 @@ def _sizes(pair: Paired, lost_a: Lost, lost_b: Lost) -> dict[tuple[str, str], tu
 
 
 def _table(pair: Paired) -> tuple[tuple[str, str], ...]:
-    return tuple(dict.fromkeys((*pair.a.modes, *pair.b.modes, (MODEL, OTHER))))
+    return tuple(dict.fromkeys((*pair.a.modes, *pair.b.modes, UNEXPLAINED)))
 
 
 def _mode_codes(side: Side, table: tuple[tuple[str, str], ...]) -> Ints:
-    """By row, into `table`; a loss that nobody named is the model's."""
-    places = np.array([table.index(mode) for mode in (*side.modes, (MODEL, OTHER))], np.int64)
+    """By row, into `table`; a loss that nobody named is unexplained."""
+    places = np.array([table.index(mode) for mode in (*side.modes, UNEXPLAINED)], np.int64)
     return places[side.mode]  # -1 is the last
 
 
@@ -199,7 +196,7 @@ def _modes(pair: Paired) -> tuple[Term, ...]:
         concerned = int(np.count_nonzero((a != 0) | (b != 0)))
         found = _agreed(pair, a, b, stats.mean_change(a - b, pair.step))
         terms.append(_term(name, mean(a - b), found, 1.0, side, concerned))
-    models = [place for place, term in enumerate(terms) if term.side == MODEL]
+    models = [place for place, term in enumerate(terms) if term.side in (MODEL, UNDETERMINED)]
     told = _with_excess([terms[place] for place in models], [by_slot[place] for place in models], pair.step)
     for place, term in zip(models, told, strict=True):
         terms[place] = term
@@ -230,12 +227,12 @@ def _slots(sizes: dict[tuple[str, str], tuple[float, float]]) -> tuple[list[tupl
     seen.sort(
         key=lambda mode: (
             sides.get(mode[0], len(sides)),
-            mode == (MODEL, OTHER),
+            mode == UNEXPLAINED,
             -round(abs(sizes[mode][0] - sizes[mode][1]), 12),  # below, the order of additions would sort
             mode[1],
         )
     )
-    named = [mode for mode in seen if mode[0] == MODEL and mode[1] != OTHER]
+    named = [mode for mode in seen if mode[0] == MODEL]
     rest = named[MAX_MODES:]
     together = (MODEL, f"{REST}{len(rest)})")
     slots = list(dict.fromkeys(together if mode in rest else mode for mode in seen))

@@ -1,14 +1,14 @@
-"""Turn the terms of all views into those that are claimed to have moved the score, surest first."""
+"""Claim the terms that moved the score, surest first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from blade import stats
 from blade.compare.bridge import COMPOSITION, MODEL, is_named, model_modes
 from blade.compare.pairing import Paired
-from blade.compare.shown import in_words, shown, signed
+from blade.compare.shown import shown, signed
 from blade.compare.slice_view import NAME, labelled
 from blade.compare.task_sets import TaskSets, task_sets
 from blade.compare.verdict import rows_of
@@ -16,10 +16,9 @@ from blade.model import Mover, Setting, Term, View
 
 LEVEL = 0.05  # of comparisons in which nothing changed, at most this share claims anything
 MIN_TASKS = 5  # fewer cannot be told from chance, and would only make the others harder to tell
-NEARLY_ALL = 0.8  # of the change of the common tasks: such a mode need not exceed its share
 BRIDGE = "bridge"
 _MECHANICAL = (*COMPOSITION, "infrastructure", "task or verifier")
-_LIMITED = ("truncat", "turn_limit", "timeout", "timed out", "context", "limit", "budget")
+_LIMITED = ("truncat", "cut off", "timeout", "timed out", "context", "limit", "budget")
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,11 @@ def movers(
     bridge: Sequence[Term],
     views: Sequence[View],
     config_diff: Sequence[Setting],
-    words: Mapping[str, str] | None = None,
 ) -> tuple[Mover, ...]:
-    """The terms that hold against all the others that were looked at (Holm 1979).
+    """Claim the terms that are beyond noise, corrected for all that were looked at (Holm 1979).
 
-    A mode or a slice must have moved, and by more than its share: so neither no change nor a change of
-    everything alike claims one.
+    The largest failure group that moved with the score needs no more than that. Any other group, and any slice,
+    must also have moved by more than its share: otherwise a change of everything alike would claim them all.
     """
     sets = task_sets(pair)
     limit_changed = any(setting.kind == "limit" for setting in config_diff)
@@ -52,7 +50,7 @@ def movers(
     adjusted = stats.holm([*(candidate.p for candidate in found), *unseen])
     claimed = [(one, p) for one, p in zip(found, adjusted, strict=False) if p is not None and p <= LEVEL]
     claimed.sort(key=lambda one: _rank(one[0]))
-    return tuple(_mover(pair, sets, candidate, p, words or {}) for candidate, p in claimed)
+    return tuple(_mover(pair, sets, candidate, p) for candidate, p in claimed)
 
 
 def _rank(candidate: _Candidate) -> tuple[bool, float, float, str, str]:
@@ -61,7 +59,7 @@ def _rank(candidate: _Candidate) -> tuple[bool, float, float, str, str]:
 
 
 def _of_bridge(bridge: Sequence[Term], limit_changed: bool) -> Iterator[_Candidate]:
-    common = sum(term.value for term in bridge if term.side not in COMPOSITION)
+    largest = _largest(bridge)
     for term in bridge:
         if term.p is None:
             continue
@@ -69,11 +67,17 @@ def _of_bridge(bridge: Sequence[Term], limit_changed: bool) -> Iterator[_Candida
             if not is_named(term) or term.n < MIN_TASKS:
                 continue
             excess = max(term.p, 1.0 if term.p_excess is None else term.p_excess)
-            is_nearly_all = common != 0 and term.value / common >= NEARLY_ALL
             is_limit = limit_changed and any(word in term.term.lower() for word in _LIMITED)
-            yield _Candidate(BRIDGE, term, term.p if is_nearly_all else excess, excess, is_limit)
+            yield _Candidate(BRIDGE, term, term.p if term is largest else excess, excess, is_limit)
         elif term.side in (*_MECHANICAL, "data"):
             yield _Candidate(BRIDGE, term, term.p, term.p, term.side in _MECHANICAL)
+
+
+def _largest(bridge: Sequence[Term]) -> Term | None:
+    """The failure group of the model that takes most of the change of the common tasks, in its direction."""
+    change = sum(term.value for term in bridge if term.side not in COMPOSITION)
+    named = [term for term in bridge if term.side == MODEL and is_named(term) and term.value * change > 0]
+    return max(named, key=lambda term: abs(term.value), default=None)
 
 
 def _of_slices(pair: Paired, sets: TaskSets, views: Sequence[View]) -> Iterator[_Candidate]:
@@ -117,11 +121,9 @@ def _exchanged(pair: Paired, field: str, label: str) -> float:
     return 0.0 if found is None or found.p is None else found.p
 
 
-def _mover(
-    pair: Paired, sets: TaskSets, candidate: _Candidate, p: float, words: Mapping[str, str]
-) -> Mover:
+def _mover(pair: Paired, sets: TaskSets, candidate: _Candidate, p: float) -> Mover:
     term = candidate.term
-    rollouts, beside = shown(pair, term, words) if candidate.view == BRIDGE else ((), ())
+    rollouts, beside = shown(pair, term) if candidate.view == BRIDGE else ((), ())
     return Mover(
         view=candidate.view,
         term=term.term,
@@ -132,17 +134,16 @@ def _mover(
         p_adjusted=p,
         share=term.value / sets.delta if abs(sets.delta) > 1e-9 else None,
         mechanical=candidate.is_mechanical,
-        text=_text(pair, sets, term, words),
+        text=_text(pair, sets, term),
         rollouts=rollouts,
         beside=beside,
     )
 
 
-def _text(pair: Paired, sets: TaskSets, term: Term, words: Mapping[str, str]) -> str:
-    """One sentence: what, how much, beside what its share would be, and on how many tasks it rests."""
+def _text(pair: Paired, sets: TaskSets, term: Term) -> str:
+    """Say in one sentence what moved, how much, what its share would be, and on how many tasks it rests."""
     is_bounded = pair.a.is_bounded and pair.b.is_bounded
-    mode = in_words(term.term, words)
-    name = term.term if term.side in ("slice", *COMPOSITION) else f"{mode} ({term.side})"
+    name = term.term if term.side in ("slice", *COMPOSITION) else f"{term.term} ({term.side})"
     moved = f"{name} accounts for {_amount(term.value, is_bounded)}"
     if term.expected is not None:
         even = _signed(term.expected, is_bounded)

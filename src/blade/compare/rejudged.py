@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from blade.compare.bridge import MODEL, UNDETERMINED
 from blade.compare.pairing import Paired
 from blade.compare.settings import config_diff
 from blade.model import Side
@@ -134,7 +135,8 @@ def _form_is_alike(pair: Paired, seen: Mapping[str, _Results]) -> bool:
 def _booked(side: Side, rows: Ints) -> Side:
     table = side.modes if MODE in side.modes else (*side.modes, MODE)
     mode = side.mode.copy()
-    model = np.array([name == "model" for name, _ in side.modes] + [False], bool)  # the last is for -1
-    mine = rows[model[mode[rows]]]
+    inside = [name in (MODEL, UNDETERMINED) for name, _ in side.modes]
+    own = np.array([*inside, False], bool)  # the last is for -1
+    mine = rows[own[mode[rows]]]
     mode[mine] = table.index(MODE)
     return replace(side, mode=mode, modes=table)

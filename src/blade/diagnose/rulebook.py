@@ -9,7 +9,6 @@ class Rule(msgspec.Struct, frozen=True):
     """One question of the ladder, in words for a reader."""
 
     name: str  # as the groups and the accuracy card spell it
-    number: int  # its place on the ladder
     question: str
     proof: str
     refuted: str
@@ -18,7 +17,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        "identity", 0,
+        "identity",
         "Are the rows grouped as they were run?",
         "The rows fall into equally large groups by prompt and expected answer, and these groups cross the task "
         "index; or every row has its own index while the prompts repeat regularly. Repeats and causes are then "
@@ -28,7 +27,14 @@ RULES: tuple[Rule, ...] = (
         "DA (data)",
     ),
     Rule(
-        "recorded", 1,
+        "declared",
+        "What does the owner of the benchmark say?",
+        "blade.toml declares what a value of a verifier field means, and a failing row has that value.",
+        "Nothing: the declaration decides. A value declared to mean a pass is not counted.",
+        "as declared",
+    ),
+    Rule(
+        "recorded",
         "Is behaviour recorded at all?",
         "Rows without output pass at half of the usual rate or more: the transcripts are missing, not the behaviour. "
         "This is said once, nothing is blamed on it, and causes come from the other fields.",
@@ -37,7 +43,7 @@ RULES: tuple[Rule, ...] = (
         "none",
     ),
     Rule(
-        "ran", 2,
+        "ran",
         "Did the agent run?",
         "Rows without output share a line of a log, an error or a stop text that no passing row has. Rows without "
         "output, without passes and without such a text are one group: empty output, reason not recorded.",
@@ -46,7 +52,7 @@ RULES: tuple[Rule, ...] = (
         "IR (infrastructure)",
     ),
     Rule(
-        "cut", 3,
+        "cut",
         "Was the rollout stopped from outside?",
         "A recorded stop reason names a limit; the last call was never answered and hardly any such rollout passes; "
         "far more rollouts end at the maximum of an amount (turns, calls, tokens, seconds) than just below it; the "
@@ -57,7 +63,7 @@ RULES: tuple[Rule, ...] = (
         "TI (task, verifier or harness); BI for a loop",
     ),
     Rule(
-        "environment", 4,
+        "environment",
         "Did the environment around the agent work?",
         "Rows lack every verdict field that all passes have: they were never graded. A tool fails in one rollout and "
         "the same call after the same acts succeeds in another, so neither the arguments nor the state is the reason.",
@@ -66,7 +72,7 @@ RULES: tuple[Rule, ...] = (
         "TI if never graded, otherwise IR (infrastructure)",
     ),
     Rule(
-        "verifier", 5,
+        "verifier",
         "Does the grade follow from the answer?",
         "The answer equals the expected one and scores 0; equal answers to one task are graded both 0 and 1; all "
         "recorded checks pass and the reward is 0; answers in a code fence never pass while bare ones do. A "
@@ -77,7 +83,7 @@ RULES: tuple[Rule, ...] = (
         "TI (task, verifier or harness)",
     ),
     Rule(
-        "gold", 6,
+        "gold",
         "Is the expected answer right?",
         "Asked only where several runs share tasks: runs of two or more different models agree on another answer "
         "than the expected one, or two files expect different answers to the same task.",
@@ -86,7 +92,7 @@ RULES: tuple[Rule, ...] = (
         "TI (task, verifier or harness), to review",
     ),
     Rule(
-        "delivered", 7,
+        "delivered",
         "Was the thing that is graded ever handed over?",
         "The act that ends at least 90% of the passes is absent: the call that submits or writes the result, any "
         "tool call at all, any call that succeeds, or the asked form of the answer (a box, a tag).",
@@ -94,7 +100,7 @@ RULES: tuple[Rule, ...] = (
         "BI (behaviour: format or protocol)",
     ),
     Rule(
-        "verdicts", 8,
+        "verdicts",
         "What does the grader itself say?",
         "The calls differ from the expected calls that the row states, where passes make exactly those; a named "
         "check fails; a field that varies within tasks has a value that no pass has.",
@@ -103,7 +109,7 @@ RULES: tuple[Rule, ...] = (
         "BI (behaviour) for calls and checks; undetermined where only a field names the outcome",
     ),
     Rule(
-        "behaviour", 9,
+        "behaviour",
         "What do failures do that passes of the same task do not?",
         "Never calling a tool, calling one, meeting an error or repeating a call goes with failing on the same tasks: "
         "rollouts that do it pass at most 30% as often as the others, p at most 0.05 after correction for all "
@@ -113,7 +119,7 @@ RULES: tuple[Rule, ...] = (
         "BI (behaviour)",
     ),
     Rule(
-        "kinds", 10,
+        "kinds",
         "On which tasks are the points lost?",
         "Tasks with one value of a field, one class of expected answer or one word in their id pass less often than "
         "all others, tested between tasks and corrected for all slices. A slice becomes a group only where it holds "
@@ -124,7 +130,7 @@ RULES: tuple[Rule, ...] = (
         "none for a slice; BI (behaviour) for a group",
     ),
     Rule(
-        "knowledge", 11,
+        "knowledge",
         "Is it the same wrong answer every time, or another each time?",
         "The task never passes and more than half of its repeats agree on a wrong answer: a knowledge gap. It passes "
         "sometimes, or its answers differ: unreliable knowledge. One answer that dominates whatever is expected is "
@@ -133,4 +139,4 @@ RULES: tuple[Rule, ...] = (
         "apart, and the label stays undetermined. A wrong expected answer looks the same.",
         "KG (knowledge gap), UK (unreliable knowledge), BI for a bias, undetermined with one try",
     ),
-)  # fmt: skip
+)

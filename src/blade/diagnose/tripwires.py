@@ -50,7 +50,9 @@ def _idle(people: Population, score: float | None) -> Trust | None:
         return None
     graded = graded_tools(people)
     idle = (
-        people.where(lambda row: row.expected is not None and not acts_of(row, graded)[1])
+        people.where(
+            lambda row: row.expected is not None and not acts_of(row, graded)[1] and not row.gold_text
+        )
         if graded
         else people.none
     )

@@ -117,9 +117,11 @@ def summary(house: House, asked: arguments.Summary) -> Answer:
             {key: value if key == "run" else len(value) for key, value in one.items()}
             for one in _of(wire["buckets"], names)
         ],
-        "trust": [with_whole_query(one) for one in _of(wire["trust"], names)[:SHOWN]],
-        "groups": [with_whole_query(one) for one in _of(wire["groups"], names)],
-        "unexplained": [with_whole_query(one) for one in _of(wire["unexplained"], names)],
+        # without their queries, which are long: blade_groups and blade_health have them
+        **{
+            part: cut([_without(one, "query") for one in _of(wire[part], names)], SHOWN)
+            for part in ("trust", "groups", "unexplained")
+        },
         "losses": cut(_of(wire["losses"], names)),
         "run_causes": [_brief(one) for one in _of(wire["run_causes"], names)[:SHOWN]],
         "recommendations": [_brief(one) for one in _of(wire["recommendations"], names)[:SHOWN]],

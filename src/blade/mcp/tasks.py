@@ -74,7 +74,12 @@ def groups(house: House, asked: arguments.Groups) -> Answer:
         cause = session.facts[run.name].attribution.get(key_of(session, run, asked.task))
         found = [one for one in found if cause is not None and one["id"] == cause.group]
     (rest,) = [one for one in wire["unexplained"] if one["run"] == run.name] or [None]
-    head = {"run": run.name, "label": asked.label, "task": asked.task, "unexplained": rest and with_whole_query(rest)}
+    head = {
+        "run": run.name,
+        "label": asked.label,
+        "task": asked.task,
+        "unexplained": rest and with_whole_query(rest),
+    }
     page = paged(found, asked, with_whole_query, _group)
     intro = [para(f"Groups cover the lost points, the largest first. {_left(rest)}")]
     return listed(asked, f"Failure groups of {line(run.name, 120)}", head, "groups", page, intro)

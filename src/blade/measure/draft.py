@@ -1,9 +1,8 @@
-"""Turn the columns of a run into a draft of its benchmark facts, each with its support."""
+"""Draft the benchmark facts of a run from its columns, each with its support."""
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from blade.measure.slices import fields as slice_fields
 from blade.model import ID_FIELDS, Benchmark, Column, RewardKind, Rollouts
 
 _BOOL = 2
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _ANSWERS = ("extracted_answer", "predicted_answer", "parsed_option", "final_answer", "predicted_value")
 
 
@@ -27,7 +25,7 @@ class Draft:
 
 
 def draft(rollouts: Rollouts, scoring: Scoring) -> Draft:
-    """What the rows suggest; a person confirms or strikes each line."""
+    """Draft what the rows suggest; a person confirms or deletes each line."""
     fields = rollouts.fields
     ids = [name for name in ID_FIELDS if name in fields and _tells_tasks_apart(fields[name], rollouts)]
     answer = next((name for name in _ANSWERS if name in fields), None)
@@ -48,9 +46,9 @@ def draft(rollouts: Rollouts, scoring: Scoring) -> Draft:
 
 
 def _lines(facts: dict[str, Any], scoring: Scoring) -> list[str]:
-    """The file, with what was seen in comments."""
+    """Write the file, with what the rows show in comments."""
     found = [
-        "# Benchmark facts, drafted from the rows. Check every line; strike what is wrong.",
+        "# Benchmark facts, drafted from the rows. Check every line and delete what is wrong.",
         f"# name = {_quoted(facts['name'])}  # of the benchmark",
         "",
     ]
@@ -76,18 +74,13 @@ def _lines(facts: dict[str, Any], scoring: Scoring) -> list[str]:
     return found
 
 
-def _comment(text: str) -> str:
-    """A comment of TOML; control characters end or break one."""
-    return "# " + "".join(sign if sign.isprintable() else "?" for sign in text)
-
-
 def _quoted(value: Any) -> str:
-    """A text or a list of texts as TOML writes them."""
+    """Write a text or a list of texts as TOML does."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML forbids it, JSON does not
 
 
 def _tells_tasks_apart(column: Column, rollouts: Rollouts) -> bool:
-    """Is there one value per task, another for each."""
+    """Tell whether there is one value per task, another for each."""
     first = np.unique(rollouts.task, return_index=True)[1]
     values = column.hash[first]
     steady = (column.hash == values[np.searchsorted(np.unique(rollouts.task), rollouts.task)]).all()
@@ -95,13 +88,13 @@ def _tells_tasks_apart(column: Column, rollouts: Rollouts) -> bool:
 
 
 def _is_stage(column: Column) -> bool:
-    """A yes or no that both occur can be a stage of the workflow."""
-    told = column.kind == _BOOL
-    return bool(told.mean() > 0.5) and len(np.unique(column.number[told])) == 2
+    """Tell whether a field can be a stage of the workflow: yes or no in most rows, and both occur."""
+    is_bool = column.kind == _BOOL
+    return bool(is_bool.mean() > 0.5) and len(np.unique(column.number[is_bool])) == 2
 
 
 def _support(column: Column, scoring: Scoring) -> str:
-    """How often the field is true, and how often such rows pass."""
+    """Count how often the field is true, and how often such rows pass."""
     yes = (column.kind == _BOOL)[scoring.rows] & (column.number[scoring.rows] == 1)
     no = (column.kind == _BOOL)[scoring.rows] & (column.number[scoring.rows] == 0)
     text = f"true in {int(yes.sum()):,} of {int((yes | no).sum()):,} rows"

@@ -31,10 +31,10 @@ class Side(msgspec.Struct, frozen=True):
     fingerprints: Mapping[str, Hashes]  # task field -> hash of its value by task code; 0: varies or unknown
     slices: Mapping[str, tuple[Ints, tuple[str, ...]]]  # field -> code by task code (-1: none), labels
     mode: Ints  # by row: code into `modes`; -1 where the row loses nothing
-    modes: tuple[tuple[str, str], ...]  # side of the loss and mode, one table for all runs compared
+    modes: tuple[tuple[str, str], ...]  # side of the loss and failure group, one table for all runs compared
     flags: Mapping[str, Bools]  # by row: errored, timed out, truncated, no usable reward
     effort: Mapping[str, Floats]  # by row: tokens, turns, calls, seconds, cost; nan: not reported
-    behaviours: Mapping[str, Ints]  # detector -> rows it fires on; empty where no trace was read
+    behaviours: Mapping[str, Ints]  # fact that names a failure group -> rows that show it; empty: no trace was read
     signatures: Mapping[str, Ints]  # error template -> rows that show it
     # what rows ended with, so that equal results are known, by row; 0: nothing. In grains: "result" is what
     # was meant, "read" what the verifier wrote down, "words" every word; what nobody looked at is not there
@@ -43,9 +43,9 @@ class Side(msgspec.Struct, frozen=True):
     n: Ints | None = None  # counted rows by task code, if they were counted already
 
 
-# The sides of a loss, in the order in which the bridge tells them.
-SIDES = ("infrastructure", "task or verifier", "data", "model")
-OTHER = "no mode found"  # of the model's losses: those that nothing names
+# The sides of a loss, in the order in which the bridge lists them.
+SIDES = ("infrastructure", "task or verifier", "data", "model", "undetermined")
+OTHER = "unexplained"  # of the undetermined losses: those that no failure group explains
 MARGIN = 0.03  # points of score within which two runs count as equivalent; fixed before the data are seen
 
 
@@ -256,7 +256,6 @@ class Comparison(msgspec.Struct, frozen=True):
     p_adjusted: float | None = None  # on these tasks, over all candidates held against one baseline
     p_adjusted_new: float | None = None
     quick: bool = False  # from the columns alone: no trace was read
-    words: Mapping[str, str] = msgspec.field(default_factory=dict)  # term or behaviour -> what it says
 
 
 class Placed(msgspec.Struct, frozen=True):

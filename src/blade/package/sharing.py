@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
 from blade.package import files
-from blade.package.drafts import redraft, runs_of
+from blade.package.drafts import redraft
 from blade.package.layout import Golden, Layout, is_part, layout
 from blade.package.validate.phases import SANITISED, Check, plural
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from blade.store.index import Watcher
 
 SHOWN = 10  # files listed one by one
-SIGNATURE = re.compile(r"\bsig-[0-9a-f]{8}\b")  # of error texts: its digits are a hash of them
 
 
 def sanitised_checks(package: Layout) -> list[Check]:
@@ -85,7 +83,7 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
         if len(before.rollouts) == len(after.rollouts) and len(before.goldens) == len(after.goldens):
             for raw, clean in zip(before.goldens, after.goldens, strict=True):
                 if not redraft(after, clean, watcher):
-                    _rehash((before, raw), (after, clean), watcher)
+                    _rehash((before, raw), (after, clean))
         paths = [path.relative_to(held) for path in sorted(held.rglob("*")) if path.is_file()]
         export.test((str(target / path), held / path) for path in paths)
         for path in paths if not export.tally.leaks else ():
@@ -94,33 +92,16 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
     return export.tally.told()
 
 
-def _rehash(raw: tuple[Layout, Golden], clean: tuple[Layout, Golden], watcher: Watcher) -> None:
-    """Give a report the hashes of the clean rollouts: of their files, and of the error texts in them."""
+def _rehash(raw: tuple[Layout, Golden], clean: tuple[Layout, Golden]) -> None:
+    """Give a report the sizes and hashes of the clean rollout files."""
     text = files.text_or_nothing(clean[1].report)
     lines = text.split("\n")
     for before, after in zip(raw[0].rollouts, clean[0].rollouts, strict=True):
         old, new = _sha256(before), _sha256(after)
         was, now = (f"{path.stat().st_size:,}" for path in (before, after))
         lines = [line.replace(was, now).replace(old, new) if old in line else line for line in lines]
-    if SIGNATURE.search(text):
-        known, now_known = (_signatures(*side, text, watcher) for side in (raw, clean))
-        ids = {name: now_known[place] for place, name in known.items() if place in now_known}
-        lines = [SIGNATURE.sub(lambda hit: ids.get(hit[0], hit[0]), line) for line in lines]
     if text:
         files.write(clean[1].report, "\n".join(lines))
-
-
-def _signatures(package: Layout, parts: Golden, text: str, watcher: Watcher) -> dict[object, str]:
-    """The ids of the error signatures of a report's runs, by where their texts stand."""
-    from blade import pipeline
-
-    runs, threshold = runs_of(package, parts, text, watcher)
-    report = pipeline.diagnose(runs, "", threshold, watcher) if runs else None
-    names = [run.name for run in runs]
-    return {
-        (names.index(each.run), each.source, each.kind, each.rollouts, each.evidence[0].step): each.id
-        for each in (report.signatures if report is not None else ())
-    }
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Turn the failures of a run into clusters to be named: modes of failing and error signatures."""
+"""Lay out the failure groups of a run as clusters for a model to name, each with quotations of its tasks."""
 
 from __future__ import annotations
 
@@ -8,99 +8,75 @@ from hashlib import blake2b
 import msgspec
 
 from blade import hostile
-from blade.model import Attribution, Evidence, Signature
+from blade.model import Attribution, Evidence, Group
 from blade.report.facts import Facts
 
 MEMBERS = 10  # tasks of a cluster that are quoted
+_QUOTES = 2  # of one task
 _QUOTED = 400  # characters of a quotation
+
+Losing = dict[str, frozenset[int]]  # task -> its repeats that lose points
 
 
 class Cluster(msgspec.Struct, frozen=True):
     """Failures that the engine puts together."""
 
     id: str
-    kind: str  # mode, signature
     called: str  # by the engine
-    n_tasks: int
     tasks: tuple[str, ...]  # those that are quoted
     data: str
 
 
-def clusters(facts: Facts, losing: dict[str, frozenset[int]]) -> tuple[list[Cluster], int]:
-    """Modes by what they cost, then signatures by the failures that show them; and how many quote nothing."""
-    found = [_mode(members, losing) for members in _modes(facts.attributions)]
-    found += [
-        _signature(one, losing) for one in sorted(facts.signatures, key=lambda one: (-one.n_failed, one.id))
-    ]
-    told = [one for one in found if one is not None]
-    return told, len(found) - len(told)
+def clusters(facts: Facts, losing: Losing) -> tuple[list[Cluster], int]:
+    """Lay out the groups, those that cost most first; and count those that nothing can be quoted from."""
+    members: dict[str, list[Attribution]] = {}
+    for attribution in facts.attributions:
+        members.setdefault(attribution.group, []).append(attribution)
+    groups = sorted(facts.groups, key=lambda group: (-group.points, group.name))
+    found = [_cluster(group, members.get(group.id, []), losing) for group in groups]
+    quoting = [cluster for cluster in found if cluster is not None]
+    return quoting, len(found) - len(quoting)
 
 
-def _modes(attributions: Iterable[Attribution]) -> list[list[Attribution]]:
-    groups: dict[tuple[str, str], list[Attribution]] = {}
-    for one in attributions:
-        groups.setdefault((one.cause.value, one.mode), []).append(one)
-    for members in groups.values():
-        members.sort(key=lambda one: (-one.lost, one.task))
-    return sorted(groups.values(), key=lambda told: (-sum(one.lost for one in told), told[0].mode))
-
-
-def _mode(members: Sequence[Attribution], losing: dict[str, frozenset[int]]) -> Cluster | None:
-    first = members[0]
-    lost = sum(one.lost for one in members)
-    head = [
-        f"A mode of failing, by the engine: {first.cause.value}, {hostile.line(first.mode, 200)}",
-        f"Tasks: {len(members)}; points of score lost: {lost:.4f}",
-    ]
-    # what another task shows is no place of this one
-    quoted = [(one.task, place) for one in members for place in one.evidence[:2] if place.task == one.task]
-    told = {one.task: hostile.line(one.mechanism, 300) for one in members}
-    name = f"{first.cause.value}: {first.mode}"
-    return _cluster("mode", name, len(members), head, _failing(quoted, losing), told)
-
-
-def _signature(one: Signature, losing: dict[str, frozenset[int]]) -> Cluster | None:
-    head = [
-        f"An error signature: {hostile.line(one.kind, 100)}, in {hostile.line(one.source, 100)}",
-        f"Template: {hostile.line(one.template, 400)}",
-        f"Tasks: {one.n_tasks}; rollouts: {one.n_rollouts}, of which {one.n_failed} fail",
-    ]
-    quoted = [(place.task, place) for place in one.evidence]
-    # several tools may give the same error
-    called = f"{one.template} ({one.source})"
-    return _cluster("signature", called, one.n_tasks, head, _failing(quoted, losing), {})
-
-
-def _failing(
-    quoted: Iterable[tuple[str, Evidence]], losing: dict[str, frozenset[int]]
-) -> list[tuple[str, Evidence]]:
-    """Places of rollouts that fail, those of as many tasks as fit."""
-    found = [one for one in quoted if one[1].quote and one[1].repeat in losing.get(one[0], frozenset())]
-    tasks = list(dict.fromkeys(task for task, _ in found))[:MEMBERS]
-    return [one for one in found if one[0] in tasks]
-
-
-def _cluster(
-    kind: str,
-    called: str,
-    n_tasks: int,
-    head: Sequence[str],
-    quoted: Sequence[tuple[str, Evidence]],
-    told: dict[str, str],
-) -> Cluster | None:
+def _cluster(group: Group, members: Sequence[Attribution], losing: Losing) -> Cluster | None:
+    ranked = sorted(members, key=lambda member: (-member.lost, member.task))
+    quoted = _failing(_places(group, ranked), losing)
     if not quoted:
         return None
-    tasks = tuple(dict.fromkeys(task for task, _ in quoted))
-    lines = [*head, f"Quoted below: {len(tasks)} tasks"]
+    tasks = tuple(dict.fromkeys(place.task for place in quoted))
+    lines = [
+        f"A group of failures, by the engine: {group.label.value}, {hostile.line(group.name, 200)}",
+        f"What the engine says of it: {hostile.line(group.text, 600)}",
+        f"Tasks: {group.tasks}; failures: {group.rows}; points of score lost: {group.points:.4f}",
+        f"Quoted below: {len(tasks)} tasks",
+    ]
+    said = {member.task: hostile.line(member.mechanism, 300) for member in members}
     for task in tasks:
-        lines += ["", f"task {hostile.line(task, 200)}" + (f": {told[task]}" if told.get(task) else "")]
-        for place in (place for of, place in quoted if of == task):
-            where = (
-                f"step {place.step}"
-                if place.step is not None
-                else f"field {hostile.line(place.field or '', 200)}"
-            )
-            lines.append(f"repeat {place.repeat}, {where}:")
-            lines += [f"| {line}" for line in hostile.lines((place.quote or "")[:_QUOTED]).split("\n")]
-    digest = blake2b(f"{kind}\0{called}".encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return Cluster(f"{kind}-{digest}", kind, called, n_tasks, tasks, "\n".join(lines))
+        lines += ["", f"task {hostile.line(task, 200)}" + (f": {said[task]}" if task in said else "")]
+        for place in (place for place in quoted if place.task == task):
+            lines += _quotation(place)
+    called = f"{group.label.value}: {group.name}"
+    digest = blake2b(called.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return Cluster(f"group-{digest}", called, tasks, "\n".join(lines))
+
+
+def _places(group: Group, members: Iterable[Attribution]) -> list[Evidence]:
+    """Find what the tasks of a group show in their own rows, and then what the group itself quotes."""
+    # what another task shows is no place of this one
+    places = [place for member in members for place in member.evidence[:_QUOTES] if place.task == member.task]
+    return list(dict.fromkeys([*places, *([group.quote] if group.quote is not None else [])]))
+
+
+def _failing(places: Iterable[Evidence], losing: Losing) -> list[Evidence]:
+    """Keep the places of rollouts that fail, those of as many tasks as fit."""
+    found = [place for place in places if place.quote and place.repeat in losing.get(place.task, frozenset())]
+    tasks = list(dict.fromkeys(place.task for place in found))[:MEMBERS]
+    return [place for place in found if place.task in tasks]
+
+
+def _quotation(place: Evidence) -> list[str]:
+    where = (
+        f"step {place.step}" if place.step is not None else f"field {hostile.line(place.field or '', 200)}"
+    )
+    quote = hostile.lines((place.quote or "")[:_QUOTED]).split("\n")
+    return [f"repeat {place.repeat}, {where}:", *(f"| {line}" for line in quote)]

@@ -1,4 +1,4 @@
-"""Turn loaded runs into sides of a comparison: columns, settings, and a mode for every lost point."""
+"""Prepare runs for a comparison: columns, settings, and a failure group for every lost point."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from blade import measure
 from blade.diagnose.outputs import Ended
 from blade.ingest import opened, split
 from blade.measure import slices
-from blade.model import OTHER, Judged, Side
+from blade.model import Judged, Side
 from blade.pipeline import vocabulary
 from blade.pipeline.identical import with_hashes
 from blade.pipeline.load import Loaded
 from blade.pipeline.reading import judged_of
+from blade.pipeline.vocabulary import UNEXPLAINED
 
 if TYPE_CHECKING:
     from array import array
@@ -43,7 +44,7 @@ COLUMN_MODES = (
     ("errored", ("infrastructure", "the row carries an error")),
     ("timed out", ("infrastructure", "timed out")),
     ("truncated", ("model", "truncated")),
-    ("no output", ("model", "empty_output")),
+    ("no output", ("model", "empty output")),
 )
 
 
@@ -51,13 +52,13 @@ def read_sides(
     read: Sequence[Read], told: Sequence[Reading], scored: Sequence[measure.Scoring]
 ) -> list[Side]:
     """Runs whose traces were read."""
-    booked = vocabulary.modes(told)
-    table = _table(mode for one in booked for mode in one.values())
-    found = []
-    for at, (one, scoring) in enumerate(zip(read, scored, strict=True)):
-        side = _side(one.loaded, scoring, one.judged, table, _coded(one.judged, booked[at], table))
-        found.append(_with_reading(side, one, vocabulary.conditions(told[at], told)))
-    return with_hashes(found, [one.loaded for one in read])
+    booked = vocabulary.booked(told)
+    table = _table(mode for of_run in booked for mode in of_run.modes.values())
+    sides = []
+    for one, scoring, of_run in zip(read, scored, booked, strict=True):
+        side = _side(one.loaded, scoring, one.judged, table, _coded(one.judged, of_run.modes, table))
+        sides.append(_with_reading(side, one, of_run.facts))
+    return with_hashes(sides, [one.loaded for one in read])
 
 
 def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) -> list[Side]:
@@ -73,7 +74,7 @@ def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) ->
         default=0,
     )
     column_modes = [
-        (name, ("infrastructure", mode) if name == "truncated" and cut > LIMITED else (side, mode))
+        (name, ("task or verifier", mode) if name == "truncated" and cut > LIMITED else (side, mode))
         for name, (side, mode) in COLUMN_MODES
     ]
     table = _table(mode for _, mode in column_modes)
@@ -81,7 +82,7 @@ def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) ->
     for one, scoring in zip(loaded, scored, strict=True):
         judged = judged_of(one, scoring)
         flags = _flags(one, scoring)
-        mode = np.where(judged.score < 1 - _LOST, table.index(("model", OTHER)), -1)
+        mode = np.where(judged.score < 1 - _LOST, table.index(UNEXPLAINED), -1)
         for name, told in reversed(column_modes):
             mode[flags[name] & (mode >= 0)] = table.index(told)
         side = _side(one, scoring, judged, table, mode)
@@ -90,7 +91,7 @@ def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) ->
 
 
 def _table(modes: Any) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted({*modes, ("model", OTHER)}))
+    return tuple(sorted({*modes, UNEXPLAINED}))
 
 
 def _coded(judged: Judged, modes: Mapping[int, tuple[str, str]], table: Sequence[tuple[str, str]]) -> Ints:
@@ -99,7 +100,7 @@ def _coded(judged: Judged, modes: Mapping[int, tuple[str, str]], table: Sequence
     place = {mode: code for code, mode in enumerate(table)}
     loses = judged.score < 1 - _LOST
     told = (
-        place[modes.get(position, ("model", OTHER))] if lost else -1
+        place[modes.get(position, UNEXPLAINED)] if lost else -1
         for position, lost in zip(judged.rows.tolist(), loses.tolist(), strict=True)
     )
     return np.fromiter(told, np.int64, judged.rows.size)
@@ -148,11 +149,11 @@ def _replaced(side: Side, **changes: Any) -> Side:
     return replace(side, **changes)
 
 
-def _with_reading(side: Side, read: Read, conditions: Mapping[str, Ints]) -> Side:
-    """With what rollouts do, by the facts that name groups, and the errors they met."""
+def _with_reading(side: Side, read: Read, facts: Mapping[str, Ints]) -> Side:
+    """Add the facts that rollouts show, and the errors they met."""
     return _replaced(
         side,
-        behaviours=dict(sorted(conditions.items())),
+        behaviours=dict(sorted(facts.items())),
         signatures=vocabulary.errors(read),
         content=_contents(read.judged, read.grains),
     )

@@ -3,60 +3,56 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
-from blade.diagnose import Group, Population
+from msgspec.structs import replace
+
+from blade.diagnose import Diagnosis, Population, climb
 from blade.model import OTHER, Cause
 
 if TYPE_CHECKING:
+    from blade.diagnose import Group
     from blade.model import Ints
     from blade.pipeline.reading import Read, Reading
 
-Mode = tuple[str, str]  # side of the loss, mode
+Mode = tuple[str, str]  # side of the loss, name of the failure group
 
 SIDE_OF = {
     Cause.INFRASTRUCTURE: "infrastructure",
     Cause.TASK_OR_VERIFIER: "task or verifier",
     Cause.DATA_ARTIFACT: "data",
+    Cause.UNDETERMINED: "undetermined",
 }
+UNEXPLAINED: Mode = ("undetermined", OTHER)
+_MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
 
 
-def modes(told: Sequence[Reading]) -> list[dict[int, Mode]]:
-    """Of each run: position of every row that loses points -> its mode, by the same facts for all.
+class Booked(NamedTuple):
+    """What a comparison knows of the rows of one run."""
 
-    What a run proves by itself depends on how many of its rollouts fail. So a row that its own run does not explain is
-    booked under the group of another run whose fact it shows.
+    modes: Mapping[int, Mode]  # position of every row that loses points -> its failure group
+    facts: Mapping[str, Ints]  # fact that names a failure group -> rows that show it, passing or not
+
+
+def booked(readings: Sequence[Reading]) -> list[Booked]:
+    """Book the rows of each run under groups that the ladder finds in all runs together.
+
+    What a run proves by itself depends on how many of its rollouts fail, so a group of one run alone would look
+    like a change. Only what was proved against the measurement of one run stays with that run, and what people
+    judged stays as they judged it.
     """
-    shared = _shared(told)
-    found = []
-    for reading in told:
-        people = reading.diagnosis.people
-        at_position = {row.position: at for at, row in enumerate(people.rows)}
-        booked: dict[int, Mode] = {}
-        for position, (cause, name) in reading.concluded.modes.items():
-            mode = _side(cause), name
-            if cause is Cause.UNDETERMINED:
-                mode = _of_another(people, at_position[position], shared) or ("model", OTHER)
-            booked[position] = mode
-        found.append(booked)
-    return found
-
-
-def conditions(reading: Reading, told: Sequence[Reading]) -> dict[str, Ints]:
-    """The facts that name groups in any run: which rows of this one show each, passing or not."""
-    import numpy as np
-
-    people = reading.diagnosis.people
-    rows = {}
-    for group in _shared(told):
-        if group.holds is not None:
-            rows[group.name] = np.flatnonzero(people.where(group.holds))
-    return rows
+    together = climb(_together(readings))
+    starts = accumulate((reading.diagnosis.people.n for reading in readings), initial=0)
+    return [
+        Booked(_modes(reading, together, start), _facts(together, start, end))
+        for reading, (start, end) in zip(readings, pairwise(starts), strict=True)
+    ]
 
 
 def errors(read: Read) -> dict[str, Ints]:
-    """The errors that rollouts met: template -> rows."""
+    """List the errors that rollouts met: template -> rows."""
     import numpy as np
 
     met: defaultdict[str, set[int]] = defaultdict(set)
@@ -67,23 +63,69 @@ def errors(read: Read) -> dict[str, Ints]:
     return {name: np.array(sorted(rows), np.int64) for name, rows in sorted(met.items())}
 
 
-def _side(cause: Cause) -> str:
-    return SIDE_OF.get(cause, "model")
+def _together(readings: Sequence[Reading]) -> Population:
+    """The rows of all runs as one population, in which each run keeps its own tasks."""
+    import numpy as np
+
+    all_people = [reading.diagnosis.people for reading in readings]
+    n_tasks = accumulate((int(people.task.max(initial=-1)) + 1 for people in all_people), initial=0)
+    # a prompt that another run asks too is no sign that rows are grouped wrongly
+    rows = [
+        replace(row, prompt=hash((number, row.prompt)) if row.prompt else 0)
+        for number, people in enumerate(all_people)
+        for row in people.rows
+    ]
+    return Population(
+        "all runs",
+        rows,
+        np.concatenate([people.passed for people in all_people]),
+        np.concatenate([people.lost for people in all_people]),
+        np.concatenate([people.task + start for people, start in zip(all_people, n_tasks, strict=False)]),
+        np.concatenate([people.repeat for people in all_people]),
+        [],
+    )
 
 
-def _shared(told: Sequence[Reading]) -> list[Group]:
-    """The groups of all runs, each name once, those that cost most first."""
-    points: defaultdict[str, float] = defaultdict(float)
-    groups: dict[str, Group] = {}
-    for reading in told:
-        for group in reading.diagnosis.groups:
-            points[group.name] += float(reading.diagnosis.people.lost[group.rows].sum())
-            groups.setdefault(group.name, group)
-    return [groups[name] for name in sorted(groups, key=lambda name: -points[name])]
+def _modes(reading: Reading, together: Diagnosis, start: int) -> dict[int, Mode]:
+    people, concluded = reading.diagnosis.people, reading.concluded
+    groups = {row - start: group for group in together.groups for row in group.rows.nonzero()[0].tolist()}
+    place = {row.position: at for at, row in enumerate(people.rows)}
+    judged = set(_judged_rows(reading))
+    modes: dict[int, Mode] = {}
+    for position, (cause, name) in concluded.modes.items():
+        shared = _mode_of(groups.get(place[position]))
+        own = SIDE_OF.get(cause, "model"), name
+        if place[position] in judged:
+            modes[position] = own
+        elif cause in _MEASUREMENT and not _is_measurement(shared):
+            modes[position] = own
+        else:
+            modes[position] = shared
+    return modes
 
 
-def _of_another(people: Population, at: int, shared: Sequence[Group]) -> Mode | None:
-    for group in shared:
-        if group.holds is not None and group.label != Cause.UNDETERMINED.value and group.holds(people.rows[at]):
-            return _side(Cause(group.label or "undetermined")), group.name
-    return None
+def _judged_rows(reading: Reading) -> Iterator[int]:
+    """The rows of tasks that a person or an agent judged."""
+    judged = {cause.task for cause in reading.concluded.attributions if cause.judged_by}
+    for at, code in enumerate(reading.judged.task.tolist()):
+        if reading.judged.task_keys[code] in judged:
+            yield at
+
+
+def _mode_of(group: Group | None) -> Mode:
+    if group is None:
+        return UNEXPLAINED
+    return SIDE_OF.get(Cause(group.label or "undetermined"), "model"), group.name
+
+
+def _is_measurement(mode: Mode) -> bool:
+    return mode[0] in {SIDE_OF[cause] for cause in _MEASUREMENT}
+
+
+def _facts(together: Diagnosis, start: int, end: int) -> dict[str, Ints]:
+    """The rows of one run that show each fact."""
+    return {
+        group.name: group.matched[start:end].nonzero()[0]
+        for group in together.groups
+        if group.matched is not None
+    }

@@ -37,6 +37,7 @@ TO = {
 }
 SAME = 1e-9  # losses add up to this
 
+
 def called(cause: Cause) -> str:
     """`BI, behavioural issue`."""
     return cause.value if cause is Cause.UNDETERMINED else f"{cause.value}, {NAMES[cause]}"

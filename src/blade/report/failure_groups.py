@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Report, TaskResult
-from blade.report import causes, first_page, judged, numbers, places, quantities, results, words
+from blade.report import causes, first_page, judged, numbers, places, quantities, queries, results, words
 from blade.report.change import pages as change
 from blade.report.facts import Facts
 from blade.report.sections import Block, Code, Figure, Heading, Line, Table, cells, named, para
 
-MAX_TASKS = 40  # tasks of a table
-MAX_QUOTES = 2  # of tasks in a deep dive
+MAX_TASKS = 14  # tasks of a table
+MAX_GROUPS = 5  # told at length; the first page names them all
 
 
 def dominant_failure_modes(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> list[Block]:
@@ -19,12 +19,13 @@ def dominant_failure_modes(runs: tuple[Facts, ...], figures: tuple[Figure, ...])
     for facts in runs:
         if len(runs) > 1:
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
-        for place, group in enumerate(facts.groups, 1):
-            points = first_page.points(facts)[place - 1][0]
-            blocks.append(Heading((f"Group {place}: ", *_plain(group.name), ", ", *points)))
+        for place, group in enumerate(facts.groups[:MAX_GROUPS], 1):
+            blocks.append(Heading((f"{place}. ", *_plain(group.name), f" ({group.label.value})")))
             blocks += first_page.group_blocks(facts, group)
         if not facts.groups:
             blocks.append(para("No failure group was found."))
+        every = f"{queries.entry('groups', run=facts.run.name)}.count"
+        blocks += places.left_out(len(facts.groups), min(len(facts.groups), MAX_GROUPS), "group", every)
         blocks += [*named(figures, "losses", facts.run.name), *judged.judgements(facts)]
     return blocks or [para("No run was read.")]
 
@@ -69,8 +70,6 @@ def _bucket(runs: tuple[Facts, ...], bucket: str, nothing: str) -> list[Block]:
 
 
 def _task(facts: Facts, task: TaskResult) -> tuple[Line, ...]:
-    from blade.report import queries
-
     where = f"task = {queries.quoted(task.task)}"
     passed, n = (
         numbers.whole(count, queries.select(name, "tasks", facts.run.name, where))

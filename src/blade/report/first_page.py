@@ -224,7 +224,6 @@ def blocks(facts: Facts) -> list[Block]:
             para(Strong(POINTS)),
             Table(("Lost", "Failure group", "Label", "Failures", "Passes with it"), rows, "rllrr"),
         ]
-        found += [para(f"Labels: {legend(facts)}.")] if legend(facts) else []
     where = slices(facts)
     if where:
         found += [para(Strong(WHERE)), Bullets(tuple(where))]
@@ -239,17 +238,26 @@ def blocks(facts: Facts) -> list[Block]:
 def group_blocks(facts: Facts, group: Group) -> list[Block]:
     """One failure group with its evidence."""
     query = facts.entry("groups", group)
+    against: Line = ()
+    if group.against:
+        said = "; ".join(group.against)
+        against = (" Against it: ", numbers.said(said, f"{query}.against[0]", written=group.against[0]), ".")
     found: list[Block] = [
-        Para((numbers.said(group.text, f"{query}.text", SENTENCE),)),
-        Bullets(
+        Para(
             (
-                ("Label: ", *causes.named(group.label), f", {group.confidence.value}: ", numbers.said(group.why_label, f"{query}.why_label"), "."),
-                *((("Against it: ", numbers.said("; ".join(group.against), f"{query}.against", written=str(list(group.against)))),) if group.against else ()),
-                ("Fix: ", numbers.said(group.fix, f"{query}.fix")),
-                ("Examples: ", *numbers.joined([(Code(hostile.line(name, 60)),) for name in group.examples])),
+                numbers.said(group.text, f"{query}.text", SENTENCE),
+                f" {group.confidence.value.capitalize()}: ",
+                numbers.said(group.why_label, f"{query}.why_label"),
+                ".",
+                *against,
+                " Fix: ",
+                numbers.said(group.fix, f"{query}.fix"),
+                " Rollouts: ",
+                *numbers.joined([(Code(hostile.line(name, 60)),) for name in group.examples]),
+                ".",
             )
-        ),
-    ]  # fmt: skip
+        )
+    ]
     if group.quote is not None:
         found.append(places.quotation(group.quote, places.side(facts, group.quote)))
     return found

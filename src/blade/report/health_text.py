@@ -1,4 +1,4 @@
-"""Say whether the evaluation itself is sound: the health of each run as text and as JSON."""
+"""Print whether the score can be trusted: alarms, warnings and notes, then the flags of the columns."""
 
 from __future__ import annotations
 
@@ -10,110 +10,96 @@ from typing import Any
 import msgspec
 
 from blade import hostile
-from blade.model import Cause, Evidence, Health, Level, Report
-from blade.report import quantities, words
+from blade.model import Evidence, Health, Level, Report, Trust
+from blade.report import causes, first_page, words
 from blade.report.facts import Facts, facts
 from blade.report.places import place
-from blade.report.results import SENSITIVITY, SUSPECT, doubted
 from blade.report.sections import short
+from blade.report.text import columns
 from blade.report.wire import escaped
+from blade.report.wire_conclusions import trust as trust_entry
 
-SCHEMA = "blade.health/1"
-COLUMNS = 100
-MAX_TASKS = 20  # of the tasks in doubt
+SCHEMA = "blade.health/2"
+LABEL = 9  # columns of the levels on the left
+TEXT = 1200  # characters of one entry
 QUOTE = 210
-MARKS = {Level.PROBLEM: "!", Level.WARNING: "-", Level.INFO: "."}
-LEGEND = "! problem, - warning, . worth knowing. `blade show RUN TASK/REPEAT` opens a rollout."
+LEVELS = {Level.PROBLEM: "problem", Level.WARNING: "warning", Level.INFO: "note"}
 
 
 def render(report: Report) -> str:
-    """Every flag with its counts and a quotation, the gravest first; plain text without colour."""
-    found: list[str] = []
-    for one in facts(report):
-        found += [*_run(one), ""]
-    found.append(LEGEND)
-    return "\n".join(line.rstrip() for line in found) + "\n"
+    """Write the trust in each run and the flags of its columns as plain text, the gravest first."""
+    width = columns()
+    lines = [line for run in facts(report) for line in (*_run(run, width), "")]
+    lines.append("`blade show RUN TASK/REPEAT` opens a rollout; --json adds the query that selects the rows.")
+    return "\n".join(hostile.lines(line).rstrip() for line in lines) + "\n"
 
 
-def _run(facts: Facts) -> list[str]:
-    levels = facts.levels()
-    counts = [
-        words.count(levels[Level.PROBLEM], "problem"),
-        words.count(levels[Level.WARNING], "warning"),
-        words.count(levels[Level.INFO], "note"),
-    ]
-    score = short(quantities.with_interval(facts.score, facts.is_rate))
-    n = short(quantities.n_of(facts.score))
-    found = [
-        f"Health of {hostile.line(facts.run.name, 70)}: {', '.join(counts)}",
-        f"{quantities.label(facts.score)} {score}, n = {n}, {words.count(facts.run.n_rollouts, 'rollout')}",
-        "",
-    ]
-    flags, tasks = doubted(facts)
-    for finding in _artifacts(facts):
-        found += _entry("!", finding.detector, finding.summary, finding.evidence)
-    for flag in flags:
-        found += _entry(MARKS[flag.level], flag.flag, flag.text, flag.evidence)
-    if not flags and not _artifacts(facts):
-        found.append("No flag was raised.")
-    if tasks:
-        found += ["", "Tasks in doubt:"]
-        for flag in tasks[:MAX_TASKS]:
-            found += _entry(
-                "-" if flag.flag == SUSPECT else ".", f"task {flag.task}", flag.text, flag.evidence
-            )
-        left = len(tasks) - MAX_TASKS
-        found += [f"  {words.count(left, 'more task')}: see --json"] if left > 0 else []
-    return found
+def _run(run: Facts, width: int) -> list[str]:
+    lines = [*wrap(short(first_page.headline(run), "`"), width), f"{first_page.TRUSTED} {_answer(run)}"]
+    for one in run.trust:
+        lines += _entry(one.level, _trusted(one), width)
+        lines += _entry("", f"Fix: {hostile.line(one.fix, TEXT)}", width) if one.fix else []
+    lines += ["", "Flags of the columns"]
+    for flag in run.health:
+        lines += _entry(LEVELS[flag.level], hostile.line(flag.text, TEXT), width)
+        lines += _quotation(flag.evidence)
+    return lines if run.health else [*lines, "None."]
 
 
-def _artifacts(facts: Facts) -> list[Any]:
-    """Findings that the data itself is at fault, such as two tasks under one index."""
-    return [one for one in facts.findings if one.cause is Cause.DATA_ARTIFACT]
+def _answer(run: Facts) -> str:
+    """Answer in a word; a grave flag of the columns is reason for care as well."""
+    if any(flag.level is not Level.INFO for flag in run.health) and not any(
+        one.level in ("alarm", "warning") for one in run.trust
+    ):
+        return "With care, see the flags below."
+    return short(first_page.trust(run)[0])
 
 
-def _entry(mark: str, name: str, text: str, evidence: tuple[Evidence, ...]) -> list[str]:
-    lines = wrap(f"{hostile.line(name, 60)}: {hostile.line(text, 1200)}", COLUMNS - 2, break_on_hyphens=False)
-    found = [f"{mark} {lines[0]}", *(f"    {line}" for line in lines[1:])]
+def _trusted(one: Trust) -> str:
+    """Write an entry with its label spelled out and the number of rows that it concerns."""
+    label = f"{causes.called(one.label)}; " if one.label is not None else ""
+    return f"{hostile.line(one.text, TEXT)} [{label}{words.count(one.rows, 'row')}]"
+
+
+def _entry(level: str, text: str, width: int) -> list[str]:
+    lines = wrap(text, width - LABEL, break_on_hyphens=False) or [""]
+    return [f"{level if at == 0 else '':<{LABEL}}{line}" for at, line in enumerate(lines)]
+
+
+def _quotation(evidence: tuple[Evidence, ...]) -> list[str]:
     quoted = next((one for one in evidence if one.quote), None)
-    if quoted is not None:
-        where = f"step {quoted.step}" if quoted.step is not None else hostile.line(quoted.field or "", 40)
-        address = f"{hostile.line(place(quoted.task, quoted.repeat), 40)}, {where}"
-        found.append(f"    {address}: {hostile.line(quoted.quote or '', QUOTE)!r}")
-    return found
+    if quoted is None:
+        return []
+    where = f"step {quoted.step}" if quoted.step is not None else hostile.line(quoted.field or "", 40)
+    address = f"{hostile.line(place(quoted.task, quoted.repeat), 40)}, {where}"
+    return [f"{'':<{LABEL}}{address}: {hostile.line(quoted.quote or '', QUOTE)!r}"]
 
 
 def as_json(report: Report) -> str:
-    """The health of each run: its flags, its tasks in doubt, and its score without them."""
+    """Write the same for a program: for each run its score, the trust in it, and the flags of its columns."""
     document = {
         "schema": SCHEMA,
         "made_by": dict(report.made_by),
-        "runs": [_document(one) for one in facts(report)],
+        "runs": [_document(run) for run in facts(report)],
     }
     return escaped(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
 
 
-def _document(facts: Facts) -> dict[str, Any]:
-    flags, tasks = doubted(facts)
-    without = next((flag for flag in facts.health if flag.flag == SENSITIVITY), None)
+def _document(run: Facts) -> dict[str, Any]:
     return {
-        "name": facts.run.name,
-        "score_name": facts.run.score_name,
-        "score": _number(facts.run.score),
-        "n_tasks": facts.run.n_tasks,
-        "n_rollouts": facts.run.n_rollouts,
-        "levels": {level.value: n for level, n in facts.levels().items()},
-        "flags": [_flag(flag) for flag in flags],
-        "findings": [msgspec.to_builtins(one) for one in _artifacts(facts)],
-        "suspects": [_flag(flag) for flag in tasks if flag.flag == SUSPECT],
-        "to_review": [_flag(flag) for flag in tasks if flag.flag != SUSPECT],
-        "score_without_suspects": _flag(without) if without is not None else None,
+        "name": run.run.name,
+        "score_name": run.run.score_name,
+        "score": _number(run.run.score),
+        "n_tasks": run.run.n_tasks,
+        "n_rollouts": run.run.n_rollouts,
+        "trust": [trust_entry(one) for one in run.trust],
+        "flags": [_flag(flag) for flag in run.health],
     }
 
 
 def _flag(flag: Health) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(flag)
-    return {**told, "value": _number(flag.value), "n": int(flag.n)}
+    fields: dict[str, Any] = msgspec.to_builtins(flag)
+    return {**fields, "value": _number(flag.value), "n": int(flag.n)}
 
 
 def _number(value: float | None) -> float | None:

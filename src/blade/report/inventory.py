@@ -8,13 +8,13 @@ from blade.report import numbers, places, queries
 from blade.report.accuracy import accuracy
 from blade.report.facts import Facts
 from blade.report.sections import (
-    Badge,
     Block,
     Bullets,
     Code,
     Figure,
     Heading,
     Line,
+    Para,
     Quote,
     Table,
     cells,
@@ -23,6 +23,7 @@ from blade.report.sections import (
 
 MAX_SKIPPED = 20
 MAX_ROWS = 30
+MAX_SETTINGS = 12
 MAX_NAMES = 8  # of gaps with the same reason
 
 
@@ -48,12 +49,14 @@ def _unread(total: int) -> Line:
     return numbers.count(total, "line or file", "engine.skipped_total", "lines or files")
 
 
-def _identity(facts: Facts) -> Table:
-    """What was run; a blank says that no artifact names it."""
+def _identity(facts: Facts) -> Block:
+    """What was run, as far as an artifact names it."""
     run = facts.run
-    named = (("Run", run.name), ("Model", run.model), ("Agent", run.agent), ("Benchmark", run.benchmark))
-    rows = tuple(cells(what, Code(hostile.line(name, 200)) if name else "not stated") for what, name in named)
-    return Table(("What", "Name"), rows, "ll")
+    named = (("Run", run.name), ("model", run.model), ("agent", run.agent), ("benchmark", run.benchmark))
+    told = [(f"{what} ", Code(hostile.line(name, 200))) for what, name in named if name]
+    unnamed = [what for what, name in named if not name]
+    rest = (f"; not stated: {', '.join(unnamed)}",) if unnamed else ()
+    return para(*numbers.joined(list(told), ", ", ", "), *rest, ".")
 
 
 def _sources(facts: Facts) -> Table:
@@ -75,48 +78,43 @@ def _sources(facts: Facts) -> Table:
 
 
 def _artifacts(facts: Facts) -> list[Block]:
+    """The files beside the rollouts: those that are there with their path, the others by name."""
     found = facts.run.artifacts
+    there = [(Code(hostile.line(one.path, 300)),) for one in found if one.present and one.kind != "rollouts"]
+    absent = [hostile.line(one.kind, 60) for one in found if not one.present]
     if not found:
         return []
-    there, absent = Badge("present", "good"), Badge("absent", "quiet")
-    rows = tuple(
-        cells(
-            Code(hostile.line(artifact.kind, 60)),
-            there if artifact.present else absent,
-            Code(hostile.line(artifact.path, 300)),
-        )
-        for artifact in found[:MAX_ROWS]
-    )
-    every = f"{facts.entry('runs', facts.run)}.artifacts.count"
-    table = Table(("Artifact", "State", "Path"), rows, "lll")
-    return [table, *places.left_out(len(found), len(rows), "artifact", every)]
+    line: Line = ("Beside it: ", *numbers.joined(list(there[:MAX_ROWS])), ". ") if there else ()
+    missing: Line = (f"Not there: {', '.join(absent)}.",) if absent else ()
+    return [para(*line, *missing)]
 
 
 def _counts(facts: Facts) -> Block:
+    """expected = scored + failed + masked + lost, and whatever else was counted."""
     run, counts = facts.run, facts.run.coverage
-    named = [
-        ("Expected rollouts", counts.expected, "expected"),
-        ("Scored", counts.scored, "scored"),
-        ("Failed (only in the failures file)", counts.failed, "failed"),
-        ("Masked", counts.masked, "masked"),
-        ("Lost without trace", counts.lost, "lost"),
-        ("Duplicate rows", counts.duplicates, "duplicates"),
-        ("of these identical, kept once", counts.identical_duplicates, "identical_duplicates"),
-        (
-            "Identical rows without a repeat number, counted as repeats",
-            counts.unnumbered_copies,
-            "unnumbered_copies",
-        ),
-        ("Superseded by a later attempt", counts.superseded, "superseded"),
-        ("Not expected by the inputs", counts.unexpected, "unexpected"),
-        ("Repeats per task (modal)", counts.repeats, "repeats"),
+    parts: list[Line] = [
+        (numbers.whole(getattr(counts, name), facts.counted(name)), f" {name}")
+        for name in ("scored", "failed", "masked", "lost")
     ]
-    rows = [
-        cells("Tasks", numbers.whole(run.n_tasks, facts.n_tasks)),
-        cells("Rollouts kept", numbers.whole(run.n_rollouts, facts.n_rollouts)),
-        *(cells(label, numbers.whole(n, facts.counted(name))) for label, n, name in named),
+    more = [
+        (numbers.whole(getattr(counts, name), facts.counted(name)), f" {words}")
+        for name, words in _ODD.items()
+        if getattr(counts, name)
     ]
-    return Table(("Counted", "n"), tuple(rows), "lr")
+    beside: Line = ("; ", *numbers.joined(list(more)), ". ") if more else (". ",)
+    return para(
+        numbers.whole(run.n_rollouts, facts.n_rollouts), " rollouts of ", numbers.whole(run.n_tasks, facts.n_tasks), " tasks. ",
+        numbers.whole(counts.expected, facts.counted("expected")), " expected = ", *numbers.joined(parts, " + ", " + "), *beside,
+        f"Expected rollouts come from: {hostile.line(counts.expected_from, 80)}.",
+    )  # fmt: skip
+
+
+_ODD = {
+    "duplicates": "duplicate rows",
+    "unnumbered_copies": "identical rows without a repeat number, counted as repeats",
+    "superseded": "rows superseded by a later attempt",
+    "unexpected": "rows that the inputs do not name",
+}
 
 
 def _inferred(report: Report, facts: Facts) -> list[Block]:
@@ -125,23 +123,27 @@ def _inferred(report: Report, facts: Facts) -> list[Block]:
     if known is not None and known.path:
         blocks.append(para("Facts about the benchmark came from ", Code(hostile.line(known.path, 300)), "."))
     if known is not None and known.inferred:
-        blocks.append(para("Inferred from the rows, since no file says so:"))
         inferred = f"{queries.entry('benchmark')}[{facts.run.name!r}].inferred"
-        lines = (numbers.said(text, f"{inferred}[{place}]", 300) for place, text in enumerate(known.inferred))
-        blocks.append(Bullets(tuple((line,) for line in lines)))
+        told = [
+            (numbers.said(text, f"{inferred}[{place}]", 300),) for place, text in enumerate(known.inferred)
+        ]
+        blocks.append(
+            para(
+                "Inferred from the rows, since no file says so: ",
+                *numbers.joined(list(told), "; ", "; "),
+                ".",
+            )
+        )
     return blocks
 
 
 def reproducibility(report: Report, runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> list[Block]:
     """Version, command, inputs, settings, thresholds, what was skipped, what is unsaid, how right."""
-    blocks: list[Block] = [made_by(report)]
-    blocks.append(
-        para(
-            "The same rows give the same report, whatever their order, sharding or compression. ",
-            "What its tables leave out stands in report.json.",
-            "" if figures else " No figures were drawn.",
-        )
+    same = (
+        " The same rows give the same report, whatever their order, sharding or compression; what its tables leave out stands in "
+        "report.json."
     )
+    blocks: list[Block] = [para(*made_by(report).line, same, "" if figures else " No figures were drawn.")]
     for facts in runs:
         blocks += run_settings(facts) if len(runs) > 1 else [*_thresholds(facts), *_settings(facts)]
     blocks += [*skipped(report), *gaps(report), *accuracy(report)]
@@ -154,19 +156,13 @@ def run_settings(facts: Facts, file: str = "report.json") -> list[Block]:
     return [Heading((name,)), *_thresholds(facts), *_settings(facts, file)]
 
 
-def made_by(report: Report) -> Block:
-    rows = [
-        cells("BLADE" if name == "blade" else name.capitalize(), Code(hostile.line(value, 1000)))
+def made_by(report: Report) -> Para:
+    """The version and the command."""
+    told = [
+        ("BLADE " if name == "blade" else f"{name} ", Code(hostile.line(value, 1000)))
         for name, value in report.made_by.items()
     ]
-    rows += [
-        cells(
-            "Source", (Code(hostile.line(source.path, 300)), ", hash ", Code(source.sha256 or "not hashed"))
-        )
-        for run in report.runs
-        for source in run.sources[:MAX_ROWS]
-    ]
-    return Table(("Made by", "Value"), tuple(rows), "ll")
+    return para("Made by ", *numbers.joined(list(told), ", ", ", "), ".")
 
 
 def _thresholds(facts: Facts) -> list[Block]:
@@ -178,7 +174,6 @@ def _thresholds(facts: Facts) -> list[Block]:
     else:
         how += ("No threshold judges them, so there is no pass rate. ",)
     how += (f"The score is {run.score_name}, the mean over tasks; tasks are the unit of inference. ",)
-    how += (f"Expected rollouts come from: {hostile.line(run.coverage.expected_from, 80)}.",)
     return [para(*how)]
 
 
@@ -186,12 +181,10 @@ def _settings(facts: Facts, file: str = "report.json") -> list[Block]:
     settings = sorted(facts.run.settings.items())
     if not settings:
         return [para("No settings of the run (sampling, limits, agent) were found beside it.")]
-    rows = tuple(
-        cells(Code(hostile.line(k, 80)), Code(hostile.line(v, 200))) for k, v in settings[: 2 * MAX_ROWS]
-    )
+    told = [(Code(hostile.line(f"{k} = {v}", 200)),) for k, v in settings[:MAX_SETTINGS]]
     every = f"{facts.entry('runs', facts.run)}.settings.count"
-    table = Table(("Setting", "Value"), rows, "ll")
-    return [table, *places.left_out(len(settings), len(rows), "setting", every, file)]
+    line = para("Settings: ", *numbers.joined(list(told), ", ", ", "), ".")
+    return [line, *places.left_out(len(settings), len(told), "setting", every, file)]
 
 
 def skipped(report: Report, file: str = "report.json") -> list[Block]:
@@ -226,15 +219,15 @@ def gaps(report: Report, file: str = "report.json", counted: bool = True) -> lis
     by_why: dict[str, list[int]] = {}
     for place, gap in enumerate(report.gaps):
         by_why.setdefault(gap.why, []).append(place)
-    rows = tuple(
-        cells(_gaps(report, group, file), numbers.said(why, f"{_gap(report, group[0])}.why", 400))
+    items = tuple(
+        (*_gaps(report, group, file), ": ", numbers.said(why, f"{_gap(report, group[0])}.why", 400))
         for why, group in list(by_why.items())[:MAX_ROWS]
     )
     n: Line = (" (", *numbers.count(len(report.gaps), "gap", "engine.gaps.count"), ")") if counted else ()
     return [
         para("What this report cannot say", *n, ", by what is missing:"),
-        Table(("Gap", "Why"), rows, "ll"),
-        *places.left_out(len(by_why), len(rows), "gap", file=file),
+        Bullets(items),
+        *places.left_out(len(by_why), len(items), "gap", file=file),
     ]
 
 

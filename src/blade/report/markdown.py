@@ -27,6 +27,7 @@ from blade.report.sections import (
 )
 
 SUFFIX = ".md"
+ONE_LINE = 300  # characters of a quotation that needs no block of its own
 
 
 def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
@@ -34,14 +35,17 @@ def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     return page(title(report), chapters(report, figures))
 
 
-def page(title: str, sections: tuple[Section, ...], cited: bool = True) -> str:
-    """Any title and sections as Markdown; if `cited`, unseen comments give each number its query."""
+def page(title: str, sections: tuple[Section, ...], cited: bool = True, listed: bool = False) -> str:
+    """Any title and sections as Markdown; if `cited`, an unseen comment names the claim behind each number.
+
+    The queries of the claims stand in the JSON file beside it, unless they are to be `listed` at the end.
+    """
     numbered = claims_of(sections) if cited else None
     parts = [f"# {hostile.markdown_inline(title)}"]
     for section in sections:
         parts.append(f"## {hostile.markdown_inline(section.title)}")
         parts += [laid_out(block, numbered) for block in section.blocks]
-    if numbered is not None and numbered.listed:
+    if listed and numbered is not None and numbered.listed:
         parts.append(numbered.comment())
     return "\n\n".join(parts) + "\n"
 
@@ -63,6 +67,8 @@ def laid_out(block: Block, numbered: Claims | None = None) -> str:
             return _table(block.header, block.align, [list(row) for row in block.rows], numbered)
         case Quote():
             label = hostile.markdown_start(inline(block.label, numbered=numbered))
+            if "\n" not in block.text and len(block.text) <= ONE_LINE:
+                return f"{label}:\n\n> {hostile.markdown_inline(block.text)}"
             return f"{label}:\n\n{hostile.markdown_fence(block.text)}"
         case Commands():
             wide = max(len(command) for command, _ in block.lines)
@@ -72,7 +78,7 @@ def laid_out(block: Block, numbered: Claims | None = None) -> str:
         case Figure():
             # The caption stands below: a picture's own text cannot hold comments.
             caption = hostile.markdown_start(inline(block.caption, numbered=numbered))
-            return f"![{hostile.markdown_inline(block.name)}](figures/{block.file})\n\n{caption}"
+            return f"![{hostile.markdown_inline(block.name)}](figures/{block.file}) {caption}"
 
 
 def inline(line: Line, in_table: bool = False, numbered: Claims | None = None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from blade import hostile
 from blade.model import Compared, Funnel, FunnelStage, Health, Level, Measure, RewardKind, Slice
-from blade.report import numbers, places, quantities, queries, words
+from blade.report import numbers, places, quantities, queries
 from blade.report.facts import Facts
 from blade.report.figures import MAX_RUNS
 from blade.report.quantities import EFFORTS, QUANTITIES
@@ -15,6 +15,9 @@ from blade.report.sections import Badge, Block, Code, Figure, Heading, Line, Spa
 MAX_ROWS = 30
 MAX_SLICES = 12
 LEVEL = 0.05
+HEADLINES = frozenset(
+    "pass_at_1 pass_at_1_micro mean_reward pass_at_k pass_hat_k best_of_k worst_of_k majority_at_k coverage icc".split()
+)
 TONES = {Level.PROBLEM: "bad", Level.WARNING: "warning", Level.INFO: "quiet"}
 SAME_AS_PASS_AT_1 = (("pass_at_k", 1), ("pass_hat_k", 1))
 MANY_K = 8  # up to here every k is printed, beyond it powers of two and the largest
@@ -37,11 +40,11 @@ def aggregate_results(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> l
 
 def health_blocks(facts: Facts) -> list[Block]:
     """Counts about the evaluation itself that a reader of the score should know."""
-    shown = facts.health[:MAX_ROWS]
+    shown = [flag for flag in facts.health if flag.level is not Level.INFO][:MAX_ROWS]
     if not shown:
         return []
     rows = tuple(_flag(facts, flag) for flag in shown)
-    return [Heading(("Health",)), Table(("Level", "What was seen"), rows, "ll"), *places.left_out(len(facts.health), len(shown), "flag")]
+    return [Heading(("Health",)), Table(("Level", "What was seen"), rows, "ll")]
 
 
 def _flag(facts: Facts, flag: Health) -> tuple[Line, ...]:
@@ -84,31 +87,31 @@ def _measures(facts: Facts) -> list[Block]:
             quantities.with_interval(m, facts.is_rate),
             quantities.n_of(m),
             quantities.meaning(m),
-            quantities.method(m),
         )
-        for m in _printed(facts)
+        for m in _headlines(facts)
     ]
     if not rows:
         return [para("No measure could be computed: no rollout was scored.")]
-    run = facts.run
-    if run.oracle is not None:
-        n = numbers.count(run.n_tasks, "task", facts.n_tasks)
-        rows.append(cells("oracle", oracle(facts), n, "the best repeat of every task", "exact"))
-    blocks: list[Block] = [
-        Table(("Measure", "Value, 95% interval", "n", "What it is", "Method"), tuple(rows), "lrrll")
-    ]
-    blocks.append(
+    return [
+        Table(("Measure", "Value, 95% interval", "n", "What it is"), tuple(rows), "lrrl"),
         para(
-            "The task is the unit: means and intervals are over tasks unless n counts rows. ",
-            "pass@k and best@k are unbiased estimates from all repeats of a task, not the first k. ",
-            "A row with a smaller n leaves out tasks that have fewer repeats, so it is about other tasks.",
-        )
-    )
-    if any(k > MANY_K for name in ("pass_at_k", "best_of_k") for k in facts.ks(name)):
-        blocks.append(
-            para("Of the k above 8 only powers of two and the largest are shown; report.json has all.")
-        )
-    return blocks
+            "Means and intervals are over tasks unless n counts rows; report.json has all measures and how each interval was made."
+        ),
+    ]
+
+
+def _headlines(facts: Facts) -> list[Measure]:
+    """The measures that a reader asks for first; of those that count tries, one try and the usual number of them."""
+    found = list(_printed(facts))
+    usual = {
+        name: facts.at_most_k(name)
+        for name in ("pass_at_k", "pass_hat_k", "best_of_k", "worst_of_k", "majority_at_k")
+    }
+    micro = facts.measure("pass_at_1_micro")
+    score = facts.score.value
+    is_same = micro is None or score is None or abs((micro.value or 0.0) - score) < 1e-9
+    hidden = {"pass_at_1_micro"} if is_same else set()
+    return [m for m in found if m.name in HEADLINES - hidden and (m.k is None or m is usual.get(m.name))]
 
 
 def oracle(facts: Facts) -> Span:
@@ -177,30 +180,21 @@ def _slice(facts: Facts, piece: Slice) -> tuple[Line, ...]:
 
 
 def _effort(facts: Facts) -> list[Block]:
-    rows = []
-    for m in facts.measures:
-        if m.name not in EFFORTS or m.value is None:
-            continue
-        median = facts.measure(m.name + "_median", slice=m.slice)
-        rows.append(
-            cells(
-                EFFORTS[m.name],
-                numbers.name(hostile.line((m.slice or "all").replace("_", " "), 40)),
-                quantities.with_interval(m),
-                quantities.value(median) if median else words.NONE,
-                quantities.n_of(m),
-            )
-        )
-    if not rows:
-        return [para("No row reports tokens, turns, seconds or cost, so effort cannot be shown.")]
+    """What rollouts cost, passing beside failing."""
+    parts: list[Line] = []
+    for name, label in EFFORTS.items():
+        by = {m.slice: m for m in facts.measures if m.name == name and m.value is not None}
+        passed, failed = by.get("passed"), by.get("failed")
+        if passed is not None and failed is not None:
+            parts.append((f"{label} ", quantities.value(passed), " and ", quantities.value(failed)))
+    if not parts:
+        return []
     return [
-        Heading(("Effort by outcome",)),
         para(
-            "Over the rows that report the quantity. Outcomes mix easy and hard tasks: a difference between "
-            "passed and failed rows here is no effect of the quantity."
-        ),
-        Table(("Quantity", "Outcome", "Mean", "Median", "n"), tuple(rows), "llrrr"),
-    ]
+            "Effort, mean of passing and of failing rollouts: ", *numbers.joined(parts, ", ", ", "),
+            ". Outcomes mix easy and hard tasks, so a difference is no effect of the quantity.",
+        )
+    ]  # fmt: skip
 
 
 def workflow_funnel(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> list[Block]:
@@ -280,32 +274,19 @@ def task_outcome_buckets(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -
 
 def _buckets(facts: Facts) -> list[Block]:
     rows = tuple(_bucket(facts, name, meaning) for name, meaning in BUCKETS.items())
-    return [
-        Table(("Bucket", "Tasks", "Share of tasks", "Mean P(bucket)", "What it means"), rows, "lrrrl"),
-        para(
-            "Buckets are raw counts. P(bucket) is the posterior probability that the true rate of a task ",
-            "lies where its bucket says (always above 90%, never below 10%, sometimes between), from a ",
-            "beta-binomial fit over all tasks, or Jeffreys' prior where repeats are too few for one: ",
-            "with few repeats a task may sit in a bucket by chance.",
-        ),
-    ]
+    return [Table(("Bucket", "Tasks", "Share of tasks", "What it means"), rows, "lrrl")]
 
 
 def _bucket(facts: Facts, name: str, meaning: str) -> tuple[Line, ...]:
     run, total = facts.run.name, facts.run.n_tasks
     n = len(getattr(facts.buckets, name))
     holds = f"bucket = {queries.quoted(name)}"
-    sure = [task.p_bucket for task in facts.tasks if task.bucket == name and task.p_bucket is not None]
-    tasks = queries.entry("tasks", run=run, bucket=name)
     return cells(
         name,
         numbers.whole(n, in_bucket(facts, name)),
         numbers.percent(
             n / total if total else None, queries.select(f"avg(cast({holds} as int))", "tasks", run)
         ),
-        numbers.probability(sum(sure) / len(sure), f"{tasks}.p_bucket / {tasks}.count")
-        if sure
-        else words.NONE,
         meaning,
     )
 

@@ -252,7 +252,9 @@ def _slice(piece: Slice) -> dict[str, Any]:
         "low": number(piece.low),
         "high": number(piece.high),
         "rest": number(piece.rest),  # the same of all other tasks
-        "p_adjusted": number(piece.p_adjusted),  # against the rest, over all fields and values; null: not testable
+        "p_adjusted": number(
+            piece.p_adjusted
+        ),  # against the rest, over all fields and values; null: not testable
     }
 
 

@@ -132,7 +132,9 @@ def attribution(found: Attribution) -> dict[str, Any]:
         "lost": number(found.lost),  # points of score this task loses
         "judged_by": found.judged_by or None,  # who gave the cause; null: the engine
         "proposed": found.proposed.value if found.proposed is not None else None,  # the engine's, if judged
-        "proposed_confidence": found.proposed_confidence.value if found.proposed_confidence is not None else None,
+        "proposed_confidence": found.proposed_confidence.value
+        if found.proposed_confidence is not None
+        else None,
         "evidence": _all(found.evidence),
     }
 

@@ -1,4 +1,4 @@
-"""Turn runs into the draft of a benchmark-specific SKILL.md, filled from their rows."""
+"""Draft the SKILL.md of one benchmark from its runs: schema, stages, failure groups, worked examples."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from blade import __version__
 from blade.hostile import line as clean
 from blade.hostile import markdown_code, markdown_fence
-from blade.model import Cause
+from blade.model import Cause, Confidence
 from blade.report import words
 from blade.report.facts import facts
-from blade.report.markdown import inline
-from blade.report.sections import prose
 from blade.skills import schema
 from blade.skills.names import skill_name
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_FIELDS = 60
 MAX_CODES = 30
-MAX_MODES = 20
+MAX_GROUPS = 20
 MAX_VALUES = 8
 _LOOKED_AT = 40  # rows of a run in which calls are looked for, where none declares its tools
 MAX_EXAMPLES = 3
@@ -37,35 +35,37 @@ _ESCAPED = re.compile(r"\\+\|")
 
 # The sections of a BLADE report, and what a reader looks for in each.
 TEMPLATE = {
-    "Executive Summary": "the score with its interval and n, what cost most, what to do first",
+    "Executive Summary": "the score with its interval and n, whether it can be trusted, what to fix first",
     "Artifact Inventory": "files, rows, coverage, settings; what is missing, and what that leaves open",
     "Aggregate Results": "pass@1, pass@k, consistency, coverage, scores by slice, effort; each with n",
     "Workflow Funnel": "the stages above with counts, and where rollouts drop out",
     "Task Outcome Buckets": "always, sometimes, never and missing tasks, by id",
-    "Dominant Failure Modes": "each mode with its cause, tasks, points of score lost, and a quotation",
-    "Sometimes-Pass Deep Dives": "a passing beside a failing rollout of the same task: where they part",
+    "Dominant Failure Modes": "each failure group with its label, failures, points lost and a quotation",
+    "Sometimes-Pass Deep Dives": "a passing beside a failing rollout of the same task: where they differ",
     "Never-Pass Deep Dives": "the first decisive step of each, or why none can be named",
     "Cross-Model Comparison": "what differs between runs on the tasks they share, and whether it is real",
-    "Recommendations": "harness, prompt, training, data, verifier, infrastructure, by what each can win",
+    "Recommendations": "repairs of the measurement first, then fixes by what each can gain",
     "Reproducibility Notes": "commands, versions, hashes, settings, redactions, gaps",
 }
 STEPS = (
     "Count: tasks, rows, coverage, missing and masked rows. Do not score what is not there.",
     "Measure: the score with its interval, pass@k, consistency, slices, the funnel above.",
     "Split tasks into always, sometimes, never and missing.",
-    "Read sometimes-pass tasks first: set a passing beside a failing rollout, find where they part.",
+    "Ask whether the score can be trusted: grouping, infrastructure, limits, verifier, expected answers.",
+    "Explain the lost points by few groups of failures, and say how many points stay unexplained.",
+    "Read sometimes-pass tasks first: compare a passing with a failing rollout, find where they differ.",
     "Read never-pass tasks step by step: no act is blamed for an error that came before it.",
     "Rule out the verifier, the task and the infrastructure, then label one primary cause.",
     "Recommend by what each change could win; cite tasks, rollouts, steps and quotations.",
-    "Hold the finished report against the rollouts; nothing may be contradicted.",
+    "Check the finished report against the rollouts; nothing may be contradicted.",
 )
 CAUSES = {
     "KG": "knowledge gap: no repeat gets it right, and what they lack is the same",
     "UK": "unreliable knowledge: some repeats get it right, without a behaviour that tells them apart",
     "BI": "behavioural issue: a visible habit, such as an ignored error or no check of the result",
-    "TI": "task or verifier issue: the verdict or the task itself is wrong",
-    "IR": "infrastructure reliability: a provider, sandbox, network or limit broke the rollout",
-    "DA": "data artifact: rows hang on the wrong task, or prompts and golds are doubled or given away",
+    "TI": "task, verifier or harness: the verdict, the task, its expected answer or a limit is wrong",
+    "IR": "infrastructure: a provider, sandbox, network or tool broke the rollout",
+    "DA": "data: rows are grouped under the wrong task, or prompts and golds are doubled or given away",
 }
 
 
@@ -79,7 +79,7 @@ def skill(name: str, loaded: Sequence[Loaded], reports: Sequence[Report], paths:
         ["## Overview", "", *_overview(name, loaded, runs, fields)],
         ["## Input schema", "", *_schema(fields, runs)],
         ["## Workflow funnel", "", *_funnel(loaded, runs)],
-        ["## Failure taxonomy", "", *_taxonomy(runs)],
+        ["## Failure taxonomy", "", *_taxonomy(loaded, runs)],
         ["## Analysis workflow", "", *_workflow(runs, paths)],
         ["## Report template", "", *_template(name)],
     ]
@@ -195,71 +195,114 @@ def _rule(stage: Any) -> str:
     return f"{_code(stage.field)} is {'absent' if stage.present is False else 'present'}"
 
 
-def _taxonomy(runs: Sequence[Facts]) -> Iterator[str]:
+def _taxonomy(loaded: Sequence[Loaded], runs: Sequence[Facts]) -> Iterator[str]:
     yield "One primary cause for each failed task. First rule out the harness, the task and the verifier."
     yield ""
-    yield from (f"- {cause}: {told}." for cause, told in CAUSES.items())
+    yield from (f"- {cause}: {meaning}." for cause, meaning in CAUSES.items())
     yield from ("- undetermined: nothing in the rows decides it; say so.", "")
-    yield from _verifier_codes(runs)
-    yield from _modes(runs)
-    yield from _behaviours(runs)
+    yield from _declared_codes(loaded)
+    yield from _trust(runs)
+    yield from _groups(runs)
+    yield from _questions(runs)
 
 
-def _verifier_codes(runs: Sequence[Facts]) -> Iterator[str]:
-    told = [one for run in runs for one in run.meanings]
-    if not told:
+def _declared_codes(loaded: Sequence[Loaded]) -> Iterator[str]:
+    """List the values of verifier fields that blade.toml explains."""
+    declared = [code for one in loaded for code in one.benchmark.codes]
+    codes = [code for place, code in enumerate(declared) if code not in declared[:place]]
+    if not codes:
         return
     yield "### What verifier fields say"
     yield ""
-    yield "| Field | Value | Means | Cause | Rows | Of these pass | By |"
-    yield "| --- | --- | --- | --- | ---: | ---: | --- |"
-    seen: dict[tuple[str, str], list[Any]] = {}
-    for one in told:
-        seen.setdefault((one.field, one.value), []).append(one)
-    for (field, value), same in list(seen.items())[:MAX_CODES]:
-        first = same[0]
-        n, passed = sum(one.n_rollouts for one in same), sum(one.n_passed for one in same)
-        cells = (_code(field), _code(value), _code(first.mode), str(first.cause or "–"))
-        yield f"| {' | '.join(cells)} | {n:,} | {passed:,} | {first.origin} |"
-    yield from ("", "Meanings that are proposed go with failing in these rows; confirm or strike each.", "")
+    yield "| Field | Value | Means | Cause |"
+    yield "| --- | --- | --- | --- |"
+    for code in codes[:MAX_CODES]:
+        value = json.dumps(code.equals, default=str)
+        yield f"| {_code(code.field)} | {_code(value)} | {_code(code.mode)} | {_code(code.cause)} |"
+    yield from ("", "These meanings are declared in blade.toml.", "")
 
 
-def _modes(runs: Sequence[Facts]) -> Iterator[str]:
-    by_mode: dict[tuple[str, str], list[Attribution]] = {}
-    for one in (label for run in runs for label in run.attributions):
-        by_mode.setdefault((str(one.cause), one.mode), []).append(one)
-    if not by_mode:
+def _trust(runs: Sequence[Facts]) -> Iterator[str]:
+    """List what speaks against the scores of the runs."""
+    grave = [one for run in runs for one in run.trust if one.level != "note"]
+    if not grave:
         return
-    yield "### Failure labels seen in these runs"
+    yield "### What speaks against these scores"
     yield ""
-    yield f"Modes and the last column repeat words of rollouts and of those who judged them. {DATA}"
+    yield f"Check new runs of this benchmark for the same. Sentences repeat words of rollouts. {DATA}"
     yield ""
-    yield "| Cause | Mode | Tasks | For instance | What happened there |"
-    yield "| --- | --- | ---: | --- | --- |"
-    ranked = sorted(by_mode.items(), key=lambda told: (-len(told[1]), told[0]))
-    for (cause, mode), labels in ranked[:MAX_MODES]:
-        best = max(labels, key=lambda one: one.confidence)
-        place = best.task if best.repeat is None else f"{best.task}/{best.repeat}"
-        told = _told(best.mechanism, 160)
-        yield f"| {cause} | {_code(mode)} | {len(labels):,} | {_code(place)} | {told} |"
+    yield from (f"- {one.level} on {_code(one.run)}: {_told(one.text, 400)}" for one in grave)
     yield ""
 
 
-def _behaviours(runs: Sequence[Facts]) -> Iterator[str]:
-    from blade.detect import DETECTORS
+class _Kind(NamedTuple):
+    """Failures that are called the same in these runs."""
 
-    standing: dict[str, list[str]] = {}
-    for one in (told for run in runs for told in run.behaviours):
-        standing.setdefault(one.detector, []).append(one.standing)
-    if not standing:
+    label: str
+    name: str
+    rows: int
+    tasks: int
+    example: str  # TASK/REPEAT
+    text: str
+
+
+def _groups(runs: Sequence[Facts]) -> Iterator[str]:
+    kinds = _kinds(runs)
+    if not kinds:
         return
-    yield "### Detection rules that fire here"
+    yield "### Failure groups seen in these runs"
     yield ""
-    for name, told in sorted(standing.items(), key=lambda one: ("cause" not in one[1], one[0])):
-        rule = DETECTORS[name].RULE.rule if name in DETECTORS else "a rule of these runs"
-        sure = "goes with failing beyond chance" if "cause" in told else "not shown to go with failing"
-        yield f"- {_code(name)} ({sure}): {_sentence(rule, 400)}"
+    yield f"Names and the last column repeat words of rollouts and of those who judged them. {DATA}"
     yield ""
+    yield "| Label | Group | Failures | Tasks | For instance | What happens |"
+    yield "| --- | --- | ---: | ---: | --- | --- |"
+    for kind in kinds[:MAX_GROUPS]:
+        cells = (kind.label, _code(kind.name), f"{kind.rows:,}", f"{kind.tasks:,}", _code(kind.example))
+        yield f"| {' | '.join(cells)} | {_told(kind.text, 200)} |"
+    rest = [one.unexplained for one in runs if one.unexplained is not None]
+    n = sum(one.rows for one in rest)
+    yield from (
+        "",
+        f"Unexplained: {words.count(n, 'failure')}." + (" Read some of them first." if n else ""),
+        "",
+    )
+
+
+def _kinds(runs: Sequence[Facts]) -> list[_Kind]:
+    """Collect the groups of all runs by label and name, then what judges named otherwise; the largest first."""
+    found: dict[tuple[str, str], _Kind] = {}
+    for group in (group for run in runs for group in run.groups):
+        kind = _Kind(group.label.value, group.name, group.rows, group.tasks, group.examples[0], group.text)
+        known = found.get(kind[:2])
+        if known is not None:
+            kind = known._replace(rows=known.rows + kind.rows, tasks=known.tasks + kind.tasks)
+        found[kind[:2]] = kind
+    judged: dict[tuple[str, str], list[Attribution]] = {}
+    for one in (one for run in runs for one in run.attributions if one.judged_by and not one.group):
+        judged.setdefault((one.cause.value, one.mode), []).append(one)
+    for (label, name), same in judged.items():
+        place = same[0].task if same[0].repeat is None else f"{same[0].task}/{same[0].repeat}"
+        found.setdefault((label, name), _Kind(label, name, len(same), len(same), place, same[0].mechanism))
+    return sorted(found.values(), key=lambda kind: (-kind.rows, kind.label, kind.name))
+
+
+def _questions(runs: Sequence[Facts]) -> Iterator[str]:
+    """Say how the groups of these runs were proved."""
+    from blade.diagnose.rulebook import RULES
+
+    asked = {group.rung for run in runs for group in run.groups}
+    rules = [rule for rule in RULES if rule.name in asked]
+    if not rules:
+        return
+    yield "### How these groups are proved"
+    yield ""
+    for rule in rules:
+        yield f"- {_code(rule.name)}: {rule.question} {rule.proof} Refuted by: {_lower(rule.refuted)}"
+    yield ""
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _workflow(runs: Sequence[Facts], paths: Mapping[str, str]) -> Iterator[str]:
@@ -289,7 +332,10 @@ def _examples(runs: Sequence[Facts]) -> list[Attribution]:
     sometimes = {(run.run.name, task) for run in runs for task in run.buckets.sometimes}
     told = [one for run in runs for one in run.attributions if any(quoted.quote for quoted in one.evidence)]
     told = [one for one in told if one.cause is not Cause.UNDETERMINED] or told
-    told.sort(key=lambda one: ((one.run, one.task) in sometimes, one.confidence, one.lost), reverse=True)
+    sure = tuple(reversed(Confidence))  # the surest last
+    told.sort(
+        key=lambda one: ((one.run, one.task) in sometimes, sure.index(one.confidence), one.lost), reverse=True
+    )
     best: dict[Cause, Attribution] = {}
     for one in told:
         best.setdefault(one.cause, one)
@@ -356,12 +402,6 @@ def _tools(loaded: Sequence[Loaded]) -> list[str]:
             if isinstance(told, str) and told not in found:
                 found.append(told)
     return found[:20]
-
-
-def _sentence(text: str, limit: int) -> str:
-    """A sentence of ours around words of a row: what it sets in code stays code."""
-    told = inline(prose(clean(text, limit)), in_table=True)
-    return told if told.endswith((".", "…", "!", "?", ".)")) else f"{told}."
 
 
 def _code(text: str, limit: int = 80) -> str:

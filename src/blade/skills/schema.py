@@ -92,7 +92,7 @@ class _Roles:
 
     def __init__(self, loaded: Sequence[Loaded], reports: Sequence[Report]) -> None:
         self._slices = {one.field for report in reports for one in report.slices}
-        self._codes = {one.field for report in reports for one in report.meanings}
+        self._codes = {code.field for one in loaded for code in one.benchmark.codes}
         self._stages = {stage.field for one in loaded for stage in one.benchmark.stages}
         self._inputs = {name for one in loaded for name in one.run.rollouts.input_fields}
         declared = {one.benchmark.task_id for one in loaded if one.benchmark.task_id}

@@ -25,7 +25,7 @@ def ask(people: Population, left: Mask) -> Findings:
 
 def tools_of(people: Population) -> list[str]:
     """The tools of a run; where tools are spoken, the opening words of messages if they are few."""
-    seen = Counter(tool for row in people.rows for tool in {act.tool for act in row.acts})
+    seen = Counter(tool for row in people.rows for tool in dict.fromkeys(act.tool for act in row.acts))
     is_spoken = sum(row.is_spoken and row.n_acts > 0 for row in people.rows) > 0.5 * people.n
     common = [tool for tool, n in seen.most_common(MAX_TOOLS) if n >= 2]
     if is_spoken:
@@ -42,7 +42,9 @@ def _candidates(people: Population) -> Iterator[Candidate]:
     for tool in tools_of(people):
         yield _candidate(people, f"never {tool}", partial(_never_calls, tool), _never(tool), 1)
         yield _candidate(people, f"calls {tool}", partial(_calls_it, tool), _calls(tool), 3)
-    templates = Counter(t for row in people.rows for t in {act.template for act in row.acts if act.template})
+    templates = Counter(
+        t for row in people.rows for t in dict.fromkeys(act.template for act in row.acts if act.template)
+    )
     for template, n in templates.most_common(MAX_TEMPLATES):
         if n >= 3:
             yield _candidate(people, f"error {template}", partial(_meets, template), _error(template), 2)

@@ -211,7 +211,7 @@ def common_error(people: Population, rows: Mask, share: float = 0.5) -> tuple[st
     """The error that most of some rows meet, and how many do."""
     seen = Counter(
         template for at in np.flatnonzero(rows)
-        for template in {act.template for act in people.rows[at].acts if act.template}
+        for template in dict.fromkeys(act.template for act in people.rows[at].acts if act.template)
     )  # fmt: skip
     if not seen:
         return "", 0

@@ -80,14 +80,20 @@ def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, st
     for path, (codes, values) in people.task_level.items():
         if len(values) <= MAX_VALUES and not _is_effort(people, codes, values):
             for code, value in enumerate(values):
-                found[path, str(value)[:60]] = codes == code
+                if not _is_hash(str(value)):
+                    found[path, str(value)[:60]] = codes == code
     for name, rows in _id_parts(people):
         found["task id contains", name] = rows
     if reference is not None:
         classes = [gold_class(gold) for gold in reference.gold]
-        for name in set(classes):
+        for name in dict.fromkeys(classes):
             found["expected answer is", name] = np.array([one == name for one in classes], bool)
     return found
+
+
+def _is_hash(value: str) -> bool:
+    """Whether a value says nothing to a reader: a long text without a space."""
+    return len(value) > 40 and " " not in value
 
 
 def _is_effort(people: Population, codes: np.ndarray, values: list[Any]) -> bool:
@@ -117,9 +123,8 @@ def _id_parts(people: Population) -> Iterator[tuple[str, Mask]]:
             or row.fields.get("info.id")
         )
         if isinstance(name, str):
-            for part in {
-                part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()
-            } | _prefix(name):
+            words = [part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()]
+            for part in sorted({*words, *_prefix(name)}):
                 rows[part].append(at)
     for part, places in rows.items():
         if 3 <= len(places) <= 0.95 * people.n:

@@ -128,9 +128,8 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: dict[
         for at in np.flatnonzero(rows):
             row = people.rows[at]
             made, due = acts_of(row, graded)
-            tools.update(
-                {tool for tool, _ in ((due - made) if kind in (NONE_DONE, PART, ARGUMENTS) else (made - due))}
-            )
+            odd = (due - made) if kind in (NONE_DONE, PART, ARGUMENTS) else (made - due)
+            tools.update(sorted({tool for tool, _ in odd}))
         about = joined(tool for tool, _ in tools.most_common(3))
         instead = _instead(people, rows) if kind in (NONE_DONE, PART) else ""
         lead = {

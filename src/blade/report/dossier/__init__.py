@@ -116,8 +116,8 @@ def _fill(page: Page, of: Case, budget: int) -> None:
     page.raise_to(page.add(lambda: trajectory.title(of)))
     path = trajectory.Trajectory(page, of, scale)
     said = page.add(
-        lambda: titled("verifier and row", verdict.lines(of.focus, 60, 30)),
-        lambda: titled("verifier and row", verdict.lines(of.focus, much, some)),
+        lambda: titled("verifier and row", verdict.lines(of.focus, 30)),
+        lambda: titled("verifier and row", verdict.lines(of.focus, some)),
     )
     near, more = page.add(lambda: commands.near(of)), page.add(lambda: commands.more(of))
     label = page.add(lambda: commands.label(of))

@@ -1,4 +1,4 @@
-"""Say what a task asks and expects, and which of the expected calls the rollout made."""
+"""State what a task asks and expects, and which of the expected calls the rollout made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TASK = re.compile(
 EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
 _NAME = 80  # characters of a field's name that say what it holds
 _ACTIONS = ("expected_actions", "gold_actions", "expected_tool_calls", "expected_calls")
-_SYSTEM = 40  # tokens of a system prompt, which all tasks share: it is read once, elsewhere
+_SYSTEM = 40  # tokens of a system prompt: all tasks share it, so it is read once elsewhere
 _MAX_TOOLS = 40
 _MAX_CALLS = 8  # expected calls that were not made as expected
 _MAX_GOLD = 60
@@ -26,7 +26,7 @@ _SHORTEST, _LONGEST = 1, 120  # characters of an answer that is looked for
 
 
 def lines(case: Case, room: int) -> list[str]:
-    """The request, then what is expected, in at most about `room` tokens."""
+    """State the request in at most about `room` tokens."""
     if case.focus is None:
         return []
     # a row that broke may lack the request, which its siblings have
@@ -37,45 +37,47 @@ def lines(case: Case, room: int) -> list[str]:
         (key, row[key]) for key in row if TASK.search(key[:_NAME]) and isinstance(row[key], str) and row[key]
     ]
     known = " ".join(text for _, text in turns)[:20_000]
-    told: list[tuple[str, str, int]] = []
+    parts: list[tuple[str, str, int]] = []
     for name, text in fields:
         if text[:200] not in known:
-            told.append(("field", f"{hostile.line(name, 40)}: {text}", 4))
+            parts.append(("field", f"{hostile.line(name, 40)}: {text}", 4))
     system = [text for role, text in turns if role in ("system", "developer")]
     others = [(role, text) for role, text in turns if role not in ("system", "developer")]
     if others:
-        told.append((f"first {others[0][0]} turn", others[0][1], 2 if told else 6))
+        parts.append((f"first {others[0][0]} turn", others[0][1], 2 if parts else 6))
     if len(others) > 1:
-        told.append((f"last of {len(others)} turns", others[-1][1], 2))
+        parts.append((f"last of {len(others)} turns", others[-1][1], 2))
     if system:
-        told.append(("system prompt", "\n".join(system), 1))
-    shares = sum(share for _, _, share in told) or 1
+        parts.append(("system prompt", "\n".join(system), 1))
+    shares = sum(share for _, _, share in parts) or 1
     found = []
-    for name, text, share in told:
+    for name, text, share in parts:
         most = max(12, room * share // shares)
         if share == 1:
             found.append(frame.behind(name, text, min(most, _SYSTEM)))
         else:
-            found += frame.told(name, text, most)
+            found += frame.several(name, text, most)
     return [*found, *_tools(row, room // 4)]
 
 
 def expected(case: Case, room: int) -> list[str]:
-    """The expected answer, and each expected call beside what the rollout did instead."""
+    """State the expected answer, and each expected call beside what the rollout did instead."""
     if case.focus is None:
         return []
     found = []
     if case.gold.answer is not None:
         found.append(frame.behind("expected answer", case.gold.answer, room // 2))
-        found += _stands(case, case.gold.answer)
+        found += _occurrences(case, case.gold.answer)
     done, undone = _compared(case)
     each = max(20, room // max(2, min(len(undone), 4)))
     found += [frame.behind(f"expected call, {did}", said, each) for did, said in undone[:_MAX_CALLS]]
     if done:
-        found.append(frame.behind("expected calls that it made, at steps", ", ".join(done), room // 4))
+        found.append(
+            frame.behind("expected calls that were made, with their steps", ", ".join(done), room // 4)
+        )
     left = len(undone) - _MAX_CALLS + max(0, len(case.gold.actions) - _MAX_GOLD)
-    found += [f"{left} more expected calls are left out"] if left > 0 else []
-    found += ["no call is expected: its list is empty" for key in _ACTIONS if case.focus.row.get(key) == []][
+    found += [f"{left} more expected calls not listed"] if left > 0 else []
+    found += ["no call is expected: the list is empty" for key in _ACTIONS if case.focus.row.get(key) == []][
         :1
     ]
     known = (case.gold.answer_field, case.gold.actions_field)
@@ -88,8 +90,8 @@ def expected(case: Case, room: int) -> list[str]:
     return found
 
 
-def _stands(case: Case, answer: str) -> list[str]:
-    """Where the expected answer stands word for word: what tools brought, and what the model said."""
+def _occurrences(case: Case, answer: str) -> list[str]:
+    """Say where the expected answer occurs word for word: in what tools returned, and in what the model said."""
     wanted = answer.strip()
     if case.focus is None or not _SHORTEST <= len(wanted) <= _LONGEST:
         return []
@@ -97,13 +99,13 @@ def _stands(case: Case, answer: str) -> list[str]:
     hits = [step for step in case.focus.steps if word.search(events.step_text(step))]
     brought = [f"[{step.index}]" for step in hits if step.kind == "result"]
     said = [f"[{step.index}]" for step in hits if step.kind == "message"]
-    told = f"in results {', '.join(brought[:5])}" if brought else "in no result"
+    results = f"in results {', '.join(brought[:5])}" if brought else "in no result"
     says = f"says it at {', '.join(said[:5])}" if said else "never says it"
-    return [f"it stands word for word {told}; the model {says}"]
+    return [f"it occurs word for word {results}; the model {says}"]
 
 
 def _listed(value: Any) -> str:
-    """A list of calls by name and arguments; anything else as JSON."""
+    """Spell a list of calls by name and arguments, and anything else as JSON."""
     if isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):
         return "; ".join(map(_call, value[:_MAX_GOLD]))
     return events.compact(value)
@@ -115,7 +117,7 @@ def _call(one: Mapping[str, Any]) -> str:
 
 
 def _compared(case: Case) -> tuple[list[str], list[tuple[str, str]]]:
-    """Expected calls that were made, with their step; and the others: what was done instead, and the call."""
+    """Split the expected calls into those made, with their step, and the others, with what was done instead."""
     free = [call for call in case.calls.values() if not call.failed]
     done: list[str] = []
     waiting: list[tuple[str, Any]] = []
@@ -136,9 +138,9 @@ def _compared(case: Case) -> tuple[list[str], list[tuple[str, str]]]:
         failed = next((c for c in case.calls.values() if c.tool == tool and c.failed), None)
         did = f"not made in repeat {case.focus.rollout.repeat}" if case.focus is not None else "never made"
         if call is not None:
-            did = f"made otherwise at step {call.step}"
+            did = f"made differently at step {call.step}"
         elif failed is not None:
-            did = f"made only in vain, at step {failed.step}"
+            did = f"made but failed, at step {failed.step}"
         names = f" (differs in {', '.join(hostile.line(key, 24) for key in differs[:5])})" if differs else ""
         undone.append((did, f"{hostile.line(tool, 60)} {events.compact(arguments)}{names}"))
     return done, undone
@@ -163,7 +165,7 @@ def _tools(row: Mapping[str, Any], room: int) -> list[str]:
 
 
 def _turns(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Role and text of each turn of the request."""
+    """Yield role and text of each turn of the request."""
     params = row.get("responses_create_params")
     if not isinstance(params, Mapping):
         return

@@ -83,7 +83,9 @@ def _focus(
 ) -> Trace | None:
     failing = [one.repeat for one in result.repeats if one.outcome not in _NOT_RUN] if result else []
     wanted = [repeat] if repeat is not None else [cause.repeat if cause else None]
-    return next((traces[one] for one in (*wanted, *failing, *traces) if one is not None and one in traces), None)
+    return next(
+        (traces[one] for one in (*wanted, *failing, *traces) if one is not None and one in traces), None
+    )
 
 
 def _passer(result: TaskResult | None, traces: dict[int, Trace], focus: Trace | None) -> Trace | None:
@@ -110,7 +112,10 @@ def _candidates(
     if cause.repeat == rollout.repeat:
         steps += [cause.step, *(blame.step for blame in cause.steps)]
     quotes: dict[int, str] = {}
-    evidence: list[Evidence] = [*cause.evidence, *([group.quote] if group is not None and group.quote else [])]
+    evidence: list[Evidence] = [
+        *cause.evidence,
+        *([group.quote] if group is not None and group.quote else []),
+    ]
     for one in evidence:
         if (one.run, one.task, one.repeat) == (run, rollout.task, rollout.repeat) and one.step is not None:
             steps.append(one.step)

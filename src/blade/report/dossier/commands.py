@@ -15,14 +15,14 @@ PROMPT = "$ "  # a line that begins so is a command of ours: its arguments are q
 
 
 def show(case: Case, repeat: int, first: int | None = None, last: int | None = None) -> str | None:
-    """`blade show RUN TASK/REPEAT --steps 3:9`; None where it cannot be typed."""
+    """Write `blade show RUN TASK/REPEAT --steps 3:9`; None where it cannot be typed."""
     steps = f" --steps {first}:{last}" if first is not None else ""
     where = target(case, places.place(case.task, repeat))
     return f"blade show {where}{steps}" if where is not None else None
 
 
 def target(case: Case, task: str) -> str | None:
-    """RUN and TASK as `blade` takes them, with the name of the run where RUN holds several."""
+    """Write RUN and TASK as `blade` takes them, with the name of the run where RUN holds several."""
     run = case.facts.run
     folders = {os.path.dirname(source.path) for source in run.sources}
     only = run.agent is not None and run.name.endswith(f":{run.agent}")
@@ -41,7 +41,7 @@ def typed(text: str) -> str | None:
 
 
 def near(case: Case) -> list[str]:
-    """The rollout in focus, around the step that is blamed."""
+    """Show the rollout in focus, around the step that is blamed."""
     if case.focus is None:
         return []
     return _line(_around(case, case.focus, case.candidates[0] if case.candidates else None))
@@ -56,14 +56,14 @@ def more(case: Case) -> list[str]:
 
 
 def _around(case: Case, trace: Trace, at: int | None) -> str | None:
-    """A rollout near a step; all of it where it is short or no step is known."""
+    """Show a rollout near a step; all of it where it is short or no step is known."""
     if at is None or len(trace.steps) <= _SHORT:
         return show(case, trace.rollout.repeat)
     return show(case, trace.rollout.repeat, max(0, at - 2), at + 3)
 
 
 def label(case: Case) -> list[str]:
-    """The template of a judgement; what stands in capitals is to be filled in."""
+    """Write the template of a judgement; words in capitals are to be filled in."""
     where_to = target(case, case.task)
     if where_to is None or case.focus is None or case.cause is None:
         return []
@@ -80,7 +80,7 @@ def label(case: Case) -> list[str]:
 
 
 def _field(case: Case) -> str | None:
-    """A field that is quoted for the cause, where no step can be."""
+    """Find a field that is quoted for the cause, where no step can be."""
     quoted = [one.field for one in case.cause.evidence if one.field] if case.cause is not None else []
     return typed(quoted[0]) if quoted else None
 

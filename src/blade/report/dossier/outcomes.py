@@ -18,7 +18,7 @@ _SIGNS = {Outcome.PASSED: "1", Outcome.MISSING: "-", Outcome.MASKED: "-"}
 
 
 def counted(case: Case) -> list[str]:
-    """`4 repeats: 1 passed, 3 failed (0 0 1 0)`."""
+    """Count the outcomes: `4 repeats: 1 passed, 3 failed (0 0 1 0)`."""
     repeats = case.result.repeats if case.result else ()
     if not repeats or case.result is None:
         return ["no repeat of this task was scored"]
@@ -48,12 +48,12 @@ def listed(case: Case, room: int) -> list[str]:
         head = f"repeat {repeat} {case.outcome(repeat)}, reward {_reward(trace)}, {_effort(trace)}"
         is_below = trace is case.focus and trace.steps
         what, said = _last(trace)
-        # where nothing is called, the answer stands at the end
+        # where nothing is called, the answer comes at the end
         ends = not any(step.kind == "call" for step in trace.steps)
         line = frame.behind(f"{head}; {what}", said, room, ends=ends)
         found.append(f"{head}; read below" if is_below else line)
     left = len(case.traces) - len(found)
-    return [*found, f"{left} more repeats are counted above"] if left > 0 else found
+    return [*found, f"{left} more repeats, counted above"] if left > 0 else found
 
 
 def changes(case: Case, room: int) -> list[str]:
@@ -87,7 +87,7 @@ def _others(case: Case, passed: list[int]) -> list[int]:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """`0-3, 7, 9-12`."""
+    """Write numbers as ranges: `0-3, 7, 9-12`."""
     found: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
         if found and number == found[-1][1] + 1:
@@ -109,7 +109,7 @@ def _effort(trace: Trace) -> str:
 
 
 def _last(trace: Trace) -> tuple[str, str]:
-    """The error of the row, else the last words of the model, else the last step; and what it is."""
+    """Find the error of the row, else the last words of the model, else the last step; and what it is."""
     response = trace.row.get("response")
     error = trace.row.get("error") or (response.get("error") if isinstance(response, dict) else None)
     if error:

@@ -11,16 +11,15 @@ from blade.report.dossier import frame, steps
 from blade.report.dossier.case import Case
 
 _MAX_TOOLS = 30
-_ENDS = "makes no further call"
 
 
 def lines(case: Case, room: int) -> list[str]:
     """Lay out both sides; empty where no other repeat passes."""
     if case.passer is None or case.focus is None:
         return []
-    found = [*_sequence("in focus", case.focus, room), *_sequence("passing", case.passer, room)]
+    found = [_sequence("in focus", case.focus, room), _sequence("passing", case.passer, room)]
     if case.parting is not None:
-        found += _difference(case, room)
+        found += _difference(case.parting, case.focus, case.passer, room)
     last = [step for step in case.passer.steps if step.kind == "message" and step.text.strip()][-1:]
     return found + [
         frame.behind(f"passing {steps.head(step, {})}, its last words", step.text, room, ends=True)
@@ -28,26 +27,27 @@ def lines(case: Case, room: int) -> list[str]:
     ]
 
 
-def _sequence(name: str, trace: Trace, room: int) -> list[str]:
+def _sequence(name: str, trace: Trace, room: int) -> str:
     """List the calls of one side by name; calls of one tool in a row are named once."""
     tools = [hostile.line(step.tool or "", 40) for step in trace.steps if step.kind == "call"]
     if not tools:
-        return []
+        return f"{name} repeat {trace.rollout.repeat}: no calls"
     runs = [tool for tool, _ in groupby(tools)]
     more = [] if len(runs) <= _MAX_TOOLS else [f"… {len(runs) - _MAX_TOOLS} more"]
     head = f"{name} repeat {trace.rollout.repeat}, {words.count(len(tools), 'call')}"
-    return [frame.behind(head, " > ".join([*runs[:_MAX_TOOLS], *more]), room)]
+    return frame.behind(head, " > ".join([*runs[:_MAX_TOOLS], *more]), room)
 
 
-def _difference(case: Case, room: int) -> list[str]:
+def _difference(
+    parting: tuple[Call | None, Call | None], focus: Trace, passer: Trace, room: int
+) -> list[str]:
     """Quote the first calls that differ; whether the difference matters is for the reader to judge."""
-    assert case.parting is not None
-    sides = (("in focus", case.focus, case.parting[0]), ("passing", case.passer, case.parting[1]))
-    return [_first_call(name, trace, call, room) for name, trace, call in sides if trace is not None]
+    mine, its = parting
+    return [_first_call("in focus", focus, mine, room), _first_call("passing", passer, its, room)]
 
 
 def _first_call(name: str, trace: Trace, call: Call | None, room: int) -> str:
     if call is None:
-        return f"first different call, {name}: {_ENDS}"
+        return f"first different call, {name}: none, it makes no further call"
     step = trace.steps[call.step]
     return frame.behind(f"first different call, {name} {steps.head(step, {})}", steps.text(step), room)

@@ -14,7 +14,7 @@ MEANS = {
     Cause.TASK_OR_VERIFIER: "the task, its expected answer, the verifier or a limit of the harness is wrong",
     Cause.INFRASTRUCTURE: "provider, sandbox, tool or network broke it",
     Cause.DATA_ARTIFACT: "the row or its data is broken, doubled or misplaced",
-    Cause.UNDETERMINED: "the rows do not show why it fails",
+    Cause.UNDETERMINED: "the rows do not decide the cause",
 }
 CHOICE = "causes: " + "; ".join(
     f"{cause.value} {meaning}" for cause, meaning in MEANS.items() if cause is not Cause.UNDETERMINED
@@ -45,7 +45,10 @@ def _labelled(cause: Attribution) -> list[str]:
             else "nothing"
         )
         disputed = "; the judges disagree" if cause.disputed else ""
-        return [f"judged: {named}; the engine proposes {engine}{disputed}", frame.behind("judged by", cause.judged_by, 20)]
+        return [
+            f"judged: {named}; the engine proposes {engine}{disputed}",
+            frame.behind("judged by", cause.judged_by, 20),
+        ]
     if cause.cause is Cause.UNDETERMINED:
         return [f"undetermined: {MEANS[cause.cause]}; judge it from what follows", CHOICE]
     return [f"cause: {named}, {cause.confidence.value}"]
@@ -56,7 +59,7 @@ def _group(group: Group) -> list[str]:
     passes = words.count(group.passed_rows, "passing rollout")
     return [
         frame.behind(f"failure group {frame.ours(group.id)}", group.name, 40),
-        f"in the whole run: {size}, {causes.points(group.points)} of the score; {passes} with the same",
+        f"in the whole run: {size}, {causes.points(group.points)} of the score; {passes} show it too",
     ]
 
 
@@ -91,10 +94,18 @@ def _quote(case: Case, group: Group, room: int) -> list[str]:
     focus = case.focus.rollout if case.focus is not None else None
     if quote is None or not quote.quote:
         return []
-    if focus is not None and (quote.task, quote.repeat) == (focus.task, focus.repeat) and quote.step is not None:
+    if (
+        focus is not None
+        and (quote.task, quote.repeat) == (focus.task, focus.repeat)
+        and quote.step is not None
+    ):
         return []
     where = f"step {quote.step}" if quote.step is not None else quote.field or ""
-    return [frame.behind("group example", f"{places.place(quote.task, quote.repeat)}, {where}: {quote.quote}", room)]
+    return [
+        frame.behind(
+            "group example", f"{places.place(quote.task, quote.repeat)}, {where}: {quote.quote}", room
+        )
+    ]
 
 
 def flags(case: Case, room: int) -> list[str]:

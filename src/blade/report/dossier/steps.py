@@ -10,7 +10,7 @@ KINDS = frozenset("message user system reasoning call result other".split())
 
 
 def head(step: Step, calls: dict[int, Call], mark: str = "") -> str:
-    """Our words on a step: `[12] call, failed`."""
+    """Head a step in our words: `[12] call, failed`."""
     kind = step.kind if step.kind in KINDS else "other"
     made = calls.get(step.index)
     failed = made.failed if made is not None else step.failed
@@ -20,7 +20,7 @@ def head(step: Step, calls: dict[int, Call], mark: str = "") -> str:
 
 
 def text(step: Step) -> str:
-    """What a step says, the tool of a call first."""
+    """Give what a step says, the tool of a call first."""
     said = events.step_text(step)
     if step.kind == "call":
         tool = hostile.line(step.tool or "", 80)
@@ -29,12 +29,12 @@ def text(step: Step) -> str:
 
 
 def brief(step: Step, calls: dict[int, Call], room: int, mark: str = "", around: str = "") -> list[str]:
-    """One line."""
+    """Lay a step out in one line."""
     return [frame.behind(head(step, calls, mark), text(step), room, around)]
 
 
 def full(step: Step, calls: dict[int, Call], room: int, mark: str = "", around: str = "") -> list[str]:
-    """As many lines as it has; thinking that stands beside the text comes first."""
+    """Lay a step out in as many lines as it has, thinking before the text."""
     lines = [head(step, calls, mark)]
     if step.reasoning and step.text:
         lines += frame.block(f"(thinking) {step.reasoning}", room // 3)

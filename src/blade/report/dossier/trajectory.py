@@ -11,7 +11,7 @@ from blade.report.dossier import frame, steps
 from blade.report.dossier.budget import Page, Part, price
 from blade.report.dossier.case import Case
 
-_MARK = "*"  # beside steps that something points to
+_MARK = "*"  # beside steps that the cause points to
 _MOST = 400  # steps that are considered for the outline
 _MISSES = 6
 _RESULTS = 6  # of a rollout that are read at length where nothing is proposed
@@ -19,7 +19,7 @@ _NEAR = 3  # steps around a candidate that come before all others
 
 
 class Trajectory:
-    """The steps of a rollout as parts of a page; what is left out between them is said."""
+    """Lay the steps of a rollout out as parts of a page, and say what is left out between them."""
 
     def __init__(self, page: Page, case: Case, scale: float) -> None:
         self.page, self.case = page, case
@@ -29,7 +29,7 @@ class Trajectory:
         self.brief, self.full, self.long = int(32 * scale), int(170 * scale), int(500 * scale)
         self.marked = set(case.candidates)
         self.failed = {call.result_step for call in case.calls.values() if call.failed}
-        self.slot = page.add()  # the steps stand here
+        self.slot = page.add()  # the lines of the steps go here
         most = len(self.steps)  # no number of a step is longer
         self.gap = price([left_out(most, most + 1)])
         page.room -= self.gap if self.steps else 0  # at first all of it is left out
@@ -50,7 +50,7 @@ class Trajectory:
         step, made = self.steps[index], self.case.calls
         mark = _MARK if index in self.marked else ""
         around = self.case.quotes.get(index, "")
-        # what tools bring back opens with much that says little
+        # results of tools open with much that says little
         brief = self.brief if step.kind in ("message", "call", "user") else self.brief * 2 // 3
         if step.kind == "user":  # what was wanted by then: short, and it decides more than it seems to
             brief *= 2
@@ -64,14 +64,14 @@ class Trajectory:
         ]
 
     def _gaps(self, index: int) -> int:
-        """What showing a step costs or saves in lines that say what is left out."""
+        """Count what showing a step costs or saves in lines that say what is left out."""
         at = bisect_left(self.shown, index)
         before = self.shown[at - 1] if at else -1
         after = self.shown[at] if at < len(self.shown) else len(self.steps)
         return ((before + 1 < index) + (index + 1 < after) - (before + 1 < after)) * self.gap
 
     def outline(self) -> Iterator[int]:
-        """All steps: those near a candidate, the first and the last, then the rest from the end."""
+        """Yield all steps: those near a candidate, the first and the last, then the rest from the end."""
         n = len(self.steps)
         seen: set[int] = set()
         near = [c + d for d in range(1, _NEAR + 1) for c in self.case.candidates[:3] for d in (d, -d)]
@@ -90,7 +90,7 @@ class Trajectory:
                 return
 
     def telling(self) -> list[int]:
-        """Steps to read at length where nothing is proposed: what the model says and does, from the end."""
+        """Choose steps to read at length where nothing is proposed: what the model says and does, from the end."""
         last = self.steps[: -_MOST - 1 : -1]
         said = [step.index for step in last if step.kind in ("message", "reasoning")]
         said += [step.index for step in last if step.kind == "call"]
@@ -98,8 +98,8 @@ class Trajectory:
         return said + (brought if len(brought) <= _RESULTS else [])
 
     def resting(self) -> Iterator[int]:
-        """Steps that what was said and done rests on: what a user wanted, results before suspects, then what
-        the model said, then all that tools brought back."""
+        """Yield steps that give the context: what a user wanted, results before suspects, then what the model
+        said, then all that tools returned."""
         kinds = {step.index: step.kind for step in self.steps}
         seen: set[int] = set()
         before = [c - d for d in range(1, 2 * _NEAR + 1) for c in self.case.candidates[:3]]
@@ -126,17 +126,17 @@ class Trajectory:
 
 
 def left_out(first: int, last: int) -> str:
-    """Which steps are left out, and what shows them."""
+    """Say which steps are left out, and what shows them."""
     which = f"step {first}" if first == last else f"steps {first}-{last}"
     return f"({which} left out: --steps {first}:{last + 1})"
 
 
 def title(case: Case) -> list[str]:
-    """Which rollout is read closely, and what the star means."""
+    """Name the rollout that is read closely, and what the star means."""
     if case.focus is None:
         return []
     n = len(case.focus.steps)
     repeat = case.focus.rollout.repeat
     said = f"repeat {repeat}, {case.outcome(repeat)}, {words.count(n, 'step')}"
-    stars = f"; {_MARK} marks steps that something points to" if case.candidates else ""
+    stars = f"; {_MARK} marks steps that the cause points to" if case.candidates else ""
     return [frame.ours(f"## rollout in focus: {said}{stars}")]

@@ -26,22 +26,24 @@ _DULL = re.compile(
 )
 _MET = re.compile(r"(^|_)(met|passed|match|matched|success|succeeded|satisfied|correct|ok|valid)$")
 _NAMES = ("name", "func_name", "criterion", "criteria", "check", "test", "instruction", "rule", "title")
-_WORTH = 160  # characters of a value beyond which what failed in it is told first
+_WORTH = 160  # characters of a value beyond which the failed checks in it come first
 _MAX_NODES, _MAX_ITEMS, _MAX_UNMET = 400, 40, 8
 _MAX_FIELDS = 16
 _NAME = 80
 _LONG = 200_000  # characters of a value beyond which only its beginning is spelled
 
 
-def lines(trace: Trace | None, room: int, each: int) -> list[str]:
-    """The fields in which a verdict may be told, the loud ones first, in about `room` tokens."""
+def lines(trace: Trace | None, each: int) -> list[str]:
+    """List the fields that may hold a verdict, the telling ones first, each in about `each` tokens."""
     if trace is None:
         return []
     found = [f"reward {'none' if trace.rollout.reward is None else repr(trace.rollout.reward)}"]
     quiet: list[str] = []
-    told = sorted(_fields(trace.row), key=lambda one: (not _LOUD.search(one[0]), bool(_DULL.search(one[0]))))
-    n_left = max(0, len(told) - _MAX_FIELDS)
-    for name, value in told[:_MAX_FIELDS]:
+    fields = sorted(
+        _fields(trace.row), key=lambda one: (not _LOUD.search(one[0]), bool(_DULL.search(one[0])))
+    )
+    n_left = max(0, len(fields) - _MAX_FIELDS)
+    for name, value in fields[:_MAX_FIELDS]:
         said = value if isinstance(value, str) else _spelled(value)
         unmet = _unmet(value) if len(said) > _WORTH else []
         if unmet:
@@ -57,7 +59,7 @@ def lines(trace: Trace | None, room: int, each: int) -> list[str]:
 
 
 def _unmet(value: Any) -> list[str]:
-    """What the checks inside a value are called that say of themselves that they were not met."""
+    """Name the checks inside a value that were not met."""
     found: list[str] = []
     waiting: list[tuple[str, Any]] = [("", value)]
     for _ in range(_MAX_NODES):

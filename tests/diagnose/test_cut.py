@@ -1,0 +1,302 @@
+"""Rung 3: was the rollout stopped from outside?"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.diagnose.builders import (
+    Act,
+    Diagnose,
+    Key,
+    Row,
+    desk,
+    desk_acts,
+    desk_row,
+    grid,
+    make_row,
+    told_of,
+)
+
+CUT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
+
+
+def planted(make: Callable[[int, int], Row], rate: float = 0.85) -> list[Row]:
+    """An ordinary run at the desk with the rows of `CUT` made otherwise."""
+    return [make(*key) if key in CUT else row for key, row in desk(rate=rate).items()]
+
+
+def looks(task: int, n: int, last_answered: bool = True) -> list[Act]:
+    """Calls that all differ, the last one with or without an answer."""
+    acts: list[Act] = [("read_notice", {"page": task * 50 + page}, f"Page {page} of the notice.") for page in range(n)]
+    if not last_answered:
+        acts[-1] = ("read_notice", {"page": task * 50 + n}, None)
+    return acts
+
+
+# ---- Stop reasons --------------------------------------------------------------------------------
+
+
+def test_incomplete_response(diagnose: Diagnose) -> None:
+    stop = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+
+    def make(task: int, repeat: int) -> Row:
+        text = f"First I look at shelf {task}, then at the ledger of week {repeat + 3}, where number {task}"
+        return desk_row(task, repeat, 0.0, [*desk_acts(task, repeat, random.Random(task))[:-2], text], response=stop)
+
+    group = diagnose(planted(make)).proved(CUT, "cut", "TI", "alarm")
+    assert "max_output_tokens" in told_of(group) or "incomplete" in told_of(group)
+
+
+@pytest.mark.parametrize("field", ["stop_reason", "finish_status"])
+def test_stop_reason_in_a_field_of_the_row(diagnose: Diagnose, field: str) -> None:
+    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0))
+    for row in rows:
+        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        row[field] = "turn limit reached" if key in CUT else "finished"
+    assert "turn limit reached" in told_of(diagnose(rows).proved(CUT, "cut", "TI", "alarm"))
+
+
+def test_few_cut_rows_are_a_warning(diagnose: Diagnose) -> None:
+    few = {(1, 1), (5, 2), (9, 0)}
+    rows = [
+        desk_row(*key, 0.0 if key in few else row["reward"], stop_reason="length" if key in few else "stop")
+        for key, row in desk(rate=0.6).items()
+    ]
+    diagnose(rows).proved(few, "cut", "TI", "warning")
+
+
+def test_stop_reason_of_rows_that_pass_as_usual_is_innocent(diagnose: Diagnose) -> None:
+    rows = []
+    for place, (key, row) in enumerate(desk(rate=0.6).items()):
+        reward = float(place % 2) if key in CUT else row["reward"]
+        rows.append(desk_row(*key, reward, stop_reason="length" if key in CUT else "stop"))
+    assert diagnose(rows).of_rung("cut") == []
+
+
+@pytest.mark.parametrize("value", ["wavelength agreed", "unlimited plan", "climax of the tour"])
+def test_stop_words_match_whole_words(diagnose: Diagnose, value: str) -> None:
+    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0))
+    for row in rows:
+        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        row["stop_note"] = value if key in CUT else "finished"
+    assert diagnose(rows).of_rung("cut") == []
+
+
+def test_limit_that_the_grader_reports_about_the_work_is_a_verdict(diagnose: Diagnose) -> None:
+    """The submitted work was too slow for the test; nobody cut the rollout."""
+    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0))
+    for row in rows:
+        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        row["test_status"] = "time limit exceeded" if key in CUT else "accepted" if row["reward"] else "wrong output"
+    run = diagnose(rows)
+    assert run.of_rung("cut") == []
+    assert "TI" not in run.labels(CUT)
+    assert "time limit exceeded" in told_of(run.group(CUT))
+
+
+def test_usual_rate_is_taken_among_rows_that_earlier_rungs_left(diagnose: Diagnose) -> None:
+    """24 crashed rows must not lower the rate that the cut rows are compared with: 25% against 83%."""
+    keys = grid(12, 4)
+    crashed = {key for key in keys if key[1] < 2}
+    cut = {key for key in keys if key[1] == 2}
+    rows = []
+    for task, repeat in keys:
+        if (task, repeat) in crashed:
+            rows.append(make_row(task, repeat, 0.0, (), fault="the desk was closed", stop_reason="none"))
+        elif (task, repeat) in cut:
+            rows.append(desk_row(task, repeat, float(task % 4 == 0), stop_reason="length"))
+        else:
+            rows.append(desk_row(task, repeat, float(task % 6 > 0), stop_reason="stop"))
+    run = diagnose(rows)
+    failing = {(task, repeat) for task, repeat in cut if task % 4}
+    assert {(group.rung, group.label.value) for group in run.holders(failing)} == {("cut", "TI")}
+
+
+# ---- A call that nothing answers -----------------------------------------------------------------
+
+
+def test_every_rollout_stops_at_ten_calls_with_the_last_unanswered(diagnose: Diagnose) -> None:
+    rows = [desk_row(*key, 0.0, looks(key[0] + key[1], 10, last_answered=False)) for key in grid(12, 4)]
+    run = diagnose(rows)
+    group = run.proved(run.failing, "cut", "TI", "alarm")
+    assert "10" in group.text
+    assert "empty" not in run.said.lower()
+
+
+def test_unanswered_last_call_in_some_rows(diagnose: Diagnose) -> None:
+    run = diagnose(planted(lambda task, repeat: desk_row(task, repeat, 0.0, looks(task, 9, last_answered=False))))
+    group = run.proved(CUT, "cut", "TI", "alarm")
+    assert group.quote is not None
+    assert "page" in (group.quote.quote or "")
+
+
+def test_harness_that_never_answers_the_last_call_is_innocent(diagnose: Diagnose) -> None:
+    """All rows end on an unanswered `close_desk`; four in five pass."""
+    rows = []
+    for key, row in desk(rate=0.8).items():
+        acts = [*desk_acts(*key, random.Random(key[0]))[:-1], ("close_desk", {"desk": key[0]}, None)]
+        rows.append(desk_row(*key, row["reward"], acts))
+    assert diagnose(rows).of_rung("cut") == []
+
+
+def test_unanswered_call_is_not_refuted_by_stop_on_success(diagnose: Diagnose) -> None:
+    """Below ten calls everything passes; at ten calls all end on an unanswered one: still cut off."""
+    rows = []
+    for task, repeat in grid(12, 4):
+        if (task, repeat) in CUT:
+            rows.append(desk_row(task, repeat, 0.0, looks(task, 10, last_answered=False)))
+        else:
+            rows.append(desk_row(task, repeat, 1.0, [*looks(task, 2 + (task + repeat) % 7), "The notice is found."]))
+    diagnose(rows).proved(CUT, "cut", "TI", "alarm")
+
+
+# ---- Spikes at a maximum -------------------------------------------------------------------------
+
+
+def lengths(n_cut: int, reward_below: Callable[[int], float]) -> list[Row]:
+    """Rollouts of 3 to 9 calls, and those of `CUT` with exactly `n_cut` calls and no final message."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        if (task, repeat) in CUT:
+            rows.append(desk_row(task, repeat, 0.0, looks(task, n_cut)))
+        else:
+            acts = [*looks(task, 3 + place % 7), f"Notice {task} says so." + " Really." * (place % 5)]
+            rows.append(desk_row(task, repeat, reward_below(place), acts))
+    return rows
+
+
+def test_spike_of_calls_at_the_maximum(diagnose: Diagnose) -> None:
+    group = diagnose(lengths(14, lambda place: float(place % 4 > 0))).proved(CUT, "cut", "TI", "alarm")
+    assert "14" in told_of(group)
+
+
+def test_spike_where_nearly_all_rows_below_pass_is_no_cut(diagnose: Diagnose) -> None:
+    """The episode stops on success: failing is what makes a rollout long."""
+    run = diagnose(lengths(14, lambda place: 1.0))
+    assert run.of_rung("cut") == []
+    assert not run.alarms
+
+
+def test_spike_of_rows_that_pass_as_usual_is_no_cut(diagnose: Diagnose) -> None:
+    rows = lengths(14, lambda place: float(place % 3 > 0))
+    for place, row in enumerate(rows):
+        row["reward"] = float(place % 3 > 0)
+    assert diagnose(rows).of_rung("cut") == []
+
+
+@pytest.mark.parametrize("repeated", ["call", "error"])
+def test_loop_before_the_maximum_is_behaviour(diagnose: Diagnose, repeated: str) -> None:
+    """The acts before the limit repeat one call, or run into one error: the limit only ends what had failed."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        if (task, repeat) in CUT:
+            again: list[Act] = [
+                ("check_address", {"street": "?" if repeated == "call" else f"? {n}"}, "error: a street needs a name")
+                for n in range(12)
+            ]
+            rows.append(desk_row(task, repeat, 0.0, [*looks(task, 2), *again]))
+        else:
+            acts = [*looks(task, 3 + place % 7), f"Notice {task} says so." + " Really." * (place % 5)]
+            rows.append(desk_row(task, repeat, float(place % 4 > 0), acts))
+    run = diagnose(rows)
+    assert run.group(CUT).label == "BI"
+    assert not [entry for entry in run.alarms if entry.label == "TI"]
+
+
+@pytest.mark.parametrize("field", ["moves_used", "telemetry.ink"])
+def test_spike_in_a_number_of_any_name(diagnose: Diagnose, field: str) -> None:
+    """A limit under a name that nothing knows; the rollouts end in the middle of their work."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        is_cut = (task, repeat) in CUT
+        amount = 60 if is_cut else 11 + (place * 17) % 41
+        name, _, inner = field.partition(".")
+        told = {name: {inner: amount} if inner else amount}
+        acts = looks(task, 3 + place % 4) if is_cut else None
+        rows.append(desk_row(task, repeat, 0.0 if is_cut else float(place % 5 > 0), acts, **told))
+    group = diagnose(rows).proved(CUT, "cut", "TI", "alarm")
+    assert "60" in told_of(group)
+    assert field.rpartition(".")[2] in told_of(group)
+
+
+def test_common_number_below_the_maximum_is_no_cut(diagnose: Diagnose) -> None:
+    """As many rows at 60 as before, but others go on beyond it: no limit."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        amount = 60 if (task, repeat) in CUT else 11 + (place * 17) % 83
+        reward = 0.0 if (task, repeat) in CUT else float(place % 5 > 0)
+        rows.append(desk_row(task, repeat, reward, moves_used=amount))
+    assert diagnose(rows).of_rung("cut") == []
+
+
+# ---- Texts that stop in the middle ---------------------------------------------------------------
+
+
+def letters(is_cut: Callable[[str], str], tokens: int | None) -> list[Row]:
+    """A desk that writes letters; those of `CUT` are cut by a rule, all at the same number of tokens if given."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        whole = (
+            f"Dear owner of parcel {task}.\nWe found it on shelf {repeat + 2}.\nThe fee is {task + 3} crowns.\n"
+            f"```\nform {task}\nweek {repeat}\n```\nYours, the desk." + " We open at nine." * (place % 4)
+        )
+        key: Key = (task, repeat)
+        text = is_cut(whole) if key in CUT else whole
+        used = tokens if key in CUT else 40 + (place * 7) % 23
+        response = {"usage": {"output_tokens": used}} if tokens else None
+        reward = 0.0 if key in CUT else float(place % 5 > 0)
+        prompt = f"Write to owner {task}.\nClose with these words:\nYours, the desk.\nForm {task} must be in it."
+        rows.append(make_row(task, repeat, reward, [text], prompt=prompt, response=response))
+    return rows
+
+
+def test_open_code_fence(diagnose: Diagnose) -> None:
+    run = diagnose(letters(lambda whole: whole[: whole.rindex("```")].rstrip(), None))
+    run.proved(CUT, "cut", "TI", "alarm")
+
+
+def test_last_line_that_is_the_beginning_of_a_line_of_the_prompt(diagnose: Diagnose) -> None:
+    run = diagnose(letters(lambda whole: whole[: whole.index("Yours") + 9], None))
+    run.proved(CUT, "cut", "TI", "alarm")
+
+
+def test_middle_of_a_sentence_at_a_shared_token_count(diagnose: Diagnose) -> None:
+    run = diagnose(letters(lambda whole: whole[: whole.index(" crowns") - 5], 64))
+    group = run.proved(CUT, "cut", "TI", "alarm")
+    assert "64" in told_of(group) or "middle" in told_of(group)
+
+
+def test_empty_at_a_shared_token_count(diagnose: Diagnose) -> None:
+    """The tokens were spent, nothing was said: a limit of the harness, which counts as infrastructure too."""
+    rows = letters(lambda whole: "", 2048)
+    run = diagnose(rows)
+    group = run.group(CUT)
+    assert group.label in ("TI", "IR")
+    assert "2,048" in group.text
+    assert any(entry.level == "alarm" and run.keys(entry) == CUT for entry in run.trust)
+
+
+def test_text_without_a_full_stop_is_no_cut(diagnose: Diagnose) -> None:
+    """Failing letters end on a word, and so do passing ones: an ending that is not rare proves nothing."""
+    rows = letters(lambda whole: whole, None)
+    for row in rows:
+        row["response"]["output"][0]["content"][0]["text"] += "\nThe desk wishes you well"
+    assert diagnose(rows).of_rung("cut") == []
+
+
+def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
+    """One sentence again and again until the tokens run out: the cut is the consequence."""
+    rows = letters(lambda whole: whole[:60] + "The fee is due. " * 400 + "The fee", 2048)
+    for row in rows:
+        if (row["_ng_task_index"], row["_ng_rollout_index"]) in CUT:
+            row["response"]["incomplete_details"] = {"reason": "max_output_tokens"}
+    run = diagnose(rows)
+    assert run.group(CUT).label == "BI"
+    assert not [entry for entry in run.alarms if entry.label in ("TI", "IR")]
+
+
+def test_healthy_run_is_silent(diagnose: Diagnose) -> None:
+    assert diagnose(desk().values()).of_rung("cut") == []
