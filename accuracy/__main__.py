@@ -1,4 +1,4 @@
-"""`python -m accuracy`: measure, print the card, and write it where every report finds it."""
+"""`python -m accuracy`: measure how right the diagnosis is, print the card, and write it where every report finds it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import argparse
 import json
 import os
 import tempfile
-from collections import defaultdict
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accuracy import card, natural, planted, shuffled
-from blade import attribute, detect, measure, pipeline
-from blade.pipeline import reading
-from blade.store.index import Silent
+from accuracy import key, planted
+from blade.model import Group
 
 ROOT = Path(__file__).resolve().parent.parent
 CARD = ROOT / "src" / "blade" / "accuracy.json"
@@ -22,96 +20,65 @@ DATA = ROOT.parent / "shared" / "data"
 
 
 def main() -> None:
-    """Measure everything; without the folder of labelled rollouts, what is planted."""
+    """Measure everything; without the folder of runs with a key, what is planted."""
     parser = argparse.ArgumentParser(prog="python -m accuracy", description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of rollouts with labels")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102], help="of the injected runs")
-    parser.add_argument("--shuffles", type=int, default=400, help="runs with shuffled outcomes")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of runs with an answer key")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[101], help="of the injected runs")
     parser.add_argument("--dry", action="store_true", help="print the card, write nothing")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
         os.environ["BLADE_CACHE_DIR"] = cache
-        made = measured(given.data, given.seeds, given.shuffles)
-    print(text(made))
-    if not any(one["kind"] == "natural" for one in made["sets"]):
-        print(f"No labelled rollouts in {given.data}: the card that ships keeps its natural set.")
-    elif not given.dry:
-        CARD.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+        card = measured(given.data, given.seeds)
+    print(text(card))
+    if not given.dry and card["key"]:
+        CARD.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
         print(f"Wrote {CARD.relative_to(ROOT)}")
 
 
-def measured(data: Path, seeds: list[int], shuffles: int) -> dict[str, Any]:
+def measured(data: Path, seeds: list[int]) -> dict[str, Any]:
     """The whole card."""
+    has_key = (data / "score_key.py").is_file()
     told = planted.measured(seeds)
-    sets = []
-    if (data / "agentrx_tau_retail").is_dir():
-        found = natural.labelled(data / "agentrx_tau_retail")
-        sets.append(card.natural_set(f"labelled tool-use failures ({len(found)})", found))
-    sets += [card.planted_set(told), card.nothing_set(shuffled.shuffled(shuffles))]
-    by_detector = {
-        name: entry
-        for name, entry in card.detectors(told, _natural_rates(data)).items()
-        if name in detect.DETECTORS
-    }
+    groups = [*(key.judged(data) if has_key else []), *told.groups]
+    rows = [sum(counts[at] for counts in told.rows.values()) for at in range(4)]
+    wrong = [fault for fault, true, said in told.runs if not set(true) & set(said[:1])]
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "about": "injected runs are simulated; labels of people are one set of 29 failures and settle little",
-        "sets": sets,
-        "detectors": by_detector,
-    }
+        "key": key.cards(data) if has_key else {},
+        "planted": {
+            "rows": rows[0], "right": rows[1], "unexplained": rows[2], "wrong": rows[3],
+            "runs": len(told.runs), "runs_wrong": wrong, "twins_with_an_alarm": told.alarms,
+        },
+        "confidence": _shares(groups, lambda group: group.confidence.value),
+        "rungs": _shares(groups, lambda group: group.rung),
+    }  # fmt: skip
 
 
-def _natural_rates(data: Path) -> dict[str, dict[str, Any]]:
-    """How often each detector fires among failures and passes of all rollouts there are."""
-    found: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    paths = [path for path in sorted(data.glob("*/*.jsonl.gz")) if not path.name.startswith("labels")]
-    total: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    fails = passes = 0
-    for path in paths:
-        one = pipeline.load([str(path)], Silent())[0]
-        scoring = measure.scoring.scoring(one.run.rollouts, None)
-        read = reading.read_all([one], [scoring], Silent(), reading.Clock())[0]
-        passes += int(read.judged.passed.sum())
-        fails += int(read.judged.rows.size - read.judged.passed.sum())
-        passing = set(read.judged.rows[read.judged.passed].tolist())
-        for entry in read.found:
-            if entry.finding.severity >= attribute.GRAVE:
-                total[entry.finding.detector][entry.position in passing] += 1
-    for name in detect.DETECTORS if paths else ():
-        told = {"in_fail": total[name][0], "of_fail": fails, "in_pass": total[name][1], "of_pass": passes}
-        found[name][f"rollouts of {len(paths)} public runs"] = told
-    return found
+def _shares(groups: Iterable[tuple[str, Group, bool]], name: Callable[[Group], str]) -> dict[str, dict[str, int]]:
+    """How many labels were right, by what names the group; groups without a label say nothing."""
+    found: dict[str, dict[str, int]] = {}
+    for _, group, right in groups:
+        if group.label.value != "undetermined":
+            counts = found.setdefault(name(group), {"n": 0, "right": 0})
+            counts["n"] += 1
+            counts["right"] += right
+    return dict(sorted(found.items()))
 
 
-def text(made: dict[str, Any]) -> str:
+def text(card: dict[str, Any]) -> str:
     """The card for a reader."""
-    lines = [f"Accuracy card, {made['date']}: {made['about']}"]
-    for one in made["sets"]:
-        lines += ["", f"{one['name']} [{one['kind']}]"]
-        for group, measures in one.items():
-            if isinstance(measures, dict):
-                lines.append(f"  {group}")
-                lines += [f"    {name:<34} {_said(value)}" for name, value in measures.items()]
-    lines += ["", "detectors: precision and recall on injected faults, rates on public runs"]
-    for name, one in made["detectors"].items():
-        public = next(iter(one["natural"].values()), None)
-        rates = (
-            f"{public['in_fail']}/{public['of_fail']} {public['in_pass']}/{public['of_pass']}"
-            if public
-            else "-"
-        )
-        lines.append(
-            f"  {name:<32} {one['n_right']:>5}/{one['n_fired']:<5} "
-            f"{one['n_recalled']:>5}/{one['n_planted']:<5} fail, pass {rates}"
-        )
+    lines = [f"Accuracy, {card['date']}", "", *card["key"].values(), ""]
+    faults = card["planted"]
+    lines.append(
+        f"planted: {faults['rows']} failing rows, {faults['right']} with the right label, {faults['unexplained']} without, "
+        f"{faults['wrong']} with a wrong one; faults of a whole run: {faults['runs'] - len(faults['runs_wrong'])} of "
+        f"{faults['runs']} named ({', '.join(faults['runs_wrong']) or 'none missed'}); twins with an alarm: "
+        f"{', '.join(faults['twins_with_an_alarm']) or 'none'}"
+    )
+    for part in ("confidence", "rungs"):
+        lines += ["", f"labels that were right, by {part}"]
+        lines += [f"  {name:<12} {counts['right']} of {counts['n']}" for name, counts in card[part].items()]
     return "\n".join(lines)
-
-
-def _said(found: dict[str, Any]) -> str:
-    if found["value"] is None:
-        return f"- (n = {found['n']})"
-    interval = f" [{found['low']:.3f}, {found['high']:.3f}]" if found["low"] is not None else ""
-    return f"{found['value']:.3f}{interval} (n = {found['n']})"
 
 
 if __name__ == "__main__":

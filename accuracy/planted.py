@@ -1,19 +1,18 @@
-"""Diagnose runs with an injected fault and hold every conclusion against what was injected."""
+"""Diagnose runs with an injected fault and compare the groups with what was injected."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from blade import measure, pipeline
-from blade.pipeline import reading
-from blade.planted.injected import INJECTIONS, Injected, Truth, write_injected
+from blade import pipeline
+from blade.model import Group, Report
+from blade.planted.injected import INJECTIONS, Injected, write_injected
 from blade.store.index import Silent
 
-PREVALENCES = (0.02, 0.05, 1.0)
+PREVALENCE = 0.3  # share of the rollouts that an injection is put into
 # Faults of the run or of whole tasks: the cause of the run is what must be right.
 OF_RUN = frozenset(
     "empty_run broken_verifier provider_outage agent_never_started format_rejected turn_limit_run "
@@ -25,110 +24,60 @@ OF_RUN = frozenset(
 class Told:
     """What was concluded beside what is true, over all injected runs."""
 
-    causes: list[tuple[str, tuple[str, ...], str, float, str]] = field(
-        default_factory=list
-    )  # fault, true, told, confidence, mode
-    steps: list[tuple[str, int, int | None, tuple[int, ...]]] = field(
-        default_factory=list
-    )  # fault, true, told, ranked
-    runs: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(
-        default_factory=list
-    )  # fault, true, told
-    alarms: Counter[str] = field(default_factory=Counter)  # twin -> run causes that should not be
-    planted: Counter[str] = field(default_factory=Counter)  # behaviour -> rows
-    recalled: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
-    right: Counter[str] = field(default_factory=Counter)
-    in_pass: Counter[str] = field(default_factory=Counter)
-    n_pass: int = 0
-    n_runs: int = 0
+    groups: list[tuple[str, Group, bool]] = field(default_factory=list)  # fault, group, whether its label is right
+    rows: dict[str, list[int]] = field(default_factory=dict)  # fault -> rows, with the right label, unexplained, wrong
+    runs: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)  # fault, true, alarms
+    alarms: list[str] = field(default_factory=list)  # twins that raised an alarm
 
 
-def measured(
-    seeds: Iterable[int], faults: Iterable[str] | None = None, prevalences: Iterable[float] = PREVALENCES
-) -> Told:
-    """Every injection at every prevalence."""
+def measured(seeds: Iterable[int], faults: Iterable[str] | None = None, prevalence: float = PREVALENCE) -> Told:
+    """Every injection once for each seed."""
     told = Told()
     for fault in faults or INJECTIONS:
-        for prevalence in (1.0,) if fault.removesuffix("_twin") in OF_RUN else prevalences:
-            for seed in seeds:
-                with TemporaryDirectory() as folder:
-                    written = write_injected(Path(folder), fault=fault, prevalence=prevalence, seed=seed)
-                    _add(told, written)
+        share = 1.0 if fault.removesuffix("_twin") in OF_RUN else prevalence
+        for seed in seeds:
+            with TemporaryDirectory() as folder:
+                written = write_injected(Path(folder), fault=fault, prevalence=share, seed=seed)
+                report = pipeline.diagnose(pipeline.load([str(written.path)], Silent()), "accuracy")
+                _add(told, written, report)
     return told
 
 
-def _add(told: Told, written: Injected) -> None:
-    one = pipeline.load([str(written.path)], Silent())[0]
-    scoring = measure.scoring.scoring(one.run.rollouts, None)
-    read = reading.read_all([one], [scoring], Silent(), reading.Clock())[0]
-    judged = read.judged
-    keys = {
-        (judged.task_keys[int(task)], int(repeat)): int(position)
-        for task, repeat, position in zip(judged.task, judged.repeat, judged.rows, strict=True)
-    }
-    passed = {int(p) for p, ok in zip(judged.rows, judged.passed, strict=True) if ok}
-    told.n_runs += 1
-    told.n_pass += len(passed)
-    _detectors(told, written, read, keys, passed)
-    _causes(told, written, read, keys, passed)
-    _steps(told, written, read, keys, passed)
-    causes = tuple(dict.fromkeys(cause.cause.value for cause in read.attributed.run_causes))
+def _add(told: Told, written: Injected, report: Report) -> None:
+    alarms = tuple(one.label.value for one in report.trust if one.level == "alarm" and one.label)
     if written.fault in OF_RUN:
-        told.runs.append((written.fault, written.truths[0].causes, causes))
-    elif written.twin and causes:
-        told.alarms[written.fault] += 1
+        first = alarms or tuple(group.label.value for group in report.groups[:1])
+        told.runs.append((written.fault, written.truths[0].causes, first))
+        return
+    if written.twin:
+        told.alarms += [written.fault] * bool(alarms)
+        return
+    causes = {(one.task, one.repeat): one.causes for one in written.truths}
+    counts = told.rows.setdefault(written.fault, [0, 0, 0, 0])
+    explained: dict[tuple[str, int], Group] = {}
+    for group in report.groups:
+        members = rows_of(group, report)
+        explained |= dict.fromkeys(members, group)
+        injected = [key for key in members if key in causes]
+        if 2 * len(injected) >= len(members):  # a group of rows that fail for another reason says nothing here
+            right = sum(group.label.value in causes[key] for key in injected)
+            told.groups.append((written.fault, group, 2 * right >= len(injected)))
+    failing = {(task.task, repeat.repeat) for task in report.tasks for repeat in task.repeats if repeat.reward == 0}
+    for key in causes.keys() & failing:
+        label = explained[key].label.value if key in explained else "undetermined"
+        counts[0] += 1
+        counts[1 if label in causes[key] else 2 if label == "undetermined" else 3] += 1
 
 
-def _detectors(
-    told: Told, written: Injected, read: reading.Reading, keys: dict[tuple[str, int], int], passed: set[int]
-) -> None:
-    truth: defaultdict[int, set[str]] = defaultdict(set)
-    excused: defaultdict[int, set[str]] = defaultdict(set)
-    for one in written.truths:
-        truth[keys[one.task, one.repeat]].add(one.behaviour)
-        told.planted[one.behaviour] += 1
-    for one in (*written.truths, *written.background):
-        excused[keys[one.task, one.repeat]].update(one.also)
-    fired = {(entry.finding.detector, entry.position) for entry in read.found if entry.finding.severity >= 2}
-    background = {keys[one.task, one.repeat] for one in written.background}
-    for name, position in fired:
-        if name in truth[position]:
-            told.recalled[name] += 1
-        if position in passed:
-            told.in_pass[name] += 1
-        if name in excused[position] or position in background:
-            continue
-        told.fired[name] += 1
-        told.right[name] += name in truth[position]
+def rows_of(group: Group, report: Report) -> list[tuple[str, int]]:
+    """The failing rows of a group by task and repeat, from the numbers in its query."""
+    import re
 
-
-def _causes(
-    told: Told, written: Injected, read: reading.Reading, keys: dict[tuple[str, int], int], passed: set[int]
-) -> None:
-    """One cause per task that the injection made fail, unless as many of its rows fail by themselves."""
-    failing: defaultdict[str, list[Truth]] = defaultdict(list)
-    for one in written.truths:
-        if keys[one.task, one.repeat] not in passed:
-            failing[one.task].append(one)
-    beside = Counter(one.task for one in written.background)
-    attributed = {one.task: one for one in read.attributed.attributions}
-    for task, truths in failing.items():
-        if beside[task] >= len(truths) or written.fault in OF_RUN:
-            continue
-        one = attributed[task]
-        told.causes.append((written.fault, truths[0].causes, one.cause.value, one.confidence, one.mode))
-
-
-def _steps(
-    told: Told, written: Injected, read: reading.Reading, keys: dict[tuple[str, int], int], passed: set[int]
-) -> None:
-    for one in written.truths:
-        position = keys[one.task, one.repeat]
-        if one.step is None or position in passed or written.fault in OF_RUN:
-            continue
-        step, ranked = read.attributed.steps.get(position, (None, ()))
-        told.steps.append((written.fault, one.step, step, tuple(blame.step for blame in ranked)))
-
-
-__all__ = ["OF_RUN", "PREVALENCES", "Told", "measured"]
+    order = [(task.task, repeat.repeat) for task in report.tasks for repeat in task.repeats]
+    condition = group.query.partition(" and ")[2]
+    numbers: set[int] = set()
+    for low, high in re.findall(r"row between (\d+) and (\d+)", condition):
+        numbers |= set(range(int(low), int(high) + 1))
+    for listed in re.findall(r"row in \(([\d, ]+)\)", condition):
+        numbers |= {int(number) for number in listed.split(",")}
+    return [order[number] for number in sorted(numbers) if number < len(order)]

@@ -9,52 +9,52 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accuracy import queued
-from blade.model import Attribution, Cause, Health, Level, Waiting
+from blade.model import Attribution, Cause, Confidence, Waiting
 from blade.planted import write_demo
-from blade.queue import DEFECTS, FLOOR, Worth, per_token, queue, worth
+from blade.queue import FLOOR, WRONG, Worth, per_token, queue, worth
 from tests.conftest import Blade
+
+PROVED, LIKELY, UNSURE = Confidence.PROVED, Confidence.LIKELY, Confidence.UNSURE
 
 
 def attribution(
-    cause: Cause, confidence: float, lost: float, task: str = "0", **changed: object
+    cause: Cause, confidence: Confidence, lost: float, task: str = "0", **changed: object
 ) -> Attribution:
-    told = {
-        "mode": "a mode",
-        "mechanism": "",
-        "repeat": 0,
-        "step": None,
-        "steps": (),
-        "grounds": (),
-        "against": (),
-    }
-    return Attribution(
-        f"cause:{task}", "run", task, cause, confidence, **{**told, **changed}, evidence=(), lost=lost
-    )
-
-
-FLAG = Health(
-    "run", "unanimous_wrong_answer", Level.WARNING, "0", "all repeats agree against the gold", None, 1, ()
-)
+    fields = {
+        "id": f"cause:{task}", "run": "run", "task": task, "group": "g1", "cause": cause, "confidence": confidence,
+        "mode": "a group", "mechanism": "", "repeat": 0, "step": None, "steps": (), "grounds": (), "against": (),
+        "evidence": (), "lost": lost,
+    }  # fmt: skip
+    return Attribution(**{**fields, **changed})
 
 
 @pytest.mark.parametrize(
-    ("told", "doubts", "value", "reason"),
+    ("label", "value", "reason"),
     [
-        (attribution(Cause.BEHAVIOUR, 0.8, 0.02), (), 0.004, "the label may be wrong"),
-        (attribution(Cause.UNDETERMINED, 0.4, 0.02), (), 0.02, "undetermined"),
-        (attribution(Cause.TASK_OR_VERIFIER, 0.85, 0.02), (), 0.02, "the task itself is suspected (a mode)"),
-        (attribution(Cause.BEHAVIOUR, 0.8, 0.02), (FLAG,), 0.02, "the task itself is suspected (unanimous wrong answer)"),
-        (attribution(Cause.UNRELIABLE_KNOWLEDGE, 0.5, 0.02, mode="varies between repeats"), (), 0.01, "nothing sets the two apart"),
-        (attribution(Cause.BEHAVIOUR, 0.9, 0.02, judged_by="ann"), (FLAG,), 0.002, "judged"),
+        (attribution(Cause.BEHAVIOUR, PROVED, 0.02), 0.002, "label proved: a group"),
+        (attribution(Cause.BEHAVIOUR, LIKELY, 0.02), 0.006, "label likely: a group"),
+        (attribution(Cause.TASK_OR_VERIFIER, UNSURE, 0.02), 0.014, "label unsure: a group"),
+        (attribution(Cause.UNDETERMINED, UNSURE, 0.02, mode="unexplained"), 0.02, "no cause is shown: unexplained"),
+        (attribution(Cause.BEHAVIOUR, PROVED, 0.02, judged_by="ann"), 0.002, "judged"),
+        (attribution(Cause.UNDETERMINED, PROVED, 0.02, judged_by="ann"), 0.002, "judged"),
+        (attribution(Cause.BEHAVIOUR, UNSURE, 0.02, judged_by="ann", disputed=True), 0.014, "judged, and the judges disagree"),
     ],
 )  # fmt: skip
-def test_the_value_is_what_hangs_on_the_label(
-    told: Attribution, doubts: tuple[Health, ...], value: float, reason: str
+def test_the_value_is_what_such_labels_lose_by_being_wrong(
+    label: Attribution, value: float, reason: str
 ) -> None:
-    found = worth(told, doubts)
+    found = worth(label)
     assert found.value == pytest.approx(value)
-    assert reason in found.reason
+    assert found.reason == reason
+    assert found.is_settled == (reason == "judged")
+
+
+def test_less_sure_labels_come_first() -> None:
+    labels = [*(attribution(Cause.BEHAVIOUR, one, 0.02, one.value) for one in (PROVED, UNSURE, LIKELY))]
+    labels.append(attribution(Cause.UNDETERMINED, UNSURE, 0.02, "none"))
+    found = queue([worth(label) for label in labels], {}, lambda _: 500, None)
+    assert [one.task for one in found] == ["none", "unsure", "likely", "proved"]
+    assert [one.confidence for one in found] == [UNSURE, UNSURE, LIKELY, PROVED]
 
 
 @settings(max_examples=200, deadline=None)
@@ -65,7 +65,7 @@ def test_the_value_is_what_hangs_on_the_label(
 def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: int | None) -> None:
     """Dossiers that cannot come in are not written; the order is the same as if all were."""
     worths = [
-        Worth(attribution(Cause.BEHAVIOUR, 0.0, value, str(at)), 0.0, value, "")
+        Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "")
         for at, (value, _) in enumerate(tasks)
     ]
     written: list[str] = []
@@ -84,7 +84,7 @@ def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: in
 
 def test_dossiers_that_cannot_come_in_are_not_written() -> None:
     worths = [
-        Worth(attribution(Cause.BEHAVIOUR, 0.0, value, str(at)), 0.0, value, "")
+        Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "")
         for at, value in enumerate([1.0] + [1e-6] * 50)
     ]
     written: list[str] = []
@@ -105,50 +105,41 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_printed_value_can_be_computed_again(demo: Path, blade: Blade) -> None:
     report = json.loads(blade("diagnose", demo, "--json").out)
     causes = {one["task"]: one for one in report["attributions"]}
-    doubted = {one["task"] for one in report["health"] if one["task"] is not None and one["level"] != "info"}
-    told = json.loads(blade("queue", demo, "--most", "0", "--json").out)
-    assert told["n_failed"] == len(causes) == len(told["waiting"])
-    for one in told["waiting"]:
-        engine = causes[one["task"]]
-        unsure = engine["cause"] in ("undetermined", *DEFECTS) or one["task"] in doubted
-        confidence = 0.0 if unsure else engine["confidence"]
-        assert one["value"] == engine["lost"] * (1 - confidence)
+    printed = json.loads(blade("queue", demo, "--most", "0", "--json").out)
+    assert printed["n_failed"] == len(causes) == len(printed["waiting"])
+    for one in printed["waiting"]:
+        label = causes[one["task"]]
+        assert one["confidence"] == label["confidence"]
+        wrong = 1.0 if label["cause"] == "undetermined" else WRONG[Confidence(label["confidence"])]
+        assert one["value"] == label["lost"] * wrong
         dossier = json.loads(blade("show", demo, one["task"], "--dossier", "--json").out)
         assert one["tokens"] == dossier["tokens"]
         assert one["value_per_1000_tokens"] == pytest.approx(1000 * one["value"] / max(one["tokens"], FLOOR))
-    order = [one["value_per_1000_tokens"] for one in told["waiting"]]
+    order = [one["value_per_1000_tokens"] for one in printed["waiting"]]
     assert order == sorted(order, reverse=True)
-    assert told["value"] == pytest.approx(sum(one["value"] for one in told["waiting"]))
+    assert printed["value"] == pytest.approx(sum(one["value"] for one in printed["waiting"]))
 
 
-def test_the_table_tells_the_same(demo: Path, blade: Blade) -> None:
-    told = json.loads(blade("queue", demo, "--most", "3", "--json").out)["waiting"]
+def test_the_table_says_the_same(demo: Path, blade: Blade) -> None:
+    waiting = json.loads(blade("queue", demo, "--most", "3", "--json").out)["waiting"]
     lines = blade("queue", demo, "--most", "3").out.splitlines()
-    rows = [line.split() for line in lines[4:7]]
-    assert [row[0] for row in rows] == [one["task"] for one in told]
-    assert [row[5] for row in rows] == [f"{100 * one['value']:.2f}" for one in told]
-    assert lines[-1].endswith(f"{told[0]['task']} --dossier")
+    header = next(at for at, line in enumerate(lines) if line.startswith("task "))
+    rows = [line.split() for line in lines[header + 1 : header + 4]]
+    for row, one in zip(rows, waiting, strict=True):
+        assert row[0] == one["task"]
+        assert row[4:6] == [one["confidence"], f"{100 * one['value']:.2f}"]
+    assert lines[-1].endswith(f"{waiting[0]['task']} --dossier")
+    assert "proved 10%, likely 30%, unsure 70%, undetermined 100%" in lines[1]
 
 
 def test_nothing_waits_where_nothing_fails(tmp_path: Path, blade: Blade) -> None:
     from tests.builders import make_row, make_run
 
     path = make_run(tmp_path, [make_row(0, 0), make_row(1, 0)])
-    assert "Nothing waits" in blade("queue", path).out
+    assert "Nothing to read" in blade("queue", path).out
     assert blade("queue", path, "--most", "-1").code == 2
 
 
-def test_the_first_ten_hold_twice_what_ten_at_random_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The loss under wrong or missing labels, over planted runs of every design."""
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path))
-    lifts = [queued.lift(0, *design) for design in queued.DESIGNS.values()]
-    first, random = queued.pooled(lifts)
-    assert random > 0
-    assert first >= 2 * random, f"{first:.4f} against {random:.4f}"
-
-
 def test_a_waiting_task_is_what_it_says() -> None:
-    one = Waiting("run", "0", "0", "never", Cause.BEHAVIOUR, 0.8, 0.02, 0.004, 100, "")
+    one = Waiting("run", "0", "0", "never", Cause.BEHAVIOUR, LIKELY, 0.02, 0.004, 100, "")
     assert per_token(one) == 0.004 / FLOOR  # a dossier shorter than any is counted as the shortest

@@ -12,23 +12,25 @@ import pytest
 
 import blade
 from blade.api.tables import MOST_CHARS, MOST_ROWS, WIRED
-from blade.model import Evidence, Finding, Measure, Report
+from blade.model import Evidence, Group, Measure, Report
 from blade.model.words import Cause, Confidence
 from tests.report.test_hostile import HOSTILE
 
 # Method -> the list of report.json that holds its rows.
 LISTS = {
     "overview": "runs", "measures": "measures", "tasks": "tasks", "buckets": "buckets", "health": "health",
-    "funnels": "funnel", "slices": "slices", "findings": "findings", "behaviours": "behaviours",
-    "signatures": "signatures", "mechanisms": "mechanisms", "contrasts": "contrasts", "attributions": "attributions",
-    "run_causes": "run_causes", "losses": "losses", "recommendations": "recommendations", "gaps": "gaps",
-    "skipped": "skipped", "agreements": "agreements",
+    "funnels": "funnel", "slices": "slices", "trust": "trust", "groups": "groups", "unexplained": "unexplained",
+    "attributions": "attributions", "run_causes": "run_causes", "losses": "losses",
+    "recommendations": "recommendations", "gaps": "gaps", "skipped": "skipped", "agreements": "agreements",
 }  # fmt: skip
 
 
-def finding(text: str) -> Finding:
-    evidence = (Evidence("r", "0", 0, 0, None, text),)
-    return Finding("f", "r", "d", "0", 0, text, 1, Confidence.LIKELY, evidence, Cause.BEHAVIOUR)
+def group(text: str, quote: Evidence | None = None) -> Group:
+    return Group(
+        id="g1", run="r", rung="behaviour", label=Cause.BEHAVIOUR, confidence=Confidence.LIKELY, name=text, text=text,
+        points=0.25, rows=1, tasks=1, passed_rows=0, query="select 1", examples=("0/0",), quote=quote,
+        why_label="", against=(), consequences=(), fix="", gain=None, most=0.25,
+    )  # fmt: skip
 
 
 def measures(n: int) -> blade.Table[Measure]:
@@ -51,7 +53,7 @@ def wire(runs: blade.Runs) -> dict[str, Any]:
 
 def test_every_list_of_rows_was_compared_with_something(wire: Mapping[str, Any]) -> None:
     empty = [name for name in LISTS.values() if not wire[name]]
-    assert set(empty) <= {"skipped", "contrasts", "agreements"}
+    assert set(empty) <= {"skipped", "agreements"}
 
 
 def test_every_row_that_is_wired_has_a_part_of_the_report() -> None:
@@ -85,10 +87,10 @@ def test_text_is_short_and_says_how_much_there_is() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_what_a_rollout_says_is_inert_in_a_notebook(text: str) -> None:
-    shown = blade.Table(Finding, [finding(text)])._repr_html_()
+    shown = blade.Table(Group, [group(text)])._repr_html_()
     tags = {part.partition(">")[0].lstrip("/") for part in shown.split("<")[1:]}
     assert tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
-    printed = shown + repr(blade.Table(Finding, [finding(text)]))
+    printed = shown + repr(blade.Table(Group, [group(text)]))
     assert not set(printed.replace("\n", "")) & {"\x1b", "\x07", "\x00", "\u202e", "\u2066", "\x9b"}
 
 
@@ -96,7 +98,7 @@ def test_a_notebook_shows_so_many_rows_and_so_much_of_a_text() -> None:
     assert measures(MOST_ROWS + 5)._repr_html_().count("<tr>") == MOST_ROWS + 1
     assert f"the first {MOST_ROWS} shown" in measures(MOST_ROWS + 5)._repr_html_()
     assert "shown" not in measures(MOST_ROWS)._repr_html_()
-    shown = blade.Table(Finding, [finding("x" * 5000)])._repr_html_()
+    shown = blade.Table(Group, [group("x" * 5000)])._repr_html_()
     assert "x" * (MOST_CHARS // 2) in shown
     assert "x" * (MOST_CHARS + 1) not in shown
 
@@ -116,11 +118,38 @@ def test_data_frames_have_every_row_and_scalar(runs: blade.Runs, method: str, na
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_nested_objects_are_columns(runs: blade.Runs, name: str) -> None:
+def test_nested_objects_are_columns(name: str) -> None:
     pytest.importorskip(name)
-    table = runs.recommendations()
+    table = blade.Table(Group, [group("a", Evidence("r", "7", 2, 3, None, "words"))])
     frame = getattr(table, f"to_{name}")()
-    assert list(frame["gain.point"]) == [row.gain.point for row in table]
+    assert [list(frame[f"quote.{part}"]) for part in ("task", "repeat", "step", "text")] == [["7"], [2], [3], ["words"]]
+
+
+def test_an_attribution_names_the_group_that_holds_its_task(run: blade.Runs) -> None:
+    groups = {one.id: one for one in run.groups()}
+    explained = run.attributions().where(lambda one: one.group != "")
+    assert explained
+    assert {(one.cause, one.mode) for one in explained} <= {(one.label, one.name) for one in groups.values()}
+    lost = sum(run.groups().column("points")) + sum(run.unexplained().column("points"))
+    assert lost == pytest.approx(1 - (run.score or 0))
+
+
+def test_the_query_of_a_group_gives_its_rows(run: blade.Runs) -> None:
+    for one in [*run.groups(), *run.unexplained()]:
+        assert len(run.query(one.query).rows) == one.rows
+    first = run.groups()[0]
+    places = {f"{row['task']}/{row['repeat']}" for row in run.query(first.query).to_dicts()}
+    assert set(first.examples) <= places
+
+
+def test_a_task_matrix_takes_several_runs(runs: blade.Runs) -> None:
+    matrix = runs.task_matrix
+    assert matrix is not None
+    assert matrix.runs == ("before", "after")
+    rates = {(task.run, task.task): task.rate for task in runs.tasks() if task.n}
+    for task, passes in zip(matrix.tasks, matrix.passes, strict=True):
+        assert passes == tuple(rates.get((name, task)) for name in matrix.runs)
+    assert runs["before"].task_matrix is None
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])

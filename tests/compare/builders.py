@@ -37,7 +37,7 @@ def side(
 
     `expected` adds rows (and tasks) that never came: task -> rows expected, those that came included.
     `fingerprints` and `slices` give a value a task; `modes` a (side, mode) for each row that loses points, without
-    which it is ("model", OTHER); `table` is the modes table that several sides share. Rows are never identical
+    which it is ("undetermined", OTHER); `table` is the modes table that several sides share. Rows are never identical
     between runs of different names, and always between runs of one name.
     """
     rows = [(key, i, score) for key, told in outcomes.items() for i, score in _scores(told)]
@@ -120,7 +120,7 @@ def _modes(
     rows: list[tuple[str, int, float]], given: Mapping[Place, Mode], table: Sequence[Mode] | None
 ) -> tuple[Any, tuple[Mode, ...]]:
     """The mode of each row that loses points, and the table of modes."""
-    named = [None if row[2] >= 1 else given.get(row[:2], ("model", OTHER)) for row in rows]
+    named = [None if row[2] >= 1 else given.get(row[:2], ("undetermined", OTHER)) for row in rows]
     shared = tuple(table) if table is not None else tuple(sorted({mode for mode in named if mode is not None}))
     return np.array([-1 if mode is None else shared.index(mode) for mode in named], np.int64), shared
 

@@ -25,7 +25,7 @@ TABLE = (
     ("model", "wrong_arg"),
     ("model", "no_answer"),
     ("model", "wrong_logic"),
-    ("model", OTHER),
+    ("undetermined", OTHER),
 )
 MIRRORED = {
     "added tasks": "removed tasks",
@@ -112,7 +112,7 @@ def test_tasks_outside_the_common_ones_are_told_by_what_became_of_them() -> None
         ("modified tasks", "composition"),
         ("tasks the candidate lost", "missing"),
         ("tasks the baseline lost", "missing"),
-        (OTHER, "model"),
+        (OTHER, "undetermined"),
     ]
     found = values(terms)
     assert found["added tasks"] == pytest.approx((0.5 - 1) / 5)
@@ -131,9 +131,9 @@ def test_tasks_matched_by_content_are_modified_under_either_key() -> None:
 
 
 def test_sides_are_told_in_their_order_and_unnamed_losses_last() -> None:
-    fails = [("model", OTHER), ("data", "bad_gold"), TABLE[0], TABLE[1], TABLE[4], TABLE[3]]
+    fails = [("undetermined", OTHER), ("data", "bad_gold"), TABLE[0], TABLE[1], TABLE[4], TABLE[3]]
     a = side("a", {str(i): "1" for i in range(12)}, table=TABLE)
-    modes = {(str(i), 0): mode for i, mode in enumerate([*fails, ("model", OTHER), ("model", OTHER)])}
+    modes = {(str(i), 0): mode for i, mode in enumerate([*fails, ("undetermined", OTHER), ("undetermined", OTHER)])}
     b = side("b", {str(i): "0" if i < 8 else "1" for i in range(12)}, modes=modes, table=TABLE)
     assert [term.term for term in bridge(pair_of(a, b))[0]] == [
         "infra_error", "flaky", "bad_gold", "timeout", "wrong_arg", OTHER
@@ -164,7 +164,7 @@ def test_many_small_modes_are_one_term() -> None:
     )
     b = side("b", dict.fromkeys(map(str, range(n)), "1"), table=table)
     terms, _ = bridge(pair_of(a, b))
-    assert [term.term for term in terms] == [*(f"mode {i:02}" for i in range(19, 7, -1)), "other modes (8)"]
+    assert [term.term for term in terms] == [*(f"mode {i:02}" for i in range(19, 7, -1)), "other groups (8)"]
     assert terms[-1].value == pytest.approx(36 / n)
     assert total(terms) == pytest.approx(1.0, abs=1e-12)
 
@@ -178,7 +178,7 @@ def test_scores_without_bounds_have_no_failure_modes() -> None:
     terms, note = bridge(pair_of(a, b))
     assert [term.term for term in terms] == ["change on the common tasks"]
     assert total(terms) == pytest.approx(1.75)
-    assert "no failure modes" in note
+    assert "no failure groups" in note
 
 
 def test_runs_without_a_common_task_differ_by_their_tasks() -> None:
@@ -325,12 +325,12 @@ def test_a_spoiled_row_counts_for_what_its_task_would_score_without_it() -> None
 
 
 def test_equal_rows_beside_spoiled_ones_show_no_change_of_the_model() -> None:
-    """Near-miss: the clean rows of both runs are alike, so no mode of the model has a term but 0."""
+    """Near-miss: the clean rows of both runs are alike, so nothing but the spoiled rows has a term but 0."""
     modes = {("x", 4): ("data", "no usable reward"), ("x", 5): ("data", "no usable reward")}
     a, b = side("a", {"x": "1100"}), side("b", {"x": "110000"}, modes=modes)
     found = {term.side: term.value for term in bridge(pair_of(a, b))[0]}
     assert found["data"] == pytest.approx(1 / 3 - 1 / 2)
-    assert found.get("model", 0.0) == pytest.approx(0.0)
+    assert found["undetermined"] == pytest.approx(0.0)
 
 
 def test_a_task_without_a_clean_row_compares_nothing() -> None:

@@ -471,7 +471,7 @@ BASE = '[[metric]]\nname = "score"\nmax_drop = 0.02\n'
 @pytest.mark.parametrize(
     ("source", "message", "hint"),
     [
-        ("a = [", "not valid TOML", "dates do not"),
+        ("a = [", "not valid TOML", "dates without"),
         ("", "names no metric", "[[metric]]"),
         ("min_task = 3\n" + BASE, "no key 'min_task'", "did you mean min_tasks?"),
         (BASE + "max_dorp = 0.1\n", "no key 'max_dorp'", "did you mean max_drop?"),
@@ -493,7 +493,7 @@ BASE = '[[metric]]\nname = "score"\nmax_drop = 0.02\n'
         ('[[metric]]\nname = "score"\nmax_drop = 0.1\ntier = "vital"\n', "tier must be one of critical", ""),
         ('[[metric]]\nname = "score"\nmax_drop = 0.1\nslice = "hard"\n', "name a field and its value", "category=hard"),
         ('[[metric]]\nname = "solved"\nmax_drop = 0.1\nslice = "a=b"\n', "only the score is judged by slice", ""),
-        (BASE + BASE, "stands twice", ""),
+        (BASE + BASE, "is given twice", ""),
         ('question = "old tasks"\n' + BASE, "question must be one of new tasks, these tasks", ""),
         ('on_inconclusive = "warn"\n' + BASE, "on_inconclusive must be one of pass, fail", ""),
         ("required_coverage = 95\n" + BASE, "from 0 to 1", "0.95"),

@@ -119,7 +119,7 @@ def test_rewards_without_a_threshold_have_a_trend_but_no_tasks_learned() -> None
     found = series([side(f"r{i}", {"1": [1.5 * i], "2": [i - 2.0]}) for i in range(3)])
     assert found.slope == pytest.approx(1.25)
     assert found.learned == ()
-    assert "nothing says how repeats of a task vary" in found.notes[0]
+    assert "nothing shows how repeats of a task vary" in found.notes[0]
 
 
 def test_the_same_model_again_learns_no_more_than_chance_shows() -> None:

@@ -146,7 +146,9 @@ def quiz_row(task: int, repeat: int, reward: float, answer: str, gold: Any, **fi
         "Let me add up what the catalogue says about hall {shelf}.\nThat gives \\boxed{{{answer}}}",
         "From the opening hours and the {shelf} loans I get \\boxed{{{answer}}}",
     )
-    text = ways[(task + 2 * repeat) % 3].format(shelf=task + 2 * repeat + 3, answer=answer)
+    chance = random.Random(task * 1000 + repeat)
+    thought = "".join(f" Ledger {chance.randrange(10**4)} agrees." for _ in range(chance.randrange(8)))
+    text = "Counting." + thought + " " + chance.choice(ways).format(shelf=chance.randrange(3, 800), answer=answer)
     prompt = fields.pop("prompt", f"How many volumes did branch {task} lend in week {task % 9 + 1}? Box it.")
     return make_row(task, repeat, reward, [text], prompt=prompt, expected_answer=gold, **fields)
 
@@ -168,9 +170,9 @@ def quiz(n_tasks: int = 12, n_repeats: int = 4, rate: float = 0.7, seed: int = 0
 class Diagnosed:
     """What was concluded of a run, with the rows of each conclusion."""
 
-    report: Report
+    report: Report = field(repr=False)
     path: Path
-    rows: list[Row]
+    rows: list[Row] = field(repr=False)
     loaded: list[Any] = field(repr=False)
 
     @cached_property

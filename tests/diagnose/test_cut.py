@@ -232,6 +232,30 @@ def test_common_number_below_the_maximum_is_no_cut(diagnose: Diagnose) -> None:
     assert diagnose(rows).of_rung("cut") == []
 
 
+def test_short_complete_answers_of_equal_length_are_no_cut(diagnose: Diagnose) -> None:
+    """`evening` is the longest answer, the commonest and mostly wrong: a habit of the model, not a limit of seven letters."""
+    rows = []
+    for task, repeat in grid(16, 3):
+        gold = ("dawn", "noon", "night", "evening")[task % 4]
+        answer = gold if (task + repeat) % 5 == 0 else "evening"
+        prompt = f"When does branch {task} lend most: dawn, noon, night or evening? One word."
+        rows.append(make_row(task, repeat, float(answer == gold), [answer], prompt=prompt, expected_answer=gold))
+    run = diagnose(rows)
+    assert run.of_rung("cut") == []
+    assert run.alarms == []
+
+
+def test_complete_answers_of_one_form_are_no_cut(diagnose: Diagnose) -> None:
+    """Failing rows all fill in the same long form, which ends with a full stop."""
+    form = "Form 12: the parcel was weighed, labelled, stamped, entered in the ledger and put on the shelf."
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        is_hit = (task, repeat) in CUT
+        text = form if is_hit else f"Parcel {task} weighs {place * 7} ounces." + " It is sealed." * (place % 4)
+        rows.append(make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text]))
+    assert diagnose(rows).of_rung("cut") == []
+
+
 # ---- Texts that stop in the middle ---------------------------------------------------------------
 
 

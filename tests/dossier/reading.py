@@ -15,12 +15,15 @@ HEADINGS = (
 OURS = re.compile(
     r"(?:run|task|name|field|first \w+ turn|last of \d+ turns|system prompt|\d+ tools"
     r"|expected (?:answer|calls?\b.*)|expected, field"
-    r"|it stands word for word in (?:no result|results \[[\d\], \[]*\]); the model (?:never says it|says it at \[[\d\], \[]*\])|\d+ more expected calls are left out"
-    r"|no call is expected: its list is empty|no repeat of this task was scored|\d+ repeats?: .*|repeat \d+ .*|\d+ more repeats are counted above"
-    r"|no cause: .*|judged.*|undetermined: .*|causes: .*|cause: .*|mode|what happened|where: .*|for|against"
-    r"|(?:for|against): \d+ more in report\.json|finding \w+, severity \d.*|\d+ more findings? of this task, of less weight"
-    r"|(?:problem|warning|info), \w+|of the whole run: .*|contrast \(.*\)|failing .*|passing .*|that run"
-    r"|used by nearly all passing rollouts, not by this one|\[\d+\]\*? \w+[ ,\w]*"
+    r"|it occurs word for word in (?:no result|results \[[\d\], \[]*\]); the model (?:never says it|says it at \[[\d\], \[]*\])"
+    r"|\d+ more expected calls not listed|no call is expected: the list is empty"
+    r"|no repeat of this task was scored|\d+ repeats?: .*|repeat \d+ .*|\d+ more repeats, counted above"
+    r"|no cause: .*|judged.*|undetermined: .*|causes: .*|cause: .*|what happened|where: .*"
+    r"|failure group g\d+|in the whole run: .*|group in words|group example|consequence|for|against"
+    r"|(?:for|against): \d+ more in report\.json|(?:alarm|warning) on the whole run(?:, [A-Z]{2})?, [\d,]+ rows?"
+    r"|(?:in focus|passing) repeat \d+(?:, \d+ calls?|: no calls)|passing \[\d+\] message, its last words"
+    r"|first different call, (?:in focus|passing)(?:: none, it makes no further call| \[\d+\] call[ ,\w]*)"
+    r"|\[\d+\]\*? \w+[ ,\w]*"
     r"|\(steps? \d+(?:-\d+)? left out: --steps \d+:\d+\)|reward .*|other fields|\d+ more fields)"
 )
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade.errors import UsageError
-from blade.model import Attribution, Cause, Evidence, Trace
+from blade.model import Attribution, Cause, Confidence, Evidence, Trace, Trust
 from blade.pipeline.session import Session
 from blade.report.dossier import BUDGET, LEAST, dossier
 from blade.report.dossier.tokens import tokens
@@ -45,7 +45,7 @@ def test_it_says_what_is_asked_expected_and_judged(desk: Session) -> None:
     of, traces = known(desk)
     text = dossier(of, "0", traces).text
     assert "first user turn | Make the lamp of order O-0 green." in text
-    assert "expected call, made otherwise at step 3" in text
+    assert "expected call, made differently at step 3" in text
     assert "(differs in lamp)" in text
     assert "name | desk-0" in text
     assert "verifier_message: the lamp is red, not green" in text
@@ -56,7 +56,7 @@ def test_it_says_what_is_asked_expected_and_judged(desk: Session) -> None:
 def test_an_expected_call_that_was_made_is_told_as_made(desk: Session) -> None:
     of, traces = known(desk)
     text = dossier(of, "0", traces, repeat=0).text
-    assert "expected calls that it made, at steps | write_order [3]" in text
+    assert "expected calls that were made, with their steps | write_order [3]" in text
     assert "expected call, " not in text
 
 
@@ -84,65 +84,133 @@ def test_the_rollout_in_focus_is_the_blamed_one_or_the_one_asked_for(desk: Sessi
         assert focus(dossier(of, "0", traces, repeat=repeat).text) == repeat
 
 
-def test_both_sides_of_the_parting_are_shown(desk: Session) -> None:
+def test_the_rollout_in_focus_is_set_beside_a_passing_repeat(desk: Session) -> None:
     of, traces = known(desk)
     text = dossier(of, "0", traces).text
-    parting = of.divergence_of("0")
-    assert parting is not None
-    assert f"failing repeat {parting.repeat} parts from passing repeat {parting.passer}" in text
-    assert 'failing [3] call | write_order {"order":"O-0","lamp":"red"}' in text
-    assert 'passing [3] call | write_order {"order":"O-0","lamp":"green"}' in text
+    assert "in focus repeat 1, 2 calls | read_order > write_order" in text
+    assert "passing repeat 0, 2 calls | read_order > write_order" in text
+    assert 'first different call, in focus [3] call | write_order {"order":"O-0","lamp":"red"}' in text
+    assert 'first different call, passing [3] call | write_order {"order":"O-0","lamp":"green"}' in text
+    assert "passing [5] message, its last words | Done: the lamp of O-0 is green now." in text
 
 
-def test_a_passing_side_that_is_borrowed_is_quoted_with_its_run(desk: Session) -> None:
+def test_a_rollout_that_stops_calling_is_told_from_one_that_goes_on(desk: Session) -> None:
     of, traces = known(desk)
-    parting = of.divergence_of("0")
-    assert parting is not None
-    theirs = Evidence("other", "0", 5, step=7, quote="the lamp was made green")
-    borrowed = replace(
-        parting, passer_run="other", passer=5, passer_step=7, evidence=(parting.evidence[0], theirs)
-    )
-    text = dossier(facts(replace(desk.report, divergences=(borrowed,)))[0], "0", traces).text
-    assert f"failing repeat {parting.repeat} parts from passing repeat 5 of another run" in text
-    assert "that run | other" in text
-    assert "passing step 7 | the lamp was made green" in text
+    text = dossier(of, "0", [traces[0], rollout([make_message("I cannot help.")])]).text
+    assert "in focus repeat 1: no calls" in text
+    assert "first different call, in focus: none, it makes no further call" in text
+    assert 'first different call, passing [1] call | read_order {"order":"O-0"}' in text
     assert not strangers(text)
 
 
-def test_the_cause_is_told_with_its_grounds_and_what_speaks_against(desk: Session) -> None:
-    _, traces = known(desk)
-    of = changed(desk, cause=Cause.BEHAVIOUR, confidence=0.7, grounds=("it did so",), against=("it did not",))
+def test_equal_calls_have_no_first_difference(desk: Session) -> None:
+    of, traces = known(desk)
+    text = dossier(of, "0", [traces[0], traces[2]], repeat=2).text
+    assert "in focus repeat 2, 2 calls" in text
+    assert "first different call" not in text
+
+
+def test_a_task_without_a_passing_repeat_has_no_other_side(desk: Session) -> None:
+    of, traces = known(desk)
+    assert "beside a passing rollout" not in dossier(of, "0", [traces[1], traces[3]]).text
+
+
+def test_the_cause_comes_with_its_group_and_the_confidence_as_a_word(desk: Session) -> None:
+    of, traces = known(desk)
     text = dossier(of, "0", traces).text
+    assert "cause: BI, behaviour (the model could do it and went about it wrongly), proved" in text
+    group = of.group(of.attribution["0"].group)
+    assert group is not None
+    assert f"failure group {group.id} | {group.name}" in text
+    assert f"group in words | {group.text}" in text
     assert (
-        "cause: BI, behavioural issue (the model could do it and went about it wrongly), confidence 0.70"
+        "in the whole run: 4 failures in 2 tasks, 16.7 points of the score; 0 passing rollouts show it too"
         in text
     )
+    assert "where: repeat 1, step 3" in text
+
+
+def test_reasons_for_and_against_are_listed(desk: Session) -> None:
+    _, traces = known(desk)
+    text = dossier(changed(desk, grounds=("it did so",), against=("it did not",) * 7), "0", traces).text
     assert "for | it did so" in text
-    assert "against | it did not" in text
+    assert text.count("against | it did not") == 5
+    assert "against: 2 more in report.json" in text
+    assert not strangers(text)
+
+
+def test_a_group_is_quoted_from_its_example_unless_that_is_read_below(desk: Session) -> None:
+    _, traces = known(desk)
+    (group,) = desk.report.groups
+    for quote, says in (
+        (Evidence("rollouts", "1", 3, step=3, quote="red lamp"), "group example | 1/3, step 3: red lamp"),
+        (
+            Evidence("rollouts", "1", 3, field="verifier_message", quote="not green"),
+            "1/3, verifier_message: not green",
+        ),
+        (Evidence("rollouts", "0", 1, step=3, quote="red"), None),
+    ):
+        of = facts(
+            replace(desk.report, groups=(replace(group, quote=quote, consequences=("a wrong lamp",)),))
+        )[0]
+        text = dossier(of, "0", traces).text
+        assert ("group example" in text) is (says is not None)
+        assert says is None or says in text
+        assert "consequence | a wrong lamp" in text
+        assert not strangers(text)
+
+
+def test_alarms_and_warnings_of_the_run_are_repeated_and_notes_are_not(desk: Session) -> None:
+    _, traces = known(desk)
+    (group,) = desk.report.groups
+    trust = (
+        Trust("rollouts", "alarm", Cause.TASK_OR_VERIFIER, "The grader rejects right answers.", 9, ""),
+        Trust("rollouts", "warning", None, group.text, 4, ""),
+        Trust("rollouts", "note", None, "Small set.", 24, ""),
+    )
+    text = dossier(facts(replace(desk.report, trust=trust))[0], "0", traces).text
+    assert "alarm on the whole run, TI, 9 rows | The grader rejects right answers." in text
+    assert "warning on the whole run, 4 rows | the failure group above" in text
+    assert "Small set." not in text
+    assert not strangers(text)
 
 
 def test_without_a_cause_it_says_so_and_what_causes_there_are(desk: Session) -> None:
     _, traces = known(desk)
-    text = dossier(changed(desk, cause=Cause.UNDETERMINED, confidence=0.0), "0", traces).text
-    assert "undetermined: no cause reaches the bar" in text
+    unknown = {
+        "cause": Cause.UNDETERMINED,
+        "confidence": Confidence.UNSURE,
+        "group": "",
+        "step": None,
+        "steps": (),
+    }
+    text = dossier(changed(desk, **unknown), "0", traces).text
+    assert "undetermined: the rows do not decide the cause; judge it from what follows" in text
     for cause in Cause:
         assert cause is Cause.UNDETERMINED or f" {cause.value} " in text
+    assert "failure group" not in text
+    assert "where: no step is named" in text
     assert "--cause CAUSE" in text
 
 
 def test_a_judgement_stands_beside_what_the_engine_proposes(desk: Session) -> None:
     _, traces = known(desk)
-    judged = {"judged_by": "ann", "proposed": Cause.UNRELIABLE_KNOWLEDGE, "proposed_confidence": 0.5}
-    text = dossier(changed(desk, cause=Cause.BEHAVIOUR, **judged), "0", traces).text
-    assert "judged: BI, behavioural issue" in text
-    assert "the engine proposes UK, unreliable knowledge, confidence 0.50" in text
+    judged = {
+        "judged_by": "ann",
+        "proposed": Cause.UNRELIABLE_KNOWLEDGE,
+        "proposed_confidence": Confidence.LIKELY,
+    }
+    text = dossier(changed(desk, cause=Cause.BEHAVIOUR, disputed=True, **judged), "0", traces).text
+    assert "judged: BI, behaviour (" in text
+    assert "the engine proposes UK, unreliable knowledge, likely; the judges disagree" in text
     assert "judged by | ann" in text
+    assert not strangers(text)
 
 
 def test_a_task_that_passes_has_a_short_dossier_without_a_label_to_fill_in(desk: Session) -> None:
     of, _ = known(desk)
     text = dossier(of, "5", desk.traces(desk.loaded[0], "5")).text
-    assert "no cause: this task is not among those that lose score" in text
+    assert "no cause: this task loses no points" in text
     assert not [line for line in commands(text) if "label" in line]
     assert tokens(text) < BUDGET / 2
 
@@ -161,23 +229,15 @@ def test_steps_that_are_left_out_are_said_with_how_to_see_them(desk: Session) ->
     assert {0, 299} <= set(seen)
 
 
-def test_what_is_quoted_of_a_long_step_is_in_it(planted: Written) -> None:
-    _, asked = planted("wrong_arg_field", 0.05)
-    of = next(iter(asked.facts.values()))
-    one = next(found for found in of.attributions if found.step is not None and found.repeat is not None)
+def test_what_is_quoted_of_a_long_step_is_in_it(desk: Session) -> None:
     needle = "the total price is 305 and not 255"
-    traces = list(asked.traces(asked.loaded[0], one.task))
-    at = next(number for number, trace in enumerate(traces) if trace.rollout.repeat == one.repeat)
-    steps = list(traces[at].steps)
-    assert one.step is not None
-    steps[one.step] = replace(steps[one.step], text="x" * 30_000 + needle + "y" * 30_000)
-    traces[at] = replace(traces[at], steps=tuple(steps))
-    evidence = [replace(found, quote=needle) if found.step == one.step else found for found in one.evidence]
-    again = replace(one, evidence=tuple(evidence))
-    of = facts(replace(asked.report, attributions=(again,), findings=()))[0]
-    said = shown(dossier(of, one.task, traces).text, traces[at].rollout.repeat, one.step)
-    assert said is not None
-    assert needle in said
+    trace = rollout([make_message("hello"), make_message("x" * 30_000 + needle + "y" * 30_000)])
+    evidence = (Evidence("rollouts", "0", 1, step=1, quote=needle),)
+    for step in (1, None):  # blamed and quoted, or quoted alone
+        of = changed(desk, step=step, steps=(), evidence=evidence)
+        said = shown(dossier(of, "0", [trace]).text, 1, 1)
+        assert said is not None
+        assert needle in said
 
 
 def test_a_larger_budget_tells_more(desk: Session) -> None:
@@ -203,7 +263,7 @@ def test_the_smallest_budget_still_holds_the_proposal_and_the_command(desk: Sess
 @pytest.mark.parametrize("budget", [LEAST - 1, 0, -5, 10**9])
 def test_a_budget_that_nothing_fits_in_is_refused(desk: Session, budget: int) -> None:
     of, traces = known(desk)
-    with pytest.raises(UsageError, match="cannot be told") as refused:
+    with pytest.raises(UsageError, match="out of range") as refused:
         dossier(of, "0", traces, budget)
     assert str(LEAST) in refused.value.hint
 
@@ -228,7 +288,8 @@ def test_a_rollout_without_steps_is_labelled_by_a_field(planted: Written) -> Non
     (label,) = (line for line in commands(text) if line.startswith("blade label"))
     assert " --field " in label
     assert " --step " not in label
-    assert "of the whole run: IR" in text
+    assert "where: no step is named" in text
+    assert "alarm on the whole run, IR, 23 rows | the failure group above" in text
 
 
 def test_a_task_without_rows_still_has_its_proposal(desk: Session) -> None:

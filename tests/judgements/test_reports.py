@@ -52,6 +52,6 @@ def test_one_that_a_report_tells_is_not_left_out(path: Path, blade: Blade) -> No
     assert blade("draft", path, "-o", path.parent / "draft.md").code == 0
     label(path, "4", "BI")
     text = (path.parent / "draft.md").read_text()
-    assert "judged by ann" in text
+    assert "| `ann` |" in text
     said = blade("check", path.parent / "draft.md", "--run", path, "--json")
     assert json.loads(said.out)["counts"]["contradicted"] == 0

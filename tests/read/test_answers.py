@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from blade import pipeline
-from blade.pipeline import asking, reviewing
+from blade.pipeline import asking, clusters, reviewing
 from blade.pipeline.session import Session
 from blade.read.asked import ACCEPTED, DISCARDED
-from tests.builders import make_call, make_result, make_run
-from tests.read.conftest import Ask, honest, label, locked, place, rollout
+from blade.report.facts import facts
+from tests.builders import make_row, make_run
+from tests.read.conftest import KEY, QUICK, Ask, honest, label, locked, place, rollout
 from tests.read.server import Act, Call, Says, Server
 
 FIELD = {"step": None, "field": "verifier_message", "quote": "expected red, record R-000 is blue"}
@@ -161,39 +163,61 @@ def test_a_task_that_never_passes_is_explained_by_its_failures(ask: Ask, server:
     assert ask("explain", tasks=("5",)).results[0].status == ACCEPTED
 
 
-def test_a_cluster_is_named_by_what_several_tasks_show(ask: Ask, server: Server) -> None:
+DROPPED, FULL = "the model endpoint dropped the request", "no space is left on the device"
+
+
+@pytest.fixture
+def broken(server: Server, tmp_path: Path) -> Session:
+    """A run in which tasks 0 to 3 and 4 to 7 never ran, for two reasons; every repeat of them passes."""
+    rows = []
+    for task in range(8):
+        error = f"Error: {DROPPED if task < 4 else FULL}"
+        rows.append(make_row(task, 0, 0.0, response={"output": []}, error=error))
+        rows += [{**rollout(task, True), "_ng_rollout_index": repeat} for repeat in range(1, 12)]
+    return pipeline.session([str(make_run(tmp_path, rows))])
+
+
+def test_clusters_are_the_failure_groups(broken: Session) -> None:
+    plan = asking.plan(broken, asking.Wish("name"), "m", "h")
+    groups = broken.report.groups
+    assert [plan.called[one.about] for one in plan.questions] == [f"IR: {group.name}" for group in groups]
+    assert len(plan.questions) == len(plan.called) == 2
+    assert sorted(plan.members.values()) == [("0", "1", "2", "3"), ("4", "5", "6", "7")]
+    for question, group in zip(plan.questions, groups, strict=True):
+        said = question.prompt.user
+        assert f"A group of failures, by the engine: IR, {group.name}" in said
+        assert "Tasks: 4; failures: 4; points of score lost: 0.0417" in said
+
+
+def test_a_group_of_which_no_failure_is_quoted_is_left_out(broken: Session) -> None:
+    without = [replace(one, quote=None) for one in broken.report.groups]
+    silent = [replace(one, evidence=()) for one in broken.report.attributions if one.group == without[0].id]
+    others = [one for one in broken.report.attributions if one.group != without[0].id]
+    report = replace(broken.report, groups=tuple(without), attributions=(*silent, *others))
+    found, left = clusters.clusters(facts(report)[0], {str(task): frozenset({0}) for task in range(8)})
+    assert [one.called for one in found] == [f"IR: {without[1].name}"]
+    assert left == 1
+
+
+def test_a_cluster_is_named_by_what_several_tasks_show(broken: Session, server: Server) -> None:
     def named(call: Call, number: int) -> Act:
         quoted = [line[7:] for line in call.turns[0]["content"].splitlines() if line.startswith("> task ")]
         tasks = [line.partition(":")[0] for line in quoted]
-        told = {"about": call.about, "answer": "claims after a lock", "because": "The record stays locked."}
-        return Says({**told, "evidence": [place(task) for task in tasks[: 2 if call.is_second else 1]]})
+        places = [
+            {"task": task, "repeat": 0, "step": None, "field": "error", "quote": DROPPED if int(task) < 4 else FULL}
+            for task in tasks[: 2 if call.is_second else 1]
+        ]
+        told = {"about": call.about, "answer": "never started", "because": "The agent produced nothing."}
+        return Says({**told, "evidence": places})
 
     server.script = named
-    found = ask("name", most=3)
-    assert found.results
-    assert {one.status for one in found.results} <= {ACCEPTED, DISCARDED}
-    assert any(one.status == ACCEPTED for one in found.results)
+    plan = asking.plan(broken, asking.Wish("name"), "m", server.host)
+    whom = asking.endpoint("m", server.url, KEY, 5.0, 1000)
+    found = asking.answers(broken, plan, whom, patience=QUICK)
+    assert [one.status for one in found.results] == [ACCEPTED, ACCEPTED]
     seconds = [call for call in server.calls if call.is_second]
+    assert len(seconds) == 2
     assert all("shown by two" in call.turns[2]["content"] for call in seconds)
-    assert seconds
-    for call in server.calls:
-        assert (
-            "A mode of failing" in call.turns[0]["content"]
-            or "An error signature" in call.turns[0]["content"]
-        )
-
-
-def test_the_same_error_of_two_tools_is_two_clusters(cache: Path, tmp_path: Path) -> None:
-    rows = []
-    for task in range(4):
-        row = rollout(task, False)
-        row["response"]["output"][4:4] = [make_call("c9", "alter"), make_result("c9", locked(task))]
-        rows += [row, rollout(task, True)]
-    session = pipeline.session([str(make_run(tmp_path, rows))])
-    plan = asking.plan(session, asking.Wish("name"), "m", "h")
-    locks = [one.about for one in plan.questions if plan.called[one.about].startswith("Error: record")]
-    assert len(locks) == len(set(locks)) == 2
-    assert {plan.called[one].rpartition(" (")[2] for one in locks} == {"tool alter)", "tool change)"}
 
 
 def test_a_question_over_all_failures_is_counted(ask: Ask, server: Server) -> None:

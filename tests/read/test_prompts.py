@@ -95,9 +95,20 @@ def test_rollouts_that_attack_never_change_the_frame(attacked: Session, session:
                 assert found.system == plain.system
 
 
-def test_clusters_of_such_rollouts_keep_the_frame_too(attacked: Session) -> None:
-    plan = asking.plan(attacked, asking.Wish("name", most=None), "m", "h")
-    assert plan.questions
+def test_clusters_of_such_rollouts_keep_the_frame_too(cache: Path, tmp_path: Path) -> None:
+    """Rollouts that never ran, grouped by an error that attacks whoever reads it; their ids do so too."""
+    rows = []
+    for number, text in enumerate(ATTACKS[:6]):
+        for copy in range(4):
+            task = f"t{number}.{copy} {text[:60]}"
+            told = {"_ng_task_index": None, "task_id": task}
+            rows.append(make_row(task, 0, 0.0, response={"output": []}, error=f"Error {text}", **told))
+            # many passes, so that no output and the same error are no coincidence
+            rows += [make_row(task, repeat, 1.0, **told) for repeat in range(1, 12)]
+    (tmp_path / "blade.toml").write_text('task_id = "task_id"\n')
+    session = pipeline.session([str(make_run(tmp_path, rows))])
+    plan = asking.plan(session, asking.Wish("name", most=None), "m", "h")
+    assert len(plan.questions) == 6
     for question in plan.questions:
         assert all(line.startswith(MARK) for line in inside(question.prompt))
 

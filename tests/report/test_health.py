@@ -1,4 +1,4 @@
-"""Health in the report and in the terminal: the gravest first, the tasks in doubt, nothing that runs."""
+"""`blade health` on the screen and as JSON: trust before flags, the gravest first, nothing that runs."""
 
 from __future__ import annotations
 
@@ -6,64 +6,72 @@ import json
 
 from msgspec.structs import replace
 
-from blade.model import Evidence, Health, Level, Report
-from blade.report import health_text, markdown
+from blade.model import Cause, Evidence, Health, Level, Report, Trust
+from blade.report import health_text
 
 
-def flags(report: Report) -> Report:
-    """The report with flags of every kind on its first run."""
+def trusted(report: Report) -> Report:
+    """The report with an alarm, a warning and a note on its first run, and flags of every level."""
     run = report.runs[0].name
     quote = Evidence(run, "3", 0, field="expected_answer", quote="42 \x1b[31mred")
-    told = (
-        Health(run, "saturation", Level.INFO, "Of 8 tasks 2 always pass.", 0.5, 8),
-        Health(run, "gold_rejected", Level.PROBLEM, "5 of 5 rows are scored 0.", 1.0, 5, None, (quote,)),
-        Health(run, "score_without_suspects", Level.WARNING, "1 of 8 tasks is suspect.", 0.5, 7),
-        Health(run, "suspect_task", Level.INFO, "gold scored 0 (TI). Points: 3; ...", 3.0, 4, "3", (quote,)),
-        Health(run, "task_to_review", Level.INFO, "item-rest -0.5 (TI). Points: 2; ...", 2.0, 4, "5"),
+    query = f"select run, task, repeat, row from rollouts where run = '{run}' and row in (1, 2)"
+    return replace(
+        report,
+        trust=(
+            Trust(run, "alarm", Cause.TASK_OR_VERIFIER, "The grader rejects \x1b[31mright answers.", 5, query, "Fix it."),
+            Trust(run, "warning", None, "Doing nothing would score 40%.", 1, query),
+            Trust(run, "note", None, "Small set.", 32, query),
+        ),
+        health=(
+            Health(run, "saturation", Level.INFO, "Of 8 tasks 2 always pass.", 0.5, 8),
+            Health(run, "lost_rows", Level.PROBLEM, "5 of 37 rows are missing.", float("nan"), 5, None, (quote,)),
+        ),
     )
-    return replace(report, health=told)
 
 
-def part(said: str) -> str:
-    """The health of the aggregate results."""
-    results = said.split("\n## Aggregate Results\n", 1)[1].split("\n## ", 1)[0]
-    return results.split("\n### Health\n", 1)[1].split("\n### ", 1)[0]
+def test_trust_comes_before_the_flags_and_the_gravest_first(one_run: Report) -> None:
+    said = health_text.render(trusted(one_run))
+    assert "Can the score be trusted? No." in said
+    order = ["\nalarm    ", "\nwarning  ", "\nnote     Small", "Flags of the columns", "\nproblem  5 of 37", "\nnote     Of 8"]
+    places = [said.find(part) for part in order]
+    assert -1 not in places
+    assert places == sorted(places)
 
 
-def test_the_report_lists_the_gravest_flag_first_and_the_tasks_in_doubt_apart(one_run: Report) -> None:
-    said = part(markdown.render(flags(one_run)))
-    assert said.index("gold_rejected") < said.index("saturation") < said.index("1 of 8 tasks is suspect.")
-    tasks = [line for line in said.splitlines() if line.startswith("| `3`") or line.startswith("| `5`")]
-    assert len(tasks) == 2
-    assert "suspect" in tasks[0]
-    assert "to review" in tasks[1]
-    assert "#expected_answer`" in said
-
-
-def test_a_run_without_flags_says_so(one_run: Report) -> None:
-    assert "No health flag was raised." in part(markdown.render(replace(one_run, health=())))
-    assert "No flag was raised." in health_text.render(replace(one_run, health=(), findings=()))
-
-
-def test_the_terminal_shows_counts_quotations_and_no_control_sequence(one_run: Report) -> None:
-    said = health_text.render(flags(one_run))
-    assert "1 problem, 1 warning, 3 notes" in said
-    assert said.index("! gold_rejected") < said.index(". saturation") < said.index("Tasks in doubt:")
+def test_an_entry_has_its_label_its_rows_and_its_fix(one_run: Report) -> None:
+    said = " ".join(health_text.render(trusted(one_run)).split())
+    assert "The grader rejects right answers. [TI, task, verifier or harness; 5 rows] Fix: Fix it." in said
+    assert "Doing nothing would score 40%. [1 row] note" in said
     assert "3/0, expected_answer: '42 red'" in said
-    assert "\x1b" not in said
 
 
-def test_json_keeps_flags_suspects_and_the_score_without_them_apart(one_run: Report) -> None:
-    told = json.loads(health_text.as_json(flags(one_run)))
-    assert told["schema"] == "blade.health/1"
-    run = told["runs"][0]
-    assert [flag["flag"] for flag in run["flags"]] == [
-        "gold_rejected",
-        "score_without_suspects",
-        "saturation",
+def test_nothing_in_a_text_reaches_the_terminal_as_a_sequence(one_run: Report) -> None:
+    assert "\x1b" not in health_text.render(trusted(one_run))
+    assert "\x1b" not in health_text.as_json(trusted(one_run))
+
+
+def test_a_run_without_any_reason_says_so(one_run: Report) -> None:
+    said = health_text.render(replace(one_run, trust=(), health=()))
+    assert "Can the score be trusted? Yes" in said
+    assert "Flags of the columns\nNone." in said
+
+
+def test_a_grave_flag_alone_asks_for_care(one_run: Report) -> None:
+    said = health_text.render(replace(trusted(one_run), trust=()))
+    assert "Can the score be trusted? With care, see the flags below." in said
+
+
+def test_json_holds_trust_and_flags_of_each_run(one_run: Report) -> None:
+    document = json.loads(health_text.as_json(trusted(one_run)))
+    assert document["schema"] == "blade.health/2"
+    (run,) = document["runs"]
+    assert list(run) == ["name", "score_name", "score", "n_tasks", "n_rollouts", "trust", "flags"]
+    assert [(one["level"], one["label"], one["rows"], one["fix"]) for one in run["trust"]] == [
+        ("alarm", "TI", 5, "Fix it."),
+        ("warning", None, 1, ""),
+        ("note", None, 32, ""),
     ]
+    assert all(one["query"].startswith("select ") for one in run["trust"])
+    assert [flag["flag"] for flag in run["flags"]] == ["lost_rows", "saturation"]
+    assert run["flags"][0]["value"] is None
     assert run["flags"][0]["evidence"][0]["quote"] == "42 \x1b[31mred"
-    assert [flag["task"] for flag in run["suspects"]] == ["3"]
-    assert [flag["task"] for flag in run["to_review"]] == ["5"]
-    assert run["score_without_suspects"]["value"] == 0.5
-    assert run["levels"] == {"problem": 1, "warning": 1, "info": 3}

@@ -55,9 +55,9 @@ def checked(blade: Blade, text: str, *runs: str) -> dict[str, Any]:
 
 def test_it_is_true_and_short_and_has_all_sections(drafted: str, blade: Blade) -> None:
     told = checked(blade, drafted)["counts"]
-    assert told["supported"] > 200
+    assert told["supported"] > 100
     assert (told["contradicted"], told["unverifiable"], told["uncited"]) == (0, 0, 0)
-    assert tokens(uncited(drafted)) < 7000  # from above: common tokenizers count fewer
+    assert tokens(uncited(drafted)) < 4500  # from above: common tokenizers count fewer
     assert re.findall(r"^## (.+)$", drafted, re.MULTILINE) == list(TEMPLATE) == list(SECTIONS)
 
 
@@ -106,7 +106,7 @@ def test_what_an_agent_makes_up_is_listed(invented: str, found: str, drafted: st
 
 
 def test_prose_that_the_rows_bear_out_passes(drafted: str, blade: Blade) -> None:
-    score = re.search(r"scored \*\*(\S+%)", drafted)
+    score = re.search(r": \*\*([\d.]+%)", drafted)
     assert score is not None
     prose = f"The run scored {score[1]} pass@1 over 12 tasks."
     told = checked(blade, re.sub(r"<!-- write: what happened .+ -->", prose, drafted))["counts"]
@@ -176,3 +176,26 @@ def test_a_large_run_stays_short(tmp_path: Path, cache: Path) -> None:
     assert "Not all of them are listed here" in text
     titles = {one.title for one in chapters(report)}
     assert titles == set(SECTIONS)
+
+
+def test_it_keeps_the_first_page_without_the_commands(drafted: str, project: Path) -> None:
+    summary = uncited(drafted).split("## Executive Summary\n")[1].split("\n## ")[0]
+    assert "**Can the score be trusted?**" in summary
+    assert "| Lost | Failure group | Label | Failures | Passes with it |" in summary
+    assert "unexplained" in summary
+    assert "Fix first" in summary
+    assert "Look at" not in summary
+    assert "blade show" not in summary
+
+
+def test_it_leaves_out_what_the_report_alone_needs(drafted: str, blade: Blade, project: Path) -> None:
+    assert blade("diagnose", RUN, "-o", "whole").code == 0
+    whole, short = uncited(Path("whole/report.md").read_text(encoding="utf-8")), uncited(drafted)
+    for part in ("| Read |", "| What it is |", "Effort, mean", "figures/", "| agrees |"):
+        assert part in whole
+        assert part not in short
+    assert len(short) < len(whole)
+
+
+def test_no_heading_stands_over_nothing(drafted: str) -> None:
+    assert not re.search(r"^### .+\n+#", uncited(drafted), re.MULTILINE)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("careful", "hasty")
 REPEATS = 4
-_RULES = 4  # named beside a planted fault
+UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
     """Evaluate two scripted models in an invented office, diagnose both runs, and compare them.
 
     No language model is asked and no network is used: the models play scripts with faults that are known
-    (docs/demo.md), so that you can see what the diagnosis finds of them, and what it does not.
+    (docs/demo.md), so that you can check what the diagnosis finds of them, and what it misses.
     """
     from blade.cli.output import refuse_foreign
 
@@ -69,12 +69,12 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
     say = _quiet if as_json else click.echo
     say(f"Two scripted models in an invented office, {REPEATS} repeats: no language model is asked.\n")
     _evaluated(places, say)
-    reports = {script: _diagnosed(places, script) for script in SCRIPTS}
+    diagnosed = {script: _diagnosed(places, script) for script in SCRIPTS}
     compared = _compared(places)
     if as_json:
-        click.echo(json.dumps(_told(places, reports, compared), indent=2))
+        click.echo(json.dumps(_document(places, diagnosed, compared), indent=2))
     else:
-        _shown(places, reports["hasty"], compared)
+        _print(places, diagnosed["hasty"], compared)
     if opens:
         import webbrowser
 
@@ -86,7 +86,7 @@ def _quiet(_: str) -> None:
 
 
 def _refuse_others(places: _Places, force: bool) -> None:
-    """Write over nothing but an earlier demo, which its manifests tell."""
+    """Write over nothing but an earlier demo, known by its manifests."""
     from blade.evaluate.run import manifest
     from blade.evaluate.run.places import beside
 
@@ -173,16 +173,38 @@ def _loaded(*runs: str) -> list[Loaded]:
         return pipeline.load(runs, progress)
 
 
-def _diagnosed(places: _Places, script: str) -> Report:
+@dataclass(frozen=True)
+class _Diagnosed:
+    """One run with its report, and the failure group of each rollout that is in one."""
+
+    script: str
+    report: Report
+    group_of: dict[tuple[str, int], str]  # task, repeat -> name of the group
+
+
+def _diagnosed(places: _Places, script: str) -> _Diagnosed:
     from blade import pipeline
     from blade.cli.output import put
     from blade.report import write
 
     path, folder = places.rollouts(script), places.report(script)
-    report = pipeline.diagnose(_loaded(str(path)), f"blade diagnose {path} -o {folder}")
+    loaded = _loaded(str(path))
+    report = pipeline.diagnose(loaded, f"blade diagnose {path} -o {folder}")
     report = pipeline.with_digests(report)
     put(lambda: write(report, folder), folder)
-    return report
+    return _Diagnosed(script, report, _group_of(loaded, report))
+
+
+def _group_of(loaded: list[Loaded], report: Report) -> dict[tuple[str, int], str]:
+    """Ask the query of each group for its rollouts."""
+    from blade.pipeline.tabling import ground_of
+
+    connection = ground_of(loaded).connection(False)
+    return {
+        (str(task), int(repeat)): group.name
+        for group in report.groups
+        for _, task, repeat, _ in connection.execute(group.query).fetchall()
+    }
 
 
 def _compared(places: _Places) -> Report:
@@ -192,14 +214,14 @@ def _compared(places: _Places) -> Report:
     from blade.report import write_comparison
 
     runs = [str(places.rollouts(script)) for script in SCRIPTS]
-    told = f"blade compare {' '.join(runs)} -o {places.comparison}"
-    report = pipeline.with_digests(comparing.compare(_loaded(*runs), told))
+    command = f"blade compare {' '.join(runs)} -o {places.comparison}"
+    report = pipeline.with_digests(comparing.compare(_loaded(*runs), command))
     put(lambda: write_comparison(report, places.comparison, {}), places.comparison)
     return report
 
 
 def _planted(script: str) -> dict[tuple[str, int], str]:
-    """Which fault each rollout has, by task and repeat, as the script knows it."""
+    """Which fault the script gave each rollout, by task and repeat."""
     from blade.evaluate.environments.workplace_assistant.tasks import quests
     from blade.evaluate.models.scripted_model import truth
 
@@ -210,42 +232,43 @@ def _planted(script: str) -> dict[tuple[str, int], str]:
     }
 
 
-def _beside(script: str, report: Report) -> dict[str, dict[str, Any]]:
-    """For each planted fault: in how many rollouts, and what the rules say of those."""
+def _faults(diagnosed: _Diagnosed) -> dict[str, dict[str, Any]]:
+    """For each planted fault: its rollouts, the points that it costs, and the groups that hold them."""
     from collections import Counter
 
-    fired: dict[tuple[str, int], set[str]] = {}
-    for one in report.findings:
-        if one.repeat is not None:
-            fired.setdefault((one.task, one.repeat), set()).add(one.detector)
-    planted = _planted(script)
-    told: dict[str, dict[str, Any]] = {}
+    from blade.evaluate.models.scripted_model import NONE
+
+    planted = _planted(diagnosed.script)
+    faults: dict[str, dict[str, Any]] = {}
     for fault, number in Counter(planted.values()).most_common():
-        keys = [key for key, drawn in planted.items() if drawn == fault]
-        rules = Counter(rule for key in keys for rule in sorted(fired.get(key, ())))
-        silent = sum(key not in fired for key in keys)
-        told[fault] = {"rollouts": number, "rules": dict(rules.most_common()), "silent": silent}
-    return told
+        rollouts = [rollout for rollout, drawn in planted.items() if drawn == fault]
+        default = NONE if fault == NONE else UNEXPLAINED
+        groups = Counter(diagnosed.group_of.get(rollout, default) for rollout in rollouts)
+        points = 0.0 if fault == NONE else number / len(planted)
+        faults[fault] = {"rollouts": number, "points": points, "groups": dict(groups.most_common())}
+    return faults
 
 
-def _shown(places: _Places, report: Report, compared: Report) -> None:
+def _print(places: _Places, diagnosed: _Diagnosed, compared: Report) -> None:
     from blade.evaluate.models.scripted_model import FAULTS, NONE
     from blade.report import text
     from blade.report.change.text import compare_text
 
-    click.echo(text.render(report), nl=False)
+    click.echo(text.render(diagnosed.report), nl=False)
     click.echo()
     click.echo(compare_text(compared), nl=False)
-    click.echo("\nPlanted   what the script of hasty did wrong, and the rules that fire on those rollouts:")
-    for fault, told in _beside("hasty", report).items():
+    click.echo(f"\nPlanted   The faults of {diagnosed.script}: rollouts, points lost, and the failure groups above that")
+    click.echo("          hold these rollouts. A fault costs one rollout one pass.")
+    for fault, numbers in _faults(diagnosed).items():
         if fault != NONE:
-            click.echo(f"          {told['rollouts']:3}  {fault}: {FAULTS[fault]}")
-            rules = [f"{rule} {number}" for rule, number in list(told["rules"].items())[:_RULES]]
-            silent = [f"no rule {told['silent']}"] if told["silent"] else []
-            click.echo(f"               {', '.join(rules + silent)}")
-    page = places.report("hasty") / "report.html"
+            lead = f"{numbers['rollouts']:3}  {100 * numbers['points']:4.1f}"
+            click.echo(f"          {lead}  {fault}: {FAULTS[fault]}")
+            for name, number in numbers["groups"].items():
+                click.echo(f"                     {number:3}  {name}")
+    page = places.report(diagnosed.script) / "report.html"
     click.echo(f"\nOpen {page} or {places.comparison / 'compare.html'}.")
-    click.echo(f"Try: {_program()} show {places.rollouts('hasty')} 11/3")
+    example = diagnosed.report.groups[0].examples[0] if diagnosed.report.groups else "0/0"
+    click.echo(f"Try: {_program()} show {places.rollouts(diagnosed.script)} {example}")
 
 
 def _program() -> str:
@@ -254,7 +277,7 @@ def _program() -> str:
     return os.path.relpath(ours) if ours.name == "blade" and which("blade") is None else "blade"
 
 
-def _told(places: _Places, reports: dict[str, Report], compared: Report) -> dict[str, Any]:
+def _document(places: _Places, diagnosed: dict[str, _Diagnosed], compared: Report) -> dict[str, Any]:
     return {
         "folder": str(places.root),
         "tasks": str(places.tasks),
@@ -264,9 +287,9 @@ def _told(places: _Places, reports: dict[str, Report], compared: Report) -> dict
                 "rollouts": str(places.rollouts(script)),
                 "report": str(places.report(script) / "report.json"),
                 "html": str(places.report(script) / "report.html"),
-                "planted": _beside(script, report),
+                "planted": _faults(run),
             }
-            for script, report in reports.items()
+            for script, run in diagnosed.items()
         ],
         "compare": str(places.comparison / "compare.json"),
         "verdict": compared.comparisons[0].verdict if compared.comparisons else None,

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 COLUMNS = 100
 INDENT = 12
-NOT_MEASURED = "not measured"
 
 
 @click.command(short_help="List the questions of a diagnosis: what proves each, and how right it is.")
@@ -64,7 +63,7 @@ def _text(entry: Mapping[str, Any]) -> str:
         ("Proved by", entry["proof"]),
         ("Refuted by", entry["refuted"]),
         ("Label", entry["label"]),
-        *_accuracy(entry["accuracy"]),
+        ("Accuracy", _accuracy(entry["accuracy"])),
     ]
     lines = [entry["name"]]
     for name, text in parts:
@@ -74,14 +73,9 @@ def _text(entry: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _accuracy(measured: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """State each measured rate with its interval and n."""
-    if not measured:
-        return [("Accuracy", NOT_MEASURED)]
-    return [("Accuracy", f"{name}: {_rate(rate)}") for name, rate in measured.items()]
-
-
-def _rate(rate: Mapping[str, Any]) -> str:
-    low, high = rate.get("low"), rate.get("high")
-    interval = f", 95% CI {low:.0%} to {high:.0%}" if low is not None and high is not None else ""
-    return f"{rate['value']:.0%} of {rate['n']:,}{interval}"
+def _accuracy(measured: Mapping[str, int] | None) -> str:
+    """Say how many of its labels were right on runs whose answer is known."""
+    if not measured or not measured["n"]:
+        return "not measured"
+    right, n = measured["right"], measured["n"]
+    return f"{right:,} of {n:,} labels right ({right / n:.0%}), on runs with a known answer"

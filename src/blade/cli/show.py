@@ -1,12 +1,14 @@
-"""`blade show`: one task or one rollout, readable within a length budget."""
+"""`blade show`: print one task or one rollout, what decides first, within a length budget."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from blade.cli.diagnose import refuse_threshold
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,18 +18,22 @@ if TYPE_CHECKING:
 Range = tuple[int, int | None]  # first step, and the one it ends before
 
 
-@click.command(short_help="One task, or one rollout step by step.")
+@click.command(short_help="Show one task, or one rollout: what decides, then every step.")
 @click.argument("run", metavar="RUN")
 @click.argument("task", metavar="TASK[/REPEAT]")
-@click.option("--steps", metavar="A:B", help="Only steps A to B, B not included; several by commas.")
+@click.option("--steps", metavar="A:B", help="Show only steps A to B, without B; separate several by commas.")
 @click.option(
-    "--chars", metavar="N", default=1500, show_default=True, help="Most characters of one step; 0 for all."
+    "--chars", metavar="N", default=1500, show_default=True, help="Maximum characters of one step; 0 for all."
 )
-@click.option("--request", is_flag=True, help="What stood before the rollout: its fields and the request.")
-@click.option("--dossier", "as_dossier", is_flag=True, help="What is needed to judge TASK, in few tokens.")
-@click.option("--budget", metavar="TOKENS", type=int, help="Most tokens of a dossier.")
-@click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
-@click.option("--pass-threshold", metavar="X", type=float, help="Of a dossier: a row passes at reward >= X.")
+@click.option(
+    "--request", is_flag=True, help="Show the head, the fields of the row and the request, without steps."
+)
+@click.option(
+    "--dossier", "as_dossier", is_flag=True, help="Show what is needed to judge TASK, in few tokens."
+)
+@click.option("--budget", metavar="TOKENS", type=int, help="Maximum tokens of a dossier.")
+@click.option("--run", "only", metavar="NAME", help="Choose one of several runs in RUN.")
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def show(
@@ -45,9 +51,10 @@ def show(
 ) -> None:
     """Show the repeats of TASK, or the steps of one repeat: blade show results.jsonl 12/0.
 
-    TASK is the key or the name of a task, REPEAT its number. Text of a rollout is data: nothing in it
-    is run, followed or obeyed. A dossier holds outcomes, the proposed cause with its grounds, findings,
-    both sides and the decisive steps; with TASK/REPEAT that repeat is read closely.
+    TASK is the key or the name of a task, REPEAT its number. A rollout begins with what decides: the
+    verdict, checks that did not pass, what was recorded and expected, and how it ended. Text of a rollout is
+    data: nothing in it is run or obeyed. A dossier adds the proposed cause with its grounds, a passing repeat
+    beside the failing one, and the decisive steps; with TASK/REPEAT that repeat is read closely.
     """
     from blade.cli import trace_text
 
@@ -58,15 +65,17 @@ def show(
             raise UsageError("a dossier chooses its steps itself", hint, "usage")
         _dossier(run, task, only, budget, pass_threshold, as_json)
         return
-    if budget is not None or pass_threshold is not None:
-        name = "--budget" if budget is not None else "--pass-threshold"
-        raise UsageError(f"{name} is for dossiers", "add --dossier, or leave it out", "usage")
+    if budget is not None:
+        raise UsageError("--budget is for dossiers", "add --dossier, or leave it out", "usage")
+    refuse_threshold(pass_threshold)
     wanted = [] if request and steps is None else _ranges(steps)
     rows = (_quick(run, task) if only is None else []) or _thorough(run, task, only)
+    if pass_threshold is not None:
+        rows = [replace(row, threshold=pass_threshold) for row in rows]
     runs = list(dict.fromkeys(row.run for row in rows))
     if not rows[0].is_one and (steps is not None or request):
         hint = f"name one, such as {task}/{rows[0].repeat}"
-        raise UsageError(f"{task} has {len(rows)} rollouts, and steps are of one", hint, "usage")
+        raise UsageError(f"{task} has {len(rows)} rollouts; steps belong to one", hint, "usage")
     if not rows[0].is_one:
         results = [trace_text.task([row for row in rows if row.run == name]) for name in runs]
     elif len(runs) == 1:
@@ -79,8 +88,7 @@ def show(
         click.echo(trace_text.as_json(shown))
     else:
         is_whole = steps is None or request
-        told = (trace_text.render(result, chars, is_whole) for result in results)
-        click.echo("\n".join(told), nl=False)
+        click.echo("\n".join(trace_text.render(result, chars, is_whole) for result in results), nl=False)
 
 
 def _dossier(
@@ -107,27 +115,27 @@ def _dossier(
         raise _unknown(run, f"{key}/{repeat}", chosen)
     made = reviewing.dossier(opened, key, chosen.name, budget, repeat)
     if as_json:
-        told = {
+        document = {
             "run": made.run,
             "task": made.task,
             "tokens": made.tokens,
             "budget": made.budget,
             "text": made.text,
         }
-        click.echo(json.dumps(told, ensure_ascii=False))
+        click.echo(json.dumps(document, ensure_ascii=False))
     else:
         click.echo(made.text, nl=False)
 
 
 def _ranges(steps: str | None) -> list[Range]:
-    """`3:10,14,20:` as ranges; all steps where nothing is said."""
+    """Parse `3:10,14,20:` as ranges; all steps where nothing is given."""
     if steps is None:
         return [(0, None)]
     try:
         return [_range(part.strip()) for part in steps.split(",")]
     except ValueError:
         hint = "write it as 3:10, :10, 3:, 3 or 3:5,9"
-        raise UsageError(f"--steps {steps} is no range", hint, "usage") from None
+        raise UsageError(f"--steps {steps} is not a range", hint, "usage") from None
 
 
 def _range(part: str) -> Range:
@@ -139,18 +147,18 @@ def _range(part: str) -> Range:
 
 
 def _split(task: str) -> tuple[str, int | None]:
-    """TASK/REPEAT; a name may hold slashes itself."""
+    """Split TASK/REPEAT; a name may hold slashes itself."""
     name, slash, repeat = task.rpartition("/")
     return (name, int(repeat)) if slash and _is_number(repeat) else (task, None)
 
 
 def _is_number(text: str) -> bool:
-    """Is it a whole number as we would write it; not `003`, not a superscript."""
+    """Decide whether it is a whole number as we would write it; not `003`, not a superscript."""
     return text.isascii() and text.isdigit() and str(int(text)) == text
 
 
 def _quick(run: str, task: str) -> list[Shown]:
-    """Straight from the index of a plain file; empty where that is not enough."""
+    """Read the rows straight from the index of a plain file; empty where that is not enough."""
     from blade.cli.trace_text import Shown
     from blade.ingest.items import parsed
     from blade.store import quick
@@ -162,6 +170,7 @@ def _quick(run: str, task: str) -> list[Shown]:
     found = quick.places(path, int(name)) or []
     chosen = [place for place in found if repeat is None or place.repeat == repeat]
     label = path.name.removesuffix(".ndjson").removesuffix(".jsonl")
+    threshold = _threshold(path) if chosen else None
     return [
         Shown(
             label,
@@ -171,13 +180,25 @@ def _quick(run: str, task: str) -> list[Shown]:
             place.line,
             parsed(quick.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {},
             repeat is not None,
+            threshold,
         )
         for place in chosen
     ]
 
 
+def _threshold(path: Path) -> float | None:
+    """Read the pass threshold from the blade.toml beside a file, if there is one."""
+    import tomllib
+
+    try:
+        value = tomllib.loads((path.parent / "blade.toml").read_text(encoding="utf-8")).get("pass_threshold")
+    except (OSError, ValueError):
+        return None
+    return float(value) if isinstance(value, int | float) else None
+
+
 def _thorough(run: str, task: str, only: str | None) -> list[Shown]:
-    """Through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
+    """Read the rows through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
     from blade import pipeline
     from blade.cli.watch import Progress
 
@@ -194,7 +215,7 @@ def _thorough(run: str, task: str, only: str | None) -> list[Shown]:
 
 
 def _in_run(one: Loaded, task: str) -> list[Shown]:
-    """The rows of a task, or of one of its repeats; a name that holds a slash is tried whole first."""
+    """Find the rows of a task, or of one of its repeats; a name that holds a slash is tried whole first."""
     from blade.cli.trace_text import Shown
     from blade.ingest import opened
 
@@ -203,14 +224,14 @@ def _in_run(one: Loaded, task: str) -> list[Shown]:
         if traces:
             return [
                 Shown(one.name, t.rollout.task, t.rollout.repeat, t.rollout.file, t.rollout.line, dict(t.row),
-                      repeat is not None)
+                      repeat is not None, one.benchmark.pass_threshold)
                 for t in traces
             ]  # fmt: skip
     return []
 
 
 def _unknown(run: str, task: str, one: Loaded) -> UsageError:
-    """What is there instead of what was asked for."""
+    """Say what is there instead of what was asked for."""
     from blade.ingest import opened
 
     rollouts, (name, repeat) = one.run.rollouts, _split(task)
@@ -219,7 +240,7 @@ def _unknown(run: str, task: str, one: Loaded) -> UsageError:
         hint = f"task {name} has the repeats {', '.join(repeats[:20])}"
         return UsageError(f"{run} has no repeat {repeat} of task {name}", hint, "unknown-task")
     if name in rollouts.task_keys:
-        hint = "it was expected, and its rollouts failed or were lost: see `blade diagnose`"
+        hint = "it was expected, but its rollouts failed or were lost: see `blade diagnose`"
         return UsageError(f"task {name} has no row in {run}", hint, "unknown-task")
     keys = rollouts.task_keys
     some = ", ".join(keys[:3]) + (f" ... {keys[-1]}" if len(keys) > 3 else "")

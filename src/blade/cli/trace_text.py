@@ -1,4 +1,4 @@
-"""Lay out one rollout, or the repeats of one task, for a terminal or a program."""
+"""Print one rollout, what decides first, or the repeats of one task, for a terminal or a program."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blade.cli.row_fields import sorted_fields, stops
 from blade.hostile import line, lines
 from blade.ingest.items import Told, quotable, steps_of, text_of
 
 _IDS = ("task_id", "problem_id", "instance_id", "question_id", "id", "uuid", "task_name", "name")
 _FRAMEWORK = ("responses_create_params", "response", "reward")
 _TOTAL = 100_000  # characters of a rollout before we stop, unless all was asked for
-_SAID = 100  # characters of the last words in the list of repeats
+_LAST_WORDS = 100  # characters of the last words in the list of repeats
+_VALUE = 300  # characters of a value at the head
+_FAILED = 40  # failed checks at the head
+_LAST = 3  # steps that are shown at the head as well
+_END, _END_LINES = 800, 8  # characters and lines from the end of a long text
+_TOLERANCE = 1e-9  # of rewards
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +34,11 @@ class Shown:
     line: int
     row: dict[str, Any]
     is_one: bool  # the user asked for this repeat
+    threshold: float | None = None  # at which a row passes, where the user or blade.toml says so
 
 
 def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str, Any]:
-    """One rollout: what the row says, the request, the steps."""
+    """Collect one rollout: its verdict, how it ended, the fields of the row, the request, the steps."""
     steps, source = steps_of(shown.row)
     chosen = [
         step for step in steps
@@ -39,9 +46,14 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
     ]  # fmt: skip
     params = shown.row.get("responses_create_params")
     request = params.get("input") if isinstance(params, dict) else None
+    fields = {key: value for key, value in shown.row.items() if key not in _FRAMEWORK}
+    stopped = stops(shown.row.get("response"))
     return {
         **_head(shown),
-        "fields": {key: value for key, value in shown.row.items() if key not in _FRAMEWORK},
+        "failed_checks": sorted_fields(fields, stopped).failed,
+        "stopped": stopped,
+        "last_steps": [_step(step) for step in steps[-_LAST:]],
+        "fields": fields,
         "request": [_turn(item) for item in request] if isinstance(request, list) else [text_of(request)],
         "steps_from": source,
         "n_steps": len(steps),
@@ -50,28 +62,39 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
 
 
 def task(rows: list[Shown]) -> dict[str, Any]:
-    """One task: its repeats, each with its reward and last words."""
+    """Collect one task: its repeats, each with its reward and last words."""
     repeats = []
     for shown in rows:
         steps, _ = steps_of(shown.row)
-        said = [step["text"] for step in steps if step["kind"] == "message" and step["text"]]
+        messages = [step["text"] for step in steps if step["kind"] == "message" and step["text"]]
         calls = sum(step["kind"] == "call" for step in steps)
-        repeats.append(
-            {**_head(shown), "n_steps": len(steps), "n_calls": calls, "last_words": said[-1] if said else ""}
-        )
+        last = messages[-1] if messages else ""
+        repeats.append({**_head(shown), "n_steps": len(steps), "n_calls": calls, "last_words": last})
     return {"run": rows[0].run, "task": rows[0].task, "task_name": _name(rows[0]), "repeats": repeats}
 
 
 def _head(shown: Shown) -> dict[str, Any]:
+    reward = shown.row.get("reward")
     return {
         "run": shown.run,
         "task": shown.task,
         "task_name": _name(shown),
         "repeat": shown.repeat,
-        "reward": shown.row.get("reward"),
+        "reward": reward,
+        "passed": passed(reward, shown.threshold),
+        "pass_threshold": shown.threshold,
         "file": shown.file,
         "line": shown.line,
     }
+
+
+def passed(reward: Any, threshold: float | None) -> bool | None:
+    """Judge a reward, at 1 where nothing else is said; None for no reward, or one outside 0 to 1."""
+    if not isinstance(reward, int | float) or not math.isfinite(reward):
+        return None
+    if threshold is None and not -_TOLERANCE <= reward <= 1 + _TOLERANCE:
+        return None
+    return reward >= (1.0 if threshold is None else threshold) - _TOLERANCE
 
 
 def _name(shown: Shown) -> str:
@@ -93,7 +116,7 @@ def _turn(item: Any) -> dict[str, str]:
 
 
 def _step(step: Told) -> Told:
-    """A step without what it does not say; the arguments of a call are its text."""
+    """Drop what a step does not say; the arguments of a call are its text."""
     always = ("index", "kind", "text")
     return {
         key: value
@@ -103,21 +126,20 @@ def _step(step: Told) -> Told:
 
 
 def render(result: dict[str, Any], chars: int, is_whole: bool = True) -> str:
-    """Plain text; control sequences are gone and long texts are cut. A part of a rollout comes without what
-    stood before it."""
+    """Write plain text without control sequences, long texts cut; of a part of a rollout only its steps."""
     found = _render_task(result) if "repeats" in result else _render_rollout(result, chars, is_whole)
     return "\n".join(map(lines, found)) + "\n"
 
 
 def as_json(result: Any) -> str:
-    """The same for a program; nothing in it deceives whoever prints it."""
+    """Write the same for a program; nothing in it deceives whoever prints it."""
     from blade.report.wire import escaped
 
     return escaped(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
+    """Replace NaN and infinity, which JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list):
@@ -130,21 +152,35 @@ def _titled(result: dict[str, Any]) -> str:
     return line(f"task {result['task']}{name}", 300)
 
 
+def _verdict(result: dict[str, Any]) -> str:
+    """Say passed or failed with the reward, and by which threshold where that is not plain."""
+    reward, threshold = result["reward"], result["pass_threshold"]
+    said = f"reward {line(str(reward), 40)}"
+    if result["passed"] is None:
+        is_number = isinstance(reward, int | float) and math.isfinite(reward)
+        return f"{said}, not judged: no pass threshold is known" if is_number else f"{said}, no usable reward"
+    word = "passed" if result["passed"] else "failed"
+    if threshold is not None:
+        return f"{word}, {said} (passes at {threshold:g})"
+    return f"{word}, {said}" + ("" if reward in (0, 1) else " (passes at 1)")
+
+
 def _render_task(result: dict[str, Any]) -> list[str]:
     found = [f"{_titled(result)} of {line(result['run'])}", ""]
     for one in result["repeats"]:
         counts = f"{one['n_steps']:>3} steps {one['n_calls']:>3} calls"
-        reward, said = line(str(one["reward"]), 20), line(one["last_words"], _SAID)
-        found.append(f"  repeat {one['repeat']:<3} reward {reward:<6} {counts}  {said}")
+        words = {True: "passed", False: "failed", None: ""}[one["passed"]]
+        reward, last = line(str(one["reward"]), 20), _end(line(one["last_words"]), _LAST_WORDS)
+        found.append(f"  repeat {one['repeat']:<3} {words:<6} reward {reward:<6} {counts}  {last}")
     found += ["", line(f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}")]
     return found
 
 
 def _render_rollout(result: dict[str, Any], chars: int, is_whole: bool) -> list[str]:
-    """What a rollout wrote stands indented or on the line it belongs to, so that it cannot pose as ours."""
+    """Lay a rollout out; its own text is indented or behind its name, so that it cannot pose as ours."""
     found = [
-        f"{_titled(result)} repeat {result['repeat']} of {line(result['run'])}",
-        f"reward {line(str(result['reward']), 40)}   {result['n_steps']} steps from {result['steps_from']}",
+        f"{_titled(result)} repeat {result['repeat']} of {line(result['run'])}: {_verdict(result)}",
+        f"{result['n_steps']} {'step' if result['n_steps'] == 1 else 'steps'} from {result['steps_from']}",
         f"{line(result['file'])}:{result['line']}",
     ]
     found += _render_given(result, chars) if is_whole else []
@@ -154,7 +190,7 @@ def _render_rollout(result: dict[str, Any], chars: int, is_whole: bool) -> list[
     for number, step in enumerate(result["steps"]):
         if chars > 0 and room < 0:
             left = len(result["steps"]) - number
-            found += ["", f"… {left} more steps: --steps {step['index']}: goes on, --chars 0 shows all"]
+            found += ["", f"… {left} more steps: --steps {step['index']}: continues, --chars 0 shows all"]
             break
         shown = _render_step(step, chars)
         room -= sum(map(len, shown))
@@ -163,19 +199,60 @@ def _render_rollout(result: dict[str, Any], chars: int, is_whole: bool) -> list[
 
 
 def _render_given(result: dict[str, Any], chars: int) -> list[str]:
-    """What stood before the rollout began: the fields of the row, and the request."""
-    found = [""]
-    for key, value in result["fields"].items():
-        found.append(f"  {line(key, 80)}: {_field(value, chars)}")
+    """Lay out what decides, then the other fields of the row, then the request."""
+    fields = sorted_fields(result["fields"], result["stopped"])
+    is_all = chars <= 0
+    failed = fields.failed if is_all else fields.failed[:_FAILED]
+    more = len(fields.failed) - len(failed)
+    found = _part("Not passed", [f"  {_value(check, is_all)}" for check in failed])
+    found += [f"  … {more} more; --chars 0 shows all"] if more else []
+    recorded = [f"  {line(name, 80)}: {_value(value, is_all)}" for name, value in fields.recorded]
+    for name, text in fields.texts:
+        recorded += [
+            f"  {line(name, 80)} ({len(text):,} characters), its end:",
+            _indented(_tail(text, is_all), 0),
+        ]
+    found += _part("Recorded", recorded)
+    found += _part(
+        "Expected", [f"  {line(name, 80)}: {_value(value, is_all)}" for name, value in fields.expected]
+    )
+    found += _part("Ended with", _render_end(result))
+    if result["passed"] is False:
+        found += ["", line(f"Proposed cause: blade show RUN {result['task']} --dossier")]
+    found += _part(
+        "Other fields", [f"  {line(name, 80)}: {_field(value, chars)}" for name, value in fields.others]
+    )
     for turn in result["request"]:
         turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
         found += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
     return found
 
 
+def _part(name: str, rows: list[str]) -> list[str]:
+    return ["", name, *rows] if rows else []
+
+
+def _render_end(result: dict[str, Any]) -> list[str]:
+    """Show the last steps in short: how a text ends says more of its outcome than how it begins."""
+    if not result["last_steps"]:
+        return ["  no step is recorded"]
+    found = []
+    for step in result["last_steps"]:
+        text = step["text"] or step.get("reasoning") or "(empty)"
+        head = f"[{step['index']}] {line(step['kind'] + _about(step), 120)}"
+        found.append(f"  {head}: {_end(line(text), _END // 2)}")
+    return found
+
+
+def _value(value: Any, is_all: bool) -> str:
+    """Spell a value on one line, cut in the middle."""
+    text = line(quotable(value))
+    return text if is_all else _middle(text, _VALUE)
+
+
 def _field(value: Any, chars: int) -> str:
     text = quotable(value)
-    return line(text) if chars <= 0 else _cut(line(text[:2000]), 160)
+    return line(text) if chars <= 0 else _cut(line(text), 160)
 
 
 def _render_step(step: Told, chars: int) -> list[str]:
@@ -201,6 +278,26 @@ def _indented(text: str, chars: int) -> str:
 
 
 def _cut(text: str, chars: int) -> str:
+    """Cut a text in the middle: errors and answers come at its end."""
     if chars <= 0 or len(text) <= chars:
         return text
-    return f"{text[:chars]} … ({len(text) - chars:,} more characters; --chars 0 shows all)"
+    head, tail = chars - chars // 3, chars // 3
+    left = f"({len(text) - chars:,} characters left out; --chars 0 shows all)"
+    return f"{text[:head]} … {left} … {text[len(text) - tail :]}"
+
+
+def _middle(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-(most // 2) :]}"
+
+
+def _end(text: str, most: int) -> str:
+    return text if len(text) <= most else f"… {text[-most:]}"
+
+
+def _tail(text: str, is_all: bool) -> str:
+    """Take the last lines of a long text."""
+    if is_all:
+        return text
+    return _end(
+        "\n".join([row for row in text[-20 * _END :].splitlines() if row.strip()][-_END_LINES:]), _END
+    )

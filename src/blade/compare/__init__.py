@@ -1,4 +1,4 @@
-"""Turn two or more runs into why their scores differ, in terms that add up to the change."""
+"""Explain why the scores of runs differ, in terms that add up to the change."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _refusal(a: Side, b: Side, alignment: Alignment) -> str | None:
         if "no usable reward" in side.flags and side.flags["no usable reward"].all():
             return f"{side.run} has no usable reward in any row"
         if float(np.abs(side.judged.score).max()) > LARGEST:
-            return f"rewards of {side.run} are beyond {LARGEST:g}: no difference of them can be told"
+            return f"rewards of {side.run} are too large to compare (beyond {LARGEST:g})"
     if a.score_name != b.score_name:
         return (
             f"the scores are of different kinds: {a.run} has {a.score_name}, {b.run} has {b.score_name}; "
@@ -139,7 +139,7 @@ def _refusal(a: Side, b: Side, alignment: Alignment) -> str | None:
         return None
     if alignment.modified:
         return (
-            f"all {len(alignment.modified):,} tasks with the same key have other contents: not the same tasks"
+            f"all {len(alignment.modified):,} tasks with the same key have different content, so they are not the same"
         )
     return f"the runs have no task in common ({_some(alignment.removed)} against {_some(alignment.added)})"
 
@@ -176,12 +176,12 @@ def _notes(a: Side, b: Side, alignment: Alignment, pair: Paired, identical: bool
     if any(outside) or any(lost):
         told.append(
             f"verdicts rest on the {len(alignment.common):,} tasks both runs have; "
-            "what the others do to the headline stands in the bridge"
+            "the effect of the others on the score is in the bridge"
         )
     if pair.n_a.mean() != pair.n_b.mean():
         told.append(
             f"repeats differ: {pair.n_a.mean():.3g} a task in {a.run}, {pair.n_b.mean():.3g} in {b.run}; "
-            "every task weighs the same whatever its repeats"
+            "every task counts the same"
         )
     told += _missing(pair)
     shown = abs(float(pair.d.mean()))
@@ -205,8 +205,8 @@ def _missing(pair: Paired) -> list[str]:
     low, high = 100 * (worst_b - best_a), 100 * (best_b - worst_a)
     return [
         f"{n_lost:,} expected rollouts of the common tasks have no score ({int(lost_a.sum()):,} in "
-        f"{pair.a.run}, {int(lost_b.sum()):,} in {pair.b.run}) and are in no mean: whatever they would have "
-        f"scored, the change lies between {signed(low, '.1f')} and {signed(high, '.1f')} points"
+        f"{pair.a.run}, {int(lost_b.sum()):,} in {pair.b.run}) and are not counted: whatever they would "
+        f"have scored, the change lies between {signed(low, '.1f')} and {signed(high, '.1f')} points"
     ]
 
 

@@ -172,7 +172,7 @@ def _aligned_by_content(
     only_a[pairs.a] = False
     only_b[pairs.b] = False
     return Alignment(
-        matched_by=f"{name}: {n_moved} of {len(order)} tasks stand under another key in the other run",
+        matched_by=f"{name}: {n_moved} of {len(order)} tasks have another key in the other run",
         common=_named(keys_a, pairs.a[same]),
         common_candidate=_named(keys_b, pairs.b[same]),
         added=_named(keys_b, np.flatnonzero(only_b)),

@@ -56,7 +56,7 @@ def _adjusted(comparison: Comparison, p_these: float | None, p_new: float | None
         if old != kept:
             notes.append(
                 f"On {question}: {old} if this were the only candidate (p = {_p(comparison, question):.2g}), "
-                f"{kept} as one of {n} held against the same baseline (p = {p:.2g}, Holm)."
+                f"{kept} as one of {n} compared with the same baseline (p = {p:.2g}, Holm)."
             )
     return msgspec.structs.replace(
         comparison,

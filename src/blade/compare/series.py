@@ -139,7 +139,7 @@ def _notes(runs: Shared, moved: _Moved) -> Iterator[str]:
     if len(runs.sides) < 3:
         yield "A trend needs three checkpoints; with two the slope is the change between them."
     if moved.null_learned is None or moved.null_forgotten is None:
-        yield "Tasks learned and forgotten are not told: nothing says how repeats of a task vary."
+        yield "Tasks learned and forgotten are unknown: nothing shows how repeats of a task vary."
         return
     if not moved.n_learned and not moved.n_forgotten:
         yield f"No single task is surely learned or forgotten from the first to the last ({LEVEL:.0%} each)."

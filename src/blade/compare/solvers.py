@@ -74,7 +74,7 @@ def notes(runs: Shared) -> list[str]:
     if not runs.keys:
         return ["No task has a counted row in every run."]
     if not runs.is_judged:
-        return ["Which tasks a run solves is not told: no threshold says what passes."]
+        return ["Which tasks a run solves is unknown: no threshold says what passes."]
     by = solved(runs).sum(0)
     single, none = int((by == 1).sum()), by == 0
     found = []

@@ -1,4 +1,4 @@
-"""Turn two runs into further ways to add up their change: by slice, by task, by setting, by outcome."""
+"""Split the change in further ways: by slice, by task, by setting, by outcome."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _settings(
         )
     elif len(keys) == 1:
         name = f"{keys[0].key}: {_stated(keys[0].baseline)} → {_stated(keys[0].candidate)}"
-        note = "Only this setting is known to differ. What nobody wrote down may differ as well."
+        note = "Only this setting is known to differ. What no file states may differ as well."
         if not separable:
             note += " Some settings are stated by one run only."
     else:

@@ -71,6 +71,7 @@ class RowEvidence(msgspec.Struct):
     is_open: bool  # the final text stops within a fence, a box or a line of the prompt
     answers: dict[str, str]  # where it stands -> what is answered
     expected: tuple[tuple[str, str], ...] | None  # calls that the row expects: tool, canonical arguments
+    barred: str  # error of an expected call that was made exactly so and never succeeded; empty without one
     made: tuple[tuple[str, str], ...]  # calls made without error: tool, canonical arguments
     gold_text: str  # short gold value by name, for runs without passes
     n_tools: int  # tools that the row declares
@@ -99,6 +100,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
     final, final_step = _final(steps)
     gold = events.gold(row)
     own = _expected(row)
+    due = _expected_calls(row, gold, tools)
     last = steps[-1] if steps else None
     has_output = any(step.kind == "call" or step.text.strip() for step in steps if step.kind != "user")
     return RowEvidence(
@@ -122,7 +124,8 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         final_length=len(final),
         is_open=_is_open(final, prompt),
         answers=candidates(final, _submitted(episode)),
-        expected=_expected_calls(row, gold, tools),
+        expected=due,
+        barred=_barred(episode, due or ()),
         made=tuple(
             (call.tool, events.canonical(call.arguments)) for call in episode.calls if not call.failed
         ),
@@ -404,6 +407,19 @@ def _expected_calls(
     return None
 
 
+def _barred(episode: Episode, due: Sequence[tuple[str, str]]) -> str:
+    """The error of a call that is expected exactly as it was made, and that never succeeds in this rollout."""
+    errors: dict[tuple[str, str], str] = {}
+    worked = set()
+    for call in episode.calls:
+        made = call.tool, events.canonical(call.arguments)
+        if call.failed:
+            errors.setdefault(made, f"{call.tool}: {_error_line(call.output)}")
+        else:
+            worked.add(made)
+    return next((errors[call] for call in due if call in errors and call not in worked), "")
+
+
 def _is_call(entry: Any, tools: set[str]) -> bool:
     source = entry.get("function", entry) if isinstance(entry, Mapping) else None
     if not isinstance(source, Mapping) or source.get("name") not in tools:
@@ -422,5 +438,6 @@ def nothing_of(position: int) -> RowEvidence:
         has_output=True,
         has_response=True,
         transcript="", end="none", is_pending=False, final="", final_step=None, final_length=0, is_open=False, answers={},
-        expected=None, made=(), gold_text="", n_tools=0,
+        expected=None,
+        barred="", made=(), gold_text="", n_tools=0,
     )  # fmt: skip

@@ -80,6 +80,7 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
     rungs: tuple[tuple[str, Callable[[Mask], Findings]], ...] = (
         ("declared", lambda rows: declared.ask(people, rows, codes)),
         ("ran", lambda rows: ran.ask(people, rows)),
+        ("errors", lambda rows: environment.ask_errors(people, rows)),
         ("cut", lambda rows: cut.ask(people, rows)),
         ("environment", lambda rows: environment.ask(people, rows)),
         ("verifier", lambda rows: verifier.ask(people, rows, known)),

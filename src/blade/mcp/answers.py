@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from blade.hostile import line, lines, markdown_inline
+from blade.hostile import line, lines, markdown_fence, markdown_inline, markdown_start
 from blade.mcp.arguments import Asked, Paging
 from blade.report import markdown
-from blade.report.sections import Block, para
+from blade.report.sections import Block, Quote, para
 from blade.report.wire import escaped
 
 Entry = TypeVar("Entry")
@@ -80,7 +80,7 @@ def paged(
             told += [one] if room >= 0 or not count else []
         else:
             drawn = laid_out(entry)
-            room -= sum(len(markdown.laid_out(block)) for block in drawn)
+            room -= sum(len(_laid_out(block)) for block in drawn)
             blocks += [drawn] if room >= 0 or not count else []
         if room < 0 and count:
             break
@@ -117,8 +117,15 @@ def _where(page: Page) -> str:
 
 def page_of(title: str, blocks: Sequence[Block]) -> Answer:
     """Blocks under a title, with the note on foreign text first."""
-    parts = [f"# {markdown_inline(title)}", *(markdown.laid_out(block) for block in (para(DATA), *blocks))]
+    parts = [f"# {markdown_inline(title)}", *(_laid_out(block) for block in (para(DATA), *blocks))]
     return Answer("\n\n".join(parts) + "\n")
+
+
+def _laid_out(block: Block) -> str:
+    """Lay out a block as Markdown; foreign text is always fenced here, however short, because agents read it."""
+    if not isinstance(block, Quote):
+        return markdown.laid_out(block)
+    return f"{markdown_start(markdown.inline(block.label))}:\n\n{markdown_fence(block.text)}"
 
 
 def told(document: Mapping[str, Any], most: int = TEXT) -> Answer:

@@ -127,7 +127,7 @@ def summary(house: House, asked: arguments.Summary) -> Answer:
         "recommendations": [_brief(one) for one in _of(wire["recommendations"], names)[:SHOWN]],
         "health": [_levels(wire, name) for name in names],
         "gaps": cut(wire["gaps"], SHOWN),
-        "accuracy": {key: (wire["accuracy"] or {}).get(key) for key in ("date", "about")},
+        "accuracy": {key: (wire["accuracy"] or {}).get(key) for key in ("date", "confidence")},
     }
     return answer(asked, "", told, [])
 
@@ -172,7 +172,7 @@ def health(house: House, asked: arguments.Health) -> Answer:
     (told,) = _of(wire["runs"], [run.name], "name")
     head = {key: told[key] for key in ("name", "score_name", "score", "n_tasks", "n_rollouts")}
     head["levels"] = _levels(wire, run.name)
-    counts = [f"{n} {level}" for level, n in head["levels"]["trust"].items()]
+    counts = [words.count(n, level) for level, n in head["levels"]["trust"].items()]
     page = paged(entries, asked, dict, _health_entry)
     intro = [para(f"{', '.join(counts)}. An alarm means that the score cannot be used as it is.")]
     return listed(asked, f"Health of {line(run.name, 120)}", head, "entries", page, intro)

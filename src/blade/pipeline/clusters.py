@@ -28,12 +28,11 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 def clusters(facts: Facts, losing: Losing) -> tuple[list[Cluster], int]:
-    """Lay out the groups, those that cost most first; and count those that nothing can be quoted from."""
+    """Lay out the groups in their order, and count those that nothing can be quoted from."""
     members: dict[str, list[Attribution]] = {}
     for attribution in facts.attributions:
         members.setdefault(attribution.group, []).append(attribution)
-    groups = sorted(facts.groups, key=lambda group: (-group.points, group.name))
-    found = [_cluster(group, members.get(group.id, []), losing) for group in groups]
+    found = [_cluster(group, members.get(group.id, []), losing) for group in facts.groups]
     quoting = [cluster for cluster in found if cluster is not None]
     return quoting, len(found) - len(quoting)
 

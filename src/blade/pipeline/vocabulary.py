@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from blade import events
 from blade.diagnose import Diagnosis, Population, climb
 from blade.model import OTHER, Cause
 
 if TYPE_CHECKING:
-    from blade.diagnose import Group
+    from blade.diagnose import Group, RowEvidence
     from blade.model import Ints
     from blade.pipeline.reading import Read, Reading
 
@@ -25,7 +26,10 @@ SIDE_OF = {
     Cause.DATA_ARTIFACT: "data",
     Cause.UNDETERMINED: "undetermined",
 }
+MAX_ERROR = 160  # characters of an error that name it
 UNEXPLAINED: Mode = ("undetermined", OTHER)
+WRONG_ANSWER: Mode = ("undetermined", "wrong answer")
+_BY_REPEATS = ("KG", "UK", "undetermined", None)  # labels of wrong answers, which depend on the number of repeats
 _MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
 
 
@@ -52,15 +56,31 @@ def booked(readings: Sequence[Reading]) -> list[Booked]:
 
 
 def errors(read: Read) -> dict[str, Ints]:
-    """List the errors that rollouts met: template -> rows."""
+    """List the errors in results of tools and in texts of the rows: place and template -> rows."""
     import numpy as np
 
     met: defaultdict[str, set[int]] = defaultdict(set)
+    known: dict[str, str] = {}
     for at, row in enumerate(read.rows):
-        for act in row.acts:
-            if act.template:
-                met[f"{act.tool}: {act.template}"].add(at)
+        for place, text in _error_texts(row):
+            if text not in known:
+                known[text] = events.masked(text, MAX_ERROR) if events.reads_as_error(text, events.READ) else ""
+            if known[text]:
+                met[f"{place}: {known[text]}"].add(at)
     return {name: np.array(sorted(rows), np.int64) for name, rows in sorted(met.items())}
+
+
+def _error_texts(row: RowEvidence) -> Iterator[tuple[str, str]]:
+    """Where a row may say that something went wrong, and what it says there."""
+    for act in row.acts:
+        if act.template:
+            yield act.tool, act.template
+    for path, value in row.fields.items():
+        if isinstance(value, str):
+            yield path, value
+    for path, lines in row.lines.items():
+        for line in lines:
+            yield path, line
 
 
 def _together(readings: Sequence[Reading]) -> Population:
@@ -88,20 +108,31 @@ def _together(readings: Sequence[Reading]) -> Population:
 
 def _modes(reading: Reading, together: Diagnosis, start: int) -> dict[int, Mode]:
     people, concluded = reading.diagnosis.people, reading.concluded
-    groups = {row - start: group for group in together.groups for row in group.rows.nonzero()[0].tolist()}
+    groups = _group_of_rows(together, start, start + people.n)
     place = {row.position: at for at, row in enumerate(people.rows)}
     judged = set(_judged_rows(reading))
     modes: dict[int, Mode] = {}
     for position, (cause, name) in concluded.modes.items():
         shared = _mode_of(groups.get(place[position]))
+        is_own = cause in _MEASUREMENT and not _is_measurement(shared)
         own = SIDE_OF.get(cause, "model"), name
-        if place[position] in judged:
-            modes[position] = own
-        elif cause in _MEASUREMENT and not _is_measurement(shared):
-            modes[position] = own
-        else:
-            modes[position] = shared
+        modes[position] = own if is_own or place[position] in judged else shared
     return modes
+
+
+def _group_of_rows(together: Diagnosis, start: int, end: int) -> dict[int, Group]:
+    """The group that claims each failing row of a run, else the first whose fact it shows.
+
+    A contrast claims rows only in tasks that pass without its fact, and which do depends on the number of repeats.
+    """
+    groups: dict[int, Group] = {}
+    for group in together.groups:
+        groups.update(dict.fromkeys(group.rows[start:end].nonzero()[0].tolist(), group))
+    for group in together.groups:
+        if group.matched is not None:
+            shown = group.matched[start:end] & together.people.failed[start:end]
+            groups = {**dict.fromkeys(shown.nonzero()[0].tolist(), group), **groups}
+    return groups
 
 
 def _judged_rows(reading: Reading) -> Iterator[int]:
@@ -115,6 +146,8 @@ def _judged_rows(reading: Reading) -> Iterator[int]:
 def _mode_of(group: Group | None) -> Mode:
     if group is None:
         return UNEXPLAINED
+    if group.rung == "knowledge" and group.label in _BY_REPEATS:
+        return WRONG_ANSWER
     return SIDE_OF.get(Cause(group.label or "undetermined"), "model"), group.name
 
 

@@ -9,8 +9,9 @@ from blade.report.change import pages as change
 from blade.report.facts import Facts
 from blade.report.sections import Block, Code, Figure, Heading, Line, Table, cells, named, para
 
-MAX_TASKS = 14  # tasks of a table
-MAX_GROUPS = 5  # told at length; the first page names them all
+MAX_TASKS = 8  # tasks of a table
+MAX_FIXES = 6
+MAX_GROUPS = 4  # told at length; the first page names them all
 
 
 def dominant_failure_modes(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> list[Block]:
@@ -93,7 +94,7 @@ def recommendations(runs: tuple[Facts, ...]) -> list[Block]:
         if len(runs) > 1:
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
         rows = []
-        for one in facts.recommendations:
+        for one in facts.recommendations[:MAX_FIXES]:
             query = facts.entry("recommendations", one)
             rows.append(
                 cells(

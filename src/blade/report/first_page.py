@@ -221,7 +221,7 @@ def blocks(facts: Facts) -> list[Block]:
     if facts.groups or facts.unexplained is not None:
         rows = tuple(cells(*row) for row in points(facts))
         found += [
-            para(Strong(POINTS)),
+            para(Strong(POINTS), f" ({legend(facts)})" if legend(facts) else ""),
             Table(("Lost", "Failure group", "Label", "Failures", "Passes with it"), rows, "rllrr"),
         ]
     where = slices(facts)

@@ -190,7 +190,7 @@ def _settings(facts: Facts, file: str = "report.json") -> list[Block]:
 def skipped(report: Report, file: str = "report.json") -> list[Block]:
     """The lines that could not be read, the first of many."""
     if not report.skipped_total and not report.skipped:
-        return [para("No line was skipped.")]
+        return []
     total = max(report.skipped_total, len(report.skipped))
     rows = tuple(
         cells(

@@ -16,7 +16,7 @@ MAX_ROWS = 30
 MAX_SLICES = 12
 LEVEL = 0.05
 HEADLINES = frozenset(
-    "pass_at_1 pass_at_1_micro mean_reward pass_at_k pass_hat_k best_of_k worst_of_k majority_at_k coverage icc".split()
+    "pass_at_1 pass_at_1_micro mean_reward pass_at_k pass_hat_k best_of_k worst_of_k majority_at_k".split()
 )
 TONES = {Level.PROBLEM: "bad", Level.WARNING: "warning", Level.INFO: "quiet"}
 SAME_AS_PASS_AT_1 = (("pass_at_k", 1), ("pass_hat_k", 1))
@@ -207,14 +207,9 @@ def workflow_funnel(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> lis
         if funnel is None or not funnel.stages:
             blocks.append(para("No funnel: nothing in the rows says how far a rollout came."))
             continue
-        blocks.append(
-            para(
-                f"Stages: {hostile.line(funnel.source, 200)}. ",
-                "Each stage is counted on its own over all expected rollouts (exact counts).",
-            )
-        )
         rows = tuple(_stage(facts, funnel, stage) for stage in funnel.stages)
-        blocks.append(Table(("Stage", "Reached", "Of rollouts", "Share"), rows, "lrrr"))
+        header = (f"Stage ({hostile.line(funnel.source, 60)})", "Reached", "Of rollouts", "Share")
+        blocks.append(Table(header, rows, "lrrr"))
         blocks += named(figures, "funnel", facts.run.name)
     return blocks or [para("No run was read.")]
 

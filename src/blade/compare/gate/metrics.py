@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -191,7 +191,7 @@ def _of_rows(limit: Limit, pair: Paired, question: str) -> Measured | str:
             return "the runs do not report it"
         values = (pair.a.flags[flag].astype(np.float64), pair.b.flags[flag].astype(np.float64))
     elif not (pair.a.is_bounded and pair.b.is_bounded):
-        return "rewards leave [0, 1], so that nothing says what is lost"
+        return "rewards leave the range 0 to 1, so nothing says what is lost"
     else:
         a, b = rejudged(pair)
         values = (_lost(a, LOSSES[limit.name]), _lost(b, LOSSES[limit.name]))
@@ -223,11 +223,11 @@ def _of_means(
     )
 
 
-def _lost(side: Side, kind: str) -> Floats:
-    """By row: the points it loses to this side of the losses."""
-    is_kind = np.array([name == kind for name, _ in side.modes] + [False])  # mode -1 takes the last
-    found: Floats = np.where(is_kind[side.mode], 1 - side.judged.score, 0.0)
-    return found
+def _lost(side: Side, kinds: Sequence[str]) -> Floats:
+    """By row: the points it loses to these sides of the losses."""
+    is_kind = np.array([name in kinds for name, _ in side.modes] + [False])  # mode -1 takes the last
+    points: Floats = np.where(is_kind[side.mode], 1 - side.judged.score, 0.0)
+    return points
 
 
 def _in_slice(pair: Paired, field: str, value: str) -> Bools | str:

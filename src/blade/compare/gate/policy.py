@@ -24,7 +24,11 @@ TIERS = ("critical", "supporting", "advisory")
 
 # What a metric may be called. More is better of the first, less of the others.
 GAINS = ("score", "pass_at_1", "mean_reward", "pass_at_k", "pass_hat_k", "solved", "consistency")
-LOSSES = {f"{side.replace(' ', '_')}_losses": side for side in SIDES}
+# What nothing explains counts for the model, so that the four add up to 1 - score.
+LOSSES = {
+    **{f"{side.replace(' ', '_')}_losses": (side,) for side in SIDES[:-2]},
+    "model_losses": SIDES[-2:],
+}
 OUTCOMES = {name.replace(" ", "_"): name for name in FLAGS}
 COSTS = (*UNITS, *OUTCOMES, *LOSSES)
 QUERY = "query"  # a metric that is asked of the tables
@@ -104,7 +108,7 @@ def read_policy(path: str | Path) -> Policy:
         return policy(tomllib.loads(text), str(path))
     except tomllib.TOMLDecodeError as error:
         raise bad_policy(
-            path, f"it is not valid TOML: {error}", "texts stand in quotes, dates do not"
+            path, f"it is not valid TOML: {error}", "put texts in quotes, dates without"
         ) from error
     except _Fault as fault:
         raise bad_policy(path, fault.message, fault.hint) from fault
@@ -130,7 +134,7 @@ def policy(data: Mapping[str, Any], path: str) -> Policy:
     labels = [limit.label for limit in metrics]
     for label in labels:
         if labels.count(label) > 1:
-            raise _Fault(f"the metric {label} stands twice", "keep one table for each metric and slice")
+            raise _Fault(f"the metric {label} is given twice", "keep one table for each metric and slice")
     waivers = [_waiver(entry, f"waiver {i}", labels) for i, entry in enumerate(_tables(data, "waiver"), 1)]
     min_tasks = data.get("min_tasks", 20)
     if not isinstance(min_tasks, int) or isinstance(min_tasks, bool) or min_tasks < 2:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
@@ -91,11 +92,31 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
 
 
 def _pending(people: Population, left: Mask) -> Group | None:
-    """Rows that end on a call that nothing answers."""
-    rows = people.where(lambda row: row.is_pending)
+    """Rows that end on a call that nothing answers, or on a result that the model was not asked to answer."""
+    for holds, end in (
+        (_is_pending, "a tool call unanswered"),
+        (_ends_on_result, "a tool result that it could not answer"),
+    ):
+        rows = people.where(holds)
+        n = int((rows & left).sum())
+        usual = people.where(holds)[people.passed].mean() if people.passed.any() else 0.0
+        if n and people.rate(rows) <= PENDING and usual <= PENDING and not _is_innocent(people, rows, left):
+            return _cut_off(people, rows, left, end, holds)
+    return None
+
+
+def _is_pending(row: RowEvidence) -> bool:
+    return row.is_pending
+
+
+def _ends_on_result(row: RowEvidence) -> bool:
+    return row.end == "result"
+
+
+def _cut_off(
+    people: Population, rows: Mask, left: Mask, end: str, holds: Callable[[RowEvidence], bool]
+) -> Group:
     n = int((rows & left).sum())
-    if not n or people.rate(rows) > PENDING or _is_innocent(people, rows, left):
-        return None
     turns = Counter(people.rows[at].n_turns for at in np.flatnonzero(rows & left))
     low, high = min(turns), max(turns)
     length = f"after {low} turns" if low == high else f"after {low} to {high} turns"
@@ -110,15 +131,15 @@ def _pending(people: Population, left: Mask) -> Group | None:
         else ["the number of turns varies, so the limit itself is not shown by the rows"]
     )
     return Group(
-        rung="cut", label="TI", name="cut off with a tool call still pending", rows=rows & left,
-        text=f"{count(n, 'rollout')}: cut off {length} with a tool call unanswered ({limit}); no final answer was possible."
+        rung="cut", label="TI", rows=rows & left, holds=holds,
+        name="cut off with a tool call still pending" if holds is _is_pending else "cut off before the model could answer",
+        text=f"{count(n, 'rollout')}: cut off {length} with {end} ({limit}); no final answer was possible."
         f"{never}{_errors(people, rows & left)}"
         + (f" The others pass at {others:.0%}." if others == others and (~rows).sum() >= 3 else ""),
         fix="Raise the turn limit, or give the model a last turn without tools, and rerun these rollouts.",
-        why="the last step is a call of the model that the harness never answered, and hardly any such rollout passes",
+        why="the model never got the turn to finish, and hardly any such rollout passes",
         against=against, passed=int(people.passed[rows].sum()), confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, matched=rows,
-        holds=lambda row: row.is_pending,
     )  # fmt: skip
 
 
@@ -166,7 +187,7 @@ def _spike(people: Population, left: Mask) -> Group | None:
             continue
         if _is_innocent(people, rows, left) or people.rate(rows) > 0.25 or _stops_on_success(people, rows):
             continue
-        if _is_finished(people, rows & left):
+        if _is_finished(people, rows & left) or (name == "final_length" and not _differ(people, rows)):
             continue
         covered = int((rows & left).sum())
         if best is None or covered > best[0]:
@@ -186,6 +207,12 @@ def _spike(people: Population, left: Mask) -> Group | None:
         passed=int(people.passed[rows].sum()), against=["the limit itself is not recorded"], matched=rows,
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
     )  # fmt: skip
+
+
+def _differ(people: Population, rows: Mask) -> bool:
+    """Whether some texts are of one length because they were cut: then they say different things."""
+    texts = [people.rows[at].final for at in np.flatnonzero(rows)]
+    return len(set(texts)) >= 0.8 * len(texts)
 
 
 def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:

@@ -6,23 +6,37 @@ Fires on flaky servers, quotas and graders that crashed; stays silent on errors 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
-from blade.diagnose.evidence import Act, RowEvidence
+from blade import events
+from blade.diagnose.evidence import Act, RowEvidence, template
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined
 from blade.diagnose.rungs.cut import USUAL
 from blade.diagnose.rungs.ran import alarm_level
 
 LEAST = 3
+EVENT = 0.8  # share of the failures that carry a field, from which it is a verdict and no event
+
+
+def ask_errors(people: Population, left: Mask) -> Findings:
+    """What rows record of themselves: asked before how they end, since an error ends a rollout too."""
+    return _asked(people, left, (_events,))
 
 
 def ask(people: Population, left: Mask) -> Findings:
+    return _asked(people, left, (_ungraded, _barred, _flaky))
+
+
+def _asked(
+    people: Population, left: Mask, makes: Sequence[Callable[[Population, Mask], list[Group]]]
+) -> Findings:
     found = Findings()
-    for group in (_ungraded(people, left), *_flaky(people, left)):
-        if group is not None:
+    for make in makes:
+        for group in make(people, left):
             left = left & ~group.rows
             found.groups.append(group)
             found.trust.append(
@@ -31,33 +45,120 @@ def ask(people: Population, left: Mask) -> Findings:
     return found
 
 
-def _ungraded(people: Population, left: Mask) -> Group | None:
+def _ungraded(people: Population, left: Mask) -> list[Group]:
     """Rows that lack every verdict field that all passes have."""
     if people.passed.sum() < 5:
-        return None
+        return []
     verdicts = []
     for path in people.paths:
         held = np.array([value is not None for value in people.columns[path]], bool)
         if not held.all() and held[people.passed].all():
             verdicts.append((path, held))
-    if not any(people.is_reward(path) or people.is_graded(people.codes(path)[0]) for path, _ in verdicts):
-        return None
+    if not any(_states_reward(people, path) for path, _ in verdicts):
+        return []  # one absent field is not enough: an answer that could not be read leaves a gap too
     rows = ~np.logical_or.reduce([held for _, held in verdicts])
     n = int((rows & left).sum())
     if not n or people.passed[rows].any() or n > 0.9 * left.sum():
-        return None
+        return []
     turns = [people.rows[at].n_turns for at in np.flatnonzero(rows & left)]
     others = [people.rows[at].n_turns for at in np.flatnonzero(~rows)]
     long = (
         f" All of them run for {min(turns)} turns or more." if min(turns) > np.quantile(others, 0.9) else ""
     )
     names = joined(path for path, _ in verdicts)
-    return Group(
+    group = Group(
         rung="environment", label="TI", name="never graded", rows=rows & left,
         text=f"{count(n, 'rollout')}: never graded, but counted as failed; {names}, present in every pass, is absent.{long}",
         fix="Find out why these rollouts were not graded (a limit, a crash of the grader) and grade or rerun them.",
         why="all verdict fields that passing rows have are missing", confidence="proved", matched=rows,
     )  # fmt: skip
+    return [group]
+
+
+def _states_reward(people: Population, path: str) -> bool:
+    """Whether a field, where it is there, has two values, one of which equals the passes."""
+    codes, values = people.codes(path)
+    held = codes >= 0
+    return len(values) == 2 and any(
+        bool(np.array_equal((codes == code)[held], people.passed[held])) for code in (0, 1)
+    )
+
+
+def _events(people: Population, left: Mask) -> list[Group]:
+    """Rows that carry an error which neither a pass nor most other failures carry: something happened to them."""
+    failing = people.failed
+    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    present: Counter[str] = Counter()
+    for at, row in enumerate(people.rows):
+        for path, value in row.fields.items():
+            if isinstance(value, str) and value.strip():
+                present[path] += 1
+                if failing[at]:
+                    places[path, template(value)].append(at)
+    found: list[Group] = []
+    for (path, text), rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        # a field that every failure has is the verdict, whatever it says
+        if len(rows) < LEAST or present[path] > EVENT * failing.sum() or not events.ERROR.search(text):
+            continue
+        mask = people.none
+        mask[rows] = True
+        if (
+            any(people.rows[at].fields.get(path) for at in np.flatnonzero(people.passed))
+            or not (mask & left).any()
+        ):
+            continue
+        found.append(_event(path, text, mask & left, mask))
+        left = left & ~mask
+    return found
+
+
+def _event(path: str, text: str, rows: Mask, matched: Mask) -> Group:
+    n = int(rows.sum())
+    return Group(
+        rung="environment", label="IR", name=f"`{path}`: {text[:60]}", rows=rows, matched=matched, deciding=(path,),
+        text=f"{count(n, 'rollout')}: `{path}` says: {text[:120]}. No pass and few other failures have such an entry.",
+        fix=f"Repair what `{path}` reports and rerun these rollouts.",
+        why="the row records an error around the model that other rows do not have", confidence="likely",
+        place=lambda row: (path, text), holds=lambda row: template(str(row.fields.get(path) or "")) == text,
+    )  # fmt: skip
+
+
+def _barred(people: Population, left: Mask) -> list[Group]:
+    """Rows in which the expected call itself, made exactly as expected, answers with an error."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for at, row in enumerate(people.rows):
+        if row.barred:
+            places[row.barred].append(at)
+    found = []
+    for error, rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        mask = people.none
+        mask[rows] = True
+        n = int((mask & left).sum())
+        tool, _, said = error.partition(": ")
+        if n < LEAST or people.rate(mask) > 0.1 or people.n_tasks(mask) < LEAST or _works(people, tool):
+            continue
+        found.append(
+            Group(
+                rung="environment", label="TI", name=f"the expected call of `{tool}` fails", rows=mask & left, matched=mask,
+                text=f"{count(n, 'rollout')}: `{tool}` is called exactly as expected and answers with an error: {said[:120]}.",
+                fix=f"Repair `{tool}` in the environment, or the expected calls, and rerun these rollouts.",
+                why="the call that the row itself expects does not work", confidence="likely", deciding=(tool,),
+                holds=partial(_is_barred, error),
+                place=lambda row: next(((act.step, "") for act in row.acts if act.failed), None),
+            )
+        )  # fmt: skip
+        left = left & ~mask
+    return found
+
+
+def _is_barred(error: str, row: RowEvidence) -> bool:
+    return row.barred == error
+
+
+def _works(people: Population, tool: str) -> bool:
+    """Whether a tool ever works: an error now and then may answer what the model did before."""
+    calls = [act.failed for row in people.rows for act in row.acts if act.tool == tool]
+    return sum(calls) < 0.9 * len(calls)
 
 
 def _flaky(people: Population, left: Mask) -> list[Group]:

@@ -103,7 +103,9 @@ def _comparable(people: Population, reference: Reference | None) -> Mask:
     )
     if reference is None:
         return single
-    return single | (reference.held & ~reference.same if reference.is_telling else people.none)
+    if not reference.is_telling:
+        return single
+    return (single | reference.held) & ~reference.same
 
 
 def _text(people: Population, at: int, reference: Reference | None) -> str:

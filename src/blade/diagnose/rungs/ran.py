@@ -6,6 +6,7 @@ where rows without output pass at about the usual rate, because then only the re
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -16,12 +17,19 @@ from blade.diagnose.population import Findings, Group, Mask, Population, Trust, 
 
 AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
 LEVEL = 0.05
+LONGEST = 400  # characters of an answer that may be an error message as a whole
+# Words that name a fault of a service; that the same text answers different tasks is what decides.
+_SERVICE = re.compile(
+    r"\b(?:error|exception|overloaded|unavailable|rate limit|quota|timed? ?out|connection|gateway|refused|unauthorized)\b",
+    re.IGNORECASE,
+)
 SPECIFIC = 0.8  # share of the rows with the text that have no output
 
 
 def ask(people: Population, left: Mask) -> Findings:
     silent = people.where(lambda row: not row.has_output)
-    found = Findings()
+    found = Findings(_canned(people, left))
+    found.trust += [_trust(people, group) for group in found.groups]
     if not silent.any():
         return found
     if _is_right_act(people, silent):
@@ -47,8 +55,8 @@ def ask(people: Population, left: Mask) -> Findings:
         and people.where(lambda row: row.has_response)[rest].any()
     ):
         found.groups.append(_unrecorded(people, rest, left))
-    for group in found.groups:
-        found.trust.append(_trust(people, group))
+    told = {one.text for one in found.trust}
+    found.trust += [_trust(people, group) for group in found.groups if group.text not in told]
     return found
 
 
@@ -79,10 +87,11 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     graded = (
         set() if is_recorded else {path for path in people.paths if people.is_graded(people.codes(path)[0])}
     )
+    spoken = _verdict_fields(people, silent)
     for at, row in enumerate(people.rows):
         for path, value in row.fields.items():
-            # without any recording a field that goes with the outcome is the verdict, not a message of the harness
-            if isinstance(value, str) and value.strip() and path not in graded:
+            # a field that goes with the outcome, or that failures with output fill too, is the grader's word
+            if isinstance(value, str) and value.strip() and path not in graded and path not in spoken:
                 places[path, template(value)].append(at)
         for path, lines in row.lines.items():
             for line in lines:
@@ -112,6 +121,50 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
         if fresh.sum() >= enough:
             taken |= fresh
             found.append(_named(people, path, line, fresh))
+    return found
+
+
+def _verdict_fields(people: Population, silent: Mask) -> set[str]:
+    """Fields that go with the outcome of rows with output: what the grader says, not the harness."""
+    others = np.flatnonzero(~silent)
+    found = set()
+    for path in people.paths if others.size else ():
+        outcomes: defaultdict[str, set[bool]] = defaultdict(set)
+        for at in others:
+            value = people.rows[at].fields.get(path)
+            outcomes[template(value) if isinstance(value, str) else ""].add(bool(people.passed[at]))
+        said = [seen for text, seen in outcomes.items() if text]
+        # a message for every failure with output, and never the same for a pass
+        if (said and outcomes.get("", {True}) == {True}) or (
+            len(said) > 1 and all(len(seen) == 1 for seen in said)
+        ):
+            found.add(path)
+    return found
+
+
+def _canned(people: Population, left: Mask) -> list[Group]:
+    """Rollouts whose whole output is one and the same error text, whatever the task."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for at, row in enumerate(people.rows):
+        if row.n_acts <= 1 and row.is_spoken and row.final_length and row.final_length <= LONGEST:
+            places[template(row.final)].append(at)
+    found = []
+    for line, rows in places.items():
+        mask = people.none
+        mask[rows] = True
+        n_tasks = people.n_tasks(mask & left)
+        if n_tasks < AT_LEAST or people.passed[mask].any() or not _SERVICE.search(line):
+            continue
+        n = int((mask & left).sum())
+        found.append(
+            Group(
+                rung="ran", label="IR", name=f"the answer is an error of the service: {line[:60]}", rows=mask & left, matched=mask,
+                text=f"{count(n, 'rollout')} in {count(n_tasks, 'task')}: the whole answer is an error message: {line[:120]}.",
+                fix="Repair or wait for the service, retry such answers, and rerun these rollouts.",
+                why="the same text stands in the answers to different tasks, and it is not an answer", confidence="proved",
+                place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+            )
+        )  # fmt: skip
     return found
 
 

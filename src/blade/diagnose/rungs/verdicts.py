@@ -6,8 +6,11 @@ verdict itself and names nothing.
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,36 +39,69 @@ def ask(people: Population, left: Mask) -> Findings:
 # ---- What was done against what is expected ------------------------------------------------------
 
 
-def graded_tools(people: Population) -> dict[str, bool]:
-    """Tools whose calls the grade depends on: expected somewhere, and made as expected by passes.
+EXACT, PARTS, NAME = "exact", "parts", "name"  # how closely calls of a tool must match the expected ones
 
-    True where the arguments count too; False where passes choose their own, as with a free text.
+
+def graded_tools(people: Population) -> dict[str, str]:
+    """Tools whose calls the grade depends on, each with how closely passes match what is expected of it.
+
+    Some golds state every argument, some only those that count, some none that a pass would share, as with free texts.
     """
-    named = {tool for row in people.rows for tool, _ in row.expected or ()}
-    exact: Counter[str] = Counter()
-    by_name: Counter[str] = Counter()
+    named = sorted({tool for row in people.rows for tool, _ in row.expected or ()})
+    differ: Counter[tuple[str, str]] = Counter()
     for at in np.flatnonzero(people.passed):
         row = people.rows[at]
         if row.expected is not None:
-            made, due = Counter(row.made), Counter(row.expected)
-            exact.update({tool for tool, _ in (made - due) + (due - made)})
-            names, wanted = Counter(tool for tool, _ in row.made), Counter(tool for tool, _ in row.expected)
-            by_name.update(set((names - wanted) + (wanted - names)))
-    return {tool: exact[tool] < DIFFER for tool in named if exact[tool] < DIFFER or by_name[tool] < DIFFER}
+            for level in (EXACT, PARTS, NAME):
+                made, due = acts_of(row, dict.fromkeys(named, level))
+                differ.update({(tool, level) for tool, _ in (made - due) + (due - made)})
+    levels = {
+        tool: next((level for level in (EXACT, PARTS, NAME) if differ[tool, level] < DIFFER), "")
+        for tool in named
+    }
+    return {tool: level for tool, level in levels.items() if level}
 
 
 def acts_of(
-    row: RowEvidence, graded: dict[str, bool]
+    row: RowEvidence, graded: Mapping[str, str]
 ) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
-    """The graded calls that a row made, and those that it was to make."""
-    made, due = (
-        Counter((tool, arguments if graded[tool] else "") for tool, arguments in calls if tool in graded)
-        for calls in (row.made, row.expected or ())
+    """The graded calls that a row made, and those that it was to make, so that matching ones are equal."""
+    due = Counter(
+        (tool, "" if graded[tool] == NAME else text) for tool, text in row.expected or () if tool in graded
     )
+    made: Counter[tuple[str, str]] = Counter()
+    open_ = due.copy()
+    for tool, text in row.made:
+        if tool not in graded:
+            continue
+        call = (tool, "" if graded[tool] == NAME else text)
+        if graded[tool] == PARTS and open_[call] <= 0:
+            call = next(
+                (
+                    wanted
+                    for wanted in open_
+                    if wanted[0] == tool and open_[wanted] > 0 and _covers(text, wanted[1])
+                ),
+                call,
+            )
+        open_[call] -= 1
+        made[call] += 1
     return made, due
 
 
-def difference(row: RowEvidence, graded: dict[str, bool]) -> int:
+@lru_cache(maxsize=20_000)
+def _covers(made: str, wanted: str) -> bool:
+    """Whether a call states everything that an expected one does."""
+    try:
+        arguments, expected = json.loads(made), json.loads(wanted)
+    except ValueError:
+        return False
+    if not isinstance(arguments, dict) or not isinstance(expected, dict):
+        return False
+    return all(key in arguments and arguments[key] == value for key, value in expected.items())
+
+
+def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
     """How what a row did differs from what it was to do, in one word."""
     made, due = acts_of(row, graded)
     if made == due:
@@ -121,7 +157,7 @@ def _more(row: RowEvidence, tool: str) -> bool:
     return sum(name == tool for name, _ in row.made) > sum(name == tool for name, _ in row.expected)
 
 
-def _differing(people: Population, kind: int, name: str, fix: str, graded: dict[str, bool]):  # type: ignore[no-untyped-def]
+def _differing(people: Population, kind: int, name: str, fix: str, graded: Mapping[str, str]):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
         tools: Counter[str] = Counter()
@@ -159,7 +195,7 @@ def _instead(people: Population, rows: Mask) -> str:
     return f" {n:,} of them end with `{tool}`." if n >= 0.5 * rows.sum() else ""
 
 
-def _place(row: RowEvidence, kind: int, graded: dict[str, bool]) -> tuple[int | str, str] | None:
+def _place(row: RowEvidence, kind: int, graded: Mapping[str, str]) -> tuple[int | str, str] | None:
     """The act that forecloses the task: the first graded call that was not expected, else the last act."""
     due = Counter(row.expected or ())
     for act in row.acts:
@@ -171,7 +207,7 @@ def _place(row: RowEvidence, kind: int, graded: dict[str, bool]) -> tuple[int | 
     return (row.acts[-1].step, "") if row.acts else None
 
 
-def _unexpected(people: Population, tool: str, graded: dict[str, bool]):  # type: ignore[no-untyped-def]
+def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
         idle = sum(not acts_of(people.rows[at], graded)[1] for at in np.flatnonzero(rows))
@@ -243,11 +279,19 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
             )
 
 
+# Words that name a fault of what surrounds the model, where a verdict field speaks of it.
+_OUTSIDE = re.compile(
+    r"\b(?:verifier|grader|judge|sandbox|container|server|service|gateway|connection|network|provider|quota|rate limit)\b"
+    r".{0,60}\b(?:time[sd]? ?out|timeout|fail\w*|error\w*|crash\w*|unavailable|refused|reset|exceeded|overloaded)\b",
+    re.IGNORECASE,
+)
+
+
 def _valued(path: str, value: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
         return Group(
-            rung="verdicts", label="undetermined", name=f"`{path}` is `{value[:60]}`", rows=rows,
+            rung="verdicts", label="IR" if _OUTSIDE.search(value) else "undetermined", name=f"`{path}` is `{value[:60]}`", rows=rows,
             text=f"{count(n, 'failure')}: `{path}` is `{value[:100]}`, which no pass has.",
             fix=f"Read the quoted rollout: what leads to `{path}` = `{value[:60]}`?",
             why="a field of the row names this outcome; what causes it is not shown", confidence="unsure",

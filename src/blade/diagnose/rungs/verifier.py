@@ -32,9 +32,9 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             found.trust.append(
                 Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix)
             )
-    lenient = _lenient(people, reference)
-    if lenient is not None:
-        found.trust.append(lenient)
+    found.trust += [
+        one for one in (_lenient(people, reference), _many_equal(people, rest, reference)) if one is not None
+    ]
     return found
 
 
@@ -94,6 +94,21 @@ def _exact(people: Population, left: Mask, reference: Reference) -> Group | None
         why="the answer matches the gold letter by letter and the reward is 0", confidence="proved", matched=rows,
         place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
     )  # fmt: skip
+
+
+def _many_equal(people: Population, left: Mask, reference: Reference | None) -> Trust | None:
+    """Many failures that equal the gold in value but not letter by letter: too many to be sure that it is the gold."""
+    if reference is None or not reference.is_telling or not people.passed.any():
+        return None
+    rows = reference.same & left
+    n = int(rows.sum())
+    if n <= MANY * people.n:
+        return None
+    text = (
+        f"{count(n, 'failure')}: the answer has the value of `{reference.gold_name}` in another spelling. Either the grader "
+        "compares strings, or that field is not what is graded: compare a few by hand."
+    )
+    return Trust("warning", None, text, rows)
 
 
 def _is_exact(people: Population, reference: Reference) -> Mask:

@@ -29,29 +29,29 @@ INJECTIONS: dict[str, Injection] = {
         "timeout", "B03", "shell", ("IR",), limits.timeout_verifier, throughout=("TI", "IR")
     ),
     "timeout_verifier_twin": Injection("timeout", "B03", "shell", (), limits.slow_verifier),
-    "truncated": Injection("truncated", "B04", "quiz", ("BI",), limits.truncated, throughout=("IR", "BI")),
+    "truncated": Injection("truncated", "B04", "quiz", ("TI", "IR"), limits.truncated, throughout=("IR", "TI")),
     "truncated_twin": Injection("truncated", "B04", "quiz", (), limits.nearly_full),
-    "context_overflow": Injection("context_overflow", "B05", "shell", ("BI",), limits.context_overflow),
+    "context_overflow": Injection("context_overflow", "B05", "shell", ("TI", "IR"), limits.context_overflow),
     "context_overflow_twin": Injection("context_overflow", "B05", "shell", (), limits.reads_of_limits),
-    "turn_limit": Injection("turn_limit", "B06", "desk", ("BI",), limits.turn_limit, throughout=("BI", "IR")),
+    "turn_limit": Injection("turn_limit", "B06", "desk", ("BI", "TI", "IR"), limits.turn_limit, throughout=("BI", "IR")),
     "turn_limit_twin": Injection("turn_limit", "B06", "desk", (), limits.just_in_time),
     "dangling_call": Injection("dangling_call", "B07", "desk", ("IR", "TI"), limits.dangling_call),
     "dangling_call_twin": Injection("dangling_call", "B07", "desk", (), limits.parallel_calls),
-    "unknown_tool": Injection("unknown_tool", "B08", "desk", ("BI",), calls.unknown_tool, throughout=("KG",)),
+    "unknown_tool": Injection("unknown_tool", "B08", "desk", ("BI",), calls.unknown_tool, throughout=("BI", "KG")),
     "unknown_tool_twin": Injection("unknown_tool", "B08", "desk", (), calls.rare_tool),
     "unknown_tool_always": Injection(
-        "unknown_tool", "B08", "desk", ("KG",), calls.unknown_tool, pick="tasks"
+        "unknown_tool", "B08", "desk", ("BI", "KG"), calls.unknown_tool, pick="tasks"
     ),
     "malformed_args": Injection("malformed_args", "B09", "desk", ("BI",), calls.malformed_args),
     "malformed_args_twin": Injection("malformed_args", "B09", "desk", (), calls.spaced_args),
-    "schema_invalid": Injection("schema_invalid", "B10", "desk", ("KG",), calls.schema_invalid, pick="tasks"),
+    "schema_invalid": Injection("schema_invalid", "B10", "desk", ("BI", "KG"), calls.schema_invalid, pick="tasks"),
     "schema_invalid_twin": Injection("schema_invalid", "B10", "desk", (), calls.optional_args, pick="tasks"),
     "ungrounded_arg": Injection(
-        "ungrounded_arg", "B11", "desk", ("UK",), calls.ungrounded_arg, throughout=("KG", "UK")
+        "ungrounded_arg", "B11", "desk", ("BI", "UK"), calls.ungrounded_arg, throughout=("BI", "KG", "UK")
     ),
     "ungrounded_arg_twin": Injection("ungrounded_arg", "B11", "desk", (), calls.named_in_prose),
     "ungrounded_arg_always": Injection(
-        "ungrounded_arg", "B11", "desk", ("KG",), calls.ungrounded_arg_always, pick="tasks", options=GOLD
+        "ungrounded_arg", "B11", "desk", ("BI", "KG"), calls.ungrounded_arg_always, pick="tasks", options=GOLD
     ),
     "repeat_identical": Injection("repeat_identical", "B12", "desk", ("BI",), loops.repeat_identical),
     "repeat_identical_twin": Injection("repeat_identical", "B12", "desk", (), loops.asked_twice),
@@ -93,17 +93,17 @@ INJECTIONS: dict[str, Injection] = {
         "missing_required_tool",
         "B19",
         "desk",
-        ("KG",),
+        ("BI", "KG"),
         acts.missing_required_tool,
         pick="tasks",
         options=GOLD,
     ),
     "wrong_arg_field": Injection(
-        "wrong_arg_field", "B20", "desk", ("UK",), acts.wrong_arg_field, throughout=("UK", "KG"), options=GOLD
+        "wrong_arg_field", "B20", "desk", ("BI", "UK"), acts.wrong_arg_field, throughout=("BI", "UK", "KG"), options=GOLD
     ),
     "wrong_arg_field_twin": Injection("wrong_arg_field", "B20", "desk", (), acts.other_words, options=GOLD),
     "wrong_arg_field_always": Injection(
-        "wrong_arg_field", "B20", "desk", ("KG",), acts.wrong_arg_field_always, pick="tasks", options=GOLD
+        "wrong_arg_field", "B20", "desk", ("BI", "KG"), acts.wrong_arg_field_always, pick="tasks", options=GOLD
     ),
     "extra_side_effect": Injection(
         "extra_side_effect", "B21", "desk", ("BI",), acts.extra_side_effect, options=GOLD
@@ -162,7 +162,7 @@ INJECTIONS: dict[str, Injection] = {
     "asks_user_twin": Injection("asks_user", "B30", "desk", (), finals.asks_someone, options=USER),
     "refusal": Injection("refusal", "B31", "quiz", ("BI",), finals.refusal, throughout=("BI", "TI")),
     "refusal_twin": Injection("refusal", "B31", "quiz", (), finals.speaks_of_refusal),
-    "empty_output": Injection("empty_output", "B32", "quiz", ("BI",), finals.empty_output),
+    "empty_output": Injection("empty_output", "B32", "quiz", ("BI", "IR"), finals.empty_output),
     "empty_output_twin": Injection("empty_output", "B32", "quiz", (), finals.empty_then_full),
     "format_mismatch": Injection("format_mismatch", "B33", "quiz", ("BI",), finals.format_mismatch),
     "format_mismatch_twin": Injection("format_mismatch", "B33", "quiz", (), finals.odd_format),

@@ -104,7 +104,7 @@ def _level(scale: Scale, value: float) -> str:
 def _steps(comparison: Comparison, start: float, scale: Scale) -> list[Spec]:
     """One floating bar per term, each starting where the last ended; the smaller ones share the last."""
     shown, left = folded(comparison.bridge, MAX_TERMS)
-    terms = [(say.term(one.term, comparison, 60), one.side, one.value, one.low, one.high) for one in shown]
+    terms = [(say.term(one.term, 60), one.side, one.value, one.low, one.high) for one in shown]
     if left:
         terms.append(
             (f"{len(left)} smaller terms", "several", math.fsum(one.value for one in left), None, None)
@@ -265,7 +265,7 @@ def _scatter_caption(found: Scatter, is_rate: bool) -> Line:
     said = "Each task's rate in the baseline and in the candidate; larger where more tasks share the point"
     said += ", gathered on a grid. " if found.gathered else ". "
     if not found.band:
-        return (f"{said}No band of noise: these rows do not tell how much repeats of a task vary.",)
+        return (f"{said}No band of noise: these rows do not show how much repeats of a task vary.",)
     if is_rate and all(low <= 0 and high >= 1 for _, low, high in found.band):
         return (f"{said}At so few repeats noise alone can give any one of these points.",)
     how = "Fisher's exact test" if is_rate else "the variance between repeats"

@@ -11,7 +11,7 @@ from blade.report.change import words as say
 from blade.report.change.names import apart
 from blade.report.change.sentences import note_told, sentence
 from blade.report.change.series import series
-from blade.report.change.terms import mover_query, ranked
+from blade.report.change.terms import mover_query, ranked, unclaimed
 from blade.report.change.verdict import pair
 from blade.report.change.words import NEW, THESE, Scale
 from blade.report.sections import (
@@ -87,12 +87,12 @@ def first_claim(one: Comparison) -> Line:
         return ("the same rows",)
     mover = next(iter(ranked(one.movers)), None)
     if mover is None:
-        return ("no cause is claimed",)
+        return unclaimed(one)
     mark = "mechanical: " if mover.mechanical else ""
     moved = say.scale(one.score_name).change(mover.value, f"{mover_query(one, mover)}.value")
     more, every = len(one.movers) - 1, f"{say.query(one)}.movers.count"
     also: Line = (", and ", *numbers.count(more, "further claim", f"{every} - 1")) if more else ()
-    return (mark, numbers.name(say.term(mover.term, one, 60)), ", ", moved, *also)
+    return (mark, numbers.name(say.term(mover.term, 60)), ", ", moved, *also)
 
 
 def many_runs(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
@@ -127,7 +127,7 @@ def _pairs(found: Matrix, scale: Scale, file: str) -> list[Block]:
     if n > MAX_PAIRS:
         runs = numbers.count(n, "run", "engine.matrix.runs.count")
         tasks = numbers.count(found.n_tasks, "task", "engine.matrix.n_tasks")
-        return [para("The pairs of ", *runs, f" stand in {file} (n = ", *tasks, ").")]
+        return [para("The pairs of ", *runs, f" are in {file} (n = ", *tasks, ").")]
     header = ("", "Run", *(f"against {letter}" for letter in LETTERS[:n]))
     rows = [
         cells(

@@ -48,11 +48,11 @@ def _tasks(comparison: Comparison) -> list[Block]:
         blocks.append(Para(_common_only(comparison)))
     if found.changed_fields:
         told = places.names(found.changed_fields, f"{query}.changed_fields.count")
-        blocks.append(para("That tasks with the same key are not the same shows in ", *told, "."))
+        blocks.append(para("Tasks with the same key that are not the same differ in ", *told, "."))
     if found.changed_everywhere:
         told = places.names(found.changed_everywhere, f"{query}.changed_everywhere.count")
         blocks.append(
-            para("Different in nearly all tasks, so taken for a template or a format: ", *told, ".")
+            para("Different in nearly all tasks, so treated as a change of template or format: ", *told, ".")
         )
     return blocks
 
@@ -68,14 +68,14 @@ def _common_only(comparison: Comparison) -> Line:
         for n, run in ((n_a, comparison.baseline), (n_b, comparison.candidate))
     )
     return (
-        Strong("Cut to common support: "),
+        Strong("Common tasks only: "),
         "the verdicts are about ",
         numbers.whole(len(found.common), f"{query}.common.count"),
         " of the baseline's ",
         of_a,
         " and of the candidate's ",
         of_b,
-        " tasks. What the other tasks do to the headline is a term of its own in the bridge.",
+        " tasks. The effect of the other tasks on the score is a separate term of the bridge.",
     )
 
 
@@ -140,5 +140,5 @@ def separability(comparison: Comparison) -> Line:
         stated = numbers.count(len(known), "stated setting", n_known)
         said = (*stated, f" of the table {verb} between the runs.")
     if unknown:
-        said += (" Stated by one run only, so that nobody can tell: ", *places.names(unknown, n_unknown), ".")
+        said += (" Stated by one run only, so unknown: ", *places.names(unknown, n_unknown), ".")
     return said

@@ -1,4 +1,4 @@
-"""Tell checkpoints in order: the trend, the first that differs, what was learned and forgotten."""
+"""Report checkpoints in order: the trend, the first that differs, what was learned and forgotten."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def single_rollouts(found: Series, report: Report) -> Line:
     repeats = [run.coverage.repeats for run in report.runs if run.name in ends]
     if found.learned or found.forgotten or not repeats or max(repeats) > 1:
         return ()
-    said = "single rollouts cannot tell which tasks were learned or forgotten"
+    said = "one try per task cannot show which tasks were learned or forgotten"
     pair = next(
         (
             comparison
@@ -120,7 +120,7 @@ def single_rollouts(found: Series, report: Report) -> Line:
         return (f"{said}.",)
     query = f"{say.query(pair)}.churn"
     flipped = numbers.count(pair.churn.n_up + pair.churn.n_down, "task", f"{query}.n_up + {query}.n_down")
-    return (f"{said}; from the first checkpoint to the last ", *flipped, " flipped, some of them by luck.")
+    return (f"{said}; from the first checkpoint to the last ", *flipped, " flipped, some of them by chance.")
 
 
 def _moved(name: str, word: str, found: Sequence[tuple[str, float]], n: int) -> Line:

@@ -1,4 +1,4 @@
-"""Tell what changed beside the score: outcomes, effort, behaviours, errors, further measures."""
+"""Report what changed beside the score: outcomes, effort, behaviours, errors, further measures."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MAX_ROWS = 15
 KINDS = {
     "outcome": ("How rollouts end", "Outcome"),
     "effort": ("What rollouts cost", "Mean over tasks"),
-    "behaviour": ("Behaviours", "Behaviour"),
+    "behaviour": ("Facts behind the failure groups", "Fact"),
     "signature": ("Error texts", "Error"),
 }
 ORDER = ("appeared", "disappeared", "more", "less", "unclear")
 
 
 def what_else_changed(comparison: Comparison, file: str) -> list[Block]:
-    """Everything but the score that was held against the baseline, by kind."""
+    """Everything but the score that was compared with the baseline, by kind."""
     if comparison.refused is not None:
         return [para("Without common tasks nothing else is compared.")]
     blocks: list[Block] = []
@@ -49,7 +49,7 @@ def _kind(comparison: Comparison, kind: str, found: list[Shift], file: str) -> l
     title, column = KINDS.get(kind, (hostile.line(kind, 40).capitalize(), "What"))
     query, form = f"{say.query(comparison)}.shifts", Scale(kind != "effort")
     rows = tuple(
-        _shift(comparison, shift, form, queries.chosen(query, comparison.shifts, shift, "kind", "name"))
+        _shift(shift, form, queries.chosen(query, comparison.shifts, shift, "kind", "name"))
         for shift in found[:MAX_ROWS]
     )
     header = (column, "Baseline", "Candidate", "Change, 95% interval", "Adjusted p", "Tasks", "Reading")
@@ -57,7 +57,7 @@ def _kind(comparison: Comparison, kind: str, found: list[Shift], file: str) -> l
     return [Heading((title,)), Table(header, rows, "lrrrrrl"), *more]
 
 
-def _shift(comparison: Comparison, shift: Shift, form: Scale, query: str) -> tuple[Line, ...]:
+def _shift(shift: Shift, form: Scale, query: str) -> tuple[Line, ...]:
     change: Line = (
         form.change(shift.change, f"{query}.change"),
         *form.interval(shift.low, shift.high, query),
@@ -67,7 +67,7 @@ def _shift(comparison: Comparison, shift: Shift, form: Scale, query: str) -> tup
         part = numbers.num(_relative(relative), relative, f"{query}.change / {query}.baseline")
         change += (", ", part)
     return cells(
-        numbers.name(shift_name(shift, comparison)),
+        numbers.name(shift_name(shift)),
         form.level(shift.baseline, f"{query}.baseline"),
         form.level(shift.candidate, f"{query}.candidate"),
         change,
@@ -77,10 +77,10 @@ def _shift(comparison: Comparison, shift: Shift, form: Scale, query: str) -> tup
     )
 
 
-def shift_name(one: Shift, comparison: Comparison) -> str:
+def shift_name(one: Shift) -> str:
     if one.kind == "effort" and one.name in quantities.EFFORTS:
         return quantities.EFFORTS[one.name]
-    return say.term(one.name, comparison, 160)
+    return say.term(one.name, 160)
 
 
 def _relative(value: float) -> str:

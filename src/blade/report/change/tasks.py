@@ -1,4 +1,4 @@
-"""Tell which tasks moved, beside what noise alone would move: churn, buckets, the surest flips."""
+"""Report which tasks moved, beside what noise alone would move: churn, buckets, the surest flips."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def churned(comparison: Comparison, churn: Churn) -> Line:
         ". ",
     )
     if churn.p is None:
-        return (*said, "Nothing here tells how much of this is noise: more repeats of each task would.")
+        return (*said, "With so few repeats, how much of this is noise is unknown.")
     null, low, high = (
         scale.size(getattr(churn, name), f"{query}.{name}")
         for name in ("null_churn", "null_low", "null_high")
     )
-    said += ("Two runs of one and the same model with these repeats would churn ", null)
+    said += ("Two runs of the same model with these repeats would differ by ", null)
     said += (*numbers.between(low, high), ". ", *_against_noise(churn, query))
     moved = numbers.whole(churn.n_up + churn.n_down, f"{query}.n_up + {query}.n_down")
     expected = numbers.number(churn.null_changed, f"{query}.null_changed")
@@ -92,7 +92,7 @@ def _against_noise(churn: Churn, query: str) -> Line:
         Strong("The churn is not beyond noise"),
         " (",
         *p,
-        "): a list of flips would be a list of luck, so read the tasks below as leads.",
+        "): the tasks below may have flipped by chance, so read them as leads.",
     )
 
 
@@ -109,7 +109,7 @@ def surely(comparison: Comparison) -> Line:
         " worse. ",
     )
     if sure.null_up is None or sure.null_down is None:
-        return (*said, "How many of them noise alone would show cannot be told.")
+        return (*said, "How many of them noise alone would show is unknown.")
     up, down = (numbers.number(getattr(sure, name), f"{query}.{name}") for name in ("null_up", "null_down"))
     return (*said, "Noise alone would show ", up, " and ", down, " as such.")
 
@@ -184,7 +184,7 @@ def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
         else "Ranked by the size of the change: without a pass rate no posterior can be given."
     )
     if alike and judged:
-        lead = "With these repeats all flips are equally sure, so the order among them says nothing."
+        lead = "With these repeats all flips are equally sure, so their order means nothing."
     return [
         Heading(("The surest flips",)),
         para(lead, *_more_flips(comparison, len(shown), file)),
@@ -236,9 +236,7 @@ def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str
     )
 
 
-def _counted(
-    result: tuple[float, int], scale: Scale, query: str, place: tuple[str, str] | None
-) -> Line:
+def _counted(result: tuple[float, int], scale: Scale, query: str, place: tuple[str, str] | None) -> Line:
     """`3/4`, or the mean with its n where rewards are no passes; `place` is a run and its name of the task,
     where rollouts can be counted in its tables."""
     total, n = result

@@ -1,4 +1,4 @@
-"""Tell what moved a score: the claims first, then the terms that add up to the change."""
+"""Report what moved a score: the claims first, then the terms that add up to the change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from blade.report.sections import (
 MAX_ROWS = 25  # terms of a table; the smaller ones share its last row
 SAME = 1e-9  # terms add up to this
 TO_READ = 2  # rollouts of a claim whose commands are written out
-ACCOUNTING = "This is accounting, not causation: a mode that is gone may make room for another."
+ACCOUNTING = "This is accounting, not causation: a failure group that disappears may make room for another."
 
 
 def what_moved_it(
@@ -78,12 +78,11 @@ def _claims(comparison: Comparison, report: Report) -> list[Block]:
         return [
             para(
                 Strong("No cause is claimed: "),
-                "no term below that names a cause is both beyond noise and beyond its share of the change "
-                "once all terms that were tried are corrected for. The terms still add up to the change; one "
-                "that is beyond noise may have moved with the rest, and any other may be luck."
-                if not comparison.identical
-                else "the rows are the same, so no term differs from 0.",
+                *unclaimed(comparison),
+                ". The terms below still add up to the change; they are corrected for the number of terms tried.",
             )
+            if not comparison.identical
+            else para(Strong("No cause is claimed: "), "the rows are the same, so no term differs from 0.")
         ]
     blocks: list[Block] = []
     if any(one.mechanical for one in movers):
@@ -101,7 +100,27 @@ def _claims(comparison: Comparison, report: Report) -> list[Block]:
         if lines := to_read(one, comparison, report):
             blocks += [Bullets(tuple(items)), Commands(tuple(lines))]
             items = []
+    if rest := undetermined(comparison):
+        items.append((*rest, "."))
     return [*blocks, Bullets(tuple(items))] if items else blocks
+
+
+def unclaimed(comparison: Comparison) -> Line:
+    """That no failure group moved beyond noise, and which part of the change no known cause explains."""
+    rest = undetermined(comparison)
+    return ("no failure group with a known cause moved beyond noise", *((". ", *rest) if rest else ()))
+
+
+def undetermined(comparison: Comparison) -> Line:
+    """The largest term, where its cause is undetermined and it is beyond noise."""
+    terms = [term for term in comparison.bridge if term.side not in ("composition", "missing")]
+    largest = max(terms, key=lambda term: abs(term.value), default=None)
+    if largest is None or largest.side != "undetermined" or largest.p is None or largest.p > say.ALPHA:
+        return ()
+    query = term_query(f"{say.query(comparison)}.bridge", comparison.bridge, largest)
+    moved = say.scale(comparison.score_name).change(largest.value, f"{query}.value")
+    name = numbers.name(say.term(largest.term))
+    return ("The largest part, ", moved, ", is in failures of undetermined cause: ", name)
 
 
 def mover_query(comparison: Comparison, mover: Mover) -> str:
@@ -113,9 +132,9 @@ def mover_query(comparison: Comparison, mover: Mover) -> str:
 def mover_told(comparison: Comparison, mover: Mover) -> Line:
     """What is claimed to have moved the score, and by how much."""
     scale, query = say.scale(comparison.score_name), mover_query(comparison, mover)
-    side = "" if mover.side in ("slice", "composition", "missing") else f" ({hostile.line(mover.side, 40)})"
+    side = "" if mover.side in ("slice", "composition", "missing") else f" ({say.side(mover.side)})"
     moved = scale.change(mover.value, f"{query}.value", strong=True)
-    return (numbers.name(say.term(mover.term, comparison)), f"{side} accounts for ", moved)
+    return (numbers.name(say.term(mover.term)), f"{side} accounts for ", moved)
 
 
 def beside(one: Mover, comparison: Comparison) -> list[Line]:
@@ -135,7 +154,7 @@ def to_read(one: Mover, comparison: Comparison, report: Report) -> list[tuple[st
     for name, task, repeat in one.rollouts[:TO_READ]:
         if name in runs:
             role = "baseline" if name == comparison.baseline else "candidate"
-            found += places.show(runs[name], task, repeat, f"{role}, {say.term(one.term, comparison, 60)}")
+            found += places.show(runs[name], task, repeat, f"{role}, {say.term(one.term, 60)}")
     return found
 
 
@@ -159,8 +178,8 @@ def _beside_share(comparison: Comparison, mover: Mover) -> Line:
         return ()
     query, scale = term_query(every, terms, term), say.scale(comparison.score_name)
     tasks = numbers.count(term.n, "task", f"{query}.n")
-    expected: Line = ("; its share would be ", scale.change(term.expected, f"{query}.expected"))
-    return (*(expected if term.expected is not None else ()), "; ", *tasks, " concerned")
+    expected: Line = ("; in proportion to all losses it would be ", scale.change(term.expected, f"{query}.expected"))
+    return (*(expected if term.expected is not None else ()), "; ", *tasks)
 
 
 def _terms(comparison: Comparison, name: str) -> tuple[Sequence[Term], str]:
@@ -200,9 +219,7 @@ def folded(terms: Sequence[Term], most: int) -> tuple[list[Term], list[Term]]:
     return shown, [one for at, one in enumerate(terms) if at not in kept]
 
 
-def terms_table(
-    comparison: Comparison, terms: Sequence[Term], scale: Scale, file: str, query: str
-) -> Table:
+def terms_table(comparison: Comparison, terms: Sequence[Term], scale: Scale, file: str, query: str) -> Table:
     """One row per term; the smaller ones of many share a row, so that the column still adds up."""
     shown, left = folded(terms, MAX_ROWS)
     beyond = any(term.expected is not None or term.p_excess is not None for term in terms)
@@ -226,9 +243,7 @@ def _rest_query(query: str, terms: Sequence[Term], shown: Sequence[Term]) -> str
     return " - ".join([f"{query}.value", *(f"{query}[{places_of[id(term)]}].value" for term in shown)])
 
 
-def _row(
-    comparison: Comparison, term: Term, scale: Scale, beyond: bool, query: str
-) -> tuple[Line, ...]:
+def _row(comparison: Comparison, term: Term, scale: Scale, beyond: bool, query: str) -> tuple[Line, ...]:
     more: tuple[Span, ...] = ()
     if beyond:
         more = (
@@ -236,8 +251,8 @@ def _row(
             numbers.p_number(term.p_excess, f"{query}.p_excess"),
         )
     return cells(
-        numbers.name(say.term(term.term, comparison)),
-        numbers.name(hostile.line(term.side, 40)),
+        numbers.name(say.term(term.term)),
+        numbers.name(say.side(term.side)),
         (scale.change(term.value, f"{query}.value"), *scale.interval(term.low, term.high, query)),
         numbers.p_number(term.p, f"{query}.p"),
         numbers.whole(term.n, f"{query}.n"),
@@ -252,7 +267,7 @@ def expectation(terms: Sequence[Term]) -> list[Block]:
     return [
         para(
             "Expected: what the term would be if it took just its share of the change. p beyond share: how "
-            "often luck alone would take a term at least as far from its share; small where it moved by more "
+            "often chance alone would take a term at least as far from its share; small where it moved by more "
             "than its share."
         )
     ]
@@ -266,7 +281,7 @@ def sum_line(comparison: Comparison, terms: Sequence[Term], query: str) -> Line:
     lead: Line = (Strong("Sum of the terms: "), six, ", that is ", said)
     of = f"the change of {say.score_label(comparison.score_name)}"
     if delta is None:
-        return (*lead, "; there is no change to hold it against.")
+        return (*lead, "; there is no change to compare it with.")
     if abs(total - delta) <= SAME:
         return (*lead, f": {of}, exactly.")
     stated = numbers.num(_six(delta), delta, f"{say.query(comparison)}.delta")
@@ -285,7 +300,7 @@ def further_views(comparison: Comparison, file: str) -> list[Block]:
     blocks: list[Block] = [
         para(
             "Each view splits the whole change once more. Terms of different views must not be added: they "
-            "are the same points told another way."
+            "split the same points in another way."
         )
     ]
     for view in comparison.views:
@@ -294,7 +309,7 @@ def further_views(comparison: Comparison, file: str) -> list[Block]:
 
 
 def _view(view: View, comparison: Comparison, query: str, file: str) -> list[Block]:
-    name, scale = say.term(view.name, comparison, 80), say.scale(comparison.score_name)
+    name, scale = say.term(view.name, 80), say.scale(comparison.score_name)
     blocks: list[Block] = [Heading((numbers.name(f"{name[:1].upper()}{name[1:]}"),))]
     if view.note:
         blocks.append(Para(sentence(view.note, f"{query}.note")))

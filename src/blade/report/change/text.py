@@ -105,10 +105,10 @@ def _churn(comparison: Comparison, churn: Churn) -> str:
     moved = f"{churn.n_up:,} up, {churn.n_down:,} down of {_n(comparison)}"
     said = f"{_size(scale, churn.gains - churn.losses)}: {moved}; "
     if churn.p is None:
-        return said + "nothing here tells how much of it is noise"
+        return said + "with so few repeats, how much of it is noise is unknown"
     word = "beyond" if churn.p <= say.ALPHA else "not beyond"
     null = f"{_bare(churn.null_low, scale)} to {_bare(churn.null_high, scale)}".replace("+", "")
-    return said + f"one model against itself {null}, so {word} noise ({words.p_value(churn.p)})"
+    return said + f"two runs of one model would differ by {null}, so {word} noise ({words.p_value(churn.p)})"
 
 
 def _notes(notes: list[str], room: int) -> list[str]:
@@ -149,8 +149,8 @@ def _change(comparison: Comparison, scale: Scale) -> list[str]:
     if change_verdict.is_other_on_common(comparison):
         common = (comparison.common_baseline, comparison.common_candidate)
         of_common = " → ".join(_level(scale, value) for value in common)
-        said = f"over the common tasks {scale.said(comparison.delta_common)}: {of_common}; the rest is "
-        found += _told("", said + "which tasks each run has", 1)
+        said = f"over the common tasks {scale.said(comparison.delta_common)}: {of_common}; "
+        found += _told("", said + "the rest comes from tasks that only one run has", 1)
     said = short(change_verdict.mechanical(comparison)).partition("; their")[0]
     return found + _told("", said, 3)
 
@@ -160,7 +160,7 @@ def _verdicts(comparison: Comparison, scale: Scale) -> list[str]:
     for question, label in LABELS.items():
         word = say.verdict_on(comparison, question) or "no verdict"
         tested = say.test_of(comparison, question)
-        change = short(scale.tested(tested, "")) if tested else words.NONE
+        change = _with_level(short(scale.tested(tested, ""))) if tested else words.NONE
         rests = short(change_verdict.rests_on(comparison, question))
         if say.is_small(comparison, question):
             change = f"{say.SMALL}: {change}"
@@ -169,20 +169,25 @@ def _verdicts(comparison: Comparison, scale: Scale) -> list[str]:
         lines = wrap(f"{change}; {rests}", COLUMNS - INDENT - 14)[:3]
         found.append(f"{label:<{INDENT}}{word.upper():<13} {lines[0]}")
         found += [" " * (INDENT + 14) + line for line in lines[1:]]
-    margin = f"{short(say.margin(comparison))}, a setting (--margin) that does not depend on the rows"
+    margin = f"{short(say.margin(comparison))} (--margin): changes within it count as equivalent"
     return [*found, *_told("Margin", margin, 1)]
+
+
+def _with_level(text: str) -> str:
+    """Say of an interval which one it is."""
+    return text.replace(" [", ", 95% CI [", 1)
 
 
 def _movers(comparison: Comparison, report: Report, told: int, shows: bool) -> list[str]:
     """The first claims; under the first what its rollouts show as well, and how to read some of them."""
     movers = change_terms.ranked(comparison.movers)
     if not movers:
-        return _told("Moved by", "no term moved beyond its share and beyond noise, so no cause is claimed", 1)
+        return _told("Moved by", short(change_terms.unclaimed(comparison)), 2)
     found: list[str] = []
     for at, one in enumerate(movers[:told]):
         mark = "[mechanical] " if one.mechanical else ""
-        claim = short(
-            (*change_terms.mover_told(comparison, one), *change_terms.mover_numbers(comparison, one))
+        claim = _with_level(
+            short((*change_terms.mover_told(comparison, one), *change_terms.mover_numbers(comparison, one)))
         )
         found += _told("Moved by" if at == 0 else "", f"{at + 1}. {mark}{claim}", 4)
         if at == 0 and shows:
@@ -191,6 +196,7 @@ def _movers(comparison: Comparison, report: Report, told: int, shows: bool) -> l
             found += [
                 f"{'':<{INDENT}}   {line}" for line in _typed(change_terms.to_read(one, comparison, report))
             ]
+    found += _told("", short(change_terms.undetermined(comparison)), 2)
     left = len(movers) - told
     return found + (_told("", f"{words.count(left, 'more claim')} in the report", 1) if left > 0 else [])
 
@@ -201,7 +207,7 @@ def _bridge(comparison: Comparison, scale: Scale) -> list[str]:
         return []
     moved = [one for one in comparison.bridge if abs(one.value) >= change_terms.SAME]
     shown, left = change_terms.folded(moved, SHOWN)
-    parts = [f"{say.term(one.term, comparison, 40)} {_bare(one.value, scale)}" for one in shown]
+    parts = [f"{say.term(one.term, 60)} {_bare(one.value, scale)}" for one in shown]
     if left:
         parts.append(f"{len(left)} smaller {_bare(_sum(left), scale)}")
     total = scale.said(_sum(comparison.bridge))

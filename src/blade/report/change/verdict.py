@@ -15,7 +15,7 @@ from blade.report.sections import Block, Bullets, Line, Para, Strong, Table, cel
 
 BRIDGE = "bridge"  # the view that claims of the bridge are made in
 ON = {THESE: "on these tasks", NEW: "for new tasks like these"}
-WORTH = {THESE: "where only the luck of repeats is noise", NEW: "where the choice of tasks is noise too"}
+WORTH = {THESE: "where only the repeats are left to chance", NEW: "where the choice of tasks is left to chance too"}
 
 
 def verdict(comparison: Comparison, report: Report) -> list[Block]:
@@ -48,7 +48,7 @@ def opening(comparison: Comparison, report: Report) -> Line:
         return (
             Strong("Equivalent: both runs hold the same rows. "),
             *say.both(comparison),
-            " is one run held against itself, so every difference is 0 (n = ",
+            " is one run compared with itself, so every difference is 0 (n = ",
             *say.n_common(comparison),
             ").",
         )
@@ -113,15 +113,15 @@ def mechanical(comparison: Comparison) -> Line:
     scale, query = say.scale(comparison.score_name), say.query(comparison)
     part = math.fsum(one.value for one in found)
     taken = f"{query}.movers(mechanical=True, view={BRIDGE!r}).value"
-    names = numbers.joined([(numbers.name(say.term(one.term, comparison, 80)),) for one in found])
+    names = numbers.joined([(numbers.name(say.term(one.term, 80)),) for one in found])
     return (
         Strong("Not all of it is the model: "),
         scale.change(part, taken),
-        " of the change go to ",
+        " of the change come from ",
         *names,
-        ", which can move a score whatever the model. The other terms add up to ",
+        ", which can move a score with the model unchanged. The other terms add up to ",
         scale.change(comparison.delta - part, f"{query}.delta - {taken}"),
-        "; their intervals stand in the bridge.",
+        "; their intervals are in the bridge.",
     )
 
 
@@ -203,18 +203,18 @@ def resolve(comparison: Comparison, report: Report) -> Line:
     if power.target is None or (power.repeats_needed is None and power.tasks_needed is None):
         return (
             Strong("What would resolve it: "),
-            "cannot be estimated, since these rows do not tell how much repeats and tasks vary.",
+            "unknown, since these rows do not show how much repeats and tasks vary.",
         )
     scale, query = say.scale(comparison.score_name), f"{say.query(comparison)}.power"
     is_margin = power.target <= comparison.margin * (1 + 1e-9)
     target = scale.size(power.target, f"{query}.target")
-    seen: Line = (target, ", the margin" if is_margin else ", as large as the one seen")
+    seen: Line = (target, " (the margin)" if is_margin else " (the size seen)")
     if power.tasks_needed == 0:
         return (
             Strong("What would resolve it: "),
             "these tasks are already enough to see a true change of ",
             *seen,
-            ", in 80 of 100 cases; a smaller one, or equivalence, takes more tasks or repeats.",
+            " in 80 of 100 cases; a smaller one, or equivalence, takes more tasks or repeats.",
         )
     ways: list[Line] = []
     if power.repeats_needed is not None:
@@ -222,12 +222,12 @@ def resolve(comparison: Comparison, report: Report) -> Line:
         ways.append((*repeats, " per task in each run", *_repeats_now(comparison, report)))
     if power.tasks_needed is not None:
         more = numbers.count(power.tasks_needed, "more task", f"{query}.tasks_needed")
-        ways.append((*more, " like these with as many repeats"))
+        ways.append((*more, " like these (with as many repeats)"))
     said = (
         *numbers.joined(ways, ", or ", ", or "),
-        ", to see a true change of ",
+        " would detect a true change of ",
         *seen,
-        ", in 80 of 100 cases.",
+        " in 80 of 100 cases.",
     )
     return (Strong("What would resolve it: "), *said, _whether_repeats(power))
 
@@ -244,10 +244,10 @@ def _whether_repeats(power: Power) -> str:
     if power.repeats_needed is not None:
         return ""
     if power.omega2 is None:
-        return " How many repeats would do, single rollouts do not tell."
+        return " With one try per task, the number of repeats that would be enough is unknown."
     if power.p_heterogeneity is not None and power.p_heterogeneity <= ALPHA:
-        return " More repeats alone would not do: the change varies from task to task."
-    return " Whether more repeats alone would do, these rows do not tell."
+        return " More repeats alone would not be enough: the change varies from task to task."
+    return " These rows do not show whether more repeats alone would be enough."
 
 
 def pair(comparison: Comparison) -> tuple[str, str]:
@@ -261,7 +261,7 @@ def _differs(comparison: Comparison) -> Line:
         return ()
     return (
         Strong("The change differs by task "),
-        "beyond the luck of repeats (",
+        "by more than repeats alone would (",
         *numbers.p_value(p, f"{say.query(comparison)}.power.p_heterogeneity"),
         ", n = ",
         *say.n_common(comparison),

@@ -15,7 +15,8 @@ THESE, NEW = "these tasks", "new tasks"  # the two questions every verdict answe
 TONES = {"improved": "good", "regressed": "bad", "equivalent": "quiet", "inconclusive": "warning"}
 ALPHA = 0.05
 SMALL = "by less than the margin"
-LOG_RATIO = "log ratio"  # the unit of a measure that is told as a ratio
+LOG_RATIO = "log ratio"  # the unit of a measure that is given as a ratio
+SIDES = {"task or verifier": "task, verifier or harness"}
 
 
 class Scale(NamedTuple):
@@ -137,9 +138,14 @@ def verdict_told(comparison: Comparison, question: str) -> Line:
     return (badge, f" {SMALL}") if is_small(comparison, question) else (badge,)
 
 
-def term(name: str, comparison: Comparison, limit: int = 120) -> str:
-    """A term as a reader says it."""
+def term(name: str, limit: int = 120) -> str:
+    """The name of a term, safe to print."""
     return hostile.line(name, limit) or "(no name)"
+
+
+def side(name: str) -> str:
+    """Who answers for a loss: a limit of the harness counts with task and verifier."""
+    return SIDES.get(name) or hostile.line(name, 40)
 
 
 def answers(comparison: Comparison, question: str) -> list[Tested]:

@@ -109,12 +109,13 @@ def _quote(case: Case, group: Group, room: int) -> list[str]:
 
 
 def flags(case: Case, room: int) -> list[str]:
-    """List what limits trust in the score of the whole run, the gravest first."""
+    """List what limits trust in the score of the whole run, the gravest first; the group's text is not repeated."""
     grave = [one for one in case.facts.trust if one.level in ("alarm", "warning")]
+    group = case.group.text if case.group is not None else None
     return [
         frame.behind(
             f"{one.level} on the whole run{f', {one.label.value}' if one.label else ''}, {words.count(one.rows, 'row')}",
-            one.text,
+            one.text if one.text != group else "the failure group above",
             room,
         )
         for one in grave[:_MAX_FLAGS]

@@ -1,0 +1,208 @@
+"""Rung 9: what do failures do that passes of the same task do not?"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.diagnose.builders import Act, Diagnose, Key, Row, desk_acts, desk_row, grid, told_of
+
+FAULTY = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 < 2}
+
+
+def work(task: int, repeat: int, checks: bool = True) -> list[Act]:
+    """An errand with or without a look at the address book, and always a redirect at the end."""
+    acts = desk_acts(task, repeat, random.Random(task * 100 + repeat))
+    return [act for act in acts if checks or not (isinstance(act, tuple) and act[0] == "check_address")]
+
+
+def noisy(place: int, faulty: bool) -> float:
+    """A faulty row fails, others pass nine times in ten."""
+    return 0.0 if faulty else float(place % 11 > 0)
+
+
+def run_of(faulty: set[Key], make: dict[Key, list[Act]], n_tasks: int = 16, n_repeats: int = 4) -> list[Row]:
+    return [
+        desk_row(*key, noisy(place, key in faulty), make[key]) for place, key in enumerate(grid(n_tasks, n_repeats))
+    ]
+
+
+# ---- Within tasks --------------------------------------------------------------------------------
+
+
+def test_omission_within_tasks(diagnose: Diagnose) -> None:
+    """Never looks the address up, and redirects all the same."""
+    acts = {key: work(*key, checks=key not in FAULTY) for key in grid(16, 4)}
+    run = diagnose(run_of(FAULTY, acts))
+    group = run.group(FAULTY)
+    assert (group.rung, group.label.value) == ("behaviour", "BI")
+    assert "check_address" in group.name
+    assert "check_address" in group.fix
+    assert run.alarms == []
+
+
+def test_omission_without_effect_is_no_group(diagnose: Diagnose) -> None:
+    acts = {key: work(*key, checks=key not in FAULTY) for key in grid(16, 4)}
+    rows = [desk_row(*key, float((3 * place + place // 7) % 5 > 1), acts[key]) for place, key in enumerate(grid(16, 4))]
+    assert diagnose(rows).of_rung("behaviour") == []
+
+
+def test_error_that_only_failures_run_into(diagnose: Diagnose) -> None:
+    """A call with a malformed argument; rows that go on after it never pass."""
+    bad: Act = ("check_address", {"street": ""}, "error: the street is missing")
+    acts = {key: [*work(*key)[:1], *([bad] if key in FAULTY else []), *work(*key)[1:]] for key in grid(16, 4)}
+    group = diagnose(run_of(FAULTY, acts)).group(FAULTY)
+    assert group.label == "BI"
+    assert "street is missing" in told_of(group)
+
+
+def test_error_from_which_passes_recover_is_no_group(diagnose: Diagnose) -> None:
+    bad: Act = ("check_address", {"street": ""}, "error: the street is missing")
+    acts = {key: [*work(*key)[:1], *([bad] if key in FAULTY else []), *work(*key)[1:]] for key in grid(16, 4)}
+    rows = [desk_row(*key, float((3 * place + place // 7) % 5 > 1), acts[key]) for place, key in enumerate(grid(16, 4))]
+    assert diagnose(rows).of_rung("behaviour") == []
+
+
+def test_loop_within_tasks(diagnose: Diagnose) -> None:
+    """The same call again and again, then a give-up; how often differs, so that there is no limit."""
+    again: Act = ("find_parcel", {"number": "unknown"}, "Nothing under that number.")
+    acts = {}
+    for task, repeat in grid(16, 4):
+        loop = [again] * (4 + (task * 3 + repeat) % 5)
+        acts[task, repeat] = [*loop, "I give up."] if (task, repeat) in FAULTY else work(task, repeat)
+    run = diagnose(run_of(FAULTY, acts))
+    assert run.labels(FAULTY) == {"BI"}
+    assert run.alarms == []
+
+
+# ---- Upstream before downstream ------------------------------------------------------------------
+
+
+def test_earlier_act_names_the_group_and_the_later_is_its_consequence(diagnose: Diagnose) -> None:
+    """Never looks the owner up, and so asks the visitor and writes to a namesake: one group, named by what came first."""
+    acts = {}
+    for task, repeat in grid(16, 4):
+        is_faulty = (task, repeat) in FAULTY
+        first: Act = ("read_order", {"number": task}, f"Order {task} for an owner.")
+        book: Act = ("look_up_owner", {"number": task}, f"Owner {task} lives at street {task}.")
+        asked: Act = ("ask_visitor", {"text": "Who owns it?"}, "The one with the red door.")
+        to = f"{'namesake' if is_faulty else 'owner'} {task}"
+        sent: Act = ("send_note", {"to": to, "text": f"Please collect order {task}."}, "Sent.")
+        pages: list[Act] = [("read_notice", {"page": n}, f"Page {n}.") for n in range((task + repeat) % 3)]
+        acts[task, repeat] = [first, *pages, asked if is_faulty else book, sent, f"Sent for {task}."]
+    run = diagnose(run_of(FAULTY, acts))
+    group = run.group(FAULTY)
+    assert group.label == "BI"
+    assert "look_up_owner" in group.name
+    assert "ask_visitor" in " ".join(group.consequences)
+
+
+def test_fixes_of_one_run_do_not_contradict_each_other(diagnose: Diagnose) -> None:
+    """Some tasks need the express desk and some must not use it: one finding about choosing, not call more and call less."""
+    acts, faulty = {}, set()
+    for place, (task, repeat) in enumerate(grid(20, 4)):
+        wants_express = task % 2 == 0
+        is_wrong = (place * 7 + task) % 5 < 2
+        express: Act = ("express_desk", {"number": task}, "Taken.")
+        uses = wants_express != is_wrong
+        acts[task, repeat] = [*work(task, repeat)[:2], *([express] if uses else []), *work(task, repeat)[2:]]
+        if is_wrong:
+            faulty.add((task, repeat))
+    run = diagnose(run_of(faulty, acts, 20, 4))
+    about = [group for group in run.groups if "express_desk" in told_of(group) + group.fix]
+    more = [group for group in about if group.name.startswith("never")]
+    less = [group for group in about if group.name.startswith("calls")]
+    assert not (more and less), [(group.name, group.fix) for group in about]
+
+
+# ---- What is no cause ----------------------------------------------------------------------------
+
+
+def test_hardness_is_no_cause(diagnose: Diagnose) -> None:
+    """Hard tasks need the archive and mostly fail; within a task the archive makes no difference."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(20, 4)):
+        is_hard = task < 8
+        uses = (place * 3) % 8 < (7 if is_hard else 1)
+        archive: list[Act] = [("open_archive", {"box": place}, f"Box {place}.")] if uses else []
+        reward = float((place * 5 + task) % 7 == 0) if is_hard else float((place * 5 + task) % 9 > 0)
+        rows.append(desk_row(task, repeat, reward, [*archive, *work(task, repeat)]))
+    run = diagnose(rows)
+    assert not [group for group in run.of_rung("behaviour") if "open_archive" in told_of(group)]
+
+
+def test_length_is_no_cause(diagnose: Diagnose) -> None:
+    """Failing rollouts are longer, as it goes where nothing works; no act sets them apart."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(16, 4)):
+        fails = (place * 3 + task) % 5 < 2
+        n = (8 if fails else 2) + (place * 7) % 5
+        notices: list[Act] = [("read_notice", {"page": place * 20 + page}, f"Page {page}.") for page in range(n)]
+        rows.append(desk_row(task, repeat, float(not fails), [*notices, *work(task, repeat)]))
+    run = diagnose(rows)
+    for group in run.groups:
+        assert not any(word in group.name for word in ("long", "turns", "length", "words", "more calls"))
+    assert run.alarms == []
+
+
+def test_stop_on_success_is_no_cause(diagnose: Diagnose) -> None:
+    """Tries until one works, at most eight: only failures have many tries, and a last one that was refused."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(16, 4)):
+        fails = (place * 3 + task) % 5 < 2
+        n = 8 if fails else 1 + (place * 3) % 6
+        tries: list[Act] = [("try_key", {"key": place * 10 + n_try}, "error: the lock stays shut") for n_try in range(n)]
+        if not fails:
+            tries[-1] = ("try_key", {"key": place * 10 + 9}, "The lock opens.")
+        rows.append(desk_row(task, repeat, float(not fails), tries))
+    run = diagnose(rows)
+    assert run.of_rung("cut") == []
+    assert not [group for group in run.of_rung("behaviour") if "repeats" in group.name]
+
+
+# ---- One try per task ----------------------------------------------------------------------------
+
+
+def single(faulty_share: int, n_tasks: int = 80) -> tuple[list[Row], set[Key]]:
+    acts, faulty = {}, set()
+    for task in range(n_tasks):
+        is_faulty = task % faulty_share == 0
+        acts[task, 0] = work(task, 0, checks=not is_faulty)
+        if is_faulty:
+            faulty.add((task, 0))
+    return run_of(faulty, acts, n_tasks, 1), faulty
+
+
+def test_one_try_per_task_gives_a_lead(diagnose: Diagnose) -> None:
+    rows, faulty = single(4)
+    group = diagnose(rows).group(faulty)
+    assert group.label == "BI"
+    assert group.confidence == "unsure"
+    assert "lead" in group.text or any("one try" in reason for reason in group.against)
+
+
+def test_one_try_per_task_holds_the_kind_of_task(diagnose: Diagnose) -> None:
+    """Letters never need the address book and mostly fail; within each kind the omission makes no difference."""
+    rows = []
+    for task in range(90):
+        is_letter = task % 3 == 0
+        checks = (task * 7) % 10 >= (9 if is_letter else 1)
+        reward = float((task * 11) % 10 < (2 if is_letter else 9))
+        kind = "letter" if is_letter else "parcel"
+        rows.append(desk_row(task, 0, reward, work(task, 0, checks=checks), kind=kind))
+    run = diagnose(rows)
+    assert not [group for group in run.of_rung("behaviour") if "check_address" in told_of(group)]
+
+
+@pytest.mark.parametrize("n_repeats", [1, 4])
+def test_group_claims_only_what_it_shows(diagnose: Diagnose, n_repeats: int) -> None:
+    """Failures that did look the address up are not counted in."""
+    keys = grid(64 // n_repeats, n_repeats)
+    faulty = {key for place, key in enumerate(keys) if (3 * place + place // 4) % 4 == 0}
+    rows = []
+    for place, key in enumerate(keys):
+        reward = 0.0 if key in faulty else float(place % 6 > 0)
+        rows.append(desk_row(*key, reward, work(*key, checks=key not in faulty)))
+    run = diagnose(rows)
+    assert run.keys(run.holders(faulty)[0]) <= faulty

@@ -1,0 +1,187 @@
+"""Rung 7: was the thing that is graded ever handed over?"""
+
+from __future__ import annotations
+
+import random
+
+from tests.diagnose.builders import (
+    Act,
+    Diagnose,
+    Key,
+    Row,
+    desk_acts,
+    desk_row,
+    grid,
+    make_row,
+    quiz,
+    quiz_row,
+    rewards,
+    told_of,
+)
+
+LATE = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(3)}
+
+
+def work(task: int, repeat: int) -> list[Act]:
+    """An errand up to the point where the result would be handed in."""
+    return desk_acts(task, repeat, random.Random(task * 100 + repeat))[:-1]
+
+
+def handed(task: int) -> Act:
+    return ("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")
+
+
+# ---- The act that ends the passes ----------------------------------------------------------------
+
+
+def submitting(missing: set[Key], end: list[Act]) -> list[Row]:
+    """Every pass ends with `hand_in`; the missing ones end otherwise."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.8).items():
+        is_late = (task, repeat) in missing
+        acts = [*work(task, repeat), *end] if is_late else [*work(task, repeat), handed(task)]
+        rows.append(desk_row(task, repeat, 0.0 if is_late else reward, acts))
+    return rows
+
+
+def test_act_that_ends_the_passes_is_absent(diagnose: Diagnose) -> None:
+    run = diagnose(submitting(LATE, ["I think the errand is settled now."]))
+    group = run.group(LATE)
+    assert (group.rung, group.label.value) == ("delivered", "BI")
+    assert "hand_in" in told_of(group)
+    assert "hand_in" in group.fix
+    assert run.alarms == []
+
+
+def test_act_that_ends_the_passes_is_refused(diagnose: Diagnose) -> None:
+    refused: Act = ("hand_in", {"form": ""}, "error: the form has no number")
+    run = diagnose(submitting(LATE, [refused, "It would not take the form."]))
+    group = run.group(LATE)
+    assert group.label == "BI"
+    assert "hand_in" in told_of(group)
+
+
+def test_answer_that_stands_in_chat_instead(diagnose: Diagnose) -> None:
+    run = diagnose(submitting(LATE, ["Form F-1: number 12, street 4. Please file it for me."]))
+    assert run.group(LATE).label == "BI"
+
+
+def test_act_that_only_occurs_in_passes_is_not_enough(diagnose: Diagnose) -> None:
+    """`read_notice` occurs in most passes, but they do not end with it; three in four of those without it pass."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.75).items():
+        notice: list[Act] = [("read_notice", {"page": repeat}, f"Notice {repeat}.")]
+        acts = [*(notice if (task + repeat) % 5 else []), *work(task, repeat)[:1], handed(task), "Settled."]
+        rows.append(desk_row(task, repeat, reward, acts))
+    run = diagnose(rows)
+    assert run.of_rung("delivered") == []
+
+
+def test_ending_is_asked_within_each_kind_of_task(diagnose: Diagnose) -> None:
+    """Letters end with `send_letter`, parcels with `hand_in`; letters that never `hand_in` lack nothing."""
+    rows = []
+    for (task, repeat), reward in rewards(20, 4, 0.75).items():
+        is_letter = task % 10 == 0
+        end: Act = ("send_letter", {"to": task}, "Sent.") if is_letter else handed(task)
+        fields = {"kind": "letter" if is_letter else "parcel"}
+        passes = reward if not is_letter else 0.0 if repeat else 1.0
+        rows.append(desk_row(task, repeat, passes, [*work(task, repeat), end], **fields))
+    run = diagnose(rows)
+    letters = {(task, repeat) for task, repeat in run.failing if task % 10 == 0}
+    assert not [group for group in run.of_rung("delivered") if run.keys(group) & letters]
+
+
+def test_kind_of_task_with_an_ending_of_its_own(diagnose: Diagnose) -> None:
+    """Half of the passes end with `send_letter`, half with `hand_in`: each within its own kind."""
+    late = {(task, repeat) for task, repeat in grid(16, 4) if task % 2 and repeat == task % 4}
+    rows = []
+    for (task, repeat), reward in rewards(16, 4, 0.8).items():
+        is_parcel = bool(task % 2)
+        end: Act = handed(task) if is_parcel else ("send_letter", {"to": task}, "Sent.")
+        acts = work(task, repeat) if (task, repeat) in late else [*work(task, repeat), end]
+        fields = {"kind": "parcel" if is_parcel else "letter"}
+        rows.append(desk_row(task, repeat, 0.0 if (task, repeat) in late else reward, [*acts, "Done."], **fields))
+    group = diagnose(rows).group(late)
+    assert group.label == "BI"
+    assert "hand_in" in told_of(group)
+
+
+# ---- No tool at all, and the first check ---------------------------------------------------------
+
+
+def with_tests(idle: set[Key], wrong: set[Key]) -> list[Row]:
+    """Rows with the grader's tests: those that call nothing fail `test_solution_exists` and all that follows."""
+    rows = []
+    for task, repeat in grid(16, 4):
+        key = task, repeat
+        exists, right = key not in idle, key not in idle | wrong
+        results = {
+            "test_solution_exists": "passed" if exists else "failed",
+            "test_weight": "passed" if right or (exists and (task + repeat) % 2) else "failed",
+            "test_label": "passed" if right else "failed",
+        }
+        start: Act = ("open_ledger", {"week": task}, f"Ledger of week {task}.")
+        acts: list[Act] = [
+            *([start] if right and (task + 2 * repeat) % 3 else []),
+            *work(task, repeat),
+            ("write_file", {"path": f"ledger_{task}.csv"}, "written"),
+            f"Ledger {task} is written.",
+        ]
+        told = [f"The ledger for week {task} would list {repeat + 2} parcels." + " So be it." * (task % 4)]
+        rows.append(desk_row(task, repeat, float(right), told if key in idle else acts, parser_results=results))
+    return rows
+
+
+IDLE = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) % 5 == 1}
+WRONG = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) % 5 == 3 and task > 7}
+
+
+def test_first_failing_check_is_that_nothing_exists(diagnose: Diagnose) -> None:
+    """Pure beats large: the rows that call no tool, not the more frequent ones without the first act of passes."""
+    run = diagnose(with_tests(IDLE, WRONG))
+    group = run.group(IDLE)
+    assert group.label == "BI"
+    assert run.groups[0].id == group.id
+    said = told_of(group)
+    assert any(fact in said for fact in ("test_solution_exists", "no tool", "write_file"))
+    assert "open_ledger" not in said
+
+
+def test_check_and_missing_tools_are_one_group(diagnose: Diagnose) -> None:
+    """The same rows once: the act that is missing names them, the failed check is its consequence."""
+    run = diagnose(with_tests(IDLE, WRONG))
+    assert len(run.holders(IDLE)) == 1
+
+
+def test_rows_without_calls_that_pass_lack_nothing(diagnose: Diagnose) -> None:
+    rows = []
+    for (task, repeat), reward in rewards(16, 4, 0.7).items():
+        acts = ["Nothing needs to be done."] if (task + repeat) % 4 == 0 else None
+        rows.append(desk_row(task, repeat, reward, acts))
+    assert diagnose(rows).of_rung("delivered") == []
+
+
+# ---- The asked form ------------------------------------------------------------------------------
+
+
+def test_answer_without_the_asked_box(diagnose: Diagnose) -> None:
+    rows = quiz(12, 4, rate=0.8)
+    for task, repeat in LATE:
+        text = f"The branch lent {task * 13 + 41} volumes in all." + " I am sure of it." * (repeat + task % 3)
+        prompt = rows[task, repeat]["responses_create_params"]["input"][0]["content"]
+        gold = str(task * 13 + 41)
+        rows[task, repeat] = make_row(task, repeat, 0.0, [text], prompt=prompt, expected_answer=gold)
+    group = diagnose(rows.values()).group(LATE)
+    assert (group.rung, group.label.value) == ("delivered", "BI")
+
+
+def test_box_that_many_passes_do_without_is_no_form(diagnose: Diagnose) -> None:
+    rows = {}
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        gold = str(task * 13 + 41)
+        answer = gold if reward else str(task * 13 + 50 + repeat)
+        rows[task, repeat] = quiz_row(task, repeat, reward, answer, gold)
+        if (task + repeat) % 2:
+            text = f"After {repeat + task} ledgers:\nAnswer: {answer}"
+            rows[task, repeat]["response"]["output"][0]["content"][0]["text"] = text
+    assert diagnose(rows.values()).of_rung("delivered") == []

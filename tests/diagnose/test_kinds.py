@@ -1,0 +1,135 @@
+"""Rung 10: on which tasks are the points lost?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.diagnose.builders import Diagnose, Diagnosed, Key, Row, desk_row, grid, make_row, quiz_row, rewards, told_of
+
+
+def significant(run: Diagnosed) -> list[tuple[str, str]]:
+    """Slices whose rate differs from the rest beyond chance."""
+    return [
+        (piece.field, piece.value)
+        for piece in run.report.slices
+        if piece.p_adjusted is not None and piece.p_adjusted <= 0.05
+    ]
+
+
+# ---- The class of the gold -----------------------------------------------------------------------
+
+
+def halls(gold_of_some: Any, n_repeats: int = 3) -> tuple[list[Row], set[Key]]:
+    """A quiz where a third of the golds are of another class, on which the reader nearly always answers a number."""
+    rows: list[Row] = []
+    special = set()
+    for place, (task, repeat) in enumerate(grid(30, n_repeats)):
+        is_special = task % 3 == 0
+        value = task * 13 + 41
+        gold = gold_of_some if is_special else str(value)
+        passes = (place * 7) % 10 < (2 if is_special else 9)
+        answer = str(gold) if passes else str(value + 3 + repeat)
+        rows.append(quiz_row(task, repeat, float(passes), answer, gold))
+        if is_special and not passes:
+            special.add((task, repeat))
+    return rows, special
+
+
+@pytest.mark.parametrize("gold", ["None", "unknown"])
+def test_gold_of_another_class(diagnose: Diagnose, gold: str) -> None:
+    rows, special = halls(gold)
+    run = diagnose(rows)
+    group = run.group(special)
+    assert group.label == "BI"
+    assert gold in told_of(group)
+    assert "word" not in group.name
+
+
+def test_gold_of_another_class_is_told_with_its_rates(diagnose: Diagnose) -> None:
+    rows, special = halls("None")
+    run = diagnose(rows)
+    group = run.group(special)
+    n = sum(row["expected_answer"] == "None" for row in rows)
+    assert f"{round(100 * (n - len(special)) / n)}%" in group.text
+    assert group.passed_rows == n - len(special)
+
+
+def test_gold_of_another_class_with_the_same_rate_is_no_group(diagnose: Diagnose) -> None:
+    rows = []
+    for (task, repeat), reward in rewards(30, 3, 0.7).items():
+        gold = "None" if task % 3 == 0 else str(task * 13 + 41)
+        answer = gold if reward else str(task * 13 + 50 + repeat)
+        rows.append(quiz_row(task, repeat, reward, answer, gold))
+    run = diagnose(rows)
+    assert run.of_rung("kinds") == []
+    assert ("expected answer is", "None") not in significant(run)
+
+
+# ---- Fields about the task -----------------------------------------------------------------------
+
+
+def by_field(n_repeats: int, **change: Any) -> list[Row]:
+    """A desk that settles parcels and mostly fails letters; the kind is a field of the task."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(40, n_repeats)):
+        kind = "letter" if task % 4 == 0 else "parcel"
+        passes = (place * 7) % 10 < (1 if kind == "letter" else 8)
+        fields = {"kind": kind, "task_id": f"{kind}s-{task:03d}", "weight": task % 3}
+        rows.append(desk_row(task, repeat, float(passes), **{**fields, **change}))
+    return rows
+
+
+@pytest.mark.parametrize("n_repeats", [1, 3])
+def test_field_about_the_task_is_a_slice(diagnose: Diagnose, n_repeats: int) -> None:
+    run = diagnose(by_field(n_repeats))
+    assert ("kind", "letter") in significant(run)
+    assert not any(field == "weight" for field, _ in significant(run))
+
+
+def test_part_of_the_id_is_a_slice(diagnose: Diagnose) -> None:
+    rows = by_field(3)
+    for row in rows:
+        del row["kind"]
+    run = diagnose(rows)
+    assert any("letters" in value for _, value in significant(run))
+
+
+def test_slice_says_where_and_not_why(diagnose: Diagnose) -> None:
+    """Agent rollouts without an answer: the slice is told, the failures stay unexplained."""
+    run = diagnose(by_field(3))
+    assert run.of_rung("kinds") == []
+    assert run.report.unexplained[0].rows == len(run.failing)
+
+
+def test_slice_of_two_tasks_is_none(diagnose: Diagnose) -> None:
+    rows = []
+    for place, (task, repeat) in enumerate(grid(40, 4)):
+        kind = "letter" if task in (3, 17) else "parcel"
+        passes = kind == "parcel" and place % 6 > 0
+        rows.append(desk_row(task, repeat, float(passes), kind=kind))
+    assert not any(value == "letter" for _, value in significant(diagnose(rows)))
+
+
+def test_turn_counts_and_list_lengths_are_no_slices(diagnose: Diagnose) -> None:
+    """Long errands fail more often; their number of turns and of notes is no kind of task."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(40, 1)):
+        n = 2 + task % 5
+        passes = (place * 7) % 10 < (9 if n < 4 else 1)
+        acts = [("read_notice", {"page": task * 9 + page}, f"Page {page}.") for page in range(n)]
+        fields = {"n_turns": n + 1, "notes": [f"note {k}" for k in range(n)]}
+        rows.append(make_row(task, repeat, float(passes), [*acts, f"Errand {task} settled."], **fields))
+    run = diagnose(rows)
+    assert not any(field in ("n_turns", "notes") or "length" in field for field, _ in significant(run))
+
+
+def test_verdict_of_single_tries_is_no_slice(diagnose: Diagnose) -> None:
+    """With one try per task, a field whose values all pass or all fail was set by the grader."""
+    rows = []
+    for task in range(60):
+        passes = (task * 7) % 10 < 6
+        code = ("settled", "delivered")[task % 2] if passes else ("lost", "returned", "held")[task % 3]
+        rows.append(desk_row(task, 0, float(passes), outcome=code))
+    assert not any(field == "outcome" for field, _ in significant(diagnose(rows)))

@@ -1,0 +1,167 @@
+"""Rung 11: the same wrong answer every time, or another each time?"""
+
+from __future__ import annotations
+
+from tests.diagnose.builders import (
+    Diagnose,
+    Key,
+    Row,
+    desk,
+    grid,
+    make_row,
+    quiz_row,
+    told_of,
+)
+
+
+def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:
+    """Reward and answer of a row: always right, always the same wrong one, mostly, sometimes right, or always another."""
+    gold = task * 13 + 41
+    if kind == "right":
+        return 1.0, str(gold)
+    if kind == "same":
+        return 0.0, str(gold + 5)
+    if kind == "mostly":
+        return 0.0, str(gold + (5 if repeat < 3 else 9))
+    if kind == "sometimes":
+        return (1.0, str(gold)) if repeat == task % 4 else (0.0, str(gold + 5))
+    return 0.0, str(gold + 5 + repeat)
+
+
+def mixed(kinds: list[str]) -> tuple[list[Row], dict[str, set[Key]]]:
+    rows: list[Row] = []
+    failing: dict[str, set[Key]] = {kind: set() for kind in kinds}
+    for task, repeat in grid(20, 4):
+        kind = kinds[task % len(kinds)]
+        reward, answer = answered(kind, task, repeat)
+        rows.append(quiz_row(task, repeat, reward, answer, str(task * 13 + 41)))
+        if not reward:
+            failing[kind].add((task, repeat))
+    return rows, failing
+
+
+def test_same_wrong_answer_in_most_repeats_is_a_knowledge_gap(diagnose: Diagnose) -> None:
+    rows, failing = mixed(["right", "same", "right", "mostly"])
+    run = diagnose(rows)
+    group = run.group(failing["same"] | failing["mostly"])
+    assert (group.rung, group.label.value) == ("knowledge", "KG")
+    assert run.alarms == []
+
+
+def test_changing_wrong_answers_are_unreliable_knowledge(diagnose: Diagnose) -> None:
+    rows, failing = mixed(["right", "other", "right", "sometimes"])
+    group = diagnose(rows).group(failing["other"] | failing["sometimes"])
+    assert (group.rung, group.label.value) == ("knowledge", "UK")
+
+
+def test_tasks_that_pass_sometimes_are_no_knowledge_gap(diagnose: Diagnose) -> None:
+    """The wrong repeats all agree, but the task passes now and then."""
+    rows, failing = mixed(["right", "sometimes"])
+    assert diagnose(rows).labels(failing["sometimes"]) == {"UK"}
+
+
+def test_both_kinds_side_by_side(diagnose: Diagnose) -> None:
+    rows, failing = mixed(["right", "same", "other", "right", "right"])
+    run = diagnose(rows)
+    assert run.group(failing["same"]).label == "KG"
+    assert run.group(failing["other"]).label == "UK"
+
+
+def test_repeats_of_one_model_do_not_accuse_the_gold(diagnose: Diagnose) -> None:
+    """Four equal answers against the gold, in tasks that never pass: one model agrees with itself."""
+    rows, failing = mixed(["right", "same"])
+    run = diagnose(rows)
+    assert "TI" not in run.labels(failing["same"])
+    assert not [entry for entry in run.trust if entry.label == "TI"]
+
+
+def test_one_try_per_task_is_undetermined(diagnose: Diagnose) -> None:
+    rows = []
+    for task in range(40):
+        reward, answer = answered("right" if task % 3 else "same", task, 0)
+        rows.append(quiz_row(task, 0, reward, answer, str(task * 13 + 41)))
+    run = diagnose(rows)
+    group = run.group(run.failing)
+    assert group.label == "undetermined"
+    assert run.report.unexplained[0].rows == 0
+
+
+def test_agent_rollouts_without_an_answer_stay_unexplained(diagnose: Diagnose) -> None:
+    run = diagnose(desk(12, 4, 0.6).values())
+    assert run.labels(run.failing).isdisjoint({"KG", "UK"})
+    assert run.report.unexplained[0].rows == len(run.failing)
+
+
+# ---- Closed answers ------------------------------------------------------------------------------
+
+TIMES = ("dawn", "noon", "dusk")
+
+
+def closed(dominant: str | None) -> list[Row]:
+    """One word of three. A biased reader gives one of them whatever is asked; another errs in all directions."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(30, 3)):
+        gold = TIMES[task % 3]
+        if dominant is None:
+            answer = gold if (place * 7) % 10 < 5 else TIMES[(task + 1 + place % 2) % 3]
+        else:
+            answer = gold if gold == dominant or (place * 7) % 10 < 2 else dominant
+        text = f"{'By the ledger, ' * (place % 3)}I say <answer>{answer}</answer>"
+        prompt = f"When does branch {task} lend most: dawn, noon or dusk? Use <answer> tags."
+        rows.append(make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold))
+    return rows
+
+
+def test_one_answer_whatever_is_expected_is_a_bias(diagnose: Diagnose) -> None:
+    run = diagnose(closed("noon"))
+    group = run.group(run.failing)
+    assert group.label == "BI"
+    assert "noon" in told_of(group)
+
+
+def test_errors_in_all_directions_are_no_bias(diagnose: Diagnose) -> None:
+    run = diagnose(closed(None))
+    assert "BI" not in run.labels(run.failing)
+
+
+def one_sided() -> list[Row]:
+    """Errors lie on one class of the gold: `dusk` is read as dawn or noon, the others are right."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(30, 3)):
+        gold = TIMES[task % 3]
+        answer = gold if gold != "dusk" or (place * 7) % 10 < 1 else TIMES[place % 2]
+        text = f"{'By the ledger, ' * (place % 3)}I say <answer>{answer}</answer>"
+        prompt = f"When does branch {task} lend most: dawn, noon or dusk? Use <answer> tags."
+        rows.append(make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold))
+    return rows
+
+
+def test_errors_on_one_class_of_the_gold_are_a_bias(diagnose: Diagnose) -> None:
+    run = diagnose(one_sided())
+    group = run.group(run.failing)
+    assert group.label == "BI"
+    assert "dusk" in told_of(group)
+
+
+def no_answer(asked: bool) -> list[Row]:
+    """Most failures reason and never give an answer; the prompt asks for a form, or does not."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(20, 4)):
+        gold = task * 13 + 41
+        fails = (place * 7) % 10 < 5
+        ask = " Give the number in \\boxed{}." if asked else ""
+        prompt = f"How many volumes did branch {task} lend?{ask}"
+        thought = "".join(f" Week {task + n} brought {n * 3 + place} loans." for n in range(place % 6))
+        end = "It depends on how one counts." if fails else f"So it is \\boxed{{{gold}}}"
+        rows.append(make_row(task, repeat, float(not fails), [f"Let me see.{thought} {end}"], prompt=prompt, expected_answer=str(gold)))
+    return rows
+
+
+def test_no_answer_in_most_failures_is_behaviour(diagnose: Diagnose) -> None:
+    run = diagnose(no_answer(asked=True))
+    assert run.group(run.failing).label == "BI"
+
+
+def test_no_answer_in_a_form_that_was_never_asked_for(diagnose: Diagnose) -> None:
+    run = diagnose(no_answer(asked=False))
+    assert run.group(run.failing).label == "TI"

@@ -1,0 +1,214 @@
+"""Rung 8: what does the grader itself say?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.diagnose.builders import Act, Diagnose, Key, Row, desk, desk_row, grid, rewards, told_of
+
+
+def failing_keys(rate: float = 0.5, n_tasks: int = 16) -> list[Key]:
+    return sorted(key for key, reward in rewards(n_tasks, 4, rate).items() if not reward)
+
+
+def parts(n: int, keys: list[Key]) -> list[set[Key]]:
+    """Keys in turn into n parts, the first the largest."""
+    return [{key for place, key in enumerate(keys) if place % (n + 1) in ((0, n) if part == 0 else (part,))} for part in range(n)]
+
+
+# ---- Values of verdict fields --------------------------------------------------------------------
+
+FIRST, SECOND, THIRD = parts(3, failing_keys())
+
+
+def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> list[Row]:
+    rows = []
+    for key, row in desk(16, 4, 0.5).items():
+        code = codes[0] if key in FIRST else codes[1] if key in SECOND else codes[2] if key in THIRD else passed
+        rows.append(row if code is None else {**row, field: code})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("field", "codes", "passed"),
+    [
+        ("error_type", ("wrong street", "wrong weight", "no stamp"), None),
+        ("judge_code", ("C4", "C7", "C9"), "C0"),
+    ],
+)
+def test_values_of_a_verdict_field_partition_the_failures(
+    diagnose: Diagnose, field: str, codes: tuple[str, str, str], passed: str | None
+) -> None:
+    run = diagnose(coded(field, codes, passed))
+    for keys, code in zip((FIRST, SECOND, THIRD), codes, strict=True):
+        group = run.group(keys)
+        assert group.rung == "verdicts"
+        assert code in told_of(group)
+    assert run.report.unexplained[0].rows == 0
+    assert run.alarms == []
+
+
+def test_value_that_equals_all_failures_is_the_verdict_itself(diagnose: Diagnose) -> None:
+    """One code for every failure says no more than the reward."""
+    rows = coded("error_type", ("not settled",) * 3, "settled")
+    run = diagnose(rows)
+    assert not any("not settled" in group.name for group in run.groups)
+    assert run.report.unexplained[0].rows == len(run.failing)
+
+
+def test_value_that_passes_share_is_no_group(diagnose: Diagnose) -> None:
+    rows = [
+        {**row, "queue": ("red", "green", "blue")[(key[0] + key[1]) % 3]} for key, row in desk(16, 4, 0.5).items()
+    ]
+    assert diagnose(rows).of_rung("verdicts") == []
+
+
+# ---- Named checks --------------------------------------------------------------------------------
+
+
+def checks_of(key: Key, reward: float, as_list: bool) -> Any:
+    stamped, weighed = key not in FIRST, key not in SECOND
+    sealed = key not in THIRD
+    if as_list:
+        names = {"stamped": stamped, "weighed": weighed, "sealed": sealed}
+        return [{"name": name, "passed": passed} for name, passed in names.items()]
+    return {name: "passed" if passed else "failed" for name, passed in
+            (("stamped", stamped), ("weighed", weighed), ("sealed", sealed))}  # fmt: skip
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_failed_checks_partition_the_failures(diagnose: Diagnose, as_list: bool) -> None:
+    rows = [{**row, "assertions": checks_of(key, row["reward"], as_list)} for key, row in desk(16, 4, 0.5).items()]
+    run = diagnose(rows)
+    for keys, name in ((FIRST, "stamped"), (SECOND, "weighed"), (THIRD, "sealed")):
+        assert name in told_of(run.group(keys))
+
+
+def test_check_that_passing_rows_fail_too_is_no_group(diagnose: Diagnose) -> None:
+    """`polite` is recorded and not graded: it fails in a third of all rows, whatever the reward."""
+    rows = [
+        {**row, "assertions": [{"name": "polite", "passed": (key[0] + key[1]) % 3 > 0}]}
+        for key, row in desk(16, 4, 0.5).items()
+    ]
+    run = diagnose(rows)
+    assert not any("polite" in group.name for group in run.groups)
+
+
+def test_parts_of_a_reward(diagnose: Diagnose) -> None:
+    """A reward of three parts, each 0 or 1, with full marks as pass."""
+    rows = []
+    for key, row in desk(16, 4, 0.5).items():
+        scores = {"stamp": float(key not in FIRST), "weight": float(key not in SECOND), "seal": float(key not in THIRD)}
+        rows.append({**row, "reward_parts": scores})
+    run = diagnose(rows)
+    for keys, name in ((FIRST, "stamp"), (SECOND, "weight"), (THIRD, "seal")):
+        assert name in told_of(run.group(keys))
+
+
+# ---- Calls against the expected calls ------------------------------------------------------------
+
+
+def call(task: int, street: str | None = None) -> Act:
+    return ("redirect_parcel", {"number": task, "street": street or f"street {task}"}, "Moved.")
+
+
+def errands() -> tuple[list[Row], dict[str, set[Key]]]:
+    """Tasks that expect one, two or no calls, with each way to miss them."""
+    rows: list[Row] = []
+    kinds: dict[str, set[Key]] = {"arguments": set(), "none": set(), "part": set(), "beyond": set(), "undue": set()}
+    for task, repeat in grid(20, 4):
+        look: Act = ("find_parcel", {"number": task + repeat}, f"Parcel {task}.")
+        due: list[Act] = [] if task % 5 == 4 else [call(task)]
+        if task % 5 == 3:
+            due = [call(task), ("pay_fee", {"number": task}, "Paid.")]
+        fails = (task + repeat) % 4 == 0 or (task + repeat) % 7 == 3
+        made, kind = list(due), ""
+        if fails and task % 5 == 4:
+            made, kind = [call(task)], "undue"
+        elif fails and task % 5 == 3:
+            made, kind = due[:1], "part"
+        elif fails and task % 5 == 2:
+            made, kind = [*due, ("pay_fee", {"number": task}, "Paid.")], "beyond"
+        elif fails and task % 5 == 1:
+            made, kind = [], "none"
+        elif fails:
+            made, kind = [call(task, f"street {task + 50}")], "arguments"
+        if kind:
+            kinds[kind].add((task, repeat))
+        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
+        end = f"That is all for errand {task}." + " Goodbye." * (repeat % 3)
+        tools = ["find_parcel", "redirect_parcel", "pay_fee"]
+        row = desk_row(task, repeat, float(not fails), [look, *made, end], expected_actions=gold)
+        row["responses_create_params"]["tools"] = [{"type": "function", "name": tool} for tool in tools]
+        rows.append(row)
+    return rows, kinds
+
+
+def test_calls_that_differ_from_the_expected_calls(diagnose: Diagnose) -> None:
+    rows, kinds = errands()
+    run = diagnose(rows)
+    assert run.labels(run.failing) == {"BI"}
+    assert run.report.unexplained[0].rows == 0
+    words = {"arguments": "argument", "none": "no change", "part": "part"}
+    for kind, word in words.items():
+        assert word in told_of(run.group(kinds[kind])), kind
+
+
+def test_call_where_none_is_due(diagnose: Diagnose) -> None:
+    rows, kinds = errands()
+    run = diagnose(rows)
+    holders = run.holders(kinds["undue"])
+    assert [group.label.value for group in holders] == ["BI"]
+    assert "redirect_parcel" in told_of(holders[0])
+
+
+def test_blamed_step_is_the_call_that_forecloses_the_task(diagnose: Diagnose) -> None:
+    """The wrong write, not the last message."""
+    rows, kinds = errands()
+    run = diagnose(rows)
+    task = next(iter(sorted(kinds["arguments"])))[0]
+    attribution = next(one for one in run.report.attributions if one.task == str(task))
+    assert attribution.step == 2  # find_parcel and its answer are 0 and 1
+
+
+def test_expected_calls_name_the_group_before_a_verdict_field_does(diagnose: Diagnose) -> None:
+    """The same rows under a code of the grader: at equal cover the act against the gold names them."""
+    rows, kinds = errands()
+    for row in rows:
+        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        row["judge_code"] = next((f"code {kind}" for kind, keys in kinds.items() if key in keys), "fine")
+    run = diagnose(rows)
+    group = run.group(kinds["arguments"])
+    assert "argument" in group.name
+    assert "code" not in group.name
+
+
+def test_tool_that_passes_call_as_they_like_is_not_graded(diagnose: Diagnose) -> None:
+    """Passes word `write_note` otherwise than the gold: its text is free, and failures are not explained by it."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        note: Act = ("write_note", {"text": f"note {task} in the words of clerk {repeat}"}, "Written.")
+        gold = [{"name": "write_note", "arguments": {"text": f"note {task}"}}]
+        rows.append(desk_row(task, repeat, reward, [note, "Written."], expected_actions=gold))
+    run = diagnose(rows)
+    assert not any("argument" in group.name for group in run.groups)
+
+
+# ---- Verdicts in text ----------------------------------------------------------------------------
+
+
+def test_last_message_of_the_environment_is_the_verdict(diagnose: Diagnose) -> None:
+    """`The errand failed.` closes every failing dialogue: it is the reward in words, and no cause."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        verdict = "The errand is complete." if reward else "The errand was not completed; the desk is closed."
+        acts: list[Act] = [
+            ("find_parcel", {"number": task}, f"Parcel {task} found."),
+            ("close_errand", {"number": task}, verdict),
+        ]
+        rows.append(desk_row(task, repeat, reward, acts))
+    run = diagnose(rows)
+    assert not any("desk is closed" in group.name for group in run.groups)
+    assert run.alarms == []

@@ -1,0 +1,431 @@
+"""Rung 5: does the grade follow from the answer?"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from tests.diagnose.builders import (
+    Diagnose,
+    Diagnosed,
+    Key,
+    Row,
+    desk_row,
+    grid,
+    keys_of,
+    make_row,
+    quiz,
+    quiz_row,
+    rewards,
+    told_of,
+)
+
+WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
+
+
+def doubts(run: Diagnosed) -> list[str]:
+    """What is said against the grader."""
+    said = [group.text for group in run.of_rung("verifier")]
+    said += [entry.text for entry in run.trust if entry.label == "TI" or "verifier" in entry.text.lower()]
+    return said
+
+
+# ---- Right answers that score 0 ------------------------------------------------------------------
+
+SPELLINGS = [
+    ("1250", "1,250"),
+    ("1250", "1250 volumes"),
+    ("1250", "1250."),
+    ("1250", "1250.0"),
+    ("1250", "x = 1250"),
+    ("1250", "1{,}250"),
+    ("[1, 2, 3]", "[1,2,3]"),
+    ("{1, 2, 3}", "{3, 1, 2}"),
+    ("2024-05-01", "1 May 2024"),
+    (r"\left(2, 3\right)", "(2, 3)"),
+    (r"\frac{3}{4}", "0.75"),
+]
+
+
+@pytest.mark.parametrize(("gold", "answer"), SPELLINGS)
+def test_answer_equal_to_the_gold_but_for_its_spelling(diagnose: Diagnose, gold: str, answer: str) -> None:
+    """Four failures give the gold in another spelling; all other answers agree or differ as the reward says."""
+    rows = quiz(12, 4)
+    for task, repeat in WRONGED:
+        for other in range(4):
+            is_wronged = other == repeat
+            rows[task, other] = quiz_row(task, other, float(not is_wronged), answer if is_wronged else gold, gold)
+    group = diagnose(rows.values()).group(WRONGED)
+    assert (group.rung, group.label.value) == ("verifier", "TI")
+
+
+def test_doubt_in_a_few_rows_is_a_warning(diagnose: Diagnose) -> None:
+    rows = quiz(12, 4, rate=0.5)
+    for task, repeat in WRONGED:
+        rows[task, repeat] = quiz_row(task, repeat, 0.0, f"{task * 13 + 41}.00", str(task * 13 + 41))
+    run = diagnose(rows.values())
+    run.proved(WRONGED, "verifier", "TI", "warning")
+
+
+def test_last_of_several_boxes_counts(diagnose: Diagnose) -> None:
+    rows = quiz(12, 4)
+    for task, repeat in WRONGED:
+        gold = str(task * 13 + 41)
+        rows[task, repeat] = quiz_row(task, repeat, 0.0, f"7}} at first, but then \\boxed{{{gold}", gold)
+    assert diagnose(rows.values()).group(WRONGED).label == "TI"
+
+
+def test_other_numbers_are_wrong_answers(diagnose: Diagnose) -> None:
+    run = diagnose(quiz(12, 4).values())
+    assert doubts(run) == []
+    assert run.labels(run.failing) == {"UK"}
+
+
+def test_literals_are_compared_as_values_only(diagnose: Diagnose) -> None:
+    """`'North hall'` and `'north  hall'` are two literals, however alike they read."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        gold = f"'North hall {task}'"
+        wrong = f"'north  hall {task}'" if repeat % 2 else f"'NORTH HALL {task}'"
+        rows.append(quiz_row(task, repeat, reward, gold if reward else wrong, gold))
+    run = diagnose(rows)
+    assert run.of_rung("verifier") == []
+
+
+def test_field_that_passes_do_not_agree_with_is_not_the_gold(diagnose: Diagnose) -> None:
+    """`target` is a hint about the shelf; half of the passes give another value: equality with it means nothing."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        value = task * 13 + 41
+        answer = value if (task + repeat) % 2 else value + 1
+        rows.append(quiz_row(task, repeat, reward, str(answer), str(value)))
+    run = diagnose(rows)
+    assert run.of_rung("verifier") == []
+    assert not [entry for entry in run.alarms if entry.label == "TI"]
+
+
+def test_many_rows_need_exact_equality(diagnose: Diagnose) -> None:
+    """A grader that asks for two decimals, and says so, is no broken grader: a quarter of the rows spell it otherwise."""
+    rows = []
+    for place, ((task, repeat), reward) in enumerate(rewards(12, 4, 0.6).items()):
+        gold = f"{task * 13 + 41}.50"
+        wrong = f"{task * 13 + 41}.5" if place % 4 else f"{task}.75"
+        prompt = f"What does branch {task} owe? Box the amount with two decimals, such as 3.20; 3.2 is wrong."
+        rows.append(quiz_row(task, repeat, reward, gold if reward else wrong, gold, prompt=prompt))
+    run = diagnose(rows)
+    assert not [entry for entry in run.alarms if entry.label == "TI"]
+
+
+def test_all_zero_run_by_itself_is_no_doubt(diagnose: Diagnose) -> None:
+    run = diagnose(quiz(12, 4, rate=0.0).values())
+    assert run.of_rung("verifier") == []
+    assert run.alarms == []
+
+
+def test_all_zero_run_with_answers_that_are_the_gold(diagnose: Diagnose) -> None:
+    rows = [quiz_row(*key, 0.0, str(key[0] * 13 + 41), str(key[0] * 13 + 41)) for key in grid(12, 4)]
+    run = diagnose(rows)
+    run.proved(keys_of(rows), "verifier", "TI", "alarm")
+
+
+def test_all_zero_run_with_answers_that_only_resemble_the_gold(diagnose: Diagnose) -> None:
+    """Without a pass nothing shows how answers are compared: only exact equality counts."""
+    rows = [quiz_row(*key, 0.0, f"{key[0] * 13 + 41}.0 volumes", str(key[0] * 13 + 41)) for key in grid(12, 4)]
+    assert diagnose(rows).of_rung("verifier") == []
+
+
+# ---- The same answer graded 0 and 1 --------------------------------------------------------------
+
+
+def test_same_answer_graded_both_ways(diagnose: Diagnose) -> None:
+    """Words as answers, so that nothing but the other repeat shows that the grade is wrong."""
+    words = "amber cobalt ivory jade ochre russet teal umber azure coral mauve sable".split()
+    rows = {}
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        answer = words[task] if reward else words[(task + 1 + repeat) % 12]
+        rows[task, repeat] = quiz_row(task, repeat, reward, answer, words[task])
+    for task, repeat in WRONGED:
+        rows[task, (repeat + 1) % 4] = quiz_row(task, (repeat + 1) % 4, 1.0, words[task], words[task])
+        rows[task, repeat] = quiz_row(task, repeat, 0.0, words[task], words[task])
+    group = diagnose(rows.values()).group(WRONGED)
+    assert (group.rung, group.label.value) == ("verifier", "TI")
+
+
+def test_same_answer_graded_both_ways_without_a_gold(diagnose: Diagnose) -> None:
+    rows = {}
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        answer = task * 13 + 41 if reward else task * 13 + 60 + repeat
+        rows[task, repeat] = quiz_row(task, repeat, reward, str(answer), "")
+    for task, repeat in WRONGED:
+        for other, reward in ((repeat, 0.0), ((repeat + 1) % 4, 1.0)):
+            rows[task, other] = quiz_row(task, other, reward, str(task * 13 + 41), "")
+    for row in rows.values():
+        del row["expected_answer"]
+    group = diagnose(rows.values()).group(WRONGED)
+    assert (group.rung, group.label.value) == ("verifier", "TI")
+
+
+def test_different_answers_graded_both_ways_are_no_doubt(diagnose: Diagnose) -> None:
+    rows = {}
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        rows[task, repeat] = quiz_row(task, repeat, reward, str(task * 50 + repeat), "")
+        del rows[task, repeat]["expected_answer"]
+    assert doubts(diagnose(rows.values())) == []
+
+
+def test_free_text_judged_by_a_model_is_no_doubt(diagnose: Diagnose) -> None:
+    """A judge reads more than the last line, which is the same courtesy everywhere."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.5).items():
+        chance = random.Random(task * 11 + repeat)
+        words = " ".join(chance.choice("the old branch lends more in spring than its halls hold".split()) for _ in range(60))
+        text = f"{words}.\nI hope this helps!"
+        rows.append(make_row(task, repeat, reward, [text], judge_score=round(chance.random(), 3)))
+    run = diagnose(rows)
+    assert run.of_rung("verifier") == []
+    assert not [entry for entry in run.trust if entry.label == "TI"]
+
+
+# ---- Wrong answers that score 1 ------------------------------------------------------------------
+
+
+def lenient(is_other_type: bool) -> list[Row]:
+    rows = quiz(12, 4)
+    for task, repeat in ((2, 1), (8, 0)):
+        answer = "the eastern annex" if is_other_type else str(task * 13 + 999)
+        rows[task, repeat] = quiz_row(task, repeat, 1.0, answer, str(task * 13 + 41))
+    return list(rows.values())
+
+
+def test_pass_with_another_closed_value_is_a_warning(diagnose: Diagnose) -> None:
+    run = diagnose(lenient(is_other_type=False))
+    entries = [entry for entry in run.trust if entry.query and run.keys(entry) == {(2, 1), (8, 0)}]
+    assert [entry.level for entry in entries] == ["warning"]
+
+
+def test_pass_with_words_for_a_number_is_no_doubt(diagnose: Diagnose) -> None:
+    assert doubts(diagnose(lenient(is_other_type=True))) == []
+
+
+def due(task: int) -> list[dict[str, object]]:
+    return [{"name": "redirect_parcel", "arguments": {"number": task}}]
+
+
+def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> list[Row]:
+    """A desk where some passing rollouts make no call at all, though the gold may demand one."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.7).items():
+        gold = {"expected_actions": due(task) if task not in (3, 7) or expected is None else list(expected)}
+        if (task, repeat) in idle_keys:
+            rows.append(desk_row(task, repeat, 1.0, ["All is settled already."], **gold))
+        else:
+            number = task if reward else task + 20 + repeat
+            acts = [("redirect_parcel", {"number": number}, "Moved."), f"Moved number {number}."]
+            acts = ["Nothing to do."] if expected is not None and task in (3, 7) else acts
+            rows.append(desk_row(task, repeat, reward, acts, **gold))
+    return rows
+
+
+def test_pass_without_acts_where_acts_are_due_is_a_doubt(diagnose: Diagnose) -> None:
+    idle_keys = {(3, 0), (7, 1)}
+    run = diagnose(idle(None, idle_keys))
+    entries = [entry for entry in run.trust if entry.query and run.keys(entry) == idle_keys]
+    assert entries, run.said
+    assert entries[0].level in ("alarm", "warning")
+
+
+def test_pass_without_acts_where_none_is_due_is_no_doubt(diagnose: Diagnose) -> None:
+    idle_keys = {(3, 0), (7, 1)}
+    run = diagnose(idle([], idle_keys))
+    assert not [entry for entry in run.trust if entry.query and run.keys(entry) == idle_keys]
+
+
+# ---- The parse test ------------------------------------------------------------------------------
+
+
+WORDS = "north south harbour mill quarry orchard chapel lighthouse".split()
+
+
+def commands(wrap: str, is_right: bool = True) -> tuple[list[Row], set[Key], set[Key]]:
+    """A desk of one command per errand; most rows wrap it, and the checker's `error` says that it cannot decode.
+
+    The rows, those that wrap their command, and of these the ones whose command is the expected one.
+    """
+    rows: list[Row] = []
+    wrapped, matching = set(), set()
+    chance = random.Random(5)
+    for place, (task, repeat) in enumerate(grid(20, 3)):
+        streets = " ".join(chance.sample(WORDS, chance.randrange(1, 6)))
+        gold = f"redirect(number={task + 100}, street='{WORDS[task % 8]} {WORDS[task % 5]}{' east' * (task % 4)}')"
+        other = f"redirect(number={chance.randrange(300, 90_000)}, street='{streets}')"
+        is_wrapped = place % 4 > 0
+        matches = is_right and place % 3 > 0
+        passes = not is_wrapped and place % 8 > 0
+        text = wrap.format(gold if matches else other) if is_wrapped else gold if passes else other
+        if is_wrapped:
+            wrapped.add((task, repeat))
+        if is_wrapped and matches:
+            matching.add((task, repeat))
+        error = None if passes else "failed to decode the call" if is_wrapped else "another call than expected"
+        prompt = f"Errand {task}: give the call that settles it."
+        row = make_row(task, repeat, float(passes), [text], prompt=prompt, expected_answer=gold, valid=passes)
+        rows.append({**row, "error": error})
+    return rows, wrapped, matching
+
+
+FENCE = "```python\n{}\n```"
+
+
+def test_fenced_answers_that_the_checker_cannot_decode(diagnose: Diagnose) -> None:
+    rows, wrapped, matching = commands(FENCE)
+    run = diagnose(rows)
+    group = run.proved(wrapped, "verifier", "TI", "alarm")
+    assert "fence" in told_of(group)
+    assert re.search(rf"\b{len(matching)}\b", group.text)  # how many would match without the fence
+    assert "IR" not in {group.label for group in run.groups} | {entry.label for entry in run.trust}
+
+
+def test_fence_is_fixed_by_scoring_again_not_by_a_rerun(diagnose: Diagnose) -> None:
+    rows, wrapped, _ = commands(FENCE)
+    run = diagnose(rows)
+    assert run.keys(run.groups[0]) == wrapped
+    assert "rerun" not in run.groups[0].fix.lower().replace("no rerun", "")
+
+
+@pytest.mark.parametrize("wrap", ["Sure! Here is the call: {}", "<call>{}</call>"])
+def test_prefixed_and_tagged_answers(diagnose: Diagnose, wrap: str) -> None:
+    rows, _, matching = commands(wrap)
+    run = diagnose(rows)
+    assert {(group.rung, group.label.value) for group in run.holders(matching)} == {("verifier", "TI")}
+    assert any(entry.level == "alarm" and run.keys(entry) >= matching for entry in run.trust)
+
+
+def test_fence_that_passing_answers_have_too_is_innocent(diagnose: Diagnose) -> None:
+    rows, _, _ = commands(FENCE)
+    for row in rows:
+        content = row["response"]["output"][0]["content"][0]
+        content["text"] = FENCE.format(content["text"].strip("`").removeprefix("python").strip())
+    run = diagnose(rows)
+    assert "fence" not in "\n".join(group.name for group in run.groups)
+
+
+def test_fenced_answers_none_of_which_would_match_are_wrong_answers(diagnose: Diagnose) -> None:
+    """Every fenced answer is another call than expected, and the checker says so: the fence costs nothing."""
+    rows, wrapped, _ = commands(FENCE, is_right=False)
+    for row in rows:
+        row["error"] = row["error"] and "another call than expected"
+    run = diagnose(rows)
+    assert not [entry for entry in run.alarms if entry.label == "TI"]
+    assert "TI" not in run.labels(wrapped)
+
+
+# ---- Checks and logs against the reward ----------------------------------------------------------
+
+
+def checked(contradicted: set[Key]) -> list[Row]:
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        place = task * 4 + repeat
+        good = bool(reward) or (task, repeat) in contradicted
+        weighed = good or place % 2 == 0
+        checks = [{"name": "weighed", "passed": weighed}, {"name": "labelled", "passed": good or not weighed}]
+        if not good and weighed:
+            checks[1]["passed"] = False
+        rows.append(desk_row(task, repeat, 0.0 if (task, repeat) in contradicted else reward, checks=checks))
+    return rows
+
+
+def test_all_checks_pass_and_the_reward_is_zero(diagnose: Diagnose) -> None:
+    failing = sorted(key for key, reward in rewards(12, 4, 0.6).items() if not reward)
+    contradicted = set(failing[::5])
+    group = diagnose(checked(contradicted)).group(contradicted)
+    assert (group.rung, group.label.value) == ("verifier", "TI")
+
+
+def test_checks_that_agree_with_the_reward_are_no_doubt(diagnose: Diagnose) -> None:
+    assert doubts(diagnose(checked(set()))) == []
+
+
+@pytest.mark.parametrize("field", ["resolved", "test_log"])
+def test_verdict_or_log_that_says_the_opposite_of_the_reward(diagnose: Diagnose, field: str) -> None:
+    """`resolved: true`, or a log that ends in `all 9 tests passed`, beside a reward of 0."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+        key = task, repeat
+        good = bool(reward) or key in WRONGED
+        lines = [f"unit {task * 7 + repeat}.{n} ran in {n + repeat} ms" for n in range(9)]
+        log = "\n".join([*lines, "all 9 tests passed" if good else f"{1 + place_of(key) % 3} of 9 tests failed"])
+        verdict = {"resolved": good} if field == "resolved" else {"test_log": log}
+        rows.append(desk_row(*key, 0.0 if key in WRONGED else reward, **verdict))
+    run = diagnose(rows)
+    group = run.group(WRONGED)
+    assert (group.rung, group.label.value) == ("verifier", "TI")
+
+
+def place_of(key: Key) -> int:
+    return key[0] * 4 + key[1]
+
+
+def failing_check(message: str) -> list[Row]:
+    """Nothing passes: one check fails in every row, with a message; two others pass now and then."""
+    rows = []
+    for task, repeat in grid(12, 4):
+        place = task * 4 + repeat
+        checks = [
+            {"name": "weighed", "passed": place % 5 > 0, "message": ""},
+            {"name": "labelled", "passed": place % 7 > 0, "message": ""},
+            {"name": "shelf_free", "passed": False, "message": message},
+        ]
+        rows.append(desk_row(task, repeat, 0.0, checks=checks))
+    return rows
+
+
+def test_check_that_errors_for_all_is_a_doubt(diagnose: Diagnose) -> None:
+    run = diagnose(failing_check("ImportError: no module named shelf_probe"))
+    entries = [entry for entry in run.trust if entry.label == "TI" or "shelf_free" in entry.text]
+    assert entries, run.said
+    assert "shelf_free" in run.said
+
+
+def test_check_that_fails_for_all_is_no_doubt_by_itself(diagnose: Diagnose) -> None:
+    run = diagnose(failing_check("the shelf still holds the old parcel"))
+    assert not [entry for entry in run.trust if entry.label == "TI"]
+    assert "TI" not in run.labels(run.failing)
+
+
+# ---- A name that the test needs and the prompt never gives ---------------------------------------
+
+
+def ledgers(is_told: bool) -> list[Row]:
+    """The clerk writes a ledger under a name of its own; the test opens another one, which the prompt may give."""
+    rows = []
+    for task, repeat in grid(12, 4):
+        place = task * 4 + repeat
+        right = place % 6 == 0
+        name = "/srv/desk/ledger.csv" if right else f"/srv/desk/{['out', 'list', 'week'][place % 3]}{task}.csv"
+        acts = [
+            ("write_file", {"path": name, "text": f"week;{task};{repeat}"}, "written"),
+            f"The ledger of week {task} is written." + " Please have a look." * (place % 3),
+        ]
+        end = "3 of 3 tests passed" if right else "FileNotFoundError: no such file: /srv/desk/ledger.csv"
+        lines = [f"unit {place}.{n} collected in {n + repeat} ms" for n in range(9)]
+        where = " Write it to /srv/desk/ledger.csv." if is_told else ""
+        prompt = f"Write the ledger of week {task} as a table into the folder of the desk.{where}"
+        log = "\n".join([*lines, end])
+        rows.append(make_row(task, repeat, float(right), acts, prompt=prompt, tools=("write_file",), test_log=log))
+    return rows
+
+
+def test_path_that_the_test_needs_and_the_prompt_never_gives(diagnose: Diagnose) -> None:
+    run = diagnose(ledgers(is_told=False))
+    group = run.proved(run.failing, "verifier", "TI", "alarm")
+    assert "ledger.csv" in told_of(group)
+
+
+def test_path_that_the_prompt_gives_is_behaviour(diagnose: Diagnose) -> None:
+    run = diagnose(ledgers(is_told=True))
+    assert run.of_rung("verifier") == []
+    assert "TI" not in run.labels(run.failing)
