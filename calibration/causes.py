@@ -1,12 +1,11 @@
-"""Turn pairs of runs with one planted cause into how often the strongest claim names that cause."""
+"""Measure how often the strongest claim about a pair of runs names the cause that was planted."""
 
 from __future__ import annotations
 
 import math
 import os
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +15,7 @@ from blade import pipeline, stats
 from blade.model import Mover
 from blade.pipeline import comparing
 from blade.planted.paired import CAUSES
+from blade.planted.paired.play import BROKEN, CUT, LOOSE
 from blade.planted.pairs import PlantedPair, write_pair
 from blade.store.index import Silent
 
@@ -33,6 +33,14 @@ CLASSES = {
     "another slice": "slice?",
     "another mode": "mode?",
     "something else": "else",
+}
+
+
+# Ways in which rollouts were played, and the side that a right claim about them has.
+BY_WAY = {
+    (CUT, "task or verifier"): "truncation limit lowered",
+    (BROKEN, "infrastructure"): "infra outage",
+    (LOOSE, "task or verifier"): "verifier changed",
 }
 
 
@@ -79,9 +87,10 @@ def share(right: Sequence[bool]) -> dict[str, Any]:
     n, hits = len(right), sum(right)
     if not n:
         return {"value": None, "low": None, "high": None, "n": 0, "slack": 0.0}
-    low, high, *_ = stats.wilson(hits, n)
+    interval = stats.wilson(hits, n)
+    assert interval is not None  # it is None for n = 0 alone
     slack = 2 * math.sqrt(LEAST * (1 - LEAST) / n)
-    return {"value": hits / n, "low": low, "high": high, "n": n, "slack": slack}
+    return {"value": hits / n, "low": interval.low, "high": interval.high, "n": n, "slack": slack}
 
 
 def compared(job: tuple[str, int]) -> dict[str, Any]:
@@ -110,26 +119,26 @@ def compared(job: tuple[str, int]) -> dict[str, Any]:
 
 
 def claim(mover: Mover, pair: PlantedPair) -> str:
-    """The class of a claim: the cause it names, and whether it is the very slice or mode that was planted."""
-    term = plain(mover.term)
-    if mover.side in ("composition", "missing"):
-        return "tasks dropped" if mover.side == "composition" else "something else"
-    if "truncated" in term or "max output tokens" in term:
-        return "truncation limit lowered"
-    if mover.side == "infrastructure":
-        return "infra outage"
-    if mover.side == "task or verifier" or "verifier" in term:
-        return "verifier changed"
+    """Classify a claim by its side, and a failure group by how the rollouts that it lists were really played."""
     if mover.side == "slice":
-        return "one slice worse" if term in map(plain, pair.terms) else "another slice"
-    if mover.side == "model":
-        return "one failure mode fixed" if term in map(plain, pair.terms) else "another mode"
-    return "something else"
+        return "one slice worse" if mover.term in pair.terms else "another slice"
+    if mover.side == "composition":
+        return "tasks dropped"
+    played = Counter(_played(mover, pair)).most_common(1)
+    if not played:
+        return "something else"
+    (way, _), *_ = played
+    if (way, mover.side) in BY_WAY:
+        return BY_WAY[way, mover.side]
+    if mover.side != "model":
+        return "something else"
+    return "one failure mode fixed" if way in pair.terms else "another mode"
 
 
-def plain(term: str) -> str:
-    """A term such that spelling makes no difference: `category = x` and `category=x`, `a_b` and `a b`."""
-    return re.sub(r"[\s_:=]+", " ", term).strip().lower()
+def _played(mover: Mover, pair: PlantedPair) -> Iterator[str]:
+    how = {pair.baseline.stem: pair.how[0], pair.candidate.stem: pair.how[1]}
+    for run, task, repeat in mover.rollouts:
+        yield how[run][int(task), repeat]
 
 
 def told(result: dict[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ import pytest
 
 from blade import stats
 from blade.compare.verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
-from blade.model import Mover
 from blade.planted.paired import CAUSES
-from blade.planted.pairs import write_pair
 from calibration import __main__ as command
 from calibration import causes, verdicts
 from calibration.designs import LAWS, Cell, Drawn, draw
@@ -244,30 +241,6 @@ def test_wrong_claims_break_the_limits() -> None:
     assert "Wrong (30):" in told
     assert "mode?" in told
     assert "Wrong" not in causes.told(causes.result(right, 1))
-
-
-def mover(term: str, side: str) -> Mover:
-    return Mover("bridge", term, side, 0.2, 0.1, 0.3, 0.01, 1.0, False, "")
-
-
-def test_only_the_very_slice_and_the_very_mode_count(tmp_path: Path) -> None:
-    slice_pair = write_pair(tmp_path / "slice", "one slice worse", seed=1, effect=1.0)
-    (term,) = slice_pair.terms
-    other = next(name for name in ("billing", "delivery", "returns", "accounts") if name not in term)
-    assert causes.claim(mover(term, "slice"), slice_pair) == "one slice worse"
-    assert causes.claim(mover(term.replace("=", " = "), "slice"), slice_pair) == "one slice worse"
-    assert causes.claim(mover(f"category={other}", "slice"), slice_pair) == "another slice"
-    assert causes.claim(mover("difficulty=hard", "slice"), slice_pair) == "another slice"
-    mode_pair = write_pair(tmp_path / "mode", "one failure mode fixed", seed=1, effect=1.0)
-    (way,) = mode_pair.terms
-    assert causes.claim(mover(way, "model"), mode_pair) == "one failure mode fixed"
-    assert causes.claim(mover(way.replace("_", " "), "model"), mode_pair) == "one failure mode fixed"
-    assert causes.claim(mover("empty_output", "model"), mode_pair) == "another mode"
-    assert causes.claim(mover("added tasks", "composition"), mode_pair) == "tasks dropped"
-    assert causes.claim(mover("tasks the candidate lost", "missing"), mode_pair) == "something else"
-    assert causes.claim(mover("truncated", "model"), mode_pair) == "truncation limit lowered"
-    assert causes.claim(mover("request timed out", "infrastructure"), mode_pair) == "infra outage"
-    assert causes.claim(mover("gold_rejected", "task or verifier"), mode_pair) == "verifier changed"
 
 
 @pytest.mark.parametrize(("value", "code"), [(0.05, 0), (0.5, 1)])

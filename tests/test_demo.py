@@ -1,17 +1,25 @@
-"""`blade demo`: from an empty folder to reports, with the planted faults told, and over nobody's files."""
+"""`blade demo`: from an empty folder to reports, with the planted faults beside what was found, and over nobody's files."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import Blade
 
+Made = tuple[Path, str]
+ROLLOUTS = 74 * 4
+UNRESOLVED = 41  # rollouts of hasty that never look the address up
+needs_lookups = pytest.mark.xfail(
+    strict=True, reason="the ladder does not yet ask whether a value was looked up before it is used"
+)
+
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The demo made once, and what it printed."""
     from click.testing import CliRunner
 
@@ -26,7 +34,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "blade-demo", result.stdout
 
 
-def test_everything_is_there(made: tuple[Path, str]) -> None:
+def report_of(folder: Path, name: str) -> dict[str, Any]:
+    return dict(json.loads((folder / name).read_text()))
+
+
+def planted_block(said: str) -> list[str]:
+    """The lines of the closing block, without what frames it."""
+    lines = said.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("Planted"))
+    end = next(at for at, line in enumerate(lines) if line.startswith("Open "))
+    return lines[start + 2 : end - 1]
+
+
+def test_everything_is_there(made: Made) -> None:
     folder, _ = made
     for script in ("careful", "hasty"):
         for ending in (
@@ -36,26 +56,74 @@ def test_everything_is_there(made: tuple[Path, str]) -> None:
             assert (folder / "runs" / f"{script}_rollouts{ending}").exists(), ending
         assert "<html" in (folder / f"report_{script}" / "report.html").read_text()
         rows = (folder / "runs" / f"{script}_rollouts.jsonl").read_text().splitlines()
-        assert len(rows) == 74 * 4
+        assert len(rows) == ROLLOUTS
         assert (folder / "runs" / f"{script}_rollouts_failures.jsonl").read_text() == ""
     assert (folder / "compare" / "compare.html").exists()
 
 
-def test_it_says_what_was_found_and_what_was_planted(made: tuple[Path, str]) -> None:
+def test_it_prints_both_scores_the_verdict_and_what_to_open(made: Made) -> None:
     _, said = made
     assert "pass@1 81.8%" in said
     assert "pass@1 54.7%" in said
     assert "REGRESSED" in said
-    assert "unresolved_name: never asks the directory" in said
     assert "report.html" in said.splitlines()[-2]
 
 
-def test_the_reports_agree_with_the_rewards_and_name_what_was_done_too_much(made: tuple[Path, str]) -> None:
+def test_the_planted_block_adds_up_to_the_failures(made: Made) -> None:
+    """Each fault with its rollouts, and under it the groups that hold exactly these rollouts."""
+    folder, said = made
+    faults: dict[str, int] = {}
+    held: dict[str, int] = {}
+    for line in planted_block(said):
+        number, _, *words = line.split()
+        if line[10:13].strip():  # groups are indented further than the fault they belong to
+            fault = words[0].rstrip(":")
+            faults[fault] = int(number)
+        else:
+            held[fault] = held.get(fault, 0) + int(number)
+    rows = [json.loads(line) for line in (folder / "runs" / "hasty_rollouts.jsonl").read_text().splitlines()]
+    assert faults["unresolved_name"] == UNRESOLVED
+    assert sum(faults.values()) == sum(row["reward"] == 0 for row in rows) == 134
+    assert held == faults
+
+
+def test_the_reports_agree_with_the_rewards(made: Made) -> None:
     folder, _ = made
     rows = [json.loads(line) for line in (folder / "runs" / "hasty_rollouts.jsonl").read_text().splitlines()]
-    metrics = json.loads((folder / "report_hasty" / "metrics.json").read_text())
+    metrics = report_of(folder, "report_hasty/metrics.json")
     assert metrics["pass_at_1"] == pytest.approx(sum(row["reward"] for row in rows) / len(rows))
-    assert "extra_side_effect" in (folder / "report_hasty" / "report.md").read_text()
+    report = report_of(folder, "report_hasty/report.json")
+    lost = [group["points"] for group in report["groups"]] + [part["points"] for part in report["unexplained"]]
+    assert sum(lost) == pytest.approx(1 - metrics["pass_at_1"])
+
+
+@needs_lookups
+def test_the_planted_fault_is_the_first_group_with_a_gain_that_holds_the_truth(made: Made) -> None:
+    folder, _ = made
+    group = report_of(folder, "report_hasty/report.json")["groups"][0]
+    assert group["rows"] == pytest.approx(UNRESOLVED, abs=4)
+    assert group["passed_rows"] == 0
+    assert "company_directory_find_email_address" in group["name"]
+    assert group["gain"]["low"] <= UNRESOLVED / ROLLOUTS <= group["gain"]["high"]
+
+
+@needs_lookups
+def test_the_planted_fault_is_the_first_mover(made: Made) -> None:
+    folder, _ = made
+    (comparison,) = report_of(folder, "compare/compare.json")["comparisons"]
+    first = comparison["movers"][0]
+    assert "company_directory_find_email_address" in first["term"]
+    assert first["high"] < 0
+    assert first["low"] <= -UNRESOLVED / ROLLOUTS <= first["high"]
+
+
+def test_most_of_a_change_of_27_points_has_a_cause(made: Made) -> None:
+    folder, _ = made
+    (comparison,) = report_of(folder, "compare/compare.json")["comparisons"]
+    assert comparison["delta"] == pytest.approx(-80 / ROLLOUTS)
+    assert comparison["movers"]
+    rest = [term["value"] for term in comparison["bridge"] if term["side"] == "undetermined"]
+    assert abs(sum(rest)) < 0.02
 
 
 @pytest.mark.parametrize("name", ["runs/hasty_rollouts.jsonl", "tasks.jsonl", "compare/compare.md", "runs/blade.toml"])
@@ -74,7 +142,7 @@ def test_files_of_others_are_not_written_over(
 
 @pytest.mark.slow
 def test_again_it_is_the_same_and_json_names_the_files(
-    blade: Blade, made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+    blade: Blade, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, _ = made
     names = ("runs/hasty_rollouts.jsonl", "report_hasty/metrics.json", "compare/compare.json")
@@ -84,6 +152,11 @@ def test_again_it_is_the_same_and_json_names_the_files(
     assert said.code == 0, said.err
     told = json.loads(said.out)
     assert told["verdict"] == "regressed"
-    assert sum(one["rollouts"] for one in told["runs"][1]["planted"].values()) == 74 * 4
+    planted = told["runs"][1]["planted"]
+    assert sum(fault["rollouts"] for fault in planted.values()) == ROLLOUTS
+    assert planted["none"]["groups"] == {"none": 162}
+    assert planted["unresolved_name"]["points"] == pytest.approx(UNRESOLVED / ROLLOUTS)
+    for fault in planted.values():
+        assert sum(fault["groups"].values()) == fault["rollouts"]
     assert all(Path(run["html"]).exists() for run in told["runs"])
     assert [(folder / name).read_bytes() for name in names] == before

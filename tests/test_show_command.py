@@ -210,7 +210,7 @@ def test_no_field_is_lost_however_many_there_are() -> None:
 
 @pytest.mark.parametrize(
     ("reward", "threshold", "verdict"),
-    [(1 - 1e-12, None, True), (True, None, True), (-0.1, None, None), ("1", None, None), (float("nan"), None, None), (-0.1, -1.0, True)],
+    [(1 - 1e-12, None, True), (True, None, True), (-0.1, None, None), ("1", None, None), (10**400, None, None), (10**400, 1.0, True), (float("nan"), None, None), (-0.1, -1.0, True)],
 )
 def test_a_reward_is_judged_only_where_a_threshold_is_known(reward: Any, threshold: float | None, verdict: bool | None) -> None:
     assert passed(reward, threshold) is verdict

@@ -111,7 +111,7 @@ def test_data_frames_have_every_row_and_scalar(runs: blade.Runs, method: str, na
     frame = getattr(table, f"to_{name}")()
     assert frame.shape[0] == len(table)
     rows = table.to_dicts()
-    for key in [key for key, value in (rows[0] if rows else {}).items() if isinstance(value, str)]:
+    for key in [key for key in (rows[0] if rows else {}) if all(isinstance(row[key], str) for row in rows)]:
         assert list(frame[key]) == [row[key] for row in rows]
     if not rows:
         assert list(frame.columns) == list(table.fields)

@@ -119,6 +119,7 @@ def test_usual_rate_is_taken_among_rows_that_earlier_rungs_left(diagnose: Diagno
 
 
 def test_every_rollout_stops_at_ten_calls_with_the_last_unanswered(diagnose: Diagnose) -> None:
+    """Row 4 of "why a new core"."""
     rows = [desk_row(*key, 0.0, looks(key[0] + key[1], 10, last_answered=False)) for key in grid(12, 4)]
     run = diagnose(rows)
     group = run.proved(run.failing, "cut", "TI", "alarm")

@@ -137,7 +137,7 @@ WRONG = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) %
 
 
 def test_first_failing_check_is_that_nothing_exists(diagnose: Diagnose) -> None:
-    """Pure beats large: the rows that call no tool, not the more frequent ones without the first act of passes."""
+    """Row 6 of "why a new core": the rows that call no tool, not the more frequent ones without the first act of passes."""
     run = diagnose(with_tests(IDLE, WRONG))
     group = run.group(IDLE)
     assert group.label == "BI"

@@ -46,6 +46,7 @@ def shuffled_index(n_prompts: int, n_repeats: int) -> list[Row]:
 
 
 def test_index_that_holds_three_prompts(diagnose: Diagnose) -> None:
+    """Row 5 of "why a new core"."""
     rows = shuffled_index(12, 3)
     run = diagnose(rows)
     assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 36)]
@@ -67,6 +68,12 @@ def test_causes_are_found_by_prompt(diagnose: Diagnose) -> None:
 def test_score_stays_as_it_is(diagnose: Diagnose) -> None:
     rows = shuffled_index(12, 3)
     assert diagnose(rows).score == pytest.approx(sum(row["reward"] for row in rows) / len(rows))
+
+
+def test_buckets_are_counted_by_prompt(diagnose: Diagnose) -> None:
+    """By prompt every task passes always or never; by index most would pass sometimes."""
+    (buckets,) = diagnose(shuffled_index(12, 3)).report.buckets
+    assert (len(buckets.always), len(buckets.sometimes), len(buckets.never)) == (7, 0, 5)
 
 
 def test_repeats_that_were_numbered_as_tasks(diagnose: Diagnose) -> None:

@@ -39,12 +39,19 @@ def halls(gold_of_some: Any, n_repeats: int = 3) -> tuple[list[Row], set[Key]]:
 
 @pytest.mark.parametrize("gold", ["None", "unknown"])
 def test_gold_of_another_class(diagnose: Diagnose, gold: str) -> None:
+    """Row 7 of "why a new core"."""
     rows, special = halls(gold)
     run = diagnose(rows)
     group = run.group(special)
     assert group.label == "BI"
     assert gold in told_of(group)
     assert "word" not in group.name
+
+
+@pytest.mark.parametrize("gold", [None, "", []])
+def test_gold_that_is_absent_is_a_slice(diagnose: Diagnose, gold: object) -> None:
+    rows, _ = halls(gold)
+    assert [field for field, value in significant(diagnose(rows)) if value.lower() in ("empty", "none", "null", "[]", "")]
 
 
 def test_gold_of_another_class_is_told_with_its_rates(diagnose: Diagnose) -> None:

@@ -45,6 +45,7 @@ DOWN = {(task, task % 4) for task in range(12)} | {(task, (task + 1) % 4) for ta
 
 
 def test_crash_line_at_the_end_of_a_log(diagnose: Diagnose) -> None:
+    """Row 3 of "why a new core"."""
     run = diagnose(with_logs(desk(), DOWN, CRASH))
     group = run.proved(DOWN, "ran", "IR", "alarm")
     assert CRASH in group.text
@@ -182,6 +183,7 @@ def unpublished() -> list[Row]:
 
 
 def test_transcripts_that_were_not_published(diagnose: Diagnose) -> None:
+    """Row 2 of "why a new core"."""
     run = diagnose(unpublished())
     assert said_not_recorded(run)
     assert run.alarms == []

@@ -213,7 +213,7 @@ def idle_entries(run: Diagnosed) -> list[str]:
 
 
 def test_6_do_nothing_baseline_near_the_score(diagnose: Diagnose) -> None:
-    """8 of 20 tasks expect nothing; the score is about 42%."""
+    """Row 10 of "why a new core": 8 of 20 tasks expect nothing; the score is about 42%."""
     run = diagnose(errands(8, 0.07))
     assert run.score == pytest.approx(0.42, abs=0.05)
     assert idle_entries(run) == ["warning"]

@@ -147,6 +147,7 @@ def errands() -> tuple[list[Row], dict[str, set[Key]]]:
 
 
 def test_calls_that_differ_from_the_expected_calls(diagnose: Diagnose) -> None:
+    """Row 9 of "why a new core"."""
     rows, kinds = errands()
     run = diagnose(rows)
     assert run.labels(run.failing) == {"BI"}
@@ -194,6 +195,31 @@ def test_tool_that_passes_call_as_they_like_is_not_graded(diagnose: Diagnose) ->
         rows.append(desk_row(task, repeat, reward, [note, "Written."], expected_actions=gold))
     run = diagnose(rows)
     assert not any("argument" in group.name for group in run.groups)
+
+
+# ---- The field that decides passing --------------------------------------------------------------
+
+
+def unbounded(is_monotone: bool) -> list[Row]:
+    """Rewards from -3 to 12, and a 0/1 field that is 1 from a reward of 5 on, or whenever it likes."""
+    rows = []
+    for place, key in enumerate(grid(12, 4)):
+        reward = float((place * 7) % 16 - 3)
+        settled = int(reward >= 5) if is_monotone else int((place * 5) % 3 > 0)
+        rows.append(desk_row(*key, reward, settled=settled))
+    return rows
+
+
+def test_monotone_verdict_decides_what_passes(diagnose: Diagnose) -> None:
+    run = diagnose(unbounded(is_monotone=True))
+    rows = unbounded(is_monotone=True)
+    assert run.score == pytest.approx(sum(row["settled"] for row in rows) / len(rows))
+    assert "settled" in run.trust[0].text
+
+
+def test_verdict_that_is_not_monotone_decides_nothing(diagnose: Diagnose) -> None:
+    run = diagnose(unbounded(is_monotone=False))
+    assert run.report.runs[0].score_name == "mean_reward"
 
 
 # ---- Verdicts in text ----------------------------------------------------------------------------

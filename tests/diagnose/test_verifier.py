@@ -141,7 +141,7 @@ def test_all_zero_run_with_answers_that_only_resemble_the_gold(diagnose: Diagnos
 
 
 def test_same_answer_graded_both_ways(diagnose: Diagnose) -> None:
-    """Words as answers, so that nothing but the other repeat shows that the grade is wrong."""
+    """Row 8 of "why a new core"; words as answers, so that equality is a matter of letters."""
     words = "amber cobalt ivory jade ochre russet teal umber azure coral mauve sable".split()
     rows = {}
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
@@ -280,6 +280,7 @@ FENCE = "```python\n{}\n```"
 
 
 def test_fenced_answers_that_the_checker_cannot_decode(diagnose: Diagnose) -> None:
+    """Row 1 of "why a new core"."""
     rows, wrapped, matching = commands(FENCE)
     run = diagnose(rows)
     group = run.proved(wrapped, "verifier", "TI", "alarm")

@@ -67,8 +67,8 @@ def test_the_skill_is_filled_from_the_rows(made: Path) -> None:
         "| `db_match` | verifier |",
         "- Slice `category`: `address`, `exchange`, `refund`.",
         "| `looked up a record` | `n_lookups` is at least 1 |",
-        "| `extracted_answer` | `null` | `no answer could be extracted` | BI |",
-        "`ignored_error`",
+        "### Failure groups seen in these runs",
+        "### How these groups are proved",
         "### Worked example",
         "blade show rollouts/sim_model_",
     ):

@@ -9,7 +9,7 @@ import pytest
 
 from blade.package.drafts import MARK
 from blade.package.layout import layout
-from blade.package.sharing import SIGNATURE, sanitised_checks
+from blade.package.sharing import sanitised_checks
 from blade.planted import write_run
 from tests.conftest import Blade
 
@@ -20,6 +20,11 @@ SAID = "is locked by jo.doe@example-corp.com at /home/jdoe/desk on db-7.corp wit
 @pytest.fixture
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
+
+
+def failed(blade: Blade, package: Path) -> set[str]:
+    said = blade("package", "validate", "--benchmark-dir", package, "--min-anchor-facts", "1").out
+    return {line for line in said.splitlines() if line.startswith("[FAIL]")}
 
 
 @pytest.mark.slow
@@ -45,17 +50,13 @@ def test_drafts_and_a_report_that_a_person_changed_hold_of_the_clean_rollouts(
     assert not [(path, value) for path, text in texts.items() for value in PRIVATE if value in text]
     assert [path.name for path in clean.parent.iterdir()] == ["desk"]
 
-    result = blade("package", "validate", "--benchmark-dir", clean, "--min-anchor-facts", "1")
-    failed = [line for line in result.out.splitlines() if line.startswith("[FAIL]")]
-    known = ("draft: not reviewed", "anchor facts are not reviewed", "anchor facts exist for each",
-             "about single tasks supported", "cite task-level evidence")  # fmt: skip
-    assert failed
-    assert [line for line in failed if not any(words in line for words in known)] == []
+    # a draft fails as a draft does, shared or not: cleaning may mend a check and breaks none
+    raw, shared = (failed(blade, folder) for folder in (desk, clean))
+    assert any("look private" in line for line in raw)
+    assert shared
+    assert shared <= raw
     report = clean / "golden_reports" / changed.name
     assert "I asked [EMAIL:" in texts[report]
     run = f"s_a={clean}/rollouts/s_a_rollouts.jsonl"
     result = blade("check", report, "--run", run)
     assert result.code == 0, result.out
-    raw, kept = (set(SIGNATURE.findall(path.read_text(encoding="utf-8"))) for path in (changed, report))
-    assert len(raw) == len(kept)
-    assert raw - kept, "the hash of a text with a password in it is not shared"

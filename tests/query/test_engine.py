@@ -10,18 +10,61 @@ import pytest
 from msgspec.structs import replace
 
 from blade.errors import UsageError
-from blade.model import Cause, Gap, Loss, Report
+from blade.model import (
+    Attribution,
+    Blame,
+    Cause,
+    Confidence,
+    Gain,
+    Gap,
+    Group,
+    Loss,
+    Recommendation,
+    Report,
+    Slice,
+    Trust,
+    Unexplained,
+)  # fmt: skip
 from blade.query.engine import LONGEST, Wish, evaluate, wish
 from tests.report import changed
 from tests.report.conftest import CASES, make_report, twenty
-from tests.report.explained import explain
+
+
+def group(key: str, label: Cause, rows: int, passed: int, gain: Gain | None = None) -> Group:
+    return Group(
+        id=key, run="desk", rung="behaviour", label=label, confidence=Confidence.LIKELY, name=f"name of {key}",
+        text="", points=rows / 80, rows=rows, tasks=rows // 2, passed_rows=passed, query="select 1",
+        examples=("6/0", "6/1"), quote=None, why_label="", against=(), consequences=(), fix="", gain=gain, most=rows / 80,
+    )  # fmt: skip
+
+
+GAIN = Gain(0.031, 0.08, 0.12)
+TRUST = (
+    Trust("desk", "alarm", Cause.DATA_ARTIFACT, "a reason", 80, "select 1"),
+    Trust("desk", "note", None, "another", 3, "select 2"),
+)
+BLAMED = Attribution(
+    id="cause:6", run="desk", task="6", group="g1", cause=Cause.BEHAVIOUR, confidence=Confidence.LIKELY, mode="name of g1",
+    mechanism="", repeat=0, step=4, steps=(Blame(4, 0.61, "why"),), grounds=(), against=(), evidence=(), lost=0.05,
+)  # fmt: skip
+ADVICE = Recommendation(
+    rank=1, run="desk", group="g1", action="fix it", cause=Cause.BEHAVIOUR, mode="name of g1", gain=GAIN, most=0.2,
+    is_measurement=False, basis="", tasks=tuple(map(str, range(14))), evidence=(),
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    losses = (Loss("desk", Cause.KNOWLEDGE_GAP, "a", 0.1), Loss("desk", Cause.BEHAVIOUR, "b", 0.2))
-    return explain(
-        make_report({"desk": twenty()}), losses=losses, gaps=(Gap("it's", 'a "why"'), Gap("b", "c"))
+    return replace(
+        make_report({"desk": twenty()}),
+        losses=(Loss("desk", Cause.KNOWLEDGE_GAP, "a", 0.1), Loss("desk", Cause.BEHAVIOUR, "b", 0.2)),
+        gaps=(Gap("it's", 'a "why"'), Gap("b", "c")),
+        trust=TRUST,
+        groups=(group("g1", Cause.BEHAVIOUR, 31, 2, GAIN), group("g2", Cause.UNDETERMINED, 8, 0)),
+        unexplained=(Unexplained("desk", 0.0125, 1, "select 3"),),
+        attributions=(BLAMED,),
+        recommendations=(ADVICE,),
+        accuracy={"date": "2026-11-16", "rungs": {"cut": {"n": 16, "right": 14}}},
     )
 
 
@@ -42,22 +85,28 @@ def pair() -> Report:
         ("engine.losses(run='desk').count", 2),
         ("engine.losses.count", 2),
         ("engine.losses(cause='IR').count or 0", 0),
-        ("engine.mechanisms(run='desk', id='M1').n_with", 31),
-        ("engine.mechanisms(id='M1').within_task", True),
+        ("engine.groups(run='desk', id='g1').rows", 31),
+        ("engine.groups(id='g1').label", "BI"),
+        ("engine.groups(run='desk').rows", 39),
+        ("engine.groups(label='undetermined').gain", None),
+        ("engine.trust(run='desk', level='alarm').rows", 80),
+        ("engine.trust(level='note').label", None),
+        ("engine.unexplained(run='desk').rows", 1),
+        ("engine.recommendations(rank=1).is_measurement", False),
         ("engine.recommendations(run='desk', rank=1).gain.low", 0.031),
         ("engine.recommendations(rank=1).tasks.count", 14),
         ("engine.attributions(task='6').steps[0].weight", 0.61),
         ("engine.attributions(task='6').cause", "BI"),
-        ("engine.behaviours(detector='loops').odds_ratio", None),
+        ("engine.attributions(task='6').confidence", "likely"),
         ("engine.gaps[0].what", "it's"),
         ("engine.gaps(why='a \"why\"').what", "it's"),
         ("engine.runs(name='desk').coverage.expected", 80),
         ("engine.runs(name='desk').settings['temperature']", "0.7"),
         ("engine.runs(name='desk').settings.count", 2),
-        ("engine.accuracy['sets'][0]['causes']['accuracy']['n']", 340),
+        ("engine.accuracy['rungs']['cut']['n']", 16),
         ("engine.skipped_total", 1),
         (" engine.losses(cause='BI').lost - engine.losses(cause='KG').lost", 0.1),
-        ("engine.mechanisms(id='M1').n_with * (1 - engine.mechanisms(id='M1').pass_with)", 29.0),
+        ("engine.groups(id='g1').rows - engine.groups(id='g1').passed_rows", 29),
         ("engine.losses(cause='KG').lost / engine.losses.lost", 1 / 3),
         ("engine.tasks(run='desk', bucket='never').p_bucket / engine.tasks(bucket='never').count", 0.62),
     ],
@@ -185,7 +234,9 @@ def test_nothing_is_never_a_number(query: str, message: str) -> None:
         evaluate(query, changed.pair_report(**EMPTY))
 
 
-@pytest.mark.parametrize("query", ["engine.comparisons(candidate='b').delta", "engine.matrix.n_tasks", "engine.series.slope"])
+@pytest.mark.parametrize(
+    "query", ["engine.comparisons(candidate='b').delta", "engine.matrix.n_tasks", "engine.series.slope"]
+)
 def test_one_run_is_not_compared(report: Report, query: str) -> None:
     with pytest.raises(UsageError, match="takes two runs or more, and only desk was given") as refusal:
         evaluate(query, report)
@@ -211,9 +262,14 @@ def test_a_query_names_its_comparison(query: str, wanted: Wish | None) -> None:
 
 
 def test_numbers_that_are_not_there_are_left_out_of_a_sum(report: Report) -> None:
-    behaviours = tuple(replace(one, p=None) for one in report.behaviours)
-    assert evaluate("engine.behaviours.p", replace(report, behaviours=behaviours[:1])) is None
-    assert evaluate("engine.behaviours.p", report) == pytest.approx(0.0003 + 0.24 + 0.91)
+    slices = tuple(
+        Slice(
+            run="desk", field="kind", value=value, n_tasks=5, pass_rate=0.4, low=0.1, high=0.8, rest=0.6, p_adjusted=p
+        )
+        for value, p in (("a", None), ("b", 0.25), ("c", 0.5))
+    )  # fmt: skip
+    assert evaluate("engine.slices.p_adjusted", replace(report, slices=slices[:1])) is None
+    assert evaluate("engine.slices.p_adjusted", replace(report, slices=slices)) == pytest.approx(0.75)
 
 
 def test_every_kind_of_report_can_be_asked() -> None:

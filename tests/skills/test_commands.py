@@ -147,7 +147,7 @@ def test_commands_run(page: Path, here: Path, blade: Blade) -> None:
     if page.name == "SKILL.md":  # what was judged on the way stands in the report that was checked
         text = Path("report.md").read_text(encoding="utf-8")
         assert "### Judgements" in text
-        assert f"| `{filled.one.task}/{filled.one.repeat}` | BI behavioural issue |" in text
+        assert f"| `{filled.one.task}/{filled.one.repeat}` | BI behaviour |" in text
         assert "| `agent` |" in text
         assert filled.quote in text
 

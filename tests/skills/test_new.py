@@ -34,11 +34,51 @@ def test_it_is_called_as_its_benchmark_and_says_what_it_knows(written: str) -> N
     for told in (
         "| `reward` | reward | number | 96 of 96 |",
         "| `looked up a record` | `n_lookups` is at least 1 |",
-        "| `extracted_answer` | `null` | `no answer could be extracted` | BI |",
         "- Slice `category`: `address`, `exchange`, `refund`.",
-        "### Detection rules that fire here",
     ):
         assert told in written, told
+
+
+def test_it_lists_the_failure_groups_and_how_they_are_proved(written: str) -> None:
+    reports = [pipeline.session([name]).report for name in ("first", "second")]
+    groups = [group for report in reports for group in report.groups]
+    assert groups
+    listed = table(written, "| Label | Group | Failures |")
+    for label, name in {(group.label.value, group.name) for group in groups}:
+        same = [group for group in groups if (group.label.value, group.name) == (label, name)]
+        code = name.replace("`", "")
+        row = next(line for line in listed.splitlines() if line.replace("`", "").startswith(f"| {label} | {code} |"))
+        cells = [cell.strip() for cell in row.split("|")]
+        assert cells[3:5] == [str(sum(group.rows for group in same)), str(sum(group.tasks for group in same))]
+        assert cells[5].strip("`") in {example for group in same for example in group.examples}
+    proved = written.partition("### How these groups are proved")[2].partition("## Analysis workflow")[0]
+    assert set(re.findall(r"^- `(\w+)`: ", proved, re.MULTILINE)) == {group.rung for group in groups}
+    rest = sum(one.rows for report in reports for one in report.unexplained)
+    assert f"Unexplained: {rest} failure" in written
+
+
+def test_it_warns_of_what_speaks_against_the_scores(here: Path, blade: Blade) -> None:
+    log = "Error: the model endpoint dropped the request"
+    rows = [make_row(task, 0, 1.0) for task in range(8)]
+    rows += [make_row(task, 0, 0.0, response={"output": []}, agent_log=log) for task in range(8, 14)]
+    run = make_run(here / "lost", rows)
+    assert blade("skill", "new", "lost calls", "--run", run, "-o", "skills").code == 0
+    text = Path("skills/lost-calls/SKILL.md").read_text(encoding="utf-8")
+    warned = text.partition("### What speaks against these scores")[2].partition("### ")[0]
+    assert "- alarm on `rollouts`: `6 " in warned
+    assert log in warned
+
+
+def test_it_explains_the_codes_that_are_declared(here: Path, blade: Blade) -> None:
+    rows = [make_row(task, 0, task % 2, verdict="E7" if task % 2 == 0 else "ok") for task in range(8)]
+    run = make_run(here / "coded", rows)
+    declared = '[[codes]]\nfield = "verdict"\nequals = "E7"\ncause = "TI"\nmode = "the grader timed out"\n'
+    run.with_name("blade.toml").write_text(declared, encoding="utf-8")
+    assert blade("skill", "new", "coded", "--run", run, "-o", "skills").code == 0
+    text = Path("skills/coded/SKILL.md").read_text(encoding="utf-8")
+    assert '| `verdict` | `"E7"` | `the grader timed out` | `TI` |' in text
+    assert "| `verdict` | verifier |" in text
+    assert "- `declared`: What does the owner of the benchmark say?" in text
 
 
 def test_worked_examples_are_of_different_causes_and_quote_their_rollouts(written: str) -> None:

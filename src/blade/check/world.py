@@ -120,7 +120,7 @@ def world_for(
     baseline: str | None = None,
 ) -> World:  # fmt: skip
     """The world of a report, with the run names and the options that it records of its own making."""
-    recorded = re.search(r'^\| Command \| `+ ?(.+?) ?`+ \||"command": ?"(blade .*?)(?<!\\)"', text, re.M)
+    recorded = re.search(r'^Made by BLADE [^\n]*?command `+ ?(.+?) ?`+[.,]|"command": ?"(blade .*?)(?<!\\)"', text, re.M)
     command = (recorded[1] or recorded[2]).replace("\\|", "|") if recorded else ""
     given, is_comparison = _options(command), command.startswith("blade compare")
     loaded = _named(specs, text, watcher)

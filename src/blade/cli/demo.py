@@ -257,8 +257,10 @@ def _print(places: _Places, diagnosed: _Diagnosed, compared: Report) -> None:
     click.echo(text.render(diagnosed.report), nl=False)
     click.echo()
     click.echo(compare_text(compared), nl=False)
-    click.echo(f"\nPlanted   The faults of {diagnosed.script}: rollouts, points lost, and the failure groups above that")
-    click.echo("          hold these rollouts. A fault costs one rollout one pass.")
+    click.echo(
+        f"\nPlanted   The faults of {diagnosed.script}: rollouts, points lost, and the failure groups above that"
+    )
+    click.echo("          hold these rollouts. Each fault costs its rollout the pass.")
     for fault, numbers in _faults(diagnosed).items():
         if fault != NONE:
             lead = f"{numbers['rollouts']:3}  {100 * numbers['points']:4.1f}"

@@ -89,7 +89,10 @@ def query(
         _write_parquet(outcome, parquet)
         click.echo(f"Wrote {parquet}")
     elif as_json:
-        click.echo(json.dumps(finite(as_document(question, outcome)), indent=2, default=str))
+        document = as_document(question, outcome)
+        # the rows of a SELECT are a plain list, as every other tool prints a table; notes stand on stderr
+        shown = document["rows"] if outcome.columns is not None else document
+        click.echo(json.dumps(finite(shown), indent=2, default=str))
     elif as_csv:
         click.echo(_csv(outcome), nl=False)
     else:

@@ -90,11 +90,15 @@ def _head(shown: Shown) -> dict[str, Any]:
 
 def passed(reward: Any, threshold: float | None) -> bool | None:
     """Judge a reward, at 1 where nothing else is said; None for no reward, or one outside 0 to 1."""
-    if not isinstance(reward, int | float) or not math.isfinite(reward):
+    if not _is_number(reward):
         return None
     if threshold is None and not -_TOLERANCE <= reward <= 1 + _TOLERANCE:
         return None
-    return reward >= (1.0 if threshold is None else threshold) - _TOLERANCE
+    return bool(reward >= (1.0 if threshold is None else threshold) - _TOLERANCE)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _name(shown: Shown) -> str:
@@ -157,8 +161,7 @@ def _verdict(result: dict[str, Any]) -> str:
     reward, threshold = result["reward"], result["pass_threshold"]
     said = f"reward {line(str(reward), 40)}"
     if result["passed"] is None:
-        is_number = isinstance(reward, int | float) and math.isfinite(reward)
-        return f"{said}, not judged: no pass threshold is known" if is_number else f"{said}, no usable reward"
+        return f"{said}, {'not judged: no pass threshold is known' if _is_number(reward) else 'no usable reward'}"
     word = "passed" if result["passed"] else "failed"
     if threshold is not None:
         return f"{word}, {said} (passes at {threshold:g})"
@@ -170,7 +173,7 @@ def _render_task(result: dict[str, Any]) -> list[str]:
     for one in result["repeats"]:
         counts = f"{one['n_steps']:>3} steps {one['n_calls']:>3} calls"
         words = {True: "passed", False: "failed", None: ""}[one["passed"]]
-        reward, last = line(str(one["reward"]), 20), _end(line(one["last_words"]), _LAST_WORDS)
+        reward, last = line(str(one["reward"]), 20), line(_end(one["last_words"], _LAST_WORDS))
         found.append(f"  repeat {one['repeat']:<3} {words:<6} reward {reward:<6} {counts}  {last}")
     found += ["", line(f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}")]
     return found
@@ -209,7 +212,7 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     recorded = [f"  {line(name, 80)}: {_value(value, is_all)}" for name, value in fields.recorded]
     for name, text in fields.texts:
         recorded += [
-            f"  {line(name, 80)} ({len(text):,} characters), its end:",
+            f"  {line(name, 80)} ({len(text):,} characters){'' if is_all else ', its end'}:",
             _indented(_tail(text, is_all), 0),
         ]
     found += _part("Recorded", recorded)
@@ -240,19 +243,18 @@ def _render_end(result: dict[str, Any]) -> list[str]:
     for step in result["last_steps"]:
         text = step["text"] or step.get("reasoning") or "(empty)"
         head = f"[{step['index']}] {line(step['kind'] + _about(step), 120)}"
-        found.append(f"  {head}: {_end(line(text), _END // 2)}")
+        found.append(f"  {head}: {line(_end(text, _END // 2))}")
     return found
 
 
 def _value(value: Any, is_all: bool) -> str:
-    """Spell a value on one line, cut in the middle."""
-    text = line(quotable(value))
-    return text if is_all else _middle(text, _VALUE)
+    """Spell a value on one line, cut in the middle: cut before it is cleaned, since it may be very long."""
+    text = quotable(value)
+    return line(text if is_all else _middle(text, _VALUE))
 
 
 def _field(value: Any, chars: int) -> str:
-    text = quotable(value)
-    return line(text) if chars <= 0 else _cut(line(text), 160)
+    return line(_cut(quotable(value), 160 if chars > 0 else 0))
 
 
 def _render_step(step: Told, chars: int) -> list[str]:

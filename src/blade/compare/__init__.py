@@ -138,9 +138,7 @@ def _refusal(a: Side, b: Side, alignment: Alignment) -> str | None:
     if alignment.common:
         return None
     if alignment.modified:
-        return (
-            f"all {len(alignment.modified):,} tasks with the same key have different content, so they are not the same"
-        )
+        return f"all {len(alignment.modified):,} tasks with the same key have different content, so they are not the same"
     return f"the runs have no task in common ({_some(alignment.removed)} against {_some(alignment.added)})"
 
 

@@ -49,5 +49,6 @@ def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
         if name != term.term and n >= MOST * rows.size:
             also.append((-n, name))
     return tuple(
-        f"{-n} of its {rows.size} failing rollouts in {side.run} also show: {name}" for n, name in sorted(also)[:2]
+        f"{-n} of its {rows.size} failing rollouts in {side.run} also show: {name}"
+        for n, name in sorted(also)[:2]
     )

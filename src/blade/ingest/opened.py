@@ -10,8 +10,8 @@ import numpy as np
 
 from blade.ingest import trace
 from blade.ingest.assemble import Assembled
-from blade.ingest.keys import task_keys
 from blade.ingest.items import NOTHING, parsed, quotable, value_at
+from blade.ingest.keys import task_keys
 from blade.ingest.names import ERRORS
 from blade.ingest.rows import Indexed
 from blade.model import Evidence, Rollout, Trace

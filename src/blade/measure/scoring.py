@@ -117,7 +117,7 @@ def _pass_field(rollouts: Rollouts, rows: Ints) -> tuple[str | None, float | Non
     for name, column in rollouts.fields.items():
         value = column.number[rows]
         held = np.isfinite(value) & np.isfinite(reward)
-        if held.sum() < 0.9 * rows.size or not set(np.unique(value[held]).tolist()) == {0.0, 1.0}:
+        if held.sum() < 0.9 * rows.size or set(np.unique(value[held]).tolist()) != {0.0, 1.0}:
             continue
         yes, no = reward[held & (value == 1)], reward[held & (value == 0)]
         at = float(yes.min())

@@ -11,7 +11,21 @@ from msgspec.structs import replace
 import blade
 from blade import measure
 from blade.ingest import opened
-from blade.model import Benchmark, Cause, Gap, Health, Level, Loss, Report, Run, Side, Skipped, Source, TaskMatrix, Trust
+from blade.model import (
+    Benchmark,
+    Cause,
+    Gap,
+    Health,
+    Level,
+    Loss,
+    Report,
+    Run,
+    Side,
+    Skipped,
+    Source,
+    TaskMatrix,
+    Trust,
+)
 from blade.pipeline.load import MAX_SKIPPED, Loaded
 from blade.store import index as store
 

@@ -29,7 +29,8 @@ SIDE_OF = {
 MAX_ERROR = 160  # characters of an error that name it
 UNEXPLAINED: Mode = ("undetermined", OTHER)
 WRONG_ANSWER: Mode = ("undetermined", "wrong answer")
-_BY_REPEATS = ("KG", "UK", "undetermined", None)  # labels of wrong answers, which depend on the number of repeats
+# Labels of wrong answers, which depend on the number of repeats.
+_BY_REPEATS = ("KG", "UK", "undetermined", None)
 _MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
 
 
@@ -64,7 +65,9 @@ def errors(read: Read) -> dict[str, Ints]:
     for at, row in enumerate(read.rows):
         for place, text in _error_texts(row):
             if text not in known:
-                known[text] = events.masked(text, MAX_ERROR) if events.reads_as_error(text, events.READ) else ""
+                known[text] = (
+                    events.masked(text, MAX_ERROR) if events.reads_as_error(text, events.READ) else ""
+                )
             if known[text]:
                 met[f"{place}: {known[text]}"].add(at)
     return {name: np.array(sorted(rows), np.int64) for name, rows in sorted(met.items())}

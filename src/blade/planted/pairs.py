@@ -25,8 +25,8 @@ class PlantedPair:
     baseline: Path
     candidate: Path
     cause: str  # of CAUSES
-    sides: tuple[str, ...]  # how a comparison may name it: one of these sides, if any,
-    terms: tuple[str, ...]  # and one of these terms, if any
+    sides: tuple[str, ...]  # of a right claim
+    terms: tuple[str, ...]  # the slice that a right claim names, or the way to fail that its rollouts show
     delta: float  # true change of the headline score
     delta_common: float  # true change over the tasks that both have
     se: float  # of the change over common tasks, for new tasks like these

@@ -53,8 +53,8 @@ def executive_summary(report: Report, runs: tuple[Facts, ...]) -> list[Block]:
     if not runs:
         return [para("No run was read, so there is nothing to summarise.")]
     blocks: list[Block] = []
-    for facts in runs:
+    for run in runs:
         if len(runs) > 1:
-            blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
-        blocks += first_page.blocks(facts)
+            blocks.append(Heading((Code(hostile.line(run.run.name, 80)),)))
+        blocks += first_page.blocks(run)
     return blocks

@@ -153,7 +153,7 @@ def _schema(fields: Sequence[schema.Field], runs: Sequence[Facts]) -> Iterator[s
         values += [told.value] if told.value not in values else []
     for field, values in sliced.items():
         more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
-        yield f"- Slice {_code(field)}: {_codes(values[:MAX_VALUES])}{more}."
+        yield f"- Slice {_code(field)}: {_codes(sorted(values)[:MAX_VALUES])}{more}."
     yield from (
         "",
         "A null reward, a masked row and a row that never came are outcomes of their own: count them.",
@@ -254,7 +254,7 @@ def _groups(runs: Sequence[Facts]) -> Iterator[str]:
     yield ""
     yield f"Names and the last column repeat words of rollouts and of those who judged them. {DATA}"
     yield ""
-    yield "| Label | Group | Failures | Tasks | For instance | What happens |"
+    yield "| Label | Group | Failures | Tasks | For instance | In the first run that shows it |"
     yield "| --- | --- | ---: | ---: | --- | --- |"
     for kind in kinds[:MAX_GROUPS]:
         cells = (kind.label, _code(kind.name), f"{kind.rows:,}", f"{kind.tasks:,}", _code(kind.example))

@@ -74,9 +74,9 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
                 continue
             rows = codes == code
             n = int((rows & left).sum())
-            if n >= 1 and not _is_innocent(people, rows, left) and not _is_loop(people, rows & left):
-                if best is None or n > (best[2] & left).sum():
-                    best = path, value, rows
+            is_guilty = n >= 1 and not _is_innocent(people, rows, left) and not _is_loop(people, rows & left)
+            if is_guilty and (best is None or n > (best[2] & left).sum()):
+                best = path, value, rows
     if best is None:
         return None
     path, value, rows = best

@@ -55,7 +55,8 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
     repeat = f" {loops:,} repeat the same call or the same error." if loops else ""
     return Group(
         rung="delivered", label="BI", name="no call ever succeeds", rows=rows & left,
-        text=f"{count(n, 'failure')}: not one call succeeds, so there is no valid statement or request in the whole rollout.{error}{repeat}",
+        text=f"{count(n, 'failure')}: not one call succeeds, so there is no valid statement or request in the whole "
+        f"rollout.{error}{repeat}",
         fix="Have the model look up the schema, names and formats that the tool accepts before it guesses, and change the "
         "call after an error.",
         why="every call answers with an error, so nothing that could be graded was produced", confidence="proved",
@@ -106,8 +107,8 @@ def _no_end(people: Population, left: Mask, passes: list[RowEvidence]) -> Group 
         return Group(
             rung="delivered", label="BI", name=f"never a successful `{last}`" if tried else f"never calls `{last}`",
             rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), deciding=(last,),
-            text=f"{count(n, 'failure')}: there is no successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes, so nothing "
-            f"was handed in.{how}",
+            text=f"{count(n, 'failure')}: there is no successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes, so "
+            f"nothing was handed in.{how}",
             fix=f"Tell the model to finish with `{last}`, and remind it before the last turn.",
             why="the result that is graded was never handed over", confidence="proved",
             place=lambda row: (row.acts[-1].step, "") if row.acts else None, holds=holds,

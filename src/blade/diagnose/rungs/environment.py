@@ -175,15 +175,15 @@ def _flaky(people: Population, left: Mask) -> list[Group]:
                 if (prefix, act.key) in works:
                     proved[act.tool, act.template].add(at)
     found = []
-    for (tool, template), places in sorted(proved.items(), key=lambda pair: -len(pair[1])):
+    for (tool, error_text), places in sorted(proved.items(), key=lambda pair: -len(pair[1])):
         rows = people.none
-        rows[list(errors[tool, template])] = True
+        rows[list(errors[tool, error_text])] = True
         others = ~rows
         n = int((rows & left).sum())
         if n < LEAST or len(places) < max(LEAST, 0.3 * rows.sum()) or not others.any():
             continue
         if people.rate(rows) <= 0.1 and people.rate(rows) < USUAL * people.rate(others):
-            found.append(_group(people, tool, template, rows & left, rows))
+            found.append(_group(people, tool, error_text, rows & left, rows))
             left = left & ~rows
     return found
 
@@ -196,14 +196,14 @@ def _prefixed(row: RowEvidence) -> Iterator[tuple[int, Act]]:
         prefix = hash((prefix, act.key))
 
 
-def _group(people: Population, tool: str, template: str, rows: Mask, matched: Mask) -> Group:
+def _group(people: Population, tool: str, error_text: str, rows: Mask, matched: Mask) -> Group:
     n = int(rows.sum())
     return Group(
-        rung="environment", label="IR", name=f"`{tool}` fails: {template[:60]}", rows=rows,
-        text=f"{n:,} failing rollouts met this error of `{tool}`: {template[:120]}. The same calls after the same acts "
+        rung="environment", label="IR", name=f"`{tool}` fails: {error_text[:60]}", rows=rows,
+        text=f"{n:,} failing rollouts met this error of `{tool}`: {error_text[:120]}. The same calls after the same acts "
         "succeed in other rollouts, so neither the arguments nor the state is the reason.",
         fix=f"Repair or retry `{tool}` in the environment and rerun these rollouts.",
         why="the same call succeeds elsewhere in this run", passed=int(people.passed[matched].sum()), matched=matched,
-        place=lambda row: next(((act.step, template) for act in row.acts if act.template == template), None),
+        place=lambda row: next(((act.step, error_text) for act in row.acts if act.template == error_text), None),
         deciding=(tool,),
     )  # fmt: skip

@@ -61,8 +61,8 @@ def _free(people: Population, gap: Mask, unsure: Mask) -> Group:
     label = "KG" if n_gap >= n_unsure else "UK"
     return Group(
         rung="knowledge", label=label, name="wrong answer", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: a wrong answer, {n_gap:,} in tasks that never pass and whose repeats mostly "
-        f"say the same (a knowledge gap), {n_unsure:,} in tasks that pass sometimes or whose answers differ (unreliable "
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: a wrong answer, {n_gap:,} in tasks that never pass and whose repeats "
+        f"mostly say the same (a knowledge gap), {n_unsure:,} in tasks that pass sometimes or whose answers differ (unreliable "
         "knowledge).",
         fix="Add training data or retrieval for tasks that never pass, after a look at their expected answers; vote over several "
         "samples for the others.",
@@ -135,7 +135,7 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
     golds = Counter(value_of(gold) for gold in reference.gold if gold)
     if not 2 <= len(golds) <= MAX_CLASSES:
         return None
-    wrong = [at for at in np.flatnonzero(left & reference.held & ~reference.same)]
+    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
     given = Counter(value_of(reference.answer[at] or "") for at in wrong)
     if len(wrong) < 10 or not given:
         return None
@@ -152,8 +152,9 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
     shown = str(value[1])
     return Group(
         rung="knowledge", label="BI", name=f"answers `{shown}` whatever is expected", rows=rows,
-        text=f"{count(int(rows.sum()), 'failure')}: the answer is `{shown}`, which {overall.count(value) / len(overall):.0%} of all answers are, while it is "
-        f"expected in {golds[value] / sum(golds.values()):.0%} of the rows: a bias, not a lack of knowledge case by case.",
+        text=f"{count(int(rows.sum()), 'failure')}: the answer is `{shown}`, which "
+        f"{overall.count(value) / len(overall):.0%} of all answers are, "
+        f"while it is expected in {golds[value] / sum(golds.values()):.0%} of the rows: a bias, not a lack of knowledge case by case.",
         fix="Balance the prompt's examples and options, or calibrate the decision threshold.",
         why="one answer dominates whatever the gold is", matched=rows,
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,

@@ -121,9 +121,18 @@ def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
 
 
 _NAMES = {
-    NOTHING_DUE: ("acts although nothing should be changed", "Make the model check the rules before it changes anything, and refuse what they forbid."),
-    NONE_DONE: ("no change made although one was due", "Have the model carry out what the user is entitled to before it ends or hands over."),
-    ARGUMENTS: ("right action with wrong arguments", "Have the model restate and verify every argument against the records before it acts."),
+    NOTHING_DUE: (
+        "acts although nothing should be changed",
+        "Make the model check the rules before it changes anything, and refuse what they forbid.",
+    ),
+    NONE_DONE: (
+        "no change made although one was due",
+        "Have the model carry out what the user is entitled to before it ends or hands over.",
+    ),
+    ARGUMENTS: (
+        "right action with wrong arguments",
+        "Have the model restate and verify every argument against the records before it acts.",
+    ),
     PART: ("only part of the expected actions", "Have the model list everything that was asked and check the list before it finishes."),
     EXTRA: ("an action beyond the expected ones", "Have the model act only on what was asked and confirmed."),
     OTHER: ("other actions than the expected ones", "Show the model which action fits which case, with examples."),
@@ -199,9 +208,9 @@ def _place(row: RowEvidence, kind: int, graded: Mapping[str, str]) -> tuple[int 
     """The act that forecloses the task: the first graded call that was not expected, else the last act."""
     due = Counter(row.expected or ())
     for act in row.acts:
-        if act.tool in graded and not act.failed and kind not in (NONE_DONE, PART):
-            if not any(tool == act.tool for tool, _ in due) or kind == ARGUMENTS or kind == NOTHING_DUE:
-                return act.step, ""
+        is_graded = act.tool in graded and not act.failed and kind not in (NONE_DONE, PART)
+        if is_graded and (kind in (ARGUMENTS, NOTHING_DUE) or not any(tool == act.tool for tool, _ in due)):
+            return act.step, ""
     if row.final_step is not None:
         return row.final_step, ""
     return (row.acts[-1].step, "") if row.acts else None
@@ -214,7 +223,8 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
         where = f" In {idle:,} of them nothing should be done at all." if 0 < idle < n else ""
         return Group(
             rung="verdicts", label="BI", name=f"calls `{tool}` where it is not expected", rows=rows,
-            text=f"{count(n, 'failure')}: `{tool}` is called in cases where it is not among the expected actions.{where} No rollout with such a call passes.",
+            text=f"{count(n, 'failure')}: `{tool}` is called in cases where it is not among the expected actions.{where} "
+            "No rollout with such a call passes.",
             fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
             why="the expected calls of the row do not contain it, and it decides the grade", confidence="proved",
             place=lambda row: next(((act.step, "") for act in reversed(row.acts) if act.tool == tool and not act.failed), None),

@@ -6,11 +6,13 @@ A comparison counts only where the answer so found equals the gold in nearly all
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 
 import numpy as np
 
 from blade.diagnose.answers import is_closed, value_of
+from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 from blade.diagnose.reference import Reference
 
@@ -22,6 +24,8 @@ FENCED = 0.15  # least share of the failures
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     found = Findings()
     rest = left.copy()
+    # where calls are expected or a check failed, the answer is not all that is graded
+    reference = None if people.where(lambda row: bool(row.expected)).any() else reference
     for make in (_checks_pass, _equal, _fenced, _both_ways):
         group = make(people, rest, reference)
         if group is not None:
@@ -46,7 +50,7 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         return _exact(people, left, reference)
     if not reference.is_telling:
         return None
-    rows = reference.same & left
+    rows = reference.same & left & people.where(lambda row: all(row.checks.values()))
     n = int(rows.sum())
     if n > MANY * people.n:
         exact = _is_exact(people, reference)
@@ -58,37 +62,39 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         return None
     how = _difference(reference, rows)
     return Group(
-        rung="verifier", label="TI", name=f"right answer scored 0 ({how})", rows=rows,
-        text=f"{count(n, 'failure')}: the answer equals the expected one but for {how}, and is not accepted. "
-        f"The verifier compares strings. In {reference.agreement:.0%} of the passes the same comparison agrees. With these "
-        f"counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
-        fix=f"Make the verifier compare values, not spelling ({how}), and score the stored answers again; no rerun is needed.",
+        rung="verifier", label="TI", name="right answer scored 0" + (f" ({how})" if how else ""), rows=rows,
+        text=f"{count(n, 'failure')}: the answer equals the expected one{f' but for {how}' if how else ' exactly'}, and is not accepted. "
+        f"{'The verifier compares strings. ' if how else ''}In {reference.agreement:.0%} of the passes the same comparison agrees. With "
+        f"these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        fix=f"{f'Make the verifier compare values, not spelling ({how})' if how else 'Repair the verifier'}, and score the stored "
+        "answers again; no rerun is needed.",
         why="the answer and the gold have the same value", confidence="proved", matched=rows,
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
     )  # fmt: skip
 
 
+_READ = re.compile(
+    r"extracted|predicted|parsed|model_answer|given", re.IGNORECASE
+)  # fields that hold what was answered
+
+
+def _is_letter_by_letter(row: RowEvidence) -> bool:
+    """Whether some place of a row that holds its answer holds exactly the gold."""
+    gold = row.gold_text.strip().strip("$ ")
+    read = [value for path, value in row.fields.items() if isinstance(value, str) and _READ.search(path)]
+    return bool(gold) and any(text.strip().strip("$ ") == gold for text in (*row.answers.values(), *read))
+
+
 def _exact(people: Population, left: Mask, reference: Reference) -> Group | None:
     """Without any pass: answers that stand letter by letter in the gold, wherever the row puts them."""
-    rows = (
-        people.where(
-            lambda row: (
-                row.gold_text.strip()
-                and any(
-                    text.strip().strip("$ ") == row.gold_text.strip().strip("$ ")
-                    for text in row.answers.values()
-                )
-            )
-        )
-        & left
-    )
+    rows = people.where(_is_letter_by_letter) & left
     n = int(rows.sum())
     if n < max(2, 0.25 * left.sum()):
         return None
-    whole = "every answer" if n == people.n else f"{n:,} of {people.n:,} answers"
+    whole = "every answer" if n == people.n else "the answer of many rollouts"
     return Group(
         rung="verifier", label="TI", name="correct answer scored 0", rows=rows,
-        text=f"Nothing passes, yet {whole} ({n:,} of {people.n:,}) equal the expected answer exactly: the verifier or the reward is "
+        text=f"Nothing passes, yet {whole} ({n:,} of {people.n:,}) is exactly the expected one: the verifier or the reward is "
         "broken, not the model.",
         fix="Repair the verifier and score the stored answers again; no rerun is needed.",
         why="the answer matches the gold letter by letter and the reward is 0", confidence="proved", matched=rows,
@@ -122,7 +128,7 @@ def _difference(reference: Reference, rows: Mask) -> str:
     for at in np.flatnonzero(rows):
         answer, gold = (reference.answer[at] or "").strip(), (reference.gold[at] or "").strip()
         if answer == gold:
-            kinds["nothing"] += 1
+            kinds[""] += 1
         elif answer.replace('"', "'") == gold.replace('"', "'"):
             kinds["quotation marks"] += 1
         elif "".join(answer.split()) == "".join(gold.split()):
@@ -207,8 +213,8 @@ def _fenced(people: Population, left: Mask, reference: Reference | None) -> Grou
     parses = sum(_is_like_passes(people.rows[at].answers.get("fence", "")) for at in np.flatnonzero(rows))
     return Group(
         rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,
-        text=f"{count(n, 'failure')}: the answer is wrapped in a Markdown code fence; no fenced answer passes, while {people.rate(bare):.0%} of the "
-        f"answers without a fence do. {parses:,} of them parse once the fence is stripped.",
+        text=f"{count(n, 'failure')}: the answer is wrapped in a Markdown code fence; no fenced answer passes, while "
+        f"{people.rate(bare):.0%} of the answers without a fence do. {parses:,} of them parse once the fence is stripped.",
         fix="Strip code fences before grading, or forbid them in the prompt, and score the stored answers again.",
         why="the form alone separates them, and the content parses without it", confidence="likely", matched=fenced,
         place=lambda row: (row.final_step, "```") if row.final_step is not None else None,

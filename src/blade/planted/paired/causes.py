@@ -1,4 +1,4 @@
-"""The CAUSES table: how two runs of one design come to differ, each by one cause of growing size."""
+"""List how two runs of one design come to differ, each by one cause of growing size: the CAUSES table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import exp
 from random import Random
 
 from blade.planted.paired.design import NORMAL, SPREAD, Conditions, Design, as_usual
-from blade.planted.paired.worlds import HARMLESS, WORLDS, WRONG
+from blade.planted.paired.worlds import HARMLESS, VISIBLE, WORLDS
 
 KEPT = 0.5  # of the tasks at the least are in both runs
 LOWER = (4, 8)  # by how much a limit is lowered
@@ -22,8 +22,8 @@ class Plan:
     design: Design
     a: Conditions
     b: Conditions
-    sides: tuple[str, ...] = ()  # of the loss or of the bridge; empty: the terms alone tell
-    terms: tuple[str, ...] = ()  # a claim names one of these; empty: the sides alone tell
+    sides: tuple[str, ...] = ()  # of the loss or of the bridge that a right claim has
+    terms: tuple[str, ...] = ()  # the slice that a right claim names, or the way to fail that its rollouts show
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def limit_lowered(design: Design, rng: Random) -> Iterator[Plan]:
         typical = lower * exp(-SPREAD * NORMAL.inv_cdf(1 - 0.02 * step))
         long = replace(design, typical=typical)
         a = as_usual(long)
-        yield Plan(long, a, replace(a, limit=lower), terms=("truncated", "max_output_tokens"))
+        yield Plan(long, a, replace(a, limit=lower), sides=("task or verifier",))
 
 
 def slice_worse(design: Design, rng: Random) -> Iterator[Plan]:
@@ -88,17 +88,19 @@ def slice_worse(design: Design, rng: Random) -> Iterator[Plan]:
 
 
 def mode_fixed(design: Design, rng: Random) -> Iterator[Plan]:
-    """What fails in one way in the baseline is solved in the candidate."""
-    way = rng.choice([name for name in design.mix if name != WRONG])
+    """What fails in one way in the baseline is solved in the candidate; only ways that a trace shows."""
+    visible = [name for name in design.mix if name in VISIBLE]
+    if not visible:
+        return
+    way = rng.choice(visible)
     rest = 1 - design.mix[way]
     model = rng.choice((NEW, "sim-model-a"))
     for step in range(4, 19):
         share = 0.05 * step
         mix = {name: share if name == way else (1 - share) * old / rest for name, old in design.mix.items()}
-        # a parser that finds nothing to read would give one name to several of these ways
-        mixed = replace(design, mix=mix, extracts=False)
+        mixed = replace(design, mix=mix)
         b = replace(as_usual(mixed, model=model), fixed=way)
-        yield Plan(mixed, as_usual(mixed), b, terms=(way,))
+        yield Plan(mixed, as_usual(mixed), b, sides=("model",), terms=(way,))
 
 
 def verifier_changed(design: Design, rng: Random) -> Iterator[Plan]:
@@ -109,7 +111,7 @@ def verifier_changed(design: Design, rng: Random) -> Iterator[Plan]:
         loose = replace(design, loose=0.05 * step, loose_by_task=by_task)
         a = replace(as_usual(loose), verifier=versions[0])
         b = replace(a, strict=True, verifier=versions[1])
-        yield Plan(loose, a, b, sides=("task or verifier",), terms=("verifier",))
+        yield Plan(loose, a, b, sides=("task or verifier",))
 
 
 def nothing(design: Design, rng: Random) -> Iterator[Plan]:

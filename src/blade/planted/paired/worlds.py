@@ -1,4 +1,4 @@
-"""Turn how a rollout goes into what it shows: right, wrong in some way, cut off, or broken off."""
+"""Play a rollout: right, wrong in some way, cut off, or broken off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from blade.planted.injected.scene import Domain, Scene
 from blade.planted.items import Item
 from blade.planted.words import talk
 
-WRONG = "wrong content"  # no rule names it: the result is not the right one, and that is all
+WRONG = "wrong content"  # the result is not the right one, and that is all
+# Ways to fail that a trace shows. Those of the quiz end in a wrong answer, and what led to it no row tells.
+VISIBLE = frozenset({"wrong_arg_field", "extra_side_effect", "missing_required_tool", "ignored_error"})
 OUTAGES = (
     "model endpoint answered 503: service unavailable, request dropped after 3 tries",
     "Connection reset by peer (ECONNRESET)",
@@ -28,7 +30,7 @@ class World:
 
     domain: Domain
     options: frozenset[str]
-    ways: Mapping[str, Callable[[Scene], object]]  # by the name under which a rule knows them
+    ways: Mapping[str, Callable[[Scene], object]]
     forms: Mapping[str, Callable[[Scene], Item]]  # loose forms: write it so, say what a strict verifier says
 
 
@@ -119,7 +121,7 @@ WORLDS: dict[str, World] = {
         {"unboxed": unboxed, "unit": with_unit},
     ),
 }
-# A loose form that a rule takes for a wrong value would hide that rule where it is no part of the cause.
+# A loose form that differs from the expected call would hide wrong calls where it is no part of the cause.
 HARMLESS = {"desk": ("closing",), "quiz": ("unboxed", "unit")}
 
-__all__ = ["HARMLESS", "WORLDS", "WRONG", "World", "break_off", "cut_off"]
+__all__ = ["HARMLESS", "VISIBLE", "WORLDS", "WRONG", "World", "break_off", "cut_off"]

@@ -178,7 +178,10 @@ def _beside_share(comparison: Comparison, mover: Mover) -> Line:
         return ()
     query, scale = term_query(every, terms, term), say.scale(comparison.score_name)
     tasks = numbers.count(term.n, "task", f"{query}.n")
-    expected: Line = ("; in proportion to all losses it would be ", scale.change(term.expected, f"{query}.expected"))
+    expected: Line = (
+        "; in proportion to all losses it would be ",
+        scale.change(term.expected, f"{query}.expected"),
+    )
     return (*(expected if term.expected is not None else ()), "; ", *tasks)
 
 

@@ -15,7 +15,10 @@ from blade.report.sections import Block, Bullets, Line, Para, Strong, Table, cel
 
 BRIDGE = "bridge"  # the view that claims of the bridge are made in
 ON = {THESE: "on these tasks", NEW: "for new tasks like these"}
-WORTH = {THESE: "where only the repeats are left to chance", NEW: "where the choice of tasks is left to chance too"}
+WORTH = {
+    THESE: "where only the repeats are left to chance",
+    NEW: "where the choice of tasks is left to chance too",
+}
 
 
 def verdict(comparison: Comparison, report: Report) -> list[Block]:
