@@ -1,4 +1,4 @@
-"""Hold every quotation and every step of a report against the rows they are taken from."""
+"""Check every quotation and every step of a report against the rows they are taken from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blade.pipeline import Loaded
 
 NOTHING = object()
 # The parts of a report that quote rows.
-QUOTING = "health findings signatures mechanisms contrasts divergences attributions run_causes recommendations".split()
+QUOTING = ("health", "attributions", "run_causes", "recommendations")
 
 
 class Rows:
@@ -39,6 +39,9 @@ def evidence_of(report: Report) -> Iterator[tuple[str, Evidence]]:
         for number, entry in enumerate(getattr(report, part)):
             for evidence in entry.evidence:
                 yield f"{part}[{number}]", evidence
+    for group in report.groups:
+        if group.quote is not None:
+            yield f"group {group.id} of {group.run}", group.quote
 
 
 def assert_evidence_resolves(report: Report, rows: Rows) -> int:
@@ -82,14 +85,10 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def assert_steps_exist(report: Report, rows: Rows) -> None:
-    """Every step that is blamed, or at which rollouts part, is one of its rollout."""
+    """Every step that is blamed is one of its rollout."""
     for one in report.attributions:
         named = [one.step, *(blame.step for blame in one.steps)]
         _assert_within(rows, one.run, one.task, one.repeat, named)
-    for parting in report.divergences:
-        _assert_within(rows, parting.run, parting.task, parting.repeat, [parting.step, parting.first_step])
-        passing = [parting.passer_step, parting.first_passer_step]
-        _assert_within(rows, parting.passer_run or parting.run, parting.task, parting.passer, passing)
 
 
 def _assert_within(rows: Rows, run: str, task: str, repeat: int | None, steps: list[int | None]) -> None:
@@ -115,6 +114,17 @@ def assert_losses_add_up(report: Report) -> None:
         assert abs(sum(lost) - (1 - run.score)) < 1e-9, (sum(lost), 1 - run.score)
         assert abs(sum(attributed.values()) - sum(lost)) < 1e-9
         assert all(value > 0 for value in attributed.values())
+
+
+def assert_groups_add_up(report: Report) -> None:
+    """Of each run, groups and what is unexplained are all failures once, and the losses are their points."""
+    for run in report.runs:
+        groups = [group for group in report.groups if group.run == run.name]
+        (rest,) = [part for part in report.unexplained if part.run == run.name]
+        points = sum(group.points for group in groups) + rest.points
+        assert abs(points - sum(loss.lost for loss in report.losses if loss.run == run.name)) < 1e-9
+        assert all(group.rows >= group.tasks > 0 for group in groups)
+        assert len({group.id for group in groups}) == len(groups)
 
 
 def losing_tasks(report: Report, run: str) -> set[str]:

@@ -147,3 +147,12 @@ def test_a_judgement_stands_in_a_comparison(blade: Blade, tmp_path: Path) -> Non
     modes = booked(mixed, failing)[1]
     assert modes["3", 0] == ("task or verifier", "task is impossible")
     assert Counter(modes.values())["model", "never calls `find`"] == 9
+
+
+def test_the_messages_of_one_outage_are_one_term(tmp_path: Path) -> None:
+    """A provider that is down answers in several ways, none of which may be frequent enough by itself."""
+    pair = write_pair(tmp_path, "infra outage", seed=5, n_tasks=40, repeats=3, effect=1.0)
+    broken = [json.loads(line).get("error") for path in (pair.baseline, pair.candidate) for line in path.open()]
+    assert len(set(broken) - {None}) == 3
+    terms = [term for term in compared(pair.baseline, pair.candidate).bridge if term.side == "infrastructure"]
+    assert [term.term for term in terms] == ["never ran"]

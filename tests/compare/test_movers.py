@@ -231,3 +231,18 @@ def test_a_change_near_nothing_has_no_shares() -> None:
     found = claimed(a, b)
     assert names(found)[0] == "infra_error"
     assert all(mover.share is None for mover in found)
+
+
+@pytest.mark.parametrize(("n_also", "told"), [(6, True), (5, False)])
+def test_a_claim_lists_rollouts_and_says_what_most_of_them_show_as_well(n_also: int, told: bool) -> None:
+    """Six of ten rollouts are most of them, five are not; a fact that names the claim itself is not repeated."""
+    table = (("model", "no write"),)
+    modes = {(str(i), 0): table[0] for i in range(10)}
+    facts = {"error: locked": [(str(i), 0) for i in range(n_also)], "no write": list(modes)}
+    a = side("a", {str(i): "1" for i in range(20)}, table=table)
+    b = side(
+        "b", {str(i): "0" if i < 10 else "1" for i in range(20)}, modes=modes, table=table, behaviours=facts
+    )
+    (mover,) = claimed(a, b)
+    assert mover.rollouts == tuple(("b", str(i), 0) for i in range(5))
+    assert mover.beside == (("6 of its 10 failing rollouts in b also show: error: locked",) if told else ())

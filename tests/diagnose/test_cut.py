@@ -158,25 +158,29 @@ def test_unanswered_call_is_not_refuted_by_stop_on_success(diagnose: Diagnose) -
 
 
 def lengths(n_cut: int, reward_below: Callable[[int], float]) -> list[Row]:
-    """Rollouts of 3 to 9 calls, and those of `CUT` with exactly `n_cut` calls and no final message."""
+    """Rollouts of 3 to 9 calls that file what they found, and those of `CUT` with exactly `n_cut` calls that do not."""
     rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         if (task, repeat) in CUT:
-            rows.append(desk_row(task, repeat, 0.0, looks(task, n_cut)))
+            rows.append(desk_row(task, repeat, 0.0, [*looks(task, n_cut), f"On to page {n_cut + place}."]))
         else:
-            acts = [*looks(task, 3 + place % 7), f"Notice {task} says so." + " Really." * (place % 5)]
+            end: Act = ("file_notice", {"page": task}, f"Filed {task}.")
+            acts = [*looks(task, 2 + place % 7), end, f"Notice {task} says so." + " Really." * (place % 5)]
             rows.append(desk_row(task, repeat, reward_below(place), acts))
     return rows
 
 
 def test_spike_of_calls_at_the_maximum(diagnose: Diagnose) -> None:
     group = diagnose(lengths(14, lambda place: float(place % 4 > 0))).proved(CUT, "cut", "TI", "alarm")
-    assert "14" in told_of(group)
+    assert "14 " in told_of(group) or "15 " in told_of(group)  # calls, or turns with the message
 
 
 def test_spike_where_nearly_all_rows_below_pass_is_no_cut(diagnose: Diagnose) -> None:
-    """The episode stops on success: failing is what makes a rollout long."""
-    run = diagnose(lengths(14, lambda place: 1.0))
+    """The episode stops on success, on whatever step that is: failing is what makes a rollout long."""
+    rows = lengths(14, lambda place: 1.0)
+    for row in rows:
+        row["response"]["output"] = [item for item in row["response"]["output"] if item["type"] != "message"]
+    run = diagnose(rows)
     assert run.of_rung("cut") == []
     assert not run.alarms
 
@@ -216,7 +220,7 @@ def test_spike_in_a_number_of_any_name(diagnose: Diagnose, field: str) -> None:
         amount = 60 if is_cut else 11 + (place * 17) % 41
         name, _, inner = field.partition(".")
         told = {name: {inner: amount} if inner else amount}
-        acts = looks(task, 3 + place % 4) if is_cut else None
+        acts = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_cut else None
         rows.append(desk_row(task, repeat, 0.0 if is_cut else float(place % 5 > 0), acts, **told))
     group = diagnose(rows).proved(CUT, "cut", "TI", "alarm")
     assert "60" in told_of(group)

@@ -50,6 +50,11 @@ def _right_side(text: str) -> str:
 
 _SPACING = re.compile(r"\\(?:left|right|,|;|!|:|quad|qquad|displaystyle|limits)(?![a-zA-Z])|~")
 _WRAPPER = re.compile(r"\\(?:text|mathrm|mathbf|mbox|operatorname|textbf|mathit)\s*\{([^{}]*)\}")
+_SHORT_FRACTION = re.compile(r"\\[dt]?frac\s*(\d)\s*(\d)")
+_SHORT_ROOT = re.compile(r"\\sqrt\s*(\d)")
+_DEGREES = re.compile(r"\^\s*\{?\\circ\}?|\\degree|°")
+_MEMBER = re.compile(r"^\s*[a-zA-Z]\w?\s*\\in\s*")
+_TRAILING = re.compile(r"\\(?:text|mathrm|mbox)\s*\{[^{}]*\}\s*(?:\^\s*\{?\d\}?)?\s*$")  # a unit
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
 _MIXED = re.compile(r"^(-?\d+)\s*\\[dt]?frac\s*\{(\d+)\}\s*\{(\d+)\}$")
 _NUMBER = re.compile(r"^[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?$")
@@ -65,6 +70,12 @@ def value_of(text: str) -> Any:
     if parsed is not None:
         return parsed
     plain = _SPACING.sub("", plain.strip("$ ").removeprefix("\\(").removesuffix("\\)"))
+    plain = _SHORT_ROOT.sub(r"\\sqrt{\1}", _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", plain))
+    plain = (
+        _MEMBER.sub("", _DEGREES.sub("", plain)).replace("\\$", "").replace("\\%", "%").replace("{,}", ",")
+    )
+    unit = _TRAILING.sub("", plain).strip()
+    plain = unit if unit else plain
     plain = re.sub(r"^\s*[a-zA-Z]\w?\s*=\s*", "", plain)
     if (mixed := _MIXED.match(plain)) is not None:
         whole, above, below = (int(part) for part in mixed.groups())
@@ -76,8 +87,14 @@ def value_of(text: str) -> Any:
         return "number", number
     if (letter := _LETTER.match(plain.strip("*` "))) is not None:
         return "letter", letter[1].upper()
-    text = re.sub(r"\\[dt]frac", r"\\frac", plain)
-    return "text", re.sub(r"\s+", " ", text.strip(".;:!,*`\"' ")).casefold()
+    text = re.sub(r"\\[dt]frac", r"\\frac", plain).replace("\\cdot", "*").replace("\\times", "*")
+    text = re.sub(r"\s+", " ", text.strip(".;:!,*`\"' ")).casefold()
+    if "\\" in text or re.search(r"[=^_{}()]", text):  # in a formula spaces say nothing
+        text = re.sub(r"\s+", "", text)
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 1 and all(parts) and not re.search(r"[\[\](){}]", text):
+        return "list", tuple(sorted(str(value_of(part)) for part in parts))  # solutions in whatever order
+    return "text", text
 
 
 def literal(text: str) -> Any:

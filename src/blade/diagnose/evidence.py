@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ MAX_FIELDS = 300  # scalars of one row
 MAX_DEPTH = 6
 FINAL = 1200  # characters kept of how the final text ends
 MAX_LINE = 160
+FORM_LINES, MAX_LABELS = 12, 200  # lines from which a text may be a form, and that are kept of it
 _OWN = frozenset(
     "responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split()
 )  # read as prompt, trace and keys
@@ -68,6 +70,7 @@ class RowEvidence(msgspec.Struct):
     final: str  # how the final text ends
     final_step: int | None
     final_length: int
+    labels: bytes  # hashes of how the lines of a long single answer begin, in order: a form that is filled in
     is_open: bool  # the final text stops within a fence, a box or a line of the prompt
     answers: dict[str, str]  # where it stands -> what is answered
     expected: tuple[tuple[str, str], ...] | None  # calls that the row expects: tool, canonical arguments
@@ -122,6 +125,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         final=final[-FINAL:],
         final_step=final_step,
         final_length=len(final),
+        labels=_labels(final) if len(acts) <= 1 else b"",
         is_open=_is_open(final, prompt),
         answers=candidates(final, _submitted(episode)),
         expected=due,
@@ -345,6 +349,19 @@ def _is_open(final: str, prompt: str) -> bool:
     return any(line != last and line.startswith(last) for line in map(str.strip, prompt.splitlines()))
 
 
+def _labels(text: str) -> bytes:
+    """Hashes of the beginnings of the lines of a text of many lines, up to a colon or a bar."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) < FORM_LINES:
+        return b""
+    heads = (re.split(r"[:|=]", line, maxsplit=1)[0].strip()[:60] for line in lines[-MAX_LABELS:])
+    return b"".join(
+        xxh3_64_intdigest(head.encode("utf-8", "replace")).to_bytes(8, "little")
+        for head in heads
+        if len(head) >= 5 and any(sign.isalpha() for sign in head)
+    )
+
+
 def _submitted(episode: Episode) -> str:
     """The arguments of the last call, where the rollout ends with it."""
     return episode.calls[-1].raw if episode.calls else ""
@@ -437,7 +454,8 @@ def nothing_of(position: int) -> RowEvidence:
         position=position, prompt=0, gold=0, fields={}, lines={}, checks={}, acts=(), is_spoken=False, n_acts=0, n_turns=0,
         has_output=True,
         has_response=True,
-        transcript="", end="none", is_pending=False, final="", final_step=None, final_length=0, is_open=False, answers={},
+        transcript="", end="none", is_pending=False, final="", final_step=None, final_length=0, labels=b"",
+        is_open=False, answers={},
         expected=None,
         barred="", made=(), gold_text="", n_tools=0,
     )  # fmt: skip

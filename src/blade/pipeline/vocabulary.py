@@ -29,6 +29,7 @@ SIDE_OF = {
 MAX_ERROR = 160  # characters of an error that name it
 UNEXPLAINED: Mode = ("undetermined", OTHER)
 WRONG_ANSWER: Mode = ("undetermined", "wrong answer")
+NEVER_RAN: Mode = ("infrastructure", "never ran")
 # Labels of wrong answers, which depend on the number of repeats.
 _BY_REPEATS = ("KG", "UK", "undetermined", None)
 _MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
@@ -50,8 +51,9 @@ def booked(readings: Sequence[Reading]) -> list[Booked]:
     """
     together = climb(_together(readings))
     starts = accumulate((reading.diagnosis.people.n for reading in readings), initial=0)
+    outages = _outages([together, *(reading.diagnosis for reading in readings)])
     return [
-        Booked(_modes(reading, together, start), _facts(together, start, end))
+        Booked(_modes(reading, together, start, outages), _facts(together, start, end))
         for reading, (start, end) in zip(readings, pairwise(starts), strict=True)
     ]
 
@@ -109,7 +111,14 @@ def _together(readings: Sequence[Reading]) -> Population:
     )
 
 
-def _modes(reading: Reading, together: Diagnosis, start: int) -> dict[int, Mode]:
+def _outages(diagnoses: Sequence[Diagnosis]) -> set[Mode]:
+    """The reasons why rollouts never ran, where there are several: one outage has many error messages."""
+    reasons = {_mode_of(group) for one in diagnoses for group in one.groups if group.rung == "ran"}
+    reasons = {mode for mode in reasons if mode[0] == NEVER_RAN[0]}
+    return reasons if len(reasons) > 1 else set()
+
+
+def _modes(reading: Reading, together: Diagnosis, start: int, outages: set[Mode]) -> dict[int, Mode]:
     people, concluded = reading.diagnosis.people, reading.concluded
     groups = _group_of_rows(together, start, start + people.n)
     place = {row.position: at for at, row in enumerate(people.rows)}
@@ -119,7 +128,8 @@ def _modes(reading: Reading, together: Diagnosis, start: int) -> dict[int, Mode]
         shared = _mode_of(groups.get(place[position]))
         is_own = cause in _MEASUREMENT and not _is_measurement(shared)
         own = SIDE_OF.get(cause, "model"), name
-        modes[position] = own if is_own or place[position] in judged else shared
+        mode = own if is_own or place[position] in judged else shared
+        modes[position] = NEVER_RAN if mode in outages else mode
     return modes
 
 

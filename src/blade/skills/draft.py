@@ -257,7 +257,7 @@ def _groups(runs: Sequence[Facts]) -> Iterator[str]:
     yield "| Label | Group | Failures | Tasks | For instance | In the first run that shows it |"
     yield "| --- | --- | ---: | ---: | --- | --- |"
     for kind in kinds[:MAX_GROUPS]:
-        cells = (kind.label, _code(kind.name), f"{kind.rows:,}", f"{kind.tasks:,}", _code(kind.example))
+        cells = (kind.label, _told(kind.name, 80), f"{kind.rows:,}", f"{kind.tasks:,}", _code(kind.example))
         yield f"| {' | '.join(cells)} | {_told(kind.text, 200)} |"
     rest = [one.unexplained for one in runs if one.unexplained is not None]
     n = sum(one.rows for one in rest)
@@ -348,7 +348,7 @@ def _worked(one: Attribution, at: int | None) -> Iterator[str]:
     yield "### Worked example" + (f" {at}" if at else "")
     yield ""
     place = f"{quoted.task}/{quoted.repeat}" if quoted.repeat is not None else quoted.task
-    label = f"{one.cause} ({_code(one.mode)})"
+    label = f"{one.cause} ({_told(one.mode, 80)})"
     yield f"Task {_code(one.task)} of {_code(one.run)} is labelled {label}: {_told(one.mechanism, 300)}"
     yield ""
     yield f"The label rests on rollout {_code(place)}, {where}. {DATA}"

@@ -101,6 +101,11 @@ def _pending(people: Population, left: Mask) -> Group | None:
         n = int((rows & left).sum())
         usual = people.where(holds)[people.passed].mean() if people.passed.any() else 0.0
         if n and people.rate(rows) <= PENDING and usual <= PENDING and not _is_innocent(people, rows, left):
+            if _is_loop(people, rows & left):
+                turns = Counter(people.rows[at].n_turns for at in np.flatnonzero(rows & left)).most_common(1)[
+                    0
+                ][0]
+                return _loop(people, rows, left, f"{turns} turns")
             return _cut_off(people, rows, left, end, holds)
     return None
 
@@ -318,7 +323,12 @@ def _last_tool(row: RowEvidence) -> str:
 
 def _open_end(people: Population, left: Mask) -> Group | None:
     """Rows whose final text stops in the middle."""
-    rows = people.where(lambda row: row.is_open) | _rare_ends(people) | _unfinished_lines(people)
+    rows = (
+        people.where(lambda row: row.is_open)
+        | _rare_ends(people)
+        | _unfinished_lines(people)
+        | _unfinished_forms(people)
+    )
     n = int((rows & left).sum())
     if n < max(2, 0.1 * left.sum()) or _is_innocent(people, rows, left) or people.rate(rows) > 0.25:
         return None
@@ -366,6 +376,23 @@ def _unfinished_lines(people: Population) -> Mask:
         return any(line.startswith(last) and line != last for line in longer[at : at + 2])
 
     return people.where(is_cut)
+
+
+def _unfinished_forms(people: Population) -> Mask:
+    """Rows that end with a line after which nearly all others that have it go on: a form that was not filled in to its end."""
+    having: Counter[bytes] = Counter()
+    ending: Counter[bytes] = Counter()
+    for row in people.rows:
+        if row.labels:
+            having.update({row.labels[at : at + 8] for at in range(0, len(row.labels), 8)})
+            ending[row.labels[-8:]] += 1
+    return people.where(
+        lambda row: (
+            row.labels
+            and having[row.labels[-8:]] >= 5
+            and ending[row.labels[-8:]] <= 0.2 * having[row.labels[-8:]]
+        )
+    )
 
 
 def _kind(text: str) -> str:

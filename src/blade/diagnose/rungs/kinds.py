@@ -23,6 +23,7 @@ MIN_TASKS = 3
 MAX_VALUES = 30
 SHARE = 0.3  # of the failures left, from which a slice is a group
 RATIO = 0.5  # pass rate inside over outside, up to which it is one
+CLASS_RATIO = 0.75  # the same where the slice is a class of expected answers, which the answer itself misses
 
 
 @dataclass
@@ -155,7 +156,7 @@ def gold_class(gold: str | None) -> str:
         )
     if kind == "text" and value in ("none", "null", "n/a", "unknown", "yes", "no", "true", "false"):
         return str(gold).strip()
-    return {"number": "a number", "letter": "a letter", "text": "a text"}[kind]
+    return {"number": "a number", "letter": "a letter", "text": "a text", "list": "several values"}[kind]
 
 
 def ask(people: Population, left: Mask, reference: Reference | None, found: list[Slice]) -> Findings:
@@ -164,7 +165,8 @@ def ask(people: Population, left: Mask, reference: Reference | None, found: list
     for piece in found:
         rows = piece.rows & left
         n = int(rows.sum())
-        if piece.p > LEVEL or n < SHARE * total or n < 5 or piece.rate > RATIO * piece.rate_without:
+        ratio = CLASS_RATIO if piece.field == "expected answer is" else RATIO
+        if piece.p > LEVEL or n < SHARE * total or n < 5 or piece.rate > ratio * piece.rate_without:
             continue
         if reference is None or not (rows & reference.held).sum() >= 0.8 * n:
             continue

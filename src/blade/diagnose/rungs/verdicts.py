@@ -273,6 +273,8 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
         codes, values = people.codes(path)
         if not 2 <= len(values) <= MAX_VALUES or path in people.task_level or people.is_reward(path):
             continue
+        if people.is_constant_within(codes) if people.has_repeats else len(values) > 0.2 * people.n:
+            continue  # it names or describes tasks, whatever became of them
         if any(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
             continue
         if any(isinstance(value, str) and value[:1] in "[{" for value in values):
