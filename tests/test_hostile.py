@@ -709,7 +709,7 @@ def test_odd_row_is_kept_written_and_shown(tmp_path: Path, blade: Blade, case: s
         said = Said(said.code, (out / "report.json").read_text(encoding="utf-8"), said.err)
     assert (counts(said), reasons(said)) == ((6, 4, 6), [])
     assert {task["task"]: task["passed"] for task in said.report["tasks"]} == {"0": 1, "1": 2, "2": 1, "3": 1}
-    assert [one for one in said.report["findings"] if one["detector"] == "task-identity"] == []
+    assert [one for one in said.report["trust"] if one["label"] == "DA"] == []
     if is_written:
         assert (out / "report.md").is_file()
         assert blade("show", path, "2/0").code == 0
@@ -727,7 +727,7 @@ def test_odd_row_does_not_look_like_another_task(tmp_path: Path, diagnosed: Blad
     rows = [json.dumps(make_row(n, at, float("nan") if at == 2 else 1.0, **told, gold=f"g{n}")) for n in range(4) for at in range(3)]
     said = diagnosed(make_run(tmp_path, rows))
     assert counts(said) == (12, 4, 12)
-    assert [one for one in said.report["findings"] if one["detector"] == "task-identity"] == []
+    assert [one for one in said.report["trust"] if one["label"] == "DA"] == []
 
 
 def test_many_fields_are_told(tmp_path: Path, diagnosed: Blade) -> None:

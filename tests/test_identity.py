@@ -1,7 +1,8 @@
-"""Task identity through the command: what disagrees with the index is found, what only looks so stays silent."""
+"""Task identity through the command: repeats numbered as tasks are an alarm, what only looks so stays silent."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from blade.planted import write_run
 from tests.builders import DROP, Row, make_input, make_message, make_response, make_row, make_run
 from tests.conftest import Blade, Said
 
-Findings = Callable[..., list[dict[str, Any]]]
+Alarms = Callable[..., list[dict[str, Any]]]
 
 
 def ask(text: str) -> dict[str, Any]:
@@ -32,18 +33,12 @@ def make_task_row(task: int, repeat: int, number: int | None = None, **changed: 
 
 
 @pytest.fixture
-def identity(diagnosed: Blade) -> Findings:
-    """The identity findings of a run, each with its evidence checked."""
+def identity(diagnosed: Blade) -> Alarms:
+    """What is said about the data of a run before its score is used."""
 
     def found(path: Path) -> list[dict[str, Any]]:
         said: Said = diagnosed(f"x={path}")
-        told = [finding for finding in said.report["findings"] if finding["detector"] == "task-identity"]
-        for finding in told:
-            assert finding["evidence"]
-            assert all(
-                entry["quote"] and entry["field"] and entry["step"] is None for entry in finding["evidence"]
-            )
-        return told
+        return [entry for entry in said.report["trust"] if entry["label"] == "DA"]
 
     return found
 
@@ -51,45 +46,39 @@ def identity(diagnosed: Blade) -> Findings:
 # -- planted --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sidecars", [True, False])
-@pytest.mark.parametrize("count", [1, 3])
-def test_two_tasks_under_one_index(tmp_path: Path, identity: Findings, sidecars: bool, count: int) -> None:
-    planted = write_run(
-        tmp_path, n_tasks=20 * count, faults=[f"two_tasks_one_index:{count}"], sidecars=sidecars
-    )
-    found = identity(planted.path)
-    assert {finding["task"] for finding in found} == {str(place["task"]) for place in planted.faults}
-    assert all("covers 2 different tasks" in finding["summary"] for finding in found)
-    assert all(finding["severity"] == 3 for finding in found)
-    quotes = {entry["quote"] for finding in found for entry in finding["evidence"]}
-    assert {place["task_id"] for place in planted.faults} <= quotes
+@pytest.mark.parametrize(
+    "fields", [{}, {"expected_answer": DROP}, {"expected_answer": DROP, "question": DROP}]
+)
+@pytest.mark.parametrize("lost", [0, 3])
+def test_repeats_numbered_as_tasks(
+    tmp_path: Path, identity: Alarms, fields: dict[str, Any], lost: int
+) -> None:
+    rows = [make_task_row(4 * n + at, 0, n, **fields) for n in range(20) for at in range(4)]
+    (alarm,) = identity(make_run(tmp_path, rows[lost:]))
+    assert (alarm["level"], alarm["rows"]) == ("alarm", 80 - lost)
+    assert "20 different prompts, 4 rollouts each" in alarm["text"]
+    assert alarm["fix"]
 
 
-@pytest.mark.parametrize("sidecars", [True, False])
-@pytest.mark.parametrize("count", [1, 2])
-def test_one_task_under_two_indices(tmp_path: Path, identity: Findings, sidecars: bool, count: int) -> None:
-    planted = write_run(tmp_path, faults=[f"one_task_two_indices:{count}"], sidecars=sidecars)
-    found = identity(planted.path)
-    assert [finding["task"] for finding in found] == [str(place["tasks"][0]) for place in planted.faults]
-    for finding, place in zip(found, planted.faults, strict=True):
-        assert f"2 indices ({place['tasks'][0]}, {place['tasks'][1]})" in finding["summary"]
+def test_rows_numbered_by_position(tmp_path: Path, blade: Blade, diagnosed: Blade) -> None:
+    """Each index holds three prompts, and each prompt lies under three indices."""
+    rows = [make_task_row(at // 3, at % 3, at % 12) for at in range(36)]
+    path = make_run(tmp_path, rows)
+    said = diagnosed(f"x={path}")
+    (alarm,) = [entry for entry in said.report["trust"] if entry["label"] == "DA"]
+    assert "12 of 12 indices mix up to 3 different prompts" in alarm["text"]
+    assert "By prompt there are 12 tasks with 3 rollouts each" in alarm["text"]
+    (cause,) = [one for one in said.report["run_causes"] if one["cause"] == "DA"]
+    assert cause["n_rollouts"] == 36
+    found = json.loads(blade("query", "--json", f"x={path}", alarm["query"]).out)
+    assert len(found) == 36
 
 
-def test_findings_are_data_artifacts(tmp_path: Path, loaded: Callable[..., Any]) -> None:
-    from blade import pipeline
-
-    planted = write_run(tmp_path, faults=["two_tasks_one_index", "one_task_two_indices"])
-    report = pipeline.diagnose(loaded(planted.path), "test")
-    assert [finding.cause.value for finding in report.findings if finding.detector == "task-identity"] == [
-        "DA",
-        "DA",
-    ]
-
-
-def test_counts_do_not_change_with_a_finding(tmp_path: Path, diagnosed: Blade) -> None:
-    planted = write_run(tmp_path, faults=["two_tasks_one_index"])
-    run = diagnosed(planted.path).run
-    assert (run["n_tasks"], run["n_rollouts"]) == (20, 80)
+def test_counts_do_not_change_with_an_alarm(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [make_task_row(4 * n + at, 0, n) for n in range(20) for at in range(4)]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert any(entry["level"] == "alarm" for entry in said.report["trust"])
+    assert (said.run["n_tasks"], said.run["n_rollouts"], said.run["score"]) == (80, 80, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -97,94 +86,30 @@ def test_counts_do_not_change_with_a_finding(tmp_path: Path, diagnosed: Blade) -
     ["simulated_user_opening", "sparse_indices", "missing_repeat_index", "two_agents", "duplicate_differing"],
 )
 @pytest.mark.parametrize("repeats", [1, 2, 4])
-def test_planted_near_misses(tmp_path: Path, identity: Findings, fault: str, repeats: int) -> None:
+def test_planted_near_misses(tmp_path: Path, identity: Alarms, fault: str, repeats: int) -> None:
     assert identity(write_run(tmp_path, repeats=repeats, faults=[fault]).path) == []
 
 
-def test_sound_runs(tmp_path: Path, identity: Findings) -> None:
+@pytest.mark.parametrize("fault", ["two_tasks_one_index", "one_task_two_indices"])
+def test_one_index_that_is_wrong_is_no_alarm_about_all(tmp_path: Path, identity: Alarms, fault: str) -> None:
+    assert identity(write_run(tmp_path, faults=[fault]).path) == []
+
+
+def test_sound_runs(tmp_path: Path, identity: Alarms) -> None:
     for repeats in (1, 2, 5):
         assert identity(write_run(tmp_path / str(repeats), n_tasks=30, repeats=repeats).path) == []
-
-
-# -- faults of other shapes -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fields", [{}, {"expected_answer": DROP}, {"question": DROP}])
-def test_two_data_sets_under_the_same_indices(
-    tmp_path: Path, identity: Findings, fields: dict[str, Any]
-) -> None:
-    """Every index covers two tasks, so no field holds still within any."""
-    rows = [make_task_row(n, at, n + 100 * (at // 2), **fields) for n in range(10) for at in range(4)]
-    found = identity(make_run(tmp_path, rows))
-    assert [finding["task"] for finding in found] == [str(n) for n in range(10)]
-    assert all("covers 2 different tasks" in finding["summary"] for finding in found)
-
-
-def test_many_findings_are_counted(tmp_path: Path, identity: Findings) -> None:
-    rows = [make_task_row(n, at, n + 100 * (at // 2)) for n in range(50) for at in range(4)]
-    found = identity(make_run(tmp_path, rows))
-    assert len(found) == 21
-    assert found[-1]["summary"].startswith("30 more task indices cover several tasks")
-
-
-def test_one_index_of_two_tasks_without_ids(tmp_path: Path, identity: Findings) -> None:
-    rows = [
-        make_task_row(n, at, 99 if (n, at) in ((7, 2), (7, 3)) else n) for n in range(30) for at in range(4)
-    ]
-    (finding,) = identity(make_run(tmp_path, rows))
-    assert finding["task"] == "7"
-
-
-def test_one_index_of_two_prompts_where_nothing_else_is_known(tmp_path: Path, identity: Findings) -> None:
-    rows = [
-        make_row(n, at, question=DROP, responses_create_params=ask(f"q {99 if (n, at) == (7, 3) else n}"))
-        for n in range(30)
-        for at in range(4)
-    ]
-    (finding,) = identity(make_run(tmp_path, rows))
-    assert (finding["task"], finding["confidence"]) == ("7", "suspected")
-
-
-@pytest.mark.parametrize(
-    "fields", [{}, {"expected_answer": DROP}, {"expected_answer": DROP, "question": DROP}]
-)
-@pytest.mark.parametrize("lost", [0, 3])
-def test_repeats_numbered_as_tasks(
-    tmp_path: Path, identity: Findings, fields: dict[str, Any], lost: int
-) -> None:
-    rows = [make_task_row(4 * n + at, 0, n, **fields) for n in range(20) for at in range(4)]
-    found = identity(make_run(tmp_path, rows[lost:]))
-    assert len(found) == (19 if lost else 20)
-    assert "4 indices (4, 5, 6, 7)" in found[0 if lost else 1]["summary"]
-
-
-def test_repeats_numbered_as_tasks_by_id(tmp_path: Path, identity: Findings) -> None:
-    rows = [
-        make_task_row(4 * n + at, 0, n, task_id=f"t{n}", responses_create_params=ask(f"{n} {at}"))
-        for n in range(20)
-        for at in range(4)
-    ]
-    found = identity(make_run(tmp_path, rows))
-    assert len(found) == 20
-    assert found[0]["evidence"][0]["field"] == "task_id"
-
-
-def test_a_doubled_task_without_ids(tmp_path: Path, identity: Findings) -> None:
-    rows = [make_task_row(n, at, 3 if n == 17 else n) for n in range(30) for at in range(4)]
-    (finding,) = identity(make_run(tmp_path, rows))
-    assert "2 indices (3, 17)" in finding["summary"]
 
 
 # -- near misses ----------------------------------------------------------------------------------
 
 
-def silent(folder: Path, identity: Findings, rows: list[Row], inputs: bool = False) -> None:
+def silent(folder: Path, identity: Alarms, rows: list[Row], inputs: bool = False) -> None:
     assert identity(make_run(folder / "plain", rows)) == []
     if inputs:
         assert identity(make_run(folder / "inputs", rows, inputs=map(make_input, rows))) == []
 
 
-def test_simulated_user_without_ids(tmp_path: Path, identity: Findings) -> None:
+def test_simulated_user_without_ids(tmp_path: Path, identity: Alarms) -> None:
     rows = [
         make_task_row(n, at, responses_create_params=ask(f"opening {n} {at}"))
         for n in range(20)
@@ -193,7 +118,7 @@ def test_simulated_user_without_ids(tmp_path: Path, identity: Findings) -> None:
     silent(tmp_path, identity, rows, inputs=True)
 
 
-def test_simulated_user_who_sometimes_says_the_same(tmp_path: Path, identity: Findings) -> None:
+def test_simulated_user_who_sometimes_says_the_same(tmp_path: Path, identity: Alarms) -> None:
     rng = random.Random(0)
     rows = [
         make_task_row(n, at, responses_create_params=ask(f"opening {n} {rng.randrange(2)}"))
@@ -203,7 +128,7 @@ def test_simulated_user_who_sometimes_says_the_same(tmp_path: Path, identity: Fi
     silent(tmp_path, identity, rows, inputs=True)
 
 
-def test_simulated_user_and_coarse_fields(tmp_path: Path, identity: Findings) -> None:
+def test_simulated_user_and_coarse_fields(tmp_path: Path, identity: Alarms) -> None:
     """Domain, level and letter repeat from task to task; nothing here names a task."""
     rows = [
         make_task_row(n, at, responses_create_params=ask(f"opening {n} {at}"), question=DROP, expected_answer="ABCD"[n % 4],
@@ -213,7 +138,7 @@ def test_simulated_user_and_coarse_fields(tmp_path: Path, identity: Findings) ->
     silent(tmp_path, identity, rows, inputs=True)
 
 
-def test_temperature_zero(tmp_path: Path, identity: Findings) -> None:
+def test_temperature_zero(tmp_path: Path, identity: Alarms) -> None:
     """What the model made mostly agrees between repeats, and where it does not, several fields change together."""
     rows = []
     for n in range(40):
@@ -230,7 +155,7 @@ def test_temperature_zero(tmp_path: Path, identity: Findings) -> None:
     silent(tmp_path, identity, rows)
 
 
-def test_game_with_one_prompt_for_all_tasks(tmp_path: Path, identity: Findings) -> None:
+def test_game_with_one_prompt_for_all_tasks(tmp_path: Path, identity: Alarms) -> None:
     rows = [
         make_row(n, at, question=DROP, responses_create_params=ask("play"))
         for n in range(20)
@@ -240,8 +165,8 @@ def test_game_with_one_prompt_for_all_tasks(tmp_path: Path, identity: Findings) 
 
 
 @pytest.mark.parametrize("n_levels", [2, 3, 5])
-@pytest.mark.parametrize("repeats", [1, 4])
-def test_game_with_a_few_levels(tmp_path: Path, identity: Findings, n_levels: int, repeats: int) -> None:
+@pytest.mark.parametrize("repeats", [2, 4])
+def test_game_with_a_few_levels(tmp_path: Path, identity: Alarms, n_levels: int, repeats: int) -> None:
     rows = [
         make_row(n, at, question=DROP, responses_create_params=ask(f"level {n % n_levels}"))
         for n in range(30)
@@ -251,7 +176,7 @@ def test_game_with_a_few_levels(tmp_path: Path, identity: Findings, n_levels: in
 
 
 @pytest.mark.parametrize("repeats", [1, 4])
-def test_multiple_choice_with_shared_letters(tmp_path: Path, identity: Findings, repeats: int) -> None:
+def test_multiple_choice_with_shared_letters(tmp_path: Path, identity: Alarms, repeats: int) -> None:
     rows = [
         make_task_row(n, at, expected_answer="ABCD"[n % 4], options=["yes", "no"])
         for n in range(40)
@@ -260,7 +185,7 @@ def test_multiple_choice_with_shared_letters(tmp_path: Path, identity: Findings,
     silent(tmp_path, identity, rows, inputs=True)
 
 
-def test_answers_that_coincide(tmp_path: Path, identity: Findings) -> None:
+def test_answers_that_coincide(tmp_path: Path, identity: Alarms) -> None:
     """Sums have few answers; where the prompt does not tell, that two agree says nothing."""
     rows = [
         make_row(n, at, question=DROP, responses_create_params=DROP, expected_answer=n if n != 9 else 4)
@@ -272,7 +197,7 @@ def test_answers_that_coincide(tmp_path: Path, identity: Findings) -> None:
 
 @pytest.mark.parametrize("field", ["id", "uuid", "row_id", "sample_id", "example_id"])
 @pytest.mark.parametrize("repeats", [1, 4])
-def test_id_of_the_row(tmp_path: Path, identity: Findings, field: str, repeats: int) -> None:
+def test_id_of_the_row(tmp_path: Path, identity: Alarms, field: str, repeats: int) -> None:
     rows = [
         make_task_row(n, at, **{field: f"{n}-{at}-{hash((n, at)) % 997}"})
         for n in range(20)
@@ -281,7 +206,7 @@ def test_id_of_the_row(tmp_path: Path, identity: Findings, field: str, repeats: 
     silent(tmp_path, identity, rows, inputs=True)
 
 
-def test_error_rows_that_do_not_echo_the_task(tmp_path: Path, identity: Findings) -> None:
+def test_error_rows_that_do_not_echo_the_task(tmp_path: Path, identity: Alarms) -> None:
     gone = {"question": None, "expected_answer": "", "options": None, "responses_create_params": None}
     rows = [
         make_task_row(n, at, **{"options": [n], **(gone if (n, at) == (5, 3) else {})})
@@ -291,7 +216,7 @@ def test_error_rows_that_do_not_echo_the_task(tmp_path: Path, identity: Findings
     silent(tmp_path, identity, rows, inputs=True)
 
 
-def test_counter_inside_an_object(tmp_path: Path, identity: Findings) -> None:
+def test_counter_inside_an_object(tmp_path: Path, identity: Alarms) -> None:
     """The object and its member change together: that is one change, not two."""
     rows = [
         make_task_row(n, at, metadata={"level": n, "tries": 1 + ((n, at) == (5, 3))})
@@ -301,7 +226,7 @@ def test_counter_inside_an_object(tmp_path: Path, identity: Findings) -> None:
     silent(tmp_path, identity, rows, inputs=True)
 
 
-def test_date_in_the_prompt(tmp_path: Path, identity: Findings) -> None:
+def test_date_in_the_prompt(tmp_path: Path, identity: Alarms) -> None:
     """The run went past midnight; two tasks have repeats on both sides."""
     rows = [
         make_task_row(n, at, responses_create_params=ask(f"day {n + at / 4 > 20.3}: question {n}"))
@@ -311,6 +236,6 @@ def test_date_in_the_prompt(tmp_path: Path, identity: Findings) -> None:
     silent(tmp_path, identity, rows)
 
 
-def test_seed_of_the_repeat(tmp_path: Path, identity: Findings) -> None:
+def test_seed_of_the_repeat(tmp_path: Path, identity: Alarms) -> None:
     rows = [make_task_row(n, at, seed=at) for n in range(20) for at in range(4)]
     silent(tmp_path, identity, rows, inputs=True)

@@ -1,4 +1,4 @@
-"""Tasks read as events, built from rows: what a detector and the other readers of traces receive."""
+"""Tasks read as events, built from rows: what the readers of traces receive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from blade import events
 from blade.ingest import trace
-from blade.model import Episode, Rollout, RunFacts, TaskTraces, ToolFacts, Trace
+from blade.model import Episode, Rollout, TaskTraces, Trace
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row
 
 Item = Row
@@ -78,12 +78,3 @@ def make_task(*rows: Row, overrides: Mapping[str, str] | None = None, start: int
     first = episodes[0].trace
     return TaskTraces("run", first.rollout.task, first.rollout.task_name, episodes, events.gold(first.row))
 
-
-def make_facts(**changed: Any) -> RunFacts:
-    """Facts of an ordinary run."""
-    usual: dict[str, Any] = {
-        "run": "run", "n_tasks": 50, "n_rollouts": 200, "tools": {"look": ToolFacts(200, 10, 150, 50)},
-        "defects": (), "turn_cap": None, "n_at_cap": 0, "ends_when_solved": False, "max_output_tokens": None, "share_truncated": 0.0,
-        "share_empty": 0.0, "share_user": 0.0,
-    }  # fmt: skip
-    return RunFacts(**{**usual, **changed})

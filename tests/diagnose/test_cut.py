@@ -185,6 +185,16 @@ def test_spike_where_nearly_all_rows_below_pass_is_no_cut(diagnose: Diagnose) ->
     assert not run.alarms
 
 
+def test_longest_rollouts_without_a_spike_are_no_cut(diagnose: Diagnose) -> None:
+    """Eight lengths, six rollouts each: the longest fail, but no more of them than of any other length."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        n = 3 + (place * 5) % 8
+        end: list[Act] = [f"On to page {place}."] if n == 10 else [("file_notice", {"page": task}, "Filed."), "Filed it."]
+        rows.append(desk_row(task, repeat, 0.0 if n == 10 else float(place % 4 > 0), [*looks(task, n), *end]))
+    assert diagnose(rows).of_rung("cut") == []
+
+
 def test_spike_of_rows_that_pass_as_usual_is_no_cut(diagnose: Diagnose) -> None:
     rows = lengths(14, lambda place: float(place % 3 > 0))
     for place, row in enumerate(rows):

@@ -128,6 +128,20 @@ def test_a_few_repeated_prompts_are_no_alarm(diagnose: Diagnose) -> None:
     assert run.alarms == []
 
 
+def test_prompts_that_repeat_irregularly_are_no_alarm(diagnose: Diagnose) -> None:
+    """Every row has its own index, and some questions are asked more often than others: a log of visitors, no repeats."""
+    rows, index = [], 0
+    for question in range(12):
+        for _ in range(1 + (question * 5) % 7):
+            gold = str(question * 13 + 41)
+            answer = gold if index % 3 else str(question * 13 + 50 + index)
+            row = quiz_row(question, 0, float(index % 3 > 0), answer, gold)
+            row["_ng_task_index"] = index
+            rows.append(row)
+            index += 1
+    assert diagnose(rows).alarms == []
+
+
 def test_missing_rows_are_a_warning(diagnose: Diagnose) -> None:
     whole = quiz(12, 4)
     inputs = [{key: row[key] for key in row if key not in ("response", "reward")} for row in whole.values()]

@@ -10,7 +10,6 @@ import pytest
 
 from tests.diagnose import nulls
 
-
 # ---- (a) Rewards shuffled within tasks -----------------------------------------------------------
 
 

@@ -58,6 +58,15 @@ def test_value_that_equals_all_failures_is_the_verdict_itself(diagnose: Diagnose
     assert run.report.unexplained[0].rows == len(run.failing)
 
 
+def test_value_that_equals_all_failures_among_several_of_passes(diagnose: Diagnose) -> None:
+    """Passes have two codes, failures one: the one is still no more than the reward."""
+    rows = coded("error_type", ("not settled",) * 3, None)
+    for row in rows:
+        row.setdefault("error_type", ("settled", "settled late")[row["_ng_rollout_index"] % 2])
+    run = diagnose(rows)
+    assert not any("not settled" in group.name for group in run.groups)
+
+
 def test_value_that_passes_share_is_no_group(diagnose: Diagnose) -> None:
     rows = [
         {**row, "queue": ("red", "green", "blue")[(key[0] + key[1]) % 3]} for key, row in desk(16, 4, 0.5).items()

@@ -96,12 +96,12 @@ def test_literals_are_compared_as_values_only(diagnose: Diagnose) -> None:
 
 
 def test_field_that_passes_do_not_agree_with_is_not_the_gold(diagnose: Diagnose) -> None:
-    """`target` is a hint about the shelf; half of the passes give another value: equality with it means nothing."""
+    """A third of the passes give another value, so that it is not equality that is graded; a fifth of the failures agree."""
     rows = []
-    for (task, repeat), reward in rewards(12, 4, 0.6).items():
+    for place, ((task, repeat), reward) in enumerate(rewards(12, 4, 0.6).items()):
         value = task * 13 + 41
-        answer = value if (task + repeat) % 2 else value + 1
-        rows.append(quiz_row(task, repeat, reward, str(answer), str(value)))
+        agrees = place % 3 > 0 if reward else place % 5 == 0
+        rows.append(quiz_row(task, repeat, reward, str(value if agrees else value + 1 + repeat), str(value)))
     run = diagnose(rows)
     assert run.of_rung("verifier") == []
     assert not [entry for entry in run.alarms if entry.label == "TI"]

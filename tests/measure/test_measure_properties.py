@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.measure import compared, effort, funnel, health, majority, outcomes, slices, tasks
-from blade.measure.scoring import scoring
+from blade.measure.scoring import Scoring, scoring
 from blade.model import Benchmark, Coverage, Outcome, ReportedNumber, Rollouts
 from tests.measure.builders import make_coverage, make_rollouts
 
@@ -63,8 +63,17 @@ def everything(rollouts: Rollouts, coverage: Coverage, threshold: float | None =
         tasks.buckets(rollouts, rule),
         *health.health(rollouts, coverage, rule),
         funnel.funnel(rollouts, coverage, rule, facts),
-        *slices.slices(rollouts, rule, facts),
+        *sliced(rollouts, rule, facts),
         *compared.compared("run", REPORTED, rollouts, coverage, rule),
+    ]
+
+
+def sliced(rollouts: Rollouts, rule: Scoring, facts: Benchmark) -> list[Any]:
+    """The fields that describe tasks, each with the value of every counted row by its key."""
+    keys = [(rollouts.task_keys[rollouts.task[row]], int(rollouts.repeat[row])) for row in rule.rows]
+    return [
+        (name, sorted((*key, labels[code] if code >= 0 else None) for key, code in zip(keys, codes, strict=True)))
+        for name, (codes, labels) in slices.by_row(rollouts, rule, facts).items()
     ]
 
 

@@ -146,7 +146,7 @@ def _scored(
     """How good a candidate is for what is left: pure and large ones before all others."""
     claimed = candidate.rows & rest
     n = int(claimed.sum())
-    if n < LEAST:
+    if n < (LEAST if candidate.is_tested else 1):
         return None
     if not candidate.is_tested:
         inside = people.rate(candidate.rows)

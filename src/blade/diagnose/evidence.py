@@ -13,6 +13,7 @@ from xxhash import xxh3_64_intdigest
 from blade import events
 from blade.diagnose.answers import candidates
 from blade.ingest import records
+from blade.ingest.items import text_of
 from blade.model import Episode, Gold, Step, TaskTraces
 
 SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
@@ -23,6 +24,10 @@ MAX_FIELDS = 300  # scalars of one row
 MAX_DEPTH = 6
 FINAL = 1200  # characters kept of how the final text ends
 MAX_LINE = 160
+MAX_NAMES = 12  # arguments of a call
+LEAST_GOLD = 4  # characters of a gold that says something where it is found in a text
+LEAST_VALUE = 3  # characters of an argument that is traced to its source
+MAX_RESULT = 20_000  # characters of a result that arguments are looked for in
 FORM_LINES, MAX_LABELS = 12, 200  # lines from which a text may be a form, and that are kept of it
 _OWN = frozenset(
     "responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split()
@@ -37,6 +42,17 @@ _RECORDED = (
 )  # of `response`
 
 
+class Source(NamedTuple):
+    """Where the value of an argument comes from."""
+
+    name: str  # of the argument
+    tool: str  # whose result showed the value first; empty: no result did
+    key: int  # of the call that showed it
+    value: int  # hash
+    shape: str  # letters and digits masked: two values of one shape are of one kind
+    is_given: bool  # the request itself states it
+
+
 class Act(NamedTuple):
     """One call, or one message that stands for a call where tools are spoken in text."""
 
@@ -46,7 +62,10 @@ class Act(NamedTuple):
     template: str  # first line of an error result, volatile values masked; empty without error
     step: int
     is_answered: bool
+    names: tuple[str, ...] = ()  # of the arguments that the call gives
     verb: str = ""  # first word of a command that is the only text argument: SELECT, ls
+    sources: tuple[Source, ...] = ()  # of its text arguments, where the row expects calls
+    is_partial: bool = False  # the result lists fewer entries than it counts
 
 
 class RowEvidence(msgspec.Struct):
@@ -77,6 +96,7 @@ class RowEvidence(msgspec.Struct):
     barred: str  # error of an expected call that was made exactly so and never succeeded; empty without one
     made: tuple[tuple[str, str], ...]  # calls made without error: tool, canonical arguments
     gold_text: str  # short gold value by name, for runs without passes
+    says_gold: bool  # the final text holds the gold word for word, and the request does not
     n_tools: int  # tools that the row declares
 
 
@@ -99,11 +119,11 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         _keep(path, value, fields, lines, checks)
     _name_checks(scalars, checks)
     prompt = _prompt(row)
-    acts, is_spoken = _acts(episode, steps)
     final, final_step = _final(steps)
     gold = events.gold(row)
     own = _expected(row)
     due = _expected_calls(row, gold, tools)
+    acts, is_spoken = _acts(episode, steps, _request(row, steps) if due is not None else None)
     last = steps[-1] if steps else None
     has_output = any(step.kind == "call" or step.text.strip() for step in steps if step.kind != "user")
     return RowEvidence(
@@ -134,6 +154,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
             (call.tool, events.canonical(call.arguments)) for call in episode.calls if not call.failed
         ),
         gold_text=(gold.answer or "")[:SHORT],
+        says_gold=_says(final, gold.answer or "", prompt),
         n_tools=len(episode.tools),
     )
 
@@ -255,21 +276,76 @@ def template(line: str) -> str:
 # ---- Acts ----------------------------------------------------------------------------------------
 
 
-def _acts(episode: Episode, steps: Sequence[Step]) -> tuple[list[Act], bool]:
-    if episode.calls:
-        return [
+def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple[list[Act], bool]:
+    """The calls of a rollout, else what is spoken; with the request, arguments are traced to where they come from."""
+    if not episode.calls:
+        return list(_spoken(steps)), True
+    acts = []
+    shown: list[tuple[str, int, str]] = []  # tool, key and text of the results so far
+    for call in episode.calls:
+        key = xxh3_64_intdigest(call.key.encode("utf-8", "replace"))
+        is_read = request is not None and len(acts) < MAX_ACTS
+        acts.append(
             Act(
                 call.tool,
-                xxh3_64_intdigest(call.key.encode("utf-8", "replace")),
+                key,
                 call.failed,
                 _error_line(call.output) if call.failed else "",
                 call.step,
                 call.result_step is not None,
+                tuple(call.arguments)[:MAX_NAMES] if isinstance(call.arguments, Mapping) else (),
                 _verb(call.arguments),
+                _sources(call.arguments, shown, request or "") if is_read else (),
+                is_read and not call.failed and _is_partial(call.output),
             )
-            for call in episode.calls
-        ], False
-    return list(_spoken(steps)), True
+        )
+        if is_read and not call.failed:
+            shown.append((call.tool, key, call.output[:MAX_RESULT]))
+    return acts, False
+
+
+def _sources(arguments: Any, shown: Sequence[tuple[str, int, str]], request: str) -> tuple[Source, ...]:
+    """Where each short text among the arguments was shown first."""
+    if not isinstance(arguments, Mapping):
+        return ()
+    found = []
+    for name, value in list(arguments.items())[:MAX_NAMES]:
+        if isinstance(value, str) and LEAST_VALUE <= len(value) <= SHORT:
+            tool, key = next(((tool, key) for tool, key, text in shown if value in text), ("", 0))
+            digest = xxh3_64_intdigest(value.encode("utf-8", "replace"))
+            found.append(Source(name, tool, key, digest, _shape(value), value in request))
+    return tuple(found)
+
+
+def _shape(value: str) -> str:
+    """A short value with its letters and digits masked: `a.a@a.a`, `9-9-9`, `#a9`."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", value))[:40]
+
+
+def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
+    """Everything that the model was told: instructions, system and user messages, those within the rollout too."""
+    params = row.get("responses_create_params")
+    params = params if isinstance(params, Mapping) else {}
+    given = params.get("input")
+    items = given if isinstance(given, list) else ()
+    texts = [
+        text_of(item.get("content")) for item in items if isinstance(item, Mapping) and item.get("role") is not None
+    ]
+    texts += [step.text for step in steps if step.kind == "user"]
+    return "\n".join([str(params.get("instructions") or ""), given if isinstance(given, str) else "", *texts])
+
+
+def _is_partial(output: str) -> bool:
+    """Whether a result is an object that counts more entries than it lists."""
+    if not output.lstrip().startswith("{") or len(output) > MAX_RESULT:
+        return False
+    try:
+        content = msgspec.json.decode(output)
+    except msgspec.DecodeError:
+        return False
+    lists = [value for value in content.values() if isinstance(value, list)]
+    counts = [value for value in content.values() if isinstance(value, int) and not isinstance(value, bool)]
+    return len(lists) == 1 and bool(lists[0]) and any(value > len(lists[0]) for value in counts)
 
 
 def _verb(arguments: Any) -> str:
@@ -349,6 +425,14 @@ def _is_open(final: str, prompt: str) -> bool:
     return any(line != last and line.startswith(last) for line in map(str.strip, prompt.splitlines()))
 
 
+def _says(final: str, gold: str, prompt: str) -> bool:
+    """Whether a text holds the gold as words of its own, and the prompt did not offer it."""
+    words = gold.strip().casefold()
+    if not LEAST_GOLD <= len(words) <= SHORT or words not in final.casefold() or words in prompt.casefold():
+        return False
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", final.casefold()) is not None
+
+
 def _labels(text: str) -> bytes:
     """Hashes of the beginnings of the lines of a text of many lines, up to a colon or a bar."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -376,8 +460,6 @@ def _prompt(row: Mapping[str, Any]) -> str:
     texts = []
     for item in given if isinstance(given, list) else ():
         if isinstance(item, Mapping) and item.get("role") == "user":
-            from blade.ingest.items import text_of
-
             texts.append(text_of(item.get("content")))
     return "\n".join(texts)
 
@@ -457,5 +539,5 @@ def nothing_of(position: int) -> RowEvidence:
         transcript="", end="none", is_pending=False, final="", final_step=None, final_length=0, labels=b"",
         is_open=False, answers={},
         expected=None,
-        barred="", made=(), gold_text="", n_tools=0,
+        barred="", made=(), gold_text="", says_gold=False, n_tools=0,
     )  # fmt: skip

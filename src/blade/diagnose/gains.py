@@ -15,22 +15,30 @@ CHOSEN = 0.05  # one-sided p on the half that chooses, from which the other half
 
 def gain(people: Population, group: Group) -> Gain | None:
     """The gain with its interval; None where no task shows both, or where passes define the fact."""
-    if group.rung != "behaviour" or group.matched is None or not people.has_repeats:
+    if group.rung != "behaviour" or group.is_defined_by_passes or group.matched is None or not people.has_repeats:
         return None
+    # rows that show the fact and that another group explains are neither with it nor free of it
+    affected = group.rows | (group.matched & people.passed)
+    used = affected | ~group.matched
     halves = _halves(people)
     uses = [
-        half for half, other in ((halves, ~halves), (~halves, halves)) if _is_chosen(people, group.matched, other)
-    ]  # fmt: skip
+        half & used
+        for half, other in ((halves, ~halves), (~halves, halves))
+        if _is_chosen(people, affected, other & used)
+    ]
     if not uses:
         return None
-    parts = [_by_task(people, group, half) for half in uses]
-    total = np.mean(parts, axis=0)  # of each task: points won if its rows were free of the fault
-    if not np.any(total):
+    parts = [_by_task(people, affected, half) for half in uses]
+    total = float(np.mean([_total(*part) for part in parts]))
+    if not total:
         return None
-    draws = np.random.default_rng(0).integers(0, total.size, (DRAWS, total.size))
-    sums = total[draws].sum(axis=1)
+    n = parts[0][0].size
+    draws = np.random.default_rng(0).integers(0, n, (DRAWS, n))
+    # what stands in for tasks that do not show both is estimated anew in every draw
+    sums = np.mean([[_total(gap[draw], weight[draw]) for draw in draws] for gap, weight in parts], axis=0)
     low, high = np.quantile(sums, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Gain(float(low), float(total.sum()), float(high), LEVEL)
+    most = float(people.lost[group.rows].sum())  # no more can be won than these rows lose
+    return Gain(min(float(low), most), min(total, most), min(float(high), most), LEVEL)
 
 
 def _halves(people: Population) -> Mask:
@@ -54,27 +62,28 @@ def _is_chosen(people: Population, rows: Mask, half: Mask) -> bool:
     return test is not None and test.p <= CHOSEN
 
 
-def _by_task(people: Population, group: Group, half: Mask) -> np.ndarray:
-    """Of each task, the points that its affected rows would win at the pass rate of its free rows.
+def _by_task(people: Population, matched: Mask, half: Mask) -> tuple[np.ndarray, np.ndarray]:
+    """Of each task, by how much rows without the fact pass more often in this half, and the points of all rows with it.
 
-    A task without free rows in this half takes the rate of the free rows of all tasks that have some, scaled by
-    nothing: only tasks that show both count for the difference, and that difference is applied to all affected rows.
+    Not a number where the half does not show both kinds of rows.
     """
-    matched = group.matched if group.matched is not None else group.rows
-    task, n = people.task, int(people.task.max()) + 1
+    task = np.unique(people.task, return_inverse=True)[1]
+    n = int(task.max()) + 1
     with_, free = matched & half, ~matched & half
     n_with, n_free = np.bincount(task[with_], minlength=n), np.bincount(task[free], minlength=n)
     p_with = np.bincount(task[with_], weights=people.passed[with_], minlength=n)
     p_free = np.bincount(task[free], weights=people.passed[free], minlength=n)
+    gap = np.full(n, np.nan)
     both = (n_with > 0) & (n_free > 0)
-    if not both.any():
-        return np.zeros(n)
-    gap = np.zeros(n)
     gap[both] = p_free[both] / n_free[both] - p_with[both] / n_with[both]
-    affected = np.bincount(task[matched], minlength=n)
-    size = np.bincount(task, minlength=n)
-    n_tasks = int((size > 0).sum())
-    mean = float(np.average(gap[both], weights=affected[both])) if affected[both].sum() else 0.0
-    # tasks that show only rows with the fault in this half take the mean of the others
-    used = np.where(both, gap, mean)
-    return np.where(affected > 0, used * affected / np.maximum(size, 1) / n_tasks, 0.0)
+    weight = np.bincount(task[matched], minlength=n) / np.bincount(task, minlength=n) / n
+    return gap, weight
+
+
+def _total(gap: np.ndarray, weight: np.ndarray) -> float:
+    """The points that all rows with the fact would win: tasks that do not show both take the mean of those that do."""
+    known = np.isfinite(gap) & (weight > 0)
+    if not known.any():
+        return 0.0
+    mean = np.average(gap[known], weights=weight[known])
+    return float((gap[known] * weight[known]).sum() + mean * weight[~known].sum())

@@ -75,6 +75,7 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
     trust += found.trust
     if content is not None:
         people.regroup(content)
+    timed("verdicts", lambda: verdicts.adopt_golds(people))
     known = timed("answers", lambda: reference(people))
     pieces = timed("kinds", lambda: kinds.slices(people, known))
     rungs: tuple[tuple[str, Callable[[Mask], Findings]], ...] = (

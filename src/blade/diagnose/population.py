@@ -15,6 +15,7 @@ from blade.diagnose.evidence import RowEvidence
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+RARE = 0.05  # share of the rows from which a key is a field
 FEW = 12  # distinct values up to which a field is taken value by value
 
 
@@ -72,6 +73,7 @@ class Population:
     ) -> None:  # fmt: skip
         self.run, self.rows, self.passed, self.lost = run, rows, passed, lost
         self.task, self.repeat, self.keys = task, repeat, keys
+        self.indexed = task  # as the file numbers the tasks, whatever `task` becomes
         self.failed: Mask = ~passed
         self.n = len(rows)
         self.is_unscored = False  # no row has a reward
@@ -93,6 +95,12 @@ class Population:
     def rate(self, rows: Mask) -> float:
         n = int(rows.sum())
         return float(self.passed[rows].sum()) / n if n else float("nan")
+
+    def name_of(self, task: int) -> str:
+        """How the file names a task: by its key; a task that was found by content by the address of its first row."""
+        first = int(np.flatnonzero(self.task == task)[0])
+        key = self.keys[int(self.indexed[first])]
+        return key if np.array_equal(self.task, self.indexed) else f"{key}/{int(self.repeat[first])}"
 
     def n_tasks(self, rows: Mask) -> int:
         return len(np.unique(self.task[rows]))
@@ -148,6 +156,8 @@ class Population:
             codes, values = self.codes(path)
             if len(values) < 2 or self.is_graded(codes) or self._is_judged(codes, values):
                 continue
+            if (codes >= 0).mean() < RARE:
+                continue  # a key that only a few rows have is data, not a field
             if self.has_repeats and not self.is_constant_within(codes):
                 continue
             found[path] = codes, values
@@ -191,7 +201,7 @@ class Population:
         if len(values) != 2:
             return False
         held = codes >= 0
-        if held.sum() < 0.9 * self.n:
+        if held.sum() < 0.5 * self.n:
             return False
         return any(np.array_equal((codes == code)[held], self.passed[held]) for code in (0, 1))
 

@@ -63,7 +63,7 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     passes = int((people.passed & idle).sum())
     due = ~idle
     text = (
-        f"Doing nothing would score about {baseline:.0%}: {n_idle:,} of {n_tasks:,} tasks expect no action (no write). "
+        f"Doing nothing would score up to {baseline:.0%}: {n_idle:,} of {n_tasks:,} tasks expect no action (no write). "
         f"{passes:,} of the {int(people.passed.sum()):,} passes are of that kind; where an action is due, "
         f"{int(people.passed[due].sum()):,} of {int(due.sum()):,} rollouts pass ({people.rate(due):.1%})."
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Quote = Callable[[int, str], Evidence | None]  # a position in `Rollouts` and a field of its row
 
 QUOTES = 3  # rows quoted for a flag
-IN_NO_MEAN = "they are in no mean"
+IN_NO_MEAN = "not counted"
 MANY = 0.05  # share from which a fault of single rows is a fault of the evaluation
 CALL, REASONING = LAST_KINDS.index("call"), LAST_KINDS.index("reasoning")
 
@@ -91,21 +91,21 @@ class _Page:
             text = f"Nothing lists the expected rollouts; {cover.expected:,} are {cover.expected_from}."
             yield Health(run, "expected_inferred", Level.INFO, text, float(cover.expected), cover.expected)
         if cover.lost:
-            text = f"{share(cover.lost, cover.expected)} are expected and left no trace; {IN_NO_MEAN}."
+            text = f"{share(cover.lost, cover.expected)} are missing and {IN_NO_MEAN}."
             absent = (Evidence(run, task, repeat) for task, repeat in cover.lost_keys[:QUOTES])
             yield self.flag("lost_rows", self.grave(cover.lost), text, cover.lost, cover.expected, absent)
         if cover.failed:
             counted = Counter(name or "of no class" for name in cover.failed_classes).most_common(5)
             classes = ", ".join(f"{n:,} {name}" for name, n in counted)
             what = f"{share(cover.failed, cover.expected)} are only in the failures file"
-            text = f"{what} ({classes}); {IN_NO_MEAN}."
+            text = f"{what} ({classes}) and {IN_NO_MEAN}."
             told = zip(cover.failed_keys, cover.failed_classes, strict=True)
             named = [(key, name) for key, name in told if name]
             quoted = [Evidence(run, *key, field="_ng_failure_class", quote=name) for key, name in named]
             level = self.grave(cover.failed)
             yield self.flag("failed_rows", level, text, cover.failed, cover.expected, quoted[:QUOTES])
         if cover.masked:
-            text = f"{share(cover.masked, cover.expected)} say their reward is no measurement; {IN_NO_MEAN}."
+            text = f"{share(cover.masked, cover.expected)} are marked as not measured and {IN_NO_MEAN}."
             seen = self.quotes(np.flatnonzero(self.rollouts.masked), "mask_sample")
             yield self.flag("masked_rows", self.grave(cover.masked), text, cover.masked, cover.expected, seen)
         yield from self.missing_flags()

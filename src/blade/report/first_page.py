@@ -60,12 +60,14 @@ def headline(facts: Facts) -> Line:
         " of ",
         numbers.whole(run.n_rollouts, facts.n_rollouts),
     )
+    # tasks count alike, so with unequal numbers of tries the score is no plain ratio of rollouts
+    is_ratio = abs(passed / run.n_rollouts - score.value) < 5e-4 if run.n_rollouts else True
     return (
         *who,
         *where,
         ": ",
         value,
-        " passed (",
+        " passed (" if is_ratio else " passed on average over tasks (",
         *of,
         " rollouts",
         *interval,

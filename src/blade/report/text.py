@@ -122,7 +122,8 @@ def _first_group(facts: Facts, width: int) -> list[str]:
         if group.quote is not None and group.quote.quote:
             address = f"{group.quote.task}/{group.quote.repeat}"
             quote = f' In {hostile.line(address, 60)}: "{hostile.line(group.quote.quote, 160)}"'
-        text = "" if group.text in told else f" {hostile.line(group.text, first_page.SENTENCE)}"
+        is_told = group.text in told
+        text = f" {hostile.line(group.name, 120) + '.' if is_told else hostile.line(group.text, first_page.SENTENCE)}"
         if text or quote:
             texts.append(f"{place}.{text}{quote}")
     return _labelled("What happened", texts, width) if texts else []

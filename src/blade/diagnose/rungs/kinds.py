@@ -24,6 +24,7 @@ MAX_VALUES = 30
 SHARE = 0.3  # of the failures left, from which a slice is a group
 RATIO = 0.5  # pass rate inside over outside, up to which it is one
 CLASS_RATIO = 0.75  # the same where the slice is a class of expected answers, which the answer itself misses
+OTHER = 0.8  # share of its failures whose answer is of another class than the expected one
 
 
 @dataclass
@@ -170,11 +171,19 @@ def ask(people: Population, left: Mask, reference: Reference | None, found: list
             continue
         if reference is None or not (rows & reference.held).sum() >= 0.8 * n:
             continue
-        gold = {gold_class(reference.gold[at]) for at in np.flatnonzero(rows)}
-        if len(gold) != 1 and piece.field != "expected answer is":
-            continue
-        return Findings([_group(people, piece, rows, reference)])
+        golds = {gold_class(reference.gold[at]) for at in np.flatnonzero(rows)}
+        other = _of_another_class(rows, reference)
+        if len(golds) == 1 and other.sum() >= OTHER * n:
+            return Findings([_group(people, piece, other, reference)])
     return Findings()
+
+
+def _of_another_class(rows: Mask, reference: Reference) -> Mask:
+    """Rows whose answer is another kind of thing than the one that is expected."""
+    found = np.zeros_like(rows)
+    for at in np.flatnonzero(rows):
+        found[at] = gold_class(reference.answer[at]) != gold_class(reference.gold[at])
+    return found
 
 
 def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -> Group:

@@ -204,12 +204,41 @@ def _unsure(people: Population, rows: Mask, reference: Reference | None) -> Grou
     n, n_tasks = int(rows.sum()), people.n_tasks(rows)
     flaky = people.n_tasks(rows & people.is_mixed)
     return Group(
-        rung="knowledge", label="UK", name="wrong answer, another one in each repeat", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: wrong answers that change between repeats; {flaky:,} of these tasks pass "
-        f"sometimes: unreliable knowledge.{_confused(people, rows, reference)}",
+        rung="knowledge", label="UK", name="wrong answer, not the same in every repeat", rows=rows,
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: wrong answers to tasks that pass sometimes ({flaky:,}) or whose repeats "
+        f"disagree ({n_tasks - flaky:,}): unreliable knowledge.{_concentrated(people, rows)}{_voted(people, reference)}"
+        f"{_confused(people, rows, reference)}",
         fix="Vote over several samples, or train on these tasks: the model knows them now and then.",
         why="the task passes sometimes, or its repeats give different answers", matched=rows, place=_place,
     )  # fmt: skip
+
+
+def _concentrated(people: Population, rows: Mask) -> str:
+    """Which few tasks hold most of some rows, as a sentence."""
+    by_task = Counter(people.task[rows].tolist())
+    if len(by_task) < 5:
+        return ""
+    n, names = 0, []
+    for task, number in by_task.most_common(max(1, len(by_task) // 4)):
+        n, names = n + number, [*names, people.name_of(task)]
+        if n >= 0.5 * rows.sum():
+            return f" {n:,} of them lie in {count(len(names), 'task')} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})."
+    return ""
+
+
+def _voted(people: Population, reference: Reference | None) -> str:
+    """What the most frequent answer of each task would score, as a sentence."""
+    if reference is None or not reference.is_telling or not people.has_repeats:
+        return ""
+    right = n = 0
+    for task in np.unique(people.task):
+        rows = np.flatnonzero((people.task == task) & reference.held)
+        given = Counter(value_of(reference.answer[at] or "") for at in rows)
+        n += 1
+        if given:
+            best, _ = given.most_common(1)[0]
+            right += any(people.passed[at] for at in rows if value_of(reference.answer[at] or "") == best)
+    return f" A majority vote over the repeats would pass {right:,} of {n:,} tasks ({right / n:.1%})."
 
 
 def _single(people: Population, rows: Mask, reference: Reference | None) -> Group:

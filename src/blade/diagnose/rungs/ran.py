@@ -193,8 +193,12 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
         value for at in np.flatnonzero(rows) for path, value in people.rows[at].fields.items()
         if path.rpartition(".")[2] in ("output_tokens", "completion_tokens") and isinstance(value, int | float)
     )  # fmt: skip
-    if tokens and max(tokens) == 0:
-        reason = "No output token was counted: the model was never reached."
+    if (tokens and max(tokens) == 0) or silent.all():
+        reason = (
+            "No output token was counted: the model was never reached."
+            if tokens
+            else "No rollout of the run has any output: the model was never reached, or its output was not saved."
+        )
     elif tokens and tokens.most_common(1)[0][1] >= 0.5 * n and max(tokens) > 1:
         limit = tokens.most_common(1)[0][0]
         reason = (
@@ -213,7 +217,8 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
     return Group(
         rung="ran", label="IR", name="empty output, reason not recorded" if "do not record" in reason else "empty output",
         rows=rows, text=f"{n:,} of {people.n:,} rollouts end with an empty answer, and none of them passes. {reason}{answered}",
-        fix="Check max_tokens and the stop reasons of the empty rollouts, raise the limit, and rerun them.",
+        fix="Check the client, its key and the logs of the run, and rerun it." if "never reached" in reason
+        else "Check max_tokens and the stop reasons of the empty rollouts, raise the limit, and rerun them.",
         why="no text, no call and no pass among them; an empty answer is no attempt at the task",
         against=["an agent that chooses to say nothing would look the same"] if "do not record" in reason else [],
         passed=int(people.passed[silent].sum()), confidence="likely", matched=silent,

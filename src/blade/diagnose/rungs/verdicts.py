@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -17,11 +17,13 @@ import numpy as np
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, count, joined
+from blade.diagnose.upstream import trace_back
 
-DIFFER = 3  # passes whose calls of a tool differ from the expected ones: then the tool is not graded
+DIFFER, DIFFER_SHARE = 3, 0.15  # tasks that pass with other calls of a tool than expected: then it is not graded
 AGREE = (
     0.8  # share of the passes that do exactly what is expected, from which the difference is what is graded
 )
+LEAST_PASSES = 3
 MAX_VALUES = 30
 RESTATES = 0.95  # share of the failures from which a value is the verdict itself
 SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
@@ -29,7 +31,7 @@ SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
 
 def ask(people: Population, left: Mask) -> Findings:
     acts = list(_against_gold(people))
-    groups = cover(people, acts, left)
+    groups = trace_back(people, cover(people, acts, left), frozenset(graded_tools(people)))
     for group in groups:
         left = left & ~group.rows
     groups += cover(people, [*_checks(people), *_values(people, left)], left)
@@ -39,42 +41,73 @@ def ask(people: Population, left: Mask) -> Findings:
 # ---- What was done against what is expected ------------------------------------------------------
 
 
-EXACT, PARTS, NAME = "exact", "parts", "name"  # how closely calls of a tool must match the expected ones
+# how closely calls of a tool must match the expected ones
+EXACT, ORDER, PARTS, NAME = "exact", "whatever the order", "parts", "name"
+LEVELS = (EXACT, ORDER, PARTS, NAME)
 
 
 def graded_tools(people: Population) -> dict[str, str]:
     """Tools whose calls the grade depends on, each with how closely passes match what is expected of it.
 
     Some golds state every argument, some only those that count, some none that a pass would share, as with free texts.
+    A few tasks may pass with other calls than the expected ones: a gold that does not work, or that is not needed.
     """
     named = sorted({tool for row in people.rows for tool, _ in row.expected or ()})
-    differ: Counter[tuple[str, str]] = Counter()
+    differ: dict[tuple[str, str], set[int]] = defaultdict(set)
+    involved: dict[str, set[int]] = defaultdict(set)
     for at in np.flatnonzero(people.passed):
-        row = people.rows[at]
+        row, task = people.rows[at], int(people.task[at])
         if row.expected is not None:
-            for level in (EXACT, PARTS, NAME):
+            for tool, _ in (*row.expected, *row.made):
+                involved[tool].add(task)
+            for level in LEVELS:
                 made, due = acts_of(row, dict.fromkeys(named, level))
-                differ.update({(tool, level) for tool, _ in (made - due) + (due - made)})
+                for tool, _ in (made - due) + (due - made):
+                    differ[tool, level].add(task)
     levels = {
-        tool: next((level for level in (EXACT, PARTS, NAME) if differ[tool, level] < DIFFER), "")
+        tool: next((level for level in LEVELS if _is_matched(differ[tool, level], involved[tool])), "")
         for tool in named
     }
     return {tool: level for tool, level in levels.items() if level}
+
+
+def _is_matched(differ: set[int], involved: set[int]) -> bool:
+    """Whether passes make the expected calls of a tool in nearly all tasks that it plays a part in."""
+    return len(differ) < DIFFER or len(differ) <= DIFFER_SHARE * len(involved)
+
+
+def adopt_golds(people: Population) -> None:
+    """Take what the passes of a task do for what it expects, where they all do the same and it is something else."""
+    graded = graded_tools(people)
+    passing: dict[int, list[Counter[tuple[str, str]]]] = defaultdict(list)
+    n_same = n_passes = 0
+    for at in np.flatnonzero(people.passed):
+        row = people.rows[at]
+        if row.expected is not None:
+            made, due = acts_of(row, graded)
+            passing[int(people.task[at])].append(made)
+            n_same, n_passes = n_same + (made == due), n_passes + 1
+    if n_same < AGREE * n_passes:
+        return  # what is expected is not what is graded
+    for at, row in enumerate(people.rows):
+        acts = passing.get(int(people.task[at]))
+        if row.expected is not None and acts and all(calls == acts[0] for calls in acts):
+            if acts[0] != acts_of(row, graded)[1]:
+                others = [call for call in row.expected if call[0] not in graded]
+                row.expected = (*others, *acts[0].elements())
 
 
 def acts_of(
     row: RowEvidence, graded: Mapping[str, str]
 ) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
     """The graded calls that a row made, and those that it was to make, so that matching ones are equal."""
-    due = Counter(
-        (tool, "" if graded[tool] == NAME else text) for tool, text in row.expected or () if tool in graded
-    )
+    due = Counter((tool, _told(text, graded[tool])) for tool, text in row.expected or () if tool in graded)
     made: Counter[tuple[str, str]] = Counter()
     open_ = due.copy()
     for tool, text in row.made:
         if tool not in graded:
             continue
-        call = (tool, "" if graded[tool] == NAME else text)
+        call = (tool, _told(text, graded[tool]))
         if graded[tool] == PARTS and open_[call] <= 0:
             call = next(
                 (
@@ -87,6 +120,26 @@ def acts_of(
         open_[call] -= 1
         made[call] += 1
     return made, due
+
+
+def _told(arguments: str, level: str) -> str:
+    """The arguments of a call as far as they count."""
+    return "" if level == NAME else _unordered(arguments) if level == ORDER and "[" in arguments else arguments
+
+
+@lru_cache(maxsize=20_000)
+def _unordered(arguments: str) -> str:
+    """Arguments with their lists of plain values sorted."""
+    try:
+        content = json.loads(arguments)
+    except ValueError:
+        return arguments
+    if not isinstance(content, dict):
+        return arguments
+    for key, value in content.items():
+        if isinstance(value, list) and all(isinstance(entry, str | int | float) for entry in value):
+            content[key] = sorted(value, key=str)
+    return json.dumps(content, sort_keys=True)
 
 
 @lru_cache(maxsize=20_000)
@@ -148,7 +201,7 @@ def _against_gold(people: Population) -> Iterator[Candidate]:
         return
     kinds = np.array([difference(row, graded) if row.expected is not None else SAME for row in people.rows])
     passes = has & people.passed
-    is_graded = passes.sum() >= DIFFER and (kinds[passes] == SAME).mean() >= AGREE
+    is_graded = passes.sum() >= LEAST_PASSES and (kinds[passes] == SAME).mean() >= AGREE
     if not is_graded:
         return
     for kind, (name, fix) in _NAMES.items():
@@ -189,10 +242,20 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
             rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead, fix=fix,
             why="what was done differs from the expected calls that the row states", confidence="proved",
             place=lambda row: _place(row, kind, graded), deciding=tuple(tool for tool, _ in tools.most_common(3)),
-            is_defined_by_passes=True, against=["the expected calls themselves may be wrong"],
+            is_defined_by_passes=True,
+            against=["the expected calls themselves may be wrong", *(_ended(people, rows) if kind in (NONE_DONE, PART) else ())],
         )  # fmt: skip
 
     return make
+
+
+def _ended(people: Population, rows: Mask) -> Iterator[str]:
+    """That somebody else ended the conversation while the model waited for an answer."""
+    n = sum(
+        people.rows[at].end == "user" and "?" in people.rows[at].final[-200:] for at in np.flatnonzero(rows)
+    )
+    if n:
+        yield f"in {n:,} of them the user's answer to the model's question is the last message, so the model had no turn left to act"
 
 
 def _instead(people: Population, rows: Mask) -> str:
@@ -248,7 +311,10 @@ def _checks(people: Population) -> Iterator[Candidate]:
     for name, n in names.most_common(100):
         if n >= 2:
             rows = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
-            yield Candidate(name, rows, _failed_check(people, name), order=4)
+            # a check that no pass fails is part of the grade: it is the grader's own word and needs no test
+            yield Candidate(
+                name, rows, _failed_check(people, name), order=4, is_tested=bool(people.passed[rows].any())
+            )
 
 
 def _failed_check(people: Population, name: str):  # type: ignore[no-untyped-def]
@@ -275,12 +341,17 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
             continue
         if people.is_constant_within(codes) if people.has_repeats else len(values) > 0.2 * people.n:
             continue  # it names or describes tasks, whatever became of them
-        if any(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        is_part = set(values) <= {0, 1} and not any(isinstance(value, bool) for value in values)
+        if not is_part and any(
+            isinstance(value, int | float) and not isinstance(value, bool) for value in values
+        ):
             continue
         if any(isinstance(value, str) and value[:1] in "[{" for value in values):
             continue  # a list tells of single steps, not of the outcome
-        is_graded = people.is_graded(codes)
+        is_graded = people.is_graded(codes) or is_part or _is_for_failures(people, codes)
         for code, value in enumerate(values):
+            if is_part and value != 0:
+                continue
             rows = codes == code
             of_failed = float((rows & people.failed).sum()) / max(int(people.failed.sum()), 1)
             if people.passed[rows].any() or of_failed >= RESTATES or (rows & left).sum() < 2:
@@ -289,6 +360,12 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
             yield Candidate(
                 f"{path}={value}", rows, _valued(path, str(value)), order=5, is_tested=not is_graded
             )
+
+
+def _is_for_failures(people: Population, codes: np.ndarray) -> bool:
+    """Whether a field is filled for nearly every failure and for no pass: it says why the row failed."""
+    held = codes >= 0
+    return bool(people.failed.any() and held[people.failed].mean() >= 0.9 and not held[people.passed].any())
 
 
 # Words that name a fault of what surrounds the model, where a verdict field speaks of it.

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from blade.diagnose.answers import is_closed, value_of
+from blade.diagnose.answers import is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 from blade.diagnose.reference import Reference
@@ -19,14 +19,16 @@ from blade.diagnose.reference import Reference
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
 DOUBT = 0.02  # share of the rows in doubt that is told before the causes
 FENCED = 0.15  # least share of the failures
+LEAST_REFUSED, OFTEN = 2, 0.8  # failures that say the gold, and pass rate of all rows that do
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     found = Findings()
     rest = left.copy()
     # where calls are expected or a check failed, the answer is not all that is graded
-    reference = None if people.where(lambda row: bool(row.expected)).any() else reference
-    for make in (_checks_pass, _equal, _fenced, _both_ways):
+    has_calls = people.where(lambda row: bool(row.expected)).any()
+    reference = None if has_calls else reference
+    for make in (_checks_pass, _fields_pass, _equal, _fenced, _both_ways):
         group = make(people, rest, reference)
         if group is not None:
             found.groups.append(group)
@@ -39,7 +41,26 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     found.trust += [
         one for one in (_lenient(people, reference), _many_equal(people, rest, reference)) if one is not None
     ]
+    found.trust += [] if has_calls else _refused(people, rest, reference)
     return found
+
+
+def _refused(people: Population, left: Mask, reference: Reference | None) -> list[Trust]:
+    """Failing texts that hold the expected answer word for word, where such texts nearly always pass: to be reviewed."""
+    if reference is not None and reference.is_telling:
+        return []  # the answers themselves were compared
+    says = people.where(lambda row: row.says_gold)
+    rows = says & left
+    n = int(rows.sum())
+    if n < LEAST_REFUSED or people.rate(says) < OFTEN:
+        return []
+    places = [f"{people.keys[int(people.indexed[at])]}/{int(people.repeat[at])}" for at in np.flatnonzero(rows)[:5]]
+    text = (
+        f"{count(n, 'failure')} contain{'s' if n == 1 else ''} the expected answer word for word ({', '.join(places)}"
+        f"{', …' if n > len(places) else ''}), as {int((says & people.passed).sum()):,} passes do: review them, the judge may have "
+        "rejected right answers."
+    )
+    return [Trust("warning" if n > DOUBT * people.n else "note", None, text, rows)]
 
 
 def _equal(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -192,6 +213,38 @@ def _checks_pass(people: Population, left: Mask, reference: Reference | None) ->
     )  # fmt: skip
 
 
+def _fields_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows all of whose 0/1 verdict fields say that they passed, as in every pass and in no other failure."""
+    if people.passed.sum() < 5 or people.where(lambda row: bool(row.expected)).any():
+        return None
+    fields = [path for path in people.paths if not people.is_reward(path) and _is_verdict(people, path)]
+    if not fields:
+        return None
+    good = people.where(lambda row: all(bool(row.fields.get(path)) for path in fields))
+    rows = good & left
+    n = int(rows.sum())
+    if not n or n > 0.2 * people.failed.sum():
+        return None
+    named = fields[0]
+    return Group(
+        rung="verifier", label="TI", name=f"`{named}` says passed, reward 0", rows=rows, matched=rows, confidence="likely",
+        text=f"{count(n, 'failure')}: `{named}` says that the rollout passed, as in every pass; the reward says the opposite.",
+        fix=f"Compute the reward of these rows from `{named}` again.", deciding=(named,),
+        why="the verdict of the row and its reward contradict each other", place=lambda row: (named, ""),
+        against=["the reward may depend on something that the row does not record"],
+    )  # fmt: skip
+
+
+def _is_verdict(people: Population, path: str) -> bool:
+    """Whether a 0/1 field is 1 in every pass and 0 in most failures."""
+    values = people.columns[path]
+    if {value for value in values if value is not None} != {0, 1}:
+        return False
+    passes = all(bool(values[at]) for at in np.flatnonzero(people.passed))
+    fails = np.flatnonzero(people.failed)
+    return passes and sum(values[at] == 0 and values[at] is not None for at in fails) >= 0.7 * fails.size
+
+
 def _fenced(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows that are a code fence as a whole, where fenced answers never pass and bare ones do."""
     fenced = people.where(
@@ -210,6 +263,12 @@ def _fenced(people: Population, left: Mask, reference: Reference | None) -> Grou
         or people.rate(bare) < 0.2
     ):
         return None
+    matches = [at for at in np.flatnonzero(rows) if people.rows[at].gold_text]
+    right = sum(
+        is_same(people.rows[at].answers.get("fence", ""), people.rows[at].gold_text) for at in matches
+    )
+    if len(matches) >= 0.5 * n and right < 0.1 * len(matches):
+        return None  # stripped of the fence they are wrong all the same
     parses = sum(_is_like_passes(people.rows[at].answers.get("fence", "")) for at in np.flatnonzero(rows))
     return Group(
         rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,

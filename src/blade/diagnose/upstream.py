@@ -1,0 +1,344 @@
+"""Trace a difference from the expected calls back to the act that precedes it.
+
+What was done wrong is a difference from the gold; why is earlier: a value that was never looked up, another match than
+the passes take, a search without one of its conditions, a list read to the end of its first page, an error that nobody
+corrected. Each needs that passes (nearly) never do it. It fires wherever rows state the calls they expect and
+arguments come from results: bookings, tickets, files, databases.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from blade.diagnose.evidence import Act, RowEvidence, Source
+from blade.diagnose.population import Group, Mask, Population, count, joined
+
+PASSES = 8  # passes that must show the right way before another one is blamed
+NEVER = 0.02  # share of the passes that may go the blamed way
+LEAST = 3  # failing rows that go it
+SHARE = 0.05  # of all rows that are traced back
+ALL = 0.9  # share of a group from which a fact of fewer rows names it all the same
+
+Fact = tuple[str, str]  # a tool, and one of its arguments or nothing
+Place = Callable[[RowEvidence], tuple[int | str, str] | None]
+
+
+@dataclass
+class Trace:
+    """A way that failing rows go and passes do not."""
+
+    name: str
+    said: str  # what happens, as the rest of a sentence
+    fix: str
+    rows: Mask
+    place: Place
+    tools: tuple[str, ...]
+    holds: Callable[[RowEvidence], Any] | None = None  # the way as a condition on a row alone
+    is_defined_by_passes: bool = False
+
+
+def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[str]) -> list[Group]:
+    """The groups, with the rows that an earlier act explains under the name of that act."""
+    left = people.none
+    for group in groups:
+        left |= group.rows
+    if not left.any() or sum(not row.is_spoken and row.n_acts > 0 for row in people.rows) < 0.5 * people.n:
+        return list(groups)
+    found: list[Group] = []
+    rest = left.copy()
+    least = max(LEAST, SHARE * left.sum())
+    for ways in (_lookups, _matches, _conditions, _pages, _errors):
+        for way in ways(people, rest, graded):
+            rows = way.rows & rest
+            if rows.sum() >= least or any(rows.sum() >= ALL * group.rows.sum() for group in groups if (rows & group.rows).any()):
+                found.append(_group(people, way, rows, groups))
+                rest &= ~rows
+    remaining = [_left_of(group, group.rows & rest) for group in groups if (group.rows & rest).any()]
+    return [*found, *remaining]
+
+
+def _is_rare(people: Population, rows: Mask, among: Mask) -> bool:
+    """Whether hardly any pass goes a way that it could have gone."""
+    passes = people.passed & among
+    return bool(passes.sum() >= PASSES and people.passed[rows].sum() <= NEVER * passes.sum())
+
+
+# ---- A value that passes look up ------------------------------------------------------------------
+
+
+def _lookups(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
+    """Arguments whose values passes always take from the result of one tool."""
+    tasks: defaultdict[Fact, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    shapes: defaultdict[Fact, set[str]] = defaultdict(set)
+    for at in np.flatnonzero(people.passed):
+        for fact, source, _ in _arguments(people.rows[at]):
+            shapes[fact].add(source.shape)
+            tasks[fact][source.tool].add(int(people.task[at]))
+    by_tool: defaultdict[str, dict[Fact, set[str]]] = defaultdict(dict)
+    for fact, by_source in tasks.items():
+        tool = next(iter(by_source))
+        if len(by_source) == 1 and tool and tool != fact[0] and len(by_source[tool]) >= LEAST:
+            by_tool[tool][fact] = shapes[fact]
+    for tool, facts in sorted(by_tool.items(), key=lambda pair: -len(pair[1])):
+        rows = people.where(partial(_unshown, facts))
+        among = people.where(lambda row: any(act.tool == tool for act in row.acts))  # noqa: B023
+        if not (rows & left).any() or not _is_rare(people, rows, among):
+            continue
+        used = Counter(name for at in np.flatnonzero(rows & left) for name in {name for name, _ in _unshown(facts, people.rows[at])})
+        names = joined(name for name, _ in used.most_common())
+        yield Trace(
+            f"never looks {names if len(used) == 1 else 'values'} up with `{tool}`",
+            f"{names} {'is' if len(used) == 1 else 'are'} given without a lookup; every pass takes {'it' if len(used) == 1 else 'them'} "
+            f"from a result of `{tool}`",
+            f"Have the model look the value up with `{tool}` before it searches with it or acts on it.",
+            rows,
+            partial(_first_unshown, facts),
+            (tool,),
+            holds=partial(_unshown, facts),
+        )
+
+
+def _arguments(row: RowEvidence) -> Iterator[tuple[Fact, Source, int]]:
+    for act in row.acts:
+        for source in act.sources:
+            yield (act.tool, source.name), source, act.step
+
+
+def _unshown(facts: Mapping[Fact, set[str]], row: RowEvidence) -> list[tuple[str, int]]:
+    """The arguments among some whose value no result has shown before, with their steps.
+
+    A value of the kind that passes use is fine where the request states it: an address, not the name of its owner.
+    """
+    return [
+        (source.name, step)
+        for fact, source, step in _arguments(row)
+        if fact in facts and not source.tool and not (source.is_given and source.shape in facts[fact])
+    ]
+
+
+def _first_unshown(facts: Mapping[Fact, set[str]], row: RowEvidence) -> tuple[int, str] | None:
+    return next(((step, "") for _, step in _unshown(facts, row)), None)
+
+
+# ---- Another match than the passes take ------------------------------------------------------------
+
+
+def _matches(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
+    """Rows that take another value from the same result than every pass of their task does."""
+    passing: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    tools: dict[int, str] = {}
+    for at in np.flatnonzero(people.passed):
+        for source in _shown(people.rows[at]):
+            passing[int(people.task[at]), source.key].add(source.value)
+    by_tool: defaultdict[str, Mask] = defaultdict(lambda: people.none)
+    for at in np.flatnonzero(left):
+        mine: defaultdict[int, set[int]] = defaultdict(set)
+        for source in _shown(people.rows[at]):
+            mine[source.key].add(source.value)
+            tools[source.key] = source.tool
+        for key, values in mine.items():
+            right = passing.get((int(people.task[at]), key))
+            if right and len(right) == 1 and not values & right:
+                by_tool[tools[key]][at] = True
+    for tool, rows in sorted(by_tool.items()):
+        yield Trace(
+            f"takes another match of `{tool}` than the passes",
+            f"`{tool}` lists several matches, and another one is taken than in the passes of the same task",
+            f"Have the model compare all matches of `{tool}` with what was asked before it takes one.",
+            rows,
+            lambda row: next(((act.step, "") for act in row.acts if act.sources and act.sources[0].tool), None),
+            (tool,),
+            is_defined_by_passes=True,
+        )
+
+
+def _shown(row: RowEvidence) -> Iterator[Source]:
+    for act in row.acts:
+        for source in act.sources:
+            if source.tool:
+                yield source
+
+
+# ---- A call or a condition that passes never leave out ---------------------------------------------
+
+
+def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
+    """Calls, and arguments of them, that all passes of the task show; a pass is compared with its own siblings."""
+    held = [_facts(row, graded) for row in people.rows]
+    always = _of_all(people, held)
+    passes: defaultdict[int, list[int]] = defaultdict(list)
+    for at in np.flatnonzero(people.passed).tolist():
+        passes[int(people.task[at])].append(at)
+    lacking: defaultdict[Fact, Mask] = defaultdict(lambda: people.none)
+    asked: Counter[Fact] = Counter()
+    for at in range(people.n):
+        siblings = [held[other] for other in passes[int(people.task[at])] if other != at]
+        usual = set.intersection(*siblings) if siblings else set()
+        for fact in usual | always:
+            asked[fact] += bool(people.passed[at])
+            if lacks(fact, people.rows[at]):
+                lacking[fact][at] = True
+    rows_of = {
+        fact: rows for fact, rows in lacking.items()
+        if (rows & left).any() and asked[fact] >= PASSES and people.passed[rows].sum() <= NEVER * asked[fact]
+    }  # fmt: skip
+    for fact, rows in sorted(rows_of.items(), key=lambda pair: (pair[0] not in always, -int((pair[1] & left).sum()), pair[0])):
+        tool, name = fact
+        yield Trace(
+            f"never calls `{tool}`" if not name else f"calls `{tool}` without `{name}`",
+            f"`{tool}` is {f'called without `{name}`' if name else 'never called'}, which every pass "
+            f"{'' if fact in always else 'of the same task '}does",
+            f"Have the model call `{tool}` {f'with `{name}`' if name else 'first'}, as every passing rollout does, before it acts on "
+            "what it returns.",
+            rows,
+            partial(_last_of, tool),
+            (tool,),
+            holds=partial(lacks, fact) if fact in always else None,
+            is_defined_by_passes=fact not in always,
+        )
+
+
+def _facts(row: RowEvidence, graded: frozenset[str]) -> set[Fact]:
+    """The calls of a row that the grade does not read itself, and the arguments that every one of them gives."""
+    found: dict[str, set[str]] = {}
+    for act in row.acts:
+        if act.tool not in graded:
+            found[act.tool] = found.get(act.tool, set(act.names)) & set(act.names)
+    return {(tool, name) for tool, names in found.items() for name in ("", *names)}
+
+
+def _of_all(people: Population, held: Sequence[set[Fact]]) -> set[Fact]:
+    """What every pass of the run shows."""
+    places = np.flatnonzero(people.passed)
+    return set.intersection(*(held[at] for at in places)) if places.size >= PASSES else set()
+
+
+def lacks(fact: Fact, row: RowEvidence) -> bool:
+    """Whether a row never makes a call, or never gives it an argument."""
+    tool, name = fact
+    calls = [act for act in row.acts if act.tool == tool]
+    return not calls if not name else bool(calls) and all(name not in act.names for act in calls)
+
+
+def _last_of(tool: str, row: RowEvidence) -> tuple[int, str] | None:
+    own = [act.step for act in row.acts if act.tool == tool]
+    return (own[-1] if own else row.acts[-1].step, "") if row.acts else None
+
+
+# ---- A list that is not read to its end ------------------------------------------------------------
+
+
+def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
+    """Rows that leave a list after a part of it, where passes go on with the next one."""
+    next_ = Counter(
+        fact for at in np.flatnonzero(people.passed) for fact in {fact for fact in _continued(people.rows[at])}
+    )
+    for tool in sorted({tool for tool, _ in next_}):
+        names = {name for one, name in next_ if one == tool}
+        stops = partial(_stops, tool, names)
+        rows = people.where(stops)
+        among = people.where(lambda row: any(act.tool == tool and act.is_partial for act in row.acts))  # noqa: B023
+        if (rows & left).any() and people.passed[rows].sum() <= NEVER * max(1, int((people.passed & among).sum())):
+            yield Trace(
+                f"reads only the first page of `{tool}`",
+                f"`{tool}` says that there is more than it lists, and only the first part is read",
+                f"Have the model go on with {joined(sorted(names))} until `{tool}` has listed everything.",
+                rows,
+                partial(_last_of, tool),
+                (tool,),
+                holds=stops,
+            )
+
+
+def _continued(row: RowEvidence) -> Iterator[Fact]:
+    """Calls that go on where an incomplete result ended: the same tool again, with one more argument."""
+    for first, second in zip(row.acts, row.acts[1:], strict=False):
+        more = set(second.names) - set(first.names)
+        if first.is_partial and first.tool == second.tool and len(more) == 1:
+            yield first.tool, more.pop()
+
+
+def _stops(tool: str, names: set[str], row: RowEvidence) -> bool:
+    """Whether an incomplete result of a tool is not continued by any call."""
+    calls = [act for act in row.acts if act.tool == tool]
+    return any(act.is_partial for act in calls) and not any(names & set(act.names) for act in calls)
+
+
+# ---- An error that is not corrected ----------------------------------------------------------------
+
+
+def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
+    """Rows whose last call of an expected tool is refused, and that end without it."""
+    rows = people.where(partial(_is_refused, graded))
+    among = people.where(lambda row: any(act.tool in graded for act in row.acts))
+    if (rows & left).any() and _is_rare(people, rows, among):
+        tools = Counter(act.tool for at in np.flatnonzero(rows & left) if (act := _refused(people.rows[at], graded)))
+        templates = Counter(act.template for at in np.flatnonzero(rows & left) if (act := _refused(people.rows[at], graded)))
+        error, n = templates.most_common(1)[0]
+        shown = f"; most often: {error[:90]}" if n >= 0.5 * (rows & left).sum() else ""
+        yield Trace(
+            "an error is ignored",
+            f"a call that was due ({joined(tool for tool, _ in tools.most_common())}) is refused and never corrected{shown}",
+            "Have the model correct a refused call and confirm that it went through before it reports success.",
+            rows,
+            lambda row: (act.step, "") if (act := _refused(row, graded)) else None,
+            tuple(tool for tool, _ in tools.most_common(3)),
+            holds=partial(_is_refused, graded),
+        )
+
+
+def _refused(row: RowEvidence, graded: frozenset[str]) -> Act | None:
+    """The first call of an expected tool that fails and after which that tool never works."""
+    worked: set[str] = set()
+    found = None
+    for act in reversed(row.acts):
+        if act.tool in graded and not act.failed:
+            worked.add(act.tool)
+        elif act.tool in graded and act.tool not in worked and act.is_answered:
+            found = act
+    return found
+
+
+def _is_refused(graded: frozenset[str], row: RowEvidence) -> bool:
+    return _refused(row, graded) is not None
+
+
+# ---- Groups ----------------------------------------------------------------------------------------
+
+
+def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) -> Group:
+    """The group under the name of the act, with what follows from it."""
+    n = int(rows.sum())
+    after = Counter({group.name: int((group.rows & rows).sum()) for group in groups})
+    follows = [f"{name} ({m:,})" if m < n else name for name, m in after.most_common() if m]
+    return Group(
+        rung="behaviour",
+        label="BI",
+        name=way.name,
+        rows=rows,
+        matched=way.rows,
+        passed=int(people.passed[way.rows].sum()),
+        text=f"{count(n, 'failure')}: {way.said}. What follows: {'; '.join(follows[:3])}.",
+        fix=way.fix,
+        why="the calls differ from the expected ones, and this is the first act in which these rollouts part from the passes",
+        confidence="likely",
+        consequences=[name for name, m in after.most_common() if m],
+        deciding=way.tools,
+        place=way.place,
+        holds=way.holds,
+        against=["the expected calls themselves may be wrong"],
+        is_defined_by_passes=way.is_defined_by_passes,
+    )
+
+
+def _left_of(group: Group, rows: Mask) -> Group:
+    """The group without the parts that something upstream explains."""
+    n, was = int(rows.sum()), int(group.rows.sum())
+    text = group.text.replace(count(was, "failure"), count(n, "failure"), 1)
+    return replace(group, rows=rows, text=text)
