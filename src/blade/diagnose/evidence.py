@@ -24,6 +24,7 @@ MAX_FIELDS = 300  # scalars of one row
 MAX_DEPTH = 6
 FINAL = 1200  # characters kept of how the final text ends
 MAX_LINE = 160
+MAX_ERROR = 400  # characters of an error line
 MAX_NAMES = 12  # arguments of a call
 LEAST_GOLD = 4  # characters of a gold that says something where it is found in a text
 LEAST_VALUE = 3  # characters of an argument that is traced to its source
@@ -59,7 +60,8 @@ class Act(NamedTuple):
     tool: str
     key: int  # equal for equal tool and arguments
     failed: bool
-    template: str  # first line of an error result, volatile values masked; empty without error
+    error: str  # the line of the result that says what went wrong; empty without error
+    template: str  # the same with volatile values masked
     step: int
     is_answered: bool
     names: tuple[str, ...] = ()  # of the arguments that the call gives
@@ -86,6 +88,7 @@ class RowEvidence(msgspec.Struct):
     transcript: str  # a field that looks like the trace, where the row has no such place
     end: str  # kind of the last step; "none" without steps
     is_pending: bool  # the last step is a call that nothing answers
+    reply: str  # how the last thing begins that somebody answered the model, volatile values masked
     final: str  # how the final text ends
     final_step: int | None
     final_length: int
@@ -142,6 +145,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         transcript="" if "response" in row or steps else _transcript(scalars),
         end=last.kind if last is not None else "none",
         is_pending=_is_pending(steps),
+        reply=_reply(steps),
         final=final[-FINAL:],
         final_step=final_step,
         final_length=len(final),
@@ -290,7 +294,8 @@ def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple
                 call.tool,
                 key,
                 call.failed,
-                _error_line(call.output) if call.failed else "",
+                error := _error_line(call.output) if call.failed else "",
+                template(error),
                 call.step,
                 call.result_step is not None,
                 tuple(call.arguments)[:MAX_NAMES] if isinstance(call.arguments, Mapping) else (),
@@ -370,7 +375,7 @@ def _spoken(steps: Sequence[Step]) -> Iterator[Act]:
         first = answer.text.strip().partition("\n")[0] if answer is not None else ""
         yield Act(
             _spoken_tool(text), xxh3_64_intdigest(text.encode("utf-8", "replace")), failed,
-            template(first) if failed else "", step.index, answer is not None,
+            first[:MAX_LINE] if failed else "", template(first) if failed else "", step.index, answer is not None,
         )  # fmt: skip
 
 
@@ -386,7 +391,7 @@ def _error_line(output: str) -> str:
     if not found:
         return ""
     is_traceback = found[0].startswith("Traceback") or "Traceback (most recent" in output[:200]
-    return template(found[-1] if is_traceback else output.strip().partition("\n")[0])
+    return (found[-1] if is_traceback else output.strip().partition("\n")[0])[:MAX_ERROR]
 
 
 def _bounded(acts: list[Act]) -> tuple[Act, ...]:
@@ -407,6 +412,13 @@ def _final(steps: Sequence[Step]) -> tuple[str, int | None]:
         if step.kind == "message" and step.text.strip():
             return step.text, step.index
     return "", None
+
+
+def _reply(steps: Sequence[Step]) -> str:
+    """The first two lines of the last result or message that was not the model's."""
+    text = next((step.text for step in reversed(steps) if step.kind in ("user", "result")), "")
+    lines = [line.strip() for line in text[:2000].splitlines() if line.strip()][:2]
+    return template(" ".join(lines))
 
 
 def _is_open(final: str, prompt: str) -> bool:
@@ -513,7 +525,7 @@ def _barred(episode: Episode, due: Sequence[tuple[str, str]]) -> str:
     for call in episode.calls:
         made = call.tool, events.canonical(call.arguments)
         if call.failed:
-            errors.setdefault(made, f"{call.tool}: {_error_line(call.output)}")
+            errors.setdefault(made, f"{call.tool}: {template(_error_line(call.output))}")
         else:
             worked.add(made)
     return next((errors[call] for call in due if call in errors and call not in worked), "")
@@ -536,7 +548,7 @@ def nothing_of(position: int) -> RowEvidence:
         position=position, prompt=0, gold=0, fields={}, lines={}, checks={}, acts=(), is_spoken=False, n_acts=0, n_turns=0,
         has_output=True,
         has_response=True,
-        transcript="", end="none", is_pending=False, final="", final_step=None, final_length=0, labels=b"",
+        transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, labels=b"",
         is_open=False, answers={},
         expected=None,
         barred="", made=(), gold_text="", says_gold=False, n_tools=0,

@@ -18,6 +18,7 @@ import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence, Source
 from blade.diagnose.population import Group, Mask, Population, count, joined
+from blade.diagnose.rungs.cut import common_error, shown_error
 
 PASSES = 8  # passes that must show the right way before another one is blamed
 NEVER = 0.02  # share of the passes that may go the blamed way
@@ -279,9 +280,8 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
     among = people.where(lambda row: any(act.tool in graded for act in row.acts))
     if (rows & left).any() and _is_rare(people, rows, among):
         tools = Counter(act.tool for at in np.flatnonzero(rows & left) if (act := _refused(people.rows[at], graded)))
-        templates = Counter(act.template for at in np.flatnonzero(rows & left) if (act := _refused(people.rows[at], graded)))
-        error, n = templates.most_common(1)[0]
-        shown = f"; most often: {error[:90]}" if n >= 0.5 * (rows & left).sum() else ""
+        template, _ = common_error(people, rows & left)
+        shown = f"; most often such as: {shown_error(people, rows & left, template, 90)}" if template else ""
         yield Trace(
             "an error is ignored",
             f"a call that was due ({joined(tool for tool, _ in tools.most_common())}) is refused and never corrected{shown}",

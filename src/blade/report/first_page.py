@@ -25,7 +25,7 @@ TRUSTED, POINTS, FIX, LOOK, WHERE = (
 )  # fmt: skip
 MAX_TRUST = 4
 MAX_FIXES = 3
-MAX_SLICES = 3
+MAX_SLICES, MAX_VALUES = 3, 5  # fields, and values of one
 MAX_LOOK = 3
 LEVEL = 0.05
 SENTENCE = 700
@@ -183,23 +183,30 @@ def _gained(found: Gain, query: str) -> Line:
 
 def slices(facts: Facts) -> list[Line]:
     """Kinds of task that pass far less often than the others."""
-    found = [
-        one for one in facts.slices if one.p_adjusted is not None and one.p_adjusted <= LEVEL and one.is_worse
-    ]
-    return [_slice(facts, one) for one in found[:MAX_SLICES]]
+    fields: dict[str, list[Slice]] = {}
+    for piece in facts.slices:
+        if piece.p_adjusted is not None and piece.p_adjusted <= LEVEL and piece.is_worse:
+            fields.setdefault(piece.field, []).append(piece)
+    return [_slice(facts, field, pieces) for field, pieces in list(fields.items())[:MAX_SLICES]]
 
 
-def _slice(facts: Facts, one: Slice) -> Line:
-    query = facts.entry("slices", one)
-    say = numbers.percent if facts.is_rate else numbers.number
-    value = Code(hostile.line(one.value, 60))
-    what: Line = (
-        (f"{one.field} ", value) if " " in one.field else (Code(hostile.line(one.field, 60)), " = ", value)
-    )
-    return (
-        *what, ": ", say(one.pass_rate, f"{query}.pass_rate"), " pass, the others ", say(one.rest, f"{query}.rest"),
-        " (", *numbers.count(one.n_tasks, "task", f"{query}.n_tasks"), ")",
-    )  # fmt: skip
+def _slice(facts: Facts, field: str, pieces: list[Slice]) -> Line:
+    """The values of a field on which tasks pass less often, each with its rate; beside a single one that of the others."""
+    say = numbers.percent
+    parts: list[Line] = []
+    for piece in sorted(pieces[:MAX_VALUES], key=lambda one: one.pass_rate):
+        query = facts.entry("slices", piece)
+        parts.append(
+            (
+                Code(hostile.line(piece.value, 60)), ": ", say(piece.pass_rate, f"{query}.pass_rate"), " pass (",
+                *numbers.count(piece.n_tasks, "task", f"{query}.n_tasks"), ")",
+            )
+        )  # fmt: skip
+    name: Line = (f"{field} ",) if " " in field else (Code(hostile.line(field, 60)), " = ")
+    others: Line = ()
+    if len(pieces) == 1:
+        others = (", the others ", say(pieces[0].rest, f"{facts.entry('slices', pieces[0])}.rest"))
+    return (*name, *(span for at, part in enumerate(parts) for span in ((", ",) if at else ()) + part), *others)
 
 
 def look(facts: Facts) -> list[tuple[str, str]]:

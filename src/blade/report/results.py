@@ -160,14 +160,14 @@ def _slices(facts: Facts) -> list[Block]:
             "Fields about the task in which some value differs from all other tasks. p is corrected over all fields and "
             "values; a slice says where points are lost, not why."
         ),
-        Table(("Field", "Value", "Score, 95% interval", "Other tasks", "n", "p adjusted"), rows, "llrrrr"),
+        Table(("Field", "Value", "Pass rate, 95% interval", "Other tasks", "n", "p adjusted"), rows, "llrrrr"),
         *places.left_out(len(kept), len(rows), "slice"),
     ]
 
 
 def _slice(facts: Facts, piece: Slice) -> tuple[Line, ...]:
     query = facts.entry("slices", piece)
-    say = numbers.percent if facts.is_rate else numbers.number
+    say = numbers.percent
     interval = numbers.between(say(piece.low, f"{query}.low"), say(piece.high, f"{query}.high"))
     return cells(
         Code(hostile.line(piece.field, 60)),

@@ -13,7 +13,7 @@ from functools import partial
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, count
-from blade.diagnose.rungs.cut import common_error, is_best_of_many, is_looping
+from blade.diagnose.rungs.cut import common_error, is_best_of_many, is_looping, shown_error
 
 MAX_TOOLS, MAX_TEMPLATES = 40, 60
 MAX_SPOKEN = 15  # opening words of messages up to which they are taken for tools
@@ -47,7 +47,7 @@ def _candidates(people: Population) -> Iterator[Candidate]:
     )
     for template, n in templates.most_common(MAX_TEMPLATES):
         if n >= 3:
-            yield _candidate(people, f"error {template}", partial(_meets, template), _error(template), 2)
+            yield _candidate(people, f"error {template}", partial(_meets, template), _error(people, template), 2)
     if not is_best_of_many(people):
         # where episodes stop on success only failing rollouts are long enough to repeat themselves
         yield _candidate(people, "loops", _repeats, _loops(people), 4)
@@ -126,10 +126,11 @@ def _calls(tool: str):  # type: ignore[no-untyped-def]
     return make
 
 
-def _error(template: str):  # type: ignore[no-untyped-def]
+def _error(people: Population, template: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
+        said = shown_error(people, rows, template, 120)
         return _group(
-            f"error: {template[:70]}", rows, f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {template[:120]}.",
+            f"error: {shown_error(people, rows, template, 70)}", rows, f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {said}.",
             "Show the model in the tool's description how to avoid this error, and have it change the call after it.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.template == template), None), (),
         )  # fmt: skip
@@ -156,4 +157,4 @@ def _first_error(row: RowEvidence) -> tuple[int, str] | None:
 
 def _most_often(people: Population, rows: Mask) -> str:
     template, n = common_error(people, rows, 0.2)
-    return f"; most often: {template[:110]} ({count(n, 'rollout')})" if template else ""
+    return f"; most often such as: {shown_error(people, rows, template)} ({count(n, 'rollout')})" if template else ""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 from blade.diagnose.rungs.ran import alarm_level
 
@@ -164,7 +164,7 @@ def _never_called(people: Population, rows: Mask) -> str:
 def _errors(people: Population, rows: Mask) -> str:
     """The tool error that most of some rows met on the way, as a sentence."""
     template, n = common_error(people, rows)
-    return f" {n:,} of them lost a turn to: {template[:80]}." if template else ""
+    return f" {n:,} of them lost a turn to: {shown_error(people, rows, template, 80)}." if template else ""
 
 
 def _without(people: Population, rows: Mask) -> str:
@@ -225,7 +225,9 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
     n = int((rows & left).sum())
     template, n_template = common_error(people, rows & left)
     error = (
-        f" {n_template:,} of them get the same error again and again: {template[:110]}." if template else ""
+        f" {n_template:,} of them get the same kind of error again and again, such as: {shown_error(people, rows & left, template)}."
+        if template
+        else ""
     )
     return Group(
         rung="cut", label="BI", name="repeats a failing call until the limit" if template else "repeats one call until the limit",
@@ -237,6 +239,13 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
         why="the last acts repeat one call or one error, so the limit only ended what had already failed",
         place=lambda row: next(((act.step, "") for act in row.acts if act.template == template), None) if template else None,
     )  # fmt: skip
+
+
+def shown_error(people: Population, rows: Mask, template: str, most: int = 110) -> str:
+    """An error as one of some rows words it."""
+    errors = (act.error for at in np.flatnonzero(rows) for act in people.rows[at].acts if act.template == template)
+    text = " ".join(next(errors, template).split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def common_error(people: Population, rows: Mask, share: float = 0.5) -> tuple[str, int]:
@@ -275,7 +284,10 @@ def _amounts(people: Population) -> list[tuple[str, np.ndarray]]:
 def _stops_on_success(people: Population, rows: Mask) -> bool:
     """Whether nearly all rows below the maximum pass: then failing is what makes a rollout long."""
     below = ~rows
-    return bool(below.sum() >= 10 and people.rate(below) >= STOPS)
+    if below.sum() >= 10:
+        return people.rate(below) >= STOPS
+    # with few rows below only a clean cut tells: all of them pass, and none at the maximum does
+    return bool(below.sum() >= 3 and people.passed[below].all() and not people.passed[rows].any())
 
 
 def is_best_of_many(people: Population) -> bool:
@@ -303,7 +315,7 @@ def is_looping(row: RowEvidence, last: int = 6, times: int = 3) -> bool:
 def _is_finished(people: Population, rows: Mask) -> bool:
     """Whether most of some rollouts end as the passing ones do: on the same kind of step, with the same last act."""
     passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
-    ends, acts = Counter(row.end for row in passes), Counter(_last_tool(row) for row in passes)
+    ends, acts = Counter(row.end for row in passes), Counter(last_act(row) for row in passes)
     if not ends or ends.most_common(1)[0][1] < 0.9 * len(passes):
         return False
     end, (tool, n_tool) = ends.most_common(1)[0][0], acts.most_common(1)[0]
@@ -311,14 +323,19 @@ def _is_finished(people: Population, rows: Mask) -> bool:
     same = sum(
         people.rows[at].end == end
         and not people.rows[at].is_open
-        and (n_tool < 0.9 * len(passes) or _last_tool(people.rows[at]) == tool)
+        and (n_tool < 0.9 * len(passes) or last_act(people.rows[at]) == tool)
         for at in places
     )
     return same >= 0.5 * places.size
 
 
-def _last_tool(row: RowEvidence) -> str:
-    return row.acts[-1].tool if row.acts else ""
+def last_act(row: RowEvidence) -> str:
+    """The tool of the last call, with the command where it runs one."""
+    return act_name(row.acts[-1]) if row.acts else ""
+
+
+def act_name(act: Act) -> str:
+    return f"{act.tool} {act.verb}".strip()
 
 
 def _open_end(people: Population, left: Mask) -> Group | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, count
-from blade.diagnose.rungs.cut import common_error, is_looping
+from blade.diagnose.rungs.cut import act_name, common_error, is_looping, last_act, shown_error
 
 ENDS = 0.9  # share of the passes that end so
 PASSES = 5
@@ -50,7 +50,7 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
     if n < max(LEAST, 0.02 * left.sum()):
         return None
     template, n_template = common_error(people, rows & left, 0.2)
-    error = f" Most often: {template[:110]} ({n_template:,} rollouts)." if template else ""
+    error = f" Most often such as: {shown_error(people, rows & left, template)} ({n_template:,} rollouts)." if template else ""
     loops = sum(is_looping(people.rows[at]) for at in np.flatnonzero(rows & left))
     repeat = f" {loops:,} repeat the same call or the same error." if loops else ""
     return Group(
@@ -81,13 +81,9 @@ def _no_tools(people: Population, left: Mask, passes: list[RowEvidence]) -> Grou
     )  # fmt: skip
 
 
-def _act(act: Act) -> str:
-    return f"{act.tool} {act.verb}".strip()
-
-
 def _no_end(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
     """Rows that never make the call that ends the passes, or never with success."""
-    for name in (lambda act: act.tool, _act):
+    for name in (lambda act: act.tool, act_name):
         ends = Counter(name(row.acts[-1]) for row in passes if row.acts)
         used = {name(act) for row in people.rows for act in row.acts}
         if not ends or len(used) < 2:
@@ -104,8 +100,13 @@ def _no_end(people: Population, left: Mask, passes: list[RowEvidence]) -> Group 
             any(name(act) == last for act in people.rows[at].acts) for at in np.flatnonzero(rows & left)
         )
         how = f" {tried:,} of them try it without success." if tried else ""
+        called = f"never a successful `{last}`" if tried else f"never calls `{last}`"
+        instead, n_instead = Counter(last_act(people.rows[at]) for at in np.flatnonzero(rows & left)).most_common(1)[0]
+        if instead and n_instead >= 0.5 * n and n_instead >= LEAST and instead not in ends:
+            how += f" {n_instead:,} of them end with `{instead}` instead, as no pass does."
+            called = f"ends with `{instead}`, never `{last}`"
         return Group(
-            rung="delivered", label="BI", name=f"never a successful `{last}`" if tried else f"never calls `{last}`",
+            rung="delivered", label="BI", name=called,
             rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), deciding=(last,),
             text=f"{count(n, 'failure')}: there is no successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes, so "
             f"nothing was handed in.{how}",

@@ -15,7 +15,7 @@ import numpy as np
 from blade import events
 from blade.diagnose.evidence import Act, RowEvidence, template
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined
-from blade.diagnose.rungs.cut import USUAL
+from blade.diagnose.rungs.cut import USUAL, shown_error
 from blade.diagnose.rungs.ran import alarm_level
 
 LEAST = 3
@@ -199,8 +199,8 @@ def _prefixed(row: RowEvidence) -> Iterator[tuple[int, Act]]:
 def _group(people: Population, tool: str, error_text: str, rows: Mask, matched: Mask) -> Group:
     n = int(rows.sum())
     return Group(
-        rung="environment", label="IR", name=f"`{tool}` fails: {error_text[:60]}", rows=rows,
-        text=f"{n:,} failing rollouts met this error of `{tool}`: {error_text[:120]}. The same calls after the same acts "
+        rung="environment", label="IR", name=f"`{tool}` fails: {shown_error(people, rows, error_text, 60)}", rows=rows,
+        text=f"{n:,} failing rollouts met this error of `{tool}`: {shown_error(people, rows, error_text, 120)}. The same calls after the same acts "
         "succeed in other rollouts, so neither the arguments nor the state is the reason.",
         fix=f"Repair or retry `{tool}` in the environment and rerun these rollouts.",
         why="the same call succeeds elsewhere in this run", passed=int(people.passed[matched].sum()), matched=matched,

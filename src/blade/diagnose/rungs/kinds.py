@@ -7,6 +7,7 @@ label from what its answers show.
 from __future__ import annotations
 
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from blade.diagnose.reference import Reference
 LEVEL = 0.05
 MIN_TASKS = 3
 MAX_VALUES = 30
+GOLD_CLASS = "expected answer is"
+READABLE = 40  # characters up to which a value names a slice before a longer one does
 SHARE = 0.3  # of the failures left, from which a slice is a group
 RATIO = 0.5  # pass rate inside over outside, up to which it is one
 CLASS_RATIO = 0.75  # the same where the slice is a class of expected answers, which the answer itself misses
@@ -44,7 +47,12 @@ def slices(people: Population, reference: Reference | None) -> list[Slice]:
     """All slices with their tests, those first that cost most beyond what the other tasks lose."""
     known = _sets(people, reference)
     tests = []
-    for (field, value), rows in known.items():
+    seen: set[bytes] = set()
+    for (field, value), rows in sorted(known.items(), key=lambda pair: len(pair[0][1]) > READABLE):
+        content = np.packbits(rows).tobytes() + (b"gold" if field == GOLD_CLASS else b"")
+        if content in seen:
+            continue  # the same tasks under another name
+        seen.add(content)
         n_tasks = people.n_tasks(rows)
         if MIN_TASKS <= n_tasks <= people.n_tasks(~people.none) - MIN_TASKS:
             p = _test(people, rows)
@@ -73,7 +81,9 @@ def _test(people: Population, rows: Mask) -> float | None:
         return float(fisher_exact(table).pvalue)
     if np.ptp(yes) == 0 and np.ptp(no) == 0:
         return None
-    p = float(ttest_ind(yes, no, equal_var=False).pvalue)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # rates that hardly differ: p is then not a number, or exact enough
+        p = float(ttest_ind(yes, no, equal_var=False).pvalue)
     return p if p == p else None
 
 
@@ -89,7 +99,7 @@ def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, st
     if reference is not None:
         classes = [gold_class(gold) for gold in reference.gold]
         for name in dict.fromkeys(classes):
-            found["expected answer is", name] = np.array([one == name for one in classes], bool)
+            found[GOLD_CLASS, name] = np.array([one == name for one in classes], bool)
     return found
 
 
@@ -166,7 +176,7 @@ def ask(people: Population, left: Mask, reference: Reference | None, found: list
     for piece in found:
         rows = piece.rows & left
         n = int(rows.sum())
-        ratio = CLASS_RATIO if piece.field == "expected answer is" else RATIO
+        ratio = CLASS_RATIO if piece.field == GOLD_CLASS else RATIO
         if piece.p > LEVEL or n < SHARE * total or n < 5 or piece.rate > ratio * piece.rate_without:
             continue
         if reference is None or not (rows & reference.held).sum() >= 0.8 * n:
@@ -190,11 +200,11 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
     n = int(rows.sum())
     also = [other for other in people.task_level if other and _names(people, other, rows) is not None][:1]
     twin = ""
-    if piece.field == "expected answer is" and also:
+    if piece.field == GOLD_CLASS and also:
         twin = f" (`{also[0]}` = `{_names(people, also[0], rows)}`)"
     about = (
         f"the expected answer is {piece.value}"
-        if piece.field == "expected answer is"
+        if piece.field == GOLD_CLASS
         else f"`{piece.field}` = `{piece.value}`"
     )
     passes = int(people.passed[piece.rows].sum())

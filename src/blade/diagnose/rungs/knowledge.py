@@ -18,6 +18,7 @@ from blade.diagnose.rungs.cut import is_best_of_many
 DOMINATES = 0.9
 LIKE = 0.6  # share of words that two free answers have in common, from which they agree
 MAX_CLASSES = 6
+ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
@@ -77,11 +78,17 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     if not is_best_of_many(people) or not rows.any():
         return []
     n = int(rows.sum())
+    is_spoken = sum(people.rows[at].is_spoken for at in np.flatnonzero(rows)) > 0.5 * n
+    what = "no try is accepted" if is_spoken else "calls work, no result is accepted"
+    said = "no try is accepted" if is_spoken else "calls work, but no result is the expected one"
+    reply, n_reply = Counter(people.rows[at].reply for at in np.flatnonzero(rows)).most_common(1)[0]
+    often = n_reply >= 3 and n_reply >= 0.1 * n and reply
+    answer = f" The last answer of the environment begins most often: {reply[:110]} ({count(n_reply, 'rollout')})." if often else ""
     return [
         Group(
-            rung="knowledge", label="undetermined", name="calls work, no result is accepted", rows=rows,
-            text=f"{count(n, 'failure')}: calls work, but no result is the expected one in as many tries as the run allows. "
-            "The rows do not show what is wrong with the results.",
+            rung="knowledge", label="undetermined", name=what, rows=rows,
+            text=f"{count(n, 'failure')}: {said} in as many tries as the run allows."
+            f"{answer} Which of these are errors of the model and which of the environment the rows do not show.",
             fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
             why="valid calls with a wrong result; without the expected result nothing more can be said",
             confidence="unsure", matched=rows, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
@@ -179,7 +186,7 @@ def _confused(people: Population, rows: Mask, reference: Reference | None) -> st
     if not pairs:
         return ""
     (gold, answer), n = pairs.most_common(1)[0]
-    if n < 0.6 * sum(pairs.values()):
+    if n < 0.6 * sum(pairs.values()) or n < ONE_SIDED:
         return ""
     of_gold = np.array([other == gold for other in reference.gold], bool)
     return (
