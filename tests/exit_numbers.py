@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import blade
 from blade.cli.main import cli
 
 BEFORE, AFTER = "results/before.jsonl", "results/after.jsonl"
+LOOKUPS = "results/lookups.jsonl"  # whose gain can be estimated
 TASKS = ("8", "14")  # whose dossiers are asked for
 
 Key = tuple[Any, ...]
@@ -28,6 +29,9 @@ KINDS: dict[str, set[str]] = {
     "bucket": ALL,
     "task": ALL,
     "loss": ALL,
+    "trust": ALL,
+    "group": ALL,
+    "unexplained": ALL,
     "cause": ALL,
     "gain": ALL,
     "agreement": ALL,
@@ -41,6 +45,8 @@ KINDS: dict[str, set[str]] = {
 BUCKETS = ("always", "sometimes", "never", "missing")
 MEASURED = ("value", "n", "unit", "low", "high", "method")
 OF_TASK = ("n", "passed", "rate", "mean_reward", "shrunk", "low", "high", "bucket", "p_bucket")
+OF_TRUST = ("level", "label", "rows")
+OF_GROUP = ("label", "confidence", "points", "rows", "tasks", "passed_rows", "most")
 OF_CAUSE = ("cause", "confidence", "lost", "judged_by", "proposed", "proposed_confidence", "repeat", "step")
 OF_CHANGE = (
     "delta",
@@ -63,6 +69,7 @@ class World:
 
     place: Path
     report: Path  # the folder that `diagnose -o` and `compare -o` wrote
+    lookups: Path  # the folder that `diagnose -o` wrote of LOOKUPS
 
     def told(self, *arguments: object) -> str:
         """What a command prints."""
@@ -99,15 +106,29 @@ def of_report(wire: Mapping[str, Any]) -> Numbers:
         found["task", one["run"], one["task"]] = picked(one, OF_TASK)
     for one in wire["losses"]:
         found["loss", one["run"], one["cause"], one["mode"]] = one["lost"]
+    for one in wire["trust"]:
+        found["trust", one["run"], one["text"]] = picked(one, OF_TRUST)
+    for one in wire["groups"]:
+        found["group", one["run"], one["id"]] = [*picked(one, OF_GROUP), *gained(one["gain"])]
+    for one in wire["unexplained"]:
+        found["unexplained", one["run"]] = picked(one, ("points", "rows"))
     for one in wire["attributions"]:
         found["cause", one["run"], one["task"]] = picked(one, OF_CAUSE)
-    for one in wire["recommendations"]:
-        found["gain", one["run"], one["rank"]] = picked(one["gain"], ("low", "point", "high"))
+    found |= of_gains(wire["recommendations"])
     for one in wire["agreements"]:
         found["agreement", one["run"], one["first"], one["second"]] = picked(one, ("n", "agreed", "kappa"))
     for one in wire["judgements"]:
         found["judgement", one["task"], one["by"]] = picked(one, ("cause", "proposed"))
     return found
+
+
+def of_gains(wire: Iterable[Mapping[str, Any]]) -> Numbers:
+    return {("gain", one["run"], one["rank"]): [*gained(one["gain"]), plain(one["most"])] for one in wire}
+
+
+def gained(gain: Any) -> list[Any]:
+    """A gain with its interval; nothing where it cannot be estimated."""
+    return [] if gain is None else picked(gain, ("low", "point", "high", "level"))
 
 
 def measured(one: Any) -> Numbers:
@@ -138,7 +159,8 @@ def of_queue(wire: list[Mapping[str, Any]]) -> Numbers:
 def files(world: World) -> Numbers:
     """report.json and compare.json as they were written."""
     report, change = json.loads(world.read("report.json")), json.loads(world.read("compare.json"))
-    return of_report(report) | of_comparisons(change["comparisons"])
+    lookups = json.loads((world.lookups / "report.json").read_text(encoding="utf-8"))
+    return of_report(report) | of_comparisons(change["comparisons"]) | of_gains(lookups["recommendations"])
 
 
 def commands(world: World) -> Numbers:
@@ -147,7 +169,8 @@ def commands(world: World) -> Numbers:
     change = json.loads(world.told("compare", BEFORE, AFTER, "--json"))
     queue = json.loads(world.told("queue", BEFORE, "--most", 0, "--json"))
     dossiers: Numbers = {("dossier", task): world.told("show", BEFORE, task, "--dossier") for task in TASKS}
-    return of_report(report) | of_comparisons(change["comparisons"]) | of_queue(queue["waiting"]) | dossiers
+    found = of_report(report) | of_comparisons(change["comparisons"]) | of_queue(queue["waiting"]) | dossiers
+    return found | of_gains(json.loads(world.told("diagnose", LOOKUPS, "--json"))["recommendations"])
 
 
 def python(world: World) -> Numbers:
@@ -167,10 +190,12 @@ def python(world: World) -> Numbers:
         found["cause", cause.run, cause.task] = [
             None if told == "" else told for told in picked(cause, OF_CAUSE)
         ]
-    found |= {
-        ("gain", row.run, row.rank): picked(row.gain, ("low", "point", "high"))
-        for row in run.recommendations()
-    }
+    found |= {("trust", row.run, row.text): picked(row, OF_TRUST) for row in run.trust()}
+    for group in run.groups():
+        found["group", group.run, group.id] = [*picked(group, OF_GROUP), *gained(group.gain)]
+    found |= {("unexplained", row.run): picked(row, ("points", "rows")) for row in run.unexplained()}
+    for advice in (*run.recommendations(), *blade.load(LOOKUPS).recommendations()):
+        found["gain", advice.run, advice.rank] = [*gained(advice.gain), plain(advice.most)]
     for both in run.agreements():
         found["agreement", both.run, both.first, both.second] = picked(both, ("n", "agreed", "kappa"))
     found |= {("judgement", row.task, row.by): picked(row, ("cause", "proposed")) for row in run.judgements()}
@@ -206,19 +231,20 @@ def mcp(world: World) -> Numbers:
         return found
 
     summary = asked("blade_summary", run=BEFORE)
-    assert summary["losses"]["n"] == len(summary["losses"]["first"])
+    for part in ("losses", "trust", "groups", "unexplained"):
+        assert summary[part]["n"] == len(summary[part]["first"])
     tasks = all_of("blade_tasks", "tasks")
     wire = {
         "measures": summary["measures"],
         "buckets": [],
         "tasks": tasks,
-        "losses": summary["losses"]["first"],
+        **{part: summary[part]["first"] for part in ("losses", "trust", "groups", "unexplained")},
         "attributions": [one["attribution"] for one in tasks if one["attribution"]],
         "recommendations": summary["recommendations"],
         "agreements": asked("blade_judgements", run=BEFORE)["agreements"],
         "judgements": all_of("blade_judgements", "judgements"),
     }
-    found = of_report(wire)
+    found = of_report(wire) | of_gains(asked("blade_summary", run=LOOKUPS)["recommendations"])
     for one in summary["buckets"]:
         found |= {("bucket", one["run"], name): n for name, n in one.items() if name != "run"}
     found |= of_queue(all_of("blade_queue", "waiting"))

@@ -16,7 +16,7 @@ QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-back
 ANCHOR = re.compile(r"<!--c[1-9]\d*-->")
 LISTED = re.compile(r"<!--blade claims\n(?:c[1-9]\d* [^\n]+\n)+-->\n?")
 FOREIGN = set(
-    "html_block html_inline link_open s_open em_open hr code_block softbreak ordered_list_open blockquote_open".split()
+    "html_block html_inline link_open s_open em_open hr code_block softbreak ordered_list_open".split()
 )
 
 
@@ -28,6 +28,11 @@ def assert_inert_markdown(said: str, image: str = r"(?!)") -> list[Token]:
     inner = [child for child in inner if child.type != "html_inline" or not ANCHOR.fullmatch(child.content)]
     assert not {token.type for token in (*tokens, *inner)} & FOREIGN
     assert len(headings(tokens, "h1")) == 1
+    for place, token in enumerate(tokens):
+        if token.type == "blockquote_open":  # a quotation of ours: one paragraph below the line that says whose
+            assert tokens[place - 2].content.endswith(":")
+            shape = [inside.type for inside in tokens[place + 1 : place + 5]]
+            assert shape == ["paragraph_open", "inline", "paragraph_close", "blockquote_close"]
     for child in inner:
         assert child.type != "image" or re.fullmatch(image, str(child.attrs["src"]))
     return tokens

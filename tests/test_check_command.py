@@ -58,7 +58,9 @@ def test_our_own_report_holds(blade: Blade, made: Path, name: str) -> None:
 
 def test_a_wrong_citation_is_told_marked_and_ends_with_1(blade: Blade, made: Path, tmp_path: Path) -> None:
     path = made / "report" / "report.md"
-    text = path.read_text().replace("9<!--c19--> passed in every repeat", "10<!--c19--> passed in every repeat")
+    made_by_us = path.read_text()
+    text = re.sub(r"(?m)^\| always \| 9<", "| always | 10<", made_by_us)
+    assert text != made_by_us
     path.write_text(text)
     said = blade("check", path, "--run", made / "run", "-o", tmp_path / "marked.md")
     assert said.code == 1
@@ -229,7 +231,8 @@ def test_a_redacted_report_is_not_called_wrong(
     blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [make_row(task, repeat, float(repeat > 1)) for task in range(6) for repeat in range(4)]
-    for row in rows[::4]:
+    for row in rows[::4]:  # never ran, for a reason that the report quotes
+        row["response"]["output"] = []
         row["error"] = "mail to jane.doe@corp-mail.com bounced: connection refused"
     run = make_run(tmp_path / "run", rows)
     monkeypatch.setenv("BLADE_SANITIZE_KEY", "a" * 64)

@@ -14,10 +14,31 @@ from typing import Any
 import pytest
 
 import blade
+from blade.model import Confidence
 from blade.planted import write_run
 from blade.query.comments import unescape_comment
+from blade.queue import WRONG, WRONG_UNDETERMINED
 from blade.report.claims import agrees
-from tests.exit_numbers import AFTER, BEFORE, EXITS, KINDS, OF_CAUSE, OF_QUEUE, Numbers, World, files
+from tests.builders import Row, make_run
+from tests.exit_numbers import (
+    AFTER,
+    BEFORE,
+    EXITS,
+    KINDS,
+    LOOKUPS,
+    OF_CAUSE,
+    OF_QUEUE,
+    Numbers,
+    World,
+    files,
+)  # fmt: skip
+from tests.test_vocabulary import acting
+
+
+def lookups() -> list[Row]:
+    """Half of the rollouts of each task call `find` and pass, but for every fifth."""
+    tried = [(task, repeat) for task in range(12) for repeat in range(4)]
+    return [acting(task, at, at < 2, float(at < 2 and (task + at) % 5 > 0)) for task, at in tried]
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +49,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     write_run(
         place / "results", name="after", n_tasks=16, seed=3, model="sim-model-b", rates=[0.9, 0.7, 0.5, 1.0]
     )
+    make_run(place / "results", lookups(), name="lookups")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(place / "cache"))
         patch.chdir(place)
-        found = World(place, place / "out")
+        found = World(place, place / "out", place / "out-lookups")
         for cause in blade.load(BEFORE).attributions()[:2]:
             quote = next(one for one in cause.evidence if one.step is not None)
             other = "KG" if cause.cause != "KG" else "BI"
@@ -41,6 +63,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             )  # fmt: skip
         found.told("diagnose", BEFORE, "-o", found.report)
         found.told("compare", BEFORE, AFTER, "-o", found.report)
+        found.told("diagnose", LOOKUPS, "-o", found.lookups)
         yield found
 
 
@@ -86,6 +109,15 @@ def test_the_run_has_several_causes_and_judgements(said: dict[str, Numbers]) -> 
     assert len(kind_of(said["files"], "term")) >= 3
 
 
+def test_a_gain_is_identified_and_another_is_not(said: dict[str, Numbers]) -> None:
+    gains = kind_of(said["files"], "gain")
+    (lookup,) = [value for key, value in gains.items() if key[1] == "lookups"]
+    low, point, high, level, most = lookup
+    assert 0 < low < point < high <= most
+    assert level == 0.95
+    assert all(len(value) == 1 for key, value in gains.items() if key[1] == "before")
+
+
 def test_values_of_the_queue_come_from_the_report(said: dict[str, Numbers]) -> None:
     causes = {
         key[2]: dict(zip(OF_CAUSE, value, strict=True))
@@ -98,7 +130,9 @@ def test_values_of_the_queue_come_from_the_report(said: dict[str, Numbers]) -> N
     for one in waiting:
         cause = causes[one["task"]]
         assert (one["cause"], one["lost"]) == (cause["cause"], cause["lost"])
-        assert one["value"] in (one["lost"], pytest.approx(one["lost"] * (1 - one["confidence"]), abs=1e-15))
+        is_open = one["cause"] == "undetermined"
+        wrong = WRONG_UNDETERMINED if is_open else WRONG[Confidence(one["confidence"])]
+        assert one["value"] == pytest.approx(one["lost"] * wrong, abs=1e-15)
     rates = [one["value"] / one["tokens"] for one in waiting]
     assert rates == sorted(rates, reverse=True)
 
@@ -133,7 +167,7 @@ def test_a_file_that_was_touched_is_seen(world: World, said: dict[str, Numbers],
     wire = json.loads(path.read_text(encoding="utf-8"))
     next(one for one in wire["measures"] if one["name"] == "pass_at_1")["high"] += 1e-9
     path.write_text(json.dumps(wire), encoding="utf-8")
-    touched = {**said, "files": files(World(world.place, tmp_path))}
+    touched = {**said, "files": files(World(world.place, tmp_path, world.lookups))}
     assert apart(touched, "measure")
     assert not apart(touched, "loss")
 
@@ -164,10 +198,13 @@ def test_pages_print_what_their_json_has(world: World, page: str, wire: str) -> 
     assert len(right) > 40
 
 
-def test_the_page_prints_score_buckets_losses_and_causes(world: World) -> None:
+def test_the_page_prints_score_buckets_losses_and_groups(world: World) -> None:
     _, right = misprinted(world.read("report.html"), json.loads(world.read("report.json")))
     assert {f"pass_at_1{part} where run = 'before'" for part in ("", ".low", ".high", ".n")} <= right
-    for start in ("select count(*) from tasks", "engine.losses(", "engine.attributions("):
+    for start in (
+        "select count(*) from tasks", "engine.losses(", "engine.groups(", "engine.unexplained(",
+        "engine.recommendations(",
+    ):  # fmt: skip
         assert any(query.startswith(start) for query in right), start
 
 
@@ -178,30 +215,32 @@ def test_a_page_that_was_touched_is_seen(world: World, printed: str) -> None:
     assert misprinted(page.replace(printed, "61.9%"), wire)[0]
 
 
-def measure(wire: Mapping[str, Any], name: str, k: int | None = None) -> list[Any]:
-    (found,) = (one for one in wire["measures"] if (one["name"], one["k"], one["slice"]) == (name, k, None))
-    return [found[part] for part in ("value", "low", "high", "n")]
+def measure(wire: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    (found,) = (one for one in wire["measures"] if (one["name"], one["slice"]) == (name, None))
+    return dict(found)
 
 
-def lost(wire: Mapping[str, Any], *causes: str) -> float:
-    return math.fsum(one["lost"] for one in wire["losses"] if not causes or one["cause"] in causes)
+def headline(wire: Mapping[str, Any]) -> list[Any]:
+    score, (run,) = measure(wire, "pass_at_1"), wire["runs"]
+    counts = (run["outcomes"]["passed"], run["n_rollouts"])
+    return [score["value"], *counts, score["low"], score["high"], run["n_tasks"], run["repeats"]]
+
+
+def lost(wire: Mapping[str, Any]) -> list[Any]:
+    """Points, failures and passes of each group, then points and failures that nothing explains."""
+    groups = [(one["points"], one["rows"], one["passed_rows"]) for one in wire["groups"]]
+    return [
+        100 * value if at == 0 else value
+        for row in [*groups, *((one["points"], one["rows"]) for one in wire["unexplained"])]
+        for at, value in enumerate(row)
+    ]
 
 
 # What the terminal prints -> what report.json or compare.json has.
 PRINTED: dict[str, Callable[[Any], list[Any]]] = {
-    r"^Score +(\S+%) \[(\S+%), (\S+%)\]  pass@1, n = (\d+) tasks": lambda wire: measure(wire, "pass_at_1"),
-    r"^Repeats +pass@4 (\S+%) \[(\S+%), (\S+%)\]": lambda wire: measure(wire, "pass_at_k", 4)[:3],
-    r"^Tasks +(\d+): (\d+) always, (\d+) sometimes, (\d+) never, (\d+) missing": lambda wire: [
-        wire["runs"][0]["n_tasks"],
-        *(len(wire["buckets"][0][name]) for name in ("always", "sometimes", "never", "missing")),
-    ],
-    r"^Lost +(\S+ points):": lambda wire: [lost(wire)],
-    r"^Clean +clean pass@1 (\S+%) \[(\S+%), (\S+%)\], n = (\d+) tasks": lambda wire: measure(
-        wire, "clean_pass_at_1"
-    ),
-    r"^Coverage +(\d+) expected = (\d+) scored \+ (\d+) failed \+ (\d+) masked \+ (\d+) lost": lambda wire: [
-        wire["runs"][0][name] for name in ("expected_rollouts", "scored", "failed", "masked", "lost")
-    ],
+    r"^`sim-model-a` \(`before`\): (\S+%) passed on average over tasks \((\d+) of (\d+) rollouts,"
+    r"\s95% CI (\S+%)\sto\s(\S+%)\); (\d+) tasks, (\d+) tries each$": headline,
+    r"^.{27} *(\d+\.\d)  .* (\d+) failures?(?: +(\d+) passe?s?)?$": lost,
 }
 CHANGED: dict[str, Callable[[Any], list[Any]]] = {
     r"^Change +(\S+ points) of pass@1: (\S+%) → (\S+%), (\d+) tasks in common": lambda wire: [
@@ -219,8 +258,8 @@ def off_screen(
     """What a terminal does not show as the JSON has it."""
     wrong = []
     for pattern, values in printed.items():
-        hit = re.search(pattern, screen, re.MULTILINE)
-        shown = hit.groups() if hit else ()
+        hits = re.finditer(pattern, screen, re.MULTILINE)
+        shown = [part for hit in hits for part in hit.groups() if part is not None]
         if len(shown) != len(values(wire)) or not all(map(agrees, shown, values(wire))):
             wrong.append(f"{pattern}: {shown} for {values(wire)}")
     return wrong
@@ -230,7 +269,7 @@ def test_the_terminal_prints_what_the_report_has(world: World) -> None:
     wire, screen = json.loads(world.read("report.json")), world.told("diagnose", BEFORE)
     assert not off_screen(screen, wire, PRINTED)
     assert off_screen(screen.replace("62.0%", "62.1%", 1), wire, PRINTED)
-    assert off_screen(re.sub(r"(\d+) never", "9 never", screen), wire, PRINTED)
+    assert off_screen(screen.replace("8 failures  0 passes", "9 failures  0 passes"), wire, PRINTED)
 
 
 def test_the_terminal_prints_the_change_as_it_is(world: World) -> None:
@@ -240,10 +279,17 @@ def test_the_terminal_prints_the_change_as_it_is(world: World) -> None:
     (change,) = wire["comparisons"]
     assert change["verdict"].upper() in screen
     bridge = " ".join(screen.partition("Bridge")[2].partition("\n\n")[0].split())
-    terms = [100 * term["value"] for term in change["bridge"] if abs(term["value"]) > 1e-9]
-    printed = re.findall(r"[+−-]\d+\.\d", bridge)
-    assert len(printed) == len(terms) + 1
-    assert all(map(agrees, printed, [*terms, 100 * change["delta"]]))
+    terms = {term["term"]: 100 * term["value"] for term in change["bridge"] if abs(term["value"]) > 1e-9}
+    parts = re.fullmatch(r"(.+?)(?:, (\d+) smaller (\S+))? = (\S+) points", bridge)
+    assert parts is not None
+    shown, n_left, left, total = parts.groups("0")
+    printed = [part.rpartition(" ") for part in re.split(r"(?<=\.\d), ", shown)]
+    for name, _, value in printed:
+        (term,) = [term for term in terms if term.startswith(name.rstrip("…"))]
+        assert agrees(value, terms.pop(term))
+    assert int(n_left) == len(terms)
+    assert agrees(left, math.fsum(terms.values()))
+    assert agrees(total, 100 * change["delta"])
 
 
 def test_the_summary_is_one_text_at_every_exit(world: World) -> None:

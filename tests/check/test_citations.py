@@ -34,7 +34,7 @@ TABLE = "<!--blade-->\n\n| difficulty | pass@1 |\n|---|---:|\n| easy | 91.7% |\n
         (TABLE + "<!--blade: pass_at_1 by difficulty-->\n", [("41.7%", "41.8%"), ("42%", "40%")]),
         ("It scores {}<!--c1-->.\n\n<!--blade claims\nc1 pass_at_1\n-->\n", [("67.0%", "67.5%")]),
         ("The gain is {}<!--blade: engine.runs(name='run').score | points-->.", [("67.0 points", "66.0 points")]),
-        ("It is {}<!--blade: clean_pass_at_1-->.", [("69.1%", "67.0%")]),
+        ("It loses {}<!--blade: engine.losses(run='run').lost | points-->.", [("33.0 points", "32.0 points")]),
         ("In {}<!--blade: count where calls('find_customer') = 0--> of them it guesses.", [("14", "15")]),
         ("There are nine {}<!--blade: select count(*) from tasks where bucket = 'always'-->.", [("(9)", "(8)")]),
     ],
@@ -43,7 +43,7 @@ def test_a_number_holds_at_its_printed_precision(desk: Desk, text: str, wrong: l
     run = desk.world.ground.runs[0]
     for right, false in wrong:
         for printed, verdict in ((right, SUPPORTED), (false, CONTRADICTED)):
-            items = desk.check(text.replace("{}", printed).replace("name='run'", f"name='{run}'"), "citation")
+            items = desk.check(text.replace("{}", printed).replace("'run'", f"'{run}'"), "citation")
             assert verdict in [item.verdict for item in items], (printed, items)
             if verdict == SUPPORTED:
                 assert {item.verdict for item in items} == {SUPPORTED}, items

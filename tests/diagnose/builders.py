@@ -149,7 +149,7 @@ def quiz_row(task: int, repeat: int, reward: float, answer: str, gold: Any, **fi
     chance = random.Random(task * 1000 + repeat)
     thought = "".join(f" Ledger {chance.randrange(10**4)} agrees." for _ in range(chance.randrange(8)))
     text = "Counting." + thought + " " + chance.choice(ways).format(shelf=chance.randrange(3, 800), answer=answer)
-    prompt = fields.pop("prompt", f"How many volumes did branch {task} lend in week {task % 9 + 1}? Box it.")
+    prompt = fields.pop("prompt", f"How many volumes did branch {task} lend in week {task % 9 + 1}? Answer in \\boxed{{}}.")
     return make_row(task, repeat, reward, [text], prompt=prompt, expected_answer=gold, **fields)
 
 

@@ -35,7 +35,7 @@ END = "hand_in"
 
 def act(tool: str, step: int, argument: int = 0, error: str = "") -> Act:
     """One call with its answer; an error is told by its template."""
-    return Act(tool, crc32(f"{tool} {argument}".encode()), bool(error), error, step, True)
+    return Act(tool, crc32(f"{tool} {argument}".encode()), bool(error), error, error, step, True)
 
 
 def evidence(position: int, task: int, acts: list[Act]) -> RowEvidence:

@@ -113,7 +113,7 @@ def small() -> tuple[Tested, ...]:
 
 def _bridge(delta: float, common: float, half: float, n: int, others: int, word: Word) -> tuple[Term, ...]:
     """Composition takes what the common tasks leave; four modes share the rest."""
-    parts = [("request timed out", "infrastructure", 0.4), ("wrong_arg_field", "model", 0.5), ("never_calls(get_order)", "model", 0.3),
+    parts = [("request timed out", "infrastructure", 0.4), ("calls with a wrong argument", "model", 0.5), ("never calls `get_order`", "model", 0.3),
              ("no mode found", "model", -0.2)]  # fmt: skip
     terms = (
         [Term(word("added tasks"), delta - common, None, None, None, "composition", others)] if others else []
@@ -191,8 +191,8 @@ def _shifts(n: int, word: Word) -> tuple[Shift, ...]:
     return (
         Shift("outcome", word("timed out"), 0.12, 0.02, -0.10, -0.16, -0.04, 0.001, 0.004, n, "less"),
         Shift("effort", "output_tokens", 1310.25, 902.5, -407.75, -600.0, -215.5, 0.0004, 0.001, n, "less"),
-        Shift("behaviour", word("asks_user"), 0.0, 0.21, 0.21, 0.1, 0.32, 0.002, 0.01, n, "appeared"),
-        Shift("behaviour", word("reread"), 0.30, 0.28, -0.02, -0.1, 0.06, 0.6, 0.8, n, "unclear"),
+        Shift("behaviour", word("asks the user"), 0.0, 0.21, 0.21, 0.1, 0.32, 0.002, 0.01, n, "appeared"),
+        Shift("behaviour", word("reads the same file again"), 0.30, 0.28, -0.02, -0.1, 0.06, 0.6, 0.8, n, "unclear"),
         Shift("signature", word("KeyError: <*>"), 0.08, 0.0, -0.08, None, None, None, None, n, "disappeared"),
     )
 

@@ -17,10 +17,8 @@ from blade.model import (
     Buckets,
     Cause,
     Compared,
-    Confidence,
     Coverage,
     Evidence,
-    Finding,
     Funnel,
     FunnelStage,
     Gap,
@@ -160,7 +158,7 @@ def make_report(
     nouns: dict[str, list[Any]] = {
         name: [] for name in ("runs", "measures", "buckets", "tasks", "health", "funnels")
     }
-    nouns |= {name: [] for name in ("slices", "findings", "compared", "losses")}
+    nouns |= {name: [] for name in ("slices", "compared", "losses")}
     for name, rewards in runs.items():
         keyed = {word(task): values for task, values in rewards.items()}
         tasks = make_tasks(name, keyed, judged, word("tau-"))
@@ -220,13 +218,9 @@ def make_report(
             )
         )
         nouns["slices"] += [
-            Slice(name, word("domain"), word("air"), 5, 0.4, 0.1, 0.8, 0.04),
-            Slice(name, "domain", "sea", 3, 0.6, None, None, None),
+            Slice(name, word("domain"), word("air"), 5, 0.4, 0.1, 0.8, 0.6, 0.04),
+            Slice(name, "domain", "sea", 3, 0.6, None, None, 0.4, None),
         ]
-        nouns["findings"].append(
-            Finding("F1", name, word("shifted-ids"), first, 0, word("The id disagrees with the prompt."), 2, Confidence.LIKELY,
-                    (Evidence(name, first, 0, step=3, quote=word("order #W42")), Evidence(name, first, None)))
-        )  # fmt: skip
         nouns["compared"].append(
             Compared(name, word("agg.json"), word("mean/reward"), 0.5, score, word("Same rows, same mean."))
         )
@@ -266,9 +260,8 @@ CASES: dict[str, Callable[[], Report]] = {
     "no run": lambda: Report({"blade": "0.1.0", "command": "blade diagnose nothing"}),
     "explained": lambda: explain(make_report({"desk": twenty()})),
     "explained runs": lambda: explain(make_report({"desk": twenty(), "desk-b": f1()})),
-    "explained, nothing recurs": lambda: explain(make_report({"desk": twenty()}), mechanisms=(), behaviours=(), signatures=(), contrasts=(), accuracy=None),
-    "bare run": lambda: make_report({"bare": f1()}, measures=(), health=(), funnels=(), slices=(), findings=(),
-                                    compared=(), skipped=(), skipped_total=0, gaps=(), benchmark={}),
+    "explained, no group": lambda: explain(make_report({"desk": twenty()}), groups=(), trust=(), recommendations=(), accuracy=None),
+    "bare run": lambda: make_report({"bare": f1()}, measures=(), health=(), funnels=(), slices=(), compared=(), skipped=(), skipped_total=0, gaps=(), benchmark={}),
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from blade.report import text
 from blade.report.change.text import compare_text
 
 from . import changed
-from .test_text import assert_one_screen
+from .test_text import assert_fits as fits_the_width
 
 
 def assert_fits(said: str) -> None:
@@ -45,23 +45,23 @@ def test_everything_fits_one_screen(name: str) -> None:
     report = MAKERS[name]()
     assert_fits(compare_text(report))
     assert compare_text(report) == compare_text(report)
-    assert_one_screen(text.render(report))
+    fits_the_width(text.render(report))
 
 
 def test_the_screen_says_verdicts_movers_bridge_limits_and_what_to_do_next() -> None:
     said = " ".join(compare_text(changed.pair_report()).split())
     for part in (
         "Change +21.9 points of pass@1: 50.0% → 71.9%, 8 tasks in common",
-        "These tasks IMPROVED +21.9 points [+2.7, +41.0 points]; exact stratified permutation, p = 0.04; n = 8 tasks",
-        "New tasks INCONCLUSIVE +21.9 points [−16.4, +60.2 points]; paired t, p = 0.29;",
+        "These tasks IMPROVED +21.9 points, 95% CI [+2.7, +41.0 points]; exact stratified permutation, p = 0.04; n = 8 tasks",
+        "New tasks INCONCLUSIVE +21.9 points, 95% CI [−16.4, +60.2 points]; paired t, p = 0.29;",
         "smallest detectable effect 53.6 points",
-        "Margin ±3.0 points, a setting (--margin) that does not depend on the rows",
+        "Margin ±3.0 points (--margin): changes within it count as equivalent",
         "Of the 7 failing rollouts of base 5 also time out. blade show runs/airline.jsonl 5/0",
         "Resolve 16 repeats per task in each run (now 4), or 140 more tasks",
-        "1. [mechanical] request timed out (infrastructure) accounts for +8.8 points [",
-        "request timed out +8.8, wrong arg field +10.9, never calls get_order +6.6, no mode found −4.4 = +21.9 points",
+        "1. [mechanical] request timed out (infrastructure) accounts for +8.8 points, 95% CI [",
+        "request timed out +8.8, calls with a wrong argument +10.9, never calls `get_order` +6.6, no mode found −4.4 = +21.9 points",
         "Not separable: model, max_output_tokens",
-        "Churn 40.6 points: 4 up, 1 down of 8 tasks; one model against itself 8.0 to 24.0, so beyond noise (p = 0.02)",
+        "Churn 40.6 points: 4 up, 1 down of 8 tasks; two runs of one model would differ by 8.0 to 24.0, so beyond noise (p = 0.02)",
         "Read next blade show runs/airline.jsonl 5",
     ):
         assert part in said

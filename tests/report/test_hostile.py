@@ -22,7 +22,7 @@ from .conftest import make_report
 from .explained import explain
 from .test_html import Page
 from .test_markdown import SECTIONS
-from .test_text import assert_one_screen
+from .test_text import assert_fits
 from .test_wire import VALIDATOR
 
 HOSTILE = {
@@ -101,8 +101,8 @@ def test_no_renderer_lets_controls_through(exits: Exits, name: str) -> None:
     assert not DECEIVING.search(said)
 
 
-def test_the_terminal_stays_one_screen(exits: Exits) -> None:
-    assert_one_screen(exits.said("text"))
+def test_the_terminal_page_keeps_its_width(exits: Exits) -> None:
+    assert_fits(exits.said("text"))
 
 
 def test_markdown_holds_no_markup_but_ours(exits: Exits) -> None:
@@ -188,13 +188,18 @@ def test_json_gives_the_text_back(exits: Exits) -> None:
     except jsonschema.ValidationError as wrong:
         pytest.fail(wrong.message)
     assert document["runs"][0]["name"] == of_runs.runs[0].name
-    quotes = {evidence.quote for finding in of_runs.findings for evidence in finding.evidence}
-    assert {e["quote"] for finding in document["findings"] for e in finding["evidence"]} <= quotes
+    quotes = {group.quote.quote for group in of_runs.groups if group.quote is not None}
+    assert quotes
+    assert {group["quote"]["text"] for group in document["groups"]} == quotes
     name = of_runs.runs[0].name
-    for key, part in (("mechanisms", "text"), ("attributions", "mechanism"), ("recommendations", "action"), ("run_causes", "text"),
-                      ("signatures", "template"), ("contrasts", "feature"), ("behaviours", "detector"), ("meanings", "value")):  # fmt: skip
+    for key, part, wired in (
+        ("trust", "text", "text"), ("groups", "name", "name"), ("groups", "why_label", "why_label"), ("groups", "query", "query"),
+        ("attributions", "mechanism", "text"), ("recommendations", "action", "action"), ("run_causes", "text", "text"),
+        ("slices", "value", "value"),
+    ):  # fmt: skip
         given = {getattr(noun, part) for noun in getattr(of_runs, key) if noun.run == name}
-        assert {noun[part] for noun in document[key] if noun["run"] == name} == given
+        assert given
+        assert {noun[wired] for noun in document[key] if noun["run"] == name} == given
 
 
 DRAWN = ["script", "closing", "ansi", "bidi", "template", "wide", "empty"]  # what figures treat apart

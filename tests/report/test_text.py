@@ -1,126 +1,158 @@
-"""The terminal summary: one screen, and what a reader needs first."""
+"""The first page on a terminal: what a reader needs first, wrapped to the width, cut nowhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from blade.model import Health, Level, Report
+from blade.model import Report
 from blade.report import text
 
 from .conftest import f1, make_report
+from .explained import SKIPS
+
+Cases = dict[str, Callable[[], Report]]
+LABELS = ("Can the score be trusted?", "Where the points went", "On which tasks", "What happened", "Fix first", "Look at")
 
 
-def assert_one_screen(said: str) -> None:
+def assert_fits(said: str) -> None:
+    """No line is wider than the page, but where a word of a command would be cut; none ends in a space."""
     assert said.endswith("\n")
     lines = said.rstrip("\n").split("\n")
-    assert len(lines) <= 45
-    assert max(cell_len(line) for line in lines) <= 80
+    commands = next((at for at, line in enumerate(lines) if line.startswith("Look at")), len(lines))
+    assert all(cell_len(line) <= text.PIPED for line in lines[:commands])
+    assert all(cell_len(line) <= text.PIPED or len(line[text.LABEL :].split()) == 1 for line in lines[commands:])
     assert all(line == line.rstrip() for line in lines)
 
 
-def test_every_report_fits_one_screen(report: Report) -> None:
-    assert_one_screen(text.render(report))
+def once(report: Report) -> str:
+    """The terminal's words, however they are broken into lines."""
+    return " ".join(text.render(report).split())
+
+
+def test_every_report_fits_the_width(report: Report) -> None:
+    assert_fits(text.render(report))
     assert text.render(report) == text.render(report)
 
 
-def test_the_score_stands_with_its_n_and_interval(one_run: Report) -> None:
-    said = text.render(one_run)
-    assert "50.0% [21.7%, 78.3%]  pass@1, n = 8 tasks, 32 rows" in said
-    assert "32 expected = 32 scored + 0 failed + 0 masked + 0 lost" in said
-    assert "2 always, 4 sometimes, 2 never, 0 missing" in said
-    assert "blade show runs/airline.jsonl 3/0" in said
-
-
-def test_a_hundred_flags_still_fit_and_are_counted(one_run: Report) -> None:
-    flags = tuple(Health("airline", f"f{at}", Level.PROBLEM, "漢字 " * 60, 1.0, 1) for at in range(100))
-    said = text.render(replace(one_run, health=flags))
-    assert_one_screen(said)
-    assert "100 problems, 0 warnings" in said
-    assert "shown, all in the report" in said
-    assert "Read next" in said
-
-
-def test_causes_mechanisms_and_advice_follow_the_score(explained: Report) -> None:
-    lines = [line[:10].strip() for line in text.render(explained).split("\n")]
-    order = [
-        lines.index(label)
-        for label in ("Score", "Run cause", "Lost", "Clean", "Why", "Fix first", "Tasks", "Read next")
-    ]
-    assert order == sorted(order)
-    said = " ".join(text.render(explained).split())
-    assert "Without it the score would be 53.8% instead of 50.0% (n = 19 tasks)." in said
-    assert (
-        "Lost 50.0 points: 33.8 to the model, 3.8 to infrastructure, 8.8 to task or verifier, 2.5 to data, 1.2 undetermined"
-        in said
+def test_the_score_comes_first_with_its_n_and_interval(one_run: Report) -> None:
+    assert once(one_run).startswith(
+        "`gpt-4o` (`airline`) on `tau_airline`: 50.0% passed (16 of 32 rollouts, 95% CI 21.7% to 78.3%); 8 tasks, 4 tries each"
     )
-    assert "most to exchanges without a product look-up (BI), 18.8 points" in said
-    assert "difference of 61.4 points [+39.0, +78.0 points], adjusted p = 0.004" in said
-    assert "+8.4 points (+3.1 to +14.2); harness, 14 tasks" in said
-    assert "+5.0 points (0 to +5.0); fixes the measurement, not the model" in said
-    assert "blade show runs/airline.jsonl 6/0" in said
+    assert "; 40 tasks, one try each" in once(make_report({"once": {str(at): [float(at % 3 == 0)] for at in range(40)}}))
 
 
-def test_without_a_mechanism_leads_are_called_leads(explained: Report) -> None:
-    leads = tuple(one for one in explained.mechanisms if one.standing == "lead")
-    said = text.render(replace(explained, mechanisms=leads, behaviours=()))
-    assert "Leads     1. Final texts above 900 characters" in said
-    assert "Why" not in said
+def test_a_score_that_is_no_ratio_of_rollouts_says_so(cases: Cases) -> None:
+    assert "83.3% passed on average over tasks (6 of 7 rollouts" in once(cases["some missing"]())
+
+
+def test_a_threshold_other_than_one_is_said(one_run: Report) -> None:
+    half = replace(one_run, runs=(replace(one_run.runs[0], pass_threshold=0.5),))
+    assert "4 tries each; a rollout passes at a reward of 0.500" in once(half)
+    assert "passes at a reward" not in once(one_run)
+
+
+def test_trust_points_groups_and_fixes_follow_the_score_in_this_order(explained: Report) -> None:
+    said = text.render(explained)
+    places = [said.index(f"\n{label}") for label in LABELS]
+    assert places == sorted(places)
+
+
+def test_trust_is_answered_in_a_word_the_gravest_reason_first(explained: Report) -> None:
+    assert "trusted? No. 7 rollouts end in a provider error. [IR, infrastructure] Doing nothing" in once(explained)
+    mild = replace(explained, trust=tuple(one for one in explained.trust if one.level != "alarm"))
+    assert "trusted? With care. Doing nothing would score 40.0%. One verdict" in once(mild)
+    calm = replace(explained, trust=tuple(one for one in explained.trust if one.level == "note"))
+    assert "trusted? Yes, nothing speaks against it. One verdict" in once(calm)
+
+
+def test_only_the_gravest_reasons_are_told(explained: Report) -> None:
+    notes = tuple(replace(explained.trust[2], text=f"Note {at}.") for at in range(100))
+    said = text.render(replace(explained, trust=(*notes, *explained.trust[:2])))
+    assert said.index("provider error") < said.index("Doing nothing") < said.index("Note 0.")
+    assert "Note 2." not in said
+
+
+def test_the_points_are_a_table_with_the_unexplained_last(explained: Report) -> None:
+    lines = text.render(explained).split("\n")
+    start = next(at for at, line in enumerate(lines) if line.startswith("Where the points went"))
+    assert lines[start].split()[4] == "16.2"
+    assert f"{SKIPS}     BI  13 failures    1 pass" in lines[start]
+    assert lines[start + 5].split() == ["8.8", "unexplained", "7", "failures"]
+    lost = [float(line[text.LABEL :].split()[0]) for line in lines[start : start + 6]]
+    assert abs(sum(lost) - 50.0) < 0.3
+    assert "(BI: behaviour; TI: task, verifier or harness; UK: unreliable knowledge; IR: infrastructure)" in once(explained)
+
+
+def test_a_group_has_a_quotation_from_one_of_its_own_rows(explained: Report) -> None:
+    assert f'1. 13 failures show it: {SKIPS}. In 6/1: "{{"order_id": "#W42"}}" 2.' in once(explained)
+
+
+def test_a_group_that_trust_told_is_not_told_again(explained: Report) -> None:
+    told = replace(explained.trust[0], text=explained.groups[0].text)
+    said = once(replace(explained, trust=(told,)))
+    assert said.count("13 failures show it") == 1
+    assert f"1. {SKIPS}. In 6/1" in said
+
+
+def test_a_fix_says_what_it_could_win(explained: Report) -> None:
+    said = once(explained)
+    assert "in the same rollout. Expected gain +8.4 points (95% interval +3.1 points to +14.2 points)." in said
+    assert "gold breaks the policy. (Fixes the measurement, not the model.)" in said
+    assert "after every refund. (Gain not identified; at most 7.5 points.)" in said
+
+
+def test_an_example_of_each_first_group_can_be_typed(explained: Report) -> None:
+    said = once(explained)
+    for place, group in zip(("6/1", "10/0", "7/0"), explained.groups, strict=False):
+        assert f"blade show runs/airline.jsonl {place} ({group.name})" in said
+
+
+def test_a_kind_of_task_is_told_only_where_it_is_worse_beyond_chance(explained: Report) -> None:
+    assert "`domain` = `exchange`: 20.0% pass (6 tasks), the others 64.0%" in once(explained)
+    assert "refund`: " not in once(explained)
+    better = tuple(replace(one, pass_rate=0.9) for one in explained.slices)
+    assert "On which tasks" not in text.render(replace(explained, slices=better))
 
 
 def test_nothing_is_said_of_causes_that_were_not_looked_for(one_run: Report) -> None:
     said = text.render(one_run)
-    assert not [
-        label for label in ("Run cause", "Lost", "Why", "Leads", "Fix first") if f"\n{label} " in said
-    ]
+    assert not [label for label in LABELS[1:] if label != "On which tasks" and f"\n{label}" in said]
 
 
-def test_ten_run_causes_and_long_actions_still_fit(explained: Report) -> None:
-    long = tuple(replace(one, action="漢字 " * 300, basis="x" * 500) for one in explained.recommendations)
-    said = text.render(replace(explained, run_causes=explained.run_causes * 10, recommendations=long))
-    assert_one_screen(said)
-    assert "8 more run causes in the report" in said
-    assert "Read next" in said
+def test_long_and_wide_texts_are_wrapped_not_cut(explained: Report) -> None:
+    groups = tuple(replace(one, name="漢字 " * 30, text="漢字かな" * 60 + " END") for one in explained.groups)
+    advice = tuple(replace(one, action="word " * 70 + "END") for one in explained.recommendations)
+    said = text.render(replace(explained, groups=groups, recommendations=advice))
+    assert_fits(said)
+    assert said.count("END") == 6
+    assert "".join(said.split()).count("漢字かな" * 60) == 3
 
 
-def test_missing_rows_are_said(cases: dict[str, Callable[[], Report]]) -> None:
-    report = cases["some missing"]()
-    flag = Health(report.runs[0].name, "missing_rows_matter", Level.PROBLEM, "Missing rows matter.", 0.3, 12)
-    report = replace(report, health=(*report.health, flag))
-    said = text.render(report)
-    assert "Missing   as failed 50.0%; bounds 50.0% to 91.7% (over 1 SE)" in said
+def test_several_runs_are_a_table_with_a_line_each_and_their_groups_told_once(cases: Cases) -> None:
+    said = text.render(cases["explained runs"]())
+    assert said.startswith("2 runs\n\nRun ")
+    row = next(line for line in said.split("\n") if line.startswith("desk "))
+    assert row.split()[1:] == ["50.0%", "[31.9%,", "68.1%]", "20", "80", "No", "BI", *SKIPS.split()]
+    assert f"{SKIPS} [BI, behaviour]: desk 16.2, desk-b 15.6" in " ".join(said.split())
+    assert "1: different models agree against the expected answer (review these golds): 3" in " ".join(said.split())
 
 
-def test_several_runs_are_a_table_with_the_number_left_out() -> None:
+def test_no_run_of_many_is_left_out() -> None:
     said = text.render(make_report({f"checkpoint-{at:05}": f1() for at in range(60)}))
-    assert_one_screen(said)
-    assert "checkpoint-00000" in said
-    assert "23 more runs in the report" in said
-    assert "blade compare pairs the tasks" in said
+    assert_fits(said)
+    assert all(f"checkpoint-{at:05}" in said for at in range(60))
 
 
-def test_nothing_scored_is_said(cases: dict[str, Callable[[], Report]]) -> None:
-    assert "none: no rollout was scored" in text.render(cases["all missing"]())
+def test_nothing_scored_is_said(cases: Cases) -> None:
+    said = once(cases["all missing"]())
+    assert "no score, because no rollout was scored. Can the score be trusted? There is none." in said
 
 
-@pytest.mark.parametrize(
-    ("counts", "length"), [({"always": 1, "never": 999}, 60), ({"always": 0, "missing": 0}, 0)]
-)
-def test_a_bar_shows_whatever_is_not_empty(counts: dict[str, int], length: int) -> None:
-    drawn = text.bar(counts, 60)
-    assert len(drawn) == length
-    assert all(text.BARS[name] in drawn for name, n in counts.items() if n)
-
-
-def test_two_reasons_in_full_stand_before_three_cut_off(explained: Report) -> None:
-    wide = "Of the 159 completed rollouts whose task expects exchange_items or modify_items, 83 never call get_product_details"
-    long = tuple(replace(one, text=f"{wide} ({one.id}): {'7% of them pass, ' * 3}END.", standing="mechanism")
-                 for one in explained.mechanisms)  # fmt: skip
-    actions = tuple(replace(one, action="word " * 45 + "END") for one in explained.recommendations)
-    said = text.render(replace(explained, mechanisms=long, recommendations=actions, behaviours=(), health=()))
-    assert_one_screen(said)
-    assert said.count("END") == 4
-    assert "Health " in said
+def test_what_was_not_read_and_what_cannot_be_said_is_counted(one_run: Report) -> None:
+    assert "1 line or file could not be read. 1 limitation (see the report: -o DIR)." in once(one_run)
+    whole = replace(one_run, skipped=(), skipped_total=0, gaps=())
+    assert "could not be read" not in once(whole)
+    assert "limitation" not in once(whole)

@@ -17,13 +17,13 @@ from blade.report import wire
 SCHEMA = json.loads((files("blade.report") / "report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 KEYS = (
-    "schema made_by runs measures buckets tasks health funnel slices signatures findings mechanisms contrasts "
+    "schema made_by runs measures buckets tasks health funnel slices trust groups unexplained task_matrix "
     "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy reported "
-    "behaviours meanings divergences judgements agreements matrix series gate"
+    "judgements agreements matrix series gate"
 ).split()
 RUN_KEYS = (
     "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored failed masked "
-    "lost duplicates repeats expected_from superseded unexpected identical_duplicates unnumbered_copies outcomes reward_kind pass_threshold score_name score oracle unexplained"
+    "lost duplicates repeats expected_from superseded unexpected identical_duplicates unnumbered_copies outcomes reward_kind pass_threshold score_name score oracle"
 ).split()
 
 
@@ -109,15 +109,23 @@ def test_only_the_first_thousand_skipped_lines_are_listed(
         lambda d: d["runs"][0].update(score="0.5"),
         lambda d: d["runs"][0].update(reward_kind="fuzzy"),
         lambda d: d["measures"][0].update(n=-1),
-        lambda d: d["findings"][0].update(evidence=[]),
-        lambda d: d["findings"][0]["evidence"][0].update(field="error"),
-        lambda d: d["findings"][0]["evidence"][0].update(quote=None),
+        lambda d: d["health"][0]["evidence"][0].update(step=3),
+        lambda d: d["health"][0]["evidence"][0].update(quote=None),
+        lambda d: d["trust"][0].update(level="fatal"),
+        lambda d: d["groups"][0].update(label="??"),
+        lambda d: d["groups"][0].update(confidence=0.9),
+        lambda d: d["groups"][0].update(examples=[]),
+        lambda d: d["groups"][0]["quote"].update(field="error"),
+        lambda d: d["groups"][0]["quote"].pop("step"),
+        lambda d: d["groups"][0]["gain"].pop("level"),
+        lambda d: d["attributions"][0].update(mechanism=""),
+        lambda d: d["recommendations"][0].pop("most"),
         lambda d: d["tasks"][0].update(rate=1.5),
         lambda d: d["health"][0].update(level="fatal"),
     ],
 )
-def test_the_schema_refuses_what_is_wrong(one_run: Report, spoil: Callable[[Any], Any]) -> None:
-    document = json.loads(json.dumps(wire.document(one_run)))
+def test_the_schema_refuses_what_is_wrong(explained: Report, spoil: Callable[[Any], Any]) -> None:
+    document = json.loads(json.dumps(wire.document(explained)))
     VALIDATOR.validate(document)
     spoil(document)
     assert not VALIDATOR.is_valid(document)

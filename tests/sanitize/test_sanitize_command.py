@@ -43,6 +43,8 @@ def rows() -> list[Row]:
                 make_message("fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"),
             ]
             error = None if passed else f"RuntimeError: node {HOST} lost for {MAIL}"
+            if error and repeat == 2:  # never ran, for a reason that a report quotes
+                output = []
             found.append(make_row(task, repeat, float(passed), response=make_response(output), error=error))
     return found
 
@@ -174,7 +176,7 @@ def test_diagnose_warns_and_redacts_every_form(tmp_path: Path) -> None:
     assert ", redacted" in texts["report.md"]
     report = json.loads(texts["report.json"])
     assert "EMAIL" in report["made_by"]["redacted"]
-    quotes = [one for finding in report["findings"] for one in finding["evidence"] if one.get("redacted")]
+    quotes = [one for cause in report["attributions"] for one in cause["evidence"] if one.get("redacted")]
     raw = (
         (tmp_path / "run" / "rollouts.jsonl")
         .read_text(encoding="utf-8")

@@ -84,9 +84,11 @@ def _text(text: str | os.PathLike[str]) -> str:
     """A text as it is; that of a file where a path or the name of a report is given."""
     if isinstance(text, str) and ("\n" in text or not text.lower().endswith(ENDINGS)):
         return text
+    from blade.check.beside import with_claims
+
     path = Path(text)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return with_claims(path.read_text(encoding="utf-8-sig"), path)
     except FileNotFoundError as error:
         raise NothingToRead(f"{path} does not exist", "check the path", "no-such-path") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -132,7 +132,7 @@ def _whole_run(world: World, run: str, scope: str) -> Iterator[Known]:
         number = value(query, world.ground)
         if number is not None:
             yield Known(query, number, RATE)
-    buckets = f"select bucket, count(*) from tasks where run = {literal(run)} group by 1"
+    buckets = f"select bucket, count(*) from tasks where run = {literal(run)} and bucket is not null group by 1"
     for bucket, n in world.select(buckets):
         where = " and ".join(filter(None, (scope, f"bucket = {literal(bucket)}")))
         yield Known(f"select count(*) from tasks where {where}", float(n), COUNT)

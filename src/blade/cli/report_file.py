@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 from blade.errors import NothingToRead, Unreadable
-
-_MARKED = re.compile(r"<!--c\d+-->")  # what a report of ours leaves behind a number
 
 
 def read_report(report: str) -> str:
@@ -42,24 +39,9 @@ def read_report(report: str) -> str:
             json.loads(text)
         except (ValueError, RecursionError) as error:
             raise _unreadable(f"{report} is not complete JSON", "it may be cut; write it again") from error
-    return with_claims(text, path) if path.suffix == ".md" else text
+    from blade.check.beside import with_claims
 
-
-def with_claims(text: str, path: Path) -> str:
-    """A report of ours with the queries of its claims, which stand in the JSON file beside it."""
-    beside = path.with_suffix(".json")
-    if not _MARKED.search(text) or "<!--blade claims" in text or not beside.is_file():
-        return text
-    import json
-
-    from blade.query.comments import escape_comment
-
-    try:
-        claims = json.loads(beside.read_text(encoding="utf-8")).get("claims", [])
-    except (ValueError, OSError, AttributeError):
-        return text
-    lines = [f"{claim['id']} {escape_comment(claim['query'])}" for claim in claims]
-    return "\n".join([text.rstrip("\n"), "", "<!--blade claims", *lines, "-->", ""])
+    return with_claims(text, path)
 
 
 def _unreadable(message: str, hint: str) -> Unreadable:

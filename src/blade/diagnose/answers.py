@@ -74,6 +74,10 @@ def value_of(text: str) -> Any:
     plain = (
         _MEMBER.sub("", _DEGREES.sub("", plain)).replace("\\$", "").replace("\\%", "%").replace("{,}", ",")
     )
+    if (parsed := literal(plain.strip())) is not None:
+        return parsed
+    if (date := _date(plain.strip())) is not None:
+        return "date", date
     unit = _TRAILING.sub("", plain).strip()
     plain = unit if unit else plain
     plain = re.sub(r"^\s*[a-zA-Z]\w?\s*=\s*", "", plain)
@@ -95,6 +99,25 @@ def value_of(text: str) -> Any:
     if len(parts) > 1 and all(parts) and not re.search(r"[\[\](){}]", text):
         return "list", tuple(sorted(str(value_of(part)) for part in parts))  # solutions in whatever order
     return "text", text
+
+
+_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_ISO = re.compile(r"^(\d{4})-(\d{1,2})-(\d{1,2})$")
+_DAY_FIRST = re.compile(r"^(\d{1,2})(?:st|nd|rd|th)?\s+([A-Za-z]{3,9})\.?,?\s+(\d{4})\.?$")
+_MONTH_FIRST = re.compile(r"^([A-Za-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\.?$")
+
+
+def _date(text: str) -> tuple[int, int, int] | None:
+    """A day that is written out, whatever the order of its parts; all-digit forms other than ISO may mean two days."""
+    if (iso := _ISO.match(text)) is not None:
+        year, month, day = (int(part) for part in iso.groups())
+    elif (hit := _DAY_FIRST.match(text)) is not None:
+        year, month, day = int(hit[3]), _MONTHS.get(hit[2][:3].lower(), 0), int(hit[1])
+    elif (hit := _MONTH_FIRST.match(text)) is not None:
+        year, month, day = int(hit[3]), _MONTHS.get(hit[1][:3].lower(), 0), int(hit[2])
+    else:
+        return None
+    return (year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else None
 
 
 def literal(text: str) -> Any:
@@ -169,7 +192,7 @@ def _literal_string(value: Any) -> str | None:
 
 def is_closed(text: str) -> bool:
     """Whether an answer is of a closed type: a number, a letter or a literal."""
-    return bool(text.strip()) and value_of(text)[0] in ("number", "letter", "literal")
+    return bool(text.strip()) and value_of(text)[0] in ("number", "letter", "literal", "date")
 
 
 def words(text: str) -> frozenset[str]:

@@ -261,7 +261,7 @@ def _attribution(
         )  # fmt: skip
     group, found = groups[best], diagnosis.groups[best]
     quote = _quote(people, found, at, opener)
-    place = found.place(people.rows[at])
+    place = (found.blame or found.place)(people.rows[at])
     step = place[0] if place is not None and isinstance(place[0], int) else None
     steps = (Blame(step, 1.0, group.name),) if step is not None else ()
     text = f"{of[0].upper()}{of[1:]}: {group.name}."

@@ -12,7 +12,8 @@ import numpy as np
 from blade.diagnose.population import Group, Mask, Population
 
 PURE, PURE_SHARE = 0.99, 0.15
-IMPURE = 0.7  # least purity of a group
+IMPURE, IMPURE_WITHIN = 0.7, 0.4  # least purity of a group: between tasks, and where the same tasks pass without the fact
+FOLLOWS = 0.9  # share of a group's rows that show a later fact too, from which it is a consequence
 LEVEL = 0.05
 RARER = 10  # rows of the rarer outcome in mixed tasks, below which nothing is a mechanism
 MAX_GROUPS = 8
@@ -123,6 +124,7 @@ def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tes
             break
         _, claimed, test, candidate = best
         group = candidate.make(claimed, test)
+        group.consequences += _consequences(people, candidates, candidate, claimed, left)
         group.passed = int((people.passed & candidate.rows).sum())
         group.matched = candidate.rows
         group.rows = claimed
@@ -138,6 +140,21 @@ def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
     for candidate in sorted(candidates, key=lambda one: one.order):
         found.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
     return list(found.values())
+
+
+def _consequences(
+    people: Population, candidates: Sequence[Candidate], chosen: Candidate, claimed: Mask, left: Mask
+) -> list[str]:
+    """Later facts on the same rows, as groups would be called by them."""
+    found = []
+    for other in candidates:
+        rows = other.rows & left
+        both = int((rows & claimed).sum())
+        if other.order > chosen.order and both >= FOLLOWS * claimed.sum() and both >= FOLLOWS * rows.sum():
+            test = contrast(people, other.rows, left) if other.is_tested else None
+            if test is not None or not other.is_tested:
+                found.append(other.make(claimed, test).name)
+    return found[:3]
 
 
 def _scored(
@@ -156,7 +173,7 @@ def _scored(
         points = float(people.lost[claimed].sum())
         return (is_pure, points * (1 - inside), -candidate.order), claimed, None
     test = contrast(people, candidate.rows, rest)
-    if test is None or test.p * n_tests > LEVEL or test.purity < IMPURE:
+    if test is None or test.p * n_tests > LEVEL or test.purity < (IMPURE_WITHIN if test.is_within else IMPURE):
         return None
     claimed = test.rows & rest
     n = int(claimed.sum())

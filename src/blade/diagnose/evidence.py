@@ -26,6 +26,9 @@ FINAL = 1200  # characters kept of how the final text ends
 MAX_LINE = 160
 MAX_ERROR = 400  # characters of an error line
 MAX_NAMES = 12  # arguments of a call
+NAMED, MAX_NAMED = 4000, 40  # characters of a prompt in which names are looked for, and how many are kept
+PASSAGE, AGAIN = 50, 6  # characters of a passage, and how often it is said, from which a text repeats itself
+LEAST_DIGEST = 120  # characters of a rollout that is not equal to another by chance
 LEAST_GOLD = 4  # characters of a gold that says something where it is found in a text
 LEAST_VALUE = 3  # characters of an argument that is traced to its source
 MAX_RESULT = 20_000  # characters of a result that arguments are looked for in
@@ -94,6 +97,13 @@ class RowEvidence(msgspec.Struct):
     final_length: int
     labels: bytes  # hashes of how the lines of a long single answer begin, in order: a form that is filled in
     is_open: bool  # the final text stops within a fence, a box or a line of the prompt
+    is_repeating: bool  # the final text says the same again and again at its end
+    digest: int  # hash of everything the model said and did; 0 where that is little
+    asked: tuple[str, ...]  # names and numbers of the prompt, hashed
+    named: tuple[str, ...]  # the same of what the model does and says
+    forms: tuple[str, ...]  # forms of an answer that the request asks for: box, tag
+    missing: str  # a path that a log says is missing, and that the request does not give
+    check_errors: dict[str, str]  # failed check -> the error that it met itself
     answers: dict[str, str]  # where it stands -> what is answered
     expected: tuple[tuple[str, str], ...] | None  # calls that the row expects: tool, canonical arguments
     barred: str  # error of an expected call that was made exactly so and never succeeded; empty without one
@@ -121,12 +131,14 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
     for path, value in scalars:
         _keep(path, value, fields, lines, checks)
     _name_checks(scalars, checks)
+    _status_objects(scalars, checks)
     prompt = _prompt(row)
     final, final_step = _final(steps)
     gold = events.gold(row)
     own = _expected(row)
     due = _expected_calls(row, gold, tools)
-    acts, is_spoken = _acts(episode, steps, _request(row, steps) if due is not None else None)
+    request = _request(row, steps)
+    acts, is_spoken = _acts(episode, steps, request if due is not None else None)
     last = steps[-1] if steps else None
     has_output = any(step.kind == "call" or step.text.strip() for step in steps if step.kind != "user")
     return RowEvidence(
@@ -151,6 +163,13 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         final_length=len(final),
         labels=_labels(final) if len(acts) <= 1 else b"",
         is_open=_is_open(final, prompt),
+        is_repeating=_is_repeating(final),
+        digest=_digest(steps),
+        asked=_names(prompt[:NAMED]),
+        named=_names(" ".join([*(call.raw[:SHORT] for call in episode.calls[:MAX_ACTS]), final[-FINAL:]])),
+        forms=_forms(request),
+        missing=_missing(row, lines, request),
+        check_errors=_check_errors(row),
         answers=candidates(final, _submitted(episode)),
         expected=due,
         barred=_barred(episode, due or ()),
@@ -221,6 +240,20 @@ def _keep_list(
             lines[path] = _templates("\n".join(value))
     elif not value:
         fields[path] = "[]"
+
+
+def _status_objects(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
+    """Take the entries of an object whose members are all words for a status as checks."""
+    members: dict[str, dict[str, Any]] = {}
+    for path, value in scalars:
+        parent, _, name = path.rpartition(".")
+        if parent:
+            members.setdefault(parent, {})[name] = value
+    for parent, values in members.items():
+        if len(values) >= 2 and all(isinstance(value, str) and records.status_of(value) for value in values.values()):
+            for name, value in values.items():
+                if (status := records.status_of(value)) != records.OTHER:
+                    checks[f"{parent}: {name}"] = status == records.PASSED
 
 
 def _name_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
@@ -437,6 +470,68 @@ def _is_open(final: str, prompt: str) -> bool:
     return any(line != last and line.startswith(last) for line in map(str.strip, prompt.splitlines()))
 
 
+def _is_repeating(final: str) -> bool:
+    """Whether a long text ends by saying one passage again and again."""
+    unit = final[-PASSAGE - 10 : -10]
+    return len(unit) == PASSAGE and final[-4000:].count(unit) >= AGAIN
+
+
+def _digest(steps: Sequence[Step]) -> int:
+    """A hash of all that the model said and did, where it is long enough not to be equal by chance."""
+    texts = [step.text for step in steps if step.kind != "user"]
+    whole = "\n".join(texts)
+    return xxh3_64_intdigest(whole.encode("utf-8", "replace")) if len(whole) >= LEAST_DIGEST else 0
+
+
+_NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[\w-]*\d[\w-]*\w)\b")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Words that name something: capitalised ones, and those with digits."""
+    return tuple(dict.fromkeys(_NAME.findall(text)))[:MAX_NAMED]
+
+
+_TAG_ASKED = re.compile(r"</?\w{2,40}>")
+
+
+def _forms(request: str) -> tuple[str, ...]:
+    """The forms in which the request wants the answer."""
+    return (("box",) if "boxed" in request else ()) + (("tag",) if _TAG_ASKED.search(request) else ())
+
+
+_ABSENT = re.compile(
+    r"(?:no such file(?: or directory)?|FileNotFoundError|not found|does not exist|cannot open)\W{0,4}[^/\n]{0,40}?(/[\w./-]{3,120})",
+    re.IGNORECASE,
+)
+
+
+def _missing(row: Mapping[str, Any], lines: Mapping[str, Any], request: str) -> str:
+    """The path that the end of a log says is missing, unless the request gives it."""
+    for path in lines:
+        text = events.field_text(row, path) or ""
+        if hits := _ABSENT.findall(text[-1000:]):
+            name = hits[-1].rstrip(".")
+            return "" if name in request else name
+    return ""
+
+
+def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
+    """Failed checks that report an exception of their own instead of what is wrong with the work."""
+    found = {}
+    for key, value in row.items():
+        if key not in _OWN and isinstance(value, list):
+            for record in value[: records.MAX_CHECKS]:
+                hit = records._status_in(record) if isinstance(record, Mapping) else None
+                name = records._name(record, hit[0]) if hit is not None and hit[1] == records.FAILED else None
+                texts = [text for text in record.values() if isinstance(text, str)] if name else []
+                if name and (error := next((text for text in texts if _EXCEPTION.search(text)), "")):
+                    found[f"{key}: {name}"] = template(error)
+    return found
+
+
+_EXCEPTION = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|Traceback )")
+
+
 def _says(final: str, gold: str, prompt: str) -> bool:
     """Whether a text holds the gold as words of its own, and the prompt did not offer it."""
     words = gold.strip().casefold()
@@ -549,7 +644,7 @@ def nothing_of(position: int) -> RowEvidence:
         has_output=True,
         has_response=True,
         transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, labels=b"",
-        is_open=False, answers={},
+        is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), missing="", check_errors={}, answers={},
         expected=None,
         barred="", made=(), gold_text="", says_gold=False, n_tools=0,
     )  # fmt: skip

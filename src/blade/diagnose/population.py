@@ -36,6 +36,9 @@ class Group:
     place: Callable[[RowEvidence], tuple[int | str, str] | None] = lambda row: (
         None
     )  # step or field, and what to quote
+    blame: Callable[[RowEvidence], tuple[int | str, str] | None] | None = (
+        None  # the act that forecloses the task, where it is another than the one to quote
+    )
     confidence: str = "likely"  # proved, likely, unsure
     deciding: tuple[str, ...] = ()  # tools and fields that it is about
     matched: Mask | None = None  # all rows that show the fact
@@ -96,11 +99,25 @@ class Population:
         n = int(rows.sum())
         return float(self.passed[rows].sum()) / n if n else float("nan")
 
+    @property
+    def is_regrouped(self) -> bool:
+        """Whether the file's own task index was found not to identify tasks."""
+        return not np.array_equal(self.task, self.indexed)
+
+    def by_outcome(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The tasks that always, sometimes and never pass."""
+        found: tuple[list[str], list[str], list[str]] = ([], [], [])
+        for task in np.unique(self.task).tolist():
+            rate = self.rate(self.task == task)
+            found[0 if rate == 1 else 2 if rate == 0 else 1].append(self.name_of(task))
+        always, sometimes, never = (tuple(names) for names in found)
+        return always, sometimes, never
+
     def name_of(self, task: int) -> str:
         """How the file names a task: by its key; a task that was found by content by the address of its first row."""
         first = int(np.flatnonzero(self.task == task)[0])
         key = self.keys[int(self.indexed[first])]
-        return key if np.array_equal(self.task, self.indexed) else f"{key}/{int(self.repeat[first])}"
+        return f"{key}/{int(self.repeat[first])}" if self.is_regrouped else key
 
     def n_tasks(self, rows: Mask) -> int:
         return len(np.unique(self.task[rows]))

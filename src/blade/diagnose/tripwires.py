@@ -10,6 +10,7 @@ from blade.diagnose.rungs.verdicts import acts_of, graded_tools
 
 NEAR = 0.10  # distance of the do-nothing baseline from the score that is told
 UNEXPLAINED = 0.25
+BLANK = 0.05  # share of rollouts without a final text
 SMALL = 30  # tasks up to which one task is worth telling
 
 
@@ -20,7 +21,8 @@ def checked(
     people = diagnosis.people
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
     found = [
-        _partial(people, rewards, pass_field), _idle(people, score), _constant(people), _unexplained(diagnosis), _small(people),
+        _partial(people, rewards, pass_field), _idle(people, score), _constant(people), _blank(diagnosis), _unexplained(diagnosis),
+        _small(people),
     ]  # fmt: skip
     diagnosis.trust += [one for one in found if one is not None]
     order = {"alarm": 0, "warning": 1, "note": 2}
@@ -84,6 +86,19 @@ def _constant(people: Population) -> Trust | None:
         )
         return Trust("note", None, text, ~people.none)
     return None
+
+
+def _blank(diagnosis: Diagnosis) -> Trust | None:
+    """Rollouts that end without a word, where passes end with one."""
+    people = diagnosis.people
+    blank = people.where(lambda row: not row.final.strip() and row.has_response and not row.acts)
+    n = int(blank.sum())
+    if n <= BLANK * people.n or people.passed[blank].sum() > BLANK * people.passed.sum():
+        return None
+    if any((blank & one.rows).sum() >= 0.5 * n for one in diagnosis.trust if one.level != "note"):
+        return None  # said already
+    text = f"{n:,} of {people.n:,} rollouts end without any final text; {int(people.passed[blank].sum()):,} of them pass."
+    return Trust("warning", None, text, blank)
 
 
 def _unexplained(diagnosis: Diagnosis) -> Trust | None:

@@ -57,7 +57,11 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
     for ways in (_lookups, _matches, _conditions, _pages, _errors):
         for way in ways(people, rest, graded):
             rows = way.rows & rest
-            if rows.sum() >= least or any(rows.sum() >= ALL * group.rows.sum() for group in groups if (rows & group.rows).any()):
+            if rows.sum() >= least or any(
+                (rows & group.rows).sum() >= ALL * max(1, (rest & group.rows).sum())
+                for group in groups
+                if (rows & group.rows).any()
+            ):
                 found.append(_group(people, way, rows, groups))
                 rest &= ~rows
     remaining = [_left_of(group, group.rows & rest) for group in groups if (group.rows & rest).any()]
@@ -91,7 +95,11 @@ def _lookups(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
         among = people.where(lambda row: any(act.tool == tool for act in row.acts))  # noqa: B023
         if not (rows & left).any() or not _is_rare(people, rows, among):
             continue
-        used = Counter(name for at in np.flatnonzero(rows & left) for name in {name for name, _ in _unshown(facts, people.rows[at])})
+        used = Counter(
+            name
+            for at in np.flatnonzero(rows & left)
+            for name in {name for name, _ in _unshown(facts, people.rows[at])}
+        )
         names = joined(name for name, _ in used.most_common())
         yield Trace(
             f"never looks {names if len(used) == 1 else 'values'} up with `{tool}`",
@@ -153,7 +161,9 @@ def _matches(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
             f"`{tool}` lists several matches, and another one is taken than in the passes of the same task",
             f"Have the model compare all matches of `{tool}` with what was asked before it takes one.",
             rows,
-            lambda row: next(((act.step, "") for act in row.acts if act.sources and act.sources[0].tool), None),
+            lambda row: next(
+                ((act.step, "") for act in row.acts if act.sources and act.sources[0].tool), None
+            ),
             (tool,),
             is_defined_by_passes=True,
         )
@@ -189,7 +199,9 @@ def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Itera
         fact: rows for fact, rows in lacking.items()
         if (rows & left).any() and asked[fact] >= PASSES and people.passed[rows].sum() <= NEVER * asked[fact]
     }  # fmt: skip
-    for fact, rows in sorted(rows_of.items(), key=lambda pair: (pair[0] not in always, -int((pair[1] & left).sum()), pair[0])):
+    for fact, rows in sorted(
+        rows_of.items(), key=lambda pair: (pair[0] not in always, -int((pair[1] & left).sum()), pair[0])
+    ):
         tool, name = fact
         yield Trace(
             f"never calls `{tool}`" if not name else f"calls `{tool}` without `{name}`",
@@ -238,14 +250,18 @@ def _last_of(tool: str, row: RowEvidence) -> tuple[int, str] | None:
 def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Rows that leave a list after a part of it, where passes go on with the next one."""
     next_ = Counter(
-        fact for at in np.flatnonzero(people.passed) for fact in {fact for fact in _continued(people.rows[at])}
+        fact
+        for at in np.flatnonzero(people.passed)
+        for fact in {fact for fact in _continued(people.rows[at])}
     )
     for tool in sorted({tool for tool, _ in next_}):
         names = {name for one, name in next_ if one == tool}
         stops = partial(_stops, tool, names)
         rows = people.where(stops)
         among = people.where(lambda row: any(act.tool == tool and act.is_partial for act in row.acts))  # noqa: B023
-        if (rows & left).any() and people.passed[rows].sum() <= NEVER * max(1, int((people.passed & among).sum())):
+        if (rows & left).any() and people.passed[rows].sum() <= NEVER * max(
+            1, int((people.passed & among).sum())
+        ):
             yield Trace(
                 f"reads only the first page of `{tool}`",
                 f"`{tool}` says that there is more than it lists, and only the first part is read",
@@ -279,7 +295,9 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
     rows = people.where(partial(_is_refused, graded))
     among = people.where(lambda row: any(act.tool in graded for act in row.acts))
     if (rows & left).any() and _is_rare(people, rows, among):
-        tools = Counter(act.tool for at in np.flatnonzero(rows & left) if (act := _refused(people.rows[at], graded)))
+        tools = Counter(
+            act.tool for at in np.flatnonzero(rows & left) if (act := _refused(people.rows[at], graded))
+        )
         template, _ = common_error(people, rows & left)
         shown = f"; most often such as: {shown_error(people, rows & left, template, 90)}" if template else ""
         yield Trace(
@@ -331,10 +349,17 @@ def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) 
         consequences=[name for name, m in after.most_common() if m],
         deciding=way.tools,
         place=way.place,
+        blame=partial(_written, {people.rows[at].position: group for group in groups for at in np.flatnonzero(group.rows & rows)}),
         holds=way.holds,
         against=["the expected calls themselves may be wrong"],
         is_defined_by_passes=way.is_defined_by_passes,
     )
+
+
+def _written(groups: Mapping[int, Group], row: RowEvidence) -> tuple[int | str, str] | None:
+    """The act by which the difference itself came about: the wrong write, not what led to it."""
+    group = groups.get(row.position)
+    return group.place(row) if group is not None else None
 
 
 def _left_of(group: Group, rows: Mask) -> Group:

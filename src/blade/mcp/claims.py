@@ -103,6 +103,8 @@ def _checked(house: House, asked: arguments.CheckClaims) -> tuple[tuple[Finding,
 
 
 def _text(house: House, asked: arguments.CheckClaims) -> str:
+    from blade.check.beside import claims_file, with_claims
+
     if (asked.report is None) == (asked.path is None):
         raise UsageError(
             "there is no one report to check", "give its text as `report`, or its `path`", "usage"
@@ -115,7 +117,7 @@ def _text(house: House, asked: arguments.CheckClaims) -> str:
     try:
         if path.stat().st_size > REPORT:
             raise Unreadable(f"{path.name} is too large for a report", "give a part of it", "unreadable-file")
-        return path.read_text("utf-8-sig")
+        text = path.read_text("utf-8-sig")
     except OSError as error:
         raise Unreadable(
             f"cannot read {path.name}: {error.strerror}", "check it", "unreadable-file"
@@ -124,6 +126,7 @@ def _text(house: House, asked: arguments.CheckClaims) -> str:
         raise Unreadable(
             f"{path.name} is no text", "give Markdown or JSON in UTF-8", "unreadable-file"
         ) from error
+    return with_claims(text, path) if house.roots.holds(str(claims_file(path))) else text
 
 
 def _problem(one: dict[str, Any]) -> tuple[Block, ...]:

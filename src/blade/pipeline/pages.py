@@ -13,6 +13,7 @@ from blade import measure
 from blade.ingest import opened
 from blade.model import (
     Benchmark,
+    Buckets,
     Cause,
     Gap,
     Health,
@@ -183,6 +184,13 @@ def _joined(loaded: Sequence[Loaded], pages: Sequence[Report], command: str) -> 
 def _with_reading(page: Report, read: Reading) -> Report:
     """The page of a run with what its traces say."""
     told, bounded = read.concluded, bool(page.losses)
+    people = read.diagnosis.people
+    if people.is_regrouped:  # buckets by content; what counts tries of an index means nothing
+        page = replace(
+            page,
+            buckets=(Buckets(people.run, *people.by_outcome(), page.buckets[0].missing),),
+            measures=tuple(one for one in page.measures if one.k is None or one.k == 1),
+        )
     return replace(
         page,
         health=read.health,

@@ -93,22 +93,33 @@ def _together(readings: Sequence[Reading]) -> Population:
     import numpy as np
 
     all_people = [reading.diagnosis.people for reading in readings]
-    n_tasks = accumulate((int(people.task.max(initial=-1)) + 1 for people in all_people), initial=0)
     # a prompt that another run asks too is no sign that rows are grouped wrongly
     rows = [
         replace(row, prompt=hash((number, row.prompt)) if row.prompt else 0)
         for number, people in enumerate(all_people)
         for row in people.rows
     ]
-    return Population(
+    together = Population(
         "all runs",
         rows,
         np.concatenate([people.passed for people in all_people]),
         np.concatenate([people.lost for people in all_people]),
-        np.concatenate([people.task + start for people, start in zip(all_people, n_tasks, strict=False)]),
+        _numbered([people.indexed for people in all_people], [len(people.keys) for people in all_people]),
         np.concatenate([people.repeat for people in all_people]),
-        [],
+        [key for people in all_people for key in people.keys],
     )
+    if any(people.task is not people.indexed for people in all_people):
+        tasks = [people.task for people in all_people]
+        together.regroup(_numbered(tasks, [int(task.max(initial=-1)) + 1 for task in tasks]))
+    return together
+
+
+def _numbered(tasks: Sequence[Ints], sizes: Sequence[int]) -> Ints:
+    """The tasks of all runs, those of each run under numbers of their own."""
+    import numpy as np
+
+    starts = accumulate(sizes, initial=0)
+    return np.concatenate([task + start for task, start in zip(tasks, starts, strict=False)])
 
 
 def _outages(diagnoses: Sequence[Diagnosis]) -> set[Mode]:

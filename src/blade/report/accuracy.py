@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from blade.model import Report
+from blade.model import Confidence, Report
 from blade.report import numbers
-from blade.report.sections import Block, Heading, Table, cells, para
+from blade.report.sections import Block, Code, Heading, Table, cells, para
 
 
 def accuracy(report: Report) -> list[Block]:
@@ -18,12 +18,13 @@ def accuracy(report: Report) -> list[Block]:
         cells(
             word,
             (
-                numbers.whole(counts["right"], f"engine.accuracy['confidence'][{word!r}]['right']"),
+                numbers.whole(card[word]["right"], f"engine.accuracy['confidence'][{word!r}]['right']"),
                 " of ",
-                numbers.whole(counts["n"], f"engine.accuracy['confidence'][{word!r}]['n']"),
+                numbers.whole(card[word]["n"], f"engine.accuracy['confidence'][{word!r}]['n']"),
             ),
         )
-        for word, counts in card.items()
+        for word in map(str, Confidence)  # the surest first
+        if word in card
     )
     if not rows:
         return [heading, para("How often such labels are right was not measured.")]
@@ -31,6 +32,8 @@ def accuracy(report: Report) -> list[Block]:
         heading,
         Table(("Confidence", "Groups whose label was right"), rows, "lr"),
         para(
-            "On real runs with an answer key and on runs with planted faults; `make accuracy` measures it again."
+            "On real runs with an answer key and on runs with planted faults; ",
+            Code("make accuracy"),
+            " measures it again.",
         ),
     ]

@@ -21,7 +21,8 @@ def dominant_failure_modes(runs: tuple[Facts, ...], figures: tuple[Figure, ...])
         if len(runs) > 1:
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
         for place, group in enumerate(facts.groups[:MAX_GROUPS], 1):
-            blocks.append(Heading((f"{place}. ", *_plain(group.name), f" ({group.label.value})")))
+            name = numbers.said(group.name, f"{facts.entry('groups', group)}.name", 120)
+            blocks.append(Heading((f"{place}. ", name, f" ({group.label.value})")))
             blocks += first_page.group_blocks(facts, group)
         if not facts.groups:
             blocks.append(para("No failure group was found."))
@@ -29,12 +30,6 @@ def dominant_failure_modes(runs: tuple[Facts, ...], figures: tuple[Figure, ...])
         blocks += places.left_out(len(facts.groups), min(len(facts.groups), MAX_GROUPS), "group", every)
         blocks += [*named(figures, "losses", facts.run.name), *judged.judgements(facts)]
     return blocks or [para("No run was read.")]
-
-
-def _plain(name: str) -> Line:
-    from blade.report.sections import prose
-
-    return prose(hostile.line(name, 100))
 
 
 def sometimes_pass(runs: tuple[Facts, ...]) -> list[Block]:

@@ -102,6 +102,8 @@ def trust(facts: Facts) -> tuple[Line, list[Line]]:
     warnings = [one for one in facts.trust if one.level == "warning"]
     notes = [one for one in facts.trust if one.level == "note"]
     answer = "No." if alarms else "With care." if warnings else "Yes, nothing speaks against it."
+    if facts.score.value is None and not alarms:
+        answer = "There is none."
     shown = [*alarms, *warnings, *notes][:MAX_TRUST]
     return (Strong(answer),), [_reason(facts, one) for one in shown]
 

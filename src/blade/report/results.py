@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blade import hostile
-from blade.model import Compared, Funnel, FunnelStage, Health, Level, Measure, RewardKind, Slice
+from blade.model import Cause, Compared, Funnel, FunnelStage, Health, Level, Measure, RewardKind, Slice
 from blade.report import numbers, places, quantities, queries
 from blade.report.facts import Facts
 from blade.report.figures import MAX_RUNS
@@ -261,6 +261,11 @@ def task_outcome_buckets(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
         if not facts.run.has_pass_rate:
             blocks.append(para("There is no pass rate, so tasks cannot be put into buckets."))
+        elif any(one.level == "alarm" and one.label is Cause.DATA_ARTIFACT for one in facts.trust):
+            blocks.append(
+                para("The task index does not identify tasks (see the first page), so buckets by index are not shown.")
+            )
+            continue
         else:
             blocks += _buckets(facts)
         blocks += named(figures, "tasks", facts.run.name)

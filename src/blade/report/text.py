@@ -17,6 +17,7 @@ SUFFIX = ".txt"
 WIDEST, NARROWEST = 110, 60  # columns
 PIPED = 100  # columns where nothing says how wide the reader's window is
 LABEL = 27  # columns of the labels on the left
+NAME = 30  # cells of a run's name in the table of several runs
 SHARED = 6  # groups of several runs that are told once for all of them
 
 
@@ -56,18 +57,24 @@ def padded(text: str, columns: int, right: bool = False) -> str:
     return space + text if right else text + space
 
 
+def wrapped(text: str, columns: int, is_command: bool = False) -> list[str]:
+    """`text` in lines of at most `columns` cells of a terminal; the words of a command stay whole."""
+    from rich.cells import cell_len
+
+    wide = cell_len(text) > len(text)
+    if wide:  # a character of two cells is counted as two
+        text = "".join(sign + "\0" if cell_len(sign) == 2 else sign for sign in text)
+    lines = wrap(text, columns - wide, break_long_words=not is_command, break_on_hyphens=False)
+    return [line.replace("\0", "") for line in lines] or [""]
+
+
 def _said(line: Line) -> str:
     return hostile.line(short(line, "`"), 2000)
 
 
 def _labelled(label: str, texts: list[str], width: int) -> list[str]:
     """Texts under a label, each wrapped and beginning a line of its own."""
-    lines = [
-        line
-        for text in texts
-        for line in wrap(text, width - LABEL, break_long_words=text[:6] != "blade ", break_on_hyphens=False)
-        or [""]
-    ]
+    lines = [line for text in texts for line in wrapped(text, width - LABEL, text.startswith("blade "))]
     return [f"{label if at == 0 else '':<{LABEL}}{line}" for at, line in enumerate(lines)]
 
 
@@ -80,7 +87,7 @@ def _one(facts: Facts, width: int) -> list[str]:
         if told and lead != "Yes, nothing speaks against it."
         else [lead, *told]
     )
-    found = [*wrap(_said(first_page.headline(facts)), width), ""]
+    found = [*wrapped(_said(first_page.headline(facts)), width), ""]
     found += _labelled(first_page.TRUSTED, first, width)
     if facts.groups or (facts.unexplained is not None and facts.unexplained.rows):
         found += _points(facts, width)
@@ -96,15 +103,17 @@ def _one(facts: Facts, width: int) -> list[str]:
 
 def _points(facts: Facts, width: int) -> list[str]:
     """The groups as a table: points, what it is, label, failures, passes that show the same."""
+    from rich.cells import cell_len
+
     rows = [[_said(cell) for cell in row] for row in first_page.points(facts)]
     rows = [[row[0].removesuffix(" points"), *row[1:]] for row in rows]
-    widths = [max(len(row[at]) for row in rows) for at in range(5)]
+    widths = [max(cell_len(row[at]) for row in rows) for at in range(5)]
     room = width - LABEL - widths[0] - sum(widths[2:]) - 8
     widths[1] = max(20, min(widths[1], room))
     found = []
     for at, row in enumerate(rows):
-        names = wrap(row[1], widths[1], break_long_words=False) or [""]
-        cells = [row[0].rjust(widths[0]), names[0].ljust(widths[1]), row[2].ljust(widths[2])]
+        names = wrapped(row[1], widths[1])
+        cells = [row[0].rjust(widths[0]), padded(names[0], widths[1]), row[2].ljust(widths[2])]
         cells += [row[3].rjust(widths[3]), row[4].rjust(widths[4])]
         label = first_page.POINTS if at == 0 else ""
         found.append(f"{label:<{LABEL}}{'  '.join(cells)}")
@@ -131,13 +140,15 @@ def _first_group(facts: Facts, width: int) -> list[str]:
 
 def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
     """One line for each run, then the groups that they share, then the verdicts of their comparison."""
+    from rich.cells import cell_len
+
     head = ["Run", "Score", "95% interval", "Tasks", "Rows", "Trust", "Largest group"]
     rows = []
     for each in runs:
         largest = next(iter(each.groups), None)
         rows.append(
             [
-                hostile.line(each.run.name, 60),
+                fitted(hostile.line(each.run.name, 60), NAME),
                 quantities.said(each.score, each.score.value, each.is_rate),
                 short(quantities.interval(each.score, each.is_rate)).strip() or words.NONE,
                 f"{each.score.n:,}",
@@ -146,11 +157,15 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
                 f"{largest.label.value} {hostile.line(largest.name, 60)}" if largest else words.NONE,
             ]
         )
-    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    *widths, last = [max(cell_len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    before = sum(widths) + 2 * len(widths)
     found = [f"{words.count(len(runs), 'run')}", ""]
     for row in [head, *rows]:
-        cells = [padded(cell, widths[at], right=0 < at < 5) for at, cell in enumerate(row)]
-        found.append("  ".join(cells))
+        *cells, group = row
+        lines = wrapped(group, max(20, min(last, width - before)))
+        cells = [padded(cell, widths[at], right=0 < at < 5) for at, cell in enumerate(cells)]
+        found.append("  ".join([*cells, lines[0]]))
+        found += [" " * before + line for line in lines[1:]]
     found += ["", *_matrix(report, width), *_shared(runs, width)]
     alarms = [
         f"{hostile.line(each.run.name, 40)}: {one.label.value if one.label else ''} {hostile.line(one.text, first_page.SENTENCE)}"
@@ -167,7 +182,7 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
     ]
     found += _labelled(first_page.FIX, fixes, width) if fixes else []
     for one in report.comparisons:
-        found += ["", *wrap(change_verdict.in_short(one), width)]
+        found += ["", *wrapped(change_verdict.in_short(one), width)]
     return found
 
 
@@ -216,4 +231,4 @@ def _ending(report: Report, width: int) -> list[str]:
         )
     if report.gaps:
         said.append(f"{words.count(len(report.gaps), 'limitation')} (see the report: -o DIR).")
-    return ["", *wrap(" ".join(said), width)] if said else []
+    return ["", *wrapped(" ".join(said), width)] if said else []

@@ -43,6 +43,7 @@ _THEN_SHARE = re.compile(
     r"[^.;⟨⟩]{0,70}?(?: ?\((?:i\.e\.,? |or |only |just |= ?)?|,? (?:or|i\.e\.,?|that is|which is) | ?[—–=] ?)"
 )
 _THEN_PART = re.compile(r"[^.;⟨⟩]{0,60}?(?: ?[(\[]| ?[—–:,] ?)")
+_AVERAGED = re.compile(r"\b(?:averaged?|mean) (?:over|across)\b", re.I)  # over tasks, say: no share of rows
 _THEN_WHOLE = re.compile(rf"\),? ?(?:[\w-]+ ){{0,4}}(?:of|out of) {_ARTICLES}")
 _IN_BRACKETS = re.compile(r"(?: [\w@^'’-]+){0,4} ?\(")
 _GIVEN = re.compile(rf"(?:^|[\s(])(?:of|among|from|across|out of) {_ARTICLES}$", re.I)
@@ -69,6 +70,7 @@ def _shares(words: Phrase) -> Iterator[Fault]:
         elif left.unit == "%" and right.is_count and _THEN_PART.fullmatch(gap) and gap[0] != ")":
             part, share = right, left
             wholes = [last] if _OF.fullmatch(after) and last.is_count else given if is_aside else []
+            wholes = [] if _AVERAGED.search(gap) else wholes
         is_part = len(wholes) == 1 and 0 < part.value <= wholes[0].value and not share.hedged
         if is_part and not _is_explained(words, share):
             expected = shown(100 * part.value / wholes[0].value, share)

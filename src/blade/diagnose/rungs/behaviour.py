@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import takewhile
 
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
@@ -72,7 +73,9 @@ def _never_calls(tool: str, row: RowEvidence) -> bool:
 
 
 def _calls_it(tool: str, row: RowEvidence) -> bool:
-    return any(act.tool == tool for act in row.acts)
+    """Whether a row calls a tool of its own accord: what follows an error may be its consequence."""
+    before = takewhile(lambda act: not act.failed, row.acts)
+    return any(act.tool == tool for act in before)
 
 
 def _meets(template: str, row: RowEvidence) -> bool:

@@ -67,19 +67,21 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
         ):
             continue
         codes, values = people.codes(path)
-        if len(values) > 30:
-            continue
+        if len(values) > 30 or (not path.startswith("response.") and people.is_graded(codes)):
+            continue  # a limit that the grader reports about the submitted work is a verdict
         for code, value in enumerate(values):
             if not isinstance(value, str) or not _LIMIT.search(value.replace("_", " ")):
                 continue
             rows = codes == code
             n = int((rows & left).sum())
-            is_guilty = n >= 1 and not _is_innocent(people, rows, left) and not _is_loop(people, rows & left)
+            is_guilty = n >= 1 and not _is_innocent(people, rows, left)
             if is_guilty and (best is None or n > (best[2] & left).sum()):
                 best = path, value, rows
     if best is None:
         return None
     path, value, rows = best
+    if _is_loop(people, rows & left):
+        return _loop(people, rows, left, f"a limit (`{path}` is `{value}`)")
     n = int((rows & left).sum())
     return Group(
         rung="cut", label="TI", name=f"stopped by a limit ({value})", rows=rows & left,
@@ -223,6 +225,8 @@ def _differ(people: Population, rows: Mask) -> bool:
 def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
     """Rows that repeat one call or one error until they are stopped: the loop is the cause, the limit its end."""
     n = int((rows & left).sum())
+    if sum(people.rows[at].is_repeating for at in np.flatnonzero(rows & left)) >= 0.5 * n:
+        return _babble(people, rows, left, limit)
     template, n_template = common_error(people, rows & left)
     error = (
         f" {n_template:,} of them get the same kind of error again and again, such as: {shown_error(people, rows & left, template)}."
@@ -238,6 +242,19 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
         "would only prolong the loop.",
         why="the last acts repeat one call or one error, so the limit only ended what had already failed",
         place=lambda row: next(((act.step, "") for act in row.acts if act.template == template), None) if template else None,
+    )  # fmt: skip
+
+
+def _babble(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
+    """Rows whose text repeats one passage until it is cut."""
+    n = int((rows & left).sum())
+    return Group(
+        rung="cut", label="BI", name="repeats one passage until the limit", rows=rows & left, matched=rows,
+        passed=int(people.passed[rows].sum()), confidence="likely",
+        text=f"{count(n, 'failure')}: the answer says one passage again and again until {limit} ends it.{_without(people, rows)}",
+        fix="Break the repetition (repetition penalty, another temperature, a stop on repeats); a higher limit would only prolong it.",
+        why="the end of the text repeats itself, so the limit only ended what had already failed",
+        place=lambda row: (row.final_step, row.final[-80:]) if row.final_step is not None else None,
     )  # fmt: skip
 
 
@@ -303,7 +320,9 @@ def _is_loop(people: Population, rows: Mask) -> bool:
 
 
 def is_looping(row: RowEvidence, last: int = 6, times: int = 3) -> bool:
-    """Whether the last acts of a rollout repeat one call, or meet one error again and again."""
+    """Whether the last acts of a rollout repeat one call or meet one error again and again, or its text repeats itself."""
+    if row.is_repeating:
+        return True
     acts = row.acts[-last:]
     if len(acts) < times:
         return False

@@ -6,7 +6,7 @@ Fires on agents that never submit, never write the file or answer outside the as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -18,6 +18,7 @@ from blade.diagnose.rungs.cut import act_name, common_error, is_looping, last_ac
 ENDS = 0.9  # share of the passes that end so
 PASSES = 5
 LEAST = 2
+MAX_KINDS = 6  # values of a field that tells kinds of task apart
 
 
 def ask(people: Population, left: Mask) -> Findings:
@@ -82,39 +83,57 @@ def _no_tools(people: Population, left: Mask, passes: list[RowEvidence]) -> Grou
 
 
 def _no_end(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
-    """Rows that never make the call that ends the passes, or never with success."""
-    for name in (lambda act: act.tool, act_name):
-        ends = Counter(name(row.acts[-1]) for row in passes if row.acts)
-        used = {name(act) for row in people.rows for act in row.acts}
-        if not ends or len(used) < 2:
-            continue
-        last, n_ends = ends.most_common(1)[0]
-        if n_ends < ENDS * len(passes):
-            continue
-        holds = partial(_lacks, name, last)
-        rows = people.where(holds)
-        n = int((rows & left).sum())
-        if n < LEAST or people.rate(rows) > 0.1 * people.rate(~rows):
-            continue
-        tried = sum(
-            any(name(act) == last for act in people.rows[at].acts) for at in np.flatnonzero(rows & left)
-        )
-        how = f" {tried:,} of them try it without success." if tried else ""
-        called = f"never a successful `{last}`" if tried else f"never calls `{last}`"
-        instead, n_instead = Counter(last_act(people.rows[at]) for at in np.flatnonzero(rows & left)).most_common(1)[0]
-        if instead and n_instead >= 0.5 * n and n_instead >= LEAST and instead not in ends:
-            how += f" {n_instead:,} of them end with `{instead}` instead, as no pass does."
-            called = f"ends with `{instead}`, never `{last}`"
-        return Group(
-            rung="delivered", label="BI", name=called,
-            rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), deciding=(last,),
-            text=f"{count(n, 'failure')}: there is no successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes, so "
-            f"nothing was handed in.{how}",
-            fix=f"Tell the model to finish with `{last}`, and remind it before the last turn.",
-            why="the result that is graded was never handed over", confidence="proved",
-            place=lambda row: (row.acts[-1].step, "") if row.acts else None, holds=holds,
-        )  # fmt: skip
+    """Rows that never make the call that ends the passes of their kind of task, or never with success."""
+    if all(row.is_spoken and row.n_acts <= 1 for row in passes):
+        return None  # single answers: no call ends them
+    for scope in _kinds(people):
+        mine = [people.rows[at] for at in np.flatnonzero(people.passed & scope)]
+        for name in (lambda act: act.tool, act_name):
+            group = _ending(people, left, scope, mine, name) if len(mine) >= PASSES else None
+            if group is not None:
+                return group
     return None
+
+
+def _kinds(people: Population) -> Iterator[Mask]:
+    """All rows, then the rows of each kind of task that a field with few values tells apart."""
+    yield ~people.none
+    for codes, values in people.task_level.values():
+        if len(values) <= MAX_KINDS:
+            for code in range(len(values)):
+                yield codes == code
+
+
+def _ending(
+    people: Population, left: Mask, scope: Mask, passes: list[RowEvidence], name: Callable[[Act], str]
+) -> Group | None:
+    """The rows of a kind of task that lack the call that ends its passes."""
+    ends = Counter(name(row.acts[-1]) for row in passes if row.acts)
+    used = {name(act) for at in np.flatnonzero(scope) for act in people.rows[at].acts}
+    last, n_ends = ends.most_common(1)[0] if ends else ("", 0)
+    if n_ends < ENDS * len(passes) or len(used) < 2:
+        return None
+    holds = partial(_lacks, name, last)
+    rows = people.where(holds) & scope
+    claimed = rows & left
+    n = int(claimed.sum())
+    if n < LEAST or people.rate(rows) > 0.1 * people.rate(~rows & scope):
+        return None
+    tried = sum(any(name(act) == last for act in people.rows[at].acts) for at in np.flatnonzero(claimed))
+    how = f" {tried:,} of them try it without success." if tried else ""
+    called = f"never a successful `{last}`" if tried else f"never calls `{last}`"
+    instead, n_instead = Counter(last_act(people.rows[at]) for at in np.flatnonzero(claimed)).most_common(1)[0]
+    if instead and n_instead >= max(LEAST, 0.5 * n) and instead not in ends:
+        how += f" {n_instead:,} of them end with `{instead}` instead, as no pass does."
+        called = f"ends with `{instead}`, never `{last}`"
+    return Group(
+        rung="delivered", label="BI", name=called, rows=claimed, matched=rows, passed=int(people.passed[rows].sum()), deciding=(last,),
+        text=f"{count(n, 'failure')}: there is no successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes"
+        f"{'' if scope.all() else ' of this kind of task'}, so nothing was handed in.{how}",
+        fix=f"Tell the model to finish with `{last}`, and remind it before the last turn.",
+        why="the result that is graded was never handed over", confidence="proved",
+        place=lambda row: (row.acts[-1].step, "") if row.acts else None, holds=holds if scope.all() else None,
+    )  # fmt: skip
 
 
 def _lacks(name: Callable[[Act], str], last: str, row: RowEvidence) -> bool:
@@ -130,11 +149,15 @@ def _no_form(people: Population, left: Mask, passes: list[RowEvidence]) -> Group
         rows = people.where(lambda row: form not in row.answers)  # noqa: B023
         n = int((rows & left).sum())
         if n >= LEAST and people.rate(rows) <= 0.02:
+            is_asked = sum(form in people.rows[at].forms for at in np.flatnonzero(rows & left)) >= 0.5 * n
             return Group(
-                rung="delivered", label="BI", name="no answer in the asked form", rows=rows & left,
-                text=f"{count(n, 'failure')}: no answer stands in {words}, as {ENDS:.0%} or more of the passes do.",
-                fix=f"Repeat the asked form ({words}) at the end of the prompt, and ask again where it is missing.",
-                why="the form that the grader reads is absent", confidence="likely", matched=rows,
+                rung="delivered", label="BI" if is_asked else "TI", name=f"no answer in {words}", rows=rows & left,
+                text=f"{count(n, 'failure')}: no answer in {words}, which {ENDS:.0%} or more of the passes have"
+                f"{'' if is_asked else '; the prompt never asks for it'}.",
+                fix=f"Repeat at the end of the prompt that the answer belongs in {words}, and ask again where it is missing."
+                if is_asked else f"Ask for {words} in the prompt, or have the grader read answers without it.",
+                why="the form that the grader reads is absent" + ("" if is_asked else ", and nothing asks for it"),
+                confidence="likely", matched=rows,
                 place=lambda row: (row.final_step, "") if row.final_step is not None else None,
             )  # fmt: skip
     return None

@@ -28,7 +28,7 @@ def ask_errors(people: Population, left: Mask) -> Findings:
 
 
 def ask(people: Population, left: Mask) -> Findings:
-    return _asked(people, left, (_ungraded, _barred, _flaky))
+    return _asked(people, left, (_ungraded, _barred, _flaky, _logged))
 
 
 def _asked(
@@ -57,6 +57,10 @@ def _ungraded(people: Population, left: Mask) -> list[Group]:
     if not any(_states_reward(people, path) for path, _ in verdicts):
         return []  # one absent field is not enough: an answer that could not be read leaves a gap too
     rows = ~np.logical_or.reduce([held for _, held in verdicts])
+    for path in people.paths:
+        codes, _ = people.codes(path)
+        if (codes[rows] >= 0).any() and people.is_graded(codes) and not (codes[people.passed] < 0).any():
+            return []  # another verdict field is there: they were graded
     n = int((rows & left).sum())
     if not n or people.passed[rows].any() or n > 0.9 * left.sum():
         return []
@@ -107,9 +111,61 @@ def _events(people: Population, left: Mask) -> list[Group]:
             or not (mask & left).any()
         ):
             continue
+        if _ends_like_passes(people, mask & left):
+            continue  # whole rollouts with a message: what the grader found, not what happened to them
         found.append(_event(path, text, mask & left, mask))
         left = left & ~mask
     return found
+
+
+def _ends_like_passes(people: Population, rows: Mask) -> bool:
+    """Whether most of some rollouts ended of their own accord, as nearly all passes do."""
+    ends = Counter((people.rows[at].end, bool(people.rows[at].final)) for at in np.flatnonzero(people.passed))
+    if not ends:
+        return False
+    usual, n = ends.most_common(1)[0]
+    same = sum((people.rows[at].end, bool(people.rows[at].final)) == usual for at in np.flatnonzero(rows))
+    return n >= 0.9 * ends.total() and same >= 0.5 * rows.sum()
+
+
+def _logged(people: Population, left: Mask) -> list[Group]:
+    """Lines of logs that strike rollouts which did and said exactly what passing ones of the same task did."""
+    passing = {(int(people.task[at]), _done(people.rows[at])) for at in np.flatnonzero(people.passed)}
+    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, row in enumerate(people.rows):
+        for path, lines in row.lines.items():
+            for line in lines:
+                places[path, line].append(at)
+    found: list[Group] = []
+    for (path, line), rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), -len(pair[0][1]), pair[0])):
+        mask = people.none
+        mask[rows] = True
+        claimed = mask & left
+        n = int(claimed.sum())
+        if n < LEAST or people.passed[mask].any() or not events.ERROR.search(line):
+            continue
+        alike = sum((int(people.task[at]), _done(people.rows[at])) in passing for at in np.flatnonzero(claimed))
+        if alike >= max(LEAST, 0.5 * n):
+            found.append(_stage(path, line, claimed, mask, alike))
+            left = left & ~mask
+    return found
+
+
+def _done(row: RowEvidence) -> tuple[int, ...]:
+    """What a rollout did and said, so that equal ones are equal."""
+    return (*(act.key for act in row.acts), hash(row.final))
+
+
+def _stage(path: str, line: str, rows: Mask, matched: Mask, alike: int) -> Group:
+    n = int(rows.sum())
+    return Group(
+        rung="environment", label="IR", name=f"`{path}`: {line[:60]}", rows=rows, matched=matched, deciding=(path,),
+        text=f"{count(n, 'rollout')}: `{path}` says: {line[:140]}. No pass has this line, and {alike:,} of these rollouts did and said "
+        "exactly what a passing repeat of the same task did.",
+        fix=f"Repair what `{path}` reports and rerun these rollouts; the model did nothing different.",
+        why="the same acts pass in other repeats, so what surrounds the model differs", confidence="proved",
+        place=lambda row: (path, line),
+    )  # fmt: skip
 
 
 def _event(path: str, text: str, rows: Mask, matched: Mask) -> Group:

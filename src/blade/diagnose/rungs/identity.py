@@ -6,11 +6,14 @@ indices; stays silent where every row has a prompt of its own, as with simulated
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
-from blade.diagnose.population import Findings, Ints, Population, Trust
+from blade.diagnose.population import Findings, Ints, Population, Trust, count
 
 REGULAR = 0.9  # share of rows in prompts of the commonest size
+STRANGE = 0.8  # share of rollouts that speak of other tasks alone
 CROSSED = 0.5  # share of indices that hold several prompts
 
 
@@ -36,11 +39,66 @@ def by_content(people: Population) -> Ints | None:
     return content if np.mean(crossed) >= CROSSED and is_spread else None
 
 
+def _strangers(people: Population) -> Trust | None:
+    """Rollouts that speak of what the prompts of other tasks name, and of nothing that their own names."""
+    tasks: defaultdict[str, set[int]] = defaultdict(set)
+    for at, row in enumerate(people.rows):
+        for name in row.asked:
+            tasks[name].add(int(people.task[at]))
+    telling = {name for name, held in tasks.items() if len(held) <= max(1, 0.2 * people.n_tasks(~people.none))}
+    asked = odd = 0
+    for at, row in enumerate(people.rows):
+        own, spoken = telling & set(row.asked), telling & set(row.named)
+        if own and spoken:
+            asked += 1
+            odd += not own & spoken
+    if asked < max(6, 0.5 * people.n) or odd < STRANGE * asked:
+        return None
+    text = (
+        f"The rollouts do not belong to their tasks: {odd:,} of {asked:,} speak of names and numbers that only other tasks' prompts "
+        "hold, and of none of their own. Rewards and causes by task are meaningless."
+    )
+    return Trust("alarm", "DA", text, ~people.none, "Join prompts and rollouts again by a key that both carry.")
+
+
+def _copies(people: Population) -> Trust | None:
+    """Rows that equal another one in everything the model said and in the times that were taken."""
+    times = [path for path in people.paths if _is_time(people, path)]
+    if not times:
+        return None
+    seen: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for at, row in enumerate(people.rows):
+        if row.digest:
+            seen[row.digest, *(row.fields.get(path) for path in times)].append(at)
+    rows = people.none
+    for places in seen.values():
+        rows[places[1:]] = True
+    n = int(rows.sum())
+    if not n:
+        return None
+    text = f"{count(n, 'row')} {'is a copy' if n == 1 else 'are copies'} of another: the same words and the same times. They are no repeats."
+    return Trust("warning", "DA", text, rows, "Drop the copies, or find out why the same rollout was stored twice.")
+
+
+def _is_time(people: Population, path: str) -> bool:
+    """Whether a field is a measured amount: fractions that hardly ever occur twice."""
+    values = [value for value in people.columns[path] if isinstance(value, float) and not value.is_integer()]
+    return len(values) >= 0.5 * people.n and len(set(values)) >= 0.5 * len(values)
+
+
+def _outcomes(people: Population, content: Ints) -> str:
+    """How many tasks by content always, sometimes and never pass."""
+    rates = [people.rate(content == task) for task in np.unique(content)]
+    always, never = sum(rate == 1 for rate in rates), sum(rate == 0 for rate in rates)
+    return f" ({always} always pass, {len(rates) - always - never} sometimes, {never} never)"
+
+
 def ask(people: Population) -> tuple[Findings, Ints | None]:
     """What is wrong with the grouping, and the tasks by content to go on with."""
     content = by_content(people)
+    others = [doubt for doubt in (_strangers(people), _copies(people)) if doubt is not None]
     if content is None:
-        return Findings(), None
+        return Findings(trust=others), None
     n_prompts, n_index = len(np.unique(content)), people.n_tasks(~people.none)
     usual = int(np.bincount(np.bincount(content)).argmax())
     if people.has_repeats:
@@ -49,13 +107,13 @@ def ask(people: Population) -> tuple[Findings, Ints | None]:
         mixed = sum(count > 1 for count in several)
         text = (
             f"The task index does not identify a task: {mixed} of {n_index} indices mix up to {most} different prompts. "
-            f"By prompt there are {n_prompts} tasks with {usual} rollouts each. Per-task rates, pass@k and flaky tasks by "
-            "index are meaningless; the causes below are found by prompt."
+            f"By prompt there are {n_prompts} tasks with {usual} rollouts each{_outcomes(people, content)}. Per-task rates, pass@k and "
+            "flaky tasks by index are meaningless; the causes below are found by prompt."
         )
     else:
         text = (
             f"Every row has its own task index, but the prompts repeat: {n_prompts} different prompts, {usual} rollouts "
-            "each. These are repeats that were numbered as tasks; the causes below are found by prompt."
+            f"each{_outcomes(people, content)}. These are repeats that were numbered as tasks; the causes below are found by prompt."
         )
     fix = "Number tasks by prompt before computing pass@k or per-task rates."
-    return Findings(trust=[Trust("alarm", "DA", text, ~people.none, fix)]), content
+    return Findings(trust=[Trust("alarm", "DA", text, ~people.none, fix), *others]), content

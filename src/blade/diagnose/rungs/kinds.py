@@ -167,7 +167,8 @@ def gold_class(gold: str | None) -> str:
         )
     if kind == "text" and value in ("none", "null", "n/a", "unknown", "yes", "no", "true", "false"):
         return str(gold).strip()
-    return {"number": "a number", "letter": "a letter", "text": "a text", "list": "several values"}[kind]
+    kinds = {"number": "a number", "letter": "a letter", "text": "a text", "list": "several values", "date": "a date"}
+    return kinds[kind]
 
 
 def ask(people: Population, left: Mask, reference: Reference | None, found: list[Slice]) -> Findings:

@@ -23,7 +23,7 @@ ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     found = Findings()
-    bias = _bias(people, left, reference)
+    bias = _bias(people, left, reference) or _blind_spot(people, left, reference)
     if bias is not None:
         found.groups.append(bias)
         left = left & ~bias.rows
@@ -165,6 +165,33 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
         fix="Balance the prompt's examples and options, or calibrate the decision threshold.",
         why="one answer dominates whatever the gold is", matched=rows,
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Wrong answers that all lie on one class of the gold, while the model is right on the others."""
+    if reference is None or not reference.is_telling:
+        return None
+    golds = Counter(value_of(gold) for gold in reference.gold if gold)
+    if not 2 <= len(golds) <= MAX_CLASSES:
+        return None
+    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
+    missed = Counter(value_of(reference.gold[at] or "") for at in wrong)
+    if len(wrong) < 10:
+        return None
+    value, n = missed.most_common(1)[0]
+    inside = np.array([bool(gold) and value_of(gold or "") == value for gold in reference.gold], bool)
+    if n < DOMINATES * len(wrong) or people.rate(inside) > 0.5 * people.rate(~inside) or people.n_tasks(inside) < 3:
+        return None
+    rows = people.none
+    rows[[at for at in wrong if inside[at]]] = True
+    shown = next(gold for gold in reference.gold if gold and value_of(gold) == value).strip()
+    return Group(
+        rung="knowledge", label="BI", name=f"never answers `{shown}` where it is expected"[:90], rows=rows,
+        text=f"{count(n, 'failure')}: `{shown}` is expected and another answer is given. {people.rate(inside):.0%} of these tasks' "
+        f"rollouts pass, against {people.rate(~inside):.0%} of all others: a bias against one answer.",
+        fix=f"Check that the prompt makes `{shown}` as available as the other answers, and balance the examples.",
+        why="nearly all errors lie on one expected answer", matched=inside, passed=int(people.passed[inside].sum()), place=_place,
     )  # fmt: skip
 
 

@@ -91,7 +91,8 @@ def adopt_golds(people: Population) -> None:
         return  # what is expected is not what is graded
     for at, row in enumerate(people.rows):
         acts = passing.get(int(people.task[at]))
-        if row.expected is not None and acts and all(calls == acts[0] for calls in acts):
+        # a pass without any call at all is a doubt about the grade, not about the gold
+        if row.expected is not None and acts and acts[0] and all(calls == acts[0] for calls in acts):
             if acts[0] != acts_of(row, graded)[1]:
                 others = [call for call in row.expected if call[0] not in graded]
                 row.expected = (*others, *acts[0].elements())

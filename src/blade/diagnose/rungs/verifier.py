@@ -14,7 +14,7 @@ import numpy as np
 from blade.diagnose.answers import is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
-from blade.diagnose.reference import Reference
+from blade.diagnose.reference import ANSWER_ORDER, Reference
 
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
 DOUBT = 0.02  # share of the rows in doubt that is told before the causes
@@ -28,7 +28,7 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     # where calls are expected or a check failed, the answer is not all that is graded
     has_calls = people.where(lambda row: bool(row.expected)).any()
     reference = None if has_calls else reference
-    for make in (_checks_pass, _fields_pass, _equal, _fenced, _both_ways):
+    for make in (_checks_pass, _fields_pass, _log_passes, _missing_path, _equal, _fenced, _wrapped, _both_ways):
         group = make(people, rest, reference)
         if group is not None:
             found.groups.append(group)
@@ -38,9 +38,8 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             found.trust.append(
                 Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix)
             )
-    found.trust += [
-        one for one in (_lenient(people, reference), _many_equal(people, rest, reference)) if one is not None
-    ]
+    doubts = (_lenient(people, reference), _many_equal(people, rest, reference), _idle_passes(people), _broken_check(people))
+    found.trust += [doubt for doubt in doubts if doubt is not None]
     found.trust += [] if has_calls else _refused(people, rest, reference)
     return found
 
@@ -61,6 +60,108 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> lis
         "rejected right answers."
     )
     return [Trust("warning" if n > DOUBT * people.n else "note", None, text, rows)]
+
+
+def _idle_passes(people: Population) -> Trust | None:
+    """Passing rows that make no call, though the gold demands some and other passes make them."""
+    due = people.where(lambda row: bool(row.expected))
+    rows = people.passed & due & people.where(lambda row: row.is_spoken or row.n_acts == 0)
+    n, active = int(rows.sum()), int((people.passed & due & ~rows).sum())
+    if not n or n > 0.5 * active:
+        return None
+    text = (
+        f"{count(n, 'pass', 'passes')} make{'s' if n == 1 else ''} no call at all although the expected calls demand some: the verifier "
+        "may accept rollouts that did nothing."
+    )
+    return Trust("warning", None, text, rows)
+
+
+def _broken_check(people: Population) -> Trust | None:
+    """A check that no row passes and that reports an exception of its own."""
+    names = Counter(name for row in people.rows for name in row.check_errors)
+    for name, n in names.most_common():
+        has = people.where(lambda row: name in row.checks)  # noqa: B023
+        fails = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
+        if n >= 5 and n >= 0.9 * fails.sum() and fails.sum() == has.sum():
+            error = next(row.check_errors[name] for row in people.rows if name in row.check_errors)
+            text = (
+                f"The check `{name.partition(': ')[2] or name}` fails in all {int(has.sum()):,} rows that have it, with an error of its own "
+                f"({error[:100]}): repair the check before its verdict is used."
+            )
+            return Trust("warning", None, text, fails)
+    return None
+
+
+_SUCCESS = re.compile(r"\b(?:pass(?:ed|es)?|resolved|success(?:ful(?:ly)?)?|succeeded|accepted|correct)\b", re.IGNORECASE)
+_FAILURE = re.compile(r"\b(?:fail\w*|error\w*|not|incorrect|wrong|rejected)\b", re.IGNORECASE)
+
+
+def _log_passes(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows whose log ends with the words of success that every pass has and hardly any other failure."""
+    if people.passed.sum() < 5:
+        return None
+    lines = Counter((path, line) for at in np.flatnonzero(people.passed) for path, all_ in people.rows[at].lines.items() for line in all_)
+    for (path, line), n_passes in lines.most_common():
+        if n_passes < people.passed.sum():
+            return None
+        rows = people.where(lambda row: line in row.lines.get(path, ())) & left  # noqa: B023
+        n = int(rows.sum())
+        others = people.failed & ~rows & people.where(lambda row: path in row.lines)  # noqa: B023
+        is_verdict = _SUCCESS.search(line) and not _FAILURE.search(line)
+        if n and is_verdict and n <= 0.25 * people.failed.sum() and others.sum() >= 3 * n:
+            return _contradicted(path, line, rows, n)
+    return None
+
+
+def _contradicted(path: str, line: str, rows: Mask, n: int) -> Group:
+    return Group(
+        rung="verifier", label="TI", name=f"`{path}` says passed, reward 0", rows=rows, matched=rows, confidence="likely",
+        text=f"{count(n, 'failure')}: `{path}` ends with the words of every pass ({line[:80]}); the reward says the opposite.",
+        fix=f"Compute the reward of these rows from `{path}` again.", deciding=(path,),
+        why="the log of the row and its reward contradict each other", place=lambda row: (path, line),
+        against=["the reward may depend on something that the row does not record"],
+    )  # fmt: skip
+
+
+def _missing_path(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows whose test looks for a path that their request never names."""
+    paths = Counter(people.rows[at].missing for at in np.flatnonzero(left) if people.rows[at].missing)
+    if not paths:
+        return None
+    path, n = paths.most_common(1)[0]
+    rows = people.where(lambda row: row.missing == path)
+    if n < 3 or people.passed[rows].any() or people.n_tasks(rows) < 3:
+        return None
+    return Group(
+        rung="verifier", label="TI", name=f"the test needs `{path[-60:]}`, which the prompt never names", rows=rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: the test looks for `{path}` and does not find it; nothing that the model is told names this path.",
+        fix=f"Say in the prompt where the result must be written (`{path}`), or let the test find it, and rerun these rollouts.",
+        why="what the test needs is not in the task", confidence="likely",
+        against=["a model that explores its surroundings might find the name"],
+        place=lambda row: next(((name, path) for name in row.lines), None),
+    )  # fmt: skip
+
+
+def _wrapped(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing answers that are the gold inside other words, where passes are the gold and nothing else."""
+    if reference is None:
+        return None
+    bare = people.where(lambda row: bool(row.gold_text) and row.final.strip() == row.gold_text.strip())
+    if people.passed.sum() < 5 or bare[people.passed].mean() < 0.9:
+        return None
+    rows = people.where(lambda row: len(row.gold_text) >= 8 and row.gold_text.strip() in row.final) & left & ~bare
+    n = int(rows.sum())
+    if n < 2:
+        return None
+    return Group(
+        rung="verifier", label="TI", name="right answer inside other words scored 0", rows=rows, matched=rows, confidence="likely",
+        text=f"{count(n, 'failure')}: the expected answer is there letter by letter, with other words or tags around it; passes are "
+        f"the answer and nothing else. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        fix="Have the verifier take the answer out of the text around it, or ask for the bare answer in the prompt, and score the "
+        "stored answers again; no rerun is needed.",
+        why="the content is right and only its wrapping differs from the passes",
+        place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
+    )  # fmt: skip
 
 
 def _equal(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -163,8 +264,10 @@ def _difference(reference: Reference, rows: Mask) -> str:
 
 def _both_ways(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows that give the same closed answer as a passing repeat of the task."""
-    if reference is None or not people.has_repeats:
+    if not people.has_repeats:
         return None
+    if reference is None:
+        return _both_ways_without_gold(people, left)
     passing: defaultdict[int, set[object]] = defaultdict(set)
     for at in np.flatnonzero(people.passed):
         answer = reference.answer[at]
@@ -179,6 +282,34 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
     rows[places] = True
     n = len(places)
     if not n or n > 0.2 * left.sum() or not reference.is_telling:
+        return None
+    return _inconsistent(people, rows)
+
+
+def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
+    """Failing rows whose closed answer passes in another repeat, where equal answers are nearly always graded alike."""
+    if people.where(lambda row: bool(row.expected) or row.n_acts > 1).any():
+        return None
+    source = next((name for name in ANSWER_ORDER if sum(name in row.answers for row in people.rows) >= 0.9 * people.n), None)
+    if source is None:
+        return None
+    by_answer: defaultdict[tuple[int, object], list[int]] = defaultdict(list)
+    for at, row in enumerate(people.rows):
+        answer = row.answers.get(source, "")
+        if is_closed(answer):
+            by_answer[int(people.task[at]), value_of(answer)].append(at)
+    equal = [places for places in by_answer.values() if len(places) > 1]
+    split = [places for places in equal if 0 < people.passed[places].sum() < len(places)]
+    if not split or len(split) > 0.5 * len(equal):
+        return None
+    rows = people.none
+    rows[[at for places in split for at in places]] = True
+    return _inconsistent(people, rows & left)
+
+
+def _inconsistent(people: Population, rows: Mask) -> Group | None:
+    n = int(rows.sum())
+    if not n:
         return None
     n_tasks = people.n_tasks(rows)
     return Group(
@@ -269,11 +400,12 @@ def _fenced(people: Population, left: Mask, reference: Reference | None) -> Grou
     )
     if len(matches) >= 0.5 * n and right < 0.1 * len(matches):
         return None  # stripped of the fence they are wrong all the same
+    told = f" Without it, {right:,} of the {len(matches):,} that can be compared match the expected answer." if matches else ""
     parses = sum(_is_like_passes(people.rows[at].answers.get("fence", "")) for at in np.flatnonzero(rows))
     return Group(
         rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,
         text=f"{count(n, 'failure')}: the answer is wrapped in a Markdown code fence; no fenced answer passes, while "
-        f"{people.rate(bare):.0%} of the answers without a fence do. {parses:,} of them parse once the fence is stripped.",
+        f"{people.rate(bare):.0%} of the answers without a fence do. {parses:,} of them parse once the fence is stripped.{told}",
         fix="Strip code fences before grading, or forbid them in the prompt, and score the stored answers again.",
         why="the form alone separates them, and the content parses without it", confidence="likely", matched=fenced,
         place=lambda row: (row.final_step, "```") if row.final_step is not None else None,
