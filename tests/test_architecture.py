@@ -16,10 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
 
 NOUNS = {"hostile", "model", "errors", "stats", "events", "answers"}
-STAGES = {
-    "ingest", "store", "measure", "signatures", "detect", "discover", "contrast", "locate", "attribute",
-    "recommend", "compare", "report", "judgements", "queue",
-}  # fmt: skip
+STAGES = {"ingest", "store", "measure", "diagnose", "compare", "report", "judgements", "queue"}
 
 # Room -> the other rooms it may import. A room is a module or a folder directly under src/blade.
 # `blade` itself (its version) is open to all; nothing imports `cli` but `__main__`.
@@ -32,14 +29,12 @@ RULES: dict[str, set[str]] = {
     "stats": {"model"},
     "answers": set(),
     "events": {"model", "ingest"},
-    "align": {"model", "events", "answers"},
     **dict.fromkeys(STAGES, NOUNS),
-    "contrast": NOUNS | {"align"},
-    "locate": NOUNS | {"align"},
+    "diagnose": NOUNS | {"ingest"},
     "planted": {"model", "stats"},
     "tables": NOUNS | {"ingest", "store"},
     "query": NOUNS | {"tables"},
-    "pipeline": NOUNS | STAGES | {"align", "read", "tables", "query"},
+    "pipeline": NOUNS | STAGES | {"read", "tables", "query"},
     "report": NOUNS | {"query"},
     "check": NOUNS | {"ingest", "store", "report", "sanitize", "pipeline", "tables", "query"},
     "read": NOUNS | {"backoff", "refusal"},
@@ -55,7 +50,7 @@ RULES: dict[str, set[str]] = {
 }
 
 # Family -> the name of its literal table, and the modules of its folder that are no members of it.
-TABLES = {"ingest": "FORMATS", "measure": "MEASURES", "report": "RENDERERS", "detect": "DETECTORS",
+TABLES = {"ingest": "FORMATS", "measure": "MEASURES", "report": "RENDERERS",
           "evaluate/environments": "ENVIRONMENTS", "evaluate/models": "MODELS"}  # fmt: skip
 SUPPORT: dict[str, set[str]] = {
     "evaluate/environments": set(),
@@ -65,15 +60,10 @@ SUPPORT: dict[str, set[str]] = {
         "finals", "mapped", "nested", "records", "shape", "sidecars", "split", "trace", "values",
     },
     "measure": set(),
-    "detect": {
-        "checks", "expected", "outcome_words", "passers", "repeats", "row", "rule", "run", "schema", "survey",
-        "touched", "weigh", "wording",
-    },
     "report": {
-        "accuracy", "advice", "cases", "causes", "chapters", "claims", "deepdives", "draft", "facts", "failures",
-        "figures", "health_text", "inventory", "judged", "numbers", "order", "patterns", "places",
-        "quantities", "queries", "reasons", "results", "sections", "sides", "summary", "wire_comparisons",
-        "wire_conclusions", "words",
+        "accuracy", "causes", "chapters", "claims", "draft", "facts", "failure_groups", "figures", "first_page",
+        "health_text", "inventory", "judged", "numbers", "order", "places", "quantities", "queries", "results", "sections",
+        "wire_comparisons", "wire_conclusions", "words",
     },
 }  # fmt: skip
 
@@ -86,9 +76,8 @@ LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py
 HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "openai", "mcp", "omegaconf", "aiohttp", "markdown_it"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
-MAX_FILE_LINES = 500
+MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 60
-MAX_FIRST_LINE = 110  # a line of the file
 
 MODULES = sorted(SRC.rglob("*.py"))
 OURS = [*MODULES, *sorted((ROOT / "scripts").rglob("*.py")), *sorted((ROOT / "bench").rglob("*.py"))]
@@ -208,7 +197,7 @@ def test_every_family_member_stands_in_its_literal_table(family: str) -> None:
 
 def test_every_module_says_what_it_is() -> None:
     first = {name_of(path): (ast.get_docstring(tree_of(path)) or "").partition("\n")[0] for path in MODULES}
-    assert not {name: told for name, told in first.items() if not told.endswith(".") or len(told) >= MAX_FIRST_LINE}
+    assert not {name: line for name, line in first.items() if not line.endswith(".")}  # a sentence, on one line
 
 
 def test_pages_and_functions_stay_short() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
 from datetime import date, timedelta
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,7 @@ import pytest
 from blade.ingest import opened
 from blade.planted import write_run
 from blade.planted.paired import CAUSES
-from tests.builders import (
-    make_row,
-    make_run,
-)
+from tests.builders import Row, make_message, make_row, make_run
 from tests.compared import (
     Compared,
     Pairs,
@@ -320,6 +319,29 @@ def test_the_baseline_may_be_named(compared: Compared, pairs: Pairs) -> None:
     named = only(compared(pair.baseline, pair.candidate, "--baseline", "candidate"))
     assert (named["baseline"], named["candidate"]) == ("candidate", "baseline")
     assert named == first
+
+
+def test_runs_whose_indices_mix_questions_are_compared(compared: Compared, tmp_path: Path) -> None:
+    """The diagnosis groups such rows by question; all runs together are grouped as each of them was."""
+
+    def answered(seed: int) -> list[Row]:
+        rng, rows = random.Random(seed), []
+        for index, repeat in product(range(12), range(4)):
+            number = (index + 6 * (repeat % 2)) % 12
+            said = number if rng.random() < 0.5 else rng.randrange(100, 1000)
+            asked = f"What is number {number}?"
+            answers = {"expected_answer": str(number), "extracted_answer": str(said)}
+            row = make_row(index, repeat, float(said == number), question=asked, **answers)
+            row["responses_create_params"]["input"] = [{"role": "user", "content": asked}]
+            row["response"]["output"] = [make_message(f"The answer is {said}")]
+            rows.append(row)
+        return rows
+
+    document = compared(*two_runs(tmp_path, answered(1), answered(2)))
+    doubts = [(one["run"], one["label"]) for one in document["trust"] if one["level"] == "alarm"]
+    assert doubts == [("one", "DA"), ("two", "DA")]
+    assert_adds_up(only(document))
+    assert {term["term"] for term in only(document)["bridge"]} == {"wrong answer"}
 
 
 @pytest.fixture(scope="module")

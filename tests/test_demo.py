@@ -13,9 +13,6 @@ from tests.conftest import Blade
 Made = tuple[Path, str]
 ROLLOUTS = 74 * 4
 UNRESOLVED = 41  # rollouts of hasty that never look the address up
-needs_lookups = pytest.mark.xfail(
-    strict=True, reason="the ladder does not yet ask whether a value was looked up before it is used"
-)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +94,6 @@ def test_the_reports_agree_with_the_rewards(made: Made) -> None:
     assert sum(lost) == pytest.approx(1 - metrics["pass_at_1"])
 
 
-@needs_lookups
 def test_the_planted_fault_is_the_first_group_with_a_gain_that_holds_the_truth(made: Made) -> None:
     folder, _ = made
     group = report_of(folder, "report_hasty/report.json")["groups"][0]
@@ -107,7 +103,6 @@ def test_the_planted_fault_is_the_first_group_with_a_gain_that_holds_the_truth(m
     assert group["gain"]["low"] <= UNRESOLVED / ROLLOUTS <= group["gain"]["high"]
 
 
-@needs_lookups
 def test_the_planted_fault_is_the_first_mover(made: Made) -> None:
     folder, _ = made
     (comparison,) = report_of(folder, "compare/compare.json")["comparisons"]

@@ -29,7 +29,7 @@ OUTCOMES = (
     "pass_at_1", "pass_at_1_micro", "weighting_effect", "solved", "pass_at_k", "pass_hat_k", "consistency",
     "coverage", "retry_value", "mean_reward", "mean_reward_micro", "best_of_k", "worst_of_k", "majority_at_k",
     "self_agreement", "expected_flip_rate", "icc", "between_task_variance", "within_task_variance",
-    "design_effect", "effective_n", "missing_as_fail", "bound_low", "bound_high", "clean_pass_at_1",
+    "design_effect", "effective_n", "missing_as_fail", "bound_low", "bound_high",
 )  # fmt: skip
 EFFORTS = (
     "input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "turns", "tool_calls", "items",
@@ -191,7 +191,7 @@ def test_paths_in_the_recipes_exist(page: str) -> None:
 
 def test_recipes_have_six_steps() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for recipe in ("Add a format", "Add a detector", "Add a renderer"):
+    for recipe in ("Add a format", "Add a question", "Add a renderer"):
         section = text.partition(f"## {recipe}\n")[2].partition("\n## ")[0]
         assert re.findall(r"^(\d)\. ", section, re.MULTILINE) == list("123456"), recipe
 

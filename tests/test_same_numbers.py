@@ -301,3 +301,20 @@ def test_the_summary_is_one_text_at_every_exit(world: World) -> None:
     assert blade.load(BEFORE).report().summary() == screen
     told = called(House(roots(["results"])), "blade_summary", {"run": BEFORE}).text
     assert [line for line in screen.splitlines() if line.strip() and line not in told] == []
+
+
+def test_our_own_page_holds_at_every_exit_that_checks(world: World) -> None:
+    from blade.mcp.house import House
+    from blade.mcp.roots import roots
+    from blade.mcp.tools import called
+
+    page = str(world.report / "report.md")
+    command = json.loads(world.told("check", page, "--run", BEFORE, "--json"))
+    assert command["counts"]["supported"] > 150
+    assert (command["counts"]["contradicted"], command["counts"]["uncited"]) == (0, 0)
+    assert blade.load(BEFORE).check(page).to_dict() == command
+    answer = called(
+        House(roots(["."])), "blade_check_claims", {"path": page, "runs": [BEFORE], "format": "json"}
+    )
+    assert answer.document is not None
+    assert answer.document["counts"] == command["counts"]

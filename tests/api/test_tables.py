@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import blade
 from blade.api.tables import MOST_CHARS, MOST_ROWS, WIRED
 from blade.model import Evidence, Group, Measure, Report
 from blade.model.words import Cause, Confidence
+from blade.planted import write_run
 from tests.report.test_hostile import HOSTILE
 
 # Method -> the list of report.json that holds its rows.
@@ -53,7 +55,15 @@ def wire(runs: blade.Runs) -> dict[str, Any]:
 
 def test_every_list_of_rows_was_compared_with_something(wire: Mapping[str, Any]) -> None:
     empty = [name for name in LISTS.values() if not wire[name]]
-    assert set(empty) <= {"skipped", "agreements"}
+    assert set(empty) <= {"skipped", "agreements", "run_causes"}  # of the last the next test has some
+
+
+def test_a_cause_of_the_whole_run_is_that_of_the_report(folder: Path) -> None:
+    write_run(folder / "results", name="outage", n_tasks=16, faults=["provider_errors:24"])
+    found = blade.load("results/outage.jsonl")
+    rows = found.run_causes().to_dicts()
+    assert [row["cause"] for row in rows] == ["IR"]
+    assert json.loads(json.dumps(rows)) == found.report().to_dict()["run_causes"]
 
 
 def test_every_row_that_is_wired_has_a_part_of_the_report() -> None:

@@ -454,10 +454,10 @@ def test_the_draft_is_accepted(run: Path, tmp_path: Path, blade: Blade) -> None:
     assert blade("diagnose", "--json", run).code == 0
 
 
-def test_the_draft_of_codes_is_accepted(tmp_path: Path, blade: Blade) -> None:
-    rows = [make_row(task, 0, float(task % 2), exit_code=137 if task % 6 == 0 else 0, resolved=bool(task % 2)) for task in range(60)]
+def test_a_declared_code_names_the_rows_that_have_it(tmp_path: Path, blade: Blade) -> None:
+    rows = [make_row(task, 0, float(task % 2), exit_code=137 if task % 6 == 0 else 0) for task in range(60)]
     path = make_run(tmp_path, rows)
-    (tmp_path / "blade.toml").write_text(blade("init", path).out)
-    facts = sidecars.benchmark(artifacts_of(path))
-    assert [(code.field, code.equals, code.cause) for code in facts.codes] == [("exit_code", 137, "IR")]
-    assert blade("diagnose", "--json", path).code == 0
+    code = '[[codes]]\nfield = "exit_code"\nequals = 137\ncause = "IR"\nmode = "killed for memory"\n'
+    (tmp_path / "blade.toml").write_text(code)
+    groups = [one for one in blade("diagnose", "--json", path).report["groups"] if one["rung"] == "declared"]
+    assert [(one["label"], one["name"], one["rows"], one["passed_rows"]) for one in groups] == [("IR", "killed for memory", 10, 0)]

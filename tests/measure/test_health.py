@@ -37,7 +37,7 @@ def test_a_sound_run_has_no_flag() -> None:
 def test_lost_rows_are_named_by_their_keys() -> None:
     found = flags(SOUND, {"lost": [("0", 2), ("1", 2), ("2", 2), ("3", 2)]})["lost_rows"]
     assert found.level is Level.PROBLEM
-    assert found.text == "4 of 44 rows (9.1%) are expected and left no trace; they are in no mean."
+    assert found.text == "4 of 44 rows (9.1%) are missing and not counted."
     assert (found.value, found.n) == (pytest.approx(4 / 44), 44)
     assert found.evidence == tuple(Evidence("run", task, 2) for task in "012")
     assert flags(SOUND, {"lost": [("0", 2)]})["lost_rows"].level is Level.WARNING

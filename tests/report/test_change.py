@@ -403,7 +403,7 @@ def test_flips_that_are_equally_sure_are_not_ranked() -> None:
     flip = changed.pair_report().comparisons[0].flips[0]
     alike = tuple(replace(flip, task=str(at)) for at in range(30))
     said = told("Tasks That Moved", flips=alike)
-    assert "all flips are equally sure, so the order among them says nothing" in said
+    assert "all flips are equally sure, so their order means nothing" in said
     assert sum(line.startswith("| `") for line in said.splitlines()) == 8
 
 

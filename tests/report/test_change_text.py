@@ -146,7 +146,7 @@ def test_notes_are_told_to_their_end() -> None:
 
 def test_a_change_below_the_margin_is_marked() -> None:
     report = changed.pair_report(tests=changed.small(), verdicts=("regressed", "inconclusive"))
-    assert "REGRESSED     by less than the margin: −1.2 points [" in compare_text(report)
+    assert "REGRESSED     by less than the margin: −1.2 points, 95% CI [" in compare_text(report)
     several = replace(report, comparisons=report.comparisons * 2)
     assert "regressed*" in compare_text(several)
     assert "* by less than the margin." in compare_text(several)

@@ -42,9 +42,9 @@ def rows() -> list[Row]:
                 ),
                 make_message("fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"),
             ]
-            error = None if passed else f"RuntimeError: node {HOST} lost for {MAIL}"
-            if error and repeat == 2:  # never ran, for a reason that a report quotes
-                output = []
+            error = None
+            if not passed and repeat == 2:  # never ran, for a reason that a report quotes
+                output, error = [], f"RuntimeError: node {HOST} lost for {MAIL}"
             found.append(make_row(task, repeat, float(passed), response=make_response(output), error=error))
     return found
 
@@ -172,10 +172,10 @@ def test_diagnose_warns_and_redacts_every_form(tmp_path: Path) -> None:
     assert not [
         (name, value) for name, text in texts.items() for value in (*PLANTED, MAIL[:12]) if value in text
     ]
-    assert "Redacted" in texts["report.md"]
-    assert ", redacted" in texts["report.md"]
     report = json.loads(texts["report.json"])
     assert "EMAIL" in report["made_by"]["redacted"]
+    assert f"redacted `{report['made_by']['redacted']}`" in texts["report.md"]
+    assert "#error`, redacted:\n" in texts["report.md"]
     quotes = [one for cause in report["attributions"] for one in cause["evidence"] if one.get("redacted")]
     raw = (
         (tmp_path / "run" / "rollouts.jsonl")

@@ -28,7 +28,7 @@ _COLUMN = re.compile(
 )
 _RUN = re.compile(r"\brun\s*(?:=|==|\bin\b)\s*\(?\s*((?:'(?:[^']|'')*'[\s,]*)+)", re.IGNORECASE)
 # What the engine answers, in which no SQL of a stranger can stand.
-_CONCLUDED = re.compile(r"\s*(?:engine\.|clean_pass_at_1(?:\.\w+)?(?:\s+where\s+run\s*=\s*'[^']*')?\s*$)")
+_CONCLUDED = re.compile(r"\s*engine\.")
 # Units that stand elsewhere: behind the comment, behind the end of a range, in the header, in the sentence.
 _UNIT = re.compile(r"(?:\s?(?:[-–—]|to)\s?[\d.]+)?\s?(?P<unit>%|per ?cent\b|(?:percentage )?points?\b)")
 _PERCENT, _IN_PERCENT = re.compile(r"(?P<unit>%)"), re.compile(r"\bin (?P<unit>%|per ?cent\b)", re.IGNORECASE)

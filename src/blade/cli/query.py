@@ -55,7 +55,7 @@ def query(
 
     \b
     A measure:  NAME[(k)] [where EXPR] [by COLUMN]
-      count, tasks, rate, pass_at_1, pass_at_k(4), pass_hat_k(4), mean(COLUMN), sum(COLUMN), clean_pass_at_1
+      count, tasks, rate, pass_at_1, pass_at_k(4), pass_hat_k(4), mean(COLUMN), sum(COLUMN)
       EXPR is a SQL condition over rollouts; calls('tool'), says('regex') and check_failed('name') help.
     Or SQL:     one SELECT over rollouts, tasks, runs, fields, checks, answers, steps, calls, texts
 

@@ -59,6 +59,10 @@ _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
 _MIXED = re.compile(r"^(-?\d+)\s*\\[dt]?frac\s*\{(\d+)\}\s*\{(\d+)\}$")
 _NUMBER = re.compile(r"^[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 _UNITS = re.compile(r"^([-+]?[\d.,]*\d)\s*(?:\\?%|[a-zA-Z°]{1,12}(?:\^?\{?[23]\}?)?|\\?\$)\.?$")
+_SIMPLE_FRACTION = re.compile(r"\\frac\s*\{(\w+)\}\s*\{(\w+)\}")
+_LINE_SPACE = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*[a-z]{2}\s*\]")
+_ORDINAL = re.compile(r"\^\s*\{?\\(?:text|mathrm)\s*\{(?:st|nd|rd|th)\}\}?")
+_OPTION = re.compile(r"^\W*(?:\\text\s*\{\s*)?\(([A-Z])\)")
 _LETTER = re.compile(r"^\(?([A-Za-z])\)?[.:)]?$")
 
 
@@ -72,7 +76,7 @@ def value_of(text: str) -> Any:
     plain = _SPACING.sub("", plain.strip("$ ").removeprefix("\\(").removesuffix("\\)"))
     plain = _SHORT_ROOT.sub(r"\\sqrt{\1}", _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", plain))
     plain = (
-        _MEMBER.sub("", _DEGREES.sub("", plain)).replace("\\$", "").replace("\\%", "%").replace("{,}", ",")
+        _MEMBER.sub("", _ORDINAL.sub("", _DEGREES.sub("", plain))).replace("\\$", "").replace("\\%", "%").replace("{,}", ",")
     )
     if (parsed := literal(plain.strip())) is not None:
         return parsed
@@ -92,6 +96,8 @@ def value_of(text: str) -> Any:
     if (letter := _LETTER.match(plain.strip("*` "))) is not None:
         return "letter", letter[1].upper()
     text = re.sub(r"\\[dt]frac", r"\\frac", plain).replace("\\cdot", "*").replace("\\times", "*")
+    text = _SIMPLE_FRACTION.sub(r"\1/\2", _LINE_SPACE.sub(r"\\\\", text))
+    text = re.sub(r"\s*([-+*/])\s*", r"\1", re.sub(r"(\d)\s+([a-z])\b", r"\1\2", text))
     text = re.sub(r"\s+", " ", text.strip(".;:!,*`\"' ")).casefold()
     if "\\" in text or re.search(r"[=^_{}()]", text):  # in a formula spaces say nothing
         text = re.sub(r"\s+", "", text)
@@ -180,6 +186,11 @@ def is_same(answer: str, gold: str) -> bool:
         return True
     if "literal" in (first[0], second[0]):
         return _literal_string(first) is not None and _literal_string(first) == _literal_string(second)
+    if second[0] == "letter" and (option := _OPTION.match(answer.strip())) is not None:
+        return option[1] == second[1]  # an option with its text behind it
+    if "=" in answer and "=" not in gold:
+        side = answer.rpartition("=")[2].strip().rstrip(".")
+        return bool(side) and is_same(side, gold)
     if first[0] == second[0] == "number":
         return bool(abs(first[1] - second[1]) <= abs(second[1]) * Fraction(1, 10**9))
     return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,7 +27,7 @@ FINAL = 1200  # characters kept of how the final text ends
 MAX_LINE = 160
 MAX_ERROR = 400  # characters of an error line
 MAX_NAMES = 12  # arguments of a call
-NAMED, MAX_NAMED = 4000, 40  # characters of a prompt in which names are looked for, and how many are kept
+NAMED, MAX_NAMED = 1500, 40  # characters of a prompt in which names are looked for, and how many are kept
 PASSAGE, AGAIN = 50, 6  # characters of a passage, and how often it is said, from which a text repeats itself
 LEAST_DIGEST = 120  # characters of a rollout that is not equal to another by chance
 LEAST_GOLD = 4  # characters of a gold that says something where it is found in a text
@@ -99,7 +100,7 @@ class RowEvidence(msgspec.Struct):
     is_open: bool  # the final text stops within a fence, a box or a line of the prompt
     is_repeating: bool  # the final text says the same again and again at its end
     digest: int  # hash of everything the model said and did; 0 where that is little
-    asked: tuple[str, ...]  # names and numbers of the prompt, hashed
+    asked: tuple[str, ...]  # names and numbers of the prompt
     named: tuple[str, ...]  # the same of what the model does and says
     forms: tuple[str, ...]  # forms of an answer that the request asks for: box, tag
     missing: str  # a path that a log says is missing, and that the request does not give
@@ -307,7 +308,7 @@ def _templates(text: str) -> tuple[str, ...]:
 
 def template(line: str) -> str:
     """A line with its volatile values masked."""
-    return events.masked(line, MAX_LINE)
+    return events.masked(line[: 2 * MAX_LINE], MAX_LINE)
 
 
 # ---- Acts ----------------------------------------------------------------------------------------
@@ -483,12 +484,14 @@ def _digest(steps: Sequence[Step]) -> int:
     return xxh3_64_intdigest(whole.encode("utf-8", "replace")) if len(whole) >= LEAST_DIGEST else 0
 
 
-_NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[\w-]*\d[\w-]*\w)\b")
+_WORD = re.compile(r"\w[\w-]+\w")
+_DIGIT = re.compile(r"\d")
 
 
 def _names(text: str) -> tuple[str, ...]:
     """Words that name something: capitalised ones, and those with digits."""
-    return tuple(dict.fromkeys(_NAME.findall(text)))[:MAX_NAMED]
+    words = (word for word in dict.fromkeys(_WORD.findall(text)) if word[0].isupper() or _DIGIT.search(word))
+    return tuple(islice(words, MAX_NAMED))
 
 
 _TAG_ASKED = re.compile(r"</?\w{2,40}>")

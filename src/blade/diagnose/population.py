@@ -80,6 +80,7 @@ class Population:
         self.failed: Mask = ~passed
         self.n = len(rows)
         self.is_unscored = False  # no row has a reward
+        self.graded: dict[str, str] | None = None  # tools that the grade depends on, once that is known
 
     def regroup(self, task: Ints) -> None:
         """Take other tasks for the rows, where the rows are proved to be grouped wrongly."""

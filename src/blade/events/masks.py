@@ -26,12 +26,15 @@ _MASKS = (
 )  # fmt: skip
 _MASK = re.compile("|".join(f"(?P<m{number}>{pattern})" for number, (_, pattern) in enumerate(_MASKS)))
 _NAMES = {f"m{number}": name for number, (name, _) in enumerate(_MASKS)}
-_SPACE = re.compile(r"\s+")
+_VOLATILE = re.compile(r"[\d'\"`/\\@]")  # without any of these there is nothing to mask
 
 
+@lru_cache(maxsize=50_000)
 def masked(text: str, limit: int = 200) -> str:
     """Text with volatile values replaced by what they are, in one line."""
-    spaced = _SPACE.sub(" ", text[: 4 * limit]).strip()
+    spaced = " ".join(text[: 2 * limit].split())
+    if _VOLATILE.search(spaced) is None:
+        return spaced[:limit]
     return _MASK.sub(lambda hit: _NAMES[hit.lastgroup or "m0"], spaced)[:limit]
 
 

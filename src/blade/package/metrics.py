@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from blade.report.facts import Facts
 
 IDENTITY = ("model", "model_name", "benchmark", "pass_at_1", "num_tasks", "total_tasks")
-RATES = ("pass_at_1", "pass_at_k", "consistency", "coverage", "clean_pass_at_1", "mean_reward")
+RATES = ("pass_at_1", "pass_at_k", "consistency", "coverage", "mean_reward")
 _NAMED = {  # what a line says that states the number
     "pass_at_1": re.compile(r"pass@1|pass_at_1|pass rate|success rate|accuracy|resolv", re.IGNORECASE),
     "total_tasks": re.compile(r"task|problem|instance|question|item", re.IGNORECASE),
@@ -41,7 +41,6 @@ _QUERIES = {  # by key of a sidecar
         "rate",
         "select count(*) filter (where passed) / max(expected) from rollouts, runs",
     ),
-    "clean_pass_at_1": ("clean_pass_at_1",),
     "score_low": ("pass_at_1.low",),
     "score_high": ("pass_at_1.high",),
     "score": ("select score from runs",),

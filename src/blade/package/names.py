@@ -18,7 +18,7 @@ _COLUMN = re.compile(
 )
 _TABLE = re.compile(r"\b(?:from|join)\s+\w+(?:\s+(?:as\s+)?[a-z]\b)?", re.IGNORECASE)
 _RESERVED = frozenset(
-    "count tasks rate pass_at_1 pass_at_k pass_hat_k mean sum clean_pass_at_1 low high n where by and or not "
+    "count tasks rate pass_at_1 pass_at_k pass_hat_k mean sum low high n where by and or not "
     "is null in like ilike between true false select from distinct case when then else end as order group "
     "having limit on using join left exists cast integer int double avg min max median rollouts runs fields "
     "checks answers texts run task repeat row rows step passed masked any tool user arguments "

@@ -102,7 +102,7 @@ def ask(
 
 def is_ours(query: str) -> bool:
     """Whether the engine answers it: no SQL of the asker is run."""
-    return query.lstrip().startswith("engine.") or query.lstrip().lower().startswith("clean_pass_at_1")
+    return query.lstrip().startswith("engine.")
 
 
 def _concluded(ground: Ground, query: str) -> Outcome:

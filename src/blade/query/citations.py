@@ -316,7 +316,6 @@ _WORDS_OF = {
     "pass_at_1": "pass@1 (mean over tasks)",
     "pass_at_k": "pass@{k}",
     "pass_hat_k": "pass^{k}",
-    "clean_pass_at_1": "clean pass@1",
     "mean": "mean {column} of the rollouts",
     "sum": "sum of {column} over the rollouts",
 }

@@ -57,16 +57,7 @@ class Ground:
             if self.engine is None:
                 raise select.refused("what the engine concludes cannot be asked here")
             return [Answer(self.engine(query.strip()))]
-        return answered(query, self.connection, self.runs, self._conclude)
-
-    def _conclude(self, measure: Measure) -> Answer:
-        """The measures that only a diagnosis gives."""
-        if self.engine is None:
-            raise select.refused(f"{measure.name} needs a diagnosis, which cannot be made here")
-        run = run_in(measure, self.runs)
-        base = f"engine.measures(run={run!r}, name='{measure.name}')"
-        value, n, low, high = (self.engine(f"{base}.{part}") for part in ("value", "n", "low", "high"))
-        return Answer(value, n, "tasks", low, high, self.engine(f"{base}.method"))
+        return answered(query, self.connection, self.runs)
 
     def connection(self, with_traces: bool) -> duckdb.DuckDBPyConnection:
         """The tables of the runs, with those of their traces where they are needed."""
@@ -80,7 +71,6 @@ def answered(
     query: str,
     connection: Callable[[bool], duckdb.DuckDBPyConnection],
     runs: tuple[str, ...],
-    conclude: Callable[[Measure], Answer] | None = None,
 ) -> list[Answer] | Table:
     """What a measure or a SELECT gives."""
     import duckdb
@@ -94,10 +84,6 @@ def answered(
                     f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT",
                 )
             return _selected(query, connection)
-        if measure.name == "clean_pass_at_1":
-            if conclude is None:
-                raise select.refused("clean_pass_at_1 needs a diagnosis, which cannot be made here")
-            return [measures.part_of(conclude(measure), measure.part)]
         with_traces = bool(_tables_of(query, measure, connection(False)) & select.OF_TRACES)
         answers = measures.answer(measure, connection(with_traces), runs)
         return [measures.part_of(answer, measure.part) for answer in answers]
@@ -134,21 +120,6 @@ def _first_line(error: Exception) -> str:
     if lines and lines[0].startswith("Binder Error: Referenced table"):
         hint = 'Write a dotted path in double quotes: "a.b".'
     return f"{lines[0] if lines else 'the query failed'} {hint}".strip()
-
-
-def run_in(measure: Measure, runs: tuple[str, ...]) -> str:
-    """The run that a measure of a whole run is about: `where run = 'NAME'` and no other condition."""
-    if measure.where is None and len(runs) == 1:
-        return runs[0]
-    for run in runs:
-        condition = "".join((measure.where or "").split())
-        if condition == "".join(f"run={literal(run)}".split()):
-            return run
-    raise UsageError(
-        f"{measure.name} is a measure of a whole run",
-        f"write `{measure.name} where run = '{runs[0]}'` and no other condition",
-        "bad-query",
-    )
 
 
 def value(query: str, ground: Ground) -> Any:

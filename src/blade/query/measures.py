@@ -17,10 +17,10 @@ from blade.tables.database import literal, quoted
 if TYPE_CHECKING:
     import duckdb
 
-NAMES = ("count", "tasks", "rate", "pass_at_1", "pass_at_k", "pass_hat_k", "mean", "sum", "clean_pass_at_1")
+NAMES = ("count", "tasks", "rate", "pass_at_1", "pass_at_k", "pass_hat_k", "mean", "sum")
 PARTS = ("low", "high", "n")
 FORM = "the form is NAME[(k)][.PART] [where EXPR] [by COLUMN]"
-RATES = frozenset(("rate", "pass_at_1", "pass_at_k", "pass_hat_k", "clean_pass_at_1"))
+RATES = frozenset(("rate", "pass_at_1", "pass_at_k", "pass_hat_k"))
 _FORM = re.compile(
     r"(?P<name>[a-z_0-9]+)\s*(?:\(\s*(?P<argument>[^()]*)\s*\))?\s*(?:\.\s*(?P<part>[a-z]+))?"
     r"(?:\s+where\s+(?P<where>.+?))?(?:\s+by\s+(?P<by>\"[^\"]+\"|[\w.]+))?\s*",

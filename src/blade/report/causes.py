@@ -72,7 +72,7 @@ class Mode(NamedTuple):
 
     def told(self, facts: Facts) -> Line:
         codes = "/".join(cause.value for cause in self.causes)
-        return (numbers.name(mode(facts, self.name)), f" ({codes})")
+        return (*numbers.name(mode(facts, self.name)), f" ({codes})")
 
     def points(self, facts: Facts) -> Span:
         keys = [

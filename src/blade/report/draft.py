@@ -46,7 +46,7 @@ TABLES: dict[str, tuple[Sequence[str], int]] = {
 }
 SHARED = frozenset(("Task", "Field", "Rank"))  # several runs share the rows of these
 # The measures that a reader asks for first; report.md has the others.
-MEASURES = tuple("pass@ pass^ clean consistency coverage retry mean best oracle".split())
+MEASURES = tuple("pass@ pass^ consistency coverage retry mean best oracle".split())
 
 Rule = Callable[[Block], bool]
 JUDGED = "Judgements"

@@ -156,7 +156,7 @@ class Facts:
     @property
     def is_rate(self) -> bool:
         """Whether the score is a pass rate."""
-        return self.run.score_name.startswith("pass") or self.run.score_name.startswith("clean_pass")
+        return self.run.score_name.startswith("pass")
 
     def levels(self) -> dict[Level, int]:
         """Health flags by level."""

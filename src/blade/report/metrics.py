@@ -42,7 +42,6 @@ def metrics(facts: Facts) -> dict[str, Any]:
         "score_n": score.n,
         "score_method": score.method,
         "pass_at_1": _value(facts, "pass_at_1"),
-        "clean_pass_at_1": _value(facts, "clean_pass_at_1"),
         "pass_at_k": number(at_k.value) if at_k else None,
         "k": at_k.k if at_k else None,
         "consistency": _value(facts, "consistency"),

@@ -6,7 +6,7 @@ import math
 
 from blade import hostile
 from blade.report import words
-from blade.report.sections import Code, Line, Num, Said, Span
+from blade.report.sections import Code, Line, Num, Said, Span, prose
 
 
 def num(text: str, value: float | None, query: str, strong: bool = False) -> Span:
@@ -72,9 +72,12 @@ def said(text: str, query: str, limit: int = 600, written: str | None = None) ->
     return Said(hostile.line(text, limit), query, text if written is None else written)
 
 
-def name(text: str) -> Span:
-    """A name that may hold digits of its own: then it is code, so that nobody takes them for a number."""
-    return Code(text) if any(letter.isdigit() for letter in text) else text
+def name(text: str) -> Line:
+    """A name with its parts between backticks as code; all of it, where digits might be taken for a number."""
+    line = prose(text)
+    if any(letter.isdigit() for span in line if isinstance(span, str) for letter in span):
+        return (Code(text.replace("`", "")),)
+    return line
 
 
 def joined(parts: list[Line], between: str = ", ", last: str = " and ") -> Line:

@@ -19,9 +19,6 @@ class Quantity(NamedTuple):
 # In the order of print. Names that are not here are printed as they are, as plain numbers.
 QUANTITIES: dict[str, Quantity] = {
     "pass_at_1": Quantity("pass@1", "rate", "share of repeats that passed, mean over tasks"),
-    "clean_pass_at_1": Quantity(
-        "clean pass@1", "rate", "pass@1 without infrastructure, task and data faults"
-    ),
     "pass_at_1_micro": Quantity(
         "pass@1 over rows", "rate", "share of rows that passed; tasks with more rows weigh more"
     ),
@@ -114,7 +111,7 @@ def query(measure: Measure, part: str = "value") -> str:
     """The query that gives the value, an end of the interval (low, high) or the n of a measure again."""
     run, k = measure.run, measure.k
     name = "rate" if measure.name == "pass_at_1_micro" else measure.name
-    if name in ("pass_at_1", "rate", "clean_pass_at_1", "pass_at_k", "pass_hat_k") and measure.slice is None:
+    if name in ("pass_at_1", "rate", "pass_at_k", "pass_hat_k") and measure.slice is None:
         return queries.measure(name, run, k=k, part="" if part == "value" else part)
     effort = name.removesuffix("_median")
     if effort in EFFORTS:

@@ -32,11 +32,11 @@ def by_content(people: Population) -> Ints | None:
         return None
     if not people.has_repeats:
         return content if (people.size == 1).mean() >= REGULAR else None
-    tasks = np.unique(people.task)
-    spread = np.bincount(np.unique(np.stack([content, people.task]), axis=1)[0], minlength=len(sizes))
-    crossed = [len(np.unique(content[people.task == task])) > 1 for task in tasks]
-    is_spread = (spread > 1).mean() >= CROSSED
-    return content if np.mean(crossed) >= CROSSED and is_spread else None
+    pairs = np.unique(np.stack([content, people.task]), axis=1)
+    spread = np.bincount(pairs[0], minlength=len(sizes))
+    held = np.bincount(pairs[1])
+    is_crossed = (held[np.unique(people.task)] > 1).mean() >= CROSSED
+    return content if is_crossed and (spread > 1).mean() >= CROSSED else None
 
 
 def _strangers(people: Population) -> Trust | None:
@@ -45,7 +45,8 @@ def _strangers(people: Population) -> Trust | None:
     for at, row in enumerate(people.rows):
         for name in row.asked:
             tasks[name].add(int(people.task[at]))
-    telling = {name for name, held in tasks.items() if len(held) <= max(1, 0.2 * people.n_tasks(~people.none))}
+    few = max(1, 0.2 * people.n_tasks(~people.none))
+    telling = {name for name, held in tasks.items() if len(held) <= few}
     asked = odd = 0
     for at, row in enumerate(people.rows):
         own, spoken = telling & set(row.asked), telling & set(row.named)

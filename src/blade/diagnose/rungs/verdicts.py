@@ -52,23 +52,27 @@ def graded_tools(people: Population) -> dict[str, str]:
     Some golds state every argument, some only those that count, some none that a pass would share, as with free texts.
     A few tasks may pass with other calls than the expected ones: a gold that does not work, or that is not needed.
     """
-    named = sorted({tool for row in people.rows for tool, _ in row.expected or ()})
-    differ: dict[tuple[str, str], set[int]] = defaultdict(set)
+    if people.graded is not None:
+        return people.graded
     involved: dict[str, set[int]] = defaultdict(set)
-    for at in np.flatnonzero(people.passed):
-        row, task = people.rows[at], int(people.task[at])
-        if row.expected is not None:
-            for tool, _ in (*row.expected, *row.made):
-                involved[tool].add(task)
-            for level in LEVELS:
-                made, due = acts_of(row, dict.fromkeys(named, level))
+    passes = [(people.rows[at], int(people.task[at])) for at in np.flatnonzero(people.passed)]
+    passes = [(row, task) for row, task in passes if row.expected is not None]
+    for row, task in passes:
+        for tool, _ in (*(row.expected or ()), *row.made):
+            involved[tool].add(task)
+    open_ = {tool for row in people.rows for tool, _ in row.expected or ()}
+    levels: dict[str, str] = {}
+    for level in LEVELS:
+        differ: dict[str, set[int]] = defaultdict(set)
+        for row, task in passes if open_ else ():
+            made, due = acts_of(row, dict.fromkeys(open_, level))
+            if made != due:
                 for tool, _ in (made - due) + (due - made):
-                    differ[tool, level].add(task)
-    levels = {
-        tool: next((level for level in LEVELS if _is_matched(differ[tool, level], involved[tool])), "")
-        for tool in named
-    }
-    return {tool: level for tool, level in levels.items() if level}
+                    differ[tool].add(task)
+        matched = {tool for tool in open_ if _is_matched(differ[tool], involved[tool])}
+        levels |= dict.fromkeys(matched, level)
+        open_ -= matched
+    return dict(sorted(levels.items()))
 
 
 def _is_matched(differ: set[int], involved: set[int]) -> bool:
@@ -78,7 +82,7 @@ def _is_matched(differ: set[int], involved: set[int]) -> bool:
 
 def adopt_golds(people: Population) -> None:
     """Take what the passes of a task do for what it expects, where they all do the same and it is something else."""
-    graded = graded_tools(people)
+    graded = people.graded = graded_tools(people)
     passing: dict[int, list[Counter[tuple[str, str]]]] = defaultdict(list)
     n_same = n_passes = 0
     for at in np.flatnonzero(people.passed):
@@ -265,7 +269,7 @@ def _instead(people: Population, rows: Mask) -> str:
     if not last:
         return ""
     tool, n = last.most_common(1)[0]
-    return f" {n:,} of them end with `{tool}`." if n >= 0.5 * rows.sum() else ""
+    return f" {n:,} of them end with `{tool}`." if n > 1 and n >= 0.5 * rows.sum() else ""
 
 
 def _place(row: RowEvidence, kind: int, graded: Mapping[str, str]) -> tuple[int | str, str] | None:

@@ -126,7 +126,7 @@ def _covers(named: frozenset[str], wanted: frozenset[str]) -> bool:
 _NEVER = re.compile(r"(?!)")
 _MEASURES = {
     name: re.compile(r"pass(?:es|ed|ing)?\b|pass 1|score|success|accura|solve[sd]?\b")
-    for name in ("pass_at_1", "rate", "clean_pass_at_1")
+    for name in ("pass_at_1", "rate")
 }
 _MEASURES |= {
     "count": re.compile(r"rollouts?|attempts?|rows?|tries"),

@@ -92,7 +92,7 @@ def first_claim(one: Comparison) -> Line:
     moved = say.scale(one.score_name).change(mover.value, f"{mover_query(one, mover)}.value")
     more, every = len(one.movers) - 1, f"{say.query(one)}.movers.count"
     also: Line = (", and ", *numbers.count(more, "further claim", f"{every} - 1")) if more else ()
-    return (mark, numbers.name(say.term(mover.term, 60)), ", ", moved, *also)
+    return (mark, *numbers.name(say.term(mover.term, 60)), ", ", moved, *also)
 
 
 def many_runs(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:

@@ -120,7 +120,7 @@ def undetermined(comparison: Comparison) -> Line:
     query = term_query(f"{say.query(comparison)}.bridge", comparison.bridge, largest)
     moved = say.scale(comparison.score_name).change(largest.value, f"{query}.value")
     name = numbers.name(say.term(largest.term))
-    return ("The largest part, ", moved, ", is in failures of undetermined cause: ", name)
+    return ("The largest part, ", moved, ", is in failures of undetermined cause: ", *name)
 
 
 def mover_query(comparison: Comparison, mover: Mover) -> str:
@@ -134,7 +134,7 @@ def mover_told(comparison: Comparison, mover: Mover) -> Line:
     scale, query = say.scale(comparison.score_name), mover_query(comparison, mover)
     side = "" if mover.side in ("slice", "composition", "missing") else f" ({say.side(mover.side)})"
     moved = scale.change(mover.value, f"{query}.value", strong=True)
-    return (numbers.name(say.term(mover.term)), f"{side} accounts for ", moved)
+    return (*numbers.name(say.term(mover.term)), f"{side} accounts for ", moved)
 
 
 def beside(one: Mover, comparison: Comparison) -> list[Line]:
@@ -313,7 +313,7 @@ def further_views(comparison: Comparison, file: str) -> list[Block]:
 
 def _view(view: View, comparison: Comparison, query: str, file: str) -> list[Block]:
     name, scale = say.term(view.name, 80), say.scale(comparison.score_name)
-    blocks: list[Block] = [Heading((numbers.name(f"{name[:1].upper()}{name[1:]}"),))]
+    blocks: list[Block] = [Heading(numbers.name(f"{name[:1].upper()}{name[1:]}"))]
     if view.note:
         blocks.append(Para(sentence(view.note, f"{query}.note")))
     if not view.terms:

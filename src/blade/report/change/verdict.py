@@ -116,7 +116,7 @@ def mechanical(comparison: Comparison) -> Line:
     scale, query = say.scale(comparison.score_name), say.query(comparison)
     part = math.fsum(one.value for one in found)
     taken = f"{query}.movers(mechanical=True, view={BRIDGE!r}).value"
-    names = numbers.joined([(numbers.name(say.term(one.term, 80)),) for one in found])
+    names = numbers.joined([numbers.name(say.term(one.term, 80)) for one in found])
     return (
         Strong("Not all of it is the model: "),
         scale.change(part, taken),

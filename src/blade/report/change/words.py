@@ -53,7 +53,7 @@ class Scale(NamedTuple):
 
 
 def scale(score_name: str) -> Scale:
-    return Scale(score_name.startswith(("pass", "clean_pass")))
+    return Scale(score_name.startswith("pass"))
 
 
 def signed(value: float) -> str:
