@@ -155,7 +155,7 @@ def test_json_keeps_its_keys_and_adds_what_decides(blade: Blade, tmp_path: Path)
     path = make_run(tmp_path, [graded()])
     found = json.loads(blade("show", path, "0/0", "--steps", "1:2", "--json").out)
     before = "run task task_name repeat reward file line fields request steps_from n_steps steps".split()
-    assert set(before) | {"passed", "pass_threshold", "failed_checks", "stopped", "last_steps"} == set(found)
+    assert set(before) | {"passed", "pass_threshold", "failed_checks", "stopped", "last_steps", "diagnosed"} == set(found)
     assert (found["passed"], found["reward"], found["n_steps"]) == (False, 0.0, 4)
     assert [step["index"] for step in found["steps"]] == [1]
     assert [step["index"] for step in found["last_steps"]] == [1, 2, 3]

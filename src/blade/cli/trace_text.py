@@ -6,11 +6,13 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from blade.cli.row_fields import sorted_fields, stops
 from blade.hostile import line, lines
 from blade.ingest.items import Told, quotable, steps_of, text_of
+from blade.store import memo
 
 _IDS = ("task_id", "problem_id", "instance_id", "question_id", "id", "uuid", "task_name", "name")
 _FRAMEWORK = ("responses_create_params", "response", "reward")
@@ -54,6 +56,7 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
         "stopped": stopped,
         "last_steps": [_step(step) for step in steps[-_LAST:]],
         "fields": fields,
+        "diagnosed": memo.kept_row(Path(shown.file), f"{shown.task}/{shown.repeat}"),
         "request": [_turn(item) for item in request] if isinstance(request, list) else [text_of(request)],
         "steps_from": source,
         "n_steps": len(steps),
@@ -207,7 +210,7 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     is_all = chars <= 0
     failed = fields.failed if is_all else fields.failed[:_FAILED]
     more = len(fields.failed) - len(failed)
-    found = _part("Not passed", [f"  {_value(check, is_all)}" for check in failed])
+    found = _diagnosed(result) + _part("Not passed", [f"  {_value(check, is_all)}" for check in failed])
     found += [f"  … {more} more; --chars 0 shows all"] if more else []
     recorded = [f"  {line(name, 80)}: {_value(value, is_all)}" for name, value in fields.recorded]
     for name, text in fields.texts:
@@ -233,6 +236,15 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
 
 def _part(name: str, rows: list[str]) -> list[str]:
     return ["", name, *rows] if rows else []
+
+
+def _diagnosed(result: dict[str, Any]) -> list[str]:
+    """What the last diagnosis of the file found in this rollout, and at which step."""
+    if result["diagnosed"] is None:
+        return []
+    label, name, step = result["diagnosed"]
+    where = f", at step [{step}]" if step is not None else ""
+    return ["", line(f"Diagnosed: {name} ({label}){where}")]
 
 
 def _render_end(result: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from blade import events, stats
+from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.gains import gain
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Group as Found
@@ -52,6 +53,7 @@ class Concluded(msgspec.Struct, frozen=True):
     run_causes: tuple[RunCause, ...]
     recommendations: tuple[Recommendation, ...]
     modes: Mapping[int, tuple[Cause, str]]  # position of each row that loses points -> cause and group
+    blamed: Mapping[str, tuple[str, str, int | None]]  # address of each row of a group -> label, name, step
 
 
 def conclude(
@@ -75,7 +77,18 @@ def conclude(
         run_causes=_run_causes(people, diagnosis, groups),
         recommendations=_recommendations(people, task, diagnosis, groups),
         modes={people.rows[at].position: mode for at, mode in modes.items()},
+        blamed={
+            _key(people, task, int(at)): (group.label.value, group.name, _blamed(found, people.rows[at]))
+            for group, found in zip(groups, diagnosis.groups, strict=True)
+            for at in np.flatnonzero(found.rows)
+        },
     )
+
+
+def _blamed(found: Found, row: RowEvidence) -> int | None:
+    """The step that forecloses the task, where the group has one."""
+    place = (found.blame or found.place)(row)
+    return place[0] if place is not None and isinstance(place[0], int) else None
 
 
 def select(people: Population, rows: Mask) -> str:
@@ -261,8 +274,7 @@ def _attribution(
         )  # fmt: skip
     group, found = groups[best], diagnosis.groups[best]
     quote = _quote(people, found, at, opener)
-    place = (found.blame or found.place)(people.rows[at])
-    step = place[0] if place is not None and isinstance(place[0], int) else None
+    step = _blamed(found, people.rows[at])
     steps = (Blame(step, 1.0, group.name),) if step is not None else ()
     text = f"{of[0].upper()}{of[1:]}: {group.name}."
     return Attribution(

@@ -6,6 +6,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from blade.model import Agreement, Gap, Health, Judged, Judgement, TaskTraces
 from blade.pipeline.judging import standing
 from blade.pipeline.load import Loaded
 from blade.pipeline.walk import Walker
+from blade.store import memo
 
 if TYPE_CHECKING:
     from blade.store.index import Watcher
@@ -188,6 +190,8 @@ def diagnosed(read: Read, clock: Clock) -> Reading:
         ),
     )
     one = read.loaded
+    if len(one.sources) == 1:  # for `blade show`, which diagnoses nothing itself
+        memo.keep_rows(Path(one.sources[0].path), dict(told.blamed))
     quote = opened.quoter(one.run)
     health = tuple(measure.health.health(one.run.rollouts, one.run.coverage, read.scoring, quote))
     return Reading(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterable
 from functools import lru_cache
@@ -60,6 +61,24 @@ def keep_bytes(source: Path, name: str, made: str, content: bytes) -> None:
     with contextlib.suppress(OSError):
         if folder.is_dir() and os.access(folder, os.W_OK):
             cache.write_whole(folder / f"{name}.kept", made.encode() + content)
+
+
+def keep_rows(source: Path, rows: dict[str, tuple[str, str, int | None]]) -> None:
+    """Keep what each failing rollout was found to be, by its address: label, name, and the step to blame."""
+    with contextlib.suppress(OSError):
+        made = blake2b(_looks(source), digest_size=_KEY // 2).hexdigest()
+        keep_bytes(source, "rows", made, json.dumps(rows).encode())
+
+
+def kept_row(source: Path, address: str) -> tuple[str, str, int | None] | None:
+    """What a rollout was found to be when its file, as it lies there now, was diagnosed last; None if it was not."""
+    try:
+        wanted = blake2b(_looks(source), digest_size=_KEY // 2).hexdigest()
+        held = kept_bytes(source, "rows", wanted)
+        label, name, step = json.loads(held)[address] if held is not None else (None, None, None)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return (label, name, step) if label is not None else None
 
 
 def kept(source: Path, wanted: str) -> str | None:

@@ -261,7 +261,7 @@ def _babble(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
 def shown_error(people: Population, rows: Mask, template: str, most: int = 110) -> str:
     """An error as one of some rows words it."""
     errors = (act.error for at in np.flatnonzero(rows) for act in people.rows[at].acts if act.template == template)
-    text = " ".join(next(errors, template).split())
+    text = " ".join(next(errors, template).split()).rstrip(".")
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 

@@ -199,7 +199,7 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
             if tokens
             else "No rollout of the run has any output: the model was never reached, or its output was not saved."
         )
-    elif tokens and tokens.most_common(1)[0][1] >= 0.5 * n and max(tokens) > 1:
+    elif tokens and tokens.most_common(1)[0][1] >= 0.5 * n and _is_limit(people, tokens.most_common(1)[0][0]):
         limit = tokens.most_common(1)[0][0]
         reason = (
             f"Most stop at exactly {limit:,.0f} output tokens: the token limit was spent before any answer."
@@ -224,6 +224,17 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
         passed=int(people.passed[silent].sum()), confidence="likely", matched=silent,
         holds=lambda row: not row.has_output,
     )  # fmt: skip
+
+
+def _is_limit(people: Population, tokens: float) -> bool:
+    """Whether a number of output tokens is the most that any row has, and no pass has it."""
+    most, passing = 0.0, False
+    for row, passed in zip(people.rows, people.passed, strict=True):
+        for path, value in row.fields.items():
+            if path.rpartition(".")[2] in ("output_tokens", "completion_tokens") and isinstance(value, int | float):
+                most = max(most, value)
+                passing |= bool(passed) and value == tokens
+    return tokens == most > 1 and not passing
 
 
 def _trust(people: Population, group: Group) -> Trust:

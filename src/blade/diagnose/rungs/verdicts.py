@@ -287,12 +287,15 @@ def _place(row: RowEvidence, kind: int, graded: Mapping[str, str]) -> tuple[int 
 def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
-        idle = sum(not acts_of(people.rows[at], graded)[1] for at in np.flatnonzero(rows))
+        places = np.flatnonzero(rows)
+        idle = sum(not acts_of(people.rows[at], graded)[1] for at in places)
+        more = sum(any(name == tool for name, _ in people.rows[at].expected or ()) for at in places)
         where = f" In {idle:,} of them nothing should be done at all." if 0 < idle < n else ""
+        where += f" In {more:,} of them it is expected for something else, or fewer times." if more else ""
+        clean = " No rollout with such a call passes." if not (people.passed & people.where(lambda row: _more(row, tool))).any() else ""
         return Group(
             rung="verdicts", label="BI", name=f"calls `{tool}` where it is not expected", rows=rows,
-            text=f"{count(n, 'failure')}: `{tool}` is called in cases where it is not among the expected actions.{where} "
-            "No rollout with such a call passes.",
+            text=f"{count(n, 'failure')}: `{tool}` makes a change that is not among the expected ones.{where}{clean}",
             fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
             why="the expected calls of the row do not contain it, and it decides the grade", confidence="proved",
             place=lambda row: next(((act.step, "") for act in reversed(row.acts) if act.tool == tool and not act.failed), None),

@@ -15,6 +15,7 @@ from blade.diagnose.answers import is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 from blade.diagnose.reference import ANSWER_ORDER, Reference
+from blade.diagnose.rungs.verdicts import acts_of, graded_tools
 
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
 DOUBT = 0.02  # share of the rows in doubt that is told before the causes
@@ -64,7 +65,8 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> lis
 
 def _idle_passes(people: Population) -> Trust | None:
     """Passing rows that make no call, though the gold demands some and other passes make them."""
-    due = people.where(lambda row: bool(row.expected))
+    graded = graded_tools(people)
+    due = people.where(lambda row: row.expected is not None and bool(acts_of(row, graded)[1]))
     rows = people.passed & due & people.where(lambda row: row.is_spoken or row.n_acts == 0)
     n, active = int(rows.sum()), int((people.passed & due & ~rows).sum())
     if not n or n > 0.5 * active:
