@@ -97,7 +97,7 @@ def print_report(
         key = None if folder or as_json or timings or redact else depends_on(loaded, command)
         told = memo.kept(Path(loaded[0].sources[0].path), key) if key else None
         if told is not None:
-            click.echo(told, nl=False)
+            click.echo(text.painted(told), nl=False)
             return
         clock = Clock()
         report = pipeline.diagnose(loaded, command, threshold, progress, clock, baseline)
@@ -111,7 +111,7 @@ def print_report(
         click.echo(printed(report), nl=False)
     else:
         said = text.render(report)
-        click.echo(said, nl=False)
+        click.echo(text.painted(said), nl=False)
         if key:
             memo.keep(Path(loaded[0].sources[0].path), key, said)
     if timings:

@@ -12,7 +12,7 @@ import numpy as np
 from blade.diagnose.population import Group, Mask, Population
 
 PURE, PURE_SHARE = 0.99, 0.15
-IMPURE, IMPURE_WITHIN = 0.7, 0.4  # least purity of a group: between tasks, and where the same tasks pass without the fact
+IMPURE, IMPURE_WITHIN = 0.7, 0.3  # least purity of a group: between tasks, and where the same tasks pass without the fact
 FOLLOWS = 0.9  # share of a group's rows that show a later fact too, from which it is a consequence
 LEVEL = 0.05
 RARER = 10  # rows of the rarer outcome in mixed tasks, below which nothing is a mechanism

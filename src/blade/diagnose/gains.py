@@ -37,8 +37,19 @@ def gain(people: Population, group: Group) -> Gain | None:
     # what stands in for tasks that do not show both is estimated anew in every draw
     sums = np.mean([[_total(gap[draw], weight[draw]) for draw in draws] for gap, weight in parts], axis=0)
     low, high = np.quantile(sums, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    wider = _small_sample(min(int(np.isfinite(gap).sum()) for gap, _ in parts))
+    low, high = total - wider * (total - low), total + wider * (high - total)
     most = float(people.lost[group.rows].sum())  # no more can be won than these rows lose
     return Gain(min(float(low), most), min(total, most), min(float(high), most), LEVEL)
+
+
+def _small_sample(n_tasks: int) -> float:
+    """How much wider than resampling says an interval over few tasks must be: Student's t, and n - 1."""
+    from scipy.stats import norm, t
+
+    if n_tasks < 2:
+        return 3.0
+    return float(t.ppf((1 + LEVEL) / 2, n_tasks - 1) / norm.ppf((1 + LEVEL) / 2) * np.sqrt(n_tasks / (n_tasks - 1)))
 
 
 def _halves(people: Population) -> Mask:

@@ -20,8 +20,8 @@ from blade.report.sections import (
     para,
 )
 
-TRUSTED, POINTS, FIX, LOOK, WHERE = (
-    "Can the score be trusted?", "Where the points went", "Fix first", "Look at", "On which tasks",
+TRUSTED, POINTS, FIX, LOOK, WHERE, HAPPENED = LABELS = (
+    "Can the score be trusted?", "Where the points went", "Fix first", "Look at", "On which tasks", "What happened",
 )  # fmt: skip
 MAX_TRUST = 4
 MAX_FIXES = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from textwrap import wrap
@@ -32,6 +33,25 @@ def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     else:
         lines = [*_several(report, runs, width), *_ending(report, width)]
     return "\n".join(hostile.lines(line).rstrip() for line in lines) + "\n"
+
+
+_ANSWERS = {"No.": "31", "With care.": "33", "Yes,": "32"}  # red, yellow, green
+
+
+def painted(page: str) -> str:
+    """The page with colour: labels bold, the answer about trust red, yellow or green. A pipe gets none of it."""
+    if os.environ.get("NO_COLOR") is not None:
+        return page
+    found = []
+    for line in page.split("\n"):
+        label, rest = line[:LABEL], line[LABEL:]
+        if label.strip() in first_page.LABELS:
+            for answer, colour in _ANSWERS.items():
+                if label.startswith(first_page.TRUSTED) and rest.startswith(answer):
+                    rest = f"\x1b[1;{colour}m{answer}\x1b[0m{rest[len(answer) :]}"
+            line = f"\x1b[1m{label}\x1b[0m{rest}"
+        found.append(line)
+    return "\n".join(found)
 
 
 def columns() -> int:
@@ -135,7 +155,7 @@ def _first_group(facts: Facts, width: int) -> list[str]:
         text = f" {hostile.line(group.name, 120) + '.' if is_told else hostile.line(group.text, first_page.SENTENCE)}"
         if text or quote:
             texts.append(f"{place}.{text}{quote}")
-    return _labelled("What happened", texts, width) if texts else []
+    return _labelled(first_page.HAPPENED, texts, width) if texts else []
 
 
 def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:

@@ -34,7 +34,8 @@ def ask(people: Population, left: Mask) -> Findings:
         return found
     if _is_right_act(people, silent):
         return found
-    found.trust += _elsewhere(people, silent)
+    elsewhere = _elsewhere(people, silent)
+    found.trust += elsewhere
     rest = silent.copy()
     for group in _by_text(people, silent, left):
         found.groups.append(group)
@@ -47,7 +48,7 @@ def ask(people: Population, left: Mask) -> Findings:
             f"{n:,} of {people.n:,} rollouts have no recorded output, and {passes:,} of them pass: the transcripts were "
             "not recorded. Nothing is concluded from their absence; causes come from the other fields."
         )
-        found.trust.append(Trust("note", None, text, rest))
+        found.trust += [] if elsewhere else [Trust("note", None, text, rest)]
     elif (
         n
         and passes <= 0.1 * n
