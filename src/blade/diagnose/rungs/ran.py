@@ -180,11 +180,19 @@ def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
     n = int(rows.sum())
     return Group(
         rung="ran", label="IR", name=f"never ran: {line[:70]}", rows=rows,
-        text=f"{count(n, 'rollout')}: no output; `{path}` says: {line[:140]}. No rollout with this message passes.",
+        text=f"{count(n, 'rollout')}: no output; `{path}` says: {line[:140]}. No rollout with this message passes.{_rest(people, rows)}",
         fix=f"Repair what `{path}` reports and rerun these {count(n, 'rollout')}; they say nothing about the model.",
         why="the agent produced nothing, and the same message stands in all of these rows and in no passing one",
         place=lambda row: (path, line), confidence="proved", deciding=(path,), matched=rows,
     )  # fmt: skip
+
+
+def _rest(people: Population, rows: Mask) -> str:
+    """How the rollouts outside a group do, as a sentence."""
+    others = ~rows
+    if others.sum() < 3:
+        return ""
+    return f" Of the other {int(others.sum()):,}, {int(people.passed[others].sum()):,} pass ({people.rate(others):.1%})."
 
 
 def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
