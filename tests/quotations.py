@@ -127,9 +127,26 @@ def assert_groups_add_up(report: Report) -> None:
         assert len({group.id for group in groups}) == len(groups)
 
 
+def assert_examples_fail(report: Report) -> None:
+    """The rollouts that are named for a group are there, and lose points."""
+    full = {run.name: run.pass_threshold if run.has_pass_rate else 1.0 for run in report.runs}
+    rewards: dict[tuple[str, str], list[float | None]] = {}
+    for task in report.tasks:
+        for each in task.repeats:
+            rewards.setdefault((task.run, f"{task.task}/{each.repeat}"), []).append(each.reward)
+    for group in report.groups:
+        assert group.examples
+        for name in group.examples:
+            found = rewards[group.run, name]
+            assert any(reward is None or reward < full[group.run] for reward in found), (group.id, name, found)
+
+
 def losing_tasks(report: Report, run: str) -> set[str]:
-    """The tasks whose part of the score is not full, by their counts."""
-    scored = next(one for one in report.runs if one.name == run).score_name
+    """The tasks whose part of the score is not full, by their counts; none where nothing was scored."""
+    told = next(one for one in report.runs if one.name == run)
+    scored = told.score_name
+    if told.score is None:
+        return set()
     rates = {
         one.task: one.rate if scored == "pass_at_1" else one.mean_reward
         for one in report.tasks

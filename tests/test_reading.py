@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blade import pipeline
-from blade.model import Report
+from blade.model import Cause, Report
 from blade.planted.injected import INJECTIONS, write_injected
 from blade.report import wire
 from tests.builders import DROP, Row, make_call, make_message, make_result, make_run
@@ -29,6 +29,8 @@ from tests.conftest import Silent
 from tests.quotations import (
     Rows,
     assert_evidence_resolves,
+    assert_examples_fail,
+    assert_groups_add_up,
     assert_losses_add_up,
     assert_nothing_broke,
     assert_steps_exist,
@@ -205,14 +207,26 @@ def assert_holds(report: Report, rows: Rows, with_claims: bool = False) -> None:
             assert attributed == losing_tasks(report, run.name)
     assert_evidence_resolves(report, rows)
     assert_steps_exist(report, rows)
-    for part in "findings signatures mechanisms contrasts divergences attributions".split():
-        assert all(one.evidence for one in getattr(report, part)), part
-    assert all(0 <= one.confidence <= 1 for one in report.attributions)
+    assert_groups_add_up(report)
+    assert_examples_fail(report)
+    groups = {(one.run, one.id): one for one in report.groups}
+    for one in report.attributions:
+        assert one.mechanism
+        if one.group:
+            assert (one.cause, one.mode) == (groups[one.run, one.group].label, groups[one.run, one.group].name)
+        else:
+            assert one.cause is Cause.UNDETERMINED
+    sizes = {run.name: run.n_rollouts for run in report.runs}
+    for one in report.trust:
+        assert one.level in ("alarm", "warning", "note")
+        assert one.text
+        assert 0 <= one.rows <= sizes[one.run] + sum(run.coverage.expected for run in report.runs if run.name == one.run)
     for run in report.runs:
         ranks = [one.rank for one in report.recommendations if one.run == run.name]
         assert ranks == list(range(1, len(ranks) + 1))
     for advice in report.recommendations:
-        assert 0 <= advice.gain.low <= advice.gain.point <= advice.gain.high <= 1, advice
+        assert advice.gain is None or -1 <= advice.gain.low <= advice.gain.point <= advice.gain.high <= 1, advice
+        assert 0 <= advice.most <= 1, advice
         assert set(advice.tasks) <= {task.task for task in report.tasks}
     told = wire.render(report) if with_claims else json.dumps(wire.document(report), allow_nan=False)
     VALIDATOR.validate(json.loads(told))
@@ -241,12 +255,17 @@ def test_the_checks_refuse_what_is_not_so(place: Path) -> None:
     path = write_injected(place / "sound", fault="cycle", prevalence=0.3, seed=1, n_tasks=6).path
     report, rows = read(path)
     assert_holds(report, rows)
-    finding = report.findings[0]
+    group = next(one for one in report.groups if one.quote is not None)
+    assert group.quote is not None
     for wrong in ({"quote": "never said"}, {"task": "999"}, {"repeat": 77}):
-        evidence = replace(finding.evidence[0], **wrong)
-        altered = replace(report, findings=(replace(finding, evidence=(evidence,)),))
+        altered = replace(report, groups=(replace(group, quote=replace(group.quote, **wrong)),))
         with pytest.raises(AssertionError):
             assert_evidence_resolves(altered, rows)
+    with pytest.raises(AssertionError):
+        assert_groups_add_up(replace(report, groups=report.groups[1:]))
+    passing = next(f"{task.task}/{each.repeat}" for task in report.tasks for each in task.repeats if each.reward == 1)
+    with pytest.raises(AssertionError):
+        assert_examples_fail(replace(report, groups=(replace(group, examples=(passing,)),)))
     with pytest.raises(AssertionError):
         assert_losses_add_up(replace(report, losses=report.losses[1:]))
     with pytest.raises(AssertionError):
@@ -294,7 +313,7 @@ def spoiled(row: Row, rng: random.Random) -> Row:
     seed=st.integers(0, 2**32),
     share=st.sampled_from([0.1, 0.4, 1.0]),
 )
-@example(fault="format_mismatch", seed=221, share=1.0)  # a mechanism that only silent rollouts show
+@example(fault="format_mismatch", seed=221, share=1.0)  # many rollouts say nothing at all
 def test_a_run_that_makes_sense_is_read_to_the_end_once_spoiled(
     place: Path, fault: str, seed: int, share: float
 ) -> None:

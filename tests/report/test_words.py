@@ -85,5 +85,3 @@ def test_listing_and_counts() -> None:
     assert words.listing(["a", "b", "c"]) == "a, b and c"
     assert words.count(1, "task") == "1 task"
     assert words.count(1319, "task") == "1,319 tasks"
-    assert words.sized(12) == "12 bytes"
-    assert words.sized(123_456) == "120.6 KiB"

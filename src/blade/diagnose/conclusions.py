@@ -238,7 +238,7 @@ def _attributions(
             lost[int(owner[at])] += people.lost[at]
             number = int(owner[at])
             modes[at] = (
-                (groups[number].label, groups[number].name)
+                (_label(groups[number], diagnosis.groups[number], at), groups[number].name)
                 if number >= 0
                 else (Cause.UNDETERMINED, UNEXPLAINED)
             )
@@ -278,9 +278,14 @@ def _attribution(
     steps = (Blame(step, 1.0, group.name),) if step is not None else ()
     text = f"{of[0].upper()}{of[1:]}: {group.name}."
     return Attribution(
-        f"cause:{key}", people.run, key, group.id, group.label, group.confidence, group.name, text, repeat, step, steps,
+        f"cause:{key}", people.run, key, group.id, _label(group, found, at), group.confidence, group.name, text, repeat, step, steps,
         (group.why_label,), group.against, (quote,) if quote is not None else (), lost,
     )  # fmt: skip
+
+
+def _label(group: Group, found: Found, at: int) -> Cause:
+    """The label of one row: the group's, unless its rows differ."""
+    return Cause(found.label_of(at)) if found.label_of is not None else group.label
 
 
 def _overruled(engine: Attribution, told: Sequence[Judgement]) -> Attribution:

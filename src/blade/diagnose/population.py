@@ -40,6 +40,7 @@ class Group:
         None  # the act that forecloses the task, where it is another than the one to quote
     )
     confidence: str = "likely"  # proved, likely, unsure
+    label_of: Callable[[int], str] | None = None  # label of a row by its place, where rows of one group differ
     deciding: tuple[str, ...] = ()  # tools and fields that it is about
     matched: Mask | None = None  # all rows that show the fact
     holds: Callable[[RowEvidence], Any] | None = (

@@ -19,6 +19,7 @@ from blade.model import (
     Health,
     Level,
     Loss,
+    Outcome,
     Report,
     Run,
     Side,
@@ -127,20 +128,31 @@ def _with_matrix(report: Report, read: Sequence[Read], said: Sequence[Reading]) 
     found = matrix([one.diagnosis for one in said], models, [one.judged.task.tolist() for one in read])
     if found is None:
         return report
-    doubts = [
-        Trust(run, "warning", Cause.TASK_OR_VERIFIER, text, 0, "", "Have a person review these golds.")
-        for run in found.runs
-        if (text := _golds_to_review(found))
-    ]
+    doubts = [_golds_to_review(report, run, found) for run in found.runs] if found.gold_to_review else []
     return replace(report, task_matrix=found, trust=(*report.trust, *doubts))
 
 
-def _golds_to_review(matrix: TaskMatrix) -> str:
-    if not matrix.gold_to_review:
-        return ""
-    shown = ", ".join(matrix.gold_to_review[:8]) + (" …" if len(matrix.gold_to_review) > 8 else "")
-    n = len(matrix.gold_to_review)
-    return f"{n} task{'s' if n > 1 else ''} to review: different models agree on another answer than the expected one ({shown})."
+def _golds_to_review(report: Report, run: str, matrix: TaskMatrix) -> Trust:
+    """That different models agree on another answer than the expected one, with the rows of these tasks."""
+    from blade.report import queries
+
+    names = matrix.gold_to_review
+    shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    text = (
+        f"{len(names)} task{'s' if len(names) > 1 else ''} to review: different models agree on another answer than the "
+        f"expected one ({shown})."
+    )
+    rows = sum(
+        each.outcome is not Outcome.MISSING
+        for task in report.tasks
+        if task.run == run and task.task in names
+        for each in task.repeats
+    )
+    keys = ", ".join(queries.quoted(name) for name in names)
+    query = f"select run, task, repeat, row from rollouts {queries.where(run, f'task in ({keys})')}"
+    return Trust(
+        run, "warning", Cause.TASK_OR_VERIFIER, text, rows, query, "Have a person review these golds."
+    )
 
 
 def drafts(loaded: Sequence[Loaded]) -> list[measure.draft.Draft]:

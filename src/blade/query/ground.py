@@ -12,7 +12,6 @@ from blade.query import measures, select, views
 from blade.query.measures import Answer, Measure, measure_of
 from blade.query.names import bad_pattern
 from blade.query.views import Files
-from blade.tables.database import literal
 
 if TYPE_CHECKING:
     import duckdb

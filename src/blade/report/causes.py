@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from blade import hostile
 from blade.model import Cause, Loss
-from blade.report import numbers, quantities, queries, words
+from blade.report import numbers, queries, words
 from blade.report.facts import Facts
 from blade.report.sections import Badge, Line, Span, plain
 
@@ -31,10 +31,6 @@ SIDES = {
     Cause.UNDETERMINED: "undetermined",
 }
 SIDE_NAMES = tuple(dict.fromkeys(SIDES.values()))  # in the order of print
-TO = {
-    side: side if side == "undetermined" else f"to {'the model' if side == 'model' else side}"
-    for side in SIDE_NAMES
-}
 SAME = 1e-9  # losses add up to this
 
 
@@ -70,16 +66,6 @@ class Mode(NamedTuple):
     lost: float
     causes: tuple[Cause, ...]  # the one that takes most of it first
 
-    def told(self, facts: Facts) -> Line:
-        codes = "/".join(cause.value for cause in self.causes)
-        return (*numbers.name(mode(facts, self.name)), f" ({codes})")
-
-    def points(self, facts: Facts) -> Span:
-        keys = [
-            {"run": facts.run.name, "cause": cause, "mode": self.name} for cause in dict.fromkeys(self.causes)
-        ]
-        return numbers.size(self.lost, " + ".join(f"{queries.entry('losses', **key)}.lost" for key in keys))
-
 
 def largest(facts: Facts) -> Mode | None:
     """The mode that costs most, of the losses with a cause."""
@@ -105,34 +91,9 @@ def points(value: float | None) -> str:
     return words.points(value).removeprefix("+")
 
 
-def lost_query(facts: Facts, side: str | None = None) -> str:
-    """The query that gives what a run lost, all of it or what one side answers for."""
-    run = facts.run.name
-    if side is None:
-        return f"{queries.entry('losses', run=run)}.lost"
-    causes = tuple(cause.value for cause, of in SIDES.items() if of == side)
-    lost = f"{queries.entry('losses', run=run, cause=causes if len(causes) > 1 else causes[0])}.lost"
-    return lost if any(loss.cause.value in causes for loss in facts.losses) else f"{lost} or 0"
-
-
 def all_lost(facts: Facts) -> Span:
     """All points of score that a run lost."""
-    return numbers.size(total(facts.losses), lost_query(facts))
-
-
-def split(facts: Facts, shown_zero: bool = True) -> Line:
-    """`21.5 points to the model, 3.3 points to infrastructure, 0 points to data, 4.0 points undetermined`."""
-    parts: list[Line] = [
-        (numbers.size(lost, lost_query(facts, side)), f" {TO[side]}")
-        for side, lost in lost_by_side(facts.losses).items()
-        if shown_zero or abs(lost) >= SAME
-    ]
-    return numbers.joined(parts, ", ", ", ")
-
-
-def score(facts: Facts, strong: bool = False) -> Span:
-    """The score of a run, in its form."""
-    return quantities.value(facts.score, facts.is_rate, strong)
+    return numbers.size(total(facts.losses), f"{queries.entry('losses', run=facts.run.name)}.lost")
 
 
 def sentence(text: str, query: str, limit: int = 600, written: str | None = None) -> Line:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
@@ -157,12 +156,6 @@ class Facts:
     def is_rate(self) -> bool:
         """Whether the score is a pass rate."""
         return self.run.score_name.startswith("pass")
-
-    def levels(self) -> dict[Level, int]:
-        """Health flags by level."""
-        seen = Counter(flag.level for flag in self.health)
-        return {level: seen[level] for level in LEVELS}
-
 
 def facts(report: Report) -> tuple[Facts, ...]:
     """What the report says, run by run, its conclusions in the order of print."""

@@ -196,7 +196,7 @@ def _slice(facts: Facts, field: str, pieces: list[Slice]) -> Line:
     """The values of a field on which tasks pass less often, each with its rate; beside a single one that of the others."""
     say = numbers.percent
     parts: list[Line] = []
-    for piece in sorted(pieces[:MAX_VALUES], key=lambda one: one.pass_rate):
+    for piece in sorted(pieces[:MAX_VALUES], key=lambda one: one.pass_rate or 0.0):
         query = facts.entry("slices", piece)
         parts.append(
             (

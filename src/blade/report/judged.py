@@ -9,7 +9,6 @@ from blade.report.facts import Facts
 from blade.report.sections import Block, Code, Heading, Line, Para, Table, cells, para
 
 MAX_ROWS = 40
-MAX_QUOTES = 5
 
 
 def judgements(facts: Facts) -> list[Block]:

@@ -48,12 +48,6 @@ def quotation(evidence: Evidence, *before: Span) -> Block:
     return Quote((*before, *address(evidence), *mark), hostile.quoted(evidence.quote, QUOTE))
 
 
-def quotations(facts: Facts, evidence: Iterable[Evidence], most: int) -> list[Block]:
-    """The first quotations, each with how its rollout ended."""
-    found = [one for one in evidence if one.quote] or list(evidence)[:1]
-    return [quotation(one, side(facts, one)) for one in found[:most]]
-
-
 def side(facts: Facts, evidence: Evidence) -> str:
     """`Failing, ` or `Passing, ` as the quoted rollout ended; nothing where that is not known."""
     task = facts.task(evidence.task) if evidence.run == facts.run.name else None
@@ -61,21 +55,6 @@ def side(facts: Facts, evidence: Evidence) -> str:
     if ended is None or ended in (Outcome.MISSING, Outcome.MASKED):
         return ""
     return "Passing, " if ended is Outcome.PASSED else "Failing, "
-
-
-def first_quoted(evidence: Iterable[Evidence]) -> Evidence | None:
-    found = tuple(evidence)
-    return next((one for one in found if one.quote), None) or next(iter(found), None)
-
-
-def ids(
-    rollouts: Iterable[tuple[str, int | None]],
-    query: str,
-    most: int = MAX_IDS,
-    file: str = " in report.json",
-) -> Line:
-    """The first addresses and how many more there are; `query` counts them all."""
-    return names((place(task, repeat) for task, repeat in rollouts), query, most, file)
 
 
 def names(listed: Iterable[str], query: str, most: int = MAX_IDS, file: str = "") -> Line:
@@ -122,16 +101,6 @@ def to_read(task: TaskResult) -> list[int]:
     # Differing duplicates share a repeat; one command opens them all.
     failed = list(dict.fromkeys(r.repeat for r in task.repeats if r.outcome not in unread))
     return [*passed[:1], *failed[: 1 if passed else 2]]
-
-
-def commands(run: Run, tasks: list[TaskResult]) -> list[tuple[str, str]]:
-    """`blade show` lines for the repeats worth reading, each with the outcome it shows."""
-    found = []
-    for task in tasks:
-        outcomes = {r.repeat: r.outcome.value if r.outcome else "not judged" for r in task.repeats}
-        for repeat in to_read(task):
-            found += show(run, task.task, repeat, outcomes[repeat].replace("_", " "))
-    return found
 
 
 def read_next(lines: list[tuple[str, str]]) -> list[Block]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from blade import hostile
 from blade.model import Measure
 from blade.report import numbers, queries, words
-from blade.report.sections import Line, Num, Span
+from blade.report.sections import Line, Span
 
 
 class Quantity(NamedTuple):
@@ -192,10 +192,3 @@ def method(measure: Measure) -> str:
     if measure.low is not None or text.startswith(("exact", "mean", "median", "no interval")):
         return text
     return f"{text} (no interval)" if text else "no interval"
-
-
-def range_of(low: Span, high: Span) -> Line:
-    """An interval by itself, or that there is none."""
-    if not isinstance(low, Num) or not isinstance(high, Num):
-        return (words.NONE,)
-    return ("[", low, ", ", high, "]")

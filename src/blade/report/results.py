@@ -10,7 +10,7 @@ from blade.report import numbers, places, quantities, queries
 from blade.report.facts import Facts
 from blade.report.figures import MAX_RUNS
 from blade.report.quantities import EFFORTS, QUANTITIES
-from blade.report.sections import Badge, Block, Code, Figure, Heading, Line, Span, Table, cells, named, para
+from blade.report.sections import Badge, Block, Code, Figure, Heading, Line, Table, cells, named, para
 
 MAX_ROWS = 30
 MAX_SLICES = 12
@@ -112,15 +112,6 @@ def _headlines(facts: Facts) -> list[Measure]:
     is_same = micro is None or score is None or abs((micro.value or 0.0) - score) < 1e-9
     hidden = {"pass_at_1_micro"} if is_same else set()
     return [m for m in found if m.name in HEADLINES - hidden and (m.k is None or m is usual.get(m.name))]
-
-
-def oracle(facts: Facts) -> Span:
-    """The score of the best repeat of every task."""
-    run, say = facts.run, numbers.percent if facts.is_rate else numbers.number
-    if facts.is_rate:
-        return say(run.oracle, queries.select("avg(cast(passes > 0 as int))", "tasks", run.name, "n > 0"))
-    best = queries.select("max(coalesce(reward, 0)) best", "rollouts", run.name, "not masked")
-    return say(run.oracle, f"select avg(best) from ({best} group by task)")
 
 
 def _compared(facts: Facts) -> list[Block]:

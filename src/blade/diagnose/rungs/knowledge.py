@@ -68,6 +68,7 @@ def _free(people: Population, gap: Mask, unsure: Mask) -> Group:
         fix="Add training data or retrieval for tasks that never pass, after a look at their expected answers; vote over several "
         "samples for the others.",
         why="the answers are compared word by word, so which of the two labels holds is only likely", matched=rows,
+        label_of=lambda at: "KG" if gap[at] else "UK",
         place=_place, against=["a wrong expected answer looks the same"],
     )  # fmt: skip
 
@@ -78,16 +79,13 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     if not is_best_of_many(people) or not rows.any():
         return []
     n = int(rows.sum())
-    is_spoken = sum(people.rows[at].is_spoken for at in np.flatnonzero(rows)) > 0.5 * n
-    what = "no try is accepted" if is_spoken else "calls work, no result is accepted"
-    said = "no try is accepted" if is_spoken else "calls work, but no result is the expected one"
     reply, n_reply = Counter(people.rows[at].reply for at in np.flatnonzero(rows)).most_common(1)[0]
     often = n_reply >= 3 and n_reply >= 0.1 * n and reply
     answer = f" The last answer of the environment begins most often: {reply[:110]} ({count(n_reply, 'rollout')})." if often else ""
     return [
         Group(
-            rung="knowledge", label="undetermined", name=what, rows=rows,
-            text=f"{count(n, 'failure')}: {said} in as many tries as the run allows."
+            rung="knowledge", label="undetermined", name="no try is accepted", rows=rows,
+            text=f"{count(n, 'failure')}: no result is accepted in as many tries as the run allows."
             f"{answer} Which of these are errors of the model and which of the environment the rows do not show.",
             fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
             why="valid calls with a wrong result; without the expected result nothing more can be said",

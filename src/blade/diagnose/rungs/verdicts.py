@@ -21,7 +21,7 @@ from blade.diagnose.upstream import trace_back
 
 DIFFER, DIFFER_SHARE = 3, 0.15  # tasks that pass with other calls of a tool than expected: then it is not graded
 AGREE = (
-    0.8  # share of the passes that do exactly what is expected, from which the difference is what is graded
+    0.75  # share of the passes that do exactly what is expected, from which the difference is what is graded
 )
 LEAST_PASSES = 3
 MAX_VALUES = 30
@@ -84,19 +84,21 @@ def adopt_golds(people: Population) -> None:
     """Take what the passes of a task do for what it expects, where they all do the same and it is something else."""
     graded = people.graded = graded_tools(people)
     passing: dict[int, list[Counter[tuple[str, str]]]] = defaultdict(list)
+    idle: set[int] = set()  # tasks with a pass without any call: a doubt about the grade, not about the gold
     n_same = n_passes = 0
     for at in np.flatnonzero(people.passed):
         row = people.rows[at]
         if row.expected is not None:
             made, due = acts_of(row, graded)
             passing[int(people.task[at])].append(made)
+            if row.is_spoken or not row.acts:
+                idle.add(int(people.task[at]))
             n_same, n_passes = n_same + (made == due), n_passes + 1
     if n_same < AGREE * n_passes:
         return  # what is expected is not what is graded
     for at, row in enumerate(people.rows):
-        acts = passing.get(int(people.task[at]))
-        # a pass without any call at all is a doubt about the grade, not about the gold
-        if row.expected is not None and acts and acts[0] and all(calls == acts[0] for calls in acts):
+        acts = passing.get(int(people.task[at])) if int(people.task[at]) not in idle else None
+        if row.expected is not None and acts and all(calls == acts[0] for calls in acts):
             if acts[0] != acts_of(row, graded)[1]:
                 others = [call for call in row.expected if call[0] not in graded]
                 row.expected = (*others, *acts[0].elements())
@@ -175,7 +177,9 @@ def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
     if names_made == names_due:
         return ARGUMENTS
     more, less = names_made - names_due, names_due - names_made
-    return OTHER if more and less else EXTRA if more else PART
+    if more and not less:
+        return EXTRA if not due - made else OTHER
+    return PART if less and not more and made & due else OTHER
 
 
 _NAMES = {
@@ -246,7 +250,7 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
         return Group(
             rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead, fix=fix,
             why="what was done differs from the expected calls that the row states", confidence="proved",
-            place=lambda row: _place(row, kind, graded), deciding=tuple(tool for tool, _ in tools.most_common(3)),
+            place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded), deciding=tuple(tool for tool, _ in tools.most_common(3)),
             is_defined_by_passes=True,
             against=["the expected calls themselves may be wrong", *(_ended(people, rows) if kind in (NONE_DONE, PART) else ())],
         )  # fmt: skip
@@ -273,15 +277,42 @@ def _instead(people: Population, rows: Mask) -> str:
 
 
 def _place(row: RowEvidence, kind: int, graded: Mapping[str, str]) -> tuple[int | str, str] | None:
-    """The act that forecloses the task: the first graded call that was not expected, else the last act."""
-    due = Counter(row.expected or ())
-    for act in row.acts:
-        is_graded = act.tool in graded and not act.failed and kind not in (NONE_DONE, PART)
-        if is_graded and (kind in (ARGUMENTS, NOTHING_DUE) or not any(tool == act.tool for tool, _ in due)):
-            return act.step, ""
-    if row.final_step is not None:
-        return row.final_step, ""
-    return (row.acts[-1].step, "") if row.acts else None
+    """What to quote: the first change that is not among the expected ones, else how the rollout ends."""
+    step = _mismatch(row, graded) if kind not in (NONE_DONE, PART) else None
+    step = row.final_step if step is None else step
+    if step is None and row.acts:
+        step = row.acts[-1].step
+    return (step, "") if step is not None else None
+
+
+def _blame(row: RowEvidence, kind: int, graded: Mapping[str, str]) -> tuple[int | str, str] | None:
+    """The wrong change; what was left out has no step of its own."""
+    step = _mismatch(row, graded) if kind not in (NONE_DONE, PART) else None
+    return (step, "") if step is not None else None
+
+
+def _mismatch(row: RowEvidence, graded: Mapping[str, str], tool: str | None = None) -> int | None:
+    """The step of the first call, of one tool or of any, that matches no expected one."""
+    _, due = acts_of(row, graded)
+    worked = [act for act in row.acts if not act.failed]
+    if len(worked) != len(row.made):
+        return None  # only the first and last acts of a long rollout are kept
+    for act, (name, text) in zip(worked, row.made, strict=True):
+        if name in graded:
+            call = name, _told(text, graded[name])
+            wanted = call if due[call] > 0 else next(
+                (
+                    other
+                    for other in due
+                    if graded[name] == PARTS and other[0] == name and due[other] > 0 and _covers(text, other[1])
+                ),
+                None,
+            )
+            if wanted is not None:
+                due[wanted] -= 1
+            elif tool is None or name == tool:
+                return act.step
+    return None
 
 
 def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # type: ignore[no-untyped-def]
@@ -298,7 +329,7 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
             text=f"{count(n, 'failure')}: `{tool}` makes a change that is not among the expected ones.{where}{clean}",
             fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
             why="the expected calls of the row do not contain it, and it decides the grade", confidence="proved",
-            place=lambda row: next(((act.step, "") for act in reversed(row.acts) if act.tool == tool and not act.failed), None),
+            place=lambda row: (step, "") if (step := _mismatch(row, graded, tool)) is not None else None,
             deciding=(tool,), is_defined_by_passes=True, against=["the expected calls themselves may be wrong"],
         )  # fmt: skip
 

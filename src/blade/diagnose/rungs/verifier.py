@@ -15,6 +15,7 @@ from blade.diagnose.answers import is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 from blade.diagnose.reference import ANSWER_ORDER, Reference
+from blade.diagnose.rungs.ran import alarm_level
 from blade.diagnose.rungs.verdicts import acts_of, graded_tools
 
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
@@ -34,33 +35,42 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
         if group is not None:
             found.groups.append(group)
             rest &= ~group.rows
-            n, failed = int(group.rows.sum()), int(people.failed.sum())
-            level = "alarm" if n >= DOUBT * people.n and n >= 0.25 * failed else "warning"
+            level = alarm_level(people, group)
             found.trust.append(
                 Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix)
             )
     doubts = (_lenient(people, reference), _many_equal(people, rest, reference), _idle_passes(people), _broken_check(people))
     found.trust += [doubt for doubt in doubts if doubt is not None]
-    found.trust += [] if has_calls else _refused(people, rest, reference)
+    if not has_calls:
+        group = _refused(people, rest, reference)
+        if group is not None:
+            found.groups.append(group)
+            level = "warning" if group.rows.sum() > DOUBT * people.n else "note"
+            found.trust.append(Trust(level, None, group.text, group.rows))
     return found
 
 
-def _refused(people: Population, left: Mask, reference: Reference | None) -> list[Trust]:
+def _refused(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing texts that hold the expected answer word for word, where such texts nearly always pass: to be reviewed."""
     if reference is not None and reference.is_telling:
-        return []  # the answers themselves were compared
+        return None  # the answers themselves were compared
     says = people.where(lambda row: row.says_gold)
     rows = says & left
     n = int(rows.sum())
     if n < LEAST_REFUSED or people.rate(says) < OFTEN:
-        return []
+        return None
     places = [f"{people.keys[int(people.indexed[at])]}/{int(people.repeat[at])}" for at in np.flatnonzero(rows)[:5]]
-    text = (
-        f"{count(n, 'failure')} contain{'s' if n == 1 else ''} the expected answer word for word ({', '.join(places)}"
+    return Group(
+        rung="verifier", label="undetermined", name="contains the expected answer, graded wrong", rows=rows, matched=says,
+        text=f"{count(n, 'failure')} contain{'s' if n == 1 else ''} the expected answer word for word ({', '.join(places)}"
         f"{', …' if n > len(places) else ''}), as {int((says & people.passed).sum()):,} passes do: review them, the judge may have "
-        "rejected right answers."
-    )
-    return [Trust("warning" if n > DOUBT * people.n else "note", None, text, rows)]
+        "rejected right answers.",
+        fix="Read these answers beside the expected ones; if they are right, repair the judge and score the stored answers again.",
+        why="a judge may have had a reason that the words do not show", confidence="unsure",
+        passed=int((says & people.passed).sum()), holds=lambda row: row.says_gold,
+        place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
+        blame=lambda row: None,
+    )  # fmt: skip
 
 
 def _idle_passes(people: Population) -> Trust | None:
@@ -278,7 +288,6 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
     places = [
         at for at in np.flatnonzero(left)
         if (answer := reference.answer[at]) and value_of(answer) in passing.get(int(people.task[at]), ())
-        and not _differs(answer, reference.gold[at] or "")  # where it is not the gold, the pass is the mistake
     ]  # fmt: skip
     rows = people.none
     rows[places] = True

@@ -33,7 +33,7 @@ INJECTIONS: dict[str, Injection] = {
     "truncated_twin": Injection("truncated", "B04", "quiz", (), limits.nearly_full),
     "context_overflow": Injection("context_overflow", "B05", "shell", ("TI", "IR"), limits.context_overflow),
     "context_overflow_twin": Injection("context_overflow", "B05", "shell", (), limits.reads_of_limits),
-    "turn_limit": Injection("turn_limit", "B06", "desk", ("BI", "TI", "IR"), limits.turn_limit, throughout=("BI", "IR")),
+    "turn_limit": Injection("turn_limit", "B06", "desk", ("BI", "TI", "IR"), limits.turn_limit),
     "turn_limit_twin": Injection("turn_limit", "B06", "desk", (), limits.just_in_time),
     "dangling_call": Injection("dangling_call", "B07", "desk", ("IR", "TI"), limits.dangling_call),
     "dangling_call_twin": Injection("dangling_call", "B07", "desk", (), limits.parallel_calls),
