@@ -187,7 +187,7 @@ def is_same(answer: str, gold: str) -> bool:
     if "literal" in (first[0], second[0]):
         return _literal_string(first) is not None and _literal_string(first) == _literal_string(second)
     if second[0] == "letter" and (option := _OPTION.match(answer.strip())) is not None:
-        return option[1] == second[1]  # an option with its text behind it
+        return bool(option[1] == second[1])  # an option with its text behind it
     if "=" in answer and "=" not in gold:
         side = answer.rpartition("=")[2].strip().rstrip(".")
         return bool(side) and is_same(side, gold)

@@ -318,7 +318,7 @@ def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple
     """The calls of a rollout, else what is spoken; with the request, arguments are traced to where they come from."""
     if not episode.calls:
         return list(_spoken(steps)), True
-    acts = []
+    acts: list[Act] = []
     shown: list[tuple[str, int, str]] = []  # tool, key and text of the results so far
     for call in episode.calls:
         key = xxh3_64_intdigest(call.key.encode("utf-8", "replace"))

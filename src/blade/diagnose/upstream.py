@@ -228,8 +228,8 @@ def _facts(row: RowEvidence, graded: frozenset[str]) -> set[Fact]:
 
 def _of_all(people: Population, held: Sequence[set[Fact]]) -> set[Fact]:
     """What every pass of the run shows."""
-    places = np.flatnonzero(people.passed)
-    return set.intersection(*(held[at] for at in places)) if places.size >= PASSES else set()
+    places = np.flatnonzero(people.passed).tolist()
+    return set.intersection(*(held[at] for at in places)) if len(places) >= PASSES else set()
 
 
 def lacks(fact: Fact, row: RowEvidence) -> bool:
@@ -252,7 +252,7 @@ def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[T
     next_ = Counter(
         fact
         for at in np.flatnonzero(people.passed)
-        for fact in {fact for fact in _continued(people.rows[at])}
+        for fact in set(_continued(people.rows[at]))
     )
     for tool in sorted({tool for tool, _ in next_}):
         names = {name for one, name in next_ if one == tool}
@@ -305,7 +305,7 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
             f"a call that was due ({joined(tool for tool, _ in tools.most_common())}) is refused and never corrected{shown}",
             "Have the model correct a refused call and confirm that it went through before it reports success.",
             rows,
-            lambda row: (act.step, "") if (act := _refused(row, graded)) else None,
+            partial(_refusal, graded),
             tuple(tool for tool, _ in tools.most_common(3)),
             holds=partial(_is_refused, graded),
         )
@@ -321,6 +321,11 @@ def _refused(row: RowEvidence, graded: frozenset[str]) -> Act | None:
         elif act.tool in graded and act.tool not in worked and act.is_answered:
             found = act
     return found
+
+
+def _refusal(graded: frozenset[str], row: RowEvidence) -> tuple[int, str] | None:
+    act = _refused(row, graded)
+    return (act.step, "") if act is not None else None
 
 
 def _is_refused(graded: frozenset[str], row: RowEvidence) -> bool:

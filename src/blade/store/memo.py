@@ -75,10 +75,12 @@ def kept_row(source: Path, address: str) -> tuple[str, str, int | None] | None:
     try:
         wanted = blake2b(_looks(source), digest_size=_KEY // 2).hexdigest()
         held = kept_bytes(source, "rows", wanted)
-        label, name, step = json.loads(held)[address] if held is not None else (None, None, None)
+        if held is None:
+            return None
+        label, name, step = json.loads(held)[address]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return (label, name, step) if label is not None else None
+    return label, name, step
 
 
 def kept(source: Path, wanted: str) -> str | None:

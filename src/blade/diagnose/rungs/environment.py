@@ -256,8 +256,8 @@ def _group(people: Population, tool: str, error_text: str, rows: Mask, matched: 
     n = int(rows.sum())
     return Group(
         rung="environment", label="IR", name=f"`{tool}` fails: {shown_error(people, rows, error_text, 60)}", rows=rows,
-        text=f"{n:,} failing rollouts met this error of `{tool}`: {shown_error(people, rows, error_text, 120)}. The same calls after the same acts "
-        "succeed in other rollouts, so neither the arguments nor the state is the reason.",
+        text=f"{n:,} failing rollouts met this error of `{tool}`: {shown_error(people, rows, error_text, 120)}. The same calls after "
+        "the same acts succeed in other rollouts, so neither the arguments nor the state is the reason.",
         fix=f"Repair or retry `{tool}` in the environment and rerun these rollouts.",
         why="the same call succeeds elsewhere in this run", passed=int(people.passed[matched].sum()), matched=matched,
         place=lambda row: next(((act.step, error_text) for act in row.acts if act.template == error_text), None),

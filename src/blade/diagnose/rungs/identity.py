@@ -48,7 +48,7 @@ def _strangers(people: Population) -> Trust | None:
     few = max(1, 0.2 * people.n_tasks(~people.none))
     telling = {name for name, held in tasks.items() if len(held) <= few}
     asked = odd = 0
-    for at, row in enumerate(people.rows):
+    for row in people.rows:
         own, spoken = telling & set(row.asked), telling & set(row.named)
         if own and spoken:
             asked += 1
@@ -77,7 +77,8 @@ def _copies(people: Population) -> Trust | None:
     n = int(rows.sum())
     if not n:
         return None
-    text = f"{count(n, 'row')} {'is a copy' if n == 1 else 'are copies'} of another: the same words and the same times. They are no repeats."
+    kind = "is a copy" if n == 1 else "are copies"
+    text = f"{count(n, 'row')} {kind} of another: the same words and the same times. They are no repeats."
     return Trust("warning", "DA", text, rows, "Drop the copies, or find out why the same rollout was stored twice.")
 
 

@@ -250,9 +250,11 @@ def _concentrated(people: Population, rows: Mask) -> str:
     by_task = Counter(people.task[rows].tolist())
     if len(by_task) < 5:
         return ""
-    n, names = 0, []
+    n = 0
+    names: list[str] = []
     for task, number in by_task.most_common(max(1, len(by_task) // 4)):
-        n, names = n + number, [*names, people.name_of(task)]
+        n += number
+        names.append(people.name_of(task))
         if n >= 0.5 * rows.sum():
             return f" {n:,} of them lie in {count(len(names), 'task')} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})."
     return ""

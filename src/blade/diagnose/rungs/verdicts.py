@@ -86,22 +86,22 @@ def adopt_golds(people: Population) -> None:
     passing: dict[int, list[Counter[tuple[str, str]]]] = defaultdict(list)
     idle: set[int] = set()  # tasks with a pass without any call: a doubt about the grade, not about the gold
     n_same = n_passes = 0
-    for at in np.flatnonzero(people.passed):
-        row = people.rows[at]
-        if row.expected is not None:
+    for row, passed, task in zip(people.rows, people.passed, people.task.tolist(), strict=True):
+        if passed and row.expected is not None:
             made, due = acts_of(row, graded)
-            passing[int(people.task[at])].append(made)
+            passing[task].append(made)
             if row.is_spoken or not row.acts:
-                idle.add(int(people.task[at]))
+                idle.add(task)
             n_same, n_passes = n_same + (made == due), n_passes + 1
     if n_same < AGREE * n_passes:
         return  # what is expected is not what is graded
-    for at, row in enumerate(people.rows):
-        acts = passing.get(int(people.task[at])) if int(people.task[at]) not in idle else None
-        if row.expected is not None and acts and all(calls == acts[0] for calls in acts):
-            if acts[0] != acts_of(row, graded)[1]:
-                others = [call for call in row.expected if call[0] not in graded]
-                row.expected = (*others, *acts[0].elements())
+    for row, task in zip(people.rows, people.task.tolist(), strict=True):
+        acts = passing.get(task) if task not in idle else None
+        if row.expected is None or not acts or any(calls != acts[0] for calls in acts):
+            continue
+        if acts[0] != acts_of(row, graded)[1]:
+            others = [call for call in row.expected if call[0] not in graded]
+            row.expected = (*others, *acts[0].elements())
 
 
 def acts_of(
@@ -323,7 +323,8 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
         more = sum(any(name == tool for name, _ in people.rows[at].expected or ()) for at in places)
         where = f" In {idle:,} of them nothing should be done at all." if 0 < idle < n else ""
         where += f" In {more:,} of them it is expected for something else, or fewer times." if more else ""
-        clean = " No rollout with such a call passes." if not (people.passed & people.where(lambda row: _more(row, tool))).any() else ""
+        is_clean = not (people.passed & people.where(lambda row: _more(row, tool))).any()
+        clean = " No rollout with such a call passes." if is_clean else ""
         return Group(
             rung="verdicts", label="BI", name=f"calls `{tool}` where it is not expected", rows=rows,
             text=f"{count(n, 'failure')}: `{tool}` makes a change that is not among the expected ones.{where}{clean}",

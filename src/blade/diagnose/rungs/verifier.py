@@ -97,8 +97,8 @@ def _broken_check(people: Population) -> Trust | None:
         if n >= 5 and n >= 0.9 * fails.sum() and fails.sum() == has.sum():
             error = next(row.check_errors[name] for row in people.rows if name in row.check_errors)
             text = (
-                f"The check `{name.partition(': ')[2] or name}` fails in all {int(has.sum()):,} rows that have it, with an error of its own "
-                f"({error[:100]}): repair the check before its verdict is used."
+                f"The check `{name.partition(': ')[2] or name}` fails in all {int(has.sum()):,} rows that have it, with an error of "
+                f"its own ({error[:100]}): repair the check before its verdict is used."
             )
             return Trust("warning", None, text, fails)
     return None
