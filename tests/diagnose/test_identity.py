@@ -231,3 +231,35 @@ def test_equal_short_answers_are_silent(diagnose: Diagnose) -> None:
 
 def test_ordinary_desk_is_silent(diagnose: Diagnose) -> None:
     assert data_entries(diagnose(desk().values())) == []
+
+
+# ---- Golds of other tasks ------------------------------------------------------------------------
+
+
+def answered(shift: int) -> list[Row]:
+    """A quiz whose golds stand `shift` tasks further down than they should."""
+    rows = []
+    for task, repeat in grid(12, 3):
+        value, gold = task * 13 + 41, (task + shift) % 12 * 13 + 41
+        answer = value if (task + repeat) % 5 else value + 5
+        rows.append(quiz_row(task, repeat, float(answer == gold), str(answer), str(gold)))
+    return rows
+
+
+def test_golds_of_other_tasks(diagnose: Diagnose) -> None:
+    run = diagnose(answered(shift=1))
+    assert [entry.label for entry in run.alarms] == ["DA"]
+    assert run.groups[0].label == "DA"
+
+
+def test_golds_of_their_own_tasks_are_silent(diagnose: Diagnose) -> None:
+    assert data_entries(diagnose(answered(shift=0))) == []
+
+
+def test_golds_that_tasks_share_are_silent(diagnose: Diagnose) -> None:
+    """Nearly everything is wrong, and every wrong answer is some other task's gold: there are only four to choose from."""
+    rows = []
+    for task, repeat in grid(12, 3):
+        answer = "ABCD"[(task + 1 + repeat) % 4]
+        rows.append(quiz_row(task, repeat, float(answer == "ABCD"[task % 4]), answer, "ABCD"[task % 4]))
+    assert data_entries(diagnose(rows)) == []

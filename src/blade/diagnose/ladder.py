@@ -73,6 +73,9 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
 
     found, content = timed("identity", lambda: identity.ask(people))
     trust += found.trust
+    groups += found.groups
+    for group in found.groups:
+        left = left & ~group.rows
     if content is not None:
         people.regroup(content)
     timed("verdicts", lambda: verdicts.adopt_golds(people))

@@ -232,6 +232,14 @@ class Population:
         return int(next(place for place in places if self.task[place] == best))
 
 
+def as_float(value: Any) -> float:
+    """A number as far as a double holds it; not a number where it holds none."""
+    try:
+        return float(value) if value is not None else float("nan")
+    except (OverflowError, TypeError, ValueError):
+        return float("nan")
+
+
 def _hashable(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) else repr(value)
 

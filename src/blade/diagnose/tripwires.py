@@ -48,7 +48,7 @@ def _is_contradicted(people: Population, group: Group) -> bool:
 def _idle(people: Population, score: float | None) -> Trust | None:
     """The score of doing nothing, where it is near the score."""
     has = people.where(lambda row: row.expected is not None)
-    if has.mean() < 0.9 or score is None:
+    if score is None or not people.n or has.mean() < 0.9:
         return None
     graded = graded_tools(people)
     idle = (

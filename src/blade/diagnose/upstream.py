@@ -312,13 +312,15 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
 
 
 def _refused(row: RowEvidence, graded: frozenset[str]) -> Act | None:
-    """The first call of an expected tool that fails and after which that tool never works."""
+    """The first call of a tool that is due, was refused and never works: what it was for is missing at the end."""
+    names = Counter(tool for tool, _ in row.expected or ())
+    lacking = {tool for tool in names if tool in graded and names[tool] > sum(name == tool for name, _ in row.made)}
     worked: set[str] = set()
     found = None
     for act in reversed(row.acts):
-        if act.tool in graded and not act.failed:
+        if act.tool in lacking and not act.failed:
             worked.add(act.tool)
-        elif act.tool in graded and act.tool not in worked and act.is_answered:
+        elif act.tool in lacking and act.tool not in worked and act.is_answered:
             found = act
     return found
 

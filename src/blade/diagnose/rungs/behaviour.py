@@ -6,6 +6,7 @@ failed last call where episodes stop on success, are consequences and no candida
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -133,7 +134,7 @@ def _error(people: Population, template: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         said = shown_error(people, rows, template, 120)
         return _group(
-            f"error: {shown_error(people, rows, template, 70)}", rows,
+            f"error: {re.sub('<[a-z]+>', '…', template)[:70]}", rows,
             f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {said}.",
             "Show the model in the tool's description how to avoid this error, and have it change the call after it.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.template == template), None), (),

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, as_float, count
 from blade.diagnose.rungs.ran import alarm_level
 
 USUAL = 0.6  # share of the usual pass rate from which rows that end so are innocent
@@ -286,7 +286,7 @@ def _amounts(people: Population) -> list[tuple[str, np.ndarray]]:
         values = people.columns[path]
         if any(isinstance(value, bool | str) for value in values):
             continue
-        numbers = np.array([np.nan if value is None else float(value) for value in values], float)
+        numbers = np.array([as_float(value) for value in values], float)
         held = numbers[np.isfinite(numbers)]
         if (
             held.size >= 0.5 * people.n

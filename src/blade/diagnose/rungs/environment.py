@@ -16,7 +16,7 @@ from blade import events
 from blade.diagnose.evidence import Act, RowEvidence, template
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined
 from blade.diagnose.rungs.cut import USUAL, shown_error
-from blade.diagnose.rungs.ran import alarm_level
+from blade.diagnose.rungs.ran import SERVICE, alarm_level
 
 LEAST = 3
 EVENT = 0.8  # share of the failures that carry a field, from which it is a verdict and no event
@@ -111,7 +111,7 @@ def _events(people: Population, left: Mask) -> list[Group]:
             or not (mask & left).any()
         ):
             continue
-        if _ends_like_passes(people, mask & left):
+        if _ends_like_passes(people, mask & left) and not SERVICE.search(text):
             continue  # whole rollouts with a message: what the grader found, not what happened to them
         found.append(_event(path, text, mask & left, mask))
         left = left & ~mask

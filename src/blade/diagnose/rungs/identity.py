@@ -10,9 +10,11 @@ from collections import defaultdict
 
 import numpy as np
 
-from blade.diagnose.population import Findings, Ints, Population, Trust, count
+from blade.diagnose.answers import value_of
+from blade.diagnose.population import Findings, Group, Ints, Population, Trust, count
 
 REGULAR = 0.9  # share of rows in prompts of the commonest size
+SHIFTED = 0.4  # share of the rollouts that answer what another task expects
 STRANGE = 0.8  # share of rollouts that speak of other tasks alone
 CROSSED = 0.5  # share of indices that hold several prompts
 
@@ -62,6 +64,34 @@ def _strangers(people: Population) -> Trust | None:
     return Trust("alarm", "DA", text, ~people.none, "Join prompts and rollouts again by a key that both carry.")
 
 
+def _shifted(people: Population) -> Group | None:
+    """Answers that are the gold of another task and not of their own: the golds were joined to the wrong rows."""
+    tasks: defaultdict[object, set[int]] = defaultdict(set)
+    for row, task in zip(people.rows, people.task.tolist(), strict=True):
+        if row.gold_text:
+            tasks[value_of(row.gold_text)].add(task)
+    n_tasks = len({task for held in tasks.values() for task in held})
+    if n_tasks < 6 or len(tasks) < 0.8 * n_tasks:
+        return None  # golds that many tasks share tell none of them apart
+    own, other = people.none, people.none
+    for at, (row, task) in enumerate(zip(people.rows, people.task.tolist(), strict=True)):
+        values = {value_of(text) for name, text in row.answers.items() if name in ("box", "tag", "announced", "whole", "line")}
+        held = [tasks[value] for value in values if value in tasks]
+        own[at] = any(task in places for places in held)
+        other[at] = bool(held) and not own[at]
+    if other.sum() < SHIFTED * people.n or own.sum() > 0.1 * people.n:
+        return None
+    return Group(
+        rung="identity", label="DA", name="expected answers of other tasks", rows=other & people.failed, matched=other,
+        text=f"The expected answers belong to other tasks: {int(other.sum()):,} of {people.n:,} rollouts answer exactly what another task "
+        f"expects, and only {int(own.sum()):,} what their own does. The score says nothing about the model.",
+        fix="Join tasks and expected answers again by a key that both carry, and score the stored answers anew.",
+        why="the answers are right for other rows of the same file", confidence="proved",
+        passed=int(people.passed[other].sum()), blame=lambda row: None,
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
 def _copies(people: Population) -> Trust | None:
     """Rows that equal another one in everything the model said and in the times that were taken."""
     times = [path for path in people.paths if _is_time(people, path)]
@@ -99,8 +129,11 @@ def ask(people: Population) -> tuple[Findings, Ints | None]:
     """What is wrong with the grouping, and the tasks by content to go on with."""
     content = by_content(people)
     others = [doubt for doubt in (_strangers(people), _copies(people)) if doubt is not None]
+    shifted = _shifted(people)
+    groups = [shifted] if shifted is not None else []
+    others += [Trust("alarm", "DA", group.text, group.rows, group.fix) for group in groups]
     if content is None:
-        return Findings(trust=others), None
+        return Findings(groups, others), None
     n_prompts, n_index = len(np.unique(content)), people.n_tasks(~people.none)
     usual = int(np.bincount(np.bincount(content)).argmax())
     if people.has_repeats:
@@ -118,4 +151,4 @@ def ask(people: Population) -> tuple[Findings, Ints | None]:
             f"each{_outcomes(people, content)}. These are repeats that were numbered as tasks; the causes below are found by prompt."
         )
     fix = "Number tasks by prompt before computing pass@k or per-task rates."
-    return Findings(trust=[Trust("alarm", "DA", text, ~people.none, fix), *others]), content
+    return Findings(groups, [Trust("alarm", "DA", text, ~people.none, fix), *others]), content

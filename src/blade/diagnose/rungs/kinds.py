@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.answers import value_of
-from blade.diagnose.population import Findings, Group, Mask, Population, count
+from blade.diagnose.population import Findings, Group, Mask, Population, as_float, count
 from blade.diagnose.reference import Reference
 
 LEVEL = 0.05
@@ -114,7 +114,7 @@ def _is_effort(people: Population, codes: np.ndarray, values: list[Any]) -> bool
         return True
     if any(isinstance(value, str | bool) for value in values):
         return False
-    amounts = np.array([np.nan if code < 0 else float(values[code]) for code in codes])
+    amounts = np.array([np.nan if code < 0 else as_float(values[code]) for code in codes])
     held = np.isfinite(amounts)
     lengths = [np.array([getattr(row, name) for row in people.rows], float) for name in ("n_turns", "n_acts")]
     return any(

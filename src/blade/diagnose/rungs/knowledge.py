@@ -90,6 +90,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
             fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
             why="valid calls with a wrong result; without the expected result nothing more can be said",
             confidence="unsure", matched=rows, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
+            blame=lambda row: None,
         )
     ]  # fmt: skip
 

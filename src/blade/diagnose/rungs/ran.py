@@ -19,7 +19,7 @@ AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one
 LEVEL = 0.05
 LONGEST = 400  # characters of an answer that may be an error message as a whole
 # Words that name a fault of a service; that the same text answers different tasks is what decides.
-_SERVICE = re.compile(
+SERVICE = re.compile(
     r"\b(?:error|exception|overloaded|unavailable|rate limit|quota|timed? ?out|connection|gateway|refused|unauthorized)\b",
     re.IGNORECASE,
 )
@@ -154,7 +154,7 @@ def _canned(people: Population, left: Mask) -> list[Group]:
         mask = people.none
         mask[rows] = True
         n_tasks = people.n_tasks(mask & left)
-        if n_tasks < AT_LEAST or people.passed[mask].any() or not _SERVICE.search(line):
+        if n_tasks < AT_LEAST or people.passed[mask].any() or not SERVICE.search(line):
             continue
         n = int((mask & left).sum())
         found.append(

@@ -72,7 +72,19 @@ def graded_tools(people: Population) -> dict[str, str]:
         matched = {tool for tool in open_ if _is_matched(differ[tool], involved[tool])}
         levels |= dict.fromkeys(matched, level)
         open_ -= matched
-    return dict(sorted(levels.items()))
+    return {tool: level for tool, level in sorted(levels.items()) if not _is_idle(people, tool, level)}
+
+
+def _is_idle(people: Population, tool: str, level: str) -> bool:
+    """Whether rows that call a tool otherwise than expected pass about as often as all others: a look-up, say."""
+    rows = [at for at, row in enumerate(people.rows) if row.expected is not None and _differs(row, tool, level)]
+    passes = int(people.passed[rows].sum())
+    return passes > 0 and passes / len(rows) > 0.5 * float(people.passed.mean())
+
+
+def _differs(row: RowEvidence, tool: str, level: str) -> bool:
+    made, due = acts_of(row, {tool: level})
+    return made != due
 
 
 def _is_matched(differ: set[int], involved: set[int]) -> bool:
@@ -250,7 +262,8 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
         return Group(
             rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead, fix=fix,
             why="what was done differs from the expected calls that the row states", confidence="proved",
-            place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded), deciding=tuple(tool for tool, _ in tools.most_common(3)),
+            place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded),
+            deciding=tuple(tool for tool, _ in tools.most_common(3)),
             is_defined_by_passes=True,
             against=["the expected calls themselves may be wrong", *(_ended(people, rows) if kind in (NONE_DONE, PART) else ())],
         )  # fmt: skip

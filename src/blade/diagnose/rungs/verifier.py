@@ -21,7 +21,7 @@ from blade.diagnose.rungs.verdicts import acts_of, graded_tools
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
 DOUBT = 0.02  # share of the rows in doubt that is told before the causes
 FENCED = 0.15  # least share of the failures
-LEAST_REFUSED, OFTEN = 2, 0.8  # failures that say the gold, and pass rate of all rows that do
+LEAST_REFUSED, OFTEN = 1, 0.8  # failures that say the gold, and pass rate of all rows that do
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
