@@ -297,7 +297,7 @@ def test_training_that_helped_is_an_improvement_and_says_where() -> None:
     assert first.low > 0
     assert {(task, repeat) for _, task, repeat in first.rollouts} <= keys(before)
     largest = max(found.bridge, key=lambda term: term.value)
-    assert (largest.side, largest.value) == ("undetermined", pytest.approx(0.29))
+    assert (largest.side, largest.value) == ("undetermined", pytest.approx(0.26))
     assert_adds_up(found)
 
 
@@ -308,7 +308,7 @@ def test_two_models_that_fail_alike_have_no_mover() -> None:
     assert found.delta == pytest.approx(5 / 115)
     assert not verdicts(found) & CHANGED
     assert found.movers == ()
-    assert all(abs(term.value) < 0.05 for term in found.bridge)
+    assert all(term.low <= 0 <= term.high for term in found.bridge if term.low is not None and term.high is not None)
     assert_adds_up(found)
 
 

@@ -27,7 +27,7 @@ def test_the_named_cache_folder_is_used(path: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("BLADE_CACHE_DIR", str(folder))
     assert blade("diagnose", path).code == 0
     assert [entry.name for entry in folder.iterdir()] == ["indexes"]
-    assert files_of(path) == {"lock", "manifest.json", "part", "summary.kept"}
+    assert files_of(path) == {"lock", "manifest.json", "part", "summary.kept", "rows.kept"}
 
 
 def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def strays(path: Path) -> set[str]:
     folder = cache.folder_for(path)
     known = manifest.load(folder)
     assert known is not None
-    named = {"lock", "manifest.json", "sha256.json", known.blocks, *(part.file for part in known.parts)}
+    named = {"lock", "manifest.json", "sha256.json", "rows.kept", known.blocks, *(part.file for part in known.parts)}
     return {entry.name for entry in folder.iterdir()} - named
 
 

@@ -186,8 +186,14 @@ def _group(
 
 def _quote(people: Population, found: Found, at: int, opener: Callable[[int], Episode]) -> Evidence | None:
     """Words of one of the group's own rows: of the step or field that shows it."""
+    return _quote_at(people, at, found.place(people.rows[at]), opener)
+
+
+def _quote_at(
+    people: Population, at: int, place: tuple[int | str, str] | None, opener: Callable[[int], Episode]
+) -> Evidence | None:
+    """The words at a step or in a field of a row."""
     row = people.rows[at]
-    place = found.place(row)
     if place is None:
         return None
     where, hint = place
@@ -273,13 +279,15 @@ def _attribution(
             ("no question of the ladder is answered by these rows",), (), (), lost,
         )  # fmt: skip
     group, found = groups[best], diagnosis.groups[best]
-    quote = _quote(people, found, at, opener)
+    # the words of the blamed step first; what shows the group may stand elsewhere
+    places = dict.fromkeys(place for make in (found.blame, found.place) if make and (place := make(people.rows[at])))
+    quotes = tuple(quote for place in places if (quote := _quote_at(people, at, place, opener)) is not None)
     step = _blamed(found, people.rows[at])
     steps = (Blame(step, 1.0, group.name),) if step is not None else ()
     text = f"{of[0].upper()}{of[1:]}: {group.name}."
     return Attribution(
         f"cause:{key}", people.run, key, group.id, _label(group, found, at), group.confidence, group.name, text, repeat, step, steps,
-        (group.why_label,), group.against, (quote,) if quote is not None else (), lost,
+        (group.why_label,), group.against, quotes, lost,
     )  # fmt: skip
 
 
