@@ -16,7 +16,7 @@ from blade import events
 from blade.diagnose.evidence import Act, RowEvidence, template
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined
 from blade.diagnose.rungs.cut import USUAL, shown_error
-from blade.diagnose.rungs.ran import SERVICE, alarm_level
+from blade.diagnose.rungs.ran import SERVICE, alarm_level, in_words
 
 LEAST = 3
 EVENT = 0.8  # share of the failures that carry a field, from which it is a verdict and no event
@@ -113,7 +113,7 @@ def _events(people: Population, left: Mask) -> list[Group]:
             continue
         if _ends_like_passes(people, mask & left) and not SERVICE.search(text):
             continue  # whole rollouts with a message: what the grader found, not what happened to them
-        found.append(_event(path, text, mask & left, mask))
+        found.append(_event(people, path, text, mask & left, mask))
         left = left & ~mask
     return found
 
@@ -168,11 +168,12 @@ def _stage(path: str, line: str, rows: Mask, matched: Mask, alike: int) -> Group
     )  # fmt: skip
 
 
-def _event(path: str, text: str, rows: Mask, matched: Mask) -> Group:
+def _event(people: Population, path: str, text: str, rows: Mask, matched: Mask) -> Group:
     n = int(rows.sum())
+    said = in_words(people, path, text, rows)
     return Group(
-        rung="environment", label="IR", name=f"`{path}`: {text[:60]}", rows=rows, matched=matched, deciding=(path,),
-        text=f"{count(n, 'rollout')}: `{path}` says: {text[:120]}. No pass and few other failures have such an entry.",
+        rung="environment", label="IR", name=f"`{path}`: {said[:60]}", rows=rows, matched=matched, deciding=(path,),
+        text=f"{count(n, 'rollout')}: `{path}` says: {said[:120]}. No pass and few other failures have such an entry.",
         fix=f"Repair what `{path}` reports and rerun these rollouts.",
         why="the row records an error around the model that other rows do not have", confidence="likely",
         place=lambda row: (path, text), holds=lambda row: template(str(row.fields.get(path) or "")) == text,

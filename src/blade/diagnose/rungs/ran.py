@@ -178,13 +178,20 @@ def _chance(people: Population, rows: Mask, silent: Mask) -> float:
 
 def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
     n = int(rows.sum())
+    said = in_words(people, path, line, rows)
     return Group(
-        rung="ran", label="IR", name=f"never ran: {line[:70]}", rows=rows,
-        text=f"{count(n, 'rollout')}: no output; `{path}` says: {line[:140]}. No rollout with this message passes.{_rest(people, rows)}",
+        rung="ran", label="IR", name=f"never ran: {said[:70]}", rows=rows,
+        text=f"{count(n, 'rollout')}: no output; `{path}` says: {said[:140]}. No rollout with this message passes.{_rest(people, rows)}",
         fix=f"Repair what `{path}` reports and rerun these {count(n, 'rollout')}; they say nothing about the model.",
         why="the agent produced nothing, and the same message stands in all of these rows and in no passing one",
         place=lambda row: (path, line), confidence="proved", deciding=(path,), matched=rows,
     )  # fmt: skip
+
+
+def in_words(people: Population, path: str, line: str, rows: Mask) -> str:
+    """A message as one of some rows words it; of a long text only its template is known."""
+    values = (people.rows[at].fields.get(path) for at in np.flatnonzero(rows))
+    return " ".join(next((value for value in values if isinstance(value, str) and value.strip()), line).split()).rstrip(".")
 
 
 def _rest(people: Population, rows: Mask) -> str:
