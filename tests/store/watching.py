@@ -59,7 +59,7 @@ class Notices:
         self.told: list[str] = []
         self.done = self.total = 0
 
-    def start(self, what: str, total: int) -> None:
+    def start(self, what: str, total: int, unit: str = "bytes") -> None:
         self.total += total
 
     def advance(self, done: int) -> None:

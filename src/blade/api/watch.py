@@ -14,7 +14,7 @@ class Lines:
         self._what = ""
         self._total = self._done = self._told = 0
 
-    def start(self, what: str, total: int) -> None:
+    def start(self, what: str, total: int, unit: str = "bytes") -> None:
         self._what, self._total, self._done, self._told = hostile.line(what, 60), total, 0, 0
         size = f" ({total / 1e6:,.0f} MB)" if total else ""
         print(f"{self._what}{size} ...", file=sys.stderr)

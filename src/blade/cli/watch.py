@@ -16,6 +16,7 @@ class Progress:
     def __init__(self) -> None:
         self._what = ""
         self._total = self._done = 0
+        self._unit = "bytes"
         self._since = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -29,18 +30,18 @@ class Progress:
     ) -> None:
         self._close()
 
-    def start(self, what: str, total: int) -> None:
-        """A new piece of work of `total` bytes; 0 if nobody knows."""
+    def start(self, what: str, total: int, unit: str = "bytes") -> None:
+        """A new piece of work of `total` bytes, rows or the like; 0 if nobody knows."""
         self._close()
         from blade.hostile import line
 
-        self._what, self._total, self._done = line(what, 60), total, 0
+        self._what, self._total, self._done, self._unit = line(what, 60), total, 0, unit
         self._since, self._told = time.monotonic(), False
-        if total > 2 << 30:  # a first word at once when it will surely take long
+        if unit == "bytes" and total > 2 << 30:  # a first word at once when it will surely take long
             self._draw()
 
     def advance(self, done: int) -> None:
-        """`done` more bytes are finished."""
+        """`done` more of them are finished."""
         self._done += done
         if self._bar is not None or time.monotonic() - self._since > PATIENCE_S:
             self._draw()
@@ -55,19 +56,26 @@ class Progress:
     def _draw(self) -> None:
         if not sys.stderr.isatty():
             if not self._told:
-                size = f" ({self._total / 1e6:,.0f} MB)" if self._total else ""
+                size = f" ({self._size()})" if self._total else ""
                 print(f"{self._what}{size} ...", file=sys.stderr)
             self._told = True
             return
         if self._bar is None:
             from rich.console import Console
-            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                DownloadColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+            )
 
             # no refresh thread: workers may be forked from here
             self._bar = Progress(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                DownloadColumn(),
+                *((DownloadColumn(),) if self._unit == "bytes" else (MofNCompleteColumn(), TextColumn(self._unit))),
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
                 auto_refresh=False,
@@ -76,6 +84,9 @@ class Progress:
             self._bar.start()
             self._task = self._bar.add_task(self._what, total=self._total or None)
         self._bar.update(self._task, completed=self._done, refresh=True)
+
+    def _size(self) -> str:
+        return f"{self._total / 1e6:,.0f} MB" if self._unit == "bytes" else f"{self._total:,} {self._unit}"
 
     def _close(self) -> None:
         if self._bar is not None:

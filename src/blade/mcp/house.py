@@ -25,7 +25,7 @@ KEPT = 4  # comparisons and checks held in memory
 class Aloud:
     """A watcher that tells on stderr what is being done: stdout belongs to the protocol."""
 
-    def start(self, what: str, total: int) -> None:
+    def start(self, what: str, total: int, unit: str = "bytes") -> None:
         print(f"blade mcp: {line(what, 200)}", file=sys.stderr, flush=True)
 
     def advance(self, done: int) -> None: ...

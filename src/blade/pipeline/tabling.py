@@ -177,7 +177,7 @@ def _traces(folder: Path, key: str, one: Loaded, watcher: Watcher) -> tuple[str,
     paths = [folder / f"traces-{key}-{part}-{n_parts}.duckdb" for part in range(n_parts)]
     missing = [part for part, path in enumerate(paths) if not path.exists()]
     if missing:
-        watcher.start(f"reading the traces of {one.name}", len(missing))
+        watcher.start(f"reading the traces of {one.name}", len(missing), "parts")
 
         def work(part: int) -> bytes:
             _write_traces(paths[part], one, range(part, n, n_parts))

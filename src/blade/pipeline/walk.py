@@ -74,7 +74,7 @@ class Walker:
     ) -> Iterator[T]:
         """What `work` makes of each task, in the order of the tasks, on all cores."""
         total = sum(end - start for start, end in spans)
-        watcher.start(what, 0)
+        watcher.start(what, total, "rows")
         if total < _PARALLEL_ROWS or (os.cpu_count() or 1) < 2:
             for span in spans:
                 yield work(self.task(span))
