@@ -111,7 +111,7 @@ def test_error_that_is_ignored(diagnose: Diagnose) -> None:
         )
     )
     group = run.group(FAULTY)
-    assert group.name == "an error is ignored"
+    assert group.name == "a refused call is never corrected"
     assert "malformed" in told_of(group)
 
 

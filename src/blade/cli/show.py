@@ -33,6 +33,7 @@ Range = tuple[int, int | None]  # first step, and the one it ends before
 )
 @click.option("--budget", metavar="TOKENS", type=int, help="Maximum tokens of a dossier.")
 @click.option("--run", "only", metavar="NAME", help="Choose one of several runs in RUN.")
+@click.option("--map", "fields", metavar="TARGET=FIELD,…", help="Name the fields of rows that are not NeMo Gym's.")
 @click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -46,6 +47,7 @@ def show(
     as_dossier: bool,
     budget: int | None,
     only: str | None,
+    fields: str | None,
     pass_threshold: float | None,
     as_json: bool,
 ) -> None:
@@ -69,7 +71,7 @@ def show(
         raise UsageError("--budget is for dossiers", "add --dossier, or leave it out", "usage")
     refuse_threshold(pass_threshold)
     wanted = [] if request and steps is None else _ranges(steps)
-    rows = (_quick(run, task) if only is None else []) or _thorough(run, task, only)
+    rows = (_quick(run, task) if only is None and not fields else []) or _thorough(run, task, only, fields)
     if pass_threshold is not None:
         rows = [replace(row, threshold=pass_threshold) for row in rows]
     runs = list(dict.fromkeys(row.run for row in rows))
@@ -197,13 +199,14 @@ def _threshold(path: Path) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _thorough(run: str, task: str, only: str | None) -> list[Shown]:
+def _thorough(run: str, task: str, only: str | None, fields: str | None = None) -> list[Shown]:
     """Read the rows through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
     from blade import pipeline
     from blade.cli.watch import Progress
+    from blade.ingest.mapped import mapping_of
 
     with Progress() as progress:
-        loaded = pipeline.load([run], progress)
+        loaded = pipeline.load([run], progress, None, mapping_of(fields) if fields else None)
     chosen = [one for one in loaded if only in (None, one.name)]
     if not chosen:
         names = ", ".join(one.name for one in loaded[:5])

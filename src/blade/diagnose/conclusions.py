@@ -268,10 +268,12 @@ def _attribution(
     people = diagnosis.people
     mine = [at for at in rows if owner[at] == best]
     at, n = mine[0], len(mine)
-    total = int((people.task == people.task[at]).sum())
+    total = int((people.indexed == people.indexed[at]).sum())
     lost = math.fsum(people.lost[row] for row in rows)
     repeat = int(people.repeat[at])
     of = f"{n} of its {total} rollouts" if total > 1 else "its rollout"
+    if people.is_regrouped and total > 1:
+        of = f"{n} of the {total} rollouts under this index, which have different prompts"
     if best < 0:
         text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and the rows do not show why."
         return Attribution(

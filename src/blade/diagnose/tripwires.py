@@ -125,7 +125,7 @@ def _partial(people: Population, rewards: np.ndarray, pass_field: str | None) ->
     levels = np.unique(np.round(rewards[np.isfinite(rewards)], 9))
     if levels.size <= 2 or set(levels.tolist()) <= {0.0, 1.0}:
         return None
-    empty = people.where(lambda row: not row.has_output)
+    empty = people.where(lambda row: not row.has_output and row.has_response)
     floor = (
         f" An empty answer earns {float(np.mean(rewards[empty])):.2f} on average, so much of the mean is a floor."
         if empty.sum() >= 3 and float(np.mean(rewards[empty])) > 0.05

@@ -301,9 +301,9 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
         template, _ = common_error(people, rows & left)
         shown = f"; most often such as: {shown_error(people, rows & left, template, 90)}" if template else ""
         yield Trace(
-            "an error is ignored",
-            f"a call that was due ({joined(tool for tool, _ in tools.most_common())}) is refused and never corrected{shown}",
-            "Have the model correct a refused call and confirm that it went through before it reports success.",
+            "a refused call is never corrected",
+            f"a call that was due ({joined(tool for tool, _ in tools.most_common())}) is refused, and none like it succeeds later{shown}",
+            "Have the model correct a refused call and confirm that it went through before it ends.",
             rows,
             partial(_refusal, graded),
             tuple(tool for tool, _ in tools.most_common(3)),

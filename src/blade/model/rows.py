@@ -19,6 +19,9 @@ else:  # so that a report can be decoded by its annotations without numpy; in it
     Bools = Ints = Floats = Hashes = Any
 
 
+MAPPED = "read as"  # the setting that says how rows of another shape were read
+
+
 class Source(msgspec.Struct, frozen=True):
     """One rollouts file of a run."""
 

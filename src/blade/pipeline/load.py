@@ -14,6 +14,7 @@ from blade.errors import NothingToRead, Unreadable
 from blade.ingest import assemble, find, mapped, opened, sidecars
 from blade.ingest.rows import Rows
 from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
+from blade.model.rows import MAPPED
 from blade.store import cache
 from blade.store import index as store
 from blade.store.columns import Index
@@ -61,8 +62,15 @@ def load(
     loaded: list[Loaded] = []
     for found in runs:
         read = _mapped(found, mapping) if mapping else found
-        given = str(found.paths[0]) if mapping else ""
-        loaded += [replace(run, given=given) for run in _loaded(read, watcher, notice, notes)]
+        if not mapping:
+            loaded += _loaded(read, watcher, notice, notes)
+            continue
+        given = str(found.paths[0])
+        fields = ",".join(f"{target}={path}" for target, path in mapping.items())
+        loaded += [
+            replace(run, given=given, settings={**run.settings, MAPPED: f"{given} --map {fields}"})
+            for run in _loaded(read, watcher, notice, notes)
+        ]
     if not loaded:
         raise NothingToRead(
             "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from blade import hostile
 from blade.model import Evidence, Outcome, Run, TaskResult
+from blade.model.rows import MAPPED
 from blade.report import numbers
 from blade.report.facts import Facts
 from blade.report.sections import Block, Code, Commands, Line, Para, Quote, Span, para
@@ -79,7 +80,11 @@ def less(query: str, shown: int) -> str:
 
 
 def run_argument(run: Run) -> str | None:
-    """What to type for this run: its file when it is one, else its name."""
+    """What to type for this run: its file when it is one, else its name; with the fields that were mapped."""
+    if MAPPED in run.settings:
+        path, _, fields = str(run.settings[MAPPED]).partition(" --map ")
+        who, mapped = hostile.argument(path), hostile.argument(fields)
+        return f"{who} --map {mapped}" if who is not None and mapped is not None else None
     return hostile.argument(run.sources[0].path if len(run.sources) == 1 else run.name)
 
 

@@ -250,5 +250,6 @@ def _ending(report: Report, width: int) -> list[str]:
             f"{words.count(report.skipped_total, 'line or file', 'lines or files')} could not be read."
         )
     if report.gaps:
-        said.append(f"{words.count(len(report.gaps), 'limitation')} (see the report: -o DIR).")
+        where = "see the report" if " -o " in report.made_by.get("command", "") else "see the report: -o DIR"
+        said.append(f"{words.count(len(report.gaps), 'limitation')} ({where}).")
     return ["", *wrapped(" ".join(said), width)] if said else []

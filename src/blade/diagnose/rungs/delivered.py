@@ -51,7 +51,7 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
     if n < max(LEAST, 0.02 * left.sum()):
         return None
     template, n_template = common_error(people, rows & left, 0.2)
-    error = f" Most often such as: {shown_error(people, rows & left, template)} ({n_template:,} rollouts)." if template else ""
+    error = f" {n_template:,} of them meet errors like this one: {shown_error(people, rows & left, template)}." if template else ""
     loops = sum(is_looping(people.rows[at]) for at in np.flatnonzero(rows & left))
     repeat = f" {loops:,} repeat the same call or the same error." if loops else ""
     return Group(
@@ -130,7 +130,8 @@ def _ending(
         rung="delivered", label="BI", name=called, rows=claimed, matched=rows, passed=int(people.passed[rows].sum()), deciding=(last,),
         text=f"{count(n, 'failure')}: there is no successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes"
         f"{'' if scope.all() else ' of this kind of task'}, so nothing was handed in.{how}",
-        fix=f"Tell the model to finish with `{last}`, and remind it before the last turn.",
+        fix=f"Show the model what `{last}` accepts, and have it correct the call after an error." if 2 * tried >= n
+        else f"Tell the model to finish with `{last}`, and remind it before the last turn.",
         why="the result that is graded was never handed over", confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, holds=holds if scope.all() else None,
     )  # fmt: skip

@@ -61,8 +61,9 @@ def _free(people: Population, gap: Mask, unsure: Mask) -> Group:
     n_gap, n_unsure = int(gap.sum()), int(unsure.sum())
     label = "KG" if n_gap >= n_unsure else "UK"
     return Group(
-        rung="knowledge", label=label, name="wrong answer", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: a wrong answer, {n_gap:,} in tasks that never pass and whose repeats "
+        rung="knowledge", label=label, name="answer graded wrong", rows=rows,
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: an answer that was graded wrong, {n_gap:,} in tasks that never pass and "
+        "whose repeats "
         f"mostly say the same (a knowledge gap), {n_unsure:,} in tasks that pass sometimes or whose answers differ (unreliable "
         "knowledge).",
         fix="Add training data or retrieval for tasks that never pass, after a look at their expected answers; vote over several "
@@ -88,7 +89,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
             text=f"{count(n, 'failure')}: no result is accepted in as many tries as the run allows."
             f"{answer} Which of these are errors of the model and which of the environment the rows do not show.",
             fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
-            why="valid calls with a wrong result; without the expected result nothing more can be said",
+            why="no try was accepted; without the expected result nothing more can be said",
             confidence="unsure", matched=rows, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
             blame=lambda row: None,
         )
@@ -237,7 +238,7 @@ def _unsure(people: Population, rows: Mask, reference: Reference | None) -> Grou
     n, n_tasks = int(rows.sum()), people.n_tasks(rows)
     flaky = people.n_tasks(rows & people.is_mixed)
     return Group(
-        rung="knowledge", label="UK", name="wrong answer, not the same in every repeat", rows=rows,
+        rung="knowledge", label="UK", name="wrong answer, but right at times or varying", rows=rows,
         text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: wrong answers to tasks that pass sometimes ({flaky:,}) or whose repeats "
         f"disagree ({n_tasks - flaky:,}): unreliable knowledge.{_concentrated(people, rows)}{_voted(people, reference)}"
         f"{_confused(people, rows, reference)}",
@@ -279,7 +280,7 @@ def _voted(people: Population, reference: Reference | None) -> str:
 def _single(people: Population, rows: Mask, reference: Reference | None) -> Group:
     n = int(rows.sum())
     return Group(
-        rung="knowledge", label="undetermined", name="wrong answer (one try)", rows=rows,
+        rung="knowledge", label="undetermined", name="answer graded wrong (one try)", rows=rows,
         text=f"{count(n, 'failure')}: an answer was given and graded wrong. With one try per task, a knowledge gap and bad luck "
         f"cannot be told apart.{_confused(people, rows, reference)}",
         fix="Repeat these tasks a few times: the same wrong answer each time is a knowledge gap, a changing one is not.",

@@ -69,7 +69,7 @@ def _elsewhere(people: Population, silent: Mask) -> list[Trust]:
     name, n = names.most_common(1)[0]
     text = (
         f"{count(n, 'row')} without `response`; `{name}` looks like the transcript: use --map trace={name} (with the other "
-        "fields, such as reward=reward). Until then only the other fields are diagnosed."
+        "fields of these rows that need it: task, repeat, reward). Until then only the other fields are diagnosed."
     )
     return [Trust("warning", None, text, silent)]
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from blade import events
+from blade.diagnose.answers import words
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, count, joined
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined
 from blade.diagnose.upstream import trace_back
 
 DIFFER, DIFFER_SHARE = 3, 0.15  # tasks that pass with other calls of a tool than expected: then it is not graded
@@ -24,6 +26,8 @@ AGREE = (
     0.75  # share of the passes that do exactly what is expected, from which the difference is what is graded
 )
 LEAST_PASSES = 3
+LEAST_ENDED, ENDED = 3, 0.1  # failures that end so, and their share, from which it is told first
+ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same
 MAX_VALUES = 30
 RESTATES = 0.95  # share of the failures from which a value is the verdict itself
 SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
@@ -35,7 +39,24 @@ def ask(people: Population, left: Mask) -> Findings:
     for group in groups:
         left = left & ~group.rows
     groups += cover(people, [*_checks(people), *_values(people, left)], left)
-    return Findings(groups)
+    return Findings(groups, _interrupted(people, groups))
+
+
+def _interrupted(people: Population, groups: Sequence[Group]) -> list[Trust]:
+    """A warning where many failures lack an action and end with a reply that the model never got to act on."""
+    lacking = people.none
+    for group in groups:
+        if group.name in (_NAMES[NONE_DONE][0], _NAMES[PART][0]):
+            lacking |= group.rows
+    rows = interrupted(people, lacking)
+    n = int(rows.sum())
+    if n < LEAST_ENDED or n < ENDED * people.failed.sum():
+        return []
+    text = (
+        f"{count(n, 'failure')} end with the user's reply to the model, before it could act on it: whether the model or the end of the "
+        "conversation is to blame must be read there."
+    )
+    return [Trust("warning", None, text, rows)]
 
 
 # ---- What was done against what is expected ------------------------------------------------------
@@ -76,7 +97,9 @@ def graded_tools(people: Population) -> dict[str, str]:
 
 
 def _is_idle(people: Population, tool: str, level: str) -> bool:
-    """Whether rows that call a tool otherwise than expected pass about as often as all others: a look-up, say."""
+    """Whether rows that call a tool otherwise than expected pass about as often as all others, and it looks things up."""
+    if events.what_it_does(tool, None, None, {}) != events.READ:
+        return False
     rows = [at for at, row in enumerate(people.rows) if row.expected is not None and _differs(row, tool, level)]
     passes = int(people.passed[rows].sum())
     return passes > 0 and passes / len(rows) > 0.5 * float(people.passed.mean())
@@ -271,13 +294,26 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
     return make
 
 
+def interrupted(people: Population, rows: Mask) -> Mask:
+    """Rows that end with somebody's reply to the model, which last said something else than passes end with."""
+    closing = {words(_last_sentence(people.rows[at])) for at in np.flatnonzero(people.passed)}
+    found = people.none
+    for at in np.flatnonzero(rows):
+        row = people.rows[at]
+        said = words(_last_sentence(row))
+        found[at] = row.end == "user" and bool(said) and not any(len(said & usual) >= ALIKE * len(said | usual) for usual in closing)
+    return found
+
+
+def _last_sentence(row: RowEvidence) -> str:
+    return re.split(r"(?<=[.!?])\s+|\n", row.final.strip())[-1]
+
+
 def _ended(people: Population, rows: Mask) -> Iterator[str]:
-    """That somebody else ended the conversation while the model waited for an answer."""
-    n = sum(
-        people.rows[at].end == "user" and "?" in people.rows[at].final[-200:] for at in np.flatnonzero(rows)
-    )
+    """That the conversation was over while the model waited for an answer."""
+    n = int(interrupted(people, rows).sum())
     if n:
-        yield f"in {n:,} of them the user's answer to the model's question is the last message, so the model had no turn left to act"
+        yield f"in {n:,} of them the user's reply to the model is the last message, so the model had no turn left to act"
 
 
 def _instead(people: Population, rows: Mask) -> str:
@@ -340,9 +376,9 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
         clean = " No rollout with such a call passes." if is_clean else ""
         return Group(
             rung="verdicts", label="BI", name=f"calls `{tool}` where it is not expected", rows=rows,
-            text=f"{count(n, 'failure')}: `{tool}` makes a change that is not among the expected ones.{where}{clean}",
+            text=f"{count(n, 'failure')}: `{tool}` is called where it is not among the expected calls.{where}{clean}",
             fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
-            why="the expected calls of the row do not contain it, and it decides the grade", confidence="proved",
+            why="the expected calls of the row do not contain it", confidence="proved",
             place=lambda row: (step, "") if (step := _mismatch(row, graded, tool)) is not None else None,
             deciding=(tool,), is_defined_by_passes=True, against=["the expected calls themselves may be wrong"],
         )  # fmt: skip

@@ -61,7 +61,7 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> Gro
         return None
     places = [f"{people.keys[int(people.indexed[at])]}/{int(people.repeat[at])}" for at in np.flatnonzero(rows)[:5]]
     return Group(
-        rung="verifier", label="undetermined", name="contains the expected answer, graded wrong", rows=rows, matched=says,
+        rung="verifier", label="undetermined", name="contains the expected answer", rows=rows, matched=says,
         text=f"{count(n, 'failure')} contain{'s' if n == 1 else ''} the expected answer word for word ({', '.join(places)}"
         f"{', …' if n > len(places) else ''}), as {int((says & people.passed).sum()):,} passes do: review them, the judge may have "
         "rejected right answers.",
