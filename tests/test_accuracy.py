@@ -137,9 +137,9 @@ def test_a_card_holds_what_its_readers_need_and_reads_as_text(few: None, tmp_pat
     card = measuring.measured(tmp_path, [SEED])
     assert_is_card(card)
     assert card["key"] == {}
-    assert card["planted"]["runs_wrong"] == ["wrong_tasks"]
+    assert card["planted"]["runs_wrong"] == []
     said = measuring.text(card)
-    assert "faults of a whole run: 1 of 2 named (wrong_tasks); twins with an alarm: none" in said
+    assert "faults of a whole run: 2 of 2 named (none missed); twins with an alarm: none" in said
     for name, counts in {**card["confidence"], **card["rungs"]}.items():
         assert f"  {name:<12} {counts['right']} of {counts['n']}" in said
 

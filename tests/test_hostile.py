@@ -768,7 +768,7 @@ def test_ascii_terminal(tmp_path: Path, cache: Path) -> None:
 
 
 def test_a_closed_pipe_costs_no_file_and_is_no_fault(tmp_path: Path, cache: Path) -> None:
-    path = make_run(tmp_path, [make_row(task, repeat, float(task % 2)) for task in range(40) for repeat in range(4)])
+    path = make_run(tmp_path, [make_row(task, repeat, float(task % 2)) for task in range(80) for repeat in range(4)])
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "BLADE_CACHE_DIR": str(cache)}
     words = [sys.executable, "-m", "blade", "diagnose", "--json", str(path), "-o", str(tmp_path / "out")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as running:
@@ -777,5 +777,5 @@ def test_a_closed_pipe_costs_no_file_and_is_no_fault(tmp_path: Path, cache: Path
         running.stdout.close()
         assert running.wait(120) == 0
     document = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert document["runs"][0]["n_rollouts"] == 160
+    assert document["runs"][0]["n_rollouts"] == 320
     assert (tmp_path / "out" / "report.json").stat().st_size > 1 << 16  # more than a pipe holds
