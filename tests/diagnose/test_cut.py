@@ -202,6 +202,20 @@ def test_spike_of_rows_that_pass_as_usual_is_no_cut(diagnose: Diagnose) -> None:
     assert diagnose(rows).of_rung("cut") == []
 
 
+def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> None:
+    """A third of those that reach the limit repeat one call; the others were at work when it came."""
+    loops = set(sorted(CUT)[::3])
+    rows = lengths(14, lambda place: float(place % 4 > 0))
+    for row in rows:
+        task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+        if (task, repeat) in loops:
+            again: list[Act] = [("check_address", {"street": "?"}, "nothing here")] * 8
+            row["response"]["output"] = desk_row(task, repeat, 0.0, [*looks(task, 6), *again, f"On to page {task}."])["response"]["output"]
+    run = diagnose(rows)
+    assert run.group(loops).label == "BI"
+    assert run.group(CUT - loops).label == "TI"
+
+
 @pytest.mark.parametrize("repeated", ["call", "error"])
 def test_loop_before_the_maximum_is_behaviour(diagnose: Diagnose, repeated: str) -> None:
     """The acts before the limit repeat one call, or run into one error: the limit only ends what had failed."""

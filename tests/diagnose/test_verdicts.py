@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Diagnose, Key, Row, desk, desk_row, grid, rewards, told_of
+from tests.diagnose.builders import (
+    Act,
+    Diagnose,
+    Key,
+    Row,
+    desk,
+    desk_row,
+    grid,
+    make_row,
+    message,
+    rewards,
+    told_of,
+)
 
 
 def failing_keys(rate: float = 0.5, n_tasks: int = 16) -> list[Key]:
@@ -247,3 +259,60 @@ def test_last_message_of_the_environment_is_the_verdict(diagnose: Diagnose) -> N
     run = diagnose(rows)
     assert not any("desk is closed" in group.name for group in run.groups)
     assert run.alarms == []
+
+
+# ---- Conversations that are over before the model can act ----------------------------------------
+
+
+def conversations(last: str) -> tuple[list[Row], set[Key]]:
+    """A desk with a visitor who answers; in some failures the errand is not done when the visitor leaves after `last`."""
+    rows: list[Row] = []
+    late: set[Key] = {(task, task % 4) for task in range(8)}
+    for task, repeat in grid(12, 4):
+        tool = ("move_parcel", "hold_parcel")[task % 2]
+        read: Act = ("read_notice", {"page": task}, f"Shelf {task}.")
+        end: list[Act] = [(tool, {"number": task}, "done"), "The parcel is on its way. Is there anything else I can do for you today?"]
+        if (task, repeat) in late:
+            end = [last]
+        acts: list[Act] = [read, "Which parcel is it?", message("The one on my shelf.", "user"), *end, message("Yes. Bye.", "user")]
+        gold = [{"name": tool, "arguments": {"number": task}}]
+        tools = ("move_parcel", "hold_parcel", "read_notice")
+        rows.append(make_row(task, repeat, float((task, repeat) not in late), acts, tools=tools, expected_actions=gold))
+    return rows, late
+
+
+def test_user_who_leaves_before_the_model_can_act(diagnose: Diagnose) -> None:
+    rows, late = conversations("I would send parcel K-7 to the harbour; shall I go ahead with that?")
+    group = diagnose(rows).group(late)
+    assert (group.label, "before the model can act" in group.name) == ("TI", True)
+
+
+def test_model_that_takes_its_leave_without_acting_is_behaviour(diagnose: Diagnose) -> None:
+    rows, late = conversations("I cannot help with that. Is there anything else I can do for you today?")
+    assert diagnose(rows).labels(late) == {"BI"}
+
+
+# ---- Checks that are named by what they are about --------------------------------------------------
+
+
+def told_values(graded: bool) -> tuple[list[Row], set[Key]]:
+    """Each task demands a figure of its own; `outputs` says whether it was told."""
+    silent: set[Key] = {(task, task % 4) for task in range(12)}
+    rows = []
+    for task, repeat in grid(12, 4):
+        is_silent = (task, repeat) in silent
+        reward = float(not is_silent) if graded else float((task + repeat) % 3 > 0)
+        rows.append(desk_row(task, repeat, reward, outputs={f"{task * 17 + 3}.5": not is_silent}))
+    return rows, silent
+
+
+def test_values_that_were_never_told(diagnose: Diagnose) -> None:
+    rows, silent = told_values(graded=True)
+    group = diagnose(rows).group(silent)
+    assert "outputs" in group.name
+    assert ".5" in group.text
+
+
+def test_values_that_are_not_graded_name_no_group(diagnose: Diagnose) -> None:
+    rows, _ = told_values(graded=False)
+    assert not any("outputs" in group.name for group in diagnose(rows).groups)

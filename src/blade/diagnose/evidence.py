@@ -199,7 +199,9 @@ def _scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and depth < MAX_DEPTH:
+    if isinstance(value, Mapping) and value and all(isinstance(met, bool) and _is_data(name) for name, met in value.items()):
+        yield path, value  # checks by what they are about: values that must be said, files that must exist
+    elif isinstance(value, Mapping) and depth < MAX_DEPTH:
         for key, inner in value.items():
             yield from _flat(f"{path}.{key}", inner, depth + 1)
         if not value:
@@ -218,6 +220,8 @@ def _keep(
             fields[path] = value
         else:
             lines[path] = _templates(value)
+    elif isinstance(value, Mapping):
+        checks.update({f"{path}: {str(name)[:SHORT]}": met for name, met in list(value.items())[: records.MAX_CHECKS]})
     elif isinstance(value, list):
         _keep_list(path, value, fields, lines, checks)
     elif value is None or isinstance(value, bool | int | float):
@@ -255,6 +259,11 @@ def _status_objects(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> 
             for name, value in values.items():
                 if (status := records.status_of(value)) != records.OTHER:
                     checks[f"{parent}: {name}"] = status == records.PASSED
+
+
+def _is_data(name: str) -> bool:
+    """Whether the name of a member is a value itself rather than the name of a field."""
+    return " " in name or name.replace(".", "").replace("-", "").isdigit() or len(name) > 30
 
 
 def _name_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:

@@ -22,6 +22,7 @@ USUAL = 0.6  # share of the usual pass rate from which rows that end so are inno
 PENDING = 0.1  # pass rate up to which a pending call is guilty
 SPIKE, SPIKE_ROWS = 2.0, 0.02
 LEAST_LINE, MAX_LINE = 5, 120  # characters of a line that can be told unfinished, and that are compared
+LEAST_LOOPS = 3  # rollouts at a limit that repeat themselves, from which they are a group of their own
 STOPS = 0.95  # pass rate below the limit from which episodes stop on success
 _LIMIT = re.compile(
     r"\b(?:length|max[ _-]?\w*|limit\w*|truncat\w*|time[ _-]?out|timed[ _-]out|budget|exceed\w*|incomplete|"
@@ -203,8 +204,11 @@ def _spike(people: Population, left: Mask) -> Group | None:
         return None
     covered, name, top, rows = best
     label = _NAMED.get(name, f"`{name}`")
+    loops = rows & people.where(is_looping)
     if _is_loop(people, rows & left):
         return _loop(people, rows, left, f"{top:,.0f} {label}")
+    if (loops & left).sum() >= LEAST_LOOPS:  # the limit only ended what had already failed in these
+        return _loop(people, loops, left, f"{top:,.0f} {label}")
     return Group(
         rung="cut", label="TI", name=f"stopped at {top:,.0f} {label}", rows=rows & left,
         text=f"{count(covered, 'rollout')}: the end comes at exactly {top:,.0f} {label}, the maximum in the run, so a limit cut them off."

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -18,7 +19,7 @@ from blade import events
 from blade.diagnose.answers import words
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined
+from blade.diagnose.population import Findings, Group, Mask, Population, count, joined
 from blade.diagnose.upstream import trace_back
 
 DIFFER, DIFFER_SHARE = 3, 0.15  # tasks that pass with other calls of a tool than expected: then it is not graded
@@ -26,7 +27,7 @@ AGREE = (
     0.75  # share of the passes that do exactly what is expected, from which the difference is what is graded
 )
 LEAST_PASSES = 3
-LEAST_ENDED, ENDED = 3, 0.1  # failures that end so, and their share, from which it is told first
+LEAST_ENDED = 3  # failures that end so, from which they are a group
 ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same
 MAX_VALUES = 30
 RESTATES = 0.95  # share of the failures from which a value is the verdict itself
@@ -38,25 +39,40 @@ def ask(people: Population, left: Mask) -> Findings:
     groups = trace_back(people, cover(people, acts, left), frozenset(graded_tools(people)))
     for group in groups:
         left = left & ~group.rows
-    groups += cover(people, [*_checks(people), *_values(people, left)], left)
-    return Findings(groups, _interrupted(people, groups))
+    for candidates in (list(_checks(people)), [*_check_lists(people), *_values(people, left)]):
+        groups += (found := cover(people, candidates, left))
+        for group in found:
+            left = left & ~group.rows
+    return Findings(_apart(people, groups))
 
 
-def _interrupted(people: Population, groups: Sequence[Group]) -> list[Trust]:
-    """A warning where many failures lack an action and end with a reply that the model never got to act on."""
+def _apart(people: Population, groups: Sequence[Group]) -> list[Group]:
+    """The groups, with rows apart in which an action is missing because the conversation was over before the model could act."""
     lacking = people.none
     for group in groups:
         if group.name in (_NAMES[NONE_DONE][0], _NAMES[PART][0]):
             lacking |= group.rows
     rows = interrupted(people, lacking)
     n = int(rows.sum())
-    if n < LEAST_ENDED or n < ENDED * people.failed.sum():
-        return []
-    text = (
-        f"{count(n, 'failure')} end with the user's reply to the model, before it could act on it: whether the model or the end of the "
-        "conversation is to blame must be read there."
-    )
-    return [Trust("warning", None, text, rows)]
+    if n < LEAST_ENDED:
+        return list(groups)
+    found = [
+        Group(
+            rung="verdicts", label="TI", name="the user ends the conversation before the model can act", rows=rows, matched=rows,
+            text=f"{count(n, 'failure')}: an expected action is missing, and the last message is the user's reply to the model, which had "
+            "no turn left to act on it.",
+            fix="Let the model take its turn after the user's last reply before the conversation is closed, and rerun these rollouts.",
+            why="nobody can act after the conversation is over", confidence="unsure", blame=lambda row: None,
+            place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+            against=["the model may have gone wrong before, or asked once too often"],
+        )
+    ]  # fmt: skip
+    for group in groups:
+        if (group.rows & ~rows).any():
+            was, n_left = int(group.rows.sum()), int((group.rows & ~rows).sum())
+            text = group.text.replace(count(was, "failure"), count(n_left, "failure"), 1)
+            found.append(replace(group, rows=group.rows & ~rows, text=text))
+    return found
 
 
 # ---- What was done against what is expected ------------------------------------------------------
@@ -288,7 +304,7 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
             place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded),
             deciding=tuple(tool for tool, _ in tools.most_common(3)),
             is_defined_by_passes=True,
-            against=["the expected calls themselves may be wrong", *(_ended(people, rows) if kind in (NONE_DONE, PART) else ())],
+            against=["the expected calls themselves may be wrong"],
         )  # fmt: skip
 
     return make
@@ -307,13 +323,6 @@ def interrupted(people: Population, rows: Mask) -> Mask:
 
 def _last_sentence(row: RowEvidence) -> str:
     return re.split(r"(?<=[.!?])\s+|\n", row.final.strip())[-1]
-
-
-def _ended(people: Population, rows: Mask) -> Iterator[str]:
-    """That the conversation was over while the model waited for an answer."""
-    n = int(interrupted(people, rows).sum())
-    if n:
-        yield f"in {n:,} of them the user's reply to the model is the last message, so the model had no turn left to act"
 
 
 def _instead(people: Population, rows: Mask) -> str:
@@ -406,13 +415,45 @@ def _checks(people: Population) -> Iterator[Candidate]:
             )
 
 
+def _check_lists(people: Population) -> Iterator[Candidate]:
+    """Lists of checks that every pass meets in full, each by the rows that fail any of them: single ones may be too rare."""
+    paths = Counter(path for row in people.rows for path in {name.partition(": ")[0] for name in row.checks if ": " in name})
+    for path, n in paths.most_common(30):
+        rows = people.where(lambda row: any(not met for name, met in row.checks.items() if name.startswith(f"{path}: ")))  # noqa: B023
+        if n and rows.any() and not people.passed[rows].any():
+            yield Candidate(f"{path}: any", rows, _unmet(people, path), order=4, is_tested=False)
+
+
+def _unmet(people: Population, path: str):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast | None) -> Group:
+        n = int(rows.sum())
+        names = Counter(
+            name.partition(": ")[2]
+            for at in np.flatnonzero(rows)
+            for name, met in people.rows[at].checks.items()
+            if not met and name.startswith(f"{path}: ")
+        )
+        return Group(
+            rung="verdicts", label="BI", name=f"fails a check of `{path[-60:]}`", rows=rows,
+            text=f"{count(n, 'failure')}: what `{path}` demands is not met ({joined(name[:60] for name, _ in names.most_common())}), "
+            "as the grader records.",
+            fix=f"Read the quoted rollout beside what `{path}` demands: was it never said or done, or said wrongly?",
+            why="the grader names these checks as failed, and no pass fails one", confidence="proved", deciding=(path,),
+            place=lambda row: (path, ""), blame=lambda row: None,
+        )  # fmt: skip
+
+    return make
+
+
 def _failed_check(people: Population, name: str):  # type: ignore[no-untyped-def]
     field, _, short = name.partition(": ")
+    # a number says nothing without the list that it stands in
+    of = f" of `{field.rpartition('.')[2]}`" if not any(sign.isalpha() for sign in short) else ""
 
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
         return Group(
-            rung="verdicts", label="BI", name=f"fails the check `{(short or name)[:80]}`", rows=rows,
+            rung="verdicts", label="BI", name=f"fails the check `{(short or name)[:80]}`{of}", rows=rows,
             text=f"{count(n, 'failure')}: the check `{(short or name)[:120]}` is not met, as the grader records in `{field}`.",
             fix=f"Train or prompt for `{(short or name)[:80]}`; read the quoted rollout first.",
             why="the grader names this check as failed", confidence="proved", deciding=(name,),

@@ -334,7 +334,9 @@ def _inconsistent(people: Population, rows: Mask) -> Group | None:
 
 
 def _checks_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing rows whose own recorded checks all pass."""
+    """Failing rows whose own recorded checks all pass, where nothing else is known to be graded."""
+    if people.where(lambda row: bool(row.expected)).any():
+        return None
     has = people.where(lambda row: len(row.checks) >= 1)
     all_pass = people.where(lambda row: row.checks and all(row.checks.values()))
     rows = all_pass & left
