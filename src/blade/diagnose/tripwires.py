@@ -22,6 +22,7 @@ def checked(
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
     found = [
         _partial(people, rewards, pass_field), _idle(people, score), _constant(people), _blank(diagnosis), _unexplained(diagnosis),
+        _by_gold(diagnosis), _undetermined(diagnosis),
         _small(people),
     ]  # fmt: skip
     diagnosis.trust += [one for one in found if one is not None]
@@ -109,6 +110,39 @@ def _unexplained(diagnosis: Diagnosis) -> Trust | None:
         return None
     text = f"{share:.0%} of the lost points are unexplained: the rows do not show why {int(rows.sum()):,} rollouts fail."
     return Trust("warning", None, text, rows)
+
+
+def _by_gold(diagnosis: Diagnosis) -> Trust | None:
+    """That most failures are told by a difference from the expected calls, which nobody has checked."""
+    people, rows = diagnosis.people, diagnosis.people.none
+    for group in diagnosis.groups:
+        if any("expected calls themselves" in doubt for doubt in group.against):
+            rows |= group.rows
+    n = int(rows.sum())
+    if not n or n < 0.5 * people.failed.sum():
+        return None
+    never = [task for task in np.unique(people.task[rows]).tolist() if not people.passed[people.task == task].any()]
+    names = ", ".join(people.name_of(task) for task in never[:5])
+    which = f" of the tasks that never pass ({names}{', …' if len(never) > 5 else ''})" if never else ""
+    text = (
+        f"{n:,} of {int(people.failed.sum()):,} failures are told by how their calls differ from the expected ones, and these may be wrong "
+        f"themselves: review the expected calls{which} before you count them as faults of the model."
+    )
+    return Trust("note", None, text, rows)
+
+
+def _undetermined(diagnosis: Diagnosis) -> Trust | None:
+    """That for most lost points the rows show what happened, but not why."""
+    people, rows = diagnosis.people, diagnosis.people.none
+    for group in diagnosis.groups:
+        if group.label == "undetermined":
+            rows |= group.rows
+    lost = float(people.lost[people.failed].sum())
+    share = float(people.lost[rows].sum()) / lost if lost else 0.0
+    if share <= 0.5:
+        return None
+    text = f"For {share:.0%} of the lost points the rows show what happened, but not whether the model or the task is to blame."
+    return Trust("note", None, text, rows)
 
 
 def _small(people: Population) -> Trust | None:

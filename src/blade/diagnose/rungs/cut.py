@@ -144,7 +144,8 @@ def _cut_off(
         text=f"{count(n, 'rollout')}: cut off {length} with {end} ({limit}); no final answer was possible."
         f"{never}{_errors(people, rows & left)}"
         + (f" The others pass at {others:.0%}." if others == others and (~rows).sum() >= 3 else ""),
-        fix="Raise the turn limit, or give the model a last turn without tools, and rerun these rollouts.",
+        fix="Find out what stopped them (a limit of turns, tokens or time) and raise it, or give the model a last turn without tools; "
+        "then rerun these rollouts.",
         why="the model never got the turn to finish, and hardly any such rollout passes",
         against=against, passed=int(people.passed[rows].sum()), confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, matched=rows,
