@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import log
 from typing import Any
 
 import numpy as np
@@ -184,9 +183,4 @@ def _scored(
     return (is_pure, points * test.purity, -candidate.order), claimed, test
 
 
-def chance_of_none(rate: float, n: int) -> float:
-    """How likely n rows without a pass are, where rows pass at a rate."""
-    return float(np.exp(n * log(max(1 - rate, 1e-12))))
-
-
-__all__ = ["Candidate", "Contrast", "chance_of_none", "contrast", "cover"]
+__all__ = ["Candidate", "Contrast", "contrast", "cover"]

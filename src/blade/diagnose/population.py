@@ -16,7 +16,6 @@ from blade.diagnose.evidence import RowEvidence
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 RARE = 0.05  # share of the rows from which a key is a field
-FEW = 12  # distinct values up to which a field is taken value by value
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from blade.diagnose.answers import is_closed, is_same
+from blade.diagnose.answers import is_same
 from blade.diagnose.population import Mask, Population
 
 AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
@@ -144,9 +144,3 @@ def _agreement(people: Population, answer: Any, gold: Any, sample: Any) -> float
         return None
     is_telling = not n_wrong or right / n > agree / n_wrong + 0.2 or exact / n > exact_wrong / n_wrong + 0.2
     return right / n if is_telling else None
-
-
-def is_closed_gold(reference: Reference) -> bool:
-    """Whether most golds are numbers, letters or literals."""
-    golds = [gold for gold in reference.gold if gold]
-    return bool(golds) and sum(map(is_closed, golds)) >= 0.8 * len(golds)
