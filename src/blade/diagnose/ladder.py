@@ -26,7 +26,7 @@ from blade.diagnose.rungs import (
 from blade.model import Code
 
 T = TypeVar("T")
-MAX_GROUPS = 8
+MAX_GROUPS = 12  # more than a page shows one by one; what is beyond counts as unexplained
 
 
 @dataclass

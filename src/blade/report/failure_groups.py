@@ -9,7 +9,7 @@ from blade.report.change import pages as change
 from blade.report.facts import Facts
 from blade.report.sections import Block, Code, Figure, Heading, Line, Table, cells, named, para
 
-MAX_TASKS = 8  # tasks of a table
+MAX_TASKS = 5  # tasks of a table
 MAX_FIXES = 6
 MAX_GROUPS = 4  # told at length; the first page names them all
 
