@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+from blade.diagnose.expected import adopt_golds
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust
 from blade.diagnose.reference import Reference, reference
 from blade.diagnose.rungs import (
@@ -78,7 +79,7 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
         left = left & ~group.rows
     if content is not None:
         people.regroup(content)
-    timed("verdicts", lambda: verdicts.adopt_golds(people))
+    timed("verdicts", lambda: adopt_golds(people))
     known = timed("answers", lambda: reference(people))
     pieces = timed("kinds", lambda: kinds.slices(people, known))
     rungs: tuple[tuple[str, Callable[[Mask], Findings]], ...] = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from blade.diagnose.expected import acts_of, graded_tools
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Group, Population, Trust
-from blade.diagnose.rungs.verdicts import acts_of, graded_tools
 
 NEAR = 0.10  # distance of the do-nothing baseline from the score that is told
 UNEXPLAINED = 0.25

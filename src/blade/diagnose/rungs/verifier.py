@@ -13,10 +13,10 @@ import numpy as np
 
 from blade.diagnose.answers import is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.expected import acts_of, graded_tools
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
 from blade.diagnose.reference import ANSWER_ORDER, Reference
 from blade.diagnose.rungs.ran import alarm_level
-from blade.diagnose.rungs.verdicts import acts_of, graded_tools
 
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
 DOUBT = 0.02  # share of the rows in doubt that is told before the causes

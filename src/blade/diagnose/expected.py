@@ -1,0 +1,171 @@
+"""Compare the calls that a row made with those it was to make, as closely as passing rows show that they count."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from blade import events
+from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.population import Population
+
+DIFFER, DIFFER_SHARE = 3, 0.15  # tasks that pass with other calls of a tool than expected: then it is not graded
+AGREE = 0.75  # share of the passes that do exactly what is expected, from which the difference is what is graded
+SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
+# how closely calls of a tool must match the expected ones
+EXACT, ORDER, PARTS, NAME = "exact", "whatever the order", "parts", "name"
+LEVELS = (EXACT, ORDER, PARTS, NAME)
+
+
+def graded_tools(people: Population) -> dict[str, str]:
+    """Tools whose calls the grade depends on, each with how closely passes match what is expected of it.
+
+    Some golds state every argument, some only those that count, some none that a pass would share, as with free texts.
+    A few tasks may pass with other calls than the expected ones: a gold that does not work, or that is not needed.
+    """
+    if people.graded is not None:
+        return people.graded
+    involved: dict[str, set[int]] = defaultdict(set)
+    passes = [(people.rows[at], int(people.task[at])) for at in np.flatnonzero(people.passed)]
+    passes = [(row, task) for row, task in passes if row.expected is not None]
+    for row, task in passes:
+        for tool, _ in (*(row.expected or ()), *row.made):
+            involved[tool].add(task)
+    open_ = {tool for row in people.rows for tool, _ in row.expected or ()}
+    levels: dict[str, str] = {}
+    for level in LEVELS:
+        differ: dict[str, set[int]] = defaultdict(set)
+        for row, task in passes if open_ else ():
+            made, due = acts_of(row, dict.fromkeys(open_, level))
+            if made != due:
+                for tool, _ in (made - due) + (due - made):
+                    differ[tool].add(task)
+        matched = {tool for tool in open_ if _is_matched(differ[tool], involved[tool])}
+        levels |= dict.fromkeys(matched, level)
+        open_ -= matched
+    return {tool: level for tool, level in sorted(levels.items()) if not _is_idle(people, tool, level)}
+
+
+def _is_idle(people: Population, tool: str, level: str) -> bool:
+    """Whether rows that call a tool otherwise than expected pass about as often as all others, and it looks things up."""
+    if events.what_it_does(tool, None, None, {}) != events.READ:
+        return False
+    rows = [at for at, row in enumerate(people.rows) if row.expected is not None and _differs(row, tool, level)]
+    passes = int(people.passed[rows].sum())
+    return passes > 0 and passes / len(rows) > 0.5 * float(people.passed.mean())
+
+
+def _differs(row: RowEvidence, tool: str, level: str) -> bool:
+    made, due = acts_of(row, {tool: level})
+    return made != due
+
+
+def _is_matched(differ: set[int], involved: set[int]) -> bool:
+    """Whether passes make the expected calls of a tool in nearly all tasks that it plays a part in."""
+    return len(differ) < DIFFER or len(differ) <= DIFFER_SHARE * len(involved)
+
+
+def adopt_golds(people: Population) -> None:
+    """Take what the passes of a task do for what it expects, where they all do the same and it is something else."""
+    graded = people.graded = graded_tools(people)
+    passing: dict[int, list[Counter[tuple[str, str]]]] = defaultdict(list)
+    idle: set[int] = set()  # tasks with a pass without any call: a doubt about the grade, not about the gold
+    n_same = n_passes = 0
+    for row, passed, task in zip(people.rows, people.passed, people.task.tolist(), strict=True):
+        if passed and row.expected is not None:
+            made, due = acts_of(row, graded)
+            passing[task].append(made)
+            if row.is_spoken or not row.acts:
+                idle.add(task)
+            n_same, n_passes = n_same + (made == due), n_passes + 1
+    if n_same < AGREE * n_passes:
+        return  # what is expected is not what is graded
+    for row, task in zip(people.rows, people.task.tolist(), strict=True):
+        acts = passing.get(task) if task not in idle else None
+        if row.expected is None or not acts or any(calls != acts[0] for calls in acts):
+            continue
+        if acts[0] != acts_of(row, graded)[1]:
+            others = [call for call in row.expected if call[0] not in graded]
+            row.expected = (*others, *acts[0].elements())
+
+
+def acts_of(
+    row: RowEvidence, graded: Mapping[str, str]
+) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+    """The graded calls that a row made, and those that it was to make, so that matching ones are equal."""
+    due = Counter((tool, told(text, graded[tool])) for tool, text in row.expected or () if tool in graded)
+    made: Counter[tuple[str, str]] = Counter()
+    open_ = due.copy()
+    for tool, text in row.made:
+        if tool not in graded:
+            continue
+        call = (tool, told(text, graded[tool]))
+        if graded[tool] == PARTS and open_[call] <= 0:
+            call = next(
+                (
+                    wanted
+                    for wanted in open_
+                    if wanted[0] == tool and open_[wanted] > 0 and covers(text, wanted[1])
+                ),
+                call,
+            )
+        open_[call] -= 1
+        made[call] += 1
+    return made, due
+
+
+def told(arguments: str, level: str) -> str:
+    """The arguments of a call as far as they count."""
+    return "" if level == NAME else _unordered(arguments) if level == ORDER and "[" in arguments else arguments
+
+
+@lru_cache(maxsize=20_000)
+def _unordered(arguments: str) -> str:
+    """Arguments with their lists of plain values sorted."""
+    try:
+        content = json.loads(arguments)
+    except ValueError:
+        return arguments
+    if not isinstance(content, dict):
+        return arguments
+    for key, value in content.items():
+        if isinstance(value, list) and all(isinstance(entry, str | int | float) for entry in value):
+            content[key] = sorted(value, key=str)
+    return json.dumps(content, sort_keys=True)
+
+
+@lru_cache(maxsize=20_000)
+def covers(made: str, wanted: str) -> bool:
+    """Whether a call states everything that an expected one does."""
+    try:
+        arguments, expected = json.loads(made), json.loads(wanted)
+    except ValueError:
+        return False
+    if not isinstance(arguments, dict) or not isinstance(expected, dict):
+        return False
+    return all(key in arguments and arguments[key] == value for key, value in expected.items())
+
+
+def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
+    """How what a row did differs from what it was to do, in one word."""
+    made, due = acts_of(row, graded)
+    if made == due:
+        return SAME
+    if not due:
+        return NOTHING_DUE
+    if not made:
+        return NONE_DONE
+    names_made, names_due = (
+        Counter(tool for tool, _ in made.elements()),
+        Counter(tool for tool, _ in due.elements()),
+    )
+    if names_made == names_due:
+        return ARGUMENTS
+    more, less = names_made - names_due, names_due - names_made
+    if more and not less:
+        return EXTRA if not due - made else OTHER
+    return PART if less and not more and made & due else OTHER
