@@ -15,6 +15,7 @@ MAX = 400  # characters of an answer
 _FENCE = re.compile(r"```[\w+-]*\n?(.*?)```", re.DOTALL)
 _TAG = re.compile(r"<(\w{1,40})>\s*([^<>]{1,400}?)\s*</\1>|\[(\w{1,40})\]\s*(.{1,400}?)\s*\[/\3\]", re.DOTALL)
 _ANNOUNCED = re.compile(r"(?:final answer|answer)\W{0,4}(?:is\b\W{0,4}|:\W{0,3}|=\s*)(.+)", re.IGNORECASE)
+_LEADING = re.compile(r"\A\W*([-+]?\d[\d,]*(?:\.\d+)?)(?=[\s*°%$€£a-zA-Z]|\Z)")
 _EQUALS = re.compile(r"(?<![=<>!+*/-])(==?)(?!=)\s*")
 
 
@@ -28,6 +29,8 @@ def candidates(final: str, submitted: str) -> dict[str, str]:
         found["tag"] = tags[-1][1] or tags[-1][3]
     if told := _ANNOUNCED.findall(text[-2000:]):
         found["announced"] = told[-1].strip().rstrip(".")
+        if head := _LEADING.match(found["announced"]):
+            found["announced number"] = head[1]  # without its unit or what is said about it
     if fences := _FENCE.findall(text):
         found["fence"] = fences[-1].strip()
     if text:
@@ -62,7 +65,7 @@ _UNITS = re.compile(r"^([-+]?[\d.,]*\d)\s*(?:\\?%|[a-zA-Z°]{1,12}(?:\^?\{?[23]\
 _SIMPLE_FRACTION = re.compile(r"\\frac\s*\{(\w+)\}\s*\{(\w+)\}")
 _LINE_SPACE = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*[a-z]{2}\s*\]")
 _ORDINAL = re.compile(r"\^\s*\{?\\(?:text|mathrm)\s*\{(?:st|nd|rd|th)\}\}?")
-_OPTION = re.compile(r"^\W*(?:\\text\s*\{\s*)?\(([A-Z])\)")
+_OPTION = re.compile(r"^\W*(?:\\text\s*\{\s*)?(?:\(([A-Z])\)|([A-Z])(?:[).:*]|\s*$))")
 _LETTER = re.compile(r"^\(?([A-Za-z])\)?[.:)]?$")
 
 
@@ -187,10 +190,11 @@ def is_same(answer: str, gold: str) -> bool:
     if "literal" in (first[0], second[0]):
         return _literal_string(first) is not None and _literal_string(first) == _literal_string(second)
     if second[0] == "letter" and (option := _OPTION.match(answer.strip())) is not None:
-        return bool(option[1] == second[1])  # an option with its text behind it
+        return bool((option[1] or option[2]) == second[1])  # an option with its text behind it
     if "=" in answer and "=" not in gold:
-        side = answer.rpartition("=")[2].strip().rstrip(".")
-        return bool(side) and is_same(side, gold)
+        before, _, side = answer.rpartition("=")
+        is_one = not re.search(r"[,;]|\band\b", before)  # `p = 17, m = 110` gives two values
+        return is_one and bool(side.strip(". ")) and is_same(side.strip().rstrip("."), gold)
     if first[0] == second[0] == "number":
         return bool(abs(first[1] - second[1]) <= abs(second[1]) * Fraction(1, 10**9))
     return False

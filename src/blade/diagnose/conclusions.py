@@ -16,7 +16,7 @@ from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.gains import gain
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Group as Found
-from blade.diagnose.population import Mask, Population
+from blade.diagnose.population import Mask, Population, short
 from blade.model import (
     Attribution,
     Blame,
@@ -62,6 +62,7 @@ def conclude(
     """Everything in the nouns of a report; `index` is the task of each row as the file numbers it."""
     people = diagnosis.people
     task = np.asarray(index)
+    _reconcile(diagnosis.groups)
     groups = tuple(
         _group(people, task, found, number, opener) for number, found in enumerate(diagnosis.groups, 1)
     )
@@ -83,6 +84,21 @@ def conclude(
             for at in np.flatnonzero(found.rows)
         },
     )
+
+
+def _reconcile(groups: Sequence[Found]) -> None:
+    """Give groups that blame too many and too few calls of one tool the same fix: it is one finding about choosing it."""
+    for many in groups:
+        for tool in many.deciding if many.name.startswith("calls `") else ():
+            few = [group for group in groups if f"never calls `{tool}`" in group.name]
+            if few:
+                n_many, n_few = int(many.rows.sum()), sum(int(group.rows.sum()) for group in few)
+                fix = (
+                    f"Show the model with examples when `{tool}` is right: it is called where it is not expected ({n_many:,}) and left "
+                    f"out where it is due ({n_few:,})."
+                )
+                for group in (many, *few):
+                    group.fix = fix
 
 
 def _blamed(found: Found, row: RowEvidence) -> int | None:
@@ -180,7 +196,7 @@ def _group(
         consequences=tuple(found.consequences),
         fix=found.fix,
         gain=gain(people, found),
-        most=_points(people, found.rows),
+        most=_points(people, found.rows) if found.most is None else found.most,
     )
 
 
@@ -274,8 +290,11 @@ def _attribution(
     of = f"{n} of its {total} rollouts" if total > 1 else "its rollout"
     if people.is_regrouped and total > 1:
         of = f"{n} of the {total} rollouts under this index, which have different prompts"
+    others = _others(groups, owner, [row for row in rows if row not in mine])
     if best < 0:
-        text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and the rows do not show why."
+        row = people.rows[at]
+        end = f' It ends: "{short(row.final, 120)}"' if row.final.strip() else ""
+        text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and no question explains why.{end}{others}"
         return Attribution(
             f"cause:{key}", people.run, key, "", Cause.UNDETERMINED, Confidence.UNSURE, UNEXPLAINED, text, repeat, None, (),
             ("no question of the ladder is answered by these rows",), (), (), lost,
@@ -286,11 +305,20 @@ def _attribution(
     quotes = tuple(quote for place in places if (quote := _quote_at(people, at, place, opener)) is not None)
     step = _blamed(found, people.rows[at])
     steps = (Blame(step, 1.0, group.name),) if step is not None else ()
-    text = f"{of[0].upper()}{of[1:]}: {group.name}."
+    detail = found.detail(at) if found.detail is not None else ""
+    shown = (f". {_key(people, people.indexed, at)}: " if n > 1 else ": ") + detail if detail else ""
+    name = f"{of}: {group.name}" if total > 1 else group.name
+    text = f"{name[0].upper()}{name[1:]}{shown}.{others}".replace("….", "…")
     return Attribution(
         f"cause:{key}", people.run, key, group.id, _label(group, found, at), group.confidence, group.name, text, repeat, step, steps,
         (group.why_label,), group.against, quotes, lost,
     )  # fmt: skip
+
+
+def _others(groups: Sequence[Group], owner: np.ndarray, rows: list[int]) -> str:
+    """What the other failing rollouts of a task show, as a sentence."""
+    names = Counter(groups[int(owner[at])].name if owner[at] >= 0 else UNEXPLAINED for at in rows)
+    return f" Other failures: {', '.join(f'{name} ({n:,})' for name, n in names.most_common())}." if names else ""
 
 
 def _label(group: Group, found: Found, at: int) -> Cause:
@@ -368,7 +396,7 @@ def _recommendations(
     found: list[Recommendation] = []
     texts = {group.text for group in groups}
     for one in diagnosis.trust:
-        if one.level == "alarm" and one.fix and one.text not in texts:
+        if one.level in ("alarm", "note") and one.fix and one.text not in texts:
             found.append(
                 Recommendation(
                     0, people.run, "", one.fix, Cause(one.label or "undetermined"), "", None, 0.0, True,

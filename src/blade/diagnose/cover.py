@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blade.diagnose.population import Group, Mask, Population
+from blade.diagnose.population import Group, Ints, Mask, Population
 
 PURE, PURE_SHARE = 0.99, 0.15
 IMPURE, IMPURE_WITHIN = 0.7, 0.3  # least purity of a group: between tasks, and where the same tasks pass without the fact
@@ -28,6 +28,8 @@ class Candidate:
     make: Callable[[Mask, Any], Group]  # failing rows, what the test gave -> the group
     order: int = 0  # earlier in a rollout is upstream: the smaller names a group of equal rows
     is_tested: bool = True  # False: a difference from the gold, which passing shows to be what is graded
+    purity: float = 0.0  # least purity, where a group must be purer than others
+    is_fault: bool = False  # wrong in itself, such as an error: it may be blamed where a kind of task never passes
 
 
 @dataclass
@@ -47,32 +49,60 @@ class Contrast:
         return 1 - self.pass_with / self.pass_without if self.pass_without > 0 else 0.0
 
 
-def contrast(people: Population, rows: Mask, left: Mask, least: int = RARER) -> Contrast | None:
-    """The contrast of a fact; None where it cannot be computed."""
-    scope = people.passed | left
-    within = people.is_mixed & scope
-    is_within = people.has_repeats
-    if is_within:
-        rarer = min(int((people.passed & within).sum()), int((people.failed & within).sum()))
-        if rarer < least:
-            return None
-        used = within
-    else:
-        used = scope
+def contrast(people: Population, rows: Mask, left: Mask, least: int = RARER, is_fault: bool = False) -> Contrast | None:
+    """The contrast of a fact; None where it cannot be computed. `is_fault`: the fact is wrong in itself, such as an error."""
+    within = people.has_repeats
+    return _within_tasks(people, rows, left, least, is_fault) if within else _between_tasks(people, rows, left, is_fault)
+
+
+def _within_tasks(people: Population, rows: Mask, left: Mask, least: int, is_fault: bool) -> Contrast | None:
+    used = people.is_mixed & (people.passed | left)
+    if min(int((people.passed & used).sum()), int((people.failed & used).sum())) < least:
+        return None
+    p = _stratified(people, rows, used, people.task)
+    if p is None:
+        return None
+    yes, no = rows & used, ~rows & used
+    # it may claim only rows of tasks in which some pass lacks it; a fault that no pass of the run shows also those that never pass
+    claimed = rows & left
+    if not is_fault or people.passed[rows].any():
+        claimed &= _free(people, rows, people.task)[people.task]
+    return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), p, True, claimed)
+
+
+def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -> Contrast | None:
+    """With one try: a fact that some passes show too must hold within kinds of task, lest hard kinds stand for it."""
+    used = people.passed | left
     yes, no = rows & used, ~rows & used
     if not yes.any() or not no.any():
         return None
-    p = _stratified(people, rows, used) if is_within else _exact(people, yes, no)
-    if p is None:
-        return None
-    pass_with, pass_without = people.rate(yes), people.rate(no)
+    crude = _exact(people, yes, no)
     claimed = rows & left
-    if is_within:
-        # only rows of tasks in which some pass lacks it
-        free = np.zeros(int(people.task.max()) + 1, bool)
-        free[people.task[people.passed & ~rows]] = True
-        claimed &= free[people.task]
-    return Contrast(pass_with, pass_without, int(yes.sum()), int(no.sum()), p, is_within, claimed)
+    if people.passed[yes].any():
+        p = _stratified(people, rows, used, people.kind)
+        free = _free(people, rows, people.kind)[people.kind]
+        if p is not None and p <= LEVEL and (yes & free).any() and (no & free).any():
+            yes, no, claimed, crude = yes & free, no & free, claimed & free, p
+        elif is_fault:
+            claimed &= _never_passed(people, rows)
+        else:
+            return None
+    return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), crude, False, claimed)
+
+
+def _free(people: Population, rows: Mask, strata: Ints) -> Mask:
+    """The tasks or kinds of task in which some pass lacks a fact."""
+    free = np.zeros(int(strata.max(initial=0)) + 1, bool)
+    free[strata[people.passed & ~rows]] = True
+    return free
+
+
+def _never_passed(people: Population, rows: Mask) -> Mask:
+    """The rows of kinds of task that never pass and nearly always show a fact."""
+    size = np.bincount(people.kind)
+    passes, marked = (np.bincount(people.kind, weights=mask, minlength=size.size) for mask in (people.passed, rows))
+    is_dead: Mask = (passes == 0) & (marked >= FOLLOWS * size) & (size >= 5)
+    return is_dead[people.kind]
 
 
 def _exact(people: Population, yes: Mask, no: Mask) -> float:
@@ -83,11 +113,11 @@ def _exact(people: Population, yes: Mask, no: Mask) -> float:
     return float(hypergeom.cdf(int(people.passed[yes].sum()), n, k, drawn))
 
 
-def _stratified(people: Population, rows: Mask, used: Mask) -> float | None:
-    """One-sided test within tasks: passes among rows with the fact, against the hypergeometric of each task."""
+def _stratified(people: Population, rows: Mask, used: Mask, strata: Ints) -> float | None:
+    """One-sided test within tasks or kinds of task: passes among rows with the fact, against the hypergeometric of each."""
     from scipy.stats import norm
 
-    task = people.task[used]
+    task = strata[used]
     n = int(task.max()) + 1
     size = np.bincount(task, minlength=n).astype(float)
     passes = np.bincount(task, weights=people.passed[used], minlength=n)
@@ -108,8 +138,10 @@ def _stratified(people: Population, rows: Mask, used: Mask) -> float | None:
 
 def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tests: int = 0) -> list[Group]:
     """Few candidates that together explain the failing rows that are left."""
-    n_tests = max(n_tests, sum(candidate.is_tested for candidate in candidates), 1)
     known = _distinct(candidates)
+    # equal facts are one test, and one that too few rows show or lack can prove nothing
+    tested = sum(one.is_tested and LEAST < one.rows.sum() < people.n - LEAST for one in known)
+    n_tests = max(n_tests, tested, 1)
     groups: list[Group] = []
     rest = left.copy()
     total = int(left.sum())
@@ -171,8 +203,9 @@ def _scored(
         is_pure = inside <= 1 - PURE and n >= PURE_SHARE * total
         points = float(people.lost[claimed].sum())
         return (is_pure, points * (1 - inside), -candidate.order), claimed, None
-    test = contrast(people, candidate.rows, rest)
-    if test is None or test.p * n_tests > LEVEL or test.purity < (IMPURE_WITHIN if test.is_within else IMPURE):
+    test = contrast(people, candidate.rows, rest, is_fault=candidate.is_fault)
+    least = max(candidate.purity, IMPURE_WITHIN if test is not None and test.is_within else IMPURE)
+    if test is None or test.p * n_tests > LEVEL or test.purity < least:
         return None
     claimed = test.rows & rest
     n = int(claimed.sum())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -13,18 +13,16 @@ from xxhash import xxh3_64_intdigest
 
 from blade import events
 from blade.diagnose.answers import candidates
+from blade.diagnose.fields import MAX_LINE, OWN, SHORT, flatten, template
 from blade.ingest import records
 from blade.ingest.items import text_of
 from blade.model import Episode, Gold, Step, TaskTraces
 
-SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
-HEAD_LINES, TAIL_LINES = 2, 6  # lines of a long text that are kept as templates
 RESULT_LINES = 2  # first and last lines of a result that are kept
 MAX_ACTS = 60  # of one rollout, from both ends
-MAX_FIELDS = 300  # scalars of one row
-MAX_DEPTH = 6
 FINAL = 1200  # characters kept of how the final text ends
-MAX_LINE = 160
+MAX_SHAPE = 60  # characters of an argument that has a shape
+FORM = 120  # characters of an answer that has a form
 MAX_ERROR = 400  # characters of an error line
 MAX_NAMES = 12  # arguments of a call
 NAMED, MAX_NAMED = 1500, 40  # characters of a prompt in which names are looked for, and how many are kept
@@ -34,17 +32,6 @@ LEAST_GOLD = 4  # characters of a gold that says something where it is found in 
 LEAST_VALUE = 3  # characters of an argument that is traced to its source
 MAX_RESULT = 20_000  # characters of a result that arguments are looked for in
 FORM_LINES, MAX_LABELS = 12, 200  # lines from which a text may be a form, and that are kept of it
-_OWN = frozenset(
-    "responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split()
-)  # read as prompt, trace and keys
-_RECORDED = (
-    "status",
-    "incomplete_details",
-    "error",
-    "stop_reason",
-    "finish_reason",
-    "usage",
-)  # of `response`
 
 
 class Source(NamedTuple):
@@ -71,7 +58,16 @@ class Act(NamedTuple):
     names: tuple[str, ...] = ()  # of the arguments that the call gives
     verb: str = ""  # first word of a command that is the only text argument: SELECT, ls
     sources: tuple[Source, ...] = ()  # of its text arguments, where the row expects calls
-    is_partial: bool = False  # the result lists fewer entries than it counts
+    listed: int = 0  # entries that the result lists, where it counts them
+    total: int = 0  # and how many it says there are
+    reply: int = 0  # hash of what was answered, where tools are spoken
+    is_empty: bool = False  # the result says that nothing was found
+    shapes: tuple[tuple[str, str], ...] = ()  # short text arguments: name, value with letters and digits masked
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the result lists fewer entries than it counts."""
+        return self.listed < self.total
 
 
 class RowEvidence(msgspec.Struct):
@@ -82,11 +78,12 @@ class RowEvidence(msgspec.Struct):
     gold: int  # hash of everything the row expects
     fields: dict[str, Any]  # dotted path -> short scalar
     lines: dict[str, tuple[str, ...]]  # dotted path of a long text -> templates of its first and last lines
+    tails: dict[str, str]  # dotted path of a long text -> its last lines as they are
     checks: dict[str, bool]  # name -> passed
     acts: tuple[Act, ...]
     is_spoken: bool  # the acts are messages that another party answers
     n_acts: int
-    n_turns: int  # messages and calls of the model
+    n_turns: int  # times that the model had its turn, be it with a message, with calls or with both
     has_output: bool
     has_response: bool  # the row has a place for the trace, be it empty
     transcript: str  # a field that looks like the trace, where the row has no such place
@@ -103,6 +100,8 @@ class RowEvidence(msgspec.Struct):
     asked: tuple[str, ...]  # names and numbers of the prompt
     named: tuple[str, ...]  # the same of what the model does and says
     forms: tuple[str, ...]  # forms of an answer that the request asks for: box, tag
+    blank: tuple[str, ...]  # tags of the prompt that hold nothing
+    filled: tuple[str, ...]  # tags of the prompt that hold something
     missing: str  # a path that a log says is missing, and that the request does not give
     check_errors: dict[str, str]  # failed check -> the error that it met itself
     answers: dict[str, str]  # where it stands -> what is answered
@@ -111,7 +110,10 @@ class RowEvidence(msgspec.Struct):
     made: tuple[tuple[str, str], ...]  # calls made without error: tool, canonical arguments
     gold_text: str  # short gold value by name, for runs without passes
     says_gold: bool  # the final text holds the gold word for word, and the request does not
-    n_tools: int  # tools that the row declares
+    saw_gold: bool | None  # some result holds the gold word for word; None where the row has no result or no such gold
+    marks: tuple[str, ...]  # what the final text is set with: headings, tables, lists, code, links
+    form: str  # what a short answer is made of: a number, a number and words, words, nothing; empty for a long one
+    tools: tuple[str, ...]  # that the row declares
 
 
 def observe(task: TaskTraces) -> list[RowEvidence]:
@@ -125,14 +127,7 @@ def observe(task: TaskTraces) -> list[RowEvidence]:
 def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvidence:
     steps = episode.trace.steps
     row = {**given, **episode.trace.row} if given else episode.trace.row
-    fields: dict[str, Any] = {}
-    lines: dict[str, tuple[str, ...]] = {}
-    checks: dict[str, bool] = {}
-    scalars = list(_scalars(row))
-    for path, value in scalars:
-        _keep(path, value, fields, lines, checks)
-    _name_checks(scalars, checks)
-    _status_objects(scalars, checks)
+    flat = flatten(row)
     prompt = _prompt(row)
     final, final_step = _final(steps)
     gold = events.gold(row)
@@ -141,21 +136,23 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
     request = _request(row, steps)
     acts, is_spoken = _acts(episode, steps, request if due is not None else None)
     last = steps[-1] if steps else None
-    has_output = any(step.kind == "call" or step.text.strip() for step in steps if step.kind != "user")
+    # a thought is not handed over, nor is what others say
+    has_output = any(step.kind == "call" or step.text.strip() for step in steps if step.kind not in ("user", "system", "reasoning"))
     return RowEvidence(
         position=episode.position,
         prompt=xxh3_64_intdigest(prompt.encode("utf-8", "replace")) if prompt else 0,
         gold=xxh3_64_intdigest(repr(own).encode("utf-8", "replace")) if own else 0,
-        fields=fields,
-        lines=lines,
-        checks=checks,
+        fields=flat.fields,
+        lines=flat.lines,
+        tails=flat.tails,
+        checks=flat.checks,
         acts=_bounded(acts),
         is_spoken=is_spoken,
         n_acts=len(acts),
-        n_turns=sum(step.kind in ("message", "call") for step in steps),
+        n_turns=_turns(steps),
         has_output=has_output,
         has_response="response" in row or bool(steps),
-        transcript="" if "response" in row or steps else _transcript(scalars),
+        transcript="" if "response" in row or steps else _transcript(flat.scalars),
         end=last.kind if last is not None else "none",
         is_pending=_is_pending(steps),
         reply=_reply(steps),
@@ -169,7 +166,9 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         asked=_names(prompt[:NAMED]),
         named=_names(" ".join([*(call.raw[:SHORT] for call in episode.calls[:MAX_ACTS]), final[-FINAL:]])),
         forms=_forms(request),
-        missing=_missing(row, lines, request),
+        blank=tuple(islice(dict.fromkeys(_BLANK.findall(prompt)), MAX_NAMES)),
+        filled=tuple(islice(dict.fromkeys(_FILLED.findall(prompt)), MAX_NAMES)),
+        missing=_missing(row, flat.lines, request),
         check_errors=_check_errors(row),
         answers=candidates(final, _submitted(episode)),
         expected=due,
@@ -179,115 +178,14 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         ),
         gold_text=(gold.answer or "")[:SHORT],
         says_gold=_says(final, gold.answer or "", prompt),
-        n_tools=len(episode.tools),
+        saw_gold=_saw(steps, gold.answer or "", prompt),
+        marks=_marks(final),
+        form=_form(final),
+        tools=tuple(episode.tools),
     )
 
 
 # ---- Fields --------------------------------------------------------------------------------------
-
-
-def _scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Dotted paths with their scalars, lists as they are; the trace and the prompt apart."""
-    for key, value in row.items():
-        if key not in _OWN:
-            yield from _flat(key, value, 1)
-    response = row.get("response")
-    if isinstance(response, Mapping):
-        for key in _RECORDED:
-            if response.get(key) is not None:
-                yield from _flat(f"response.{key}", response[key], 2)
-
-
-def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value and all(isinstance(met, bool) and _is_data(name) for name, met in value.items()):
-        yield path, value  # checks by what they are about: values that must be said, files that must exist
-    elif isinstance(value, Mapping) and depth < MAX_DEPTH:
-        for key, inner in value.items():
-            yield from _flat(f"{path}.{key}", inner, depth + 1)
-        if not value:
-            yield path, None
-    else:
-        yield path, value
-
-
-def _keep(
-    path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
-) -> None:
-    if len(fields) >= MAX_FIELDS:
-        return
-    if isinstance(value, str):
-        if len(value) <= SHORT and "\n" not in value.strip():
-            fields[path] = value
-        else:
-            lines[path] = _templates(value)
-    elif isinstance(value, Mapping):
-        checks.update({f"{path}: {str(name)[:SHORT]}": met for name, met in list(value.items())[: records.MAX_CHECKS]})
-    elif isinstance(value, list):
-        _keep_list(path, value, fields, lines, checks)
-    elif value is None or isinstance(value, bool | int | float):
-        fields[path] = value
-
-
-def _keep_list(
-    path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
-) -> None:
-    if value and isinstance(value[0], Mapping) and {"role", "content"} <= value[0].keys():
-        return  # another copy of the conversation
-    for name, status, _ in list(records._of_list(value))[: records.MAX_CHECKS]:
-        if status != records.OTHER:
-            full = f"{path}: {name}" if not name.isdigit() else f"{path}[{name}]"
-            checks[full] = checks.get(full, True) and status == records.PASSED
-    if all(isinstance(item, str | int | float | bool) or item is None for item in value):
-        text = json.dumps(value, ensure_ascii=False)
-        if len(text) <= SHORT:
-            fields[path] = text
-        elif all(isinstance(item, str) for item in value):
-            lines[path] = _templates("\n".join(value))
-    elif not value:
-        fields[path] = "[]"
-
-
-def _status_objects(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
-    """Take the entries of an object whose members are all words for a status as checks."""
-    members: dict[str, dict[str, Any]] = {}
-    for path, value in scalars:
-        parent, _, name = path.rpartition(".")
-        if parent:
-            members.setdefault(parent, {})[name] = value
-    for parent, values in members.items():
-        if len(values) >= 2 and all(isinstance(value, str) and records.status_of(value) for value in values.values()):
-            for name, value in values.items():
-                if (status := records.status_of(value)) != records.OTHER:
-                    checks[f"{parent}: {name}"] = status == records.PASSED
-
-
-def _is_data(name: str) -> bool:
-    """Whether the name of a member is a value itself rather than the name of a field."""
-    return " " in name or name.replace(".", "").replace("-", "").isdigit() or len(name) > 30
-
-
-def _name_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
-    """Name the entries of a list of truths by the list of texts beside it that is as long: instructions, say."""
-    for path, value in scalars:
-        if not isinstance(value, list) or not value or not all(isinstance(entry, bool) for entry in value):
-            continue
-        parent = path.rpartition(".")[0]
-        names = next(
-            (
-                other
-                for place, other in scalars
-                if place != path
-                and place.rpartition(".")[0] == parent
-                and isinstance(other, list)
-                and len(other) == len(value)
-                and all(isinstance(entry, str) for entry in other)
-            ),
-            None,
-        )
-        if names is not None:
-            for name, passed in zip(names, value, strict=True):
-                full = f"{path}: {name[:SHORT]}"
-                checks[full] = checks.get(full, True) and passed
 
 
 def _transcript(scalars: list[tuple[str, Any]]) -> str:
@@ -306,18 +204,6 @@ def _transcript(scalars: list[tuple[str, Any]]) -> str:
         if isinstance(value, str) and any(word in path.lower() for word in words)
     ]
     return max(texts)[1] if texts else ""
-
-
-def _templates(text: str) -> tuple[str, ...]:
-    """The first and last lines of a long text, volatile values masked."""
-    found = [line for line in text[:4000].splitlines() if line.strip()][:HEAD_LINES]
-    tail = [line for line in text[-4000:].splitlines() if line.strip()][-TAIL_LINES:]
-    return tuple(dict.fromkeys(template(line) for line in (*found, *tail)))
-
-
-def template(line: str) -> str:
-    """A line with its volatile values masked."""
-    return events.masked(line[: 2 * MAX_LINE], MAX_LINE)
 
 
 # ---- Acts ----------------------------------------------------------------------------------------
@@ -344,12 +230,37 @@ def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple
                 tuple(call.arguments)[:MAX_NAMES] if isinstance(call.arguments, Mapping) else (),
                 _verb(call.arguments),
                 _sources(call.arguments, shown, request or "") if is_read else (),
-                is_read and not call.failed and _is_partial(call.output),
+                *(_listed(call.output) if not call.failed else (0, 0)),
+                0,
+                not call.failed and call.result_step is not None and call.does != events.WRITE and _is_empty(call.output),
+                tuple(_shapes(call.arguments)),
             )
         )
         if is_read and not call.failed:
             shown.append((call.tool, key, call.output[:MAX_RESULT]))
     return acts, False
+
+
+# Few general words for a result without content; what follows from it is asked of passing and failing rows alike.
+_NOTHING = re.compile(
+    r"\A\W*\Z|\A\s*(?:null|none|\[\]|\{\})\s*\Z|\"(?:total|count|num_\w+|n_\w+|hits|matches)\"\s*:\s*0\s*[,}\n]"
+    r"|\b(?:no|0|zero) (?:\w+ )?(?:results?|matches|records?|entries|rows|hits|items|documents?|data)\b", re.IGNORECASE,
+)  # fmt: skip
+
+
+def _is_empty(output: str) -> bool:
+    """Whether a result says that nothing was found."""
+    return _NOTHING.search(output[:600]) is not None
+
+
+def _shapes(arguments: Any) -> Iterator[tuple[str, str]]:
+    """The short texts among the arguments, also of an object among them, each as its shape."""
+    if isinstance(arguments, Mapping):
+        objects = [(name, value) for name, value in arguments.items() if isinstance(value, Mapping)]
+        inner = ((f"{name}.{key}", value) for name, members in objects for key, value in members.items())
+        for name, value in islice((*arguments.items(), *inner), MAX_NAMES):
+            if isinstance(value, str) and 0 < len(value) <= MAX_SHAPE:
+                yield name, shape(value)
 
 
 def _sources(arguments: Any, shown: Sequence[tuple[str, int, str]], request: str) -> tuple[Source, ...]:
@@ -361,13 +272,17 @@ def _sources(arguments: Any, shown: Sequence[tuple[str, int, str]], request: str
         if isinstance(value, str) and LEAST_VALUE <= len(value) <= SHORT:
             tool, key = next(((tool, key) for tool, key, text in shown if value in text), ("", 0))
             digest = xxh3_64_intdigest(value.encode("utf-8", "replace"))
-            found.append(Source(name, tool, key, digest, _shape(value), value in request))
+            found.append(Source(name, tool, key, digest, shape(value), value in request))
     return tuple(found)
 
 
-def _shape(value: str) -> str:
-    """A short value with its letters and digits masked: `a.a@a.a`, `9-9-9`, `#a9`."""
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", value))[:40]
+_LETTERS, _DIGITS, _WORDS = re.compile(r"[^\W\d_]+"), re.compile(r"\d+"), re.compile(r"a(?: a)+")
+
+
+@lru_cache(maxsize=20_000)
+def shape(value: str) -> str:
+    """A short value with its letters and digits masked, words in a row as one: `a.a@a.a`, `9-9-9`, `#a9`, `a…`."""
+    return _WORDS.sub("a…", _LETTERS.sub("a", _DIGITS.sub("9", value)))[:40]
 
 
 def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
@@ -383,17 +298,64 @@ def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
     return "\n".join([str(params.get("instructions") or ""), given if isinstance(given, str) else "", *texts])
 
 
-def _is_partial(output: str) -> bool:
-    """Whether a result is an object that counts more entries than it lists."""
+def _listed(output: str) -> tuple[int, int]:
+    """How many entries a result lists, and how many there are as it counts them or as a pointer to the rest shows."""
     if not output.lstrip().startswith("{") or len(output) > MAX_RESULT:
-        return False
+        return 0, 0
     try:
         content = msgspec.json.decode(output)
     except msgspec.DecodeError:
-        return False
+        return 0, 0
     lists = [value for value in content.values() if isinstance(value, list)]
-    counts = [value for value in content.values() if isinstance(value, int) and not isinstance(value, bool)]
-    return len(lists) == 1 and bool(lists[0]) and any(value > len(lists[0]) for value in counts)
+    counts = [value for name, value in content.items() if isinstance(value, int) and not isinstance(value, bool) and _TOTAL.search(name)]
+    if len(lists) != 1 or not lists[0]:
+        return 0, 0
+    n = len(lists[0])
+    has_more = any(value and isinstance(value, str | int) and _NEXT.search(name) for name, value in content.items())
+    return n, max([*counts, n + 1 if has_more else n])
+
+
+_TOTAL = re.compile(r"total|count|size|hits|matches|results|^n$|num", re.IGNORECASE)  # names of how many entries there are
+_NEXT = re.compile(r"next|after|cursor|more|continu", re.IGNORECASE)  # names of what leads to the rest of a list
+
+
+def _saw(steps: Sequence[Step], gold: str, prompt: str) -> bool | None:
+    """Whether some result holds the gold, which the prompt does not give away."""
+    words = gold.strip().casefold()
+    results = [step.text for step in steps if step.kind == "result"]
+    if not results or not LEAST_GOLD <= len(words) <= SHORT or words in prompt.casefold():
+        return None
+    return any(words in text.casefold() for text in results)
+
+
+_MARKS = {
+    "a heading (#)": re.compile(r"^#{1,6} ", re.MULTILINE),
+    "a table": re.compile(r"^\|.*\|\s*$", re.MULTILINE),
+    "a list": re.compile(r"^\s*(?:[-*•]|\d+[.)]) ", re.MULTILINE),
+    "a code block": re.compile(r"^```", re.MULTILINE),
+    "a link": re.compile(r"https?://"),
+}
+_LANGUAGE = re.compile(r"^```(\w{1,20})", re.MULTILINE)
+
+
+def _marks(final: str) -> tuple[str, ...]:
+    """What a text is set with, a code block with its language."""
+    found = [name for name, pattern in _MARKS.items() if pattern.search(final)]
+    return (*found, *(f"a `{name}` code block" for name in dict.fromkeys(_LANGUAGE.findall(final))))
+
+
+_SUBMITTED = re.compile(r"\A\w+\((.*)\)\W*\Z", re.DOTALL)
+
+
+def _form(final: str) -> str:
+    """What the last line of an answer is made of, a call around it apart."""
+    line = final.strip().rpartition("\n")[2].strip()
+    hit = _SUBMITTED.match(line)
+    text = hit[1] if hit is not None else line
+    if not line or len(text) > FORM:
+        return ""
+    digits, letters = any(sign.isdigit() for sign in text), any(sign.isalpha() for sign in text)
+    return "a number with words" if digits and letters else "a bare number" if digits else "words" if letters else "nothing"
 
 
 def _verb(arguments: Any) -> str:
@@ -419,6 +381,8 @@ def _spoken(steps: Sequence[Step]) -> Iterator[Act]:
         yield Act(
             _spoken_tool(text), xxh3_64_intdigest(text.encode("utf-8", "replace")), failed,
             first[:MAX_LINE] if failed else "", template(first) if failed else "", step.index, answer is not None,
+            reply=xxh3_64_intdigest(answer.text.encode("utf-8", "replace")) if answer is not None else 0,
+            is_empty=answer is not None and not failed and _is_empty(answer.text),
         )  # fmt: skip
 
 
@@ -439,6 +403,12 @@ def _error_line(output: str) -> str:
 
 def _bounded(acts: list[Act]) -> tuple[Act, ...]:
     return tuple(acts if len(acts) <= MAX_ACTS else [*acts[: MAX_ACTS // 2], *acts[-MAX_ACTS // 2 :]])
+
+
+def _turns(steps: Sequence[Step]) -> int:
+    """How often the model had its turn: what it says and calls before the next answer is one."""
+    own = [step.kind in ("message", "call") for step in steps]
+    return sum(mine and not before for before, mine in zip([False, *own], own, strict=False))
 
 
 def _is_pending(steps: Sequence[Step]) -> bool:
@@ -503,6 +473,8 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(islice(words, MAX_NAMED))
 
 
+_BLANK = re.compile(r"<(\w{2,40})(?: [^<>]*)?>\s*</\1>")
+_FILLED = re.compile(r"<(\w{2,40})(?: [^<>]*)?>\s*[^<\s]")
 _TAG_ASKED = re.compile(r"</?\w{2,40}>")
 
 
@@ -531,7 +503,7 @@ def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
     """Failed checks that report an exception of their own instead of what is wrong with the work."""
     found = {}
     for key, value in row.items():
-        if key not in _OWN and isinstance(value, list):
+        if key not in OWN and isinstance(value, list):
             for record in value[: records.MAX_CHECKS]:
                 hit = records._status_in(record) if isinstance(record, Mapping) else None
                 name = records._name(record, hit[0]) if hit is not None and hit[1] == records.FAILED else None
@@ -566,8 +538,12 @@ def _labels(text: str) -> bytes:
 
 
 def _submitted(episode: Episode) -> str:
-    """The arguments of the last call, where the rollout ends with it."""
-    return episode.calls[-1].raw if episode.calls else ""
+    """The arguments of the last call, or the only one of them."""
+    if not episode.calls:
+        return ""
+    arguments = episode.calls[-1].arguments
+    values = list(arguments.values()) if isinstance(arguments, Mapping) else []
+    return str(values[0]) if len(values) == 1 and isinstance(values[0], str | int | float) else episode.calls[-1].raw
 
 
 def _prompt(row: Mapping[str, Any]) -> str:
@@ -590,7 +566,7 @@ def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Every field that is named like a gold, at the top of the row or one level below."""
     found = []
     for key, value in row.items():
-        if key in _OWN:
+        if key in OWN:
             continue
         inner = value.items() if isinstance(value, Mapping) else ()
         for name, content in ((key, value), *inner):
@@ -619,7 +595,7 @@ def _expected_calls(
         return _calls(gold.actions)
     for key, value in row.items():
         inner = value.values() if isinstance(value, Mapping) else ()
-        for content in (value, *inner) if key not in _OWN else ():
+        for content in (value, *inner) if key not in OWN else ():
             if isinstance(content, list) and content and all(_is_call(entry, tools) for entry in content):
                 return _calls(events.gold({"expected_actions": content}).actions)
     return None
@@ -652,11 +628,12 @@ def _calls(actions: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
 def nothing_of(position: int) -> RowEvidence:
     """A row that could not be read: it holds nothing that a question could be asked of, not even an empty output."""
     return RowEvidence(
-        position=position, prompt=0, gold=0, fields={}, lines={}, checks={}, acts=(), is_spoken=False, n_acts=0, n_turns=0,
+        position=position, prompt=0, gold=0, fields={}, lines={}, tails={}, checks={}, acts=(), is_spoken=False, n_acts=0, n_turns=0,
         has_output=True,
         has_response=True,
         transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, labels=b"",
-        is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), missing="", check_errors={}, answers={},
+        is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), blank=(), filled=(), missing="",
+        check_errors={}, answers={},
         expected=None,
-        barred="", made=(), gold_text="", says_gold=False, n_tools=0,
+        barred="", made=(), gold_text="", says_gold=False, saw_gold=None, marks=(), form="", tools=(),
     )  # fmt: skip

@@ -6,12 +6,13 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from blade import events
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Population
+from blade.diagnose.population import Mask, Population, short
 
 DIFFER, DIFFER_SHARE = 3, 0.15  # tasks that pass with other calls of a tool than expected: then it is not graded
 AGREE = 0.75  # share of the passes that do exactly what is expected, from which the difference is what is graded
@@ -67,6 +68,16 @@ def _differs(row: RowEvidence, tool: str, level: str) -> bool:
 def _is_matched(differ: set[int], involved: set[int]) -> bool:
     """Whether passes make the expected calls of a tool in nearly all tasks that it plays a part in."""
     return len(differ) < DIFFER or len(differ) <= DIFFER_SHARE * len(involved)
+
+
+def graded_checks(people: Population) -> set[str]:
+    """Lists of checks that every pass meets in full and some failure does not: what they demand is graded too."""
+    unmet: dict[str, set[bool]] = defaultdict(set)
+    for row, passed in zip(people.rows, people.passed.tolist(), strict=True):
+        for name, met in row.checks.items():
+            if not met:
+                unmet[name.partition(": ")[0]].add(passed)
+    return {path for path, outcomes in unmet.items() if outcomes == {False}}
 
 
 def adopt_golds(people: Population) -> None:
@@ -150,6 +161,17 @@ def covers(made: str, wanted: str) -> bool:
     return all(key in arguments and arguments[key] == value for key, value in expected.items())
 
 
+def nothing_due(people: Population) -> Mask:
+    """Rows that expect no graded call, nor one for another party: what nobody ever calls is not for the model to do."""
+    graded = graded_tools(people)
+    known = {tool for row in people.rows for tool, _ in row.made}
+    rows = people.where(
+        lambda row: row.expected is not None and not acts_of(row, graded)[1] and all(tool in known for tool, _ in row.expected)
+    )
+    # that nothing is due is only known where such tasks pass
+    return rows if people.passed[rows].sum() >= DIFFER else people.none
+
+
 def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
     """How what a row did differs from what it was to do, in one word."""
     made, due = acts_of(row, graded)
@@ -169,3 +191,110 @@ def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
     if more and not less:
         return EXTRA if not due - made else OTHER
     return PART if less and not more and made & due else OTHER
+
+
+# ---- The difference in words -----------------------------------------------------------------------
+
+MAX_VALUE = 48  # characters of an argument in a sentence
+MAX_PARTS = 3  # differences in a sentence
+Call = tuple[str, str]
+
+
+def in_words(row: RowEvidence, graded: Mapping[str, str]) -> str:
+    """How the calls of a row differ from the expected ones, call by call; empty where they do not."""
+    parts = []
+    for made, due in _pairs(row, graded):
+        if made and due:
+            parts.append(_changed(made, due, graded[due[0]]))
+        elif due:
+            parts.append(f"`{_shown(due)}` is expected and {_fate(row, due[0])}")
+        elif made:
+            parts.append(f"`{_shown(made)}` is called and not expected")
+    more = f"; and {len(parts) - MAX_PARTS} more" if len(parts) > MAX_PARTS else ""
+    return "; ".join(parts[:MAX_PARTS]) + more
+
+
+def odd_arguments(row: RowEvidence, graded: Mapping[str, str]) -> list[str]:
+    """The arguments in which the calls of a row differ from the expected ones."""
+    return [name for made, due in _pairs(row, graded) if made and due for name in unlike(made, due, graded[due[0]])]
+
+
+def _pairs(row: RowEvidence, graded: Mapping[str, str]) -> list[tuple[Call, Call] | tuple[None, Call] | tuple[Call, None]]:
+    """Calls that are not as expected: made and expected ones of a tool side by side, the most alike first."""
+    made, due = acts_of(row, graded)
+    extra, missing = sorted((made - due).elements()), sorted((due - made).elements())
+    found: list[tuple[Call, Call] | tuple[None, Call] | tuple[Call, None]] = []
+    for call in missing:
+        twins = [other for other in extra if other[0] == call[0]]
+        if twins:
+            twin = min(twins, key=lambda other: len(unlike(other, call)))
+            extra.remove(twin)
+            found.append((twin, call))
+        else:
+            found.append((None, call))
+    return [*found, *((call, None) for call in extra)]
+
+
+def _fate(row: RowEvidence, tool: str) -> str:
+    """What became of an expected call: never made, or the tool refused each time."""
+    calls = [act for act in row.acts if act.tool == tool]
+    is_refused = bool(calls) and all(act.failed for act in calls)
+    return f"was refused ({short(calls[-1].error, 80)})" if is_refused else "never made"
+
+
+def unlike(made: Call, due: Call, level: str = EXACT) -> dict[str, tuple[Any, Any]]:
+    """The arguments in which two calls differ: name -> value given, value expected."""
+    given, wanted = _arguments(made[1]), _arguments(due[1])
+    if given is None or wanted is None:
+        return {} if made[1] == due[1] else {"arguments": (made[1], due[1])}
+    names = [*wanted, *(name for name in given if name not in wanted)] if level != PARTS else list(wanted)  # all else is free
+    return {name: (given.get(name), wanted.get(name)) for name in names if given.get(name) != wanted.get(name)}
+
+
+def _changed(made: Call, due: Call, level: str) -> str:
+    odd = unlike(made, due, level)
+    told = ", ".join(_argument(name, *values) for name, values in list(odd.items())[:2])
+    more = f" and {len(odd) - 2} more arguments" if len(odd) > 3 else " and another argument" if len(odd) == 3 else ""
+    return f"`{due[0]}` is called with {told}{more}" if odd else f"`{due[0]}` is called otherwise than expected"
+
+
+def _argument(name: str, given: Any, wanted: Any) -> str:
+    """An argument as it is and as it should be; of two lists only what is in one of them."""
+    if isinstance(given, list) and isinstance(wanted, list) and given and wanted:
+        more, less = ([entry for entry in some if entry not in others] for some, others in ((given, wanted), (wanted, given)))
+        if not more or not less:
+            listed = ", ".join(short(str(entry), 30) for entry in (more or less)[:2])
+            return f"`{name}` {'with' if more else 'without'} {listed}" if listed else f"`{name}` in another order or number"
+        given, wanted = more, less
+    if _is_object(given) and _is_object(wanted):
+        odd = {key: (given[0].get(key), wanted[0].get(key)) for key in (*wanted[0], *given[0]) if given[0].get(key) != wanted[0].get(key)}
+        key = next(iter(odd))
+        if len(odd) < len(wanted[0]):
+            name, (given, wanted) = f"{name}.{key}", odd[key]
+    said = [short(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_VALUE) for value in (given, wanted)]
+    if wanted is None:
+        return f"`{name}` {said[0]}, not expected"
+    return f"`{name}` {said[0]} instead of {said[1]}" if given is not None else f"no `{name}` ({said[1]} expected)"
+
+
+def _is_object(value: Any) -> bool:
+    """Whether all that is odd about a list is one object."""
+    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
+
+
+def _arguments(text: str) -> dict[str, Any] | None:
+    try:
+        content = json.loads(text) if text else {}
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _shown(call: Call) -> str:
+    """A call as code: its tool with its short arguments."""
+    arguments = _arguments(call[1])
+    if not arguments:
+        return call[0]
+    listed = ", ".join(f"{name}={short(value if isinstance(value, str) else json.dumps(value), 24)}" for name, value in arguments.items())
+    return f"{call[0]}({short(listed, 90)})"
+

@@ -85,13 +85,15 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
     rungs: tuple[tuple[str, Callable[[Mask], Findings]], ...] = (
         ("declared", lambda rows: declared.ask(people, rows, codes)),
         ("ran", lambda rows: ran.ask(people, rows)),
+        ("cut", lambda rows: cut.ask_recorded(people, rows)),
+        ("ran", lambda rows: ran.ask_empty(people, rows)),
         ("errors", lambda rows: environment.ask_errors(people, rows)),
         ("cut", lambda rows: cut.ask(people, rows)),
         ("environment", lambda rows: environment.ask(people, rows)),
         ("verifier", lambda rows: verifier.ask(people, rows, known)),
         ("delivered", lambda rows: delivered.ask(people, rows)),
         ("verdicts", lambda rows: verdicts.ask(people, rows)),
-        ("behaviour", lambda rows: behaviour.ask(people, rows)),
+        ("behaviour", lambda rows: behaviour.ask(people, rows, known)),
         ("kinds", lambda rows: kinds.ask(people, rows, known, pieces)),
         ("knowledge", lambda rows: knowledge.ask(people, rows, known)),
     )
@@ -109,5 +111,6 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
 
 def _weight(people: Population, group: Group) -> float:
     """Points, by which groups are told in order; one that does not know its cause counts half."""
-    points = float(people.lost[group.rows].sum())
+    # where rewards leave 0 to 1 there are no points to lose, and rows count
+    points = float(people.lost[group.rows].sum()) if people.lost.any() else float(group.rows.sum())
     return points / 2 if group.label == "undetermined" else points

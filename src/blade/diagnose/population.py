@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -11,11 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blade import hostile
 from blade.diagnose.evidence import RowEvidence
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 RARE = 0.05  # share of the rows from which a key is a field
+MAX_KINDS = 30  # values of a field that tells kinds of task apart
+_ENDING = re.compile(r"[\W_]+\d+\W*$")
 
 
 @dataclass
@@ -46,6 +50,8 @@ class Group:
         None  # the fact as a condition on a row, where a row alone shows it
     )
     is_defined_by_passes: bool = False  # the fact is a difference from passing siblings or from the gold
+    most: float | None = None  # the points that its fix could win at most, where that is not all that its rows lose
+    detail: Callable[[int], str] | None = None  # what the row at a place shows of it, for a sentence about its task
 
 
 @dataclass
@@ -85,7 +91,7 @@ class Population:
     def regroup(self, task: Ints) -> None:
         """Take other tasks for the rows, where the rows are proved to be grouped wrongly."""
         self.task = task
-        for name in ("size", "has_repeats", "is_mixed", "task_level"):
+        for name in ("size", "has_repeats", "is_mixed", "task_level", "kind"):
             self.__dict__.pop(name, None)
 
     @property
@@ -178,8 +184,40 @@ class Population:
                 continue  # a key that only a few rows have is data, not a field
             if self.has_repeats and not self.is_constant_within(codes):
                 continue
+            if not self.has_repeats and (path.partition(".")[0] in self.graders or tells_the_end(path)):
+                continue
             found[path] = codes, values
         return found
+
+    @cached_property
+    def graders(self) -> set[str]:
+        """Objects of a row that hold the reward again: with one try nothing else tells what grading wrote from what it was given."""
+        return {path.partition(".")[0] for path in self.paths if "." in path and self.is_reward(path)}
+
+    @cached_property
+    def kind(self) -> Ints:
+        """The kind of task of each row: by the field about tasks, or the beginning of their ids, that explains most of who passes."""
+        partitions = [codes + 1 for codes, values in self.task_level.values() if 2 <= len(values) <= MAX_KINDS]
+        partitions.append(self.family)
+        best, most = np.zeros(self.n, np.int64), 0.0
+        for codes in partitions:
+            size = np.bincount(codes)
+            if (size[size > 0] >= 3).mean() < 0.8 or self.n <= size.size + 1:
+                continue
+            rates = np.bincount(codes, weights=self.passed) / np.maximum(size, 1)
+            within = float(((self.passed - rates[codes]) ** 2).sum()) / (self.n - (size > 0).sum())
+            share = 1 - within / max(float(np.var(self.passed, ddof=1)), 1e-12)
+            if share > most:
+                best, most = codes, share
+        return best
+
+    @cached_property
+    def family(self) -> Ints:
+        """Tasks whose ids begin alike up to their last number, under one number; all alike where that says nothing."""
+        known: dict[str, int] = {}
+        names = [id_of(row) or "" for row in self.rows]
+        codes = np.array([known.setdefault(_ENDING.sub("", name), len(known)) for name in names], np.int64)
+        return codes if 2 <= len(known) <= MAX_KINDS else np.zeros(self.n, np.int64)
 
     def _is_judged(self, codes: Ints, values: list[Any]) -> bool:
         """Whether it may be a verdict: with one try per task, a 0/1 field one value of which never passes."""
@@ -231,6 +269,20 @@ class Population:
         return int(next(place for place in places if self.task[place] == best))
 
 
+_END = re.compile(r"stop|finish|terminat|status|exit")
+
+
+def tells_the_end(path: str) -> bool:
+    """Whether a field is named like one that says how a rollout ended."""
+    return path.startswith("response.") or _END.search(path.rpartition(".")[2].lower()) is not None
+
+
+def id_of(row: RowEvidence) -> str | None:
+    """What a row calls its task, where that is a text."""
+    named = (row.fields.get(name) for name in ("task_id", "id", "instance_id", "info.id"))
+    return next((name for name in named if isinstance(name, str) and name), None)
+
+
 def as_float(value: Any) -> float:
     """A number as far as a double holds it; not a number where it holds none."""
     try:
@@ -253,3 +305,8 @@ def joined(names: Iterable[str], n: int = 3) -> str:
 def count(n: int, noun: str, plural: str | None = None) -> str:
     """`1 rollout`, `1,319 rollouts`."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def short(text: str, most: int) -> str:
+    """Words of a row for a sentence: on one line, without backticks, not longer than a bound."""
+    return hostile.line(text.replace("`", "'"), most)

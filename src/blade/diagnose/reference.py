@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.answers import is_same
-from blade.diagnose.population import Mask, Population
+from blade.diagnose.population import Mask, Population, short
 
 AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
 SAMPLE = 300  # rows of each outcome that pairs are tried on
@@ -17,6 +17,7 @@ ANSWER_ORDER = (
     "box",
     "tag",
     "announced",
+    "announced number",
     "fence",
     "tag after =",
     "fence after =",
@@ -25,7 +26,9 @@ ANSWER_ORDER = (
     "whole",
     "call",
 )
-_ANSWER_WORDS = frozenset("extracted predicted prediction model given parsed answer output response".split())
+_ANSWER_WORDS = frozenset(
+    "extracted predicted prediction pred model given parsed found submitted chosen choice guess answer output response".split()
+)
 
 
 @dataclass
@@ -144,3 +147,12 @@ def _agreement(people: Population, answer: Any, gold: Any, sample: Any) -> float
         return None
     is_telling = not n_wrong or right / n > agree / n_wrong + 0.2 or exact / n > exact_wrong / n_wrong + 0.2
     return right / n if is_telling else None
+
+
+def answered(people: Population, at: int, known: Reference | None) -> str:
+    """What a row answers and what it should, for a sentence."""
+    row = people.rows[at]
+    pair = (known.answer[at], known.gold[at]) if known is not None and known.is_telling else (None, None)
+    text = pair[0] or row.answers.get("box") or row.answers.get("announced") or row.final
+    gold = pair[1] or row.gold_text
+    return f'it answers "{short(text, 90)}"' + (f' (expected "{short(gold, 70)}")' if gold else "")

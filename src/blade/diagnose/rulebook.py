@@ -20,7 +20,7 @@ RULES: tuple[Rule, ...] = (
         "identity",
         "Are the rows grouped as they were run?",
         "The rows fall into equally large groups by prompt and expected answer, and these groups cross the task "
-        "index; or every row has its own index while the prompts repeat regularly. Repeats and causes are then "
+        "index or several lie under one; or every row has its own index while the prompts repeat regularly. Repeats and causes are then "
         "found by prompt, and the score stays as it is.",
         "Every row has a prompt of its own, as with simulated users; fewer than six rows; prompts are missing in "
         "more than a tenth of the rows.",
@@ -66,16 +66,18 @@ RULES: tuple[Rule, ...] = (
         "environment",
         "Did the environment around the agent work?",
         "Rows lack every verdict field that all passes have: they were never graded. A tool fails in one rollout and "
-        "the same call after the same acts succeeds in another, so neither the arguments nor the state is the reason.",
+        "the same call after the same acts succeeds in another, so neither the arguments nor the state is the reason. A declared "
+        "tool never works, whatever it is asked. The same tasks pass far less often on one node or worker than elsewhere.",
         "The call fails every time: it answers the model's own mistake; rollouts recover from the error and pass at "
         "the usual rate; only one verdict field is absent.",
-        "TI if never graded, otherwise IR (infrastructure)",
+        "TI if never graded or a tool never works, otherwise IR (infrastructure)",
     ),
     Rule(
         "verifier",
         "Does the grade follow from the answer?",
         "The answer equals the expected one and scores 0; equal answers to one task are graded both 0 and 1; all "
-        "recorded checks pass and the reward is 0; answers in a code fence never pass while bare ones do. A "
+        "recorded checks pass and the reward is 0; answers in a code fence never pass while bare ones do; the "
+        "grader's own record of the answer differs from the one that the text announces; a block of the prompt is empty. A "
         "comparison counts only where it agrees in at least 90% of the passes; without passes only exact equality "
         "counts.",
         "Free text that a model judges; a comparison that would overturn more than a tenth of all rows without exact "
@@ -95,7 +97,8 @@ RULES: tuple[Rule, ...] = (
         "delivered",
         "Was the thing that is graded ever handed over?",
         "The act that ends at least 90% of the passes is absent: the call that submits or writes the result, any "
-        "tool call at all, any call that succeeds, or the asked form of the answer (a box, a tag).",
+        "tool call at all, any call that succeeds, or the asked form of the answer (a box, a tag); or one call or one error is "
+        "repeated to the end, where passes get past it.",
         "Fewer than five passes to learn it from; rows without that act pass too.",
         "BI (behaviour: format or protocol)",
     ),
@@ -103,7 +106,8 @@ RULES: tuple[Rule, ...] = (
         "verdicts",
         "What does the grader itself say?",
         "The calls differ from the expected calls that the row states, where passes make exactly those; a named "
-        "check fails; a field that varies within tasks has a value that no pass has.",
+        "check, score of a field or test in a log fails; two objects with the same keys differ; a field that varies within tasks "
+        "has a value that no pass has.",
         "A value that equals all failures: it restates the verdict and names nothing; tools whose calls differ from "
         "the expected ones in passing rows too.",
         "BI (behaviour) for calls and checks; undetermined where only a field names the outcome",
@@ -111,7 +115,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "behaviour",
         "What do failures do that passes of the same task do not?",
-        "Never calling a tool, calling one, meeting an error or repeating a call goes with failing on the same tasks: "
+        "Never calling a tool, calling one, meeting an error, accepting an empty result, leaving a list unread, writing an argument "
+        "or an answer in another form, or repeating a call goes with failing on the same tasks: "
         "rollouts that do it pass at most 30% as often as the others, p at most 0.05 after correction for all "
         "candidates. With one try per task the comparison is between tasks, and is called a lead.",
         "No task both passes and fails; the act is possible only in failures, as where episodes stop on success; "
@@ -132,7 +137,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "knowledge",
         "Is it the same wrong answer every time, or another each time?",
-        "The task never passes and more than half of its repeats agree on a wrong answer: a knowledge gap. It passes "
+        "Wrong answers are one group with a label for each task. It never passes and more than half of its repeats agree: a "
+        "knowledge gap. It passes "
         "sometimes, or its answers differ: unreliable knowledge. One answer that dominates whatever is expected is "
         "a bias.",
         "No answer can be compared: such rollouts stay unexplained. With one try per task the two cannot be told "

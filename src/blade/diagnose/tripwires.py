@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from blade.diagnose.expected import acts_of, graded_tools
+from blade.diagnose.answers import value_of
+from blade.diagnose.expected import graded_checks, graded_tools, nothing_due
 from blade.diagnose.ladder import Diagnosis
-from blade.diagnose.population import Group, Population, Trust
+from blade.diagnose.population import Group, Population, Trust, count
 
 NEAR = 0.10  # distance of the do-nothing baseline from the score that is told
 UNEXPLAINED = 0.25
@@ -22,7 +23,7 @@ def checked(
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
     found = [
         _partial(people, rewards, pass_field), _idle(people, score), _constant(people), _blank(diagnosis), _unexplained(diagnosis),
-        _by_gold(diagnosis), _undetermined(diagnosis),
+        _by_gold(diagnosis), _unanimous(diagnosis), _undetermined(diagnosis),
         _small(people),
     ]  # fmt: skip
     diagnosis.trust += [one for one in found if one is not None]
@@ -52,14 +53,11 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     if score is None or not people.n or has.mean() < 0.9:
         return None
     graded = graded_tools(people)
-    idle = (
-        people.where(
-            lambda row: row.expected is not None and not acts_of(row, graded)[1] and not row.gold_text
-        )
-        if graded
-        else people.none
+    demands = graded_checks(people)
+    idle = nothing_due(people) & people.where(
+        lambda row: not row.gold_text and not any(name.partition(": ")[0] in demands for name in row.checks)
     )
-    if not idle.any() or idle.all():
+    if not graded or not idle.any() or idle.all():
         return None
     n_tasks, n_idle = people.n_tasks(~people.none), people.n_tasks(idle)
     baseline = n_idle / n_tasks
@@ -108,7 +106,7 @@ def _unexplained(diagnosis: Diagnosis) -> Trust | None:
     share = float(people.lost[rows].sum()) / lost if lost else 0.0
     if share <= UNEXPLAINED:
         return None
-    text = f"{share:.0%} of the lost points are unexplained: the rows do not show why {int(rows.sum()):,} rollouts fail."
+    text = f"{share:.0%} of the lost points are unexplained: no question explains why {int(rows.sum()):,} rollouts fail."
     return Trust("warning", None, text, rows)
 
 
@@ -125,8 +123,31 @@ def _by_gold(diagnosis: Diagnosis) -> Trust | None:
     names = ", ".join(people.name_of(task) for task in never[:5])
     which = f" of the tasks that never pass ({names}{', …' if len(never) > 5 else ''})" if never else ""
     text = (
-        f"{n:,} of {int(people.failed.sum()):,} failures are told by how their calls differ from the expected ones, and these may be wrong "
-        f"themselves: review the expected calls{which} before you count them as faults of the model."
+        f"{n:,} of {int(people.failed.sum()):,} failures are described by how their calls differ from the expected ones, which may "
+        f"be wrong themselves: review the expected calls{which} before you count them as faults of the model."
+    )
+    fix = f"Review the expected calls{which}: are they what the task asks for? Only then count the differences as faults of the model."
+    return Trust("note", None, text, rows, fix)
+
+
+def _unanimous(diagnosis: Diagnosis) -> Trust | None:
+    """Tasks that never pass although all their repeats give one and the same closed answer: golds to review."""
+    people, known = diagnosis.people, diagnosis.reference
+    if known is None or not known.is_telling or not people.has_repeats:
+        return None
+    rows, names = people.none, []
+    for task in np.unique(people.task[people.failed & known.held]).tolist():
+        own = people.task == task
+        answers = {value_of(known.answer[at] or "") for at in np.flatnonzero(own)}
+        if own.sum() >= 3 and not people.passed[own].any() and known.held[own].all() and len(answers) == 1 and not known.same[own].any():
+            rows |= own
+            names.append(people.name_of(task))
+    if not names or len(names) > 0.5 * people.n_tasks(~people.none):
+        return None
+    which = f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+    text = (
+        f"In {count(len(names), 'task')} ({which}) all repeats give the same answer, and it is not the expected one: a wrong expected "
+        "answer and a knowledge gap look the same, so review these expected answers first."
     )
     return Trust("note", None, text, rows)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from blade.diagnose.cover import IMPURE, LEVEL, contrast
 from blade.diagnose.evidence import Act, RowEvidence, Source
 from blade.diagnose.population import Group, Mask, Population, count, joined
 from blade.diagnose.rungs.cut import common_error, shown_error
@@ -44,8 +45,11 @@ class Trace:
     is_defined_by_passes: bool = False
 
 
-def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[str]) -> list[Group]:
-    """The groups, with the rows that an earlier act explains under the name of that act."""
+def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[str], by_calls: bool) -> list[Group]:
+    """The groups, with the rows that an earlier act explains under the name of that act.
+
+    `by_calls`: they differ from expected calls, whose arguments can be traced; failed checks say no more than that a call may lack.
+    """
     left = people.none
     for group in groups:
         left |= group.rows
@@ -54,7 +58,7 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
     found: list[Group] = []
     rest = left.copy()
     least = max(LEAST, SHARE * left.sum())
-    for ways in (_lookups, _matches, _conditions, _pages, _errors):
+    for ways in (_lookups, _matches, _conditions, _pages, _omissions, _errors) if by_calls else (_omissions,):
         for way in ways(people, rest, graded):
             rows = way.rows & rest
             if rows.sum() >= least or any(
@@ -244,6 +248,30 @@ def _last_of(tool: str, row: RowEvidence) -> tuple[int, str] | None:
     return (own[-1] if own else row.acts[-1].step, "") if row.acts else None
 
 
+def _omissions(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
+    """Calls without which rollouts pass far less often than with them in the same tasks, though some do."""
+    tools = Counter(tool for at in np.flatnonzero(people.passed) for tool in {act.tool for act in people.rows[at].acts})
+    common = sorted(tool for tool, n in tools.items() if tool not in graded and n >= 0.5 * people.passed.sum())
+    tests = [(tool, contrast(people, people.where(partial(lacks, (tool, ""))), left)) for tool in common if people.has_repeats]
+    for tool, test in sorted(tests, key=lambda pair: -int(pair[1].rows.sum()) if pair[1] is not None else 0):
+        if test is None or test.p * len(tests) > LEVEL or test.purity < IMPURE:
+            continue
+        yield Trace(
+            f"never calls `{tool}`",
+            f"`{tool}` is never called; on the same tasks {test.pass_with:.0%} pass without it and {test.pass_without:.0%} with it",
+            f"Have the model call `{tool}` before it acts on what only `{tool}` can tell.",
+            _unless_passed(people, people.where(partial(lacks, (tool, "")))),
+            partial(_last_of, tool),
+            (tool,),
+            holds=partial(lacks, (tool, "")),
+        )
+
+
+def _unless_passed(people: Population, rows: Mask) -> Mask:
+    """Some rows without those of tasks that pass the same way."""
+    return rows & ~np.isin(people.task, people.task[rows & people.passed])
+
+
 # ---- A list that is not read to its end ------------------------------------------------------------
 
 
@@ -303,7 +331,8 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
         yield Trace(
             "a refused call is never corrected",
             f"a call that was due ({joined(tool for tool, _ in tools.most_common())}) is refused, and none like it succeeds later{shown}",
-            "Have the model correct a refused call and confirm that it went through before it ends.",
+            "Find out why the call is refused (wrong arguments, the wrong call, or an earlier change that rules it out) and have the model "
+            "check that before it acts.",
             rows,
             partial(_refusal, graded),
             tuple(tool for tool, _ in tools.most_common(3)),
@@ -351,16 +380,22 @@ def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) 
         passed=int(people.passed[way.rows].sum()),
         text=f"{count(n, 'failure')}: {way.said}. What follows: {'; '.join(follows[:3])}.",
         fix=way.fix,
-        why="the calls differ from the expected ones, and this is the first act in which these rollouts part from the passes",
+        why="what is graded differs from the passes, and this is the first act in which these rollouts part from them",
         confidence="likely",
         consequences=[name for name, m in after.most_common() if m],
         deciding=way.tools,
         place=way.place,
         blame=partial(_written, {people.rows[at].position: group for group in groups for at in np.flatnonzero(group.rows & rows)}),
         holds=way.holds,
-        against=["the expected calls themselves may be wrong"],
+        against=list(dict.fromkeys(doubt for group in groups if (group.rows & rows).any() for doubt in group.against)),
         is_defined_by_passes=way.is_defined_by_passes,
+        detail=partial(_shown_by, groups),
     )
+
+
+def _shown_by(groups: Sequence[Group], at: int) -> str:
+    """What the group that a row was in before shows of it."""
+    return next((group.detail(at) for group in groups if group.rows[at] and group.detail is not None), "")
 
 
 def _written(groups: Mapping[int, Group], row: RowEvidence) -> tuple[int | str, str] | None:

@@ -16,6 +16,9 @@ def quoted(text: str, at: int = 0, length: int = QUOTE) -> str:
     if len(text) <= length:
         return text
     start = max(0, min(at - length // 4, len(text) - length))
+    if start:  # at the beginning of a word, where one is near
+        space = text.find(" ", start, start + length // 8)
+        start = space + 1 if space >= 0 else start
     return text[start : start + length]
 
 

@@ -206,7 +206,7 @@ def _with_reading(page: Report, read: Reading) -> Report:
     return replace(
         page,
         health=read.health,
-        trust=(*told.trust, *_counted_trust(read.health)),
+        trust=(*told.trust, *([] if read.diagnosis.people.is_regrouped else _counted_trust(read.health))),
         groups=told.groups,
         slices=told.slices,
         unexplained=(told.unexplained,),
@@ -221,7 +221,10 @@ def _with_reading(page: Report, read: Reading) -> Report:
 
 
 def _counted_trust(health: Sequence[Health]) -> list[Trust]:
-    """The flags of the columns that a reader of the score must know: rows that are missing, doubled or not scored."""
+    """The flags of the columns that a reader of the score must know: rows that are missing, doubled or not scored.
+
+    They count by the index of the file, so they say nothing where that does not identify a task.
+    """
     return [
         Trust(flag.run, "warning", None, flag.text, round((flag.value or 0) * flag.n), "")
         for flag in health

@@ -74,7 +74,7 @@ def _task(facts: Facts, task: TaskResult) -> tuple[Line, ...]:
     found = facts.attribution.get(task.task)
     label: Line = (causes.badge(found.cause),) if found else (words.NONE,)
     said: Line = (
-        (numbers.said(found.mechanism, f"{facts.entry('attributions', found)}.mechanism", 160),)
+        (numbers.said(found.mechanism, f"{facts.entry('attributions', found)}.mechanism", 280),)
         if found
         else ("",)
     )

@@ -53,7 +53,8 @@ def headline(facts: Facts) -> Line:
         ),
     )
     if not facts.is_rate:
-        return (*who, *where, ": mean reward ", value, *interval, "; ", *rests, *_threshold(facts))
+        kind = " (partial credit)" if 0 <= score.value <= 1 else ""
+        return (*who, *where, ": mean reward ", value, kind, *interval, "; ", *rests, *_threshold(facts))
     passed = facts.run.outcomes.get(Outcome.PASSED, 0)
     of = (
         numbers.whole(passed, queries.measure("count", run.name, "passed")),
@@ -101,7 +102,7 @@ def trust(facts: Facts) -> tuple[Line, list[Line]]:
     alarms = [one for one in facts.trust if one.level == "alarm"]
     warnings = [one for one in facts.trust if one.level == "warning"]
     notes = [one for one in facts.trust if one.level == "note"]
-    answer = "No." if alarms else "With care." if warnings else "Yes, nothing speaks against it."
+    answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else "Yes: nothing speaks against it."
     if facts.score.value is None and not alarms:
         answer = "There is none."
     shown = [*alarms, *warnings, *notes][:MAX_TRUST]
@@ -118,11 +119,12 @@ def _reason(facts: Facts, one: Trust) -> Line:
 def points(facts: Facts) -> list[tuple[Line, Line, Line, Line, Line]]:
     """Each group: points, what it is, label, failures, passes that show the same; the unexplained last."""
     rows: list[tuple[Line, Line, Line, Line, Line]] = []
+    lost = sum(group.points for group in facts.groups) + (facts.unexplained.points if facts.unexplained is not None else 0.0)
     for group in facts.groups:
         query = facts.entry("groups", group)
         rows.append(
             (
-                (_size(group.points, f"{query}.points"),),
+                (_size(group.points, f"{query}.points") if lost else words.NONE,),
                 (numbers.said(group.name, f"{query}.name", 120),),
                 (group.label.value,),
                 numbers.count(group.rows, "failure", f"{query}.rows"),
@@ -133,7 +135,8 @@ def points(facts: Facts) -> list[tuple[Line, Line, Line, Line, Line]]:
     if rest is not None:
         query = facts.entry("unexplained", rest)
         failures = numbers.count(rest.rows, "failure", f"{query}.rows")
-        rows.append(((_size(rest.points, f"{query}.points"),), ("unexplained",), ("",), failures, ("",)))
+        size: Line = (_size(rest.points, f"{query}.points") if lost else words.NONE,)
+        rows.append((size, ("unexplained",), ("",), failures, ("",)))
     return rows
 
 

@@ -12,23 +12,35 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import takewhile
 
+import numpy as np
+
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, count
-from blade.diagnose.rungs.cut import common_error, is_best_of_many, is_looping, shown_error
+from blade.diagnose.population import Findings, Group, Mask, Population, count, joined, short
+from blade.diagnose.reference import Reference
+from blade.diagnose.rungs.cut import common_error, is_best_of_many, is_looping, repeated, shown_error
 
-MAX_TOOLS, MAX_TEMPLATES = 40, 60
+MAX_TOOLS, MAX_TEMPLATES, MAX_SHAPES = 40, 60, 8
+PURE_FORM = 0.6  # purity from which the form of a reply is named
 MAX_SPOKEN = 15  # opening words of messages up to which they are taken for tools
 
 
-def ask(people: Population, left: Mask) -> Findings:
-    return Findings(cover(people, list(_candidates(people)), left))
+def ask(people: Population, left: Mask, known: Reference | None) -> Findings:
+    groups = cover(people, list(_candidates(people)), left)
+    for group in groups:
+        left = left & ~group.rows
+    # forms are a family of tests of their own; where answers are compared as values, that of an answer says nothing more
+    has_form = known is None or not known.is_telling
+    return Findings([*groups, *cover(people, list(_forms(people, has_form)), left)])
 
 
 def tools_of(people: Population) -> list[str]:
     """The tools of a run; where tools are spoken, the opening words of messages if they are few."""
-    seen = Counter(tool for row in people.rows for tool in dict.fromkeys(act.tool for act in row.acts))
     is_spoken = sum(row.is_spoken and row.n_acts > 0 for row in people.rows) > 0.5 * people.n
+    # where most rollouts make calls, what the others say is no call
+    seen = Counter(
+        tool for row in people.rows if row.is_spoken == is_spoken for tool in dict.fromkeys(act.tool for act in row.acts)
+    )
     common = [tool for tool, n in seen.most_common(MAX_TOOLS) if n >= 2]
     if is_spoken:
         total = sum(row.n_acts for row in people.rows)
@@ -49,24 +61,41 @@ def _candidates(people: Population) -> Iterator[Candidate]:
     )
     for template, n in templates.most_common(MAX_TEMPLATES):
         if n >= 3:
-            yield _candidate(people, f"error {template}", partial(_meets, template), _error(people, template), 2)
+            yield _candidate(people, f"error {template}", partial(_meets, template), _error(people, template), 2, True)
+    yield _candidate(people, "empty result", _accepts_nothing, _empty(people), 2, True)
+    yield _candidate(people, "unread list", _leaves_a_list, _unread(people), 2, True)
     if not is_best_of_many(people):
         # where episodes stop on success only failing rollouts are long enough to repeat themselves
         yield _candidate(people, "loops", _repeats, _loops(people), 4)
+
+
+def _forms(people: Population, has_form: bool) -> Iterator[Candidate]:
+    """How arguments and answers are written."""
+    yield from _shaped(people)
+    # the form of an answer tells something beside other answers to the same task, or to tasks of the same kind
+    is_compared = has_form and (people.has_repeats or len(np.unique(people.kind)) > 1)
+    for mark in sorted({mark for row in people.rows for mark in row.marks}) if has_form else ():
+        candidate = _candidate(people, f"mark {mark}", partial(_is_marked, mark), _marked(mark), 4, purity=PURE_FORM)
+        # with one try only a mark that many rows show and no pass
+        if people.has_repeats or (candidate.rows.sum() >= 10 and not people.passed[candidate.rows].any()):
+            yield candidate
+    for form in sorted({row.form for row in people.rows} - {""}) if is_compared else ():
+        yield _candidate(people, f"form {form}", partial(_is_form, form), _formed(people, form), 4)
 
 
 Holds = Callable[[RowEvidence], bool]
 
 
 def _candidate(
-    people: Population, name: str, holds: Holds, make: Callable[[Mask, Contrast], Group], order: int
-) -> Candidate:
+    people: Population, name: str, holds: Holds, make: Callable[[Mask, Contrast], Group], order: int, is_fault: bool = False,
+    purity: float = 0.0,
+) -> Candidate:  # fmt: skip
     def with_condition(rows: Mask, test: Contrast) -> Group:
         group = make(rows, test)
         group.holds = holds
         return group
 
-    return Candidate(name, people.where(holds), with_condition, order)
+    return Candidate(name, people.where(holds), with_condition, order, is_fault=is_fault, purity=purity)
 
 
 def _never_calls(tool: str, row: RowEvidence) -> bool:
@@ -87,6 +116,58 @@ def _repeats(row: RowEvidence) -> bool:
     return row.n_acts >= 3 and is_looping(row)
 
 
+def _is_marked(mark: str, row: RowEvidence) -> bool:
+    return mark in row.marks
+
+
+def _accepts_nothing(row: RowEvidence) -> bool:
+    """Whether the last call of some tool that looks things up finds nothing, and the rollout goes on to its end."""
+    last = {act.tool: act for act in row.acts}
+    return any(act.is_empty for act in last.values())
+
+
+def _leaves_a_list(row: RowEvidence) -> bool:
+    """Whether the last call of some tool lists fewer entries than it counts, and the rollout goes on without the rest."""
+    listed: Counter[str] = Counter()
+    total: dict[str, int] = {}
+    for act in row.acts:
+        listed[act.tool] += act.listed
+        total[act.tool] = max(total.get(act.tool, 0), act.total)
+    return any(listed[tool] < n for tool, n in total.items())
+
+
+def _is_form(form: str, row: RowEvidence) -> bool:
+    return row.form == form
+
+
+def _shaped(people: Population) -> Iterator[Candidate]:
+    """Forms in which a text argument is given, where it is given in several: a name or a code, two ways to write a date."""
+    places: dict[tuple[str, str], Counter[str]] = {}
+    for row in people.rows:
+        for (tool, name), shapes in _given(row).items():
+            places.setdefault((tool, name), Counter()).update(shapes)
+    for (tool, name), seen in sorted(places.items()):
+        # an argument of many forms is free text, whose form says nothing
+        common = [shape for shape, n in seen.items() if n >= max(3, 0.02 * people.n)] if 2 <= len(seen) <= MAX_SHAPES else []
+        for shape in common:
+            yield _candidate(
+                people, f"{tool}.{name} as {shape}", partial(_gives, tool, name, shape), _as_shape(people, tool, name, shape), 1
+            )
+
+
+def _given(row: RowEvidence) -> dict[tuple[str, str], set[str]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for act in row.acts:
+        for name, shape in act.shapes:
+            found.setdefault((act.tool, name), set()).add(shape)
+    return found
+
+
+def _gives(tool: str, name: str, shape: str, row: RowEvidence) -> bool:
+    """Whether a row gives an argument in one form only."""
+    return _given(row).get((tool, name)) == {shape}
+
+
 def _contrasted(test: Contrast) -> str:
     where = "on the same tasks" if test.is_within else "between tasks (a lead: one try per task)"
     return f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without, {where}."
@@ -97,15 +178,88 @@ def _confidence(test: Contrast) -> str:
 
 
 def _group(
-    name: str, rows: Mask, text: str, fix: str, test: Contrast, place: object, tools: tuple[str, ...]
-) -> Group:
+    name: str, rows: Mask, text: str, fix: str, test: Contrast, place: object, tools: tuple[str, ...],
+    detail: Callable[[int], str] | None = None,
+) -> Group:  # fmt: skip
     return Group(
         rung="behaviour", label="BI", name=name, rows=rows, text=text + _contrasted(test), fix=fix,
         why="rollouts that do this fail where others of the same task pass" if test.is_within
         else "rollouts that do this pass far less often",
-        confidence=_confidence(test), place=place, deciding=tools,  # type: ignore[arg-type]
+        confidence=_confidence(test), place=place, deciding=tools, detail=detail,  # type: ignore[arg-type]
         against=[] if test.is_within else ["one try per task: hard tasks and bad behaviour cannot be told apart"],
     )  # fmt: skip
+
+
+def _empty(people: Population):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast) -> Group:
+        tools = Counter(act.tool for at in np.flatnonzero(rows) for act in people.rows[at].acts if act.is_empty)
+        named = joined(tool for tool, _ in tools.most_common())
+        return _group(
+            "accepts an empty result", rows, f"{count(int(rows.sum()), 'failure')}: the last lookup ({named}) finds nothing, and the model "
+            "goes on without another way to look.",
+            "Have the model check its search terms and try another one when a lookup finds nothing, before it answers or acts.", test,
+            lambda row: next(((act.step, "") for act in row.acts if act.is_empty), None), tuple(tool for tool, _ in tools.most_common(3)),
+        )  # fmt: skip
+
+    return make
+
+
+def _unread(people: Population):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast) -> Group:
+        tools = Counter(act.tool for at in np.flatnonzero(rows) for act in people.rows[at].acts if act.is_partial)
+        named = joined(tool for tool, _ in tools.most_common())
+        return _group(
+            "stops after the first part of a list", rows, f"{count(int(rows.sum()), 'failure')}: {named} counts more entries than it "
+            "lists, and the rest is never fetched.",
+            "Have the model fetch all pages before it acts or answers.", test,
+            lambda row: next(((act.step, "") for act in row.acts if act.is_partial), None), tuple(tool for tool, _ in tools.most_common(3)),
+        )  # fmt: skip
+
+    return make
+
+
+def _marked(mark: str):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast) -> Group:
+        group = _group(
+            f"replies with {mark} are rejected", rows, f"{count(int(rows.sum()), 'failure')}: the reply contains {mark}.",
+            f"Check whether the grader reads replies with {mark} in full (how they are put into its prompt or taken apart), and score some "
+            "of these by hand.", test, lambda row: (row.final_step, "") if row.final_step is not None else None, (),
+        )  # fmt: skip
+        group.label, group.confidence = "TI", "unsure"
+        group.why = "a mark of the form, which nothing forbids, goes with the grade within the same tasks"
+        group.against.append("replies of this form may be worse in what they say")
+        return group
+
+    return make
+
+
+_AS = {"a number with words": "words around the number", "a bare number": "a bare number", "words": "words alone", "nothing": "no content"}
+
+
+def _formed(people: Population, form: str):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast) -> Group:
+        return _group(
+            f"the answer is given as {_AS[form]}", rows, f"{count(int(rows.sum()), 'failure')}: the final answer is {_AS[form]}; passes of "
+            "the same kind give another form.",
+            "State the form of the answer in the prompt with an example, or have the grader read the value out of it.", test,
+            lambda row: (row.final_step, row.final[-60:]) if row.final_step is not None else None, (),
+            detail=lambda at: f'it ends "{short(people.rows[at].final.strip()[-80:], 80)}"',
+        )  # fmt: skip
+
+    return make
+
+
+def _as_shape(people: Population, tool: str, name: str, shape: str):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast) -> Group:
+        return _group(
+            f"gives `{name}` of `{tool}` in another form than the passes", rows,
+            f"{count(int(rows.sum()), 'failure')}: `{name}` of `{tool}` is given as `{shape}` (a: letters, 9: digits), a form that hardly "
+            "any pass uses.",
+            f"Show the model which form of `{name}` `{tool}` accepts, and where to look it up.", test,
+            lambda row: next(((act.step, "") for act in row.acts if act.tool == tool and (name, shape) in act.shapes), None), (tool,),
+        )  # fmt: skip
+
+    return make
 
 
 def _never(tool: str):  # type: ignore[no-untyped-def]
@@ -134,10 +288,11 @@ def _error(people: Population, template: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         said = shown_error(people, rows, template, 120)
         return _group(
-            f"error: {re.sub('<[a-z]+>', '…', template)[:70]}", rows,
+            f"meets an error: {re.sub('<[a-z]+>', '…', template)[:70].rstrip(' .…')}", rows,
             f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {said}.",
             "Show the model in the tool's description how to avoid this error, and have it change the call after it.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.template == template), None), (),
+            detail=lambda at: short(next((act.error for act in people.rows[at].acts if act.template == template), ""), 140).rstrip("."),
         )  # fmt: skip
 
     return make
@@ -149,6 +304,7 @@ def _loops(people: Population):  # type: ignore[no-untyped-def]
             "repeats one call or one error", rows,
             f"{count(int(rows.sum()), 'failure')}: the same call or the same error three times or more{_most_often(people, rows)}.",
             "Stop or redirect the model when a call or an error repeats.", test, _first_error, (),
+            detail=lambda at: repeated(people.rows[at]),
         )  # fmt: skip
 
     return make

@@ -10,17 +10,28 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, as_float, count
-from blade.diagnose.rungs.ran import alarm_level
+from blade.diagnose.population import (
+    Findings,
+    Group,
+    Mask,
+    Population,
+    Trust,
+    as_float,
+    count,
+    short,
+    tells_the_end,
+)
+from blade.diagnose.rungs.ran import TRANSPORT, alarm_level
 
 USUAL = 0.6  # share of the usual pass rate from which rows that end so are innocent
 PENDING = 0.1  # pass rate up to which a pending call is guilty
 SPIKE, SPIKE_ROWS = 2.0, 0.02
+MANY = 20  # values of an amount that is the same in all repeats of a task, from which it is a measure
 LEAST_LINE, MAX_LINE = 5, 120  # characters of a line that can be told unfinished, and that are compared
 LEAST_LOOPS = 3  # rollouts at a limit that repeat themselves, from which they are a group of their own
 STOPS = 0.95  # pass rate below the limit from which episodes stop on success
@@ -30,10 +41,19 @@ _LIMIT = re.compile(
 )  # fmt: skip
 
 
+def ask_recorded(people: Population, left: Mask) -> Findings:
+    """Limits that rows record of themselves: asked before outputs are called empty, since a limit leaves them so."""
+    return _asked(people, left, (_stop_reason,))
+
+
 def ask(people: Population, left: Mask) -> Findings:
+    return _asked(people, left, (_pending, _spike, _open_end))
+
+
+def _asked(people: Population, left: Mask, makes: Sequence[Callable[[Population, Mask], Group | None]]) -> Findings:
     found = Findings()
     rest = left.copy()
-    for make in (_stop_reason, _pending, _spike, _open_end):
+    for make in makes:
         group = make(people, rest)
         while group is not None:
             found.groups.append(group)
@@ -48,7 +68,7 @@ def ask(people: Population, left: Mask) -> Findings:
 
 def _is_innocent(people: Population, rows: Mask, left: Mask) -> bool:
     """Whether rows that end so pass as often as the others that are left to explain."""
-    others = ~rows & (left | people.passed)
+    others = ~rows & (left | people.passed) & people.where(lambda row: row.has_output)
     usual = people.rate(others) if others.any() else 0.0
     return usual > 0 and people.rate(rows) >= USUAL * usual
 
@@ -57,26 +77,19 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
     """Rows whose recorded stop reason is a limit."""
     best: tuple[str, str, Mask] | None = None
     for path in people.paths:
-        last = path.rpartition(".")[2].lower()
-        if not (
-            path.startswith("response.")
-            or "stop" in last
-            or "finish" in last
-            or "terminat" in last
-            or "status" in last
-            or "exit" in last
-        ):
+        if not tells_the_end(path):
             continue
         codes, values = people.codes(path)
         if len(values) > 30 or (not path.startswith("response.") and people.is_graded(codes)):
             continue  # a limit that the grader reports about the submitted work is a verdict
         for code, value in enumerate(values):
-            if not isinstance(value, str) or not _LIMIT.search(value.replace("_", " ")):
-                continue
+            if not isinstance(value, str) or not _LIMIT.search(value.replace("_", " ")) or TRANSPORT.search(value):
+                continue  # a rate limit of a service is no limit of the rollout
             rows = codes == code
             n = int((rows & left).sum())
             is_guilty = n >= 1 and not _is_innocent(people, rows, left)
-            if is_guilty and (best is None or n > (best[2] & left).sum()):
+            # of equal rows the longer value says more: a reason before a status
+            if is_guilty and (best is None or (n, len(value)) > (int((best[2] & left).sum()), len(best[1]))):
                 best = path, value, rows
     if best is None:
         return None
@@ -86,12 +99,30 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
     n = int((rows & left).sum())
     return Group(
         rung="cut", label="TI", name=f"stopped by a limit ({value})", rows=rows & left,
-        text=f"{count(n, 'rollout')}: cut off, since `{path}` is `{value}`.{_without(people, rows)}",
+        text=f"{count(n, 'rollout')}: cut off, since `{path}` is `{value}`.{_at_tokens(people, rows & left)}{_without(people, rows)}",
         fix=f"Raise the limit behind `{path}` = `{value}` and rerun these rollouts.",
         why="the row itself records that a limit ended the rollout", passed=int(people.passed[rows].sum()),
         place=lambda row: (path, value), confidence="proved", deciding=(path,), matched=rows,
         holds=lambda row: row.fields.get(path) == value,
     )  # fmt: skip
+
+
+def _at_tokens(people: Population, rows: Mask) -> str:
+    """The amount at which all of some rows ended, where another amount of the row is the same in nearly all, as a sentence."""
+    for path in people.paths:
+        values = Counter(people.columns[path][at] for at in np.flatnonzero(rows) if isinstance(people.columns[path][at], int))
+        if not values or isinstance(next(iter(values)), bool):
+            continue
+        value, n = values.most_common(1)[0]
+        is_top = value > 1 and n >= 0.9 * rows.sum() and value == max(filter(_is_amount, people.columns[path]))
+        if is_top and not any(people.columns[path][at] == value for at in np.flatnonzero(~rows)):
+            which = "It ends" if rows.sum() == 1 else f"{n:,} of them end"
+            return f" {which} at `{path}` = {value:,}, the maximum in the run."
+    return ""
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _pending(people: Population, left: Mask) -> Group | None:
@@ -108,7 +139,7 @@ def _pending(people: Population, left: Mask) -> Group | None:
                 turns = Counter(people.rows[at].n_turns for at in np.flatnonzero(rows & left)).most_common(1)[
                     0
                 ][0]
-                return _loop(people, rows, left, f"{turns} turns")
+                return _loop(people, rows, left, f"a limit ({turns} turns)")
             return _cut_off(people, rows, left, end, holds)
     return None
 
@@ -149,7 +180,15 @@ def _cut_off(
         why="the model never got the turn to finish, and hardly any such rollout passes",
         against=against, passed=int(people.passed[rows].sum()), confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, matched=rows,
+        detail=lambda at: _last_call(people.rows[at]),
     )  # fmt: skip
+
+
+def _last_call(row: RowEvidence) -> str:
+    if not row.acts:
+        return ""
+    loop = f"; {repeated(row)}" if is_looping(row) else ""
+    return f"the last of {row.n_turns:,} turns calls `{short(row.acts[-1].tool, 60)}`{loop}"
 
 
 def _never_called(people: Population, rows: Mask) -> str:
@@ -196,7 +235,9 @@ def _spike(people: Population, left: Mask) -> Group | None:
             continue
         if _is_innocent(people, rows, left) or people.rate(rows) > 0.25 or _stops_on_success(people, rows):
             continue
-        if _is_finished(people, rows & left) or (name == "final_length" and not _differ(people, rows)):
+        if not _is_given(people, name, rows) and _is_finished(people, rows & left):
+            continue
+        if name == "final_length" and (not _differ(people, rows) or not _breaks_off(people, rows & left)):
             continue
         covered = int((rows & left).sum())
         if best is None or covered > best[0]:
@@ -207,9 +248,11 @@ def _spike(people: Population, left: Mask) -> Group | None:
     label = _NAMED.get(name, f"`{name}`")
     loops = rows & people.where(is_looping)
     if _is_loop(people, rows & left):
-        return _loop(people, rows, left, f"{top:,.0f} {label}")
+        return _loop(people, rows, left, f"a limit ({top:,.0f} {label})")
     if (loops & left).sum() >= LEAST_LOOPS:  # the limit only ended what had already failed in these
-        return _loop(people, loops, left, f"{top:,.0f} {label}")
+        return _loop(people, loops, left, f"a limit ({top:,.0f} {label})")
+    if _is_given(people, name, rows):
+        return _cut_input(people, rows, left, name, top)
     return Group(
         rung="cut", label="TI", name=f"stopped at {top:,.0f} {label}", rows=rows & left,
         text=f"{count(covered, 'rollout')}: the end comes at exactly {top:,.0f} {label}, the maximum in the run, so a limit cut them off."
@@ -218,6 +261,36 @@ def _spike(people: Population, left: Mask) -> Group | None:
         why="far more rollouts end at the maximum than just below it, and they pass less often",
         passed=int(people.passed[rows].sum()), against=["the limit itself is not recorded"], matched=rows,
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+_GIVEN = re.compile(r"prompt|input|context", re.IGNORECASE)
+
+
+def _is_given(people: Population, name: str, rows: Mask) -> bool:
+    """Whether an amount is of what the task gives, as its name says: all repeats of a task reach its maximum, or none."""
+    if name in _NAMED or not _GIVEN.search(name):
+        return False
+    return not people.has_repeats or (bool(np.isin(people.task, people.task[rows]).sum() == rows.sum()) and people.n_tasks(rows) >= 3)
+
+
+def _breaks_off(people: Population, rows: Mask) -> bool:
+    """Whether most of some texts end without a sign that closes a sentence, a block or an answer."""
+    ends = [people.rows[at].final.rstrip()[-1:] for at in np.flatnonzero(rows)]
+    return sum(end not in ".!?)]}>\"'`”*$" for end in ends) >= 0.5 * len(ends)
+
+
+def _cut_input(people: Population, rows: Mask, left: Mask, name: str, top: float) -> Group:
+    """Rows whose task is given in exactly the largest amount, repeat by repeat: the input was cut to a limit."""
+    n = int((rows & left).sum())
+    return Group(
+        rung="cut", label="TI", name=f"input at the limit of {top:,.0f} `{name}`", rows=rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: `{name}` is exactly {top:,.0f} in all repeats of these tasks, the maximum in the run, so what the "
+        f"model was given was probably cut to a limit.{_without(people, rows)}",
+        fix=f"Check whether the input of these tasks was truncated at {top:,.0f}, raise the limit, and rerun them.",
+        why="many tasks have exactly the largest amount, and they hardly ever pass", passed=int(people.passed[rows].sum()),
+        against=["the limit itself is not recorded", "tasks of this size may be hard in themselves"],
+        place=lambda row: (name, ""), blame=lambda row: None,
     )  # fmt: skip
 
 
@@ -234,20 +307,38 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
         return _babble(people, rows, left, limit)
     template, n_template = common_error(people, rows & left)
     error = (
-        f" {n_template:,} of them get the same kind of error again and again, such as: {shown_error(people, rows & left, template)}."
+        f" In {n_template:,} the same kind of error comes again and again, such as: {shown_error(people, rows & left, template)}."
         if template
+        else " The calls succeed and bring nothing new."
+        if not any(act.failed for at in np.flatnonzero(rows & left) for act in people.rows[at].acts[-3:])
         else ""
     )
     return Group(
         rung="cut", label="BI", name="repeats a failing call until the limit" if template else "repeats one call until the limit",
         rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), confidence="likely",
-        text=f"{count(n, 'failure')}: the same call or the same error is repeated until the stop at {limit} (the turn limit).{error}"
+        text=f"{count(n, 'failure')}: the same call or the same error is repeated until {limit} ends the rollout.{error}"
         f"{_without(people, rows)}",
-        fix="Show the model the format that the tool accepts, and stop or redirect it when an error repeats; a higher limit "
-        "would only prolong the loop.",
+        fix=("Show the model the format that the tool accepts, and stop or redirect it when an error repeats; " if template
+             else "Stop or redirect the model when it repeats a call that brings nothing new; ")
+        + "a higher limit would only prolong the loop.",
         why="the last acts repeat one call or one error, so the limit only ended what had already failed",
         place=lambda row: next(((act.step, "") for act in row.acts if act.template == template), None) if template else None,
+        detail=lambda at: repeated(people.rows[at]),
     )  # fmt: skip
+
+
+def repeated(row: RowEvidence) -> str:
+    """The call or the error that a row repeats most, for a sentence."""
+    calls = Counter((act.tool, act.key) for act in row.acts).most_common(1)
+    errors = Counter(act.template for act in row.acts if act.template).most_common(1)
+    least = "at least " if row.n_acts > len(row.acts) else ""  # of a long rollout only the two ends are kept
+    if errors and errors[0][1] >= max(2, calls[0][1]):
+        error = next(act.error for act in row.acts if act.template == errors[0][0])
+        return f"{least}{errors[0][1]:,} of {count(row.n_acts, 'call')} end in an error like: {short(error, 100)}"
+    if not calls or calls[0][1] < 2:
+        return ""
+    what = "the same message is sent" if row.is_spoken else f"`{short(calls[0][0][0], 60)}` is called"
+    return f"{what} {least}{calls[0][1]:,} times{'' if row.is_spoken else ' with the same arguments'}"
 
 
 def _babble(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
@@ -266,8 +357,7 @@ def _babble(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
 def shown_error(people: Population, rows: Mask, template: str, most: int = 110) -> str:
     """An error as one of some rows words it."""
     errors = (act.error for at in np.flatnonzero(rows) for act in people.rows[at].acts if act.template == template)
-    text = " ".join(next(errors, template).split()).rstrip(".")
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+    return short(next(errors, template).strip().rstrip("."), most)
 
 
 def common_error(people: Population, rows: Mask, share: float = 0.5) -> tuple[str, int]:
@@ -297,7 +387,11 @@ def _amounts(people: Population) -> list[tuple[str, np.ndarray]]:
             held.size >= 0.5 * people.n
             and len(np.unique(held)) >= 5
             and (held >= 0).all()
-            and not people.is_constant_within(people.codes(path)[0])
+            # of what a task is given only an amount of many values can pile up at a limit: a length, not a level
+            and (
+                (len(np.unique(held)) >= MANY and _GIVEN.search(path) is not None)
+                or not people.is_constant_within(people.codes(path)[0])
+            )
         ):
             found.append((path, numbers))
     return found
@@ -380,6 +474,7 @@ def _open_end(people: Population, left: Mask) -> Group | None:
         fix="Raise max_tokens for the answer and rerun these rollouts.",
         why="the text ends where no author would end it", passed=int(people.passed[rows].sum()),
         against=["no stop reason is recorded"], matched=rows,
+        detail=lambda at: f'it ends "…{short(people.rows[at].final.strip()[-60:], 60)}"',
         place=lambda row: (row.final_step, row.final[-80:]) if row.final_step is not None else None,
     )  # fmt: skip
 

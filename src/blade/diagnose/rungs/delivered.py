@@ -12,12 +12,13 @@ from functools import partial
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, count
-from blade.diagnose.rungs.cut import act_name, common_error, is_looping, last_act, shown_error
+from blade.diagnose.population import Findings, Group, Mask, Population, count, short
+from blade.diagnose.rungs.cut import act_name, common_error, is_looping, last_act, repeated, shown_error
 
 ENDS = 0.9  # share of the passes that end so
 PASSES = 5
 LEAST = 2
+LEAST_MET = 3  # passes that met an error and got past it
 MAX_KINDS = 6  # values of a field that tells kinds of task apart
 
 
@@ -26,16 +27,12 @@ def ask(people: Population, left: Mask) -> Findings:
     passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
     if len(passes) < PASSES:
         return found
-    for make in (_no_tools, _no_success, _no_end, _no_form):
+    for make in (_no_tools, _no_success, _stuck, _no_end, _no_form):
         group = make(people, left, passes)
         if group is not None:
             left = left & ~group.rows
             found.groups.append(group)
     return found
-
-
-def _has_no_acts(row: RowEvidence) -> bool:
-    return row.n_acts == 0
 
 
 def _has_no_success(row: RowEvidence) -> bool:
@@ -56,28 +53,72 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
     repeat = f" {loops:,} repeat the same call or the same error." if loops else ""
     return Group(
         rung="delivered", label="BI", name="no call ever succeeds", rows=rows & left,
-        text=f"{count(n, 'failure')}: not one call succeeds, so there is no valid statement or request in the whole "
-        f"rollout.{error}{repeat}",
-        fix="Have the model look up the schema, names and formats that the tool accepts before it guesses, and change the "
-        "call after an error.",
+        text=f"{count(n, 'failure')}: not one call succeeds, so the whole rollout holds no valid statement or request.{error}{repeat}",
+        fix="Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an "
+        "error.",
         why="every call answers with an error, so nothing that could be graded was produced", confidence="proved",
-        matched=rows, holds=_has_no_success, place=lambda row: (row.acts[0].step, "") if row.acts else None,
+        matched=rows, holds=_has_no_success, detail=lambda at: repeated(people.rows[at]),
+        place=lambda row: (row.acts[0].step, "") if row.acts else None,
+    )  # fmt: skip
+
+
+def _is_stuck(known: frozenset[str], by_call: bool, row: RowEvidence) -> bool:
+    """Whether a row ends on one call, or on one of some errors, three times or more."""
+    errors = Counter(act.template for act in row.acts[-6:] if act.template in known)
+    calls = Counter(act.reply or act.key for act in row.acts[-6:]) if by_call else Counter[int]()
+    return max([*errors.values(), *calls.values(), 0]) >= 3
+
+
+def _stuck(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
+    """Rows that end on the same call or the same error again and again, where passes of that length get past it."""
+    met = Counter(template for row in passes for template in {act.template for act in row.acts if act.template})
+    # only an error that passes met too, and got past, can be overcome
+    known = frozenset(template for template, times in met.items() if times >= LEAST_MET)
+    long = sum(row.n_acts >= 6 for row in passes) >= PASSES
+    for by_call in (True, False) if long else (False,):
+        holds = partial(_is_stuck, known, by_call)
+        rows = people.where(holds)
+        if people.passed[rows].sum() <= 0.02 * len(passes):
+            break
+    else:
+        return None
+    n = int((rows & left).sum())
+    if n < max(LEAST, 0.1 * left.sum()):
+        return None
+    template, n_template = common_error(people, rows & left, 0.2)
+    error = f" {n_template:,} of them meet errors like this one: {shown_error(people, rows & left, template)}." if template else ""
+    n_met = sum(any(act.template in known for act in row.acts) for row in passes)
+    return Group(
+        rung="delivered", label="BI", name="repeats one call or one error to the end", rows=rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: the same call or the same kind of error comes again and again until the end.{error}"
+        + (f" {count(n_met, 'pass', 'passes')} met such an error too and got past it." if n_met else ""),
+        fix="Have the model read what it gets back and change the call, and stop or redirect it when one repeats; more turns would only "
+        "prolong the loop.", passed=int(people.passed[rows].sum()),
+        why="rollouts that get on pass, and these repeat themselves until they end", holds=holds,
+        detail=lambda at: repeated(people.rows[at]),
+        place=lambda row: next(((act.step, "") for act in row.acts if act.template), None),
     )  # fmt: skip
 
 
 def _no_tools(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
-    """Rows without any call where nearly all passes call tools."""
-    if any(row.is_spoken for row in passes[:1]) or sum(row.n_acts > 0 for row in passes) < ENDS * len(passes):
-        return None
-    rows = people.where(_has_no_acts)
+    """Rows without any call where nearly all passes of their kind of task call tools."""
+    silent = people.where(lambda row: row.is_spoken or row.n_acts == 0)
+    rows = people.none
+    kinds = list(_kinds(people))
+    # kinds of task that pass without any call show that it is not due in all
+    has_idle = any((people.passed & scope).sum() >= 3 and silent[people.passed & scope].all() for scope in kinds)
+    for scope in kinds if has_idle else kinds[:1]:
+        own = people.passed & scope
+        if own.sum() >= PASSES and not silent[own].any():
+            rows |= silent & scope
     n = int((rows & left).sum())
-    if n < LEAST or people.passed[rows].any():
+    if n < LEAST:
         return None
     return Group(
         rung="delivered", label="BI", name="no tool is called at all", rows=rows & left,
-        text=f"{count(n, 'failure')}: no tool is called, only text is written; every pass works with tools.",
+        text=f"{count(n, 'failure')}: no tool is called, only text is written; every pass of the same kind of task works with tools.",
         fix="State in the prompt that the work must be done with the tools, and refuse an answer before any call.",
-        why="nothing that could be graded was done", confidence="proved", matched=rows, holds=_has_no_acts,
+        why="nothing that could be graded was done", confidence="proved", matched=rows,
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
     )  # fmt: skip
 
@@ -117,12 +158,14 @@ def _ending(
     rows = people.where(holds) & scope
     claimed = rows & left
     n = int(claimed.sum())
-    if n < LEAST or people.rate(rows) > 0.1 * people.rate(~rows & scope):
+    others = ~rows & scope
+    if n < LEAST or not others.any() or people.rate(rows) > 0.1 * people.rate(others):
         return None
     tried = sum(any(name(act) == last for act in people.rows[at].acts) for at in np.flatnonzero(claimed))
     how = f" {tried:,} of them try it without success." if tried else ""
     called = f"never a successful `{last}`" if tried else f"never calls `{last}`"
-    instead, n_instead = Counter(last_act(people.rows[at]) for at in np.flatnonzero(claimed)).most_common(1)[0]
+    called_last = ("" if people.rows[at].is_spoken else last_act(people.rows[at]) for at in np.flatnonzero(claimed))
+    instead, n_instead = Counter(called_last).most_common(1)[0]
     if instead and n_instead >= max(LEAST, 0.5 * n) and instead not in ends:
         how += f" {n_instead:,} of them end with `{instead}` instead, as no pass does."
         called = f"ends with `{instead}`, never `{last}`"
@@ -134,6 +177,7 @@ def _ending(
         else f"Tell the model to finish with `{last}`, and remind it before the last turn.",
         why="the result that is graded was never handed over", confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, holds=holds if scope.all() else None,
+        detail=lambda at: "" if people.rows[at].is_spoken else f"the last call is `{short(last_act(people.rows[at]), 60)}`",
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Fires on flaky servers, quotas and graders that crashed; stays silent on errors 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -13,22 +14,26 @@ from functools import partial
 import numpy as np
 
 from blade import events
-from blade.diagnose.evidence import Act, RowEvidence, template
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined
+from blade.diagnose.cover import IMPURE, LEVEL, contrast
+from blade.diagnose.evidence import Act, RowEvidence
+from blade.diagnose.fields import template
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined, short
 from blade.diagnose.rungs.cut import USUAL, shown_error
-from blade.diagnose.rungs.ran import SERVICE, alarm_level, in_words
+from blade.diagnose.rungs.ran import TRANSPORT, alarm_level, in_words
 
 LEAST = 3
+DIFFERENT = 5  # different calls that must all fail alike before a tool is said not to work
+MAX_PLACES = 60  # values of a field that names where rollouts ran
 EVENT = 0.8  # share of the failures that carry a field, from which it is a verdict and no event
 
 
 def ask_errors(people: Population, left: Mask) -> Findings:
     """What rows record of themselves: asked before how they end, since an error ends a rollout too."""
-    return _asked(people, left, (_events,))
+    return _asked(people, left, (_events, _ungraded_whole))
 
 
 def ask(people: Population, left: Mask) -> Findings:
-    return _asked(people, left, (_ungraded, _barred, _flaky, _logged))
+    return _asked(people, left, (_ungraded, _barred, _dead, _flaky, _logged, _assigned))
 
 
 def _asked(
@@ -45,38 +50,56 @@ def _asked(
     return found
 
 
+def _ungraded_whole(people: Population, left: Mask) -> list[Group]:
+    """Rows that were never graded, unless most of them end on an open call: then that says more."""
+    groups = _ungraded(people, left)
+    own = [people.rows[at] for group in groups for at in np.flatnonzero(group.rows)]
+    return [] if 2 * sum(row.is_pending for row in own) >= len(own) else groups
+
+
 def _ungraded(people: Population, left: Mask) -> list[Group]:
     """Rows that lack every verdict field that all passes have."""
     if people.passed.sum() < 5:
         return []
     verdicts = []
+    open_ = people.passed | left  # rows that never ran lack more than their verdict
     for path in people.paths:
         held = np.array([value is not None for value in people.columns[path]], bool)
-        if not held.all() and held[people.passed].all():
+        if not held[open_].all() and held[people.passed].all():
             verdicts.append((path, held))
     if not any(_states_reward(people, path) for path, _ in verdicts):
         return []  # one absent field is not enough: an answer that could not be read leaves a gap too
-    rows = ~np.logical_or.reduce([held for _, held in verdicts])
+    rows = open_ & ~np.logical_or.reduce([held for _, held in verdicts])
     for path in people.paths:
         codes, _ = people.codes(path)
         if (codes[rows] >= 0).any() and people.is_graded(codes) and not (codes[people.passed] < 0).any():
             return []  # another verdict field is there: they were graded
     n = int((rows & left).sum())
-    if not n or people.passed[rows].any() or n > 0.9 * left.sum():
+    if not n or people.passed[rows].any() or n > 0.9 * left.sum() or _never_handed_in(people, rows & left):
         return []
     turns = [people.rows[at].n_turns for at in np.flatnonzero(rows & left)]
     others = [people.rows[at].n_turns for at in np.flatnonzero(~rows)]
-    long = (
-        f" All of them run for {min(turns)} turns or more." if min(turns) > np.quantile(others, 0.9) else ""
-    )
+    long = f" Each runs for {min(turns)} turns or more." if min(turns) > np.quantile(others, 0.9) else ""
     names = joined(path for path, _ in verdicts)
+    lacking = "is absent" if len(verdicts) == 1 else "are absent"
     group = Group(
         rung="environment", label="TI", name="never graded", rows=rows & left,
-        text=f"{count(n, 'rollout')}: never graded, but counted as failed; {names}, present in every pass, is absent.{long}",
+        text=f"{count(n, 'rollout')}: never graded, but counted as failed; {names}, present in every pass, {lacking}.{long}",
         fix="Find out why these rollouts were not graded (a limit, a crash of the grader) and grade or rerun them.",
         why="all verdict fields that passing rows have are missing", confidence="proved", matched=rows,
     )  # fmt: skip
     return [group]
+
+
+def _never_handed_in(people: Population, rows: Mask) -> bool:
+    """Whether most of some rollouts ended of their own accord without the call by which nearly all passes hand in."""
+    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    ends = Counter(row.acts[-1].tool for row in passes if row.acts and not row.is_spoken)
+    if not ends or ends.most_common(1)[0][1] < 0.9 * len(passes):
+        return False
+    tool = ends.most_common(1)[0][0]
+    ended = [people.rows[at] for at in np.flatnonzero(rows)]
+    return sum(row.end == "message" and all(act.tool != tool for act in row.acts) for row in ended) >= 0.5 * len(ended)
 
 
 def _states_reward(people: Population, path: str) -> bool:
@@ -99,33 +122,21 @@ def _events(people: Population, left: Mask) -> list[Group]:
                 present[path] += 1
                 if failing[at]:
                     places[path, template(value)].append(at)
-    found: list[Group] = []
+    by_path: defaultdict[str, list[tuple[str, list[int]]]] = defaultdict(list)
     for (path, text), rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        # a field that every failure has is the verdict, whatever it says
-        if len(rows) < LEAST or present[path] > EVENT * failing.sum() or not events.ERROR.search(text):
-            continue
+        # a field that every failure has is the verdict, whatever it says; so is what answers the work of the model
+        if present[path] <= EVENT * failing.sum() and TRANSPORT.search(text):
+            by_path[path].append((text, rows))
+    found: list[Group] = []
+    for path, texts in sorted(by_path.items(), key=lambda pair: -sum(len(rows) for _, rows in pair[1])):
         mask = people.none
-        mask[rows] = True
-        if (
-            any(people.rows[at].fields.get(path) for at in np.flatnonzero(people.passed))
-            or not (mask & left).any()
-        ):
+        mask[[at for _, rows in texts for at in rows]] = True
+        claimed = mask & left
+        if claimed.sum() < LEAST or any(people.rows[at].fields.get(path) for at in np.flatnonzero(people.passed)):
             continue
-        if _ends_like_passes(people, mask & left) and not SERVICE.search(text):
-            continue  # whole rollouts with a message: what the grader found, not what happened to them
-        found.append(_event(people, path, text, mask & left, mask))
+        found.append(_event(people, path, [text for text, _ in texts], claimed, mask))
         left = left & ~mask
     return found
-
-
-def _ends_like_passes(people: Population, rows: Mask) -> bool:
-    """Whether most of some rollouts ended of their own accord, as nearly all passes do."""
-    ends = Counter((people.rows[at].end, bool(people.rows[at].final)) for at in np.flatnonzero(people.passed))
-    if not ends:
-        return False
-    usual, n = ends.most_common(1)[0]
-    same = sum((people.rows[at].end, bool(people.rows[at].final)) == usual for at in np.flatnonzero(rows))
-    return n >= 0.9 * ends.total() and same >= 0.5 * rows.sum()
 
 
 def _logged(people: Population, left: Mask) -> list[Group]:
@@ -136,47 +147,53 @@ def _logged(people: Population, left: Mask) -> list[Group]:
         for path, lines in row.lines.items():
             for line in lines:
                 places[path, line].append(at)
-    found: list[Group] = []
+    alike = np.array([(task, _done(row)) in passing for task, row in zip(people.task.tolist(), people.rows, strict=True)], bool)
+    struck, guilty = people.none, []
     for (path, line), rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), -len(pair[0][1]), pair[0])):
         mask = people.none
         mask[rows] = True
-        claimed = mask & left
+        claimed = mask & left & ~struck
         n = int(claimed.sum())
         if n < LEAST or people.passed[mask].any() or not events.ERROR.search(line):
             continue
-        alike = sum((int(people.task[at]), _done(people.rows[at])) in passing for at in np.flatnonzero(claimed))
-        if alike >= max(LEAST, 0.5 * n):
-            found.append(_stage(path, line, claimed, mask, alike))
-            left = left & ~mask
-    return found
+        if (claimed & alike).sum() >= max(LEAST, 0.5 * n) or (TRANSPORT.search(line) and n >= 5 and people.n_tasks(claimed) >= LEAST):
+            guilty.append((path, line))
+            struck |= mask & left
+    return [_stage(people, guilty, struck, int((struck & alike).sum()))] if guilty else []
 
 
 def _done(row: RowEvidence) -> tuple[int, ...]:
-    """What a rollout did and said, so that equal ones are equal."""
-    return (*(act.key for act in row.acts), hash(row.final))
+    """What a rollout did and handed in, so that equal ones are equal: of a text with a fence only what is in it."""
+    calls = () if row.is_spoken else tuple(act.key for act in row.acts)
+    return (*calls, hash(row.answers.get("fence") or row.final))
 
 
-def _stage(path: str, line: str, rows: Mask, matched: Mask, alike: int) -> Group:
-    n = int(rows.sum())
+def _stage(people: Population, guilty: Sequence[tuple[str, str]], rows: Mask, alike: int) -> Group:
+    path, line = guilty[0]
+    name = f"`{path}`: {in_words(people, path, line, rows)[:60]}"
+    said = "; ".join(in_words(people, place, text, rows)[:120] for place, text in guilty[:2])
     return Group(
-        rung="environment", label="IR", name=f"`{path}`: {line[:60]}", rows=rows, matched=matched, deciding=(path,),
-        text=f"{count(n, 'rollout')}: `{path}` says: {line[:140]}. No pass has this line, and {alike:,} of these rollouts did and said "
-        "exactly what a passing repeat of the same task did.",
+        rung="environment", label="IR", name=name, rows=rows, matched=rows, deciding=(path,),
+        text=f"{count(int(rows.sum()), 'rollout')}: `{path}` says: {said}. No pass has such a line"
+        + (f", and {alike:,} of these rollouts did or handed in exactly what a passing repeat of the same task did." if alike else "."),
         fix=f"Repair what `{path}` reports and rerun these rollouts; the model did nothing different.",
-        why="the same acts pass in other repeats, so what surrounds the model differs", confidence="proved",
-        place=lambda row: (path, line),
+        why="the same acts pass in other repeats, so what surrounds the model differs" if alike
+        else "a service that the model has no part in failed", confidence="proved" if alike else "likely",
+        place=lambda row: next(((path, line) for path, line in guilty if line in row.lines.get(path, ())), None),
     )  # fmt: skip
 
 
-def _event(people: Population, path: str, text: str, rows: Mask, matched: Mask) -> Group:
+def _event(people: Population, path: str, texts: Sequence[str], rows: Mask, matched: Mask) -> Group:
     n = int(rows.sum())
-    said = in_words(people, path, text, rows)
+    values = [str(people.rows[at].fields.get(path) or "") for at in np.flatnonzero(rows)]
+    said = [short(next((value for value in values if template(value) == text), text), 110) for text in texts[:3]]
+    more = f"; also: {'; '.join(said[1:])}" if len(said) > 1 else ""
     return Group(
-        rung="environment", label="IR", name=f"`{path}`: {said[:60]}", rows=rows, matched=matched, deciding=(path,),
-        text=f"{count(n, 'rollout')}: `{path}` says: {said[:120]}. No pass and few other failures have such an entry.",
+        rung="environment", label="IR", name=f"`{path}`: {said[0][:60]}", rows=rows, matched=matched, deciding=(path,),
+        text=f"{count(n, 'rollout')}: `{path}` says: {said[0]}{more}. No pass and few other failures have such an entry.",
         fix=f"Repair what `{path}` reports and rerun these rollouts.",
         why="the row records an error around the model that other rows do not have", confidence="likely",
-        place=lambda row: (path, text), holds=lambda row: template(str(row.fields.get(path) or "")) == text,
+        place=lambda row: (path, texts[0]), holds=lambda row: template(str(row.fields.get(path) or "")) in texts,
     )  # fmt: skip
 
 
@@ -218,31 +235,105 @@ def _works(people: Population, tool: str) -> bool:
     return sum(calls) < 0.9 * len(calls)
 
 
+def _dead(people: Population, left: Mask) -> list[Group]:
+    """Tools that answer every call of the run with one and the same error, whatever the arguments: they do not work here."""
+    calls: defaultdict[str, list[Act]] = defaultdict(list)
+    for row in people.rows:
+        for act in () if row.is_spoken else row.acts:
+            if act.is_answered:
+                calls[act.tool].append(act)
+    found = []
+    declared = {tool for row in people.rows for tool in row.tools}
+    for tool, acts in sorted(calls.items()):
+        if tool not in declared:
+            continue  # a tool that there is not
+        errors = Counter(act.template for act in acts)
+        error, n_error = errors.most_common(1)[0]
+        if not error or n_error < len(acts) or len({act.key for act in acts}) < DIFFERENT:
+            continue
+        rows = people.where(lambda row: any(act.tool == tool for act in row.acts))  # noqa: B023
+        n = int((rows & left).sum())
+        if n < LEAST or people.n_tasks(rows) < LEAST:
+            continue
+        if people.rate(rows) > (USUAL * people.rate(~rows) if (~rows).any() else 0.1):
+            continue
+        others = f", {people.rate(~rows):.0%} of the others" if (~rows).any() else ""
+        found.append(
+            Group(
+                rung="environment", label="TI", name=f"`{tool}` never works: {shown_error(people, rows, error, 70)}", rows=rows & left,
+                text=f"{count(n, 'failure')}: every call of `{tool}` in the run ({len(acts):,}, with {len({act.key for act in acts}):,} "
+                f"different arguments) answers with this error: {shown_error(people, rows, error, 120)}. {people.rate(rows):.0%} of the "
+                f"rollouts that call it pass{others}.",
+                fix=f"Repair `{tool}` in the environment (settings, keys, service) and rerun these rollouts.", matched=rows,
+                why="no call of it ever works, whatever the model asks", confidence="proved", deciding=(tool,),
+                passed=int(people.passed[rows].sum()), holds=partial(_calls_tool, tool),
+                place=lambda row: next(((act.step, "") for act in row.acts if act.tool == tool), None),  # noqa: B023
+            )
+        )  # fmt: skip
+        left = left & ~rows
+    return found
+
+
+def _calls_tool(tool: str, row: RowEvidence) -> bool:
+    return any(act.tool == tool for act in row.acts)
+
+
+# Names of what a harness assigns to a rollout; that rollouts pass less often there is what decides.
+_PLACE = re.compile(r"node|worker|host|shard|region|machine|gpu|server|replica|zone|pool|runner|endpoint|instance|cluster", re.IGNORECASE)
+
+
+def _assigned(people: Population, left: Mask) -> list[Group]:
+    """Values of a field that names where a rollout ran, on which it passes far less often in the same tasks."""
+    tests = []
+    for path in people.paths if people.has_repeats else ():
+        codes, values = people.codes(path)
+        if _PLACE.search(path.rpartition(".")[2]) and 2 <= len(values) <= MAX_PLACES and not people.is_constant_within(codes):
+            tests += [(path, value, codes == code) for code, value in enumerate(values)]
+    found = []
+    for path, value, rows in tests:
+        test = contrast(people, rows, left)
+        if test is None or test.p * len(tests) > LEVEL or test.purity < IMPURE or (test.rows & left).sum() < LEAST:
+            continue
+        n = int((test.rows & left).sum())
+        found.append(
+            Group(
+                rung="environment", label="IR", name=f"`{path}` = `{str(value)[:60]}`", rows=test.rows & left, matched=rows,
+                text=f"{count(n, 'failure')}: `{path}` is `{str(value)[:60]}`. On the same tasks {test.pass_with:.0%} pass there and "
+                f"{test.pass_without:.0%} elsewhere, and the model does not choose where it runs.",
+                fix=f"Check `{value}` (load, version, network) and rerun these rollouts elsewhere.", deciding=(path,),
+                why="the same tasks pass elsewhere", passed=int(people.passed[rows].sum()), place=lambda row: (path, str(value)),  # noqa: B023
+            )
+        )  # fmt: skip
+        left = left & ~test.rows
+    return found
+
+
 def _flaky(people: Population, left: Mask) -> list[Group]:
     """Errors of calls that succeed elsewhere after exactly the same acts, so that neither they nor the state differ."""
     works: set[tuple[int, int]] = set()
     for row in people.rows:
         works |= {(prefix, act.key) for prefix, act in _prefixed(row) if not act.failed and act.is_answered}
-    errors: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    proved: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    errors: defaultdict[str, set[int]] = defaultdict(set)
+    proved: defaultdict[str, set[int]] = defaultdict(set)
     for at, row in enumerate(people.rows):
+        worked = {act.key for act in row.acts if not act.failed}
         for prefix, act in _prefixed(row):
-            if act.template:
-                errors[act.tool, act.template].add(at)
+            if act.template and act.key not in worked:  # a call that was repeated with success did no harm
+                errors[act.template].add(at)
                 if (prefix, act.key) in works:
-                    proved[act.tool, act.template].add(at)
-    found = []
-    for (tool, error_text), places in sorted(proved.items(), key=lambda pair: -len(pair[1])):
-        rows = people.none
-        rows[list(errors[tool, error_text])] = True
-        others = ~rows
-        n = int((rows & left).sum())
-        if n < LEAST or len(places) < max(LEAST, 0.3 * rows.sum()) or not others.any():
+                    proved[act.template].add(at)
+    rows = people.none
+    guilty: list[str] = []
+    for error, places in sorted(proved.items(), key=lambda pair: -len(pair[1])):
+        struck = people.none
+        struck[list(errors[error])] = True
+        others = ~struck & ~rows
+        if len(places) < max(LEAST, 0.3 * struck.sum()) or not others.any():
             continue
-        if people.rate(rows) <= 0.1 and people.rate(rows) < USUAL * people.rate(others):
-            found.append(_group(people, tool, error_text, rows & left, rows))
-            left = left & ~rows
-    return found
+        if people.rate(struck) <= 0.1 and people.rate(struck) < USUAL * people.rate(others):
+            guilty.append(error)
+            rows |= struck
+    return [_group(people, guilty, rows & left, rows)] if (rows & left).sum() >= LEAST else []
 
 
 def _prefixed(row: RowEvidence) -> Iterator[tuple[int, Act]]:
@@ -253,14 +344,19 @@ def _prefixed(row: RowEvidence) -> Iterator[tuple[int, Act]]:
         prefix = hash((prefix, act.key))
 
 
-def _group(people: Population, tool: str, error_text: str, rows: Mask, matched: Mask) -> Group:
+def _group(people: Population, errors: Sequence[str], rows: Mask, matched: Mask) -> Group:
     n = int(rows.sum())
+    tools = Counter(
+        tool for at in np.flatnonzero(rows) for tool in {act.tool for act in people.rows[at].acts if act.template in errors}
+    )
+    called = joined(tool for tool, _ in tools.most_common())
+    shown = "; ".join(shown_error(people, rows, error, 90) for error in errors[:2])
     return Group(
-        rung="environment", label="IR", name=f"`{tool}` fails: {shown_error(people, rows, error_text, 60)}", rows=rows,
-        text=f"{n:,} failing rollouts met this error of `{tool}`: {shown_error(people, rows, error_text, 120)}. The same calls after "
-        "the same acts succeed in other rollouts, so neither the arguments nor the state is the reason.",
-        fix=f"Repair or retry `{tool}` in the environment and rerun these rollouts.",
+        rung="environment", label="IR", name=f"the environment fails: {shown_error(people, rows, errors[0], 60)}", rows=rows,
+        text=f"{n:,} failing rollouts met an error of the environment ({called}): {shown}. The same "
+        "calls after the same acts succeed in other rollouts, so neither the arguments nor the state is the reason.",
+        fix="Repair the service behind these calls, or retry them, and rerun these rollouts.",
         why="the same call succeeds elsewhere in this run", passed=int(people.passed[matched].sum()), matched=matched,
-        place=lambda row: next(((act.step, error_text) for act in row.acts if act.template == error_text), None),
-        deciding=(tool,),
+        place=lambda row: next(((act.step, act.template) for act in row.acts if act.template in errors), None),
+        deciding=tuple(tool for tool, _ in tools.most_common(3)),
     )  # fmt: skip

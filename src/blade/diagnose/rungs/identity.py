@@ -1,11 +1,12 @@
 """Ask whether rows are grouped as they were run: does a task index hold one prompt, and a prompt one index.
 
 Fires on any run whose indices were assigned by file position or by shard, so that repeats of a prompt lie under several
-indices; stays silent where every row has a prompt of its own, as with simulated users.
+indices or several prompts under one; stays silent where every row has a prompt of its own, as with simulated users.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 import numpy as np
@@ -37,8 +38,11 @@ def by_content(people: Population) -> Ints | None:
     pairs = np.unique(np.stack([content, people.task]), axis=1)
     spread = np.bincount(pairs[0], minlength=len(sizes))
     held = np.bincount(pairs[1])
-    is_crossed = (held[np.unique(people.task)] > 1).mean() >= CROSSED
-    return content if is_crossed and (spread > 1).mean() >= CROSSED else None
+    several = (held[np.unique(people.task)] > 1).mean() >= CROSSED
+    is_crossed = (spread > 1).mean() >= CROSSED
+    # prompts that lie within one index each, and repeat more regularly than the indices do
+    is_finer = (spread == 1).all() and (people.size == int(np.bincount(people.size).argmax())).mean() < REGULAR
+    return content if several and (is_crossed or is_finer) else None
 
 
 def _strangers(people: Population) -> Trust | None:
@@ -109,13 +113,23 @@ def _copies(people: Population) -> Trust | None:
         return None
     kind = "is a copy" if n == 1 else "are copies"
     text = f"{count(n, 'row')} {kind} of another: the same words and the same times. They are no repeats."
-    return Trust("warning", "DA", text, rows, "Drop the copies, or find out why the same rollout was stored twice.")
+    level = "alarm" if n > 0.1 * people.n else "warning"
+    return Trust(level, "DA", text, rows, "Drop the copies, or find out why the same rollout was stored twice.")
+
+
+_TIME = re.compile(r"_(?:ms|s|sec|secs|seconds|ns|us)$|time|latency|duration|elapsed", re.IGNORECASE)
 
 
 def _is_time(people: Population, path: str) -> bool:
-    """Whether a field is a measured amount: fractions that hardly ever occur twice."""
-    values = [value for value in people.columns[path] if isinstance(value, float) and not value.is_integer()]
-    return len(values) >= 0.5 * people.n and len(set(values)) >= 0.5 * len(values)
+    """Whether a field is a measured amount: large or fractional numbers that seldom occur twice but in copies."""
+    column = people.columns[path]
+    is_named = _TIME.search(path.rpartition(".")[2]) is not None  # whole numbers are times only where they are called so
+    values = [
+        value
+        for value in column
+        if (isinstance(value, float) and not value.is_integer()) or (is_named and isinstance(value, int) and value > 100)
+    ]
+    return len(values) >= 0.5 * people.n and len(set(values)) >= 0.2 * len(values)
 
 
 def _outcomes(people: Population, content: Ints) -> str:

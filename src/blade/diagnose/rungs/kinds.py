@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.answers import value_of
-from blade.diagnose.population import Findings, Group, Mask, Population, as_float, count
-from blade.diagnose.reference import Reference
+from blade.diagnose.population import Findings, Group, Mask, Population, as_float, count, id_of
+from blade.diagnose.reference import Reference, answered
 
 LEVEL = 0.05
 MIN_TASKS = 3
@@ -128,21 +128,21 @@ def _id_parts(people: Population) -> Iterator[tuple[str, Mask]]:
     """Words that stand in the ids of several tasks, and in not nearly all."""
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for at, row in enumerate(people.rows):
-        name = (
-            row.fields.get("task_id")
-            or row.fields.get("id")
-            or row.fields.get("instance_id")
-            or row.fields.get("info.id")
-        )
-        if isinstance(name, str):
+        if (name := id_of(row)) is not None:
             words = [part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()]
-            for part in sorted({*words, *_prefix(name)}):
+            for part in sorted({*words, *_prefix(name), *(head for word in words for head in _heads(word))}):
                 rows[part].append(at)
     for part, places in rows.items():
         if 3 <= len(places) <= 0.95 * people.n:
             mask = people.none
             mask[places] = True
             yield part, mask
+
+
+def _heads(word: str) -> list[str]:
+    """The beginnings of a compound word, from its second part on: `user_abroad` of `user_abroad_roaming_off`."""
+    parts = word.split("_")
+    return ["_".join(parts[:n]) for n in range(2, len(parts))]
 
 
 def _prefix(name: str) -> set[str]:
@@ -180,7 +180,7 @@ def ask(people: Population, left: Mask, reference: Reference | None, found: list
         ratio = CLASS_RATIO if piece.field == GOLD_CLASS else RATIO
         if piece.p > LEVEL or n < SHARE * total or n < 5 or piece.rate > ratio * piece.rate_without:
             continue
-        if reference is None or not (rows & reference.held).sum() >= 0.8 * n:
+        if reference is None or not reference.is_telling or not (rows & reference.held).sum() >= 0.8 * n:
             continue
         golds = {gold_class(reference.gold[at]) for at in np.flatnonzero(rows)}
         other = _of_another_class(rows, reference)
@@ -216,7 +216,7 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
         fix="Say in the prompt that this answer is allowed and when, or add such cases to training; then compare this slice again.",
         why="the errors lie on one class of expected answers: the model answers as if it did not exist",
         against=["if the prompt never says that this answer exists, the task is at fault (TI), not the model"],
-        passed=passes, matched=piece.rows, confidence="likely",
+        passed=passes, matched=piece.rows, confidence="likely", detail=lambda at: answered(people, at, reference),
         place=lambda row: (row.final_step, "") if row.final_step is not None else None, deciding=(piece.field,),
     )  # fmt: skip
 

@@ -7,15 +7,19 @@ is a wrong answer, and its cause stays undetermined.
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
 from blade.diagnose.answers import value_of, words
+from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, count
-from blade.diagnose.reference import Reference
+from blade.diagnose.reference import Reference, answered
 from blade.diagnose.rungs.cut import is_best_of_many
 
 DOMINATES = 0.9
+WORTH = 0.01  # points that a vote must win to be advised
+READ = 0.8  # share of the passes whose results hold the gold, from which it must be found there
 LIKE = 0.6  # share of words that two free answers have in common, from which they agree
 MAX_CLASSES = 6
 ONE_SIDED = 5  # errors of one kind from which they are called one-sided
@@ -23,10 +27,10 @@ ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     found = Findings()
-    bias = _bias(people, left, reference) or _blind_spot(people, left, reference)
-    if bias is not None:
-        found.groups.append(bias)
-        left = left & ~bias.rows
+    for group in (_bias(people, left, reference) or _blind_spot(people, left, reference), _unread(people, left, reference)):
+        if group is not None:
+            found.groups.append(group)
+            left = left & ~group.rows
     rows = left & _comparable(people, reference)
     if not rows.any():
         return Findings([*found.groups, *_never_accepted(people, left)])
@@ -40,38 +44,91 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             unsure |= mine
         else:
             gap |= mine
-    if (gap.any() or unsure.any()) and not _is_closed(reference):
-        found.groups.append(_free(people, gap, unsure))
-        gap, unsure = people.none, people.none
-    for mask, make in ((gap, _gap), (unsure, _unsure), (single, _single)):
-        if mask.any():
-            found.groups.append(make(people, mask, reference))
+    found.groups.append(_wrong(people, Wrong(gap, unsure, single), reference))
     return found
 
 
-def _is_closed(reference: Reference | None) -> bool:
-    """Whether answers can be compared exactly: numbers, letters and literals that passes share with the gold."""
-    return reference is not None and reference.is_telling
-
-
-def _free(people: Population, gap: Mask, unsure: Mask) -> Group:
-    """Wrong answers in free words: one group, since whether two of them say the same is only likely."""
-    rows = gap | unsure
-    n, n_tasks = int(rows.sum()), people.n_tasks(rows)
-    n_gap, n_unsure = int(gap.sum()), int(unsure.sum())
-    label = "KG" if n_gap >= n_unsure else "UK"
+def _unread(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Wrong answers of rollouts to which no result showed the gold, where it is shown to nearly all that pass."""
+    passes = [row.saw_gold for row in (people.rows[at] for at in np.flatnonzero(people.passed)) if row.saw_gold is not None]
+    rows = left & _comparable(people, reference) & people.where(lambda row: row.saw_gold is False)
+    n = int(rows.sum())
+    if len(passes) < 10 or sum(passes) < READ * len(passes) or n < 3:
+        return None
     return Group(
-        rung="knowledge", label=label, name="answer graded wrong", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: an answer that was graded wrong, {n_gap:,} in tasks that never pass and "
-        "whose repeats "
-        f"mostly say the same (a knowledge gap), {n_unsure:,} in tasks that pass sometimes or whose answers differ (unreliable "
-        "knowledge).",
-        fix="Add training data or retrieval for tasks that never pass, after a look at their expected answers; vote over several "
-        "samples for the others.",
-        why="the answers are compared word by word, so which of the two labels holds is only likely", matched=rows,
-        label_of=lambda at: "KG" if gap[at] else "UK",
-        place=_place, against=["a wrong expected answer looks the same"],
+        rung="knowledge", label="BI", name="what it looked up does not hold the answer", rows=rows, matched=rows,
+        text=f"{count(n, 'failure')}: no result that the model got holds the expected answer, which {sum(passes):,} of {len(passes):,} "
+        "passes had before them: the search or the reading failed, not the answer.",
+        fix="Have the model search or read on when what it found does not answer the question, before it answers.",
+        why="passes find the expected answer in their results, and these never do", place=_place,
+        detail=lambda at: answered(people, at, reference), against=["the results may say it in other words"],
     )  # fmt: skip
+
+
+class Wrong(NamedTuple):
+    """Failing rows with a wrong answer, by what the repeats of their task show."""
+
+    gap: Mask  # the task never passes, and most of its repeats say the same
+    unsure: Mask  # the task passes sometimes, or its repeats differ
+    single: Mask  # one try
+
+    def label(self, at: int) -> str:
+        return "KG" if self.gap[at] else "UK" if self.unsure[at] else "undetermined"
+
+
+def _wrong(people: Population, wrong: Wrong, reference: Reference | None) -> Group:
+    """All wrong answers: one group, since the same fact shows them; the label is that of each task."""
+    rows = wrong.gap | wrong.unsure | wrong.single
+    n, n_tasks = int(rows.sum()), people.n_tasks(rows)
+    sizes = {"KG": int(wrong.gap.sum()), "UK": int(wrong.unsure.sum()), "undetermined": int(wrong.single.sum())}
+    label = max(sizes, key=lambda name: sizes[name])
+    is_closed = reference is not None and reference.is_telling
+    parts = [
+        f"{sizes['KG']:,} in tasks that never pass and whose repeats mostly agree (a knowledge gap)" if sizes["KG"] else "",
+        f"{sizes['UK']:,} in tasks that pass sometimes or whose repeats differ (unreliable knowledge)" if sizes["UK"] else "",
+        f"{sizes['undetermined']:,} with one try, where a knowledge gap and bad luck look the same" if sizes["undetermined"] else "",
+    ]
+    vote, fix = _voted(people, reference) if sizes["UK"] else ("", "")
+    fix = fix if label == "UK" and fix else _FIXES[label]
+    searched = _found(people, rows)
+    if searched and label == "undetermined":
+        fix = "Have the model search or read on when what it found does not answer the question, before it answers."
+    said = "the answer differs from the expected one" if is_closed else "an answer was given and graded wrong"
+    return Group(
+        rung="knowledge", label=label, name="wrong answer" if is_closed else "answer graded wrong", rows=rows, matched=rows,
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: {said}; {', '.join(filter(None, parts))}."
+        f"{_concentrated(people, rows)}{searched}{vote}{_confused(people, rows, reference)}",
+        fix=fix, most=0.0 if fix.startswith("Take") else None, why=_REASONS[label],
+        confidence="unsure" if label == "undetermined" else "likely",
+        label_of=wrong.label, place=_place, detail=lambda at: answered(people, at, reference),
+        against=["a wrong expected answer looks the same"] if sizes["KG"] or sizes["undetermined"] else [],
+    )  # fmt: skip
+
+
+def _found(people: Population, rows: Mask) -> str:
+    """In how many of some rows no result holds the expected answer, beside the passes, as a sentence."""
+    seen = [[people.rows[at].saw_gold for at in np.flatnonzero(mask)] for mask in (rows, people.passed)]
+    mine, passes = ([saw for saw in some if saw is not None] for some in seen)
+    without = mine.count(False)
+    if len(passes) < 5 or without < 3 or without / len(mine) < 1.5 * passes.count(False) / len(passes):
+        return ""
+    return (
+        f" In {without:,} of {len(mine):,} no result that the model got holds the expected answer ({passes.count(False):,} of "
+        f"{len(passes):,} passes): look at how it searches."
+    )
+
+
+_FIXES = {
+    "KG": "Train on problems like those that never pass, or give the model the means to look the answer up; review the expected "
+    "answers of these tasks first.",
+    "UK": "Train on problems like these: the model solves them now and then.",
+    "undetermined": "Repeat these tasks a few times: the same wrong answer each time is a knowledge gap, a changing one is not.",
+}
+_REASONS = {
+    "KG": "most of these tasks never pass, and more than half of their repeats agree",
+    "UK": "most of these tasks pass sometimes, or their repeats give different answers",
+    "undetermined": "one try per task does not tell lack of knowledge from chance",
+}
 
 
 def _never_accepted(people: Population, left: Mask) -> list[Group]:
@@ -128,6 +185,8 @@ def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool
     counts = Counter(value_of(text) for text in texts if len(text) <= 100)
     if counts and counts.most_common(1)[0][1] > 0.5 * len(texts):
         return True
+    if reference is not None and reference.is_telling:
+        return False  # closed answers are compared as values alone
     bags = [words(text) for text in texts]
     near = [
         sum(len(bag & other) >= LIKE * max(len(bag | other), 1) for other in bags if bag and other) for bag in bags
@@ -195,8 +254,11 @@ def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> 
     )  # fmt: skip
 
 
-def _place(row: object) -> tuple[int, str] | None:
-    return (row.final_step, "") if row.final_step is not None else None  # type: ignore[attr-defined]
+def _place(row: RowEvidence) -> tuple[int, str] | None:
+    """The end of the answer, where it says what it comes to."""
+    text = row.final.strip()
+    end = text if len(text) <= 120 else text[-120:].partition(" ")[2]
+    return (row.final_step, end) if row.final_step is not None else None
 
 
 def _confused(people: Population, rows: Mask, reference: Reference | None) -> str:
@@ -204,47 +266,23 @@ def _confused(people: Population, rows: Mask, reference: Reference | None) -> st
     if reference is None or not reference.is_telling:
         return ""
     golds = {value_of(gold) for gold in reference.gold if gold}
-    if not 2 <= len(golds) <= MAX_CLASSES:
-        return ""
     pairs = Counter(
         (reference.gold[at], reference.answer[at])
         for at in np.flatnonzero(people.failed & reference.held & ~reference.same)
     )
-    if not pairs:
+    if len(golds) < 2 or not pairs:
         return ""
     (gold, answer), n = pairs.most_common(1)[0]
+    of_gold = np.array([other == gold for other in reference.gold], bool)
+    if len(golds) > MAX_CLASSES:
+        is_often = n >= 2 * ONE_SIDED and n >= 0.5 * of_gold.sum() and people.n_tasks(of_gold) >= 3
+        return f" Where {gold} is expected, {n:,} of {int(of_gold.sum()):,} answer {answer}." if is_often else ""
     if n < 0.6 * sum(pairs.values()) or n < ONE_SIDED:
         return ""
-    of_gold = np.array([other == gold for other in reference.gold], bool)
     return (
         f" The errors are one-sided: {n:,} of all {sum(pairs.values()):,} answer {answer} where {gold} is expected "
         f"(right on {people.rate(of_gold):.0%} of {gold}, on {people.rate(~of_gold):.0%} of the rest)."
     )
-
-
-def _gap(people: Population, rows: Mask, reference: Reference | None) -> Group:
-    n, n_tasks = int(rows.sum()), people.n_tasks(rows)
-    return Group(
-        rung="knowledge", label="KG", name="the same wrong answer in most repeats", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')} that never passed: the repeats agree on a wrong answer, a knowledge gap."
-        f"{_confused(people, rows, reference)}",
-        fix=f"Add training data or retrieval for these {count(n_tasks, 'task')}; review their expected answers first.",
-        why="the task never passes, and more than half of its repeats agree", matched=rows, place=_place,
-        against=["a wrong expected answer looks the same"],
-    )  # fmt: skip
-
-
-def _unsure(people: Population, rows: Mask, reference: Reference | None) -> Group:
-    n, n_tasks = int(rows.sum()), people.n_tasks(rows)
-    flaky = people.n_tasks(rows & people.is_mixed)
-    return Group(
-        rung="knowledge", label="UK", name="wrong answer, but right at times or varying", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: wrong answers to tasks that pass sometimes ({flaky:,}) or whose repeats "
-        f"disagree ({n_tasks - flaky:,}): unreliable knowledge.{_concentrated(people, rows)}{_voted(people, reference)}"
-        f"{_confused(people, rows, reference)}",
-        fix="Vote over several samples, or train on these tasks: the model knows them now and then.",
-        why="the task passes sometimes, or its repeats give different answers", matched=rows, place=_place,
-    )  # fmt: skip
 
 
 def _concentrated(people: Population, rows: Mask) -> str:
@@ -262,10 +300,10 @@ def _concentrated(people: Population, rows: Mask) -> str:
     return ""
 
 
-def _voted(people: Population, reference: Reference | None) -> str:
-    """What the most frequent answer of each task would score, as a sentence."""
+def _voted(people: Population, reference: Reference | None) -> tuple[str, str]:
+    """What the most frequent answer of each task would score, as a sentence; and as a fix, where that is more."""
     if reference is None or not reference.is_telling or not people.has_repeats:
-        return ""
+        return "", ""
     right = n = 0
     for task in np.unique(people.task):
         rows = np.flatnonzero((people.task == task) & reference.held)
@@ -274,15 +312,8 @@ def _voted(people: Population, reference: Reference | None) -> str:
         if given:
             best, _ = given.most_common(1)[0]
             right += any(people.passed[at] for at in rows if value_of(reference.answer[at] or "") == best)
-    return f" A majority vote over the repeats would pass {right:,} of {n:,} tasks ({right / n:.1%})."
+    score = float(np.mean([people.rate(people.task == task) for task in np.unique(people.task)]))
+    fix = f"Take a majority vote over the repeats: it would pass {right / n:.1%} of the tasks instead of {score:.1%}."
+    said = f" A majority vote over the repeats would pass {right:,} of {n:,} tasks ({right / n:.1%})."
+    return said, fix if right / n - score >= WORTH else ""
 
-
-def _single(people: Population, rows: Mask, reference: Reference | None) -> Group:
-    n = int(rows.sum())
-    return Group(
-        rung="knowledge", label="undetermined", name="answer graded wrong (one try)", rows=rows,
-        text=f"{count(n, 'failure')}: an answer was given and graded wrong. With one try per task, a knowledge gap and bad luck "
-        f"cannot be told apart.{_confused(people, rows, reference)}",
-        fix="Repeat these tasks a few times: the same wrong answer each time is a knowledge gap, a changing one is not.",
-        why="one try per task does not tell lack of knowledge from chance", confidence="unsure", matched=rows, place=_place,
-    )  # fmt: skip

@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from blade import events
-from blade.diagnose.evidence import template
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
+from blade.diagnose.fields import template
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, short
 
 AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
 LEVEL = 0.05
@@ -23,42 +23,46 @@ SERVICE = re.compile(
     r"\b(?:error|exception|overloaded|unavailable|rate limit|quota|timed? ?out|connection|gateway|refused|unauthorized)\b",
     re.IGNORECASE,
 )
+FEW = 0.05  # share of the rows up to which empty outputs say nothing about the run
+# Words of a service that failed, as opposed to an error that answers what the model or its work did.
+TRANSPORT = re.compile(
+    r"\b(?:connection|overloaded|unavailable|rate.?limit\w*|too many requests|quota|gateway|unauthorized|resolve host|name resolution"
+    r"|InternalServerError|APIError|APITimeoutError|APIConnectionError|\w*ConnectionError|50[0234]|429|ECONN\w+|socket|reset by peer)\b",
+    re.IGNORECASE,
+)
 SPECIFIC = 0.8  # share of the rows with the text that have no output
 
 
 def ask(people: Population, left: Mask) -> Findings:
+    """Rows whose answer is an error, and rows without output that share a message."""
     silent = people.where(lambda row: not row.has_output)
     found = Findings(_canned(people, left))
+    if silent.any() and not _is_right_act(people, silent):
+        found.trust += _elsewhere(people, silent)
+        found.groups += _by_text(people, silent, left)
     found.trust += [_trust(people, group) for group in found.groups]
-    if not silent.any():
-        return found
-    if _is_right_act(people, silent):
-        return found
-    elsewhere = _elsewhere(people, silent)
-    found.trust += elsewhere
-    rest = silent.copy()
-    for group in _by_text(people, silent, left):
-        found.groups.append(group)
-        rest &= ~group.rows
-    n, passes = int(rest.sum()), int(people.passed[rest].sum())
-    others = ~silent
+    return found
+
+
+def ask_empty(people: Population, left: Mask) -> Findings:
+    """Rows without output for which nothing has been found: not recorded where they pass, else empty without a reason."""
+    silent = people.where(lambda row: not row.has_output) & (left | people.passed)
+    n, passes = int(silent.sum()), int(people.passed[silent].sum())
+    if not n or _is_right_act(people, silent):
+        return Findings()
+    others = people.where(lambda row: row.has_output)
     usual = people.rate(others) if others.any() else 0.0
-    if n and passes and passes / n >= 0.5 * usual:
+    if passes and passes / n >= 0.5 * usual:
         text = (
             f"{n:,} of {people.n:,} rollouts have no recorded output, and {passes:,} of them pass: the transcripts were "
             "not recorded. Nothing is concluded from their absence; causes come from the other fields."
         )
-        found.trust += [] if elsewhere else [Trust("note", None, text, rest)]
-    elif (
-        n
-        and passes <= 0.1 * n
-        and (left & rest).any()
-        and people.where(lambda row: row.has_response)[rest].any()
-    ):
-        found.groups.append(_unrecorded(people, rest, left))
-    told = {one.text for one in found.trust}
-    found.trust += [_trust(people, group) for group in found.groups if group.text not in told]
-    return found
+        return Findings([], [] if _elsewhere(people, silent) else [Trust("note", None, text, silent)])
+    if passes <= 0.1 * n and (left & silent).any() and people.where(lambda row: row.has_response)[silent].any():
+        group = _unrecorded(people, silent, left)
+        is_few = group.rows.sum() <= FEW * people.n
+        return Findings([group], [] if is_few else [_trust(people, group)])
+    return Findings()
 
 
 def _elsewhere(people: Population, silent: Mask) -> list[Trust]:
@@ -115,8 +119,9 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
             guilty.append((place, mask & silent & left))
     found: list[Group] = []
     taken = people.none
-    # the most specific first: of equal cover the last line of a log, which says how it ended
-    guilty.sort(key=lambda pair: (-int(pair[1].sum()), -len(pair[0][1])))
+    # of equal cover the line that reads as an error, then the last one of a log, which says how it ended
+    last = {place: number for number, place in enumerate(places)}
+    guilty.sort(key=lambda pair: (-int(pair[1].sum()), not events.ERROR.search(pair[0][1]), -last[pair[0]], -len(pair[0][1])))
     for (path, line), mask in guilty:
         fresh = mask & ~taken
         if fresh.sum() >= enough:
@@ -189,9 +194,11 @@ def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
 
 
 def in_words(people: Population, path: str, line: str, rows: Mask) -> str:
-    """A message as one of some rows words it; of a long text only its template is known."""
-    values = (people.rows[at].fields.get(path) for at in np.flatnonzero(rows))
-    return " ".join(next((value for value in values if isinstance(value, str) and value.strip()), line).split()).rstrip(".")
+    """A message as one of some rows words it; of a long text only the end is known so."""
+    own = [people.rows[at] for at in np.flatnonzero(rows)]
+    values = [value for row in own if isinstance(value := row.fields.get(path), str) and value.strip()]
+    tails = (text for row in own for text in row.tails.get(path, "").splitlines() if template(text) == line)
+    return short(values[0] if values else next(tails, line), 400).rstrip(".")
 
 
 def _rest(people: Population, rows: Mask) -> str:
@@ -221,9 +228,10 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
             f"Most stop at exactly {limit:,.0f} output tokens: the token limit was spent before any answer."
         )
     else:
+        lacks = "" if tokens else " (no stop reason, no token usage)"
         reason = (
-            "The rows do not record why (no stop reason, no token usage); the usual reason is an output token limit "
-            "(max_tokens) that reasoning uses up before any answer."
+            f"The rows do not record why{lacks}; the usual reason is an output token limit (max_tokens) that reasoning uses up before "
+            "any answer."
         )
     answered = (
         f" Of the {int(given.sum()):,} answers given, {int(people.passed[given].sum()):,} pass."
@@ -232,7 +240,8 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
     )
     return Group(
         rung="ran", label="IR", name="empty output, reason not recorded" if "do not record" in reason else "empty output",
-        rows=rows, text=f"{n:,} of {people.n:,} rollouts end with an empty answer, and none of them passes. {reason}{answered}",
+        rows=rows, text=f"{n:,} of {people.n:,} rollouts {'ends' if n == 1 else 'end'} with an empty answer, and "
+        f"{'it fails' if n == 1 else 'none of them passes'}. {reason}{answered}",
         fix="Check the client, its key and the logs of the run, and rerun it." if "never reached" in reason
         else "Check max_tokens and the stop reasons of the empty rollouts, raise the limit, and rerun them.",
         why="no text, no call and no pass among them; an empty answer is no attempt at the task",

@@ -7,7 +7,7 @@ verdict itself and names nothing.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -30,57 +30,99 @@ from blade.diagnose.expected import (
     covers,
     difference,
     graded_tools,
+    in_words,
+    nothing_due,
+    odd_arguments,
     told,
 )
-from blade.diagnose.population import Findings, Group, Mask, Population, count, joined
+from blade.diagnose.fields import template
+from blade.diagnose.population import Findings, Group, Mask, Population, count, joined, short
 from blade.diagnose.upstream import trace_back
+from blade.ingest.records import FAILED, status_of
 
 LEAST_PASSES = 3
-LEAST_ENDED = 3  # failures that end so, from which they are a group
 ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same
 MAX_VALUES = 30
+MAX_LINES = 60  # lines of logs that may name a group
 RESTATES = 0.95  # share of the failures from which a value is the verdict itself
 
 
 def ask(people: Population, left: Mask) -> Findings:
-    acts = list(_against_gold(people))
-    groups = trace_back(people, cover(people, acts, left), frozenset(graded_tools(people)))
-    for group in groups:
-        left = left & ~group.rows
-    for candidates in (list(_checks(people)), [*_check_lists(people), *_values(people, left)]):
-        groups += (found := cover(people, candidates, left))
+    groups: list[Group] = []
+    for make in (_against_gold, _checks, _rest):
+        found = cover(people, list(make(people, left)), left)
+        groups += _unanswered(people, trace_back(people, found, frozenset(graded_tools(people)), make is _against_gold))
         for group in found:
             left = left & ~group.rows
-    return Findings(_apart(people, groups))
+    return Findings(groups)
 
 
-def _apart(people: Population, groups: Sequence[Group]) -> list[Group]:
-    """The groups, with rows apart in which an action is missing because the conversation was over before the model could act."""
-    lacking = people.none
+def _unanswered(people: Population, groups: Sequence[Group]) -> list[Group]:
+    """The groups, with rows apart in which the model names the expected change and the user agrees and is gone."""
+    graded = graded_tools(people)
+    rows = people.none
     for group in groups:
         if group.name in (_NAMES[NONE_DONE][0], _NAMES[PART][0]):
-            lacking |= group.rows
-    rows = interrupted(people, lacking)
+            rows |= group.rows & people.where(lambda row: row.end == "user" and _proposes(row, graded))
     n = int(rows.sum())
-    if n < LEAST_ENDED:
+    if not n:
         return list(groups)
-    found = [
+    left_of = [replace(group, rows=group.rows & ~rows, text=_recounted(group, rows)) for group in groups if (group.rows & ~rows).any()]
+    return [
+        *left_of,
         Group(
-            rung="verdicts", label="TI", name="the user ends the conversation before the model can act", rows=rows, matched=rows,
-            text=f"{count(n, 'failure')}: an expected action is missing, and the last message is the user's reply to the model, which had "
-            "no turn left to act on it.",
-            fix="Let the model take its turn after the user's last reply before the conversation is closed, and rerun these rollouts.",
-            why="nobody can act after the conversation is over", confidence="unsure", blame=lambda row: None,
+            rung="verdicts", label="TI", name="the user leaves when the model asks to confirm the expected change", rows=rows, matched=rows,
+            text=f"{count(n, 'failure')}: the model names the expected change and asks, the user's answer ends the conversation, and the "
+            "model has no turn left to make the change.",
+            fix="Give the model its turn after the user's last answer before the conversation is closed, and rerun these rollouts.",
+            why="nobody can act after the conversation is over", blame=lambda row: None,
             place=lambda row: (row.final_step, "") if row.final_step is not None else None,
-            against=["the model may have gone wrong before, or asked once too often"],
-        )
+            detail=lambda at: in_words(people.rows[at], graded), against=["the model could have acted without asking"],
+        ),
     ]  # fmt: skip
-    for group in groups:
-        if (group.rows & ~rows).any():
-            was, n_left = int(group.rows.sum()), int((group.rows & ~rows).sum())
-            text = group.text.replace(count(was, "failure"), count(n_left, "failure"), 1)
-            found.append(replace(group, rows=group.rows & ~rows, text=text))
-    return found
+
+
+def _recounted(group: Group, without: Mask) -> str:
+    was, n = int(group.rows.sum()), int((group.rows & ~without).sum())
+    return group.text.replace(count(was, "failure"), count(n, "failure"), 1)
+
+
+def _proposes(row: RowEvidence, graded: Mapping[str, str]) -> bool:
+    """Whether the last message of the model asks and names what identifies every expected call that is missing, and is agreed to."""
+    if "?" not in row.final.rstrip()[-200:] or not _AGREES.search(row.reply):
+        return False
+    made, due = acts_of(row, graded)
+    named = [set(_MARKED.findall(text)) for _, text in (due - made)]
+    return bool(named) and all(values and sum(value in row.final for value in values) >= 0.5 * len(values) for values in named)
+
+
+_AGREES = re.compile(
+    r"\A\W*(?:yes|yep|yeah|sure|ok|okay|correct|confirm\w*|please|go ahead|proceed|that works|sounds good|perfect)\b", re.IGNORECASE
+)
+_MARKED = re.compile(r"[#\w-]*\d[\w-]{3,}")  # values with digits, which identify what is meant
+
+
+def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
+    yield from _check_lists(people)
+    yield from _values(people, left)
+    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for at in np.flatnonzero(people.failed).tolist():
+        for path, lines in people.rows[at].lines.items():
+            for line in lines:
+                places[path, line].append(at)
+    passing = {(path, line) for at in np.flatnonzero(people.passed) for path, lines in people.rows[at].lines.items() for line in lines}
+    common = sorted(((len(held), place) for place, held in places.items() if len(held) >= 3 and place not in passing), reverse=True)
+    for n, (path, line) in common[:MAX_LINES]:
+        if n < RESTATES * people.failed.sum():
+            rows = people.none
+            rows[places[path, line]] = True
+            yield Candidate(f"{path}: {line}", rows, _valued(path, _words_of(people, path, line, rows)), order=6)
+
+
+def _words_of(people: Population, path: str, line: str, rows: Mask) -> str:
+    """A line of a log as one of some rows words it."""
+    texts = (text for at in np.flatnonzero(rows) for text in people.rows[at].tails.get(path, "").splitlines() if template(text) == line)
+    return short(next(texts, line), 100)
 
 
 # ---- What was done against what is expected ------------------------------------------------------
@@ -105,7 +147,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-def _against_gold(people: Population) -> Iterator[Candidate]:
+def _against_gold(people: Population, left: Mask) -> Iterator[Candidate]:
     has = people.where(lambda row: row.expected is not None)
     if has.mean() < 0.5:
         return
@@ -143,6 +185,7 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
             tools.update(sorted({tool for tool, _ in odd}))
         about = joined(tool for tool, _ in tools.most_common(3))
         instead = _instead(people, rows) if kind in (NONE_DONE, PART) else ""
+        instead = _by_argument(people, rows, graded) if kind == ARGUMENTS else instead
         lead = {
             NOTHING_DUE: f"{count(n, 'failure')}: something is changed ({about}) in tasks where nothing should be.",
             NONE_DONE: f"{count(n, 'failure')}: no change is made although one was due ({about}).",
@@ -156,11 +199,24 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
             why="what was done differs from the expected calls that the row states", confidence="proved",
             place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded),
             deciding=tuple(tool for tool, _ in tools.most_common(3)),
-            is_defined_by_passes=True,
-            against=["the expected calls themselves may be wrong"],
+            is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
+            against=["the expected calls themselves may be wrong", *(_cut_short(people, rows) if kind in (NONE_DONE, PART) else ())],
         )  # fmt: skip
 
     return make
+
+
+def _cut_short(people: Population, rows: Mask) -> list[str]:
+    """That in some rows another party had the last word, as a doubt about whose fault the omission is."""
+    n = int(interrupted(people, rows).sum())
+    return [f"in {n:,} of them the conversation ends with the user's reply, before the model could act on it"] if n else []
+
+
+def _by_argument(people: Population, rows: Mask, graded: Mapping[str, str]) -> str:
+    """The arguments that most often differ from the expected ones, as a sentence."""
+    odd = Counter(name for at in np.flatnonzero(rows) for name in sorted(set(odd_arguments(people.rows[at], graded))))
+    listed = ", ".join(f"`{name}` in {n:,}" for name, n in odd.most_common(4))
+    return f" Most often wrong: {listed}." if odd else ""
 
 
 def interrupted(people: Population, rows: Mask) -> Mask:
@@ -230,7 +286,7 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
         places = np.flatnonzero(rows)
-        idle = sum(not acts_of(people.rows[at], graded)[1] for at in places)
+        idle = int((nothing_due(people) & rows).sum())
         more = sum(any(name == tool for name, _ in people.rows[at].expected or ()) for at in places)
         where = f" In {idle:,} of them nothing should be done at all." if 0 < idle < n else ""
         where += f" In {more:,} of them it is expected for something else, or fewer times." if more else ""
@@ -242,7 +298,8 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
             fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
             why="the expected calls of the row do not contain it", confidence="proved",
             place=lambda row: (step, "") if (step := _mismatch(row, graded, tool)) is not None else None,
-            deciding=(tool,), is_defined_by_passes=True, against=["the expected calls themselves may be wrong"],
+            deciding=(tool,), is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
+            against=["the expected calls themselves may be wrong"],
         )  # fmt: skip
 
     return make
@@ -251,14 +308,14 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
 # ---- Checks and verdict fields -------------------------------------------------------------------
 
 
-def _checks(people: Population) -> Iterator[Candidate]:
+def _checks(people: Population, left: Mask) -> Iterator[Candidate]:
     """Checks that the row names, each by the rows that fail it."""
     names = Counter(
         name
         for row in people.rows
         for name, passed in row.checks.items()
-        if not passed and not name.endswith("]")
-    )
+        if not passed and any(sign.isalpha() for sign in name.partition(": ")[2])
+    )  # a number names no check: it is a value that is due in one task, and belongs to its list
     for name, n in names.most_common(100):
         if n >= 2:
             rows = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
@@ -287,37 +344,61 @@ def _unmet(people: Population, path: str):  # type: ignore[no-untyped-def]
             if not met and name.startswith(f"{path}: ")
         )
         return Group(
-            rung="verdicts", label="BI", name=f"fails a check of `{path[-60:]}`", rows=rows,
+            rung="verdicts", label="BI", name=f"misses what `{path.rpartition('.')[2][-60:]}` demands", rows=rows,
             text=f"{count(n, 'failure')}: what `{path}` demands is not met ({joined(name[:60] for name, _ in names.most_common())}), "
             "as the grader records.",
             fix=f"Read the quoted rollout beside what `{path}` demands: was it never said or done, or said wrongly?",
             why="the grader names these checks as failed, and no pass fails one", confidence="proved", deciding=(path,),
-            place=lambda row: (path, ""), blame=lambda row: None,
+            place=lambda row: (path, ""), blame=lambda row: None, detail=lambda at: _failed_checks(people.rows[at]),
         )  # fmt: skip
 
     return make
 
 
+def _failed_checks(row: RowEvidence) -> str:
+    """The checks that a row fails, of how many."""
+    failed = [name.partition(": ")[2] or name for name, met in row.checks.items() if not met]
+    pair = next((said for name in failed if (said := _compared(row, name))), "")
+    listed = joined(short(name, 60) for name in failed)
+    return f"{len(failed):,} of {count(len(row.checks), 'check')} not met: {listed}{f' ({pair})' if pair else ''}"
+
+
+def _compared(row: RowEvidence, name: str) -> str:
+    """The values that two objects of a row hold under the name of a check, where they differ: what is and what should be."""
+    held = {path: value for path, value in row.fields.items() if path.endswith(f".{name}")}
+    found = [(path, value) for path, value in held.items() if not isinstance(value, bool) and value not in (0, 1)]
+    if len(found) != 2 or found[0][1] == found[1][1]:
+        return ""
+    return ", ".join(f"`{path}` is {short(str(value), 40)}" for path, value in found)
+
+
 def _failed_check(people: Population, name: str):  # type: ignore[no-untyped-def]
-    field, _, short = name.partition(": ")
-    # a number says nothing without the list that it stands in
-    of = f" of `{field.rpartition('.')[2]}`" if not any(sign.isalpha() for sign in short) else ""
+    field, _, short_name = name.partition(": ")
 
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
         return Group(
-            rung="verdicts", label="BI", name=f"fails the check `{(short or name)[:80]}`{of}", rows=rows,
-            text=f"{count(n, 'failure')}: the check `{(short or name)[:120]}` is not met, as the grader records in `{field}`.",
-            fix=f"Train or prompt for `{(short or name)[:80]}`; read the quoted rollout first.",
+            rung="verdicts", label="BI", name=f"fails the check `{short_name[:80]}`", rows=rows,
+            text=f"{count(n, 'failure')}: the check `{short_name[:120]}` is not met, as the grader records in `{field}`."
+            + _example(people, rows, short_name),
+            fix=f"Train or prompt for `{short_name[:80]}`; read the quoted rollout first.",
             why="the grader names this check as failed", confidence="proved", deciding=(name,),
-            place=lambda row: (field, ""),
+            place=lambda row: (field, ""), detail=lambda at: _failed_checks(people.rows[at]),
         )  # fmt: skip
 
     return make
 
 
+def _example(people: Population, rows: Mask, name: str) -> str:
+    """What the first of some rows holds for a check beside what it should, as a sentence."""
+    pairs = (_compared(people.rows[at], name) for at in np.flatnonzero(rows))
+    said = next(filter(None, pairs), "")
+    return f" In one of them {said}." if said else ""
+
+
 def _values(people: Population, left: Mask) -> Iterator[Candidate]:
     """Values of fields that vary within tasks and never pass."""
+    plain = _restated(people)
     for path in people.paths:
         codes, values = people.codes(path)
         if not 2 <= len(values) <= MAX_VALUES or path in people.task_level or people.is_reward(path):
@@ -339,10 +420,23 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
             of_failed = float((rows & people.failed).sum()) / max(int(people.failed.sum()), 1)
             if people.passed[rows].any() or of_failed >= RESTATES or (rows & left).sum() < 2:
                 continue
+            if np.packbits(rows).tobytes() in plain:
+                continue  # that it is wrong says nothing beyond the reward
             # what grading sets needs no test: it is the grader's own word
             yield Candidate(
                 f"{path}={value}", rows, _valued(path, str(value)), order=5, is_tested=not is_graded
             )
+
+
+def _restated(people: Population) -> set[bytes]:
+    """Rows that a field calls wrong in a plain word, whatever else is said of the same rows."""
+    found = set()
+    for path in people.paths:
+        codes, values = people.codes(path)
+        if len(values) <= MAX_VALUES:
+            wrong = [code for code, value in enumerate(values) if isinstance(value, str | bool) and status_of(value) == FAILED]
+            found |= {np.packbits(codes == code).tobytes() for code in wrong}
+    return found
 
 
 def _is_for_failures(people: Population, codes: np.ndarray) -> bool:
@@ -364,7 +458,7 @@ def _valued(path: str, value: str):  # type: ignore[no-untyped-def]
         n = int(rows.sum())
         return Group(
             rung="verdicts", label="IR" if _OUTSIDE.search(value) else "undetermined", name=f"`{path}` is `{value[:60]}`", rows=rows,
-            text=f"{count(n, 'failure')}: `{path}` is `{value[:100]}`, which no pass has.",
+            text=f"{count(n, 'failure')}: `{path}` is or says `{value[:100]}`, which no pass has.",
             fix=f"Read the quoted rollout: what leads to `{path}` = `{value[:60]}`?",
             why="a field of the row names this outcome; what causes it is not shown", confidence="unsure",
             place=lambda row: (path, value[:80]), deciding=(path,),

@@ -14,8 +14,8 @@ import numpy as np
 from blade.diagnose.answers import is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected import acts_of, graded_tools
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count
-from blade.diagnose.reference import ANSWER_ORDER, Reference
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, short
+from blade.diagnose.reference import ANSWER_ORDER, Reference, answered
 from blade.diagnose.rungs.ran import alarm_level
 
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
@@ -30,7 +30,7 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     # where calls are expected or a check failed, the answer is not all that is graded
     has_calls = people.where(lambda row: bool(row.expected)).any()
     reference = None if has_calls else reference
-    for make in (_checks_pass, _fields_pass, _log_passes, _missing_path, _equal, _fenced, _wrapped, _both_ways):
+    for make in (_checks_pass, _fields_pass, _log_passes, _missing_path, _blank_prompt, _equal, _misread, _fenced, _wrapped, _both_ways):
         group = make(people, rest, reference)
         if group is not None:
             found.groups.append(group)
@@ -69,7 +69,7 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> Gro
         why="a judge may have had a reason that the words do not show", confidence="unsure",
         passed=int((says & people.passed).sum()), holds=lambda row: row.says_gold,
         place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
-        blame=lambda row: None,
+        blame=lambda row: None, detail=lambda at: f'the expected "{short(people.rows[at].gold_text, 70)}" is in its text',
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def _broken_check(people: Population) -> Trust | None:
     return None
 
 
-_SUCCESS = re.compile(r"\b(?:pass(?:ed|es)?|resolved|success(?:ful(?:ly)?)?|succeeded|accepted|correct)\b", re.IGNORECASE)
+_SUCCESS = re.compile(r"\b(?:pass(?:ed|es)?|resolved|success(?:ful(?:ly)?)?|succeeded|solved|won|accepted|correct|ok)\b", re.IGNORECASE)
 _FAILURE = re.compile(r"\b(?:fail\w*|error\w*|not|incorrect|wrong|rejected)\b", re.IGNORECASE)
 
 
@@ -154,6 +154,27 @@ def _missing_path(people: Population, left: Mask, reference: Reference | None) -
     )  # fmt: skip
 
 
+def _blank_prompt(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows whose prompt holds an empty block, where the same block holds something in other prompts."""
+    tags = Counter(tag for row in people.rows for tag in row.blank)
+    for tag, _ in tags.most_common(3):
+        rows = people.where(lambda row: tag in row.blank)  # noqa: B023
+        filled = people.where(lambda row: tag in row.filled) & ~rows  # noqa: B023
+        n = int((rows & left).sum())
+        if n < 3 or people.n_tasks(filled) < 3 or people.rate(rows) > 0.5 * people.rate(filled):
+            continue
+        return Group(
+            rung="verifier", label="TI", name=f"the prompt's `<{tag}>` is empty", rows=rows & left, matched=rows, confidence="proved",
+            text=f"{count(n, 'failure')} in {count(people.n_tasks(rows & left), 'task')}: `<{tag}>` in the prompt holds nothing, so what "
+            f"the task is about is missing. {people.rate(rows):.0%} of these rollouts pass, {people.rate(filled):.0%} of those with "
+            "content.",
+            fix=f"Find out why `<{tag}>` is empty (a failed export or upload), fill it, and rerun these tasks.",
+            why="the model was not given what it is asked about", passed=int(people.passed[rows].sum()),
+            place=lambda row: (row.final_step, "") if row.final_step is not None else None, blame=lambda row: None,
+        )  # fmt: skip
+    return None
+
+
 def _wrapped(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing answers that are the gold inside other words, where passes are the gold and nothing else."""
     if reference is None:
@@ -184,27 +205,92 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         return _exact(people, left, reference)
     if not reference.is_telling:
         return None
-    rows = reference.same & left & people.where(lambda row: all(row.checks.values()))
+    verdict = _verdict_checks(people)
+    rows = reference.same & left & people.where(lambda row: all(met for name, met in row.checks.items() if name not in verdict))
     n = int(rows.sum())
     if n > MANY * people.n:
         exact = _is_exact(people, reference)
         if exact[people.passed & reference.held].mean() < 0.9:
             return None
-        rows &= exact
-        n = int(rows.sum())
+        if not _by_spelling(people, reference, rows, exact):
+            rows &= exact
+            n = int(rows.sum())
     if not n:
         return None
     how = _difference(reference, rows)
     return Group(
         rung="verifier", label="TI", name="right answer scored 0" + (f" ({how})" if how else ""), rows=rows,
         text=f"{count(n, 'failure')}: the answer equals the expected one{f' but for {how}' if how else ' exactly'}, and is not accepted. "
-        f"{'The verifier compares strings. ' if how else ''}In {reference.agreement:.0%} of the passes the same comparison agrees. With "
-        f"these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        f"In {reference.agreement:.0%} of the passes the same comparison agrees. With these counted, "
+        f"{int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
         fix=f"{f'Make the verifier compare values, not spelling ({how})' if how else 'Repair the verifier'}, and score the stored "
         "answers again; no rerun is needed.",
         why="the answer and the gold have the same value", confidence="proved", matched=rows,
+        detail=lambda at: answered(people, at, reference),
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
     )  # fmt: skip
+
+
+def _misread(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows that announce the gold as their answer, while the field in which the grader keeps what it read holds another value."""
+    if reference is None or not reference.is_telling or reference.source in ANSWER_ORDER:
+        return None
+    places = [name for name in ("box", "announced", "tag") if sum(name in row.answers for row in people.rows) >= 0.5 * people.n]
+    if not places:
+        return None
+    texts = (row.answers.get(places[0], "") for row in people.rows)
+    own = np.array([_announces(text, gold or "") for text, gold in zip(texts, reference.gold, strict=True)], bool)
+    rows = own & left & reference.held & ~reference.same
+    n, passes = int(rows.sum()), people.passed & people.where(lambda row: places[0] in row.answers)
+    if n < 2 or passes.sum() < 5 or own[passes].mean() < 0.9:
+        return None
+    return Group(
+        rung="verifier", label="TI", name="right answer, but the grader reads something else", rows=rows, matched=rows, confidence="proved",
+        text=f"{count(n, 'failure')}: the answer that the text announces is the expected one, and `{reference.source}`, what the grader "
+        f"took from it, is another. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        fix=f"Repair how `{reference.source}` is taken from the text, and score the stored answers again; no rerun is needed.",
+        why="the text says the expected answer, and the grader's own record of it differs", deciding=(reference.source,),
+        place=lambda row: (row.final_step, row.answers.get(places[0], "")) if row.final_step is not None else None,
+        detail=lambda at: f'it answers "{short(people.rows[at].answers[places[0]], 70)}", and `{reference.source}` is '
+        f"{short(str(reference.answer[at]), 40)}",
+    )  # fmt: skip
+
+
+_LEADING = re.compile(r"\A\W*([-+]?\d[\d,]*(?:\.\d+)?)(?![\d,.]*\d)")
+
+
+def _announces(answer: str, gold: str) -> bool:
+    """Whether an announced answer is the gold, or begins with it where that is a number."""
+    if not answer or not gold:
+        return False
+    head = _LEADING.match(answer)
+    return is_same(answer, gold) or (head is not None and value_of(gold)[0] == "number" and is_same(head[1], gold))
+
+
+_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?\Z")
+
+
+def _verdict_checks(people: Population) -> set[str]:
+    """Checks that fail in every failing row that has them: they state the verdict again, and are no demand of their own."""
+    unmet: Counter[str] = Counter()
+    met: Counter[str] = Counter()
+    for at in np.flatnonzero(people.failed):
+        for name, passed in people.rows[at].checks.items():
+            (met if passed else unmet)[name] += 1
+    return {name for name in unmet if not met[name]}
+
+
+def _by_spelling(people: Population, reference: Reference, rows: Mask, exact: Mask) -> bool:
+    """Whether spelling alone decides: every pass is the gold letter by letter, and equal numbers in other spellings never pass."""
+    spelled = reference.same & ~exact
+    pairs = [(reference.answer[at] or "", reference.gold[at] or "") for at in np.flatnonzero(rows)]
+    # the same number with more or fewer decimals is no other spelling: so many may be asked for
+    is_closed = sum(
+        value_of(gold)[0] in ("number", "date") and not (_DECIMAL.match(answer.strip()) and _DECIMAL.match(gold.strip()))
+        for answer, gold in pairs
+    ) >= 0.9 * len(pairs)
+    is_spelled = people.passed.sum() >= 20 and exact[people.passed & reference.held].mean() >= 0.98
+    return bool(is_closed and is_spelled and not people.passed[spelled].any())
 
 
 _READ = re.compile(
@@ -232,6 +318,7 @@ def _exact(people: Population, left: Mask, reference: Reference) -> Group | None
         "broken, not the model.",
         fix="Repair the verifier and score the stored answers again; no rerun is needed.",
         why="the answer matches the gold letter by letter and the reward is 0", confidence="proved", matched=rows,
+        detail=lambda at: f'the expected "{short(people.rows[at].gold_text, 70)}" is what it answers',
         place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
     )  # fmt: skip
 
@@ -294,7 +381,7 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
     n = len(places)
     if not n or n > 0.2 * left.sum() or not reference.is_telling:
         return None
-    return _inconsistent(people, rows)
+    return _inconsistent(people, rows, reference)
 
 
 def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
@@ -315,10 +402,10 @@ def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
         return None
     rows = people.none
     rows[[at for places in split for at in places]] = True
-    return _inconsistent(people, rows & left)
+    return _inconsistent(people, rows & left, None)
 
 
-def _inconsistent(people: Population, rows: Mask) -> Group | None:
+def _inconsistent(people: Population, rows: Mask, reference: Reference | None) -> Group | None:
     n = int(rows.sum())
     if not n:
         return None
@@ -329,6 +416,7 @@ def _inconsistent(people: Population, rows: Mask) -> Group | None:
         "the grading is not consistent.",
         fix="Score the stored answers of these tasks again with one rule.",
         why="equal answers to the same task have different rewards", confidence="proved", matched=rows,
+        detail=lambda at: answered(people, at, reference),
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
     )  # fmt: skip
 
@@ -380,9 +468,9 @@ def _fields_pass(people: Population, left: Mask, reference: Reference | None) ->
 
 
 def _is_verdict(people: Population, path: str) -> bool:
-    """Whether a 0/1 field is 1 in every pass and 0 in most failures."""
+    """Whether a 0/1 field that is named as a success is 1 in every pass and 0 in most failures."""
     values = people.columns[path]
-    if {value for value in values if value is not None} != {0, 1}:
+    if {value for value in values if value is not None} != {0, 1} or not _SUCCESS.search(re.sub(r"[._]", " ", path)):
         return False
     passes = all(bool(values[at]) for at in np.flatnonzero(people.passed))
     fails = np.flatnonzero(people.failed)
@@ -391,12 +479,7 @@ def _is_verdict(people: Population, path: str) -> bool:
 
 def _fenced(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows that are a code fence as a whole, where fenced answers never pass and bare ones do."""
-    fenced = people.where(
-        lambda row: (
-            row.final.strip().startswith("```")
-            or ("fence" in row.answers and row.final_length <= len(row.answers["fence"]) + 40)
-        )
-    )
+    fenced = people.where(lambda row: "fence" in row.answers)
     rows, n = fenced & left, int((fenced & left).sum())
     bare = people.where(lambda row: bool(row.final.strip())) & ~fenced
     if (

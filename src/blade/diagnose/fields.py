@@ -1,0 +1,208 @@
+"""Flatten a row into fields, line templates of its texts, and the checks that stand in lists, objects and logs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from blade import events
+from blade.ingest import records
+
+SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
+HEAD_LINES, TAIL_LINES = 2, 6  # lines of a long text that are kept as templates
+TAIL = 400  # characters that are kept of the end of a long text
+MAX_FIELDS = 300  # scalars of one row
+MAX_DEPTH = 6
+MAX_LINE = 160
+OWN = frozenset(
+    "responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split()
+)  # read as prompt, trace and keys
+_RECORDED = (
+    "status",
+    "incomplete_details",
+    "error",
+    "stop_reason",
+    "finish_reason",
+    "usage",
+)  # of `response`
+
+
+class Flat(NamedTuple):
+    """A row without its trace and its prompt."""
+
+    scalars: list[tuple[str, Any]]
+    fields: dict[str, Any]  # dotted path -> short scalar
+    lines: dict[str, tuple[str, ...]]  # dotted path of a long text -> templates of its first and last lines
+    tails: dict[str, str]  # dotted path of a long text -> its last lines as they are
+    checks: dict[str, bool]  # name -> passed
+
+
+def flatten(row: Mapping[str, Any]) -> Flat:
+    """The fields, texts and checks of a row."""
+    flat = Flat(list(_scalars(row)), {}, {}, {}, {})
+    for path, value in flat.scalars:
+        _keep(path, value, flat.fields, flat.lines, flat.checks)
+    flat.tails.update({path: (events.field_text(row, path) or "")[-TAIL:] for path in flat.lines})
+    for find in (_name_checks, _status_objects, _pair_checks):
+        find(flat.scalars, flat.checks)
+    return flat
+
+
+def _scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Dotted paths with their scalars, lists as they are; the trace and the prompt apart."""
+    for key, value in row.items():
+        if key not in OWN:
+            yield from _flat(key, value, 1)
+    response = row.get("response")
+    if isinstance(response, Mapping):
+        for key in _RECORDED:
+            if response.get(key) is not None:
+                yield from _flat(f"response.{key}", response[key], 2)
+
+
+def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value and all(isinstance(met, bool) and _is_data(name) for name, met in value.items()):
+        yield path, value  # checks by what they are about: values that must be said, files that must exist
+    elif isinstance(value, Mapping) and depth < MAX_DEPTH:
+        for key, inner in value.items():
+            yield from _flat(f"{path}.{key}", inner, depth + 1)
+        if not value:
+            yield path, None
+    else:
+        yield path, value
+
+
+def _keep(
+    path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
+) -> None:
+    if len(fields) >= MAX_FIELDS:
+        return
+    if isinstance(value, str):
+        if len(value) <= SHORT and "\n" not in value.strip():
+            fields[path] = value
+        else:
+            lines[path] = _templates(value)
+            _logged_checks(path, value, checks)
+    elif isinstance(value, Mapping):
+        checks.update({f"{path}: {str(name)[:SHORT]}": met for name, met in list(value.items())[: records.MAX_CHECKS]})
+    elif isinstance(value, list):
+        _keep_list(path, value, fields, lines, checks)
+    elif value is None or isinstance(value, bool | int | float):
+        fields[path] = value
+
+
+def _keep_list(
+    path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
+) -> None:
+    if value and isinstance(value[0], Mapping) and {"role", "content"} <= value[0].keys():
+        return  # another copy of the conversation
+    for name, status, _ in list(records._of_list(value))[: records.MAX_CHECKS]:
+        if status != records.OTHER:
+            is_place = name.isdigit() and int(name) < len(value)  # not a number that must be said or found
+            full = f"{path}[{name}]" if is_place else f"{path}: {name}"
+            checks[full] = checks.get(full, True) and status == records.PASSED
+    if all(isinstance(item, str | int | float | bool) or item is None for item in value):
+        text = json.dumps(value, ensure_ascii=False)
+        if len(text) <= SHORT:
+            fields[path] = text
+        elif all(isinstance(item, str) for item in value):
+            lines[path] = _templates("\n".join(value))
+    elif not value:
+        fields[path] = "[]"
+
+
+def _status_objects(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
+    """Take the entries of an object whose members are all words for a status, or all scores of 0 to 1, as checks."""
+    members: dict[str, dict[str, Any]] = {}
+    for path, value in scalars:
+        parent, _, name = path.rpartition(".")
+        if parent:
+            members.setdefault(parent, {})[name] = value
+    for parent, values in members.items():
+        if len(values) >= 2 and all(_is_score(value) for value in values.values()):
+            checks.update({f"{parent}: {name}": value == 1 for name, value in values.items()})
+        elif len(values) >= 2 and all(isinstance(value, str) and records.status_of(value) for value in values.values()):
+            for name, value in values.items():
+                if (status := records.status_of(value)) != records.OTHER:
+                    checks[f"{parent}: {name}"] = status == records.PASSED
+
+
+def _pair_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
+    """Take each key of two objects that hold the same keys as a check: whether they agree on it, as what is and what should be do."""
+    members: dict[str, dict[str, Any]] = {}
+    for path, value in scalars:
+        parent, _, name = path.rpartition(".")
+        if parent and not isinstance(value, list | Mapping):
+            members.setdefault(parent, {})[name] = value
+    alike: dict[frozenset[str], list[str]] = {}
+    for parent, values in members.items():
+        if len(values) >= 2 and not parent.startswith("response"):
+            alike.setdefault(frozenset(values), []).append(parent)
+    for names, parents in alike.items():
+        if len(parents) == 2:
+            first, second = (members[parent] for parent in parents)
+            checks.update({f"{parents[0]} = {parents[1]}: {name}": first[name] == second[name] for name in sorted(names)})
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+# Lines in which test runners report one test: `name PASSED`, `FAILED name`, `test name ... ok`, `ok 3 - name`, `--- FAIL: name`.
+_TEST_LINE = re.compile(
+    r"^(?:test )?(?P<before>[\w./:\[\]-]{3,120}?)(?: \.\.\.)? (?P<after>PASSED|FAILED|ERROR|ok|FAIL|PASS)$"
+    r"|^(?:--- )?(?P<first>PASSED|FAILED|ERROR|PASS|FAIL|ok|not ok):? (?:\d+ - )?(?P<behind>[\w./:\[\]-]{3,120})", re.MULTILINE,
+)  # fmt: skip
+MAX_LOG = 20_000  # characters at the end of a log in which tests are looked for
+
+
+def _logged_checks(path: str, text: str, checks: dict[str, bool]) -> None:
+    """Take the tests that a log reports as checks; one that is reported twice passed only if both say so."""
+    for hit in islice(_TEST_LINE.finditer(text[-MAX_LOG:]), records.MAX_CHECKS):
+        name, said = hit["before"] or hit["behind"], (hit["after"] or hit["first"]).lower()
+        full = f"{path}: {name.rpartition('::')[2]}"
+        checks[full] = checks.get(full, True) and said in ("passed", "pass", "ok")
+
+
+def _is_data(name: str) -> bool:
+    """Whether the name of a member is a value itself rather than the name of a field."""
+    return " " in name or name.replace(".", "").replace("-", "").isdigit() or len(name) > 30
+
+
+def _name_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
+    """Name the entries of a list of truths by the list of texts beside it that is as long: instructions, say."""
+    for path, value in scalars:
+        if not isinstance(value, list) or not value or not all(isinstance(entry, bool) for entry in value):
+            continue
+        parent = path.rpartition(".")[0]
+        names = next(
+            (
+                other
+                for place, other in scalars
+                if place != path
+                and place.rpartition(".")[0] == parent
+                and isinstance(other, list)
+                and len(other) == len(value)
+                and all(isinstance(entry, str) for entry in other)
+            ),
+            None,
+        )
+        if names is not None:
+            for name, passed in zip(names, value, strict=True):
+                full = f"{path}: {name[:SHORT]}"
+                checks[full] = checks.get(full, True) and passed
+
+
+def _templates(text: str) -> tuple[str, ...]:
+    """The first and last lines of a long text, volatile values masked."""
+    found = [line for line in text[:4000].splitlines() if line.strip()][:HEAD_LINES]
+    tail = [line for line in text[-4000:].splitlines() if line.strip()][-TAIL_LINES:]
+    return tuple(dict.fromkeys(template(line) for line in (*found, *tail)))
+
+
+def template(line: str) -> str:
+    """A line with its volatile values masked."""
+    return events.masked(line[: 2 * MAX_LINE], MAX_LINE)
