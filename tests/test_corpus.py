@@ -216,17 +216,13 @@ def test_transfers_that_nobody_expects_are_the_largest_group() -> None:
 
 
 def test_answers_that_vary_are_unreliable_knowledge() -> None:
-    """Every task of this run passes now and then, so nothing in it is a gap."""
+    """Every task of this run passes now and then, so nothing in it is a gap; a box with two values is not the expected one."""
     path = DATA / "prime_aime2024" / "gpt-5_64x.jsonl.gz"
     failing = [row for row in raw(path) if row["reward"] < 1]
-    boxed = "\\boxed{p=17,\\ m=110}"  # 110 is expected
-    right = [row for row in failing if row["response"]["output"][-1]["content"][0]["text"].endswith(boxed)]
-    assert len(right) == 1
-    unsure, refused = report_of(path).groups
-    assert (unsure.label, unsure.rows, unsure.tasks) == (Cause.UNRELIABLE_KNOWLEDGE, 137, 12)
-    assert rows_of(path, unsure) == keys(failing) - keys(right)
-    assert refused.label == Cause.TASK_OR_VERIFIER
-    assert rows_of(path, refused) == keys(right)
+    (unsure,) = report_of(path).groups
+    assert (unsure.label, unsure.rows) == (Cause.UNRELIABLE_KNOWLEDGE, 138)
+    assert rows_of(path, unsure) == keys(failing)
+    assert {found.cause for found in report_of(path).attributions} == {Cause.UNRELIABLE_KNOWLEDGE}
 
 
 def test_wrong_answers_of_many_repeats_are_all_explained() -> None:
@@ -234,8 +230,9 @@ def test_wrong_answers_of_many_repeats_are_all_explained() -> None:
     never = {row["_ng_task_index"] for row in raw(path)} - {
         row["_ng_task_index"] for row in raw(path) if row["reward"] == 1
     }
-    (gap,) = labelled(path, Cause.KNOWLEDGE_GAP)
-    assert {int(task) for task, _ in rows_of(path, gap)} <= never
+    gaps = {int(found.task) for found in report_of(path).attributions if found.cause is Cause.KNOWLEDGE_GAP}
+    assert gaps
+    assert gaps <= never
     assert sum(group.rows for group in report_of(path).groups) == 5263
     assert report_of(path).unexplained[0].rows == 0
 
@@ -281,7 +278,7 @@ def assert_adds_up(found: Comparison) -> None:
 
 
 def test_training_that_helped_is_an_improvement_and_says_where() -> None:
-    """The model learned to search: rollouts without a search are gone. What else it learned no row shows."""
+    """Rollouts without a search are gone, but 8 of 10 against 37 of 90 in one run of one try each is no proof of a cause."""
     before, after = (
         [row for row in raw(WIKI / f"{name}.jsonl.gz") if not called(row, "search_pages")]
         for name in ("qwen3-4b-instruct", "qwen3-4b-wiki-search-RL")
@@ -290,14 +287,9 @@ def test_training_that_helped_is_an_improvement_and_says_where() -> None:
     found = wiki()
     assert (found.score_baseline, found.score_candidate) == pytest.approx((0.55, 0.89))
     assert verdicts(found) == {"improved"}
-    (first,) = found.movers
-    assert (first.view, first.side) == ("bridge", "model")
-    assert first.value == pytest.approx(0.08)
-    assert first.low is not None
-    assert first.low > 0
-    assert {(task, repeat) for _, task, repeat in first.rollouts} <= keys(before)
+    assert found.movers == ()
     largest = max(found.bridge, key=lambda term: term.value)
-    assert (largest.side, largest.value) == ("undetermined", pytest.approx(0.26))
+    assert (largest.side, largest.value) == ("undetermined", pytest.approx(0.34))
     assert_adds_up(found)
 
 

@@ -220,6 +220,11 @@ class Diagnosed:
         """The labels of all groups that hold any of some rows."""
         return {group.label.value for group in self.holders(keys)}
 
+    def causes(self, keys: set[Key]) -> set[str]:
+        """The causes of the tasks that some rows belong to."""
+        tasks = {str(task) for task, _ in keys}
+        return {entry.cause.value for entry in self.report.attributions if entry.task in tasks}
+
     def group(self, keys: set[Key]) -> Group:
         """The one group that holds exactly these rows; fails with what holds them instead."""
         holders = self.holders(keys)

@@ -45,7 +45,7 @@ def evidence(position: int, task: int, acts: list[Act]) -> RowEvidence:
         nothing_of(position),
         prompt=task + 1, acts=tuple(acts), n_acts=len(acts), n_turns=len(acts) + 1, has_output=True,
         end="message", final="x" * length + ".", final_step=2 * len(acts), final_length=length + 1,
-        made=tuple((one.tool, str(one.key)) for one in acts if not one.failed), n_tools=len(TOOLS) + 1,
+        made=tuple((one.tool, str(one.key)) for one in acts if not one.failed), tools=("other", *TOOLS),
     )  # fmt: skip
 
 

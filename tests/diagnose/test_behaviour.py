@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
-from tests.diagnose.builders import Act, Diagnose, Key, Row, desk_acts, desk_row, grid, told_of
+from tests.diagnose.builders import Act, Diagnose, Key, Row, desk_acts, desk_row, grid, make_row, told_of
 
 FAULTY = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 < 2}
 
@@ -74,6 +75,107 @@ def test_loop_within_tasks(diagnose: Diagnose) -> None:
     run = diagnose(run_of(FAULTY, acts))
     assert run.labels(FAULTY) == {"BI"}
     assert run.alarms == []
+
+
+def looked(task: int, answer: str, number: str | None = None) -> Act:
+    return ("search_ledger", {"query": number or f"P-{task + 100}"}, answer)
+
+
+FOUND = '{{"total": 1, "parcels": [{{"number": "P-{0}"}}]}}'
+
+
+@pytest.mark.parametrize("nothing", ['{"total": 0, "parcels": []}', "[]", "No matching records.", "0 results"])
+def test_empty_result_that_is_accepted(diagnose: Diagnose, nothing: str) -> None:
+    """The search finds nothing, and the errand is settled all the same."""
+    acts = {key: [looked(key[0], nothing if key in FAULTY else FOUND.format(key[0])), *work(*key)] for key in grid(16, 4)}
+    run = diagnose(run_of(FAULTY, acts))
+    group = run.group(FAULTY)
+    assert (group.rung, group.label.value, group.name) == ("behaviour", "BI", "accepts an empty result")
+    assert "`search_ledger`" in group.text
+
+
+def test_empty_result_that_another_search_makes_up_for_is_not_accepted(diagnose: Diagnose) -> None:
+    acts = {}
+    for task, repeat in grid(16, 4):
+        first = [looked(task, "[]", f"P-{task + 900}")] if (task, repeat) in FAULTY else []
+        acts[task, repeat] = [*first, looked(task, FOUND.format(task)), *work(task, repeat)]
+    run = diagnose(run_of(FAULTY, acts))
+    assert not any("empty" in group.name for group in run.groups)
+
+
+def page(task: int, number: int, how: str) -> Act:
+    """Two of four entries of a list, with a count of all or with what leads to the rest."""
+    rest = '"total": 4' if how == "total" else f'"next_cursor": {json.dumps("" if number else f"c{task}")}'
+    entries = ", ".join(json.dumps(f"P-{task}-{2 * number + n}") for n in range(2))
+    arguments = {"shelf": task, "from": number} if number else {"shelf": task}
+    return ("list_shelf", arguments, f'{{"parcels": [{entries}], {rest}}}')
+
+
+@pytest.mark.parametrize("how", ["total", "cursor"])
+def test_list_that_is_left_after_its_first_part(diagnose: Diagnose, how: str) -> None:
+    acts = {}
+    for key in grid(16, 4):
+        rest = [] if key in FAULTY else [page(key[0], 1, how)]
+        acts[key] = [page(key[0], 0, how), *rest, *work(*key)]
+    group = diagnose(run_of(FAULTY, acts)).group(FAULTY)
+    assert (group.label.value, group.name) == ("BI", "stops after the first part of a list")
+    assert "`list_shelf`" in group.text
+
+
+@pytest.mark.parametrize("how", ["total", "cursor"])
+def test_list_that_is_read_to_its_end_is_no_cause(diagnose: Diagnose, how: str) -> None:
+    """Failures read both parts as the passes do."""
+    acts = {key: [page(key[0], 0, how), page(key[0], 1, how), *work(*key)] for key in grid(16, 4)}
+    run = diagnose(run_of(FAULTY, acts))
+    assert not any("list" in group.name for group in run.groups)
+
+
+def weighed(key: Key, is_odd: bool) -> list[Act]:
+    """An errand with a look at the scales, on a day that is written in digits or in words."""
+    day = f"{key[0] % 27 + 1} May 2031" if is_odd else f"2031-05-{key[0] % 27 + 1:02d}"
+    return [("read_scales", {"day": day, "desk": key[0]}, f"{key[0] + 3} ounces."), *work(*key)]
+
+
+def test_argument_in_another_form_than_the_passes(diagnose: Diagnose) -> None:
+    acts = {key: weighed(key, key in FAULTY) for key in grid(16, 4)}
+    group = diagnose(run_of(FAULTY, acts)).group(FAULTY)
+    assert (group.label.value, group.name) == ("BI", "gives `day` of `read_scales` in another form than the passes")
+    assert "`9 a 9`" in group.text
+
+
+def test_form_of_an_argument_without_effect_is_no_group(diagnose: Diagnose) -> None:
+    acts = {key: weighed(key, key in FAULTY) for key in grid(16, 4)}
+    rows = [desk_row(*key, float((3 * place + place // 7) % 5 > 1), acts[key]) for place, key in enumerate(grid(16, 4))]
+    assert diagnose(rows).of_rung("behaviour") == []
+
+
+# ---- The form of a reply -------------------------------------------------------------------------
+
+
+def replies(is_rejected: bool) -> list[Row]:
+    """Letters of one turn, some of them under a heading; a judge reads them, and rejects those or any."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(16, 4)):
+        is_headed = (task, repeat) in FAULTY
+        head = f"# Parcel {task}\n" if is_headed else ""
+        fails = (place % 9 > 0 if is_headed else place % 11 == 0) if is_rejected else (3 * place + place // 7) % 5 < 2
+        text = f"{head}Dear owner, parcel {task} is on shelf {place}." + " It is sealed and dry." * (place % 4)
+        rows.append(make_row(task, repeat, float(not fails), [text], prompt=f"Write to the owner of parcel {task}."))
+    return rows
+
+
+def test_replies_with_a_heading_that_are_rejected(diagnose: Diagnose) -> None:
+    """Nothing forbids a heading: it may be the grader that does not read them, and nothing is sure."""
+    rows = replies(is_rejected=True)
+    run = diagnose(rows)
+    group = run.group(FAULTY & run.failing)
+    assert (group.rung, group.label.value, group.confidence) == ("behaviour", "TI", "unsure")
+    assert group.name == "replies with a heading (#) are rejected"
+
+
+def test_replies_with_a_heading_that_pass_as_usual(diagnose: Diagnose) -> None:
+    run = diagnose(replies(is_rejected=False))
+    assert run.of_rung("behaviour") == []
 
 
 # ---- Upstream before downstream ------------------------------------------------------------------
@@ -193,6 +295,42 @@ def test_one_try_per_task_holds_the_kind_of_task(diagnose: Diagnose) -> None:
         rows.append(desk_row(task, 0, reward, work(task, 0, checks=checks), kind=kind))
     run = diagnose(rows)
     assert not [group for group in run.of_rung("behaviour") if "check_address" in told_of(group)]
+
+
+def of_two_kinds(is_cause: bool) -> tuple[list[Row], set[Key]]:
+    """Letters and parcels by their ids, one try each; the address book is left out now and then, and some of that passes.
+
+    It decides within both kinds; or letters are hard, and it is mostly letters that go without.
+    """
+    rows: list[Row] = []
+    without: set[Key] = set()
+    for task in range(120):
+        is_letter = task % 3 == 0
+        kind = "letter" if is_letter else "parcel"
+        if is_cause:
+            skips = (task * 7) % 10 < 4
+            passes = (task * 11) % 13 < (1 if skips else 12)
+        else:
+            skips = (task * 7) % 10 < 9 if is_letter else task % 40 == 1
+            passes = (task * 11) % 13 < (2 if is_letter else 12)
+        if skips:
+            without.add((task, 0))
+        rows.append(desk_row(task, 0, float(passes), work(task, 0, checks=not skips), task_id=f"{kind}-{task:03d}"))
+    return rows, without
+
+
+def test_one_try_fact_that_some_passes_show_holds_within_kinds(diagnose: Diagnose) -> None:
+    rows, without = of_two_kinds(is_cause=True)
+    run = diagnose(rows)
+    assert without - run.failing
+    assert "check_address" in run.group(without & run.failing).name
+
+
+def test_one_try_fact_of_a_hard_kind_is_no_cause(diagnose: Diagnose) -> None:
+    rows, without = of_two_kinds(is_cause=False)
+    run = diagnose(rows)
+    assert without - run.failing
+    assert run.of_rung("behaviour") == []
 
 
 @pytest.mark.parametrize("n_repeats", [1, 4])

@@ -50,6 +50,21 @@ def test_incomplete_response(diagnose: Diagnose) -> None:
     assert "max_output_tokens" in told_of(group) or "incomplete" in told_of(group)
 
 
+@pytest.mark.parametrize(("is_counted", "is_shared"), [(True, False), (False, False), (True, True)])
+def test_limit_is_told_by_its_reason_and_its_tokens(diagnose: Diagnose, is_counted: bool, is_shared: bool) -> None:
+    """The reason says more than the status; the tokens are told only where all cut rows and no others have the maximum."""
+    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0, [*looks(task, 3), f"Page {task} says that number {repeat}"]))
+    for place, row in enumerate(rows):
+        is_cut = (row["_ng_task_index"], row["_ng_rollout_index"]) in CUT
+        used = 2048 if is_cut or (is_shared and place % 3 == 0) else 300 + place * 7
+        stop = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}} if is_cut else {"status": "completed"}
+        row["response"].update({**stop, **({"usage": {"output_tokens": used}} if is_counted else {})})
+    group = diagnose(rows).proved(CUT, "cut", "TI", "alarm")
+    assert "max_output_tokens" in group.name
+    assert "incomplete_details.reason" in group.fix
+    assert ("`response.usage.output_tokens` = 2,048, the maximum in the run" in group.text) == (is_counted and not is_shared)
+
+
 @pytest.mark.parametrize("field", ["stop_reason", "finish_status"])
 def test_stop_reason_in_a_field_of_the_row(diagnose: Diagnose, field: str) -> None:
     rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0))
@@ -282,6 +297,45 @@ def test_complete_answers_of_one_form_are_no_cut(diagnose: Diagnose) -> None:
         is_hit = (task, repeat) in CUT
         text = form if is_hit else f"Parcel {task} weighs {place * 7} ounces." + " It is sealed." * (place % 4)
         rows.append(make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text]))
+    assert diagnose(rows).of_rung("cut") == []
+
+
+# ---- What the task is given, cut to a limit ------------------------------------------------------
+
+
+def given(field: str, is_hard: bool = True) -> tuple[list[Row], set[Key]]:
+    """Thirty tasks with an amount of their own, the same in all repeats; six have exactly the largest, and fail in the middle."""
+    rows: list[Row] = []
+    largest = set()
+    for place, (task, repeat) in enumerate(grid(30, 4)):
+        is_largest = task % 5 == 4
+        fails = place % 7 > 0 if is_largest and is_hard else place % 5 == 0
+        if is_largest and fails:
+            largest.add((task, repeat))
+        acts: list[Act] | None = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_largest and fails else None
+        rows.append({**desk_row(task, repeat, float(not fails), acts), field: 8192 if is_largest else 900 + task * 137})
+    return rows, largest
+
+
+@pytest.mark.parametrize("field", ["prompt_tokens", "input_length", "context_size"])
+def test_input_at_a_limit(diagnose: Diagnose, field: str) -> None:
+    rows, largest = given(field)
+    run = diagnose(rows)
+    group = run.group(largest)
+    assert (group.rung, group.label.value) == ("cut", "TI")
+    assert f"8,192 `{field}`" in group.name
+    assert "in all repeats of these tasks" in group.text
+
+
+@pytest.mark.parametrize("field", ["difficulty", "iteration"])
+def test_largest_value_of_what_describes_a_task_is_no_limit(diagnose: Diagnose, field: str) -> None:
+    """The hardest tasks have the highest number: nothing was cut to it."""
+    rows, _ = given(field)
+    assert diagnose(rows).of_rung("cut") == []
+
+
+def test_largest_input_that_passes_as_usual_is_no_limit(diagnose: Diagnose) -> None:
+    rows, _ = given("prompt_tokens", is_hard=False)
     assert diagnose(rows).of_rung("cut") == []
 
 

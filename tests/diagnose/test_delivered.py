@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests.diagnose.builders import (
     Act,
     Diagnose,
@@ -13,6 +15,7 @@ from tests.diagnose.builders import (
     desk_row,
     grid,
     make_row,
+    message,
     quiz,
     quiz_row,
     rewards,
@@ -104,6 +107,72 @@ def test_kind_of_task_with_an_ending_of_its_own(diagnose: Diagnose) -> None:
     group = diagnose(rows).group(late)
     assert group.label == "BI"
     assert "hand_in" in told_of(group)
+
+
+# ---- Stuck to the end ----------------------------------------------------------------------------
+
+STUCK = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 == 0}
+MALFORMED = "error: a street needs a number"
+
+
+def stuck(again: str, passes_too: bool = False) -> list[Row]:
+    """Some rows end on one error with changing arguments, or on one call that brings the same each time.
+
+    Passes meet the error once and get past it; or they end in the same way as the stuck ones, and pass all the same.
+    """
+    rows = []
+    for place, (task, repeat) in enumerate(grid(16, 4)):
+        is_stuck = (task, repeat) in STUCK
+        passes = not is_stuck and place % 7 > 0
+        n = 4 + place % 4
+        errors: list[Act] = [("check_address", {"street": f"{task}?{n_try}"}, MALFORMED) for n_try in range(n)]
+        same: list[Act] = [("find_parcel", {"number": "the usual"}, f"Parcel {task} lies on shelf {task % 5}.")] * n
+        loop = errors if again == "error" else same
+        start = [*work(task, repeat), *work(task, (repeat + 1) % 4)]
+        end: list[Act] = loop if is_stuck or (passes_too and place % 3 == 0) else loop[:1]
+        close: Act = ("close_desk", {"desk": task}, "Closed.")
+        rows.append(desk_row(task, repeat, float(passes), [*start, *end, close, f"So much for errand {task}." + " Bye." * (place % 3)]))
+    return rows
+
+
+@pytest.mark.parametrize("again", ["error", "call"])
+def test_row_that_repeats_itself_to_the_end(diagnose: Diagnose, again: str) -> None:
+    run = diagnose(stuck(again))
+    group = run.group(STUCK)
+    assert (group.rung, group.label.value) == ("delivered", "BI")
+    assert group.name == "repeats one call or one error to the end"
+    assert ("got past it" in group.text) == (again == "error")
+    assert run.alarms == []
+
+
+@pytest.mark.parametrize("again", ["error", "call"])
+def test_repetition_that_passes_end_on_too_is_no_group(diagnose: Diagnose, again: str) -> None:
+    assert diagnose(stuck(again, passes_too=True)).of_rung("delivered") == []
+
+
+def told_again(is_same: bool) -> list[Row]:
+    """A desk without tools: the clerk speaks and the counter answers, in the stuck rows with the same words each time."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(16, 4)):
+        is_stuck = (task, repeat) in STUCK
+        acts: list[Act] = []
+        for turn in range(7 + place % 3):
+            answer = f"Drawer {turn} of desk {task} is empty."
+            if is_stuck and turn > 2:
+                answer = "Please take a ticket." if is_same else f"Ticket {place * 10 + turn} is called."
+            acts += [f"open drawer {place * 10 + turn}", message(answer, "user")]
+        rows.append(make_row(task, repeat, float(not is_stuck and place % 7 > 0), [*acts, f"close desk {task}"]))
+    return rows
+
+
+def test_same_reply_again_and_again(diagnose: Diagnose) -> None:
+    """What is said differs each time, and brings nothing else."""
+    group = diagnose(told_again(is_same=True)).group(STUCK)
+    assert (group.rung, group.name) == ("delivered", "repeats one call or one error to the end")
+
+
+def test_replies_that_differ_are_no_repetition(diagnose: Diagnose) -> None:
+    assert diagnose(told_again(is_same=False)).of_rung("delivered") == []
 
 
 # ---- No tool at all, and the first check ---------------------------------------------------------

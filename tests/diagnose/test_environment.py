@@ -7,7 +7,18 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.diagnose.builders import Act, Diagnose, Key, Row, desk, desk_acts, desk_row, grid, told_of
+from tests.diagnose.builders import (
+    Act,
+    Diagnose,
+    Key,
+    Row,
+    desk,
+    desk_acts,
+    desk_row,
+    grid,
+    make_row,
+    told_of,
+)
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 BUSY = "error: the address server closed the connection"
@@ -78,6 +89,148 @@ def test_error_from_which_passing_rows_recover_is_innocent(diagnose: Diagnose) -
     assert run.alarms == []
 
 
+# ---- A tool that never works ---------------------------------------------------------------------
+
+OUT = "error: the label printer is not configured"
+
+
+def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> tuple[list[Row], set[Key]]:
+    """Errands of which some print labels; the printer answers with one error, but for the first `n_works` calls."""
+    rows: list[Row] = []
+    struck = set()
+    printed = 0
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        acts = errand(task, 0)
+        prints = (task + repeat) % 3 == 0
+        labels: list[Act] = []
+        for number in range(calls if prints else 0):
+            labels.append(("print_label", {"text": f"{task}-{repeat}-{number}"}, "Printed." if printed < n_works else OUT))
+            printed += 1
+        if prints:
+            struck.add((task, repeat))
+        tools = sorted({act[0] for act in acts if isinstance(act, tuple)} | ({"print_label"} if declared else set()))
+        reward = 0.0 if prints else float(place % 6 > 0)
+        rows.append(make_row(task, repeat, reward, [*acts[:-1], *labels, *acts[-1:]], tools=tools))
+    return rows, struck
+
+
+def test_tool_that_answers_every_call_with_one_error(diagnose: Diagnose) -> None:
+    rows, struck = printing()
+    group = diagnose(rows).proved(struck, "environment", "TI", "alarm")
+    assert "`print_label` never works" in group.name
+    assert "label printer is not configured" in told_of(group)
+    assert "32, with 32 different arguments" in group.text
+
+
+def test_tool_that_there_is_not_is_no_fault_of_the_environment(diagnose: Diagnose) -> None:
+    rows, struck = printing(declared=False)
+    run = diagnose(rows)
+    assert not any("never works" in group.name for group in run.groups)
+    assert run.labels(struck) == {"BI"}
+
+
+def test_tool_that_works_once_is_not_dead(diagnose: Diagnose) -> None:
+    rows, struck = printing(n_works=1)
+    run = diagnose(rows)
+    assert not any("never works" in group.name for group in run.groups)
+    assert "IR" not in run.labels(struck)
+
+
+def test_tool_whose_errors_differ_is_not_dead(diagnose: Diagnose) -> None:
+    """Every call fails, but for reasons of its own: the arguments are at fault."""
+    rows, struck = printing()
+    for row in rows:
+        for item in row["response"]["output"]:
+            if item.get("output") == OUT:
+                item["output"] = ("error: a label needs a street", "error: the text is too long")[row["_ng_task_index"] % 2]
+    run = diagnose(rows)
+    assert run.of_rung("environment") == []
+    assert "IR" not in run.labels(struck)
+
+
+def test_tool_that_never_works_and_costs_nothing_is_innocent(diagnose: Diagnose) -> None:
+    rows, _ = printing()
+    for place, row in enumerate(rows):
+        row["reward"] = float((3 * place + place // 7) % 5 > 1)
+    assert diagnose(rows).of_rung("environment") == []
+
+
+# ---- Errors of several tools ---------------------------------------------------------------------
+
+FALLEN = ("error: the address server closed the connection", "error: the shelf scanner timed out")
+
+
+def scattered(is_state: bool) -> list[Row]:
+    """Two tools drop calls, each in half of the struck rows; or what precedes the calls differs from all that work."""
+    acts: dict[Key, list[Act]] = {}
+    for task, repeat in grid(12, 4):
+        is_hit = (task, repeat) in HIT
+        first: Act = ("find_parcel", {"number": f"{task} again" if is_hit and is_state else task}, f"Parcel {task} is here.")
+        at_server = is_hit and task % 2 == 0
+        at_scanner = is_hit and task % 2 == 1
+        checked: Act = ("check_address", {"street": f"street {task}"}, FALLEN[0] if at_server else f"Route {task % 4}.")
+        scanned: Act = ("scan_shelf", {"shelf": task % 5}, FALLEN[1] if at_scanner else f"Shelf {task % 5} is full.")
+        end: list[Act] = [f"I could not settle errand {task}."] if is_hit else [f"Errand {task} is settled." + " Bye." * (repeat % 3)]
+        acts[task, repeat] = [first, checked, *([] if at_server else [scanned]), *end]
+    return run_of(HIT, acts)
+
+
+def test_errors_of_several_tools_are_one_group(diagnose: Diagnose) -> None:
+    group = diagnose(scattered(is_state=False)).proved(HIT, "environment", "IR", "alarm")
+    assert "`check_address`" in group.text
+    assert "`scan_shelf`" in group.text
+    assert "closed the connection" in group.text
+    assert "timed out" in group.text
+
+
+def test_errors_after_other_acts_may_answer_the_state(diagnose: Diagnose) -> None:
+    """The same calls work elsewhere, but never after the act that precedes these errors."""
+    run = diagnose(scattered(is_state=True))
+    assert run.of_rung("environment") == []
+    assert "IR" not in run.labels(HIT)
+
+
+# ---- Where rollouts run --------------------------------------------------------------------------
+
+
+def placed(field: str, is_by_task: bool = False) -> tuple[list[Row], set[Key]]:
+    """Desks that are run by four workers; what `east` runs mostly fails, be it that it runs only the hard tasks."""
+    rows: list[Row] = []
+    struck = set()
+    for place, (task, repeat) in enumerate(grid(20, 4)):
+        is_hard = is_by_task and task % 4 == 0
+        is_east = is_hard if is_by_task else (task + repeat) % 4 == 0
+        fails = place % 20 > 0 if is_east else place % 6 == 0
+        if is_east and fails:
+            struck.add((task, repeat))
+        rest = ("west", "north", "south")[(task * 2 + repeat) % 3]
+        rows.append({**desk_row(task, repeat, float(not fails)), field: "east" if is_east else rest})
+    return rows, struck
+
+
+@pytest.mark.parametrize("field", ["worker", "node_name"])
+def test_worker_on_which_the_same_tasks_fail(diagnose: Diagnose, field: str) -> None:
+    rows, struck = placed(field)
+    group = diagnose(rows).proved(struck, "environment", "IR", "alarm")
+    assert group.name == f"`{field}` = `east`"
+    assert "elsewhere" in group.text
+
+
+def test_worker_that_only_runs_hard_tasks_is_innocent(diagnose: Diagnose) -> None:
+    rows, struck = placed("worker", is_by_task=True)
+    run = diagnose(rows)
+    assert run.of_rung("environment") == []
+    assert "IR" not in run.labels(struck)
+
+
+def test_value_that_the_model_chooses_is_no_place(diagnose: Diagnose) -> None:
+    """The same rows under a field that names a way to work: what the harness assigns is asked for, not any value."""
+    rows, struck = placed("approach")
+    run = diagnose(rows)
+    assert run.of_rung("environment") == []
+    assert "IR" not in run.labels(struck)
+
+
 # ---- Logs ----------------------------------------------------------------------------------------
 
 
@@ -104,6 +257,30 @@ def test_log_of_rows_that_did_what_passing_rows_did(diagnose: Diagnose, field: s
         rows.append(desk_row(task, repeat, reward, errand(task, 0), **fields))
     group = diagnose(rows).proved(HIT, "environment", "IR", "alarm")
     assert line.partition(" after ")[0] in told_of(group)
+
+
+def fenced(is_same: bool) -> list[Row]:
+    """Rules in a fence, with words around them that differ in every row; the stage of the struck ones broke."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        is_hit = (task, repeat) in HIT
+        rule = f"def route(parcel):\n    return {task} + parcel.weight" + ("" if is_same or not is_hit else f" * {repeat + 2}")
+        text = f"{'Well. ' * (place % 5)}Here is rule {place}:\n```python\n{rule}\n```\nI tried it {place % 7} times."
+        reward = 0.0 if is_hit else float((place + task) % 8 > 0)
+        line = "ERROR: the stage lost its database" if is_hit else "stage complete"
+        rows.append(make_row(task, repeat, reward, [text], prompt=f"Write rule {task}.", test_log=log(task, repeat, line)))
+    return rows
+
+
+def test_log_of_code_that_passes_with_other_words_around_it(diagnose: Diagnose) -> None:
+    group = diagnose(fenced(is_same=True)).proved(HIT, "environment", "IR", "alarm")
+    assert "the stage lost its database" in told_of(group)
+    assert "handed in exactly what a passing repeat" in group.text
+
+
+def test_log_of_code_that_no_passing_repeat_has_is_no_fault_of_the_stage(diagnose: Diagnose) -> None:
+    run = diagnose(fenced(is_same=False))
+    assert run.of_rung("environment") == []
 
 
 def test_log_line_that_passing_rows_have_too_is_innocent(diagnose: Diagnose) -> None:
@@ -157,6 +334,46 @@ def test_one_absent_verdict_field_is_not_enough(diagnose: Diagnose) -> None:
     run = diagnose(graded(HIT, ("resolved",)))
     assert run.of_rung("environment") == []
     assert "TI" not in run.labels(HIT)
+
+
+def handing_in(ungraded: set[Key], is_made: bool) -> list[Row]:
+    """Errands that end by handing in a form; those without a verdict talk at the end, or hand in as well."""
+    rows = []
+    for (task, repeat), row in zip(grid(12, 4), graded(ungraded, ("resolved", "grade.code", "report")), strict=True):
+        is_late = (task, repeat) in ungraded and not is_made
+        end: list[Act] = [] if is_late else [("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")]
+        acts = [*desk_acts(task, repeat, random.Random(task * 100 + repeat))[:-1], *end, f"That was errand {task}."]
+        rows.append({**row, "response": desk_row(task, repeat, 0.0, acts)["response"]})
+    return rows
+
+
+def test_rows_that_never_handed_in_are_not_called_ungraded(diagnose: Diagnose) -> None:
+    """Nothing was submitted, so there was nothing to grade: the omission is the cause."""
+    run = diagnose(handing_in(HIT, is_made=False))
+    assert run.of_rung("environment") == []
+    group = run.group(HIT)
+    assert (group.rung, group.label.value) == ("delivered", "BI")
+
+
+def test_rows_that_handed_in_and_have_no_verdict_were_never_graded(diagnose: Diagnose) -> None:
+    diagnose(handing_in(HIT, is_made=True)).proved(HIT, "environment", "TI", "alarm")
+
+
+def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) -> None:
+    """Crashed rows lack the fields of a rollout too; that must not hide the rows that only lack their verdict."""
+    down = {(task, (task + 1) % 4) for task in range(8)}
+    ungraded = {(task, (task + 2) % 4) for task in range(12)}
+    rows = []
+    for row in graded(ungraded, ("resolved", "grade.code", "report")):
+        task, repeat = key = row["_ng_task_index"], row["_ng_rollout_index"]
+        if key in down:
+            rows.append(make_row(task, repeat, 0.0, (), fault="error: the desk was closed"))
+        else:
+            rows.append({**row, "weight": task * 3 + repeat, "counter": f"counter {task % 3}"})
+    run = diagnose(rows)
+    group = run.group(ungraded)
+    assert (group.rung, group.label.value, group.name) == ("environment", "TI", "never graded")
+    assert run.group(down).rung == "ran"
 
 
 def test_healthy_run_is_silent(diagnose: Diagnose) -> None:

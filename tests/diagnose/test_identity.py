@@ -61,8 +61,9 @@ def test_causes_are_found_by_prompt(diagnose: Diagnose) -> None:
     run = diagnose(rows)
     same = keys_of(row for row in rows if row["hall"] in ("hall 0", "hall 1", "hall 2"))
     other = keys_of(row for row in rows if row["hall"] in ("hall 3", "hall 4"))
-    assert run.group(same).label == "KG"
-    assert run.group(other).label == "UK"
+    group = run.group(same | other)
+    assert f"{len(same)} in tasks that never pass and whose repeats mostly agree" in group.text
+    assert f"{len(other)} in tasks that pass sometimes or whose repeats differ" in group.text
 
 
 def test_score_stays_as_it_is(diagnose: Diagnose) -> None:
@@ -185,6 +186,47 @@ def test_dialogues_that_name_their_own_entities_are_silent(diagnose: Diagnose) -
     assert data_entries(diagnose(dialogues(shift=0))) == []
 
 
+# ---- Several prompts under one index -------------------------------------------------------------
+
+
+def nested(n_prompts: tuple[int, ...], n_repeats: int = 3) -> list[Row]:
+    """A quiz whose index is a branch: each holds some questions of its own, every one asked equally often."""
+    rows = []
+    for index, n in enumerate(n_prompts):
+        for place in range(n * n_repeats):
+            question, number = place // n_repeats, sum(n_prompts[:index]) + place // n_repeats
+            gold = number * 13 + 41
+            passes = number % 3 > 0
+            prompt = f"How many volumes of kind {question} did branch {index} lend? Answer in \\boxed{{}}."
+            answer = str(gold if passes else gold + 5)
+            rows.append(quiz_row(index, place, float(passes), answer, str(gold), prompt=prompt))
+    return rows
+
+
+def test_index_that_holds_whole_prompts(diagnose: Diagnose) -> None:
+    """Branches with two to five questions: rates by branch would mix always and never into sometimes."""
+    rows = nested((2, 3, 5, 4, 2, 3, 5, 4))
+    run = diagnose(rows)
+    assert [(entry.label, run.keys(entry)) for entry in run.alarms] == [("DA", keys_of(rows))]
+    assert "28 tasks with 3 rollouts each" in run.alarms[0].text
+    assert "8 of 8 indices" in run.alarms[0].text
+    (buckets,) = run.report.buckets
+    assert (len(buckets.always), len(buckets.sometimes), len(buckets.never)) == (18, 0, 10)
+
+
+def test_index_that_repeats_as_regularly_as_its_prompts_is_silent(diagnose: Diagnose) -> None:
+    """Two wordings of every question, equally often: the index holds as many rollouts everywhere, and may well be the task."""
+    assert data_entries(diagnose(nested((2,) * 8))) == []
+
+
+def test_simulated_users_with_a_prompt_of_their_own_in_every_row_are_silent(diagnose: Diagnose) -> None:
+    """The same irregular indices, but no prompt is ever repeated."""
+    rows = nested((2, 3, 5, 4, 2, 3, 5, 4))
+    for place, row in enumerate(rows):
+        row["responses_create_params"]["input"][0]["content"] = f"Visitor {place * 17} here. {place % 5} volumes, please, and the count."
+    assert data_entries(diagnose(rows)) == []
+
+
 # ---- Copies --------------------------------------------------------------------------------------
 
 
@@ -209,6 +251,18 @@ def test_copies_with_equal_response_and_equal_times(diagnose: Diagnose) -> None:
     entries = [entry for entry in run.trust if entry.label == "DA"]
     assert entries, run.said
     assert run.keys(entries[0]) >= {(task, 1) for task in range(12)}
+
+
+@pytest.mark.parametrize(("n_copied", "level"), [(12, "alarm"), (6, "alarm"), (4, "warning"), (1, "warning")])
+def test_many_copies_are_an_alarm_and_few_a_warning(diagnose: Diagnose, n_copied: int, level: str) -> None:
+    """More than one row in ten decides: 4 of 48 rows leave the score usable."""
+    rows = essays(copied=False, timed=True, same_times=True)
+    copies = essays(copied=True, timed=True, same_times=True)
+    mixed = [copy if copy["_ng_task_index"] < n_copied else row for row, copy in zip(rows, copies, strict=True)]
+    run = diagnose(mixed)
+    assert [(entry.level, run.keys(entry)) for entry in run.trust if entry.label == "DA"] == [
+        (level, {(task, 1) for task in range(n_copied)})
+    ]
 
 
 @pytest.mark.parametrize(

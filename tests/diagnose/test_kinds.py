@@ -124,6 +124,18 @@ def test_part_of_the_id_is_a_slice(diagnose: Diagnose) -> None:
     assert any("letters" in value for _, value in significant(run))
 
 
+@pytest.mark.parametrize("is_hard", [True, False])
+def test_beginning_of_a_compound_id_is_a_slice(diagnose: Diagnose, is_hard: bool) -> None:
+    """`desk_abroad` is neither a word of its own nor the whole id: the tasks go on in many ways."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(40, 3)):
+        is_abroad = task % 3 == 0
+        what = ("lost_label", "late_fee", "wrong_hall", "torn_box")[task % 4]
+        passes = (place * 7) % 10 < (2 if is_abroad and is_hard else 8)
+        rows.append(desk_row(task, repeat, float(passes), task_id=f"desk_{'abroad' if is_abroad else 'home'}_{what}_{task:03d}"))
+    assert (("task id contains", "desk_abroad") in significant(diagnose(rows))) == is_hard
+
+
 def test_slice_says_where_and_not_why(diagnose: Diagnose) -> None:
     """Agent rollouts without an answer: the slice is told, the failures stay unexplained."""
     run = diagnose(by_field(3))
@@ -161,6 +173,19 @@ def test_verdict_of_single_tries_is_no_slice(diagnose: Diagnose) -> None:
         code = ("settled", "delivered")[task % 2] if passes else ("lost", "returned", "held")[task % 3]
         rows.append(desk_row(task, 0, float(passes), outcome=code))
     assert not any(field == "outcome" for field, _ in significant(diagnose(rows)))
+
+
+@pytest.mark.parametrize("is_graders", [True, False])
+def test_field_of_the_graders_object_is_no_kind_of_task_with_one_try(diagnose: Diagnose, is_graders: bool) -> None:
+    """Beside the verdict stands what the grader noted, which goes with it now and then; in a field of its own it may be a kind."""
+    rows = []
+    for task in range(80):
+        passes = (task * 7) % 10 < 6
+        tone = "plain" if (task * 3) % 11 < (9 if passes else 2) else "ornate"
+        fields = {"judgement": {"accepted": passes, "tone": tone}} if is_graders else {"judgement": {"accepted": passes}, "tone": tone}
+        rows.append(desk_row(task, 0, float(passes), **fields))
+    found = significant(diagnose(rows))
+    assert any(field == ("judgement.tone" if is_graders else "tone") for field, _ in found) == (not is_graders)
 
 
 def test_wrong_answers_of_the_expected_class_are_not_of_another(diagnose: Diagnose) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.diagnose.builders import (
     Diagnose,
     Key,
@@ -61,10 +63,52 @@ def test_tasks_that_pass_sometimes_are_no_knowledge_gap(diagnose: Diagnose) -> N
 
 
 def test_both_kinds_side_by_side(diagnose: Diagnose) -> None:
+    """One group, since one fact shows both; the label is that of each task."""
     rows, failing = mixed(["right", "same", "other", "right", "right"])
     run = diagnose(rows)
-    assert run.group(failing["same"]).label == "KG"
-    assert run.group(failing["other"]).label == "UK"
+    run.group(failing["same"] | failing["other"])
+    assert run.causes(failing["same"]) == {"KG"}
+    assert run.causes(failing["other"]) == {"UK"}
+
+
+def test_losses_of_the_one_group_are_told_by_label(diagnose: Diagnose) -> None:
+    """Twelve rollouts that always say the same beside four of a task that varies."""
+    rows, failing = mixed(["right", "same", "right", "other", "same"])
+    run = diagnose(rows)
+    group = run.group(failing["same"] | failing["other"])
+    assert group.label == "KG"  # that of most of its rows
+    assert f"{len(failing['same'])} in tasks that never pass and whose repeats mostly agree (a knowledge gap)" in group.text
+    assert f"{len(failing['other'])} in tasks that pass sometimes or whose repeats differ (unreliable knowledge)" in group.text
+    lost = {loss.cause.value: loss.lost for loss in run.report.losses}
+    assert lost == pytest.approx({"KG": len(failing["same"]) / 80, "UK": len(failing["other"]) / 80})
+
+
+# ---- A vote over the repeats ---------------------------------------------------------------------
+
+
+def voted(n_right: int) -> list[Row]:
+    """Half of the tasks are always right; of four repeats of the others some agree on the gold, the rest on another answer."""
+    rows = []
+    for task, repeat in grid(20, 4):
+        passes = task % 2 == 0 or (repeat + task) % 4 < n_right
+        gold = task * 13 + 41
+        rows.append(quiz_row(task, repeat, float(passes), str(gold if passes else gold + 5), str(gold)))
+    return rows
+
+
+def test_vote_that_wins_is_advised(diagnose: Diagnose) -> None:
+    run = diagnose(voted(3))
+    group = run.group(run.failing)
+    assert group.fix == "Take a majority vote over the repeats: it would pass 100.0% of the tasks instead of 87.5%."
+
+
+def test_vote_that_loses_is_not_advised(diagnose: Diagnose) -> None:
+    """The most frequent answer of every other task is wrong: what it would score is told, and something else is advised."""
+    run = diagnose(voted(1))
+    group = run.group(run.failing)
+    assert "would pass 10 of 20 tasks (50.0%)" in group.text
+    assert not any("vote" in advice.action for advice in run.report.recommendations)
+    assert "vote" not in group.fix
 
 
 def test_repeats_of_one_model_do_not_accuse_the_gold(diagnose: Diagnose) -> None:

@@ -125,6 +125,35 @@ def test_line_of_rows_that_ran_is_no_reason(diagnose: Diagnose) -> None:
     assert CRASH not in run.said
 
 
+SEVERAL = ("clerk enters", "could not fetch trolley {n}: not found in hall 12 at 10:{m}", "doors close", "clerk leaves early")
+
+
+def with_several_lines(lines: tuple[str, ...]) -> list[Row]:
+    """Rows without output whose logs share several lines, which no other log has."""
+    rows = with_logs(desk(), DOWN, CRASH)
+    for row in rows:
+        if not row["response"]["output"]:
+            task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+            told = [line.format(n=4000 + 17 * task + repeat, m=10 + 3 * task) for line in lines]
+            row["agent_log"] = started(task, repeat, *told)
+    return rows
+
+
+def test_of_several_lines_the_one_that_reads_as_an_error_names_the_group(diagnose: Diagnose) -> None:
+    """In the words of a row, its numbers included, not as a template."""
+    group = diagnose(with_several_lines(SEVERAL)).proved(DOWN, "ran", "IR", "alarm")
+    own = {f"could not fetch trolley {4000 + 17 * task + repeat}: not found" for task, repeat in DOWN}
+    assert [line for line in own if line in group.name], group.name
+    assert [line for line in own if line in group.text], group.text
+    assert "<" not in group.name + group.text
+
+
+def test_without_an_error_the_last_line_names_the_group(diagnose: Diagnose) -> None:
+    lines = tuple(line for line in SEVERAL if "not found" not in line)
+    group = diagnose(with_several_lines(lines)).proved(DOWN, "ran", "IR", "alarm")
+    assert "clerk leaves early" in group.name
+
+
 # ---- No output, and nothing that says why --------------------------------------------------------
 
 
@@ -144,6 +173,16 @@ def test_rare_passes_among_empty_rows_do_not_make_them_recorded(diagnose: Diagno
     run = diagnose(rows)
     assert not said_not_recorded(run)
     run.proved(DOWN - {lucky}, "ran", "IR", "alarm")
+
+
+@pytest.mark.parametrize(("n_empty", "levels"), [(2, set()), (4, {"warning"})])
+def test_a_few_empty_outputs_say_nothing_about_the_run(diagnose: Diagnose, n_empty: int, levels: set[str]) -> None:
+    """Up to 5% of the rows are a group and no doubt about the score; 4 of 48 are one."""
+    few = {(task * 3, task) for task in range(n_empty)}
+    run = diagnose([silent(*key) if key in few else row for key, row in desk(rate=0.6).items()])
+    group = run.group(few)
+    assert (group.rung, group.label.value) == ("ran", "IR")
+    assert {entry.level for entry in run.trust if entry.query and run.keys(entry) == few} == levels
 
 
 def test_empty_output_that_is_the_right_act(diagnose: Diagnose) -> None:

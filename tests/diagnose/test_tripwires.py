@@ -224,6 +224,36 @@ def test_6_do_nothing_baseline_far_from_the_score_is_no_warning(diagnose: Diagno
     assert "warning" not in idle_entries(diagnose(errands(4, 0.8)))
 
 
+@pytest.mark.parametrize("is_graded", [True, False])
+def test_6_doing_nothing_does_not_score_where_something_must_be_said(diagnose: Diagnose, is_graded: bool) -> None:
+    """Each task demands a figure as well, which passes always tell; where they need not, doing nothing scores all the same."""
+    rows = errands(8, 0.07)
+    for place, row in enumerate(rows):
+        is_told = bool(row["reward"]) or place % 3 == 0 if is_graded else place % 3 > 0
+        row["outputs"] = {f"{row['_ng_task_index'] * 17 + 3}.5": is_told}
+    assert idle_entries(diagnose(rows)) == ([] if is_graded else ["warning"])
+
+
+def review_entries(run: Diagnosed) -> list[tuple[str, set[Key]]]:
+    return [(entry.level, run.keys(entry)) for entry in run.trust if "review these expected answers" in entry.text]
+
+
+@pytest.mark.parametrize("is_unanimous", [True, False])
+def test_6_unanimous_wrong_answers_are_a_note_to_review(diagnose: Diagnose, is_unanimous: bool) -> None:
+    """All repeats of three tasks give one answer, which is not the expected one; in the twin one repeat of each gives another."""
+    odd = (2, 5, 9)
+    rows = quiz(12, 4, rate=0.8)
+    for task, repeat in grid(12, 4):
+        if task in odd:
+            given = task * 13 + (46 if is_unanimous or repeat else 52)
+            rows[task, repeat] = quiz_row(task, repeat, 0.0, str(given), str(task * 13 + 41))
+    run = diagnose(rows.values())
+    wrong = {(task, repeat) for task, repeat in grid(12, 4) if task in odd}
+    assert review_entries(run) == ([("note", wrong)] if is_unanimous else [])
+    assert ("In 3 tasks (2, 5, 9) all repeats give the same answer" in run.said) == is_unanimous
+    assert run.causes(wrong) == {"KG"}
+
+
 def finals(n_blank: int) -> list[Row]:
     """A quiz in which some rows end without any text; others fail now and then."""
     rows = quiz(20, 4, rate=0.7)

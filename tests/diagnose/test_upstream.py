@@ -123,6 +123,62 @@ def test_error_that_is_corrected_is_no_group(diagnose: Diagnose) -> None:
     assert diagnose(rows).groups == ()
 
 
+# ---- A lookup without which hardly anything passes -----------------------------------------------
+
+LUCKY = (3, 8)  # tasks that pass without the rules too
+
+
+def by_the_rules(is_needed: bool) -> tuple[list[Row], set[Key]]:
+    """A third of the rows move without a look at the rules: to the wrong owner, but for some in the lucky tasks.
+
+    Where the rules are not needed, four tasks are hard with or without them, and the others mostly pass.
+    """
+    rows: list[Row] = []
+    without: set[Key] = set()
+    for place, (task, repeat) in enumerate(grid(14, 6)):
+        skips = (task + repeat) % 3 == 0
+        if skips:
+            without.add((task, repeat))
+        if is_needed:
+            fails = task not in LUCKY or repeat < 3 if skips else place % 11 == 0
+        else:
+            fails = (skips or repeat > 1) if task % 4 == 0 else not skips and (task + repeat) % 6 == 2
+        look: list[Act] = [] if skips else [("read_rules", {"hall": f"H-{task}"}, f"Hall H-{task} takes parcels from {task % 5} on.")]
+        notices: list[Act] = [("read_notice", {"page": page}, f"Page {page}.") for page in range(place % 3)]
+        end = f"Done for {PEOPLE[task]}." + " Anything else?" * (repeat % 3)
+        gold = [{"name": "move_parcel", "arguments": {"parcel": f"P-{task}-1", "owner": f"R-{task + 40}"}}]
+        prompt = f"Please move parcel P-{task}-1 to R-{task + 40} or R-{task + 90}, by the rules."
+        acts = [*notices, *look, move(task, f"R-{task + 90}" if fails else None), end]
+        tools = ("read_rules", "read_notice", "move_parcel")
+        rows.append(make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, expected_actions=gold))
+    return rows, without
+
+
+def test_lookup_without_which_rollouts_pass_far_less_often(diagnose: Diagnose) -> None:
+    """Some pass without it, so that it is no rule of all passes; on the same tasks it decides."""
+    rows, without = by_the_rules(is_needed=True)
+    run = diagnose(rows)
+    group = run.group({key for key in without if key[0] not in LUCKY})
+    assert (group.label.value, group.name) == ("BI", "never calls `read_rules`")
+    assert "right action with wrong arguments" in group.consequences
+    sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "5")
+    assert "`owner` R-95 instead of R-45" in sentence
+
+
+def test_tasks_that_pass_without_the_lookup_are_told_by_their_difference(diagnose: Diagnose) -> None:
+    rows, without = by_the_rules(is_needed=True)
+    run = diagnose(rows)
+    lucky = {key for key in without if key[0] in LUCKY} & run.failing
+    assert lucky
+    assert {group.name for group in run.holders(lucky)} == {"right action with wrong arguments"}
+
+
+def test_lookup_that_makes_no_difference_renames_nothing(diagnose: Diagnose) -> None:
+    rows, _ = by_the_rules(is_needed=False)
+    run = diagnose(rows)
+    assert {group.name for group in run.groups} == {"right action with wrong arguments"}
+
+
 # ---- Golds and what passes do --------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -86,6 +87,15 @@ def test_value_that_passes_share_is_no_group(diagnose: Diagnose) -> None:
     assert diagnose(rows).of_rung("verdicts") == []
 
 
+@pytest.mark.parametrize("word", ["INCORRECT", "wrong", "fail"])
+def test_plain_word_for_wrong_is_no_group_of_its_own(diagnose: Diagnose, word: str) -> None:
+    """Two thirds of the failures are only called wrong; what the others are called says more than the reward."""
+    run = diagnose(coded("judge_word", (word, word, "refused to answer"), "CORRECT"))
+    assert "refused to answer" in told_of(run.group(THIRD))
+    assert not run.holders(FIRST | SECOND)
+    assert run.report.unexplained[0].rows == len(FIRST | SECOND)
+
+
 # ---- Named checks --------------------------------------------------------------------------------
 
 
@@ -126,6 +136,94 @@ def test_parts_of_a_reward(diagnose: Diagnose) -> None:
     run = diagnose(rows)
     for keys, name in ((FIRST, "stamp"), (SECOND, "weight"), (THIRD, "seal")):
         assert name in told_of(run.group(keys))
+
+
+def test_scores_in_an_object_are_checks(diagnose: Diagnose) -> None:
+    """Partial marks count as not met; a task's sentence lists what its own row misses."""
+    rows = []
+    for key, row in desk(16, 4, 0.5).items():
+        scores = {"stamp": float(key not in FIRST), "weight": 0.5 if key in SECOND else 1.0, "seal": float(key not in THIRD)}
+        rows.append({**row, "scores": scores})
+    run = diagnose(rows)
+    for keys, name in ((FIRST, "stamp"), (SECOND, "weight"), (THIRD, "seal")):
+        group = run.group(keys)
+        assert (group.rung, group.label.value, group.name) == ("verdicts", "BI", f"fails the check `{name}`")
+    for entry in run.report.attributions:
+        name = next(group.name.split("`")[1] for group in run.groups if group.id == entry.group)
+        assert f"1 of 3 checks not met: `{name}`" in entry.mechanism
+
+
+def test_amounts_in_an_object_are_no_checks(diagnose: Diagnose) -> None:
+    """The same object with counts beyond 1: zero stamps is an amount, and says nothing of a grade."""
+    rows = []
+    for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
+        rows.append({**row, "counts": {"stamps": float(key not in FIRST), "weight": 2 + place % 5, "seals": place % 3}})
+    assert not any("check" in group.name for group in diagnose(rows).groups)
+
+
+def compared(is_graded: bool) -> list[Row]:
+    """What the desk holds in the end beside what it should; a difference is what is graded, or goes with nothing."""
+    rows = []
+    for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
+        wanted = {"hall": f"hall {key[0]}", "weight": key[0] + 10, "owner": f"owner {key[0] + 3}"}
+        found = dict(wanted)
+        if key in FIRST if is_graded else place % 5 == 0:
+            found["hall"] = f"hall {key[0] + 40}"
+        if key in SECOND if is_graded else place % 7 == 0:
+            found["weight"] = key[0] + 50
+        if key in THIRD if is_graded else place % 6 == 0:
+            found["owner"] = f"owner {key[0] + 60}"
+        rows.append({**row, "ledger": found, "wanted": wanted})
+    return rows
+
+
+def test_two_objects_with_the_same_keys_are_checks(diagnose: Diagnose) -> None:
+    run = diagnose(compared(is_graded=True))
+    for keys, name in ((FIRST, "hall"), (SECOND, "weight"), (THIRD, "owner")):
+        group = run.group(keys)
+        assert (group.label.value, group.name) == ("BI", f"fails the check `{name}`")
+    task = min(FIRST)[0]
+    assert f"`ledger.hall` is hall {task + 40}, `wanted.hall` is hall {task}" in run.group(FIRST).text
+
+
+def test_two_objects_that_differ_whatever_the_reward_are_no_checks(diagnose: Diagnose) -> None:
+    run = diagnose(compared(is_graded=False))
+    assert not any("check" in group.name for group in run.groups)
+
+
+STYLES = {
+    "after": ("tests/test_desk.py::{name} PASSED", "tests/test_desk.py::{name} FAILED"),
+    "before": ("PASSED tests/test_desk.py::{name}", "FAILED tests/test_desk.py::{name} - AssertionError"),
+    "dots": ("test {name} ... ok", "test {name} ... FAILED"),
+    "numbered": ("ok 3 - {name}", "not ok 3 - {name}"),
+    "dashes": ("--- PASS: {name}", "--- FAIL: {name}"),
+    "prose": ("all is well with {name}, it was ok", "{name} is what the clerk FAILED to see to"),
+}
+
+
+def with_test_log(style: str) -> list[Row]:
+    """A desk with a log that reports three tests in the middle, and ends alike for all."""
+    met, unmet = STYLES[style]
+    rows = []
+    for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
+        tests = (("test_stamp", FIRST), ("test_weight", SECOND), ("test_seal", THIRD))
+        lines = [(unmet if key in keys else met).format(name=name) for name, keys in tests]
+        ends = [f"counter {n} is shut after {place * 7 + n} ms" for n in range(7)]
+        rows.append({**row, "test_log": "\n".join([f"desk {place} opens", "collected 3 items", *lines, *ends])})
+    return rows
+
+
+@pytest.mark.parametrize("style", [style for style in STYLES if style != "prose"])
+def test_lines_of_a_test_runner_are_checks(diagnose: Diagnose, style: str) -> None:
+    run = diagnose(with_test_log(style))
+    for keys, name in ((FIRST, "test_stamp"), (SECOND, "test_weight"), (THIRD, "test_seal")):
+        group = run.group(keys)
+        assert (group.rung, group.label.value, group.name) == ("verdicts", "BI", f"fails the check `{name}`")
+
+
+def test_words_of_a_test_runner_in_prose_are_no_checks(diagnose: Diagnose) -> None:
+    run = diagnose(with_test_log("prose"))
+    assert not any("check" in group.name for group in run.groups)
 
 
 # ---- Calls against the expected calls ------------------------------------------------------------
@@ -281,15 +379,56 @@ def conversations(last: str) -> tuple[list[Row], set[Key]]:
     return rows, late
 
 
-def test_user_who_leaves_before_the_model_can_act(diagnose: Diagnose) -> None:
+def test_user_who_leaves_before_the_model_can_act_is_a_doubt(diagnose: Diagnose) -> None:
+    """Whose fault it is that nothing was done the rows do not show: the page says how many end so."""
     rows, late = conversations("I would send parcel K-7 to the harbour; shall I go ahead with that?")
     group = diagnose(rows).group(late)
-    assert (group.label, "before the model can act" in group.name) == ("TI", True)
+    assert (group.name, f"in {len(late)} of them" in " ".join(group.against)) == ("no change made although one was due", True)
 
 
 def test_model_that_takes_its_leave_without_acting_is_behaviour(diagnose: Diagnose) -> None:
     rows, late = conversations("I cannot help with that. Is there anything else I can do for you today?")
-    assert diagnose(rows).labels(late) == {"BI"}
+    group = diagnose(rows).group(late)
+    assert (group.label, "before the model could act" in " ".join(group.against)) == ("BI", False)
+
+
+def confirmed(last: str) -> tuple[list[Row], set[Key]]:
+    """The errands of the desk again, by numbers that identify a parcel; `last` may name the number of the task."""
+    rows, late = conversations(last)
+    for row in rows:
+        task = row["_ng_task_index"]
+        number = f"P-{task + 1040}"
+        row["expected_actions"][0]["arguments"] = {"number": number}
+        for item in row["response"]["output"]:
+            if item.get("name") in ("move_parcel", "hold_parcel"):
+                item["arguments"] = json.dumps({"number": number})
+            elif item["type"] == "message":
+                item["content"][0]["text"] = item["content"][0]["text"].replace("NUMBER", number)
+    return rows, late
+
+
+def test_user_who_agrees_to_the_expected_change_and_leaves(diagnose: Diagnose) -> None:
+    """The model names the parcel and asks; nobody can act after the conversation is over."""
+    rows, late = confirmed("I would send parcel NUMBER to the harbour; shall I go ahead with that?")
+    run = diagnose(rows)
+    group = run.group(late)
+    assert (group.rung, group.label.value) == ("verdicts", "TI")
+    assert "asks to confirm" in group.name
+    sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "4")
+    assert "`move_parcel(number=P-1044)` is expected and never made" in sentence
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "I would send parcel P-2999 to the harbour; shall I go ahead with that?",
+        "Shall I look at the notices of the harbour for you first?",
+    ],
+)
+def test_user_who_agrees_to_something_else_and_leaves(diagnose: Diagnose, last: str) -> None:
+    rows, late = confirmed(last)
+    group = diagnose(rows).group(late)
+    assert (group.label.value, group.name) == ("BI", "no change made although one was due")
 
 
 # ---- Checks that are named by what they are about --------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -119,6 +119,55 @@ def test_many_rows_need_exact_equality(diagnose: Diagnose) -> None:
     assert not [entry for entry in run.alarms if entry.label == "TI"]
 
 
+def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> tuple[list[Row], set[Key]]:
+    """A quiz in which a quarter of all rows give the gold in another spelling, and never pass."""
+    rows: list[Row] = []
+    odd: set[Key] = set()
+    for place, (task, repeat) in enumerate(grid(16, 4)):
+        gold = gold_of(task)
+        if place % 4 == task % 4:
+            odd.add((task, repeat))
+            rows.append(quiz_row(task, repeat, 0.0, other(gold), gold))
+        else:
+            passes = place % 7 > 0
+            rows.append(quiz_row(task, repeat, float(passes), gold if passes else gold_of(task + 30 + repeat), gold))
+    return rows, odd
+
+
+@pytest.mark.parametrize(
+    ("gold_of", "other"),
+    [
+        (lambda task: str(task * 1301 + 4001), lambda gold: f"{int(gold):,}"),
+        (lambda task: str(task * 13 + 41), lambda gold: f"{gold} volumes"),
+        (lambda task: f"2024-05-{task % 28 + 1:02d}", lambda gold: f"{int(gold[-2:])} May 2024"),
+    ],
+)
+def test_many_numbers_in_another_spelling_where_spelling_alone_decides(
+    diagnose: Diagnose, gold_of: Callable[[int], str], other: Callable[[str], str]
+) -> None:
+    """Every pass is the gold letter by letter, and no other spelling ever passes: so many may be, and it is the grader."""
+    rows, odd = spelled(gold_of, other)
+    diagnose(rows).proved(odd, "verifier", "TI", "alarm")
+
+
+def test_many_numbers_with_other_decimals_are_no_alarm(diagnose: Diagnose) -> None:
+    """So many decimals may be asked for."""
+    rows, odd = spelled(lambda task: f"{task * 3 + 4}.50", lambda gold: gold.removesuffix("0"))
+    run = diagnose(rows)
+    assert "TI" not in run.labels(odd)
+    assert run.alarms == []
+
+
+def test_many_numbers_in_a_spelling_that_passes_too_are_no_alarm(diagnose: Diagnose) -> None:
+    rows, odd = spelled(lambda task: str(task * 13 + 41), lambda gold: f"{gold} volumes")
+    for place, (key, row) in enumerate(zip(grid(16, 4), rows, strict=True)):
+        if place % 27 == 0:
+            rows[place] = quiz_row(*key, 1.0, f"{row['expected_answer']} volumes", row["expected_answer"])
+    run = diagnose(rows)
+    assert "TI" not in run.labels(odd)
+    assert run.alarms == []
+
+
 def test_all_zero_run_by_itself_is_no_doubt(diagnose: Diagnose) -> None:
     run = diagnose(quiz(12, 4, rate=0.0).values())
     assert run.of_rung("verifier") == []
@@ -135,6 +184,84 @@ def test_all_zero_run_with_answers_that_only_resemble_the_gold(diagnose: Diagnos
     """Without a pass nothing shows how answers are compared: only exact equality counts."""
     rows = [quiz_row(*key, 0.0, f"{key[0] * 13 + 41}.0 volumes", str(key[0] * 13 + 41)) for key in grid(12, 4)]
     assert diagnose(rows).of_rung("verifier") == []
+
+
+# ---- What the grader took from the text ----------------------------------------------------------
+
+
+def extracted(is_said: bool) -> list[Row]:
+    """A quiz whose grader keeps what it read; in the wronged rows that is the first number of the text, be the answer right or wrong."""
+    rows = []
+    for key, row in quiz(12, 4).items():
+        gold = key[0] * 13 + 41
+        if key in WRONGED:
+            first, answer = key[0] + 3, gold if is_said else gold + 9
+            text = f"There are {first} halls, and each was counted.\nFrom the loans I get \\boxed{{{answer}}}"
+            row["response"]["output"][0]["content"][0]["text"] = text
+            rows.append({**row, "reward": 0.0, "extracted_answer": str(first)})
+        else:
+            rows.append({**row, "extracted_answer": str(gold if row["reward"] else gold + 1 + key[1])})
+    return rows
+
+
+def test_grader_that_reads_another_value_than_the_answer(diagnose: Diagnose) -> None:
+    run = diagnose(extracted(is_said=True))
+    group = run.group(WRONGED)
+    assert (group.rung, group.label.value) == ("verifier", "TI")
+    assert "`extracted_answer`" in group.text
+    sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "4")
+    assert 'it answers "93", and `extracted_answer` is 7' in sentence
+
+
+def test_grader_that_reads_another_value_than_a_wrong_answer_is_no_doubt(diagnose: Diagnose) -> None:
+    """Read rightly it would be wrong all the same."""
+    assert diagnose(extracted(is_said=False)).of_rung("verifier") == []
+
+
+# ---- A prompt without what it is about -----------------------------------------------------------
+
+
+def about(document: Callable[[int], str], is_hard: bool = True) -> tuple[list[Row], set[Key]]:
+    """A quiz about a document in the prompt, in some tasks another one; those mostly fail."""
+    rows: list[Row] = []
+    struck: set[Key] = set()
+    for place, (task, repeat) in enumerate(grid(16, 4)):
+        is_odd = task % 4 == 1
+        gold = str(task * 13 + 41)
+        fails = place % 21 > 0 if is_odd and is_hard else place % 5 == 0
+        if is_odd and fails:
+            struck.add((task, repeat))
+        held = document(task) if is_odd else f"Branch {task} lends from {task % 9 + 1} halls."
+        prompt = f"How many volumes did branch {task} lend?\n<document>{held}</document>\nAnswer in \\boxed{{}}."
+        answer = str(task * 13 + 60 + repeat) if fails else gold
+        rows.append(quiz_row(task, repeat, float(not fails), answer, gold, prompt=prompt))
+    return rows, struck
+
+
+@pytest.mark.parametrize("empty", ["", "\n  \n"])
+def test_block_of_the_prompt_that_holds_nothing(diagnose: Diagnose, empty: str) -> None:
+    rows, struck = about(lambda task: empty)
+    group = diagnose(rows).proved(struck, "verifier", "TI", "alarm")
+    assert "`<document>`" in group.name
+
+
+def test_block_of_the_prompt_that_holds_little_is_no_doubt(diagnose: Diagnose) -> None:
+    rows, _ = about(lambda task: f"Branch {task}.")
+    assert "<document>" not in diagnose(rows).said
+
+
+def test_empty_block_that_costs_nothing_is_no_doubt(diagnose: Diagnose) -> None:
+    rows, _ = about(lambda task: "", is_hard=False)
+    assert "<document>" not in diagnose(rows).said
+
+
+def test_block_that_is_empty_in_every_prompt_is_no_doubt(diagnose: Diagnose) -> None:
+    """A place to answer in, say: nothing shows that it should hold something."""
+    rows, _ = about(lambda task: "")
+    for row in rows:
+        asked = row["responses_create_params"]["input"][0]
+        asked["content"] = re.sub(r"(?s)<document>.*</document>", "<document></document>", asked["content"])
+    assert "<document>" not in diagnose(rows).said
 
 
 # ---- The same answer graded 0 and 1 --------------------------------------------------------------
@@ -296,6 +423,13 @@ def test_fence_is_fixed_by_scoring_again_not_by_a_rerun(diagnose: Diagnose) -> N
     assert "rerun" not in run.groups[0].fix.lower().replace("no rerun", "")
 
 
+def test_fence_with_words_around_it(diagnose: Diagnose) -> None:
+    rows, wrapped, matching = commands("This settles it:\n" + FENCE + "\nPlease check the street.")
+    group = diagnose(rows).proved(wrapped, "verifier", "TI", "alarm")
+    assert "fence" in group.name
+    assert re.search(rf"\b{len(matching)}\b", group.text)
+
+
 @pytest.mark.parametrize("wrap", ["Sure! Here is the call: {}", "<call>{}</call>"])
 def test_prefixed_and_tagged_answers(diagnose: Diagnose, wrap: str) -> None:
     rows, _, matching = commands(wrap)
@@ -364,6 +498,15 @@ def test_verdict_or_log_that_says_the_opposite_of_the_reward(diagnose: Diagnose,
     run = diagnose(rows)
     group = run.group(WRONGED)
     assert (group.rung, group.label.value) == ("verifier", "TI")
+
+
+def test_field_that_says_how_a_rollout_ended_is_no_verdict(diagnose: Diagnose) -> None:
+    """`terminated` is 1 in every pass and in few failures, but names no success: there is nothing to contradict."""
+    rows = []
+    for key, reward in rewards(12, 4, 0.6).items():
+        ended = int(bool(reward) or key in WRONGED)
+        rows.append(desk_row(*key, 0.0 if key in WRONGED else reward, terminated=ended))
+    assert doubts(diagnose(rows)) == []
 
 
 def place_of(key: Key) -> int:

@@ -65,7 +65,8 @@ def test_trust_is_answered_in_a_word_the_gravest_reason_first(explained: Report)
     mild = replace(explained, trust=tuple(one for one in explained.trust if one.level != "alarm"))
     assert "trusted? With care. Doing nothing would score 40.0%. One verdict" in once(mild)
     calm = replace(explained, trust=tuple(one for one in explained.trust if one.level == "note"))
-    assert "trusted? Yes, nothing speaks against it. One verdict" in once(calm)
+    assert "trusted? Yes, with a note: One verdict" in once(calm)
+    assert "trusted? Yes: nothing speaks against it." in once(replace(explained, trust=()))
 
 
 def test_only_the_gravest_reasons_are_told(explained: Report) -> None:
