@@ -15,7 +15,7 @@ MAX = 400  # characters of an answer
 _FENCE = re.compile(r"```[\w+-]*\n?(.*?)```", re.DOTALL)
 _TAG = re.compile(r"<(\w{1,40})>\s*([^<>]{1,400}?)\s*</\1>|\[(\w{1,40})\]\s*(.{1,400}?)\s*\[/\3\]", re.DOTALL)
 _ANNOUNCED = re.compile(r"(?:final answer|answer)\W{0,4}(?:is\b\W{0,4}|:\W{0,3}|=\s*)(.+)", re.IGNORECASE)
-_LEADING = re.compile(r"\A\W*([-+]?\d[\d,]*(?:\.\d+)?)(?=[\s*°%$€£a-zA-Z]|\Z)")
+LEADING = re.compile(r"\A\W*([-+]?\d[\d,]*(?:\.\d+)?)(?=[\s*°%$€£a-zA-Z]|\Z)")
 _EQUALS = re.compile(r"(?<![=<>!+*/-])(==?)(?!=)\s*")
 
 
@@ -29,7 +29,7 @@ def candidates(final: str, submitted: str) -> dict[str, str]:
         found["tag"] = tags[-1][1] or tags[-1][3]
     if told := _ANNOUNCED.findall(text[-2000:]):
         found["announced"] = told[-1].strip().rstrip(".")
-        if head := _LEADING.match(found["announced"]):
+        if head := LEADING.match(found["announced"]):
             found["announced number"] = head[1]  # without its unit or what is said about it
     if fences := _FENCE.findall(text):
         found["fence"] = fences[-1].strip()

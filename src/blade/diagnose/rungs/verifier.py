@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from blade.diagnose.answers import is_closed, is_same, value_of
+from blade.diagnose.answers import LEADING, is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected import acts_of, graded_tools
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, short
@@ -256,14 +256,11 @@ def _misread(people: Population, left: Mask, reference: Reference | None) -> Gro
     )  # fmt: skip
 
 
-_LEADING = re.compile(r"\A\W*([-+]?\d[\d,]*(?:\.\d+)?)(?![\d,.]*\d)")
-
-
 def _announces(answer: str, gold: str) -> bool:
     """Whether an announced answer is the gold, or begins with it where that is a number."""
     if not answer or not gold:
         return False
-    head = _LEADING.match(answer)
+    head = LEADING.match(answer)
     return is_same(answer, gold) or (head is not None and value_of(gold)[0] == "number" and is_same(head[1], gold))
 
 
