@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 
 _BOXED = re.compile(r"\\boxed\s*\{")
+# A box and its brace, a box without one, a sign that LaTeX escapes, or a plain brace.
+_BRACES = re.compile(r"\\f?boxed\s*\{|\\f?boxed\s+(?P<bare>[^\s{}$\\]+)|\\.|[{}]", re.DOTALL)
 _TOLD = re.compile(r"(?:final answer|answer)\s*(?:is\s*:?|:|=)\s*(.+)", re.IGNORECASE)
 _DECORATION = re.compile(r"\\(?:text|mathrm|mathbf|left|right|,|;|!)|[*_`$]|\\[()\[\]]")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -27,6 +29,31 @@ def boxed(text: str) -> str | None:
         if not depth:
             return text[start:place]
     return None
+
+
+def last_box(text: str) -> tuple[int, str] | None:
+    """Where the last `\\boxed{…}` that closes ends, and all it holds, braces matched.
+
+    Only offsets are kept on the way: boxes within boxes would otherwise cost memory by the square.
+    """
+    if "boxed" not in text:
+        return None
+    found: tuple[int, int, int] | None = None  # where its content starts and ends, and where it ends itself
+    open_braces: list[int] = []  # where the content of a box starts; -1 for any other brace
+    for sign in _BRACES.finditer(text):
+        told = sign[0]
+        if told == "}":
+            start = open_braces.pop() if open_braces else -1
+            if start >= 0:
+                found = (start, sign.start(), sign.end())
+        elif told == "{":
+            open_braces.append(-1)
+        elif sign["bare"]:
+            bare = sign["bare"].rstrip(".,;")
+            found = (sign.start("bare"), sign.start("bare") + len(bare), sign.end())
+        elif told.endswith("{") and "boxed" in told:
+            open_braces.append(sign.end())
+    return (found[2], text[found[0] : found[1]].strip()) if found else None
 
 
 def answer_in(text: str) -> str | None:

@@ -200,6 +200,28 @@ def test_spike_where_nearly_all_rows_below_pass_is_no_cut(diagnose: Diagnose) ->
     assert not run.alarms
 
 
+@pytest.mark.parametrize(("is_ended", "label"), [(False, "undetermined"), (True, "TI")])
+def test_limit_where_success_ends_a_rollout(diagnose: Diagnose, is_ended: bool, label: str) -> None:
+    """Guesses go on until one is right: what fails reaches the limit for whatever reason. Where any guess ends it, the limit cut."""
+    rows = []
+    for task, repeat in grid(60, 1):
+        acts = looks(task, 2 + task % 7)
+        guess: Act = ("guess_owner", {"name": f"owner {task}", "is_sure": True}, "Noted.")
+        if task % 2:
+            acts = [*acts, guess]
+        elif task % 4 and is_ended:  # a wrong guess hands the errand in
+            acts = [*acts, ("guess_owner", {"name": f"cousin {task}", "is_sure": True}, "Noted.")]
+        elif task % 4:
+            acts = [*looks(task, 3), ("guess_owner", {"name": f"cousin {task}", "is_sure": True}, "Noted."), *looks(task + 100, 8)]
+        else:
+            acts = looks(task, 12)
+        rows.append(make_row(task, repeat, float(task % 2), acts))
+    run = diagnose(rows)
+    limited = {(task, 0) for task in range(0, 60, 4)}
+    assert run.labels(limited) == {label}
+    assert any(entry.label == "TI" for entry in run.trust) == is_ended
+
+
 def test_longest_rollouts_without_a_spike_are_no_cut(diagnose: Diagnose) -> None:
     """Eight lengths, six rollouts each: the longest fail, but no more of them than of any other length."""
     rows = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.diagnose.builders import (
+    Act,
     Diagnose,
     Key,
     Row,
@@ -209,3 +210,39 @@ def test_no_answer_in_most_failures_is_behaviour(diagnose: Diagnose) -> None:
 def test_no_answer_in_a_form_that_was_never_asked_for(diagnose: Diagnose) -> None:
     run = diagnose(no_answer(asked=False))
     assert run.group(run.failing).label == "TI"
+
+
+# ---- Tries until one is accepted -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_errors", [7, 3])
+def test_tries_that_are_mostly_errors_are_behaviour(diagnose: Diagnose, n_errors: int) -> None:
+    """Ten tries without success: where seven are errors the model never learnt the tool; three say nothing."""
+    rows = []
+    for task in range(40):
+        good: list[Act] = [("ask_ledger", {"page": page, "week": task}, f"Entry {page * 3 + task}.") for page in range(task % 5)]
+        shelf = chr(97 + task % 20) + chr(97 + task // 2)  # another word in each task: no error is common
+        good += [("ask_ledger", {"page": 80, "week": task}, f"Error: no shelf {shelf}."), ("ask_ledger", {"page": 90, "week": task}, "Entry.")]
+        tries: list[Act] = [
+            ("ask_ledger", {"page": page, "week": task}, f"Error: no shelf {shelf}{chr(97 + page)}." if page * 3 % 10 < n_errors else "Entry.")
+            for page in range(10)
+        ]
+        rows.append(make_row(task, 0, float(task % 2), good if task % 2 else tries))
+    run = diagnose(rows)
+    failing = {(task, 0) for task in range(0, 40, 2)}
+    assert run.labels(failing) == {"BI" if n_errors == 7 else "undetermined"}
+
+
+def test_free_answers_that_give_about_one_number_agree(diagnose: Diagnose) -> None:
+    """Near numbers in other words are one answer, so the task shows a gap; the sentence sends the reader to the gold as well."""
+    rows = []
+    for task in range(12):
+        for repeat in range(4):
+            near = f"{('About', 'Roughly', 'Close to', 'Some')[repeat]} {40 + task + 0.03 * repeat:.2f} degrees."
+            far = f"{('About', 'Roughly', 'Close to', 'Some')[repeat]} {(7, 19, 55, 131)[repeat] + task} degrees."
+            rows.append(make_row(task, repeat, 0.0 if task < 8 else 1.0, [near if task < 4 else far], expected_answer=f"{900 + task} degrees"))
+    run = diagnose(rows)
+    causes = {int(one.task): (one.cause.value, one.mechanism) for one in run.report.attributions}
+    assert {causes[task][0] for task in range(4)} == {"KG"}
+    assert all("check the expected answer" in causes[task][1] for task in range(4))
+    assert {causes[task][0] for task in range(4, 8)} == {"UK"}

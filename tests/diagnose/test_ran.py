@@ -244,8 +244,10 @@ def test_every_failure_has_a_failed_test_to_its_name(diagnose: Diagnose) -> None
     assert "weighs_parcel" in told_of(run.group(weight_only))
 
 
-@pytest.mark.parametrize("fields", [{"seconds": 12.5}, {"tests": [{"name": "prints_label", "passed": False}]}])
-def test_time_or_tests_alone_do_not_make_rows_recorded(diagnose: Diagnose, fields: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("fields", "label"), [({"seconds": 12.5}, "TI"), ({"tests": [{"name": "prints_label", "passed": False}]}, "IR")]
+)
+def test_time_or_tests_alone_do_not_make_rows_recorded(diagnose: Diagnose, fields: dict[str, object], label: str) -> None:
     rows = []
     for place, (key, row) in enumerate(desk().items()):
         own = {"seconds": 12.5 + place} if "seconds" in fields else fields
@@ -254,7 +256,23 @@ def test_time_or_tests_alone_do_not_make_rows_recorded(diagnose: Diagnose, field
         rows.append(silent(*key, **own) if key in DOWN else {**row, **kept})
     run = diagnose(rows)
     assert not said_not_recorded(run)
-    assert run.labels(DOWN) == {"IR"}
+    assert run.labels(DOWN) == {label}
+
+
+@pytest.mark.parametrize(("field", "spent", "label"), [
+    ("generation_ms", 9000, "TI"), ("usage.output_tokens", 9000, "TI"), ("generation_ms", 40, "IR"), ("prompt_tokens", 9000, "IR"), ("usage.total_tokens", 9000, "IR"), ("judge_latency.seconds", 9000, "IR"),
+    ("created_time", 1_700_000_000, "IR"), ("shelf", 9000, "IR"),
+])  # fmt: skip
+def test_empty_after_as_much_work_as_an_answer_takes(diagnose: Diagnose, field: str, spent: int, label: str) -> None:
+    """The model was at work, so a limit ended it; no time or little, what was given, dates and other numbers show no such thing."""
+    rows = []
+    for place, (key, row) in enumerate(desk().items()):
+        amount = (spent if key in DOWN else max(spent, 9000)) + place
+        name, _, inner = field.partition(".")
+        rows.append({**(silent(*key) if key in DOWN else row), name: {inner: amount} if inner else amount})
+    run = diagnose(rows)
+    assert run.labels(DOWN) == {label}
+    assert (field in told_of(run.group(DOWN))) == (label == "TI")
 
 
 def test_shared_texts_come_before_the_question_of_recording(diagnose: Diagnose) -> None:

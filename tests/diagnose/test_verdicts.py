@@ -455,3 +455,20 @@ def test_values_that_were_never_told(diagnose: Diagnose) -> None:
 def test_values_that_are_not_graded_name_no_group(diagnose: Diagnose) -> None:
     rows, _ = told_values(graded=False)
     assert not any("outputs" in group.name for group in diagnose(rows).groups)
+
+
+# ---- Texts that the request gives ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_text_of_the_request_is_no_verdict(diagnose: Diagnose, is_given: bool) -> None:
+    """A long text that only failing rows hold names them, unless it repeats what was asked."""
+    text = "Weigh the parcel on the small scale by the window.\n" + "Then note the weight in the ledger, in ounces. " * 6
+    hard = {(task, 0) for task in range(0, 40, 4)}
+    rows = []
+    for task in range(40):
+        own = text if (task, 0) in hard else f"Sort letter {task} by its street.\n" + f"Shelf {task % 7} holds the rest of them. " * 8
+        reward = float((task, 0) not in hard and task % 5 > 0)
+        rows.append(desk_row(task, 0, reward, prompt=own if is_given else None, about=own))
+    run = diagnose(rows)
+    assert any("about" in group.name for group in run.report.groups) != is_given

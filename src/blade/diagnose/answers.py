@@ -14,7 +14,7 @@ from blade.answers import boxed
 MAX = 400  # characters of an answer
 _FENCE = re.compile(r"```[\w+-]*\n?(.*?)```", re.DOTALL)
 _TAG = re.compile(r"<(\w{1,40})>\s*([^<>]{1,400}?)\s*</\1>|\[(\w{1,40})\]\s*(.{1,400}?)\s*\[/\3\]", re.DOTALL)
-_ANNOUNCED = re.compile(r"(?:final answer|answer)\W{0,4}(?:is\b\W{0,4}|:\W{0,3}|=\s*)(.+)", re.IGNORECASE)
+_ANNOUNCED = re.compile(r"answer\W{0,4}(?:is\b\W{0,4}|:\W{0,3}|=\s*)(.+)", re.IGNORECASE)
 LEADING = re.compile(r"\A\W*([-+]?\d[\d,]*(?:\.\d+)?)(?=[\s*°%$€£a-zA-Z]|\Z)")
 _EQUALS = re.compile(r"(?<![=<>!+*/-])(==?)(?!=)\s*")
 

@@ -290,7 +290,7 @@ def _attribution(
     of = f"{n} of its {total} rollouts" if total > 1 else "its rollout"
     if people.is_regrouped and total > 1:
         of = f"{n} of the {total} rollouts under this index, which have different prompts"
-    others = _others(groups, owner, [row for row in rows if row not in mine])
+    others = _others(groups, owner, [row for row in rows if owner[row] != best])
     if best < 0:
         row = people.rows[at]
         end = f' It ends: "{short(row.final, 120)}"' if row.final.strip() else ""

@@ -134,6 +134,8 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
     own = _expected(row)
     due = _expected_calls(row, gold, tools)
     request = _request(row, steps)
+    for path in [path for path in flat.lines if _is_given(row, path, request)]:
+        del flat.lines[path], flat.tails[path]  # it describes the task, and says nothing of what became of it
     acts, is_spoken = _acts(episode, steps, request if due is not None else None)
     last = steps[-1] if steps else None
     # a thought is not handed over, nor is what others say
@@ -194,7 +196,7 @@ def _transcript(scalars: list[tuple[str, Any]]) -> str:
         if (
             isinstance(value, list)
             and value
-            and all(isinstance(item, Mapping) and "role" in item for item in value)
+            and all(isinstance(item, dict) and "role" in item for item in value)
         ):
             return path
     words = ("completion", "output", "transcript", "trajectory", "conversation", "response", "generation")
@@ -204,6 +206,12 @@ def _transcript(scalars: list[tuple[str, Any]]) -> str:
         if isinstance(value, str) and any(word in path.lower() for word in words)
     ]
     return max(texts)[1] if texts else ""
+
+
+def _is_given(row: Mapping[str, Any], path: str, request: str) -> bool:
+    """Whether the request holds a long text of the row, or how it begins."""
+    head = (events.field_text(row, path) or "").strip()[:MAX_LINE]
+    return bool(head) and head in request
 
 
 # ---- Acts ----------------------------------------------------------------------------------------
@@ -227,7 +235,7 @@ def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple
                 template(error),
                 call.step,
                 call.result_step is not None,
-                tuple(call.arguments)[:MAX_NAMES] if isinstance(call.arguments, Mapping) else (),
+                tuple(call.arguments)[:MAX_NAMES] if isinstance(call.arguments, dict) else (),
                 _verb(call.arguments),
                 _sources(call.arguments, shown, request or "") if is_read else (),
                 *(_listed(call.output) if not call.failed else (0, 0)),
@@ -255,8 +263,8 @@ def _is_empty(output: str) -> bool:
 
 def _shapes(arguments: Any) -> Iterator[tuple[str, str]]:
     """The short texts among the arguments, also of an object among them, each as its shape."""
-    if isinstance(arguments, Mapping):
-        objects = [(name, value) for name, value in arguments.items() if isinstance(value, Mapping)]
+    if isinstance(arguments, dict):
+        objects = [(name, value) for name, value in arguments.items() if isinstance(value, dict)]
         inner = ((f"{name}.{key}", value) for name, members in objects for key, value in members.items())
         for name, value in islice((*arguments.items(), *inner), MAX_NAMES):
             if isinstance(value, str) and 0 < len(value) <= MAX_SHAPE:
@@ -265,7 +273,7 @@ def _shapes(arguments: Any) -> Iterator[tuple[str, str]]:
 
 def _sources(arguments: Any, shown: Sequence[tuple[str, int, str]], request: str) -> tuple[Source, ...]:
     """Where each short text among the arguments was shown first."""
-    if not isinstance(arguments, Mapping):
+    if not isinstance(arguments, dict):
         return ()
     found = []
     for name, value in list(arguments.items())[:MAX_NAMES]:
@@ -288,11 +296,11 @@ def shape(value: str) -> str:
 def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
     """Everything that the model was told: instructions, system and user messages, those within the rollout too."""
     params = row.get("responses_create_params")
-    params = params if isinstance(params, Mapping) else {}
+    params = params if isinstance(params, dict) else {}
     given = params.get("input")
     items = given if isinstance(given, list) else ()
     texts = [
-        text_of(item.get("content")) for item in items if isinstance(item, Mapping) and item.get("role") is not None
+        text_of(item.get("content")) for item in items if isinstance(item, dict) and item.get("role") is not None
     ]
     texts += [step.text for step in steps if step.kind == "user"]
     return "\n".join([str(params.get("instructions") or ""), given if isinstance(given, str) else "", *texts])
@@ -328,20 +336,21 @@ def _saw(steps: Sequence[Step], gold: str, prompt: str) -> bool | None:
     return any(words in text.casefold() for text in results)
 
 
-_MARKS = {
-    "a heading (#)": re.compile(r"^#{1,6} ", re.MULTILINE),
-    "a table": re.compile(r"^\|.*\|\s*$", re.MULTILINE),
-    "a list": re.compile(r"^\s*(?:[-*•]|\d+[.)]) ", re.MULTILINE),
-    "a code block": re.compile(r"^```", re.MULTILINE),
-    "a link": re.compile(r"https?://"),
+_MARKS = {  # what a text is set with -> signs without which it is not, and its pattern
+    "a heading (#)": ("# ", re.compile(r"^#{1,6} ", re.MULTILINE)),
+    "a table": ("|", re.compile(r"^\|.*\|\s*$", re.MULTILINE)),
+    "a list": (" ", re.compile(r"^[ \t]*(?:[-*•]|\d+[.)]) ", re.MULTILINE)),
+    "a code block": ("```", re.compile(r"^```", re.MULTILINE)),
+    "a link": ("http", re.compile(r"https?://")),
 }
 _LANGUAGE = re.compile(r"^```(\w{1,20})", re.MULTILINE)
 
 
 def _marks(final: str) -> tuple[str, ...]:
     """What a text is set with, a code block with its language."""
-    found = [name for name, pattern in _MARKS.items() if pattern.search(final)]
-    return (*found, *(f"a `{name}` code block" for name in dict.fromkeys(_LANGUAGE.findall(final))))
+    found = [name for name, (signs, pattern) in _MARKS.items() if signs in final and pattern.search(final)]
+    languages = dict.fromkeys(_LANGUAGE.findall(final)) if "```" in final else ()
+    return (*found, *(f"a `{name}` code block" for name in languages))
 
 
 _SUBMITTED = re.compile(r"\A\w+\((.*)\)\W*\Z", re.DOTALL)
@@ -360,7 +369,7 @@ def _form(final: str) -> str:
 
 def _verb(arguments: Any) -> str:
     """The first word of a command, where the only argument is a text."""
-    if not isinstance(arguments, Mapping) or len(arguments) != 1:
+    if not isinstance(arguments, dict) or len(arguments) != 1:
         return ""
     text = next(iter(arguments.values()))
     word = text.split(None, 1)[0] if isinstance(text, str) and text.strip() else ""
@@ -469,7 +478,9 @@ _DIGIT = re.compile(r"\d")
 
 def _names(text: str) -> tuple[str, ...]:
     """Words that name something: capitalised ones, and those with digits."""
-    words = (word for word in dict.fromkeys(_WORD.findall(text)) if word[0].isupper() or _DIGIT.search(word))
+    words = (
+        word for word in dict.fromkeys(_WORD.findall(text)) if word[0].isupper() or (not word.isalpha() and _DIGIT.search(word))
+    )
     return tuple(islice(words, MAX_NAMED))
 
 
@@ -492,8 +503,8 @@ _ABSENT = re.compile(
 def _missing(row: Mapping[str, Any], lines: Mapping[str, Any], request: str) -> str:
     """The path that the end of a log says is missing, unless the request gives it."""
     for path in lines:
-        text = events.field_text(row, path) or ""
-        if hits := _ABSENT.findall(text[-1000:]):
+        end = (events.field_text(row, path) or "")[-1000:]
+        if "/" in end and (hits := _ABSENT.findall(end)):
             name = hits[-1].rstrip(".")
             return "" if name in request else name
     return ""
@@ -505,7 +516,7 @@ def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
     for key, value in row.items():
         if key not in OWN and isinstance(value, list):
             for record in value[: records.MAX_CHECKS]:
-                hit = records._status_in(record) if isinstance(record, Mapping) else None
+                hit = records._status_in(record) if isinstance(record, dict) else None
                 name = records._name(record, hit[0]) if hit is not None and hit[1] == records.FAILED else None
                 texts = [text for text in record.values() if isinstance(text, str)] if name else []
                 if name and (error := next((text for text in texts if _EXCEPTION.search(text)), "")):
@@ -542,19 +553,19 @@ def _submitted(episode: Episode) -> str:
     if not episode.calls:
         return ""
     arguments = episode.calls[-1].arguments
-    values = list(arguments.values()) if isinstance(arguments, Mapping) else []
+    values = list(arguments.values()) if isinstance(arguments, dict) else []
     return str(values[0]) if len(values) == 1 and isinstance(values[0], str | int | float) else episode.calls[-1].raw
 
 
 def _prompt(row: Mapping[str, Any]) -> str:
     """What the user asks: all user messages of the request."""
     params = row.get("responses_create_params")
-    given = params.get("input") if isinstance(params, Mapping) else None
+    given = params.get("input") if isinstance(params, dict) else None
     if isinstance(given, str):
         return given
     texts = []
     for item in given if isinstance(given, list) else ():
-        if isinstance(item, Mapping) and item.get("role") == "user":
+        if isinstance(item, dict) and item.get("role") == "user":
             texts.append(text_of(item.get("content")))
     return "\n".join(texts)
 
@@ -568,7 +579,7 @@ def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     for key, value in row.items():
         if key in OWN:
             continue
-        inner = value.items() if isinstance(value, Mapping) else ()
+        inner = value.items() if isinstance(value, dict) else ()
         for name, content in ((key, value), *inner):
             words = set(name.lower().replace("-", "_").split("_"))
             if words & _GOLD_WORDS and not words & {
@@ -594,7 +605,7 @@ def _expected_calls(
     if gold.actions_field or any(isinstance(row.get(name), list) for name in events.ACTIONS):
         return _calls(gold.actions)
     for key, value in row.items():
-        inner = value.values() if isinstance(value, Mapping) else ()
+        inner = value.values() if isinstance(value, dict) else ()
         for content in (value, *inner) if key not in OWN else ():
             if isinstance(content, list) and content and all(_is_call(entry, tools) for entry in content):
                 return _calls(events.gold({"expected_actions": content}).actions)
@@ -615,8 +626,8 @@ def _barred(episode: Episode, due: Sequence[tuple[str, str]]) -> str:
 
 
 def _is_call(entry: Any, tools: set[str]) -> bool:
-    source = entry.get("function", entry) if isinstance(entry, Mapping) else None
-    if not isinstance(source, Mapping) or source.get("name") not in tools:
+    source = entry.get("function", entry) if isinstance(entry, dict) else None
+    if not isinstance(source, dict) or source.get("name") not in tools:
         return False
     return any(key in source for key in ("arguments", "kwargs", "args", "parameters", "input"))
 

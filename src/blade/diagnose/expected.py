@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -40,8 +40,11 @@ def graded_tools(people: Population) -> dict[str, str]:
     levels: dict[str, str] = {}
     for level in LEVELS:
         differ: dict[str, set[int]] = defaultdict(set)
+        asked = dict.fromkeys(open_, level)
         for row, task in passes if open_ else ():
-            made, due = acts_of(row, dict.fromkeys(open_, level))
+            if _is_equal(row, open_):
+                continue
+            made, due = acts_of(row, asked)
             if made != due:
                 for tool, _ in (made - due) + (due - made):
                     differ[tool].add(task)
@@ -60,7 +63,14 @@ def _is_idle(people: Population, tool: str, level: str) -> bool:
     return passes > 0 and passes / len(rows) > 0.5 * float(people.passed.mean())
 
 
+def _is_equal(row: RowEvidence, tools: Collection[str]) -> bool:
+    """Whether the calls of some tools are the expected ones letter for letter, which holds at every level."""
+    return [call for call in row.made if call[0] in tools] == [call for call in row.expected or () if call[0] in tools]
+
+
 def _differs(row: RowEvidence, tool: str, level: str) -> bool:
+    if _is_equal(row, (tool,)):
+        return False
     made, due = acts_of(row, {tool: level})
     return made != due
 
@@ -238,8 +248,17 @@ def _pairs(row: RowEvidence, graded: Mapping[str, str]) -> list[tuple[Call, Call
 def _fate(row: RowEvidence, tool: str) -> str:
     """What became of an expected call: never made, or the tool refused each time."""
     calls = [act for act in row.acts if act.tool == tool]
-    is_refused = bool(calls) and all(act.failed for act in calls)
-    return f"was refused ({short(calls[-1].error, 80)})" if is_refused else "never made"
+    if not calls or not all(act.failed for act in calls):
+        return "never made"
+    before = _too_early(row, tool, calls[0].step)
+    return f"was refused ({short(calls[-1].error, 80)})" + (f" after `{before}`, which is expected later" if before else "")
+
+
+def _too_early(row: RowEvidence, tool: str, step: int) -> str:
+    """A tool that worked before a refused call, and that is expected only after it; empty without one."""
+    order = [name for name, _ in row.expected or ()]
+    later = set(order[order.index(tool) + 1 :]) - set(order[: order.index(tool)]) if tool in order else set()
+    return next((act.tool for act in row.acts if act.tool in later and not act.failed and act.step < step), "")
 
 
 def unlike(made: Call, due: Call, level: str = EXACT) -> dict[str, tuple[Any, Any]]:

@@ -46,8 +46,10 @@ def flatten(row: Mapping[str, Any]) -> Flat:
     for path, value in flat.scalars:
         _keep(path, value, flat.fields, flat.lines, flat.checks)
     flat.tails.update({path: (events.field_text(row, path) or "")[-TAIL:] for path in flat.lines})
-    for find in (_name_checks, _status_objects, _pair_checks):
-        find(flat.scalars, flat.checks)
+    _name_checks(flat.scalars, flat.checks)
+    members = _members(flat.scalars)
+    _status_objects(members, flat.checks)
+    _pair_checks(members, flat.checks)
     return flat
 
 
@@ -57,16 +59,18 @@ def _scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if key not in OWN:
             yield from _flat(key, value, 1)
     response = row.get("response")
-    if isinstance(response, Mapping):
+    if isinstance(response, dict):
         for key in _RECORDED:
             if response.get(key) is not None:
                 yield from _flat(f"response.{key}", response[key], 2)
 
 
 def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value and all(isinstance(met, bool) and _is_data(name) for name, met in value.items()):
+    if not isinstance(value, dict):  # what a JSON decoder makes of an object
+        yield path, value
+    elif value and all(isinstance(met, bool) and _is_data(name) for name, met in value.items()):
         yield path, value  # checks by what they are about: values that must be said, files that must exist
-    elif isinstance(value, Mapping) and depth < MAX_DEPTH:
+    elif depth < MAX_DEPTH:
         for key, inner in value.items():
             yield from _flat(f"{path}.{key}", inner, depth + 1)
         if not value:
@@ -86,7 +90,7 @@ def _keep(
         else:
             lines[path] = _templates(value)
             _logged_checks(path, value, checks)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         checks.update({f"{path}: {str(name)[:SHORT]}": met for name, met in list(value.items())[: records.MAX_CHECKS]})
     elif isinstance(value, list):
         _keep_list(path, value, fields, lines, checks)
@@ -97,7 +101,7 @@ def _keep(
 def _keep_list(
     path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
 ) -> None:
-    if value and isinstance(value[0], Mapping) and {"role", "content"} <= value[0].keys():
+    if value and isinstance(value[0], dict) and {"role", "content"} <= value[0].keys():
         return  # another copy of the conversation
     for name, status, _ in list(records._of_list(value))[: records.MAX_CHECKS]:
         if status != records.OTHER:
@@ -114,13 +118,18 @@ def _keep_list(
         fields[path] = "[]"
 
 
-def _status_objects(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
-    """Take the entries of an object whose members are all words for a status, or all scores of 0 to 1, as checks."""
+def _members(scalars: list[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The members of each object that holds some, by its path."""
     members: dict[str, dict[str, Any]] = {}
     for path, value in scalars:
         parent, _, name = path.rpartition(".")
         if parent:
             members.setdefault(parent, {})[name] = value
+    return members
+
+
+def _status_objects(members: dict[str, dict[str, Any]], checks: dict[str, bool]) -> None:
+    """Take the entries of an object whose members are all words for a status, or all scores of 0 to 1, as checks."""
     for parent, values in members.items():
         if len(values) >= 2 and all(_is_score(value) for value in values.values()):
             checks.update({f"{parent}: {name}": value == 1 for name, value in values.items()})
@@ -130,20 +139,20 @@ def _status_objects(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> 
                     checks[f"{parent}: {name}"] = status == records.PASSED
 
 
-def _pair_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
+def _pair_checks(members: dict[str, dict[str, Any]], checks: dict[str, bool]) -> None:
     """Take each key of two objects that hold the same keys as a check: whether they agree on it, as what is and what should be do."""
-    members: dict[str, dict[str, Any]] = {}
-    for path, value in scalars:
-        parent, _, name = path.rpartition(".")
-        if parent and not isinstance(value, list | Mapping):
-            members.setdefault(parent, {})[name] = value
+    plain = {
+        parent: {name: value for name, value in values.items() if not isinstance(value, list | dict)}
+        for parent, values in members.items()
+        if len(values) >= 2 and not parent.startswith("response")
+    }
     alike: dict[frozenset[str], list[str]] = {}
-    for parent, values in members.items():
-        if len(values) >= 2 and not parent.startswith("response"):
+    for parent, values in plain.items():
+        if len(values) >= 2:
             alike.setdefault(frozenset(values), []).append(parent)
     for names, parents in alike.items():
         if len(parents) == 2:
-            first, second = (members[parent] for parent in parents)
+            first, second = (plain[parent] for parent in parents)
             checks.update({f"{parents[0]} = {parents[1]}: {name}": first[name] == second[name] for name in sorted(names)})
 
 

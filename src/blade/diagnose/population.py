@@ -86,6 +86,7 @@ class Population:
         self.failed: Mask = ~passed
         self.n = len(rows)
         self.is_unscored = False  # no row has a reward
+        self._codes: dict[str, tuple[Ints, list[Any]]] = {}  # by path, as they are asked for
         self.graded: dict[str, str] | None = None  # tools that the grade depends on, once that is known
 
     def regroup(self, task: Ints) -> None:
@@ -161,12 +162,11 @@ class Population:
 
     def codes(self, path: str) -> tuple[Ints, list[Any]]:
         """Equal values of a field under one number, -1 where a row has none."""
-        known: dict[Any, int] = {}
-        found = [
-            -1 if value is None else known.setdefault(_hashable(value), len(known))
-            for value in self.columns[path]
-        ]
-        return np.array(found, np.int64), list(known)
+        if path not in self._codes:
+            known: dict[Any, int] = {}
+            found = [-1 if value is None else known.setdefault(value, len(known)) for value in self.columns[path]]
+            self._codes[path] = np.array(found, np.int64), list(known)
+        return self._codes[path]
 
     @cached_property
     def task_level(self) -> dict[str, tuple[Ints, list[Any]]]:
@@ -289,10 +289,6 @@ def as_float(value: Any) -> float:
         return float(value) if value is not None else float("nan")
     except (OverflowError, TypeError, ValueError):
         return float("nan")
-
-
-def _hashable(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool) else repr(value)
 
 
 def joined(names: Iterable[str], n: int = 3) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.answers import is_same
+from blade.diagnose.evidence import FINAL
 from blade.diagnose.population import Mask, Population, short
 
 AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
@@ -155,4 +156,6 @@ def answered(people: Population, at: int, known: Reference | None) -> str:
     pair = (known.answer[at], known.gold[at]) if known is not None and known.is_telling else (None, None)
     text = pair[0] or row.answers.get("box") or row.answers.get("announced") or row.final
     gold = pair[1] or row.gold_text
+    if text is row.final and row.final_length > FINAL:
+        return f'it ends "…{short(text.strip()[-60:], 60)}"'
     return f'it answers "{short(text, 90)}"' + (f' (expected "{short(gold, 70)}")' if gold else "")

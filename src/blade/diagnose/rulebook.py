@@ -46,7 +46,7 @@ RULES: tuple[Rule, ...] = (
         "ran",
         "Did the agent run?",
         "Rows without output share a line of a log, an error or a stop text that no passing row has. Rows without "
-        "output, without passes and without such a text are one group: empty output, reason not recorded.",
+        "output, without passes and without such a text are one group: empty output, stop reason not recorded.",
         "A pass among the rows with that text; the text is as frequent in rows that have output; tokens, time or "
         "failed tests alone.",
         "IR (infrastructure)",

@@ -43,6 +43,7 @@ class Trace:
     tools: tuple[str, ...]
     holds: Callable[[RowEvidence], Any] | None = None  # the way as a condition on a row alone
     is_defined_by_passes: bool = False
+    is_blamed: bool = False  # the act itself is the fault, not only what led to it
 
 
 def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[str], by_calls: bool) -> list[Group]:
@@ -337,6 +338,7 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
             partial(_refusal, graded),
             tuple(tool for tool, _ in tools.most_common(3)),
             holds=partial(_is_refused, graded),
+            is_blamed=True,
         )
 
 
@@ -370,6 +372,7 @@ def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) 
     """The group under the name of the act, with what follows from it."""
     n = int(rows.sum())
     after = Counter({group.name: int((group.rows & rows).sum()) for group in groups})
+    owners = {people.rows[at].position: group for group in groups for at in np.flatnonzero(group.rows & rows)}
     follows = [f"{name} ({m:,})" if m < n else name for name, m in after.most_common() if m]
     return Group(
         rung="behaviour",
@@ -385,7 +388,7 @@ def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) 
         consequences=[name for name, m in after.most_common() if m],
         deciding=way.tools,
         place=way.place,
-        blame=partial(_written, {people.rows[at].position: group for group in groups for at in np.flatnonzero(group.rows & rows)}),
+        blame=way.place if way.is_blamed else partial(_written, owners),
         holds=way.holds,
         against=list(dict.fromkeys(doubt for group in groups if (group.rows & rows).any() for doubt in group.against)),
         is_defined_by_passes=way.is_defined_by_passes,

@@ -18,7 +18,14 @@ from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, count, joined, short
 from blade.diagnose.reference import Reference
-from blade.diagnose.rungs.cut import common_error, is_best_of_many, is_looping, repeated, shown_error
+from blade.diagnose.rungs.cut import (
+    common_error,
+    ends_on_success,
+    is_best_of_many,
+    is_looping,
+    repeated,
+    shown_error,
+)
 
 MAX_TOOLS, MAX_TEMPLATES, MAX_SHAPES = 40, 60, 8
 PURE_FORM = 0.6  # purity from which the form of a reply is named
@@ -53,18 +60,23 @@ def tools_of(people: Population) -> list[str]:
 
 
 def _candidates(people: Population) -> Iterator[Candidate]:
+    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    # a call that ends a rollout on success is missing where nothing succeeded
+    goals = {row.acts[-1].tool for row in passes if row.acts} if ends_on_success(people) else set()
     for tool in tools_of(people):
-        yield _candidate(people, f"never {tool}", partial(_never_calls, tool), _never(tool), 1)
+        if tool not in goals:
+            yield _candidate(people, f"never {tool}", partial(_never_calls, tool), _never(tool), 1)
         yield _candidate(people, f"calls {tool}", partial(_calls_it, tool), _calls(tool), 3)
+    is_best = is_best_of_many(people)
     templates = Counter(
         t for row in people.rows for t in dict.fromkeys(act.template for act in row.acts if act.template)
     )
     for template, n in templates.most_common(MAX_TEMPLATES):
-        if n >= 3:
+        if n >= 3 and not is_best:  # where episodes stop on success, an error costs a try and not the rollout
             yield _candidate(people, f"error {template}", partial(_meets, template), _error(people, template), 2, True)
     yield _candidate(people, "empty result", _accepts_nothing, _empty(people), 2, True)
     yield _candidate(people, "unread list", _leaves_a_list, _unread(people), 2, True)
-    if not is_best_of_many(people):
+    if not is_best:
         # where episodes stop on success only failing rollouts are long enough to repeat themselves
         yield _candidate(people, "loops", _repeats, _loops(people), 4)
 
@@ -122,8 +134,12 @@ def _is_marked(mark: str, row: RowEvidence) -> bool:
 
 def _accepts_nothing(row: RowEvidence) -> bool:
     """Whether the last call of some tool that looks things up finds nothing, and the rollout goes on to its end."""
+    return bool(_empty_tools(row))
+
+
+def _empty_tools(row: RowEvidence) -> list[str]:
     last = {act.tool: act for act in row.acts}
-    return any(act.is_empty for act in last.values())
+    return [tool for tool, act in last.items() if act.is_empty]
 
 
 def _leaves_a_list(row: RowEvidence) -> bool:
@@ -199,6 +215,7 @@ def _empty(people: Population):  # type: ignore[no-untyped-def]
             "goes on without another way to look.",
             "Have the model check its search terms and try another one when a lookup finds nothing, before it answers or acts.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.is_empty), None), tuple(tool for tool, _ in tools.most_common(3)),
+            detail=lambda at: f"the last {joined(_empty_tools(people.rows[at]))} finds nothing",
         )  # fmt: skip
 
     return make

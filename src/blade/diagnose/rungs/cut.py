@@ -34,6 +34,8 @@ SPIKE, SPIKE_ROWS = 2.0, 0.02
 MANY = 20  # values of an amount that is the same in all repeats of a task, from which it is a measure
 LEAST_LINE, MAX_LINE = 5, 120  # characters of a line that can be told unfinished, and that are compared
 LEAST_LOOPS = 3  # rollouts at a limit that repeat themselves, from which they are a group of their own
+ENDED = 0.9  # share of the passes that end on the result of one act
+LEAST_FORMS, WHOLE_FORM = 3, 0.95  # passes that show how long a form is, and the share of it from which it counts as filled in
 STOPS = 0.95  # pass rate below the limit from which episodes stop on success
 _LIMIT = re.compile(
     r"\b(?:length|max[ _-]?\w*|limit\w*|truncat\w*|time[ _-]?out|timed[ _-]out|budget|exceed\w*|incomplete|"
@@ -235,6 +237,8 @@ def _spike(people: Population, left: Mask) -> Group | None:
             continue
         if _is_innocent(people, rows, left) or people.rate(rows) > 0.25 or _stops_on_success(people, rows):
             continue
+        if name in ("n_turns", "n_acts") and ends_on_success(people):
+            continue  # what fails goes on to the limit, whatever it fails for
         if not _is_given(people, name, rows) and _is_finished(people, rows & left):
             continue
         if name == "final_length" and (not _differ(people, rows) or not _breaks_off(people, rows & left)):
@@ -406,10 +410,23 @@ def _stops_on_success(people: Population, rows: Mask) -> bool:
     return bool(below.sum() >= 3 and people.passed[below].all() and not people.passed[rows].any())
 
 
+def ends_on_success(people: Population) -> bool:
+    """Whether the act that ends the passes is a try: failing rollouts that make it go on, so success is what ends a rollout."""
+    passes = [people.rows[at] for at in np.flatnonzero(people.passed) if people.rows[at].end == "result"]
+    last, n = Counter(last_act(row) for row in passes).most_common(1)[0] if passes else ("", 0)
+    if not last or n < ENDED * people.passed.sum():
+        return False
+    tried = [row for row in (people.rows[at] for at in np.flatnonzero(people.failed)) if any(act_name(act) == last for act in row.acts)]
+    went_on = sum(any(act_name(act) == last for act in row.acts[:-1]) for row in tried)
+    return went_on >= max(3, 0.5 * len(tried))
+
+
 def is_best_of_many(people: Population) -> bool:
-    """Whether episodes stop on success, so that only failing rollouts reach the maximum of calls."""
+    """Whether episodes stop on success, so that what fails goes on to the maximum of calls."""
     acts = np.array([row.n_acts for row in people.rows])
-    return bool(acts.size) and acts.max() >= 3 and _stops_on_success(people, acts == acts.max())
+    if not acts.size or acts.max() < 3:
+        return False
+    return _stops_on_success(people, acts == acts.max()) or ends_on_success(people)
 
 
 def _is_loop(people: Population, rows: Mask) -> bool:
@@ -463,7 +480,7 @@ def _open_end(people: Population, left: Mask) -> Group | None:
         | _rare_ends(people)
         | _unfinished_lines(people)
         | _unfinished_forms(people)
-    )
+    ) & ~_nearly_whole(people)
     n = int((rows & left).sum())
     if n < max(2, 0.1 * left.sum()) or _is_innocent(people, rows, left) or people.rate(rows) > 0.25:
         return None
@@ -473,8 +490,8 @@ def _open_end(people: Population, left: Mask) -> Group | None:
         f"token limit leaves them.{_without(people, rows)}",
         fix="Raise max_tokens for the answer and rerun these rollouts.",
         why="the text ends where no author would end it", passed=int(people.passed[rows].sum()),
-        against=["no stop reason is recorded"], matched=rows,
-        detail=lambda at: f'it ends "…{short(people.rows[at].final.strip()[-60:], 60)}"',
+        against=["no stop reason is recorded", "what was said before the cut may be wrong as well"], matched=rows,
+        detail=lambda at: f'it ends "…{short(people.rows[at].final.strip()[-60:], 60)}"; what stands before it was not compared',
         place=lambda row: (row.final_step, row.final[-80:]) if row.final_step is not None else None,
     )  # fmt: skip
 
@@ -529,6 +546,15 @@ def _unfinished_forms(people: Population) -> Mask:
             and ending[row.labels[-8:]] <= 0.2 * having[row.labels[-8:]]
         )
     )
+
+
+def _nearly_whole(people: Population) -> Mask:
+    """Rows that fill in nearly as much of a form as passes do: what is cut off can hardly be what they fail for."""
+    lengths = [len(people.rows[at].labels) for at in np.flatnonzero(people.passed) if people.rows[at].labels]
+    if len(lengths) < LEAST_FORMS:
+        return people.none
+    least = WHOLE_FORM * float(np.median(lengths))
+    return people.where(lambda row: len(row.labels) >= least)
 
 
 def _kind(text: str) -> str:

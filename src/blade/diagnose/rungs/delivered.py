@@ -13,7 +13,15 @@ import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, count, short
-from blade.diagnose.rungs.cut import act_name, common_error, is_looping, last_act, repeated, shown_error
+from blade.diagnose.rungs.cut import (
+    act_name,
+    common_error,
+    ends_on_success,
+    is_looping,
+    last_act,
+    repeated,
+    shown_error,
+)
 
 ENDS = 0.9  # share of the passes that end so
 PASSES = 5
@@ -157,6 +165,9 @@ def _ending(
     holds = partial(_lacks, name, last)
     rows = people.where(holds) & scope
     claimed = rows & left
+    if ends_on_success(people):  # what never succeeds goes on to the limit: only who stops before it, or tries in vain, lacks it
+        most = max(row.n_turns for row in people.rows)
+        claimed &= people.where(lambda row: row.n_turns < most or any(name(act) == last for act in row.acts))
     n = int(claimed.sum())
     others = ~rows & scope
     if n < LEAST or not others.any() or people.rate(rows) > 0.1 * people.rate(others):

@@ -6,6 +6,7 @@ is a wrong answer, and its cause stays undetermined.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import NamedTuple
 
@@ -13,14 +14,17 @@ import numpy as np
 
 from blade.diagnose.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, count
+from blade.diagnose.population import Findings, Group, Mask, Population, count, short
 from blade.diagnose.reference import Reference, answered
-from blade.diagnose.rungs.cut import is_best_of_many
+from blade.diagnose.rungs.cut import is_best_of_many, repeated
 
 DOMINATES = 0.9
 WORTH = 0.01  # points that a vote must win to be advised
 READ = 0.8  # share of the passes whose results hold the gold, from which it must be found there
 LIKE = 0.6  # share of words that two free answers have in common, from which they agree
+RARELY = 0.5  # of the pass rate of all others, up to which what some rows do is no way to pass
+NEAR = 0.01  # of a number, up to which two free answers give the same one
+_NUMBERS = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 MAX_CLASSES = 6
 ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
@@ -100,7 +104,9 @@ def _wrong(people: Population, wrong: Wrong, reference: Reference | None) -> Gro
         f"{_concentrated(people, rows)}{searched}{vote}{_confused(people, rows, reference)}",
         fix=fix, most=0.0 if fix.startswith("Take") else None, why=_REASONS[label],
         confidence="unsure" if label == "undetermined" else "likely",
-        label_of=wrong.label, place=_place, detail=lambda at: answered(people, at, reference),
+        label_of=wrong.label, place=_place,
+        detail=lambda at: answered(people, at, reference)
+        + ("; most of its repeats say one and the same, so check the expected answer too" if wrong.gap[at] else ""),
         against=["a wrong expected answer looks the same"] if sizes["KG"] or sizes["undetermined"] else [],
     )  # fmt: skip
 
@@ -132,25 +138,55 @@ _REASONS = {
 
 
 def _never_accepted(people: Population, left: Mask) -> list[Group]:
-    """Where episodes stop on success: rows whose calls work, and whose results are never accepted."""
+    """Where episodes stop on success: rows whose tries are mostly errors, and rows whose results are never accepted."""
     rows = left & people.where(lambda row: any(not act.failed for act in row.acts))
     if not is_best_of_many(people) or not rows.any():
         return []
-    n = int(rows.sum())
-    reply, n_reply = Counter(people.rows[at].reply for at in np.flatnonzero(rows)).most_common(1)[0]
+    failing = people.where(_mostly_fails)
+    # where rows with as many errors pass about as often, errors are how one gets there
+    wrong = rows & failing if people.rate(failing) <= RARELY * people.rate(~failing) else people.none
+    rest = rows & ~wrong
+    n = int(rest.sum())
+    reply, n_reply = Counter(people.rows[at].reply for at in np.flatnonzero(rest)).most_common(1)[0] if n else ("", 0)
     often = n_reply >= 3 and n_reply >= 0.1 * n and reply
     answer = f" The last answer of the environment begins most often: {reply[:110]} ({count(n_reply, 'rollout')})." if often else ""
     return [
         Group(
-            rung="knowledge", label="undetermined", name="no try is accepted", rows=rows,
+            rung="knowledge", label="BI", name="most tries end in an error", rows=wrong, matched=failing,
+            text=f"{count(int(wrong.sum()), 'failure')}: more than half of the tries answer with an error, which "
+            f"{int(people.passed[failing].sum()):,} of {count(int(people.passed.sum()), 'pass', 'passes')} show, and none is accepted; "
+            f"{people.rate(failing):.0%} of such rollouts pass, against {people.rate(~failing):.0%} of all others.",
+            fix="Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an "
+            "error.",
+            why="tries that are errors cannot be accepted, and rollouts with so many pass far less often", confidence="likely",
+            passed=int(people.passed[failing].sum()), place=lambda row: next(((act.step, "") for act in row.acts if act.failed), None),
+            detail=lambda at: _tries(people.rows[at]),
+        ),
+        Group(
+            rung="knowledge", label="undetermined", name="no try is accepted", rows=rest,
             text=f"{count(n, 'failure')}: no result is accepted in as many tries as the run allows."
             f"{answer} Which of these are errors of the model and which of the environment the rows do not show.",
             fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
             why="no try was accepted; without the expected result nothing more can be said",
-            confidence="unsure", matched=rows, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
-            blame=lambda row: None,
-        )
+            confidence="unsure", matched=rest, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
+            blame=lambda row: None, detail=lambda at: _tries(people.rows[at]),
+        ),
     ]  # fmt: skip
+
+
+def _mostly_fails(row: RowEvidence) -> bool:
+    """Whether more than half of the calls of a row, and at least three, are errors."""
+    failed = sum(act.failed for act in row.acts)
+    return failed >= 3 and failed > 0.5 * len(row.acts)
+
+
+def _tries(row: RowEvidence) -> str:
+    """What became of the tries of a row: how many are errors and the last one, else which is repeated."""
+    failed = [act for act in row.acts if act.failed]
+    if not failed:
+        return repeated(row)
+    # some errors do not read as such, and of a long rollout only the two ends are kept
+    return f"at least {len(failed):,} of {count(row.n_acts, 'try', 'tries')} end in an error, such as: {short(failed[-1].error, 90)}"
 
 
 def _comparable(people: Population, reference: Reference | None) -> Mask:
@@ -185,6 +221,9 @@ def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool
     counts = Counter(value_of(text) for text in texts if len(text) <= 100)
     if counts and counts.most_common(1)[0][1] > 0.5 * len(texts):
         return True
+    numbers = [float(found[0].replace(",", "")) for text in texts if len(found := _NUMBERS.findall(text)) == 1]
+    if any(sum(abs(one - other) <= NEAR * abs(one) for other in numbers) > 0.5 * len(texts) for one in numbers):
+        return not (reference is not None and reference.is_telling)
     if reference is not None and reference.is_telling:
         return False  # closed answers are compared as values alone
     bags = [words(text) for text in texts]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,7 @@ TRANSPORT = re.compile(
     r"|InternalServerError|APIError|APITimeoutError|APIConnectionError|\w*ConnectionError|50[0234]|429|ECONN\w+|socket|reset by peer)\b",
     re.IGNORECASE,
 )
+MOST_WORK = 1e8  # from which a number is a point in time rather than an amount
 SPECIFIC = 0.8  # share of the rows with the text that have no output
 
 
@@ -209,46 +211,82 @@ def _rest(people: Population, rows: Mask) -> str:
     return f" Of the other {int(others.sum()):,}, {int(people.passed[others].sum()):,} pass ({people.rate(others):.1%})."
 
 
+class _Why(NamedTuple):
+    """What the rows tell of why an output is empty."""
+
+    text: str
+    label: str = "IR"
+    is_reached: bool = True  # whether the model was reached at all
+    is_recorded: bool = True
+    spent: str = ""  # field that shows that the model was at work
+
+
 def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
     rows = silent & left
     n, given = int(rows.sum()), ~silent
-    tokens = Counter(
-        value for at in np.flatnonzero(rows) for path, value in people.rows[at].fields.items()
-        if path.rpartition(".")[2] in ("output_tokens", "completion_tokens") and isinstance(value, int | float)
-    )  # fmt: skip
-    if (tokens and max(tokens) == 0) or silent.all():
-        reason = (
-            "No output token was counted: the model was never reached."
-            if tokens
-            else "No rollout of the run has any output: the model was never reached, or its output was not saved."
-        )
-    elif tokens and tokens.most_common(1)[0][1] >= 0.5 * n and _is_limit(people, tokens.most_common(1)[0][0]):
-        limit = tokens.most_common(1)[0][0]
-        reason = (
-            f"Most stop at exactly {limit:,.0f} output tokens: the token limit was spent before any answer."
-        )
-    else:
-        lacks = "" if tokens else " (no stop reason, no token usage)"
-        reason = (
-            f"The rows do not record why{lacks}; the usual reason is an output token limit (max_tokens) that reasoning uses up before "
-            "any answer."
-        )
+    why = _why_empty(people, rows, silent)
     answered = (
         f" Of the {int(given.sum()):,} answers given, {int(people.passed[given].sum()):,} pass."
         if given.any()
         else ""
     )
     return Group(
-        rung="ran", label="IR", name="empty output, reason not recorded" if "do not record" in reason else "empty output",
+        rung="ran", label=why.label, name="empty output" if why.is_recorded else "empty output, stop reason not recorded",
         rows=rows, text=f"{n:,} of {people.n:,} rollouts {'ends' if n == 1 else 'end'} with an empty answer, and "
-        f"{'it fails' if n == 1 else 'none of them passes'}. {reason}{answered}",
-        fix="Check the client, its key and the logs of the run, and rerun it." if "never reached" in reason
-        else "Check max_tokens and the stop reasons of the empty rollouts, raise the limit, and rerun them.",
+        f"{'it fails' if n == 1 else 'none of them passes'}. {why.text}{answered}",
+        fix="Check max_tokens and the stop reasons of the empty rollouts, raise the limit, and rerun them." if why.is_reached
+        else "Check the client, its key and the logs of the run, and rerun it.",
         why="no text, no call and no pass among them; an empty answer is no attempt at the task",
-        against=["an agent that chooses to say nothing would look the same"] if "do not record" in reason else [],
+        against=[] if why.is_recorded else ["an agent that chooses to say nothing would look the same"],
         passed=int(people.passed[silent].sum()), confidence="likely", matched=silent,
-        holds=lambda row: not row.has_output,
+        holds=lambda row: not row.has_output, detail=lambda at: _spent_by(people, at, why.spent),
     )  # fmt: skip
+
+
+def _spent_by(people: Population, at: int, path: str) -> str:
+    amount = people.rows[at].fields.get(path)
+    return f"`{path}` is {amount:,.0f}, as much as an answer takes, so an output limit probably ended it" if amount is not None else ""
+
+
+def _why_empty(people: Population, rows: Mask, silent: Mask) -> _Why:
+    tokens = Counter(
+        value for at in np.flatnonzero(rows) for path, value in people.rows[at].fields.items()
+        if path.rpartition(".")[2] in ("output_tokens", "completion_tokens") and isinstance(value, int | float)
+    )  # fmt: skip
+    if tokens and max(tokens) == 0:
+        return _Why("No output token was counted: the model was never reached.", is_reached=False)
+    if silent.all():
+        text = "No rollout of the run has any output: the model was never reached, or its output was not saved."
+        return _Why(text, is_reached=False)
+    if tokens and tokens.most_common(1)[0][1] >= 0.5 * rows.sum() and _is_limit(people, tokens.most_common(1)[0][0]):
+        limit = tokens.most_common(1)[0][0]
+        return _Why(f"Most stop at exactly {limit:,.0f} output tokens: the token limit was spent before any answer.", "TI")
+    usual = "the usual reason is an output token limit (max_tokens) that reasoning uses up before any answer."
+    if (spent := _spent(people, rows, ~silent)) is not None:
+        path, low, other = spent
+        text = f"The model did work on them (median `{path}` {low:,.0f}, against {other:,.0f} where there is an answer): {usual}"
+        return _Why(text, "TI", is_recorded=False, spent=path)
+    lacks = "" if tokens else " (no stop reason, no token usage)"
+    return _Why(f"The rows do not record why{lacks}; {usual}", is_recorded=False)
+
+
+_WORK = frozenset("ms seconds secs sec time duration latency elapsed tokens".split())
+_NOT_OUTPUT = frozenset("input prompt total judge grader grading verifier".split())  # given, or of somebody else
+
+
+def _spent(people: Population, rows: Mask, given: Mask) -> tuple[str, float, float] | None:
+    """A time or an amount of output that some rows took, where it is about as much as what rows with an answer took."""
+    for path in people.paths:
+        words = set(re.split(r"[^a-z]+", path.lower()))
+        if not words & _WORK or words & _NOT_OUTPUT:
+            continue
+        amounts = np.array([value if isinstance(value := row.fields.get(path), int | float) else np.nan for row in people.rows], float)
+        held = np.isfinite(amounts) & (amounts < MOST_WORK)
+        if (rows & held).sum() >= 0.8 * rows.sum() and (given & held).sum() >= 0.8 * given.sum() > 0:
+            low, other = float(np.median(amounts[rows & held])), float(np.median(amounts[given & held]))
+            if low >= 0.5 * other > 0:
+                return path, low, other
+    return None
 
 
 def _is_limit(people: Population, tokens: float) -> bool:

@@ -121,7 +121,8 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
 
 def _words_of(people: Population, path: str, line: str, rows: Mask) -> str:
     """A line of a log as one of some rows words it."""
-    texts = (text for at in np.flatnonzero(rows) for text in people.rows[at].tails.get(path, "").splitlines() if template(text) == line)
+    some = np.flatnonzero(rows)[:MAX_VALUES]
+    texts = (text for at in some for text in people.rows[at].tails.get(path, "").splitlines() if template(text) == line)
     return short(next(texts, line), 100)
 
 
