@@ -12,9 +12,10 @@ from markdown_it.token import Token
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync".split()
-# The comments that a page may hold: the id of the claim behind a number, and the list of queries at its end.
+# The comments that a page may hold: the id of the claim behind a number, the list of queries at its end, and which files were
+# written with it.
 ANCHOR = re.compile(r"<!--c[1-9]\d*-->")
-LISTED = re.compile(r"<!--blade claims\n(?:c[1-9]\d* [^\n]+\n)+-->\n?")
+LISTED = re.compile(r"<!--blade claims\n(?:c[1-9]\d* [^\n]+\n)+-->\n?|<!-- written by blade: [^<>\n]+ -->\n?")
 FOREIGN = set(
     "html_block html_inline link_open s_open em_open hr code_block softbreak ordered_list_open".split()
 )
@@ -40,7 +41,7 @@ def assert_inert_markdown(said: str, image: str = r"(?!)") -> list[Token]:
 
 def uncited(page: str) -> str:
     """Markdown without the comments that name claims."""
-    return ANCHOR.sub("", re.sub(f"\n{LISTED.pattern}", "", page))
+    return ANCHOR.sub("", re.sub(f"\n(?:{LISTED.pattern})", "", page))
 
 
 def headings(tokens: list[Token], tag: str) -> list[str]:

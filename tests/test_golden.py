@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from blade import __version__, planted
+from blade import __version__
 from blade.cli.main import cli
-from blade.planted.pairs import write_pair
+from tools import planted
+from tools.planted.pairs import write_pair
 
 GOLDEN = Path(__file__).parent / "golden"
 COMMANDS = ("", "diagnose", "compare", "show", "init", "demo", "doctor", "completion")
@@ -25,6 +26,7 @@ def scrubbed(text: str) -> str:
     """The text without what changes from version to version."""
     text = text.replace(f'"blade": "{__version__}"', '"blade": "VERSION"')
     text = text.replace(f"`{__version__}`", "`VERSION`").replace(f">{__version__}<", ">VERSION<")
+    text = re.sub(r"\n<!-- written by blade: [^\n]+ -->\n", "", text)
     return re.sub(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", "data:SVG", text)
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from blade.planted import write_bench, write_run
 from blade.store import cache, index
 from tests.builders import make_row, make_run
 from tests.conftest import ROOT
 from tests.store.watching import GYM, Notices, Spy, opened, strays, told
+from tools.planted import write_bench, write_run
 
 FORK = multiprocessing.get_context("fork")
 ENV = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from blade.errors import Unreadable
-from blade.planted import write_run
 from blade.store import cache, quick
 from tests.builders import joined, make_row
 from tests.conftest import Blade
 from tests.store.watching import Spy, opened, strays, told
+from tools.planted import write_run
 
 pytestmark = pytest.mark.usefixtures("cache")
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from blade.errors import Unreadable
-from blade.planted import write_run
 from blade.store import cache, index, manifest
 from tests.builders import joined, make_row, make_rows, make_run
 from tests.store.watching import Notices, Spy, opened, strays, told, told_anew
+from tools.planted import write_run
 
 pytestmark = pytest.mark.usefixtures("cache")
 REWARDS = {0: [1.0, 0.0], 1: [0.5, 1.0], 2: [0.0, 0.0]}
@@ -237,6 +237,31 @@ def test_a_changed_file_is_read_from_the_start(
     assert reindexed(path).ranges == [(0, path.stat().st_size)]
     assert told(opened(path)) == told_anew(path, tmp_path / "other", monkeypatch)
     assert not strays(path)
+
+
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_a_file_changed_in_its_middle_and_then_appended_to_did_not_grow(
+    n_parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond what is compared at both ends: the score of rows that are no longer there must not be told."""
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(joined([make_row(n, 0, 0.5, note="x" * 9000) for n in range(40)]))
+    size = path.stat().st_size
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", size // n_parts)
+    monkeypatch.setattr(index, "_CHUNK_BYTES", size // n_parts)
+    opened(path)
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", 2 * size)  # what is read again is read here, where it is seen
+    row = size // 2
+    with path.open("r+b") as file:
+        file.seek(path.read_bytes().index(b'"reward":0.5', row))
+        file.write(b'"reward":1.0')
+        file.seek(0, os.SEEK_END)
+        file.write(joined([make_row(40)]))
+    ranges = reindexed(path).ranges
+    assert ranges
+    assert (ranges[0][0] == 0) == (n_parts == 1)  # parts before the change still hold
+    assert ranges[0][0] <= row
+    assert told(opened(path)) == told_anew(path, tmp_path / "other", monkeypatch)
 
 
 def test_an_index_of_another_version_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from blade.errors import Unreadable
-from blade.planted import write_light
 from blade.store import index
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.store.watching import GYM, Notices, Spy, mounted, opened, told, told_anew
+from tools.planted import write_light
 
 ROWS = [make_row(n, note=f"note {n}") for n in range(5)]
 

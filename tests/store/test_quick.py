@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from blade.planted import write_run
 from blade.store import quick
 from tests.builders import joined, make_row, make_run
 from tests.conftest import Blade
 from tests.store.watching import opened
+from tools.planted import write_run
 
 pytestmark = pytest.mark.usefixtures("cache")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from blade.planted import write_run
 from blade.store import cache
 from tests.builders import joined, make_row, make_run, packed
 from tests.store.watching import Spy, opened, strays, told
+from tools.planted import write_run
 
 pytestmark = pytest.mark.usefixtures("cache")
 ROWS = [make_row(task, repeat, note="é" * (50 * task)) for task in range(30) for repeat in range(2)]

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from blade import ingest
-from blade.evaluate import limited
 from blade.model import Part
 from blade.store import cache
 from blade.store.columns import Index
 from blade.store.index import Reader, open_index
+from blade_eval import limited
 
 GYM: Reader = ingest.FORMATS["nemo_gym"]
 NUMBERS = (

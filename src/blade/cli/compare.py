@@ -72,7 +72,7 @@ def compare(
 
     folder = Path(output) if output else None
     if folder is not None:
-        refuse_foreign(folder, force)
+        refuse_foreign(folder, force, is_comparison=True)
     policy = comparing.policy(Path(gate)) if gate else None
     told = _options(by, baseline, margin, ordered, gate, pass_threshold, quick)
     command, clock = shlex.join(["blade", "compare", *runs, *told]), Clock()
@@ -87,7 +87,7 @@ def compare(
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
         report = guarded(report, loaded, redact, folder is not None or as_json)
-    _print(report, as_json, folder)
+    _print(report, as_json, folder, force)
     _warn_refused(report)
     if timings:
         tell_times(clock)
@@ -95,14 +95,14 @@ def compare(
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
-def _print(report: Report, as_json: bool, folder: Path | None) -> None:
+def _print(report: Report, as_json: bool, folder: Path | None, force: bool) -> None:
     from blade.cli.output import put, wrote
     from blade.pipeline import comparing
     from blade.report import printed_comparison, write_comparison
     from blade.report.change.text import compare_text
 
     further = {"gate.md": comparing.gate_markdown(report)} if report.gate is not None else {}
-    written = put(lambda: write_comparison(report, folder, further), folder) if folder else []
+    written = put(lambda: write_comparison(report, folder, further, force=force), folder) if folder else []
     click.echo(printed_comparison(report) if as_json else compare_text(report), nl=False)
     wrote(written, quiet=as_json)
 

@@ -104,7 +104,7 @@ def print_report(
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
         report = guarded(report, loaded, redact, folder is not None or as_json)
-    written = _write(report, folder) if folder else []
+    written = _write(report, folder, force) if folder else []
     if as_json:
         from blade.report import printed
 
@@ -119,11 +119,11 @@ def print_report(
     wrote(written, quiet=as_json)
 
 
-def _write(report: Report, folder: Path) -> list[Path]:
+def _write(report: Report, folder: Path, force: bool) -> list[Path]:
     from blade.cli.output import put
     from blade.report import write
 
-    return put(lambda: write(report, folder), folder)
+    return put(lambda: write(report, folder, force=force), folder)
 
 
 def tell_times(clock: Clock) -> None:

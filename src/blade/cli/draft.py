@@ -28,19 +28,18 @@ def draft(
 
     from blade import pipeline
     from blade.cli.diagnose import refuse_nothing, refuse_threshold
-    from blade.cli.output import cannot_write, refuse_unwritable
+    from blade.cli.output import refuse_sources, refuse_unwritable, write_text
     from blade.cli.redaction import guarded
     from blade.cli.watch import Progress
     from blade.report.draft import draft as drafted
+    from blade.targets import refuse_taken
 
     refuse_nothing(runs)
     refuse_threshold(pass_threshold)
     to = Path(output)
     if output == "-":
         raise UsageError("a draft goes to a file", "name one with -o, such as report.md", "usage")
-    if to.is_dir() or (to.exists() and not force):
-        what = "is a folder" if to.is_dir() else "is there already"
-        raise UsageError(f"{output} {what}", "name another file, or add --force", "output-not-empty")
+    refuse_taken(to, force)
     refuse_unwritable(to.absolute().parent)
     threshold = ["--pass-threshold", repr(pass_threshold)] if pass_threshold is not None else []
     command = shlex.join(["blade", "diagnose", *runs, *threshold])
@@ -48,9 +47,6 @@ def draft(
         asked = pipeline.session(runs, progress, pass_threshold, command)
         report = replace(asked.report, made_by={**asked.report.made_by, "command": command})
         report = guarded(pipeline.with_digests(report), asked.loaded, redact, is_written=True)
-    try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(drafted(report, runs), encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(to, error) from error
+    refuse_sources(to, asked.loaded)
+    write_text(to, drafted(report, runs))
     click.echo(f"Wrote {output}")

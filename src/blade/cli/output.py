@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
 from blade.errors import Unreadable, UsageError
+from blade.targets import refuse_link, refuse_taken
+
+if TYPE_CHECKING:
+    from blade.pipeline import Loaded
 
 OURS = frozenset(
     "report.md report.html report.json metrics.json compare.md compare.html compare.json gate.md "
@@ -17,8 +22,8 @@ OURS = frozenset(
 )
 
 
-def refuse_foreign(folder: Path, force: bool) -> None:
-    """Do not write among files that are not ours unless told to."""
+def refuse_foreign(folder: Path, force: bool, is_comparison: bool = False) -> None:
+    """Do not write among files that are not ours, nor over those that were changed, unless told to."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", "name a folder with -o", "output-not-empty")
     try:
@@ -32,6 +37,11 @@ def refuse_foreign(folder: Path, force: bool) -> None:
             "name an empty folder, or add --force",
             "output-not-empty",
         )
+    from blade.report import named
+    from blade.report.folder import refuse_changed
+
+    refuse_link(folder / "figures")
+    refuse_changed(folder, named(folder, is_comparison), force)
     refuse_unwritable(folder)
 
 
@@ -57,10 +67,9 @@ def cannot_write(path: Path, error: OSError) -> Unreadable:
     )
 
 
-def refuse_existing(path: Path, force: bool) -> None:
+def refuse_existing(path: Path, force: bool, kept: Iterable[Path] = ()) -> None:
     """Do not overwrite a file unless told to, and do not make folders."""
-    if path.exists() and not force:
-        raise UsageError(f"{path} already exists", "name another file, or add --force", "output-not-empty")
+    refuse_taken(path, force, kept)
     if not path.absolute().parent.is_dir():
         raise Unreadable(
             f"cannot write {path}: its folder does not exist", "make the folder, or name another",
@@ -68,8 +77,14 @@ def refuse_existing(path: Path, force: bool) -> None:
         )  # fmt: skip
 
 
+def refuse_sources(path: Path, loaded: Iterable[Loaded]) -> None:
+    """Do not overwrite what was read, whatever the user told."""
+    refuse_taken(path, True, (Path(source.path) for one in loaded for source in one.sources))
+
+
 def write_text(path: Path, text: str) -> None:
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise cannot_write(path, error) from error

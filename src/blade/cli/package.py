@@ -167,13 +167,18 @@ def sanitize(
     Placeholders are the same everywhere, so that the clean package still validates. The exit code is 1 if
     anything private is left.
     """
-    from blade.cli.output import cannot_write
+    from blade.cli.output import cannot_write, write_text
     from blade.cli.watch import Progress
+    from blade.hostile import line
     from blade.package.sharing import sanitise
     from blade.sanitize import as_json as removed_as_json
     from blade.sanitize import leak_lines, read_key, read_policy
+    from blade.targets import refuse_taken
 
     target = Path(output)
+    if report_path:
+        settings = [Path(one) for one in (key_path, policy_path) if one]
+        refuse_taken(Path(report_path), force, [*settings, *(path for path in Path(benchmark_dir).rglob("*") if path.is_file())])
     if target.is_dir() and any(target.iterdir()) and not force:
         raise UsageError(
             f"{output} holds files already", "name another folder, or add --force", "output-not-empty"
@@ -183,18 +188,18 @@ def sanitize(
     try:
         with Progress() as progress:
             removed = sanitise(Path(benchmark_dir), target, policy, key, progress)
-        if report_path:
-            Path(report_path).write_text(removed_as_json(removed), encoding="utf-8")
     except OSError as error:
         raise cannot_write(target, error) from error
+    if report_path:
+        write_text(Path(report_path), removed_as_json(removed))
     if as_json:
         click.echo(removed_as_json(removed), nl=False)
     else:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in removed.kinds.items())
         click.echo(f"Removed {removed.total:,} values{f': {kinds}' if kinds else ''}")
         for name, why in removed.left_out.items():
-            click.echo(f"Left out {name}: it {why}")
+            click.echo(line(f"Left out {name}: it {why}", 400))
         wrote = f"Wrote {output}/; keep the key with the raw rows, not with these"
-        click.echo("\n".join(leak_lines(removed) or [wrote]))
+        click.echo("\n".join(line(said, 400) for said in leak_lines(removed) or [wrote]))
     if removed.leaks:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)

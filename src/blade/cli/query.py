@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.diagnose import refuse_threshold
-from blade.cli.output import cannot_write, refuse_existing
+from blade.cli.output import cannot_write, refuse_existing, refuse_sources
 from blade.errors import NothingToRead, UsageError
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def query(
     if redact:
         outcome = redacted(outcome, loaded)
     if parquet is not None:
+        refuse_sources(parquet, loaded)
         _write_parquet(outcome, parquet)
         click.echo(f"Wrote {parquet}")
     elif as_json:

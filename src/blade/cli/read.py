@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 from blade.errors import Unreadable, UsageError
 
 if TYPE_CHECKING:
+    from blade.pipeline import Loaded
     from blade.pipeline.asking import Plan, Reading, Wish
     from blade.pipeline.session import Session
 
@@ -77,6 +79,7 @@ def read(run: str, **given: Any) -> None:
     with Progress() as progress:
         session = pipeline.session([run], progress, given["pass_threshold"], f"blade read {run}")
         plan = _planned(session, wish, whom, given)
+    _refuse_output(given, session.loaded)
     before = read_text.before(plan, whom.price, given["max_output"], given["redact"])
     if given["dry_run"]:
         said = read_text.dry_json(plan, whom.price, given["max_output"]) if given["as_json"] else None
@@ -242,29 +245,24 @@ def _refuse_nothing_answered(found: Reading) -> None:
 # ---- Where the result goes -------------------------------------------------------------------------
 
 
-def _refuse_output(given: dict[str, Any]) -> None:
-    from blade.cli.output import refuse_unwritable
+def _refuse_output(given: dict[str, Any], loaded: Sequence[Loaded] = ()) -> None:
+    from blade.cli.output import refuse_sources, refuse_unwritable
+    from blade.targets import refuse_taken
 
     if not given["output"]:
         return
     path = Path(given["output"])
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder", "name a file with -o", "output-not-empty")
-    if path.exists() and not given["force"]:
-        raise UsageError(f"{path} is there already", "name another file, or add --force", "output-not-empty")
+    refuse_taken(path, given["force"])
+    refuse_sources(path, loaded)
     refuse_unwritable(path.parent)
 
 
 def _put(text: str, given: dict[str, Any]) -> None:
-    from blade.cli.output import cannot_write
+    from blade.cli.output import write_text
 
     if not given["output"]:
         click.echo(text, nl=False)
         return
     path = Path(given["output"])
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    write_text(path, text)
     click.echo(f"Wrote {path}", err=given["as_json"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from blade.cli.output import write_text
 from blade.errors import EXIT_FAILED_GATE, EXIT_NOTHING, EXIT_UNREADABLE, NothingToRead, UsageError
 
 if TYPE_CHECKING:
@@ -47,24 +48,27 @@ def sanitize(
     everywhere, made with a key that stays with you. Rewards and ids stay as they are; rows change in no
     other byte.
     """
-    from blade.cli.output import refuse_unwritable
     from blade.sanitize import as_json as told_as_json
-    from blade.sanitize import policy_near, read_policy
+    from blade.sanitize import clean_files, policy_near, read_policy
+    from blade.sanitize.files import looked
 
     paths = [Path(file) for file in files]
     is_piped = "-" in files
     _refuse(paths, is_piped, as_json and not only_check)
-    if report_path:
-        refuse_unwritable(Path(report_path).parent)
     policy = read_policy(Path(policy_path)) if policy_path else policy_near(paths)
-    if is_piped:
-        removed = _piped(policy, None if only_check else _key(key_path))
-    elif only_check:
-        removed = _checked(paths, policy)
-    else:
-        removed = _written(paths, Path(output), policy, _key(key_path), force)
+    key = None if only_check else _key(key_path)
+    pairs = [] if is_piped else _pairs(paths, Path(output), policy, key)
     if report_path:
-        _write(Path(report_path), told_as_json(removed))
+        settings = [Path(one) for one in (key_path, policy_path) if one]
+        _refuse_report(Path(report_path), force, [*settings, *(path for pair in pairs for path in pair)])
+    if is_piped:
+        removed = _piped(policy, key)
+    elif key is None:
+        removed = looked([file for file, _ in pairs], policy)
+    else:
+        removed = clean_files(pairs, Path(output), key, policy, force)
+    if report_path:
+        write_text(Path(report_path), told_as_json(removed))
     if as_json:
         click.echo(told_as_json(removed), nl=False)
     else:
@@ -86,16 +90,13 @@ def _warn_unread(removed: Removed) -> None:
         click.echo(f"warning: {line(file)} was left out: it {removed.left_out[file]}", err=True)
 
 
-def _written(paths: list[Path], output: Path, policy: Policy, key: Key, force: bool) -> Removed:
-    from blade.sanitize import clean_files
+def _refuse_report(path: Path, force: bool, kept: list[Path]) -> None:
+    """Refuse to tell what was removed where something else lies, before long work is done for it."""
+    from blade.cli.output import refuse_unwritable
+    from blade.targets import refuse_taken
 
-    pairs = _pairs(paths, output, policy, key)
-    _refuse_empty(paths, [source for source, _ in pairs])
-    taken = [target for _, target in pairs if target.exists()]
-    if taken and not force:
-        hint = "name another folder with -o, or add --force"
-        raise UsageError(f"{taken[0]} is there already", hint, "output-not-empty")
-    return clean_files(pairs, key, policy)
+    refuse_taken(path, force, kept)
+    refuse_unwritable(path.parent)
 
 
 def _piped(policy: Policy, key: Key | None) -> Removed:
@@ -113,7 +114,7 @@ def _piped(policy: Policy, key: Key | None) -> Removed:
         if key is None:
             return renamed(looked([source], policy), "-")
         clean = Path(folder, "clean")
-        removed = clean_files([(source, clean)], key, policy)
+        removed = clean_files([(source, clean)], Path(folder), key, policy)
         if clean.exists():
             sys.stdout.buffer.write(clean.read_bytes())
         return renamed(removed, "-")
@@ -132,6 +133,10 @@ def _refuse(paths: list[Path], is_piped: bool, as_json: bool) -> None:
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise NothingToRead(f"{missing[0]} does not exist", "name a file or a folder", "no-such-path")
+    links = [path for path in paths if path.is_symlink()]
+    if links:  # a shell names what it finds: that a link was given does not mean that it was chosen
+        hint = f"name what it leads to: {links[0].resolve()}"
+        raise UsageError(f"{links[0]} is a link, and is not followed", hint, "usage")
 
 
 def _key(path: str | None) -> Key:
@@ -140,17 +145,21 @@ def _key(path: str | None) -> Key:
     return read_key(Path(path)) if path else own_key()
 
 
-def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key) -> list[tuple[Path, Path]]:
-    """Every file with where it goes: those of a folder keep their places below its name."""
+def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> list[tuple[Path, Path]]:
+    """Every file with where it goes: those of a folder keep their places below its name; itself without a key."""
     from blade.sanitize import Cleaner
     from blade.sanitize.files import clean_name, inside
 
-    naming = Cleaner(key, policy)
-    pairs = [
-        (file, target.joinpath(*(clean_name(part, naming) for part in parts)))
+    found = [
+        (file, parts)
         for path in paths
-        for file, parts in (inside(path, target) if path.is_dir() else [(path, (path.name,))])
+        for file, parts in (inside(path, target if key else None) if path.is_dir() else [(path, (path.name,))])
     ]
+    _refuse_empty(paths, [file for file, _ in found])
+    if key is None:
+        return [(file, file) for file, _ in found]
+    naming = Cleaner(key, policy)
+    pairs = [(file, target.joinpath(*(clean_name(part, naming) for part in parts))) for file, parts in found]
     seen: dict[Path, Path] = {}
     for file, there in pairs:
         if there in seen:
@@ -160,28 +169,10 @@ def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key) -> list[tu
     return pairs
 
 
-def _checked(paths: list[Path], policy: Policy) -> Removed:
-    from blade.sanitize.files import inside, looked
-
-    files = [file for path in paths for file, _ in (inside(path, None) if path.is_dir() else [(path, ())])]
-    _refuse_empty(paths, files)
-    return looked(files, policy)
-
-
 def _refuse_empty(paths: list[Path], files: list[Path]) -> None:
     if not files:
         told = ", ".join(map(str, paths[:3]))
         raise NothingToRead(f"{told} holds no file", "hidden files are not looked at", "nothing-to-read")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        from blade.cli.output import cannot_write
-
-        raise cannot_write(path, error) from error
 
 
 def _told(removed: Removed, output: str | None, only_check: bool) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from blade.model import Report
+from blade.report import folder as kept
 from blade.report import html, markdown, metrics, text, wire
 from blade.report.chapters import chapters, title
 from blade.report.claims import claims_of
@@ -34,8 +34,8 @@ RENDERERS: dict[str, Renderer] = {
 FILES = {"markdown": "report.md", "html": "report.html", "wire": "report.json", "metrics": "metrics.json"}
 
 
-def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
-    """Write every file of a report into `folder` and return their paths; each appears whole or not at all."""
+def write(report: Report, folder: Path, figures: bool = True, force: bool = False) -> list[Path]:
+    """Write the files of a report into `folder`, all or none; over what is not ours only with `force`."""
     drawn = _figures(report) if figures else ()
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
     sections, version = chapters(report, drawn), report.made_by.get("blade", "")
@@ -43,9 +43,7 @@ def write(report: Report, folder: Path, figures: bool = True) -> list[Path]:
     texts[FILES["html"]] = html.page(title(report), sections, version)
     texts[FILES["wire"]] = wire.render(report, drawn, claims_of(sections).listed)
     texts[FILES["metrics"]] = metrics.render(report, drawn)
-    folder.mkdir(parents=True, exist_ok=True)
-    _remove_stale(folder / "figures", {figure.file for figure in drawn})
-    return [_write(folder / name, content) for name, content in texts.items()]
+    return kept.put(folder, texts, _stale(folder, texts), force)
 
 
 # The files of a comparison, named so that a report in the same folder keeps its own.
@@ -54,7 +52,11 @@ COMPARED_FIGURES = "compare-"
 
 
 def write_comparison(
-    report: Report, folder: Path, extra: Mapping[str, str] | None = None, figures: bool = True
+    report: Report,
+    folder: Path,
+    extra: Mapping[str, str] | None = None,
+    figures: bool = True,
+    force: bool = False,
 ) -> list[Path]:
     """Write compare.md, compare.html, compare.json, their figures, and `extra` files (name -> text)."""
     from blade.report.change import pages as change
@@ -66,9 +68,7 @@ def write_comparison(
     texts[COMPARED["html"]] = html.page(named, sections, report.made_by.get("blade", ""))
     texts[COMPARED["wire"]] = wire.render(report, drawn, claims_of(sections).listed)
     texts |= extra or {}
-    folder.mkdir(parents=True, exist_ok=True)
-    _remove_stale(folder / "figures", {figure.file for figure in drawn}, COMPARED_FIGURES)
-    return [_write(folder / name, content) for name, content in texts.items()]
+    return kept.put(folder, texts, _stale(folder, texts, COMPARED_FIGURES), force)
 
 
 def printed(report: Report) -> str:
@@ -126,24 +126,21 @@ def _comparison(report: Report) -> tuple[Section, ...]:
     return change.chapters(report, _comparison_figures(report, draw=False))
 
 
-def _remove_stale(folder: Path, drawn: set[str], prefix: str = "") -> None:
-    """Take away figures of an earlier report that this one does not have; nothing that is not ours."""
+def named(folder: Path, is_comparison: bool) -> list[str]:
+    """The files that a report, or a comparison, may write over or take away in a folder."""
+    names = (*COMPARED.values(), "gate.md") if is_comparison else tuple(FILES.values())
+    return [*names, *_stale(folder, (), COMPARED_FIGURES if is_comparison else "")]
+
+
+def _stale(folder: Path, texts: Container[str], prefix: str = "") -> list[str]:
+    """Figures with the names of ours that are not among `texts`: those of an earlier report."""
     from blade.report.change import figures as change_figures
     from blade.report.figures import NAMES
 
     ours = change_figures.NAMES if prefix else (*NAMES, *change_figures.NAMES)
-    for path in sorted(folder.glob(f"{prefix}*.svg")):
+    found = []
+    for path in sorted((folder / "figures").glob(f"{prefix}*.svg")):
         name, _, at = path.stem.removeprefix(prefix).partition("-")
-        if name in ours and (not at or at.isdigit()) and path.name not in drawn:
-            path.unlink()
-
-
-def _write(path: Path, content: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    waiting = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        waiting.write_bytes(content.encode("utf-8"))
-        os.replace(waiting, path)
-    finally:
-        waiting.unlink(missing_ok=True)
-    return path
+        if name in ours and (not at or at.isdigit()) and f"figures/{path.name}" not in texts:
+            found.append(f"figures/{path.name}")
+    return found

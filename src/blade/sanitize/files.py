@@ -16,6 +16,7 @@ from blade.sanitize.keys import Key
 from blade.sanitize.policy import Policy, policy_near
 from blade.sanitize.removed import Removed, Tally
 from blade.sanitize.streams import blocks, is_text, lines, put, reading, writing
+from blade.targets import refuse_link, refuse_taken
 
 _ROWS = (".jsonl", ".ndjson")
 _TEXTS = frozenset(
@@ -23,6 +24,8 @@ _TEXTS = frozenset(
     ".diff .patch .rst .tex .css .js .ts".split()
 )
 _BINARY = "is no text, and what it shows cannot be looked into"
+_LINK = "is a link, and what it leads to was not given"
+_NO_FILE = "is no file"
 _DAMAGED = "should be a text by its name, and is none"
 _SPOOLED = 1 << 20  # bytes of a clean file that are kept in memory while others are looked at
 _COUNTING = Key(b"to count, nothing is kept")
@@ -48,11 +51,10 @@ class Export:
             tally.files[tally.file] += 0
             if not _is_rows(source):
                 self.cleaner.ids = frozenset(self.cleaner.task_ids)
-            if _is_text(source):
-                _changed(source, target, self.cleaner, tally)
-                written.append((tally.file, target))
-            else:
-                _leave(source, tally)
+            if _is_left(source, tally):
+                continue
+            _changed(source, target, self.cleaner, tally)
+            written.append((tally.file, target))
         self.test(written)
         if tally.leaks:
             self._clean_again(written)
@@ -80,13 +82,14 @@ class Export:
         self.tally.leaks, self.tally.leaked = told.total, told.places
 
 
-def clean_files(pairs: Iterable[tuple[Path, Path]], key: Key, policy: Policy | None = None) -> Removed:
-    """Clean each file into its target; nothing is put in place if anything private would be left."""
+def clean_files(
+    pairs: Iterable[tuple[Path, Path]], root: Path, key: Key, policy: Policy | None = None, force: bool = False
+) -> Removed:
+    """Clean each file into its target below `root`; none is put in place if anything private would be left."""
     listed = list(pairs)
     for source, target in listed:
-        if target.exists() and source.samefile(target):
-            message = f"{target} would be written over itself"
-            raise UsageError(message, "name another folder with -o", "output-not-empty")
+        refuse_link(target, root)
+        refuse_taken(target, force, [source])
     export = Export(key, policy if policy is not None else policy_near([source for source, _ in listed]))
     waiting = {source: target.with_name(f".{os.getpid()}.{target.name}") for source, target in listed}
     new = {place for _, target in listed for place in target.parents if not place.exists()}
@@ -142,7 +145,7 @@ def folder(source: Path, target: Path, policy: Policy | None = None, key: Key | 
 
     key = key or own_key()
     policy = policy if policy is not None else policy_near([source])
-    return clean_files(folder_pairs(source, target, policy, key), key, policy)
+    return clean_files(folder_pairs(source, target, policy, key), target, key, policy)
 
 
 def folder_pairs(source: Path, target: Path, policy: Policy, key: Key) -> Pairs:
@@ -165,12 +168,13 @@ def clean_name(name: str, naming: Cleaner) -> str:
 
 
 def inside(source: Path, target: Path | None) -> list[tuple[Path, tuple[str, ...]]]:
-    """The files of a folder, each with its place below the folder's name; hidden ones stay at home."""
+    """The files and links of a folder, each with its place below its name; hidden ones stay at home."""
     top = source.resolve()
     if target is not None and (target.resolve() == top or top in target.resolve().parents):
         message = f"{target} lies inside {source}"
         raise UsageError(message, "name a folder outside it with -o", "output-not-empty")
-    paths = [path for path in sorted(source.rglob("*")) if path.is_file() and not _is_hidden(path, source)]
+    found = (path for path in sorted(source.rglob("*")) if not _is_hidden(path, source))
+    paths = [path for path in found if path.is_symlink() or not path.is_dir()]
     return [(path, (top.name, *path.relative_to(source).parts)) for path in paths]
 
 
@@ -185,8 +189,7 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
             tally.files[tally.file] += 0
             if not _is_rows(path):
                 cleaner.ids = frozenset(cleaner.task_ids)
-            if not _is_text(path):
-                _leave(path, tally)
+            if _is_left(path, tally):
                 continue
             held = stack.enter_context(SpooledTemporaryFile(_SPOOLED))
             with reading(path) as file:
@@ -216,18 +219,23 @@ def _is_rows(path: Path) -> bool:
     return _suffix(path) in _ROWS
 
 
-def _is_text(path: Path) -> bool:
-    return is_text(path, _is_told(path))
-
-
 def _is_told(path: Path) -> bool:
     """Does the name of a file say that it is a text."""
     return _is_rows(path) or _suffix(path) in _TEXTS
 
 
-def _leave(path: Path, tally: Tally) -> None:
+def _is_left(path: Path, tally: Tally) -> bool:
+    """Must a file stay at home: no link is followed, and what is no text cannot be looked into."""
     is_told = _is_told(path)
-    tally.left(_DAMAGED if is_told else _BINARY, is_told)
+    if path.is_symlink():
+        tally.left(_LINK, is_told=True)
+    elif not path.is_file():
+        tally.left(_NO_FILE, is_told)
+    elif not is_text(path, is_told):
+        tally.left(_DAMAGED if is_told else _BINARY, is_told)
+    else:
+        return False
+    return True
 
 
 def _suffix(path: Path) -> str:

@@ -30,7 +30,7 @@ _MARKS = (
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """A file, inflated if it is packed, as UTF-8 if it is a text in a wider encoding."""
     try:
-        with path.open("rb") as raw:
+        with open(path, "rb", opener=_opened) as raw:
             head = raw.peek(4)[:4]
             if head[:2] == _GZIP:
                 with _ungzipped(raw, path) as file:
@@ -51,6 +51,11 @@ def reading(path: Path) -> Iterator[IO[bytes]]:
             "check the path and its rights",
             "unreadable-file",
         ) from error
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a file that may be shared: one that has become a link since it was looked at is not followed."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 class _Utf8(io.RawIOBase):

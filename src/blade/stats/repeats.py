@@ -55,10 +55,9 @@ def _of_draws(n: ArrayLike, c: ArrayLike, k: int, formula: Callable[[Ints, Ints]
 
 def _all_drawn(n: Ints, marked: Ints, k: int) -> Floats:
     """C(marked,k)/C(n,k) as a product: no factorial to overflow, no logarithm to round."""
-    chance = np.ones(n.shape)
-    for drawn in range(k):
-        chance *= np.maximum(marked - drawn, 0) / (n - drawn)
-    return chance
+    drawn = np.arange(k).reshape(-1, *[1] * n.ndim)
+    chances: Floats = np.multiply.reduce(np.maximum(marked - drawn, 0) / (n - drawn), axis=0)
+    return chances
 
 
 def _hypergeometric_tail(n: Ints, c: Ints, k: int, least: int) -> Floats:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from blade import __version__
 
-LAYOUT = "3"  # of the files of an index; another number means: build anew
+LAYOUT = "4"  # of the files of an index; another number means: build anew
 _FOLDER = "indexes"
 _KEY = re.compile(r"[0-9a-f]{24}")  # all we ever write or delete are folders of such names in that folder
 

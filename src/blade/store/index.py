@@ -9,6 +9,7 @@ import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Protocol
 
@@ -140,10 +141,10 @@ def _built(
 
 
 def _kept(folder: Path, path: Path, known: manifest.Manifest | None) -> list[PartEntry]:
-    """The parts of an older index that still hold; a line that was not finished is read again."""
+    """The parts of an older index up to the first whose bytes have changed; a line that was not finished is read again."""
     if known is None or manifest.state_of(known, path) is not manifest.State.GREW:
         return []
-    parts = known.parts
+    parts = list(takewhile(lambda part: manifest.digest_of(path, part.start, part.end) == part.source, known.parts))
     while parts and (parts[-1].open_ended or not manifest.ends_line(path, parts[-1].end)):
         parts = parts[:-1]
     try:
@@ -204,7 +205,7 @@ def _index_range(folder: Path, path: Path, start: int, end: int, parts_of: Parts
     gc.disable()  # rows are trees, freed by counting; the collector only walks them again and again
     bytes(_KEEP_BYTES)  # freed at once: glibc takes its size as the sign to keep, not return, smaller blocks
     try:
-        return [write_part(part, folder) for part in parts_of(path, start, end)]
+        return [write_part(part, folder, manifest.digest_of(path, part.start, part.end)) for part in parts_of(path, start, end)]
     finally:
         if was_enabled:
             gc.enable()

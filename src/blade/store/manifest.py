@@ -57,7 +57,7 @@ def describe(path: Path) -> Manifest:
 
 
 def state_of(manifest: Manifest, path: Path) -> State:
-    """Is the source what it was when it was indexed, longer, or another."""
+    """Whether the source is what it was when it was indexed, longer as far as its ends tell, or another."""
     stat = path.stat()
     if manifest.made_by != made_by() or stat.st_size < manifest.size:
         return State.CHANGED
@@ -74,6 +74,17 @@ def ends_line(path: Path, end: int) -> bool:
     """Does a line of the source end right before `end`."""
     with path.open("rb", buffering=0) as file:
         return end == 0 or os.pread(file.fileno(), 1, end - 1) == b"\n"
+
+
+def digest_of(path: Path, start: int, end: int) -> str:
+    """A hash of some bytes of the source: that it grew is only known where what was there is still the same."""
+    digest, buffer = xxhash.xxh3_128(), bytearray(_ENDS << 4)
+    view = memoryview(buffer)
+    with path.open("rb", buffering=0) as file:
+        while start < end and (n := os.preadv(file.fileno(), [view[: end - start]], start)):
+            digest.update(view[:n])
+            start += n
+    return digest.hexdigest()
 
 
 def _ends_of(path: Path, end: int) -> tuple[str, str]:

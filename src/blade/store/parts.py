@@ -28,6 +28,7 @@ class PartEntry(msgspec.Struct, frozen=True):
 
     file: str
     digest: str
+    source: str  # of the bytes that it was made of
     rows: int
     lines: int
     first_line: int  # of the part in its source, 0-based
@@ -38,8 +39,8 @@ class PartEntry(msgspec.Struct, frozen=True):
     skipped: list[tuple[int, str]]
 
 
-def write_part(part: Part, folder: Path) -> PartEntry:
-    """Keep `part` in `folder` under a new name."""
+def write_part(part: Part, folder: Path, source: str = "") -> PartEntry:
+    """Keep `part` in `folder` under a new name; `source` is the digest of the bytes that it was made of."""
     header: Header = {}
     pieces: list[Any] = []
     start = 0
@@ -53,7 +54,7 @@ def write_part(part: Part, folder: Path) -> PartEntry:
         pieces.append(data)
         start += len(data)
     name, digest = _kept([json.dumps(header).encode() + b"\n", *pieces], folder)
-    return PartEntry(name, digest, part.n_rows, part.n_lines, 0, part.start, part.end, part.open_ended,
+    return PartEntry(name, digest, source, part.n_rows, part.n_lines, 0, part.start, part.end, part.open_ended,
                      part.n_skipped, list(part.skipped))  # fmt: skip
 
 

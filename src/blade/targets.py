@@ -1,0 +1,59 @@
+"""Decide what may be written where: through no link, over no input, over nothing foreign unless told to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from blade.errors import UsageError
+
+
+def refuse_link(path: Path, root: Path | None = None) -> None:
+    """Refuse a file that is a link, or that a link below `root` takes elsewhere; `root` itself was named."""
+    below = path.relative_to(root).parents if root is not None else ()
+    for place in (path, *(root / one for one in below if root is not None and one.parts)):
+        if place.is_symlink():
+            hint = "remove the link, or name another place"
+            raise UsageError(f"{place} is a link, and would be written through", hint, "output-not-empty")
+
+
+def refuse_taken(path: Path, force: bool, kept: Iterable[Path] = ()) -> None:
+    """Refuse a file that is there, unless told to; a link, a folder and what is `kept` always."""
+    refuse_link(path)
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", "name a file", "output-not-empty")
+    if any(_is_same(path, one) for one in kept):
+        hint = "name another file"
+        raise UsageError(f"{path} is read or written by the same command", hint, "output-not-empty")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already", "name another file, or add --force", "output-not-empty")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    with suppress(OSError):
+        if path.samefile(other):
+            return True
+    return path.resolve() == other.resolve()
+
+
+def put_all(contents: Mapping[Path, bytes]) -> None:
+    """Write every file, or none: all wait beside their places until the last of them is whole."""
+    waiting = {path: path.with_name(f".{path.name}.{os.getpid()}.part") for path in contents}
+    new = {place for path in contents for place in path.parents if not place.exists()}
+    try:
+        for path, held in waiting.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            held.unlink(missing_ok=True)
+            with held.open("xb") as file:  # a new file: nothing that was put there is written through
+                file.write(contents[path])
+        for path, held in waiting.items():
+            os.replace(held, path)
+    finally:
+        for held in waiting.values():
+            with suppress(OSError):
+                held.unlink(missing_ok=True)
+        for place in sorted(new, key=lambda place: -len(place.parts)):
+            with suppress(OSError):  # it holds a file
+                place.rmdir()
