@@ -36,16 +36,16 @@ map: .venv/.dev ## Rewrite the map in docs/map.md from the first docstring lines
 	@$(BIN)/python scripts/map.py
 
 bench: .venv/.dev ## Measure speed and memory against the budgets
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m tools.bench
 
 accuracy: .venv/.dev ## Measure causes and steps where the truth is known
-	@$(BIN)/python -m accuracy
+	@$(BIN)/python -m tools.accuracy
 
 calibration: .venv/.dev ## Measure whether verdicts, intervals and causes of comparisons are right
-	@$(BIN)/python -m calibration
+	@$(BIN)/python -m tools.calibration
 
 canaries: .venv/.dev ## Measure what the sanitiser catches and what it changes
-	@$(BIN)/python -m canaries
+	@$(BIN)/python -m tools.canaries
 
 clean: ## Remove caches, build output and .venv
 	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "blade"
+PACKAGES = ROOT / "src" / "blade", ROOT / "src" / "blade_eval"
 PAGE = ROOT / "docs" / "map.md"
 START = "<!-- map: make map -->"
 END = "<!-- /map -->"
@@ -21,7 +21,7 @@ def first_line(path: Path) -> str:
 
 def entries(package: Path, depth: int = 0) -> list[tuple[str, str]]:
     """Name and remark of a package and of all below it: folders stand for their `__init__`."""
-    name = "src/blade/" if depth == 0 else f"{package.name}/"
+    name = f"src/{package.name}/" if depth == 0 else f"{package.name}/"
     found = [("  " * depth + name, first_line(package / "__init__.py"))]
     for path in sorted(package.iterdir()):
         if (path / "__init__.py").is_file():
@@ -33,7 +33,7 @@ def entries(package: Path, depth: int = 0) -> list[tuple[str, str]]:
 
 def block() -> str:
     """The map as it stands between the two marks of the page."""
-    rows = entries(PACKAGE)
+    rows = [row for package in PACKAGES for row in entries(package)]
     width = max(len(name) for name, _ in rows) + 2
     lines = [f"{name:<{width}}{remark}".rstrip() for name, remark in rows]
     return "\n".join([START, "", "```text", *lines, "```", "", END])

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from accuracy import __main__ as measuring
-from accuracy import key, planted
 from blade import pipeline
 from blade.diagnose.rulebook import RULES
 from blade.model import Cause, Confidence
 from blade.pipeline.card import card as shipped
 from blade.pipeline.tabling import ground_of
-from blade.planted.injected import INJECTIONS, write_injected
 from blade.query.ground import Table
 from blade.store.index import Silent
 from tests.builders import make_message, make_response, make_row
+from tools.accuracy import __main__ as measuring
+from tools.accuracy import key, planted
+from tools.planted.injected import INJECTIONS, write_injected
 
 pytestmark = pytest.mark.usefixtures("cache")
 FAULTS = [name for name, one in INJECTIONS.items() if not one.twin and name not in planted.OF_RUN]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.mark.slow
 def test_the_table_is_printed(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "bench", "--size-mb", "1", "--runs", "1", "--json", str(tmp_path / "lines.json")]
+    words = [sys.executable, "-m", "tools.bench", "--size-mb", "1", "--runs", "1", "--json", str(tmp_path / "lines.json")]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TMPDIR": str(tmp_path)}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode in (0, 1), done.stderr
@@ -29,7 +29,7 @@ def test_the_table_is_printed(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_too_small_is_told_before_anything_is_written() -> None:
-    words = [sys.executable, "-m", "bench", "--size-mb", "1000000000"]
+    words = [sys.executable, "-m", "tools.bench", "--size-mb", "1000000000"]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2

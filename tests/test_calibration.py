@@ -12,11 +12,11 @@ import pytest
 
 from blade import stats
 from blade.compare.verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
-from blade.planted.paired import CAUSES
-from calibration import __main__ as command
-from calibration import causes, verdicts
-from calibration.designs import LAWS, Cell, Drawn, draw
-from calibration.verdicts import AT_MARGIN, QUESTIONS, WORLDS, Line, lines, measure, simulate
+from tools.calibration import __main__ as command
+from tools.calibration import causes, verdicts
+from tools.calibration.designs import LAWS, Cell, Drawn, draw
+from tools.calibration.verdicts import AT_MARGIN, QUESTIONS, WORLDS, Line, lines, measure, simulate
+from tools.planted.paired import CAUSES
 
 SEED, PAIRS = 11, 300
 CELLS = [

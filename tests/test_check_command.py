@@ -27,7 +27,7 @@ SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.jso
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run and its report, made once; the report lies beside it as it was."""
     from blade.cli.main import main
-    from blade.planted import write_demo
+    from tools.planted import write_demo
 
     folder = tmp_path_factory.mktemp("demo") / "demo"
     with pytest.MonkeyPatch.context() as patch:

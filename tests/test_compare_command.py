@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 
 from blade.ingest import opened
-from blade.planted import write_run
-from blade.planted.paired import CAUSES
 from tests.builders import Row, make_message, make_row, make_run
 from tests.compared import (
     Compared,
@@ -29,6 +27,8 @@ from tests.compared import (
 )
 from tests.conftest import Blade
 from tests.report.test_wire import VALIDATOR
+from tools.planted import write_run
+from tools.planted.paired import CAUSES
 
 CHANGED = ("improved", "regressed")
 

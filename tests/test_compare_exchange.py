@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from blade.planted.paired import CAUSES
 from tests.builders import (
     Row,
     make_input,
@@ -34,6 +33,7 @@ from tests.compared import (
 from tests.conftest import Blade
 from tests.report.test_wire import VALIDATOR
 from tests.same import of_rows
+from tools.planted.paired import CAUSES
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from blade.diagnose.rulebook import RULES
 from blade.ingest import opened
 from blade.model import Cause
 from blade.pipeline import card
-from blade.planted import write_run
 from blade.store.index import Silent
 from tests.builders import make_row, make_rows, make_run
 from tests.conftest import Blade
+from tools.planted import write_run
 
 NAMES = [rule.name for rule in RULES]
 CODES = {cause.value for cause in Cause}

@@ -124,7 +124,7 @@ def slugs(tree: ast.Module, errors: set[str]) -> Iterator[tuple[str, str]]:
 
 @cache
 def used_slugs() -> set[tuple[str, str]]:
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SRC.rglob("*.py"))]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SRC.parent.rglob("*.py"))]
     errors = error_classes(trees)
     return {found for tree in trees for found in slugs(tree, errors)}
 
@@ -232,7 +232,7 @@ def test_every_measure_is_explained(name: str) -> None:
 
 def test_a_planted_report_holds_no_other_measure(tmp_path: Path) -> None:
     from blade.cli.main import cli
-    from blade.planted import write_demo
+    from tools.planted import write_demo
 
     run = write_demo(tmp_path / "run")
     runner = CliRunner(env={"BLADE_CACHE_DIR": str(tmp_path / "cache")})

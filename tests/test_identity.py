@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from blade.planted import write_run
 from tests.builders import DROP, Row, make_input, make_message, make_response, make_row, make_run
 from tests.conftest import Blade, Said
+from tools.planted import write_run
 
 Alarms = Callable[..., list[dict[str, Any]]]
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from blade import pipeline
-from blade.planted.injected import INJECTIONS, Injected, Truth, write_injected
 from blade.store.index import Silent
+from tools.planted.injected import INJECTIONS, Injected, Truth, write_injected
 
 Row = dict[str, Any]
 Rows = dict[tuple[str, int], Row]

@@ -17,12 +17,12 @@ import pytest
 
 from blade import measure, pipeline
 from blade.model import Mover
-from blade.planted.paired import CAUSES, Conditions, Design, Drawn, Plan, change, passing, play
-from blade.planted.paired.play import BROKEN, CUT, LOOSE, SOLVED
-from blade.planted.paired.worlds import WORLDS
-from blade.planted.pairs import PlantedPair, differing, planned, write_pair
 from blade.store.index import Silent
-from calibration import causes
+from tools.calibration import causes
+from tools.planted.paired import CAUSES, Conditions, Design, Drawn, Plan, change, passing, play
+from tools.planted.paired.play import BROKEN, CUT, LOOSE, SOLVED
+from tools.planted.paired.worlds import WORLDS
+from tools.planted.pairs import PlantedPair, differing, planned, write_pair
 
 Row = dict[str, Any]
 Rows = dict[tuple[int, int], Row]

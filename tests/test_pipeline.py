@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from blade import pipeline, planted
+from blade import pipeline
 from blade.report import markdown
 from blade.store.index import Silent
 from tests.builders import Row, make_message, make_response, make_row, make_run
+from tools import planted
 
 
 @pytest.mark.parametrize("has_file", [True, False])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from blade.planted import FAULTS, KINDS, Planted, write_bench, write_demo, write_light, write_run
+from tools.planted import FAULTS, KINDS, Planted, write_bench, write_demo, write_light, write_run
 
 Row = dict[str, Any]
 NEAR_MISSES = {"sparse_indices", "simulated_user_opening", "missing_repeat_index"}

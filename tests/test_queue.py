@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.model import Attribution, Cause, Confidence, Waiting
-from blade.planted import write_demo
 from blade.queue import FLOOR, WRONG, Worth, per_token, queue, worth
 from tests.conftest import Blade
+from tools.planted import write_demo
 
 PROVED, LIKELY, UNSURE = Confidence.PROVED, Confidence.LIKELY, Confidence.UNSURE
 

@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from blade import pipeline
 from blade.model import Cause, Report
-from blade.planted.injected import INJECTIONS, write_injected
 from blade.report import wire
 from tests.builders import DROP, Row, make_call, make_message, make_result, make_run
 from tests.conftest import Silent
@@ -37,6 +36,7 @@ from tests.quotations import (
     losing_tasks,
 )
 from tests.traces import did, make_tool, rollout
+from tools.planted.injected import INJECTIONS, write_injected
 
 SCHEMA = json.loads((files("blade.report") / "report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -15,7 +15,6 @@ import pytest
 
 import blade
 from blade.model import Confidence
-from blade.planted import write_run
 from blade.query.comments import unescape_comment
 from blade.queue import WRONG, WRONG_UNDETERMINED
 from blade.report.claims import agrees
@@ -33,6 +32,7 @@ from tests.exit_numbers import (
     files,
 )  # fmt: skip
 from tests.test_vocabulary import acting
+from tools.planted import write_run
 
 
 def lookups() -> list[Row]:

@@ -12,11 +12,11 @@ from blade import pipeline
 from blade.model import Comparison
 from blade.pipeline import comparing, pages, reading, vocabulary
 from blade.pipeline.vocabulary import UNEXPLAINED, WRONG_ANSWER, Mode
-from blade.planted.paired.play import BROKEN
-from blade.planted.pairs import PlantedPair, write_pair
 from blade.store.index import Silent
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
+from tools.planted.paired.play import BROKEN
+from tools.planted.pairs import PlantedPair, write_pair
 
 Key = tuple[str, int]  # task, repeat
 pytestmark = pytest.mark.usefixtures("cache")

@@ -16,10 +16,10 @@ from blade import diagnose, measure, pipeline
 from blade.diagnose import outputs
 from blade.model import TaskTraces
 from blade.pipeline import reading, walk
-from blade.planted import write_run
 from tests.builders import make_row, make_run
 from tests.conftest import Silent
 from tests.store.watching import no_process_is_left
+from tools.planted import write_run
 
 PARENT = os.getpid()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 REVISION = "6ea57973c7a6097fd7c5915698c54c17c5b1b6c8"
 PARTS = ("simple_python", "multiple", "parallel", "parallel_multiple")

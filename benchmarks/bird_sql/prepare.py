@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import Any
 
-from blade.evaluate.prepare import fetched, written
+from blade_eval.prepare import fetched, written
 
 SOURCES = {"bird_dev.zip": "https://bird-bench.oss-cn-beijing.aliyuncs.com/dev.zip"}
 OUTPUT = Path("benchmarks/bird_sql/data/bird_sql_benchmark.jsonl")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from blade.evaluate.prepare import fetched, written
+from blade_eval.prepare import fetched, written
 
 SOURCES = {"flores200_dataset.tar.gz": "https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz"}
 OUTPUT = Path("benchmarks/flores200/data/flores200_benchmark.jsonl")

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 REVISION = "633f5ee89ab8ad4522a9f850766b73f62147ffdd"
 SOURCES = {

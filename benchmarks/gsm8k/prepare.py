@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 REVISION = "3101c7d5072418e28b9008a6636bde82a006892c"
 SOURCES = {

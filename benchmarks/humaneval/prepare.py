@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 REVISION = "6d43fb980f9fee3c892a914eda09951f772ad10d"
 SOURCES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 REVISION = "966cd89545d6b6acfd7638bc708b98261ca58e84"
 SOURCES = {

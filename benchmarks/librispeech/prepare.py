@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from blade.evaluate.prepare import fetched, written
+from blade_eval.prepare import fetched, written
 
 SOURCES = {"test-clean.tar.gz": "https://www.openslr.org/resources/12/test-clean.tar.gz"}
 OUTPUT = Path("benchmarks/librispeech/data/librispeech_benchmark.jsonl")

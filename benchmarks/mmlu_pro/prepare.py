@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 REVISION = "b189ec765aa7ed75c8acfea42df31fdae71f97be"
 SOURCES = {

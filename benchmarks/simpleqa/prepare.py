@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 SOURCES = {
     "simple_qa_test_set.csv": "https://openaipublic.blob.core.windows.net/simple-evals/simple_qa_test_set.csv"

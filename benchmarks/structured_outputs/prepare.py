@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from blade.evaluate.prepare import fetched, written
+from blade_eval.prepare import fetched, written
 
 REVISION = "1ad68e5c02439ef3f86505f26ff9f474d71b1432"
 SOURCES = {

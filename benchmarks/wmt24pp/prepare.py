@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 BASE = "https://huggingface.co/datasets/google/wmt24pp/resolve/main"
 TARGETS = {

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 REVISION = "26d14ebfe18b1f7b524bd39b404b50af5dc97866"
 SOURCES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from blade.evaluate.prepare import fetched, records, written
+from blade_eval.prepare import fetched, records, written
 
 REVISION = "475f10bf0a3d6a9dfb174b6de1a38afbfdff98a5"
 SOURCES = {

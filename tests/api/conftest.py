@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import blade
-from blade.planted import write_run
+from tools.planted import write_run
 
 FAULTS = ("provider_errors:4", "lost_rows:2", "failed_rows:1")
 

@@ -13,9 +13,9 @@ import pytest
 
 import blade
 from blade.cli.main import main
-from blade.planted import write_run
 from tests.builders import make_row, make_run
 from tests.inert import uncited
+from tools.planted import write_run
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -15,8 +15,8 @@ import blade
 from blade.api.tables import MOST_CHARS, MOST_ROWS, WIRED
 from blade.model import Evidence, Group, Measure, Report
 from blade.model.words import Cause, Confidence
-from blade.planted import write_run
 from tests.report.test_hostile import HOSTILE
+from tools.planted import write_run
 
 # Method -> the list of report.json that holds its rows.
 LISTS = {

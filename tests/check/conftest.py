@@ -10,8 +10,8 @@ import pytest
 
 from blade import pipeline
 from blade.check import Finding, World, checked, world_of
-from blade.planted import write_demo
 from blade.store.index import Silent
+from tools.planted import write_demo
 
 
 class Desk(NamedTuple):

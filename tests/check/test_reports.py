@@ -99,7 +99,7 @@ def test_a_number_added_to_our_own_page_is_uncited(desk: Desk, ours: dict[str, s
 
 
 def test_a_comparison_holds_as_it_was_made(tmp_path: Path) -> None:
-    from blade.planted import write_run
+    from tools.planted import write_run
 
     runs = [write_run(tmp_path / f"r{seed}", n_tasks=12, repeats=3, seed=seed).path for seed in (1, 2)]
     loaded = pipeline.load([str(run) for run in runs], Silent())

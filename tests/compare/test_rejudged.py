@@ -14,9 +14,9 @@ from blade.compare.aligned import align
 from blade.compare.pairing import paired
 from blade.compare.rejudged import MODE, rejudged
 from blade.pipeline import comparing
-from blade.planted.pairs import write_pair
 from blade.store.index import Silent
 from tests.compare.builders import side
+from tools.planted.pairs import write_pair
 
 GRAINS = ("words", "read", "result")
 

@@ -12,8 +12,8 @@ import pytest
 from blade.ingest.trace import steps
 from blade.model import Rollout, Trace
 from blade.pipeline.session import Session, session
-from blade.planted.injected import Injected, write_injected
 from tests.builders import Row, make_call, make_message, make_result, make_row, make_rows, make_run
+from tools.planted.injected import Injected, write_injected
 
 Written = Callable[[str, float], tuple[Injected, Session]]
 

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 
 from blade import events, hostile
 from blade.model import Outcome, Step
-from blade.planted.injected import INJECTIONS
 from blade.report.dossier import BUDGET, dossier
 from tests.dossier.conftest import Written
 from tests.dossier.reading import shown
+from tools.planted.injected import INJECTIONS
 
 # Faults of single calls, of loops, of ends, of checks, of limits, and of the whole run.
 FAULTS = (

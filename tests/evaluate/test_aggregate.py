@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade.errors import BladeError
-from blade.evaluate import aggregate, environments
-from blade.evaluate.aggregate import complete, passing
-from blade.evaluate.environment import Attempt, Environment
-from blade.evaluate.profile.table import Ints, Keys, Names
+from blade_eval import aggregate, environments
+from blade_eval.aggregate import complete, passing
+from blade_eval.environment import Attempt, Environment
+from blade_eval.profile.table import Ints, Keys, Names
 from tests.builders import make_row
 from tests.conftest import Blade
 

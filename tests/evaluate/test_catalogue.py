@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from blade.evaluate.catalogue import CATEGORIES, CRITERIA, Entry, components, entries, ranked
-from blade.evaluate.catalogue.entry import category_of
-from blade.evaluate.config import Asked, installed, resolved
+from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, components, entries, ranked
+from blade_eval.catalogue.entry import category_of
+from blade_eval.config import Asked, installed, resolved
 from tests.conftest import Blade
 from tests.evaluate.gym_tree import write
 

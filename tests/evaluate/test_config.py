@@ -10,14 +10,14 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, Unreadable, UsageError
-from blade.evaluate.config import Asked, Resolved, found, hidden, insist, resolved, roots
-from blade.evaluate.config.chain import chained
-from blade.evaluate.config.directives import applied, merged
-from blade.evaluate.config.documents import tree_of
-from blade.evaluate.config.nouns import RUN
-from blade.evaluate.config.overrides import parsed
-from blade.evaluate.config.resolve import _merge
-from blade.evaluate.run import settings
+from blade_eval.config import Asked, Resolved, found, hidden, insist, resolved, roots
+from blade_eval.config.chain import chained
+from blade_eval.config.directives import applied, merged
+from blade_eval.config.documents import tree_of
+from blade_eval.config.nouns import RUN
+from blade_eval.config.overrides import parsed
+from blade_eval.config.resolve import _merge
+from blade_eval.run import settings
 from tests.evaluate.gym_tree import write
 
 MODEL = ("policy_base_url=http://x", "policy_api_key=k", "policy_model_name=m")

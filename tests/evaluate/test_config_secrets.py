@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade.errors import UsageError
-from blade.evaluate.config import Asked, hidden, resolved
-from blade.evaluate.config.secret import hidden_command, without
-from blade.evaluate.run.manifest import masked
+from blade_eval.config import Asked, hidden, resolved
+from blade_eval.config.secret import hidden_command, without
+from blade_eval.run.manifest import masked
 
 
 @pytest.mark.parametrize(

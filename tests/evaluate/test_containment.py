@@ -20,10 +20,11 @@ from typing import Any
 import pytest
 
 import blade
-from blade.evaluate.environment import Attempt, Unmeasured
-from blade.evaluate.environments.code_gen import environment
-from blade.evaluate.sandbox import Limits, Outcome, holds, run
-from blade.evaluate.sandbox.box import packages
+import blade_eval
+from blade_eval.environment import Attempt, Unmeasured
+from blade_eval.environments.code_gen import environment
+from blade_eval.sandbox import Limits, Outcome, holds, run
+from blade_eval.sandbox.box import packages
 
 MEGABYTE = 1 << 20
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
@@ -315,7 +316,7 @@ FORGERIES = {
     "patched unittest": "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\ndef add(a, b): return 7",
     "patched exec and compile": "import builtins\nbuiltins.exec = lambda *a: None\nbuiltins.compile = lambda *a, **k: None\ndef add(a, b): return 7",
     "patched json": 'import json\njson.dumps = lambda *a, **k: \'{"passed": true, "value": "42"}\'\ndef add(a, b): return 7',
-    "patched plain": "from blade.evaluate.sandbox import plain\nplain.encoded = lambda v: v\ndef add(a, b): return True",
+    "patched plain": "from blade_eval.sandbox import plain\nplain.encoded = lambda v: v\ndef add(a, b): return True",
     "at exit": "import atexit, os\natexit.register(os._exit, 0)\ndef add(a, b): return 7",
     "a thread that exits": "import os, threading, time\ndef go():\n    time.sleep(0.05)\n    os._exit(0)\nthreading.Thread(target=go).start()\ndef add(a, b): time.sleep(1)",
     "writes the verdict": 'import os\nfor fd in range(3, 20):\n    for text in (b\'{"passed": true, "nonce": ""}\\n\', b\'{"loaded": true}\\n\'):\n        try: os.write(fd, text)\n        except OSError: pass\ndef add(a, b): return 7',
@@ -361,8 +362,8 @@ def test_the_weaker_check_withstands_some(name: str) -> None:  # its holes stand
 def refused(setup: str) -> str:
     """What a fresh process says that has first given up what a box needs."""
     code = (
-        f"{setup}\nimport asyncio\nfrom blade.evaluate.environment import Attempt, Unmeasured\n"
-        "from blade.evaluate.environments.code_gen import environment\n"
+        f"{setup}\nimport asyncio\nfrom blade_eval.environment import Attempt, Unmeasured\n"
+        "from blade_eval.environments.code_gen import environment\n"
         f"row, response = {PRINTED!r}, {answer('print(42)')!r}\n"
         "try: print('measured', asyncio.run(environment({}).verify(Attempt(row, response)))['reward'])\n"
         "except Unmeasured as missing: print(missing.kind, missing.terminal, missing.reason)\n"
@@ -373,7 +374,7 @@ def refused(setup: str) -> str:
 
 NO_NAMESPACES = """
 import ctypes, os, struct
-from blade.evaluate.sandbox import filter
+from blade_eval.sandbox import filter
 steps = filter._step
 program = (steps(0x20, 0) + steps(0x15, {unshare}, 0, 1) + steps(0x06, 0x00050001) + steps(0x06, 0x7fff0000))
 libc = ctypes.CDLL(None, use_errno=True)
@@ -426,12 +427,13 @@ def test_a_user_without_rights_has_the_same_box() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         shutil.copytree(
-            Path(blade.__file__).parent / "evaluate", f"{folder}/blade/evaluate", dirs_exist_ok=True
+            Path(blade_eval.__file__).parent, f"{folder}/blade_eval", dirs_exist_ok=True
         )
+        os.mkdir(f"{folder}/blade")
         for name in ("__init__.py", "errors.py"):
             shutil.copy(Path(blade.__file__).parent / name, f"{folder}/blade/{name}")
         ran = subprocess.run(
-            [interpreter, "-m", "blade.evaluate.sandbox"],
+            [interpreter, "-m", "blade_eval.sandbox"],
             env={"PYTHONPATH": folder, "PATH": "/usr/bin:/bin"}, cwd="/", capture_output=True, text=True, timeout=60, **become,
         )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -467,7 +469,7 @@ def test_cancelling_ends_the_box_at_once() -> None:
 def test_a_killed_run_leaves_no_box_behind() -> None:
     mark = marked()
     code = (
-        "import asyncio\nfrom blade.evaluate.sandbox import Limits, run\n"
+        "import asyncio\nfrom blade_eval.sandbox import Limits, run\n"
         f"asyncio.run(run('import time; time.sleep(48.5) {mark}', b'', Limits(cpu=50)))"
     )
     waited = threading.Event()

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from blade.errors import UsageError
-from blade.evaluate import limited
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.libraries import available, required
+from blade_eval import limited
+from blade_eval.environment import Unmeasured
+from blade_eval.libraries import available, required
 
 
 def call(function: str, *arguments: Any, seconds: int = 1) -> Any:

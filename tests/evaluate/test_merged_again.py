@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blade.errors import BladeError
-from blade.evaluate import aggregate
+from blade_eval import aggregate
 from tests.builders import make_row
 from tests.conftest import Blade
 from tests.evaluate.test_aggregate import put, shards

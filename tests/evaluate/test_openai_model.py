@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from blade.backoff import asked_wait
 from blade.errors import UsageError
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.models import model
-from blade.evaluate.models.openai_model import OpenAIModel, request
-from blade.evaluate.models.openai_model.chat import ChatForm, Unsayable, chat_request, response_of
+from blade_eval.environment import Unmeasured
+from blade_eval.models import model
+from blade_eval.models.openai_model import OpenAIModel, request
+from blade_eval.models.openai_model.chat import ChatForm, Unsayable, chat_request, response_of
 from tests.evaluate.openai_server import (
     ALL_KINDS,
     Body,

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
-from blade.evaluate.prepare import NotReadable, download, fetch, records, script, work, written
+from blade_eval.prepare import NotReadable, download, fetch, records, script, work, written
 from tests.evaluate.file_server import Files, serving
 
 BODY = "".join(
@@ -63,7 +63,7 @@ class Tree:
     def script(self, body: str) -> None:
         head = f"""
             from pathlib import Path
-            from blade.evaluate.prepare import fetched, records, written
+            from blade_eval.prepare import fetched, records, written
             SOURCES = {{"raw.jsonl": "{self.url}"}}
             OUTPUT = Path("benchmarks/sums/data/sums_benchmark.jsonl")
             """
@@ -423,7 +423,7 @@ def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Fil
     tree.script(
         """
         import os, signal
-        from blade.evaluate.prepare import download
+        from blade_eval.prepare import download
         def prepare():
             # the connection drops after 3000 bytes, and the process dies before it can ask again
             download.time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGKILL)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from blade import stats
 from blade.errors import BladeError
-from blade.evaluate import profile
-from blade.evaluate.profile import hook
+from blade_eval import profile
+from blade_eval.profile import hook
 from tests.builders import DROP, make_row
 from tests.conftest import Blade
 

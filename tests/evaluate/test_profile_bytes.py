@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.evaluate import aggregate, profile
-from blade.evaluate.profile import spelling, statistics
-from blade.evaluate.profile.table import Column
+from blade_eval import aggregate, profile
+from blade_eval.profile import spelling, statistics
+from blade_eval.profile.table import Column
 from tests.evaluate import profile_reference as reference
 
 Row = dict[str, Any]

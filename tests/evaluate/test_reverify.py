@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from blade.cli.eval_reverify import reverify
 from blade.errors import BladeError, UsageError
-from blade.evaluate import environments
-from blade.evaluate.config import Asked, resolved
-from blade.evaluate.environment import Attempt, Environment, Row, Unmeasured
-from blade.evaluate.reverify import Done, Wish, reverified
-from blade.evaluate.reverify.changes import WAYS, Changes, same
+from blade_eval import environments
+from blade_eval.config import Asked, resolved
+from blade_eval.environment import Attempt, Environment, Row, Unmeasured
+from blade_eval.reverify import Done, Wish, reverified
+from blade_eval.reverify.changes import WAYS, Changes, same
 
 CONFIG = """
 words:

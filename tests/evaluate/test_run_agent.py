@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from blade.evaluate.environment import Attempt, Environment, Row, Unmeasured
-from blade.evaluate.run import agent
+from blade_eval.environment import Attempt, Environment, Row, Unmeasured
+from blade_eval.run import agent
 
 TOOLS = [{"type": "function", "name": "add", "parameters": {}}]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from blade.errors import BladeError, Unreadable, UsageError
-from blade.evaluate.environment import JUDGE_UNREACHED, Row, Unmeasured
-from blade.evaluate.run import begun, collect, encode, kept, places
-from blade.evaluate.run.collect import Plan, Runner, Summary
-from blade.evaluate.run.interrupt import Stop
+from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
+from blade_eval.run import begun, collect, encode, kept, places
+from blade_eval.run.collect import Plan, Runner, Summary
+from blade_eval.run.interrupt import Stop
 
 Key = tuple[int, int]
 

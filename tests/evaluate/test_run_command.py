@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from bench.killed import questions
 from blade import errors
 from blade.cli import main
-from blade.evaluate.config import Asked
-from blade.evaluate.prepare import place
-from blade.evaluate.run import order
-from blade.evaluate.run.progress import Progress
+from blade_eval.config import Asked
+from blade_eval.prepare import place
+from blade_eval.run import order
+from blade_eval.run.progress import Progress
 from tests.conftest import Blade
 from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
+from tools.bench.killed import questions
 
 SECRET = "sk-do-not-write-me-down"
 LETTERS = [f"Answer: {letter}" for letter in "ABCD"]

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, Unreadable, UsageError
-from blade.evaluate.environment import Row
-from blade.evaluate.run import encode, inputs, prompts
-from blade.evaluate.run import settings as run_settings
-from blade.evaluate.run.inputs import Source, Wanted
+from blade_eval.environment import Row
+from blade_eval.run import encode, inputs, prompts
+from blade_eval.run import settings as run_settings
+from blade_eval.run.inputs import Source, Wanted
 
 
 def line(name: str, **more: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import faulty, killed
+from tools.bench import faulty, killed
 
 
 def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None:

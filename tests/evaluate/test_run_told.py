@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from blade.errors import Unreadable
-from blade.evaluate.environment import Row
-from blade.evaluate.run import begun, kept, manifest, order, places
-from blade.evaluate.run.collect import Plan
-from blade.evaluate.run.progress import Prices, Progress, Totals
+from blade_eval.environment import Row
+from blade_eval.run import begun, kept, manifest, order, places
+from blade_eval.run.collect import Plan
+from blade_eval.run.progress import Prices, Progress, Totals
 
 
 def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:

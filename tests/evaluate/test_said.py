@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from blade.evaluate import asked, fenced, said
+from blade_eval import asked, fenced, said
 
 
 def spoken(*contents: Any) -> dict[str, Any]:

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Row, Unmeasured
-from blade.evaluate.environments import environment
-from blade.evaluate.environments.workplace_assistant.tasks import quests, row
-from blade.evaluate.models import model
-from blade.evaluate.models.scripted_model import FAULTS, NONE, SCRIPTS, truth
-from blade.evaluate.models.scripted_model.faults import applicable
-from blade.evaluate.run import agent
+from blade_eval.environment import Row, Unmeasured
+from blade_eval.environments import environment
+from blade_eval.environments.workplace_assistant.tasks import quests, row
+from blade_eval.models import model
+from blade_eval.models.scripted_model import FAULTS, NONE, SCRIPTS, truth
+from blade_eval.models.scripted_model.faults import applicable
+from blade_eval.run import agent
 
 OFFICE = environment("workplace_assistant", {})
 

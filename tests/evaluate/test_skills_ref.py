@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Attempt, Environment, Row
-from blade.evaluate.run import agent, skills
+from blade_eval.environment import Attempt, Environment, Row
+from blade_eval.run import agent, skills
 
 ALPHA = "---\nname: alpha\ndescription: d1\nmetadata:\n  version: 1.0\n---\nbody\n"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from blade.evaluate.models.scripted_model import answered
+from blade_eval.models.scripted_model import answered
 from tests.evaluate import serving
 from tests.evaluate.openai_server import Body, Faults, Policy, Server, echo
 from tests.evaluate.openai_server import serving as model_server

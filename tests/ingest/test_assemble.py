@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from blade.planted import FAULTS, write_run
 from tests.builders import DROP, Row, encode, joined, make_input, make_row, make_rows, make_run, packed
 from tests.conftest import Blade, Said
 from tests.same import of_rows
+from tools.planted import FAULTS, write_run
 
 Load = Callable[..., Any]
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0], 2: [0.0, 0.0]})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blade.planted import write_run
 from tests.mcp_server.asking import Asking, asking
+from tools.planted import write_run
 
 
 @pytest.fixture(scope="package")

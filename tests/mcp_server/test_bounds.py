@@ -16,12 +16,12 @@ from blade.errors import UsageError
 from blade.mcp import answers, arguments, tools
 from blade.mcp import roots as under
 from blade.mcp.house import House
-from blade.planted import write_run
 from blade.report.sections import para
 from blade.store import cache
 from tests.builders import make_row, make_run
 from tests.conftest import ROOT
 from tests.mcp_server.asking import COMMAND, Asking, asking, environment, frames, started
+from tools.planted import write_run
 
 NOISY = """
 import atexit, os, sys

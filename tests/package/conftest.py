@@ -18,9 +18,9 @@ from blade.package.layout import GRADES
 from blade.package.scaffold import scaffold
 from blade.package.shallow import make_shallow
 from blade.package.validate.checks import Validation, validate
-from blade.planted import write_run
-from blade.planted.runs import BENCHMARK
 from blade.store.index import Silent
+from tools.planted import write_run
+from tools.planted.runs import BENCHMARK
 
 RUNS = (("sim-model-a", 0, None), ("sim-model-b", 7, [0.9, 0.5, 0.7]))
 DESK = Path(__file__).with_name("desk")  # a golden report, its anchors and five graded reports, by hand

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from blade import pipeline
 from blade.cli.demo import SCRIPTS, ordered
-from blade.evaluate.environments.workplace_assistant import __main__ as office
-from blade.evaluate.environments.workplace_assistant.tasks import quests, rows
-from blade.evaluate.profile import profiled
-from blade.evaluate.run.order import carried_out
-from blade.evaluate.run.progress import Progress
 from blade.package.scaffold import scaffold
 from blade.store.index import Silent
+from blade_eval.environments.workplace_assistant import __main__ as office
+from blade_eval.environments.workplace_assistant.tasks import quests, rows
+from blade_eval.profile import profiled
+from blade_eval.run.order import carried_out
+from blade_eval.run.progress import Progress
 
 NAME = "workplace_assistant"
 TASKS = tuple(quests())[2::4]  # all of them would make the package four times as large

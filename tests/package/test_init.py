@@ -12,10 +12,10 @@ from blade import pipeline
 from blade.package import files
 from blade.package.scaffold import prefixes
 from blade.package.validate.checks import validate
-from blade.planted import write_run
 from blade.store.index import Silent
 from tests.builders import make_rows, make_run
 from tests.conftest import Blade
+from tools.planted import write_run
 
 SECTIONS = [
     "Executive Summary", "Artifact Inventory", "Aggregate Results", "Workflow Funnel", "Task Outcome Buckets",

@@ -10,8 +10,8 @@ import pytest
 from blade.package.drafts import MARK
 from blade.package.layout import layout
 from blade.package.sharing import sanitised_checks
-from blade.planted import write_run
 from tests.conftest import Blade
+from tools.planted import write_run
 
 PRIVATE = ("jo.doe@example-corp.com", "jdoe", "db-7.corp", "hunter2x9")
 SAID = "is locked by jo.doe@example-corp.com at /home/jdoe/desk on db-7.corp with password: hunter2x9"

@@ -51,7 +51,7 @@ def test_a_table_in_every_form(blade: Blade, run: Path, tmp_path: Path) -> None:
     assert blade("query", run, sql, "--limit", 1).out.count("\n") == 4
     path = tmp_path / "out.parquet"
     assert blade("query", run, sql, "--parquet", path).out == f"Wrote {path}\n"
-    assert "already exists" in blade("query", run, sql, "--parquet", path).err
+    assert "is there already" in blade("query", run, sql, "--parquet", path).err
     assert blade("query", run, sql, "--parquet", path, "--force").code == 0
     import duckdb
 

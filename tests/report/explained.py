@@ -196,7 +196,7 @@ def matrix(report: Report, word: Word) -> TaskMatrix:
 
 
 def card() -> dict[str, Any]:
-    """An accuracy card as `python -m accuracy` writes it."""
+    """An accuracy card as `python -m tools.accuracy` writes it."""
     return {
         "date": "2026-11-01",
         "key": {"building half": "BUILDING HALF (19 runs)"},

@@ -15,14 +15,14 @@ from blade.model import Report
 from blade.model.checked import CONTRADICTED, UNVERIFIABLE
 from blade.pipeline import comparing
 from blade.pipeline.tabling import ground_of
-from blade.planted.paired.causes import CAUSES
-from blade.planted.pairs import write_pair
 from blade.query import evaluate
 from blade.report import markdown
 from blade.report.change import pages as change
 from blade.report.claims import claims_of
 from blade.store.index import Silent
 from tests.conftest import Blade
+from tools.planted.paired.causes import CAUSES
+from tools.planted.pairs import write_pair
 
 from .behaving import TOOL, write_behaving, write_mixed
 from .test_numbers import check_page, is_same

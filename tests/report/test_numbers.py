@@ -21,8 +21,6 @@ from blade import hostile, pipeline
 from blade.cli.report_file import read_report
 from blade.model import Report
 from blade.pipeline import comparing
-from blade.planted import write_demo
-from blade.planted.pairs import write_pair
 from blade.query.engine import evaluate as engine
 from blade.report import FILES, draft, html, markdown, printed, write
 from blade.report.change import pages as change
@@ -39,6 +37,8 @@ from blade.report.claims import (
 )
 from blade.report.sections import Badge, Num, Said, Section, Strong
 from tests.inert import ANCHOR, uncited
+from tools.planted import write_demo
+from tools.planted.pairs import write_pair
 
 from . import changed
 from .conftest import CASES, make_report, twenty

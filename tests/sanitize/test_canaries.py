@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from canaries import measured
-from canaries.held_out import HELD_OUT
-from canaries.planting import PLACES, survives
+from tools.canaries import measured
+from tools.canaries.held_out import HELD_OUT
+from tools.canaries.planting import PLACES, survives
 
 
 def test_canaries_of_every_kind_are_caught_in_every_place() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blade.planted import write_run
-from blade.planted.runs import BENCHMARK
+from tools.planted import write_run
+from tools.planted.runs import BENCHMARK
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from blade.planted.runs import write_run
 from blade.report.chapters import chapters
 from blade.report.dossier.tokens import tokens
 from blade.report.draft import SECTIONS, draft
@@ -18,6 +17,7 @@ from blade.skills.draft import TEMPLATE
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.inert import uncited
+from tools.planted.runs import write_run
 
 RUN = "first/rollouts.jsonl"
 

@@ -11,7 +11,7 @@ import click
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
-    from blade.evaluate.catalogue import Component, Entry
+    from blade_eval.catalogue import Component, Entry
 
 TYPES = ("benchmarks", "environments", "agents", "models", "resources-servers")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -109,7 +109,7 @@ def search(words: tuple[str, ...], search_dirs: tuple[str, ...], as_json: bool) 
 
     TYPE is benchmarks, environments (both by default), agents, models or resources-servers.
     """
-    from blade.evaluate.catalogue import ranked
+    from blade_eval.catalogue import ranked
 
     kind = words[0] if len(words) > 1 and words[0] in TYPES else "environments"
     query = " ".join(words[1:] if len(words) > 1 and words[0] in TYPES else words)
@@ -127,8 +127,8 @@ def search(words: tuple[str, ...], search_dirs: tuple[str, ...], as_json: bool) 
 
 
 def _entries(search_dirs: tuple[str, ...], only: str | None = None) -> tuple[Entry, ...]:
-    from blade.evaluate.catalogue import entries
-    from blade.evaluate.config import roots
+    from blade_eval.catalogue import entries
+    from blade_eval.config import roots
 
     return entries(roots(search_dirs), only)
 
@@ -145,8 +145,8 @@ def _tell_trouble(found: Sequence[Any]) -> None:
 
 
 def _found(kind: str, search_dirs: tuple[str, ...]) -> tuple[Component, ...]:
-    from blade.evaluate.catalogue import components
-    from blade.evaluate.config import roots
+    from blade_eval.catalogue import components
+    from blade_eval.config import roots
 
     return components(kind, roots(search_dirs))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from blade.hostile import line, lines
 
 if TYPE_CHECKING:
-    from blade.evaluate.catalogue import Component, Entry
+    from blade_eval.catalogue import Component, Entry
 
 _BESIDE = 44  # columns that a description needs to stand beside the rest
 
@@ -22,7 +22,7 @@ def width() -> int:
 
 def entries(found: Sequence[Entry], by_category: bool) -> str:
     """Name, domain, agent, verifier and repeats on a line, the description beside or below."""
-    from blade.evaluate.catalogue import CATEGORIES
+    from blade_eval.catalogue import CATEGORIES
 
     heads, rows = ["name", "domain", "agent", "verifier", "repeats"], [_cells(one) for one in found]
     told_of = {id(one): (row, one.description or "") for one, row in zip(found, rows, strict=True)}
@@ -81,7 +81,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], description: str) -> str:
 
 def inspected(told: dict[str, Any]) -> str:
     """One component: what it is, how to choose it, and what to reproduce."""
-    from blade.evaluate.catalogue import CRITERIA
+    from blade_eval.catalogue import CRITERIA
 
     made = [f"{line(told['name'])} ({told['type']})", ""]
     made += [_wrapped(lines(told["description"]))] if told["description"] else []

@@ -16,10 +16,10 @@ import click
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
-    from blade.evaluate.profile.passes import Score
-    from blade.evaluate.run.order import Order
     from blade.model import Report
     from blade.pipeline import Loaded
+    from blade_eval.profile.passes import Score
+    from blade_eval.run.order import Order
 
 SCRIPTS = ("careful", "hasty")
 REPEATS = 4
@@ -63,14 +63,15 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
     from blade.cli.output import refuse_foreign
 
     places = _Places(Path(output))
-    for folder in (*map(places.report, SCRIPTS), places.comparison):
-        refuse_foreign(folder, force)
+    for script in SCRIPTS:
+        refuse_foreign(places.report(script), force)
+    refuse_foreign(places.comparison, force, is_comparison=True)
     _refuse_others(places, force)
     say = _quiet if as_json else click.echo
     say(f"Two scripted models in an invented office, {REPEATS} repeats: no language model is asked.\n")
     _evaluated(places, say)
-    diagnosed = {script: _diagnosed(places, script) for script in SCRIPTS}
-    compared = _compared(places)
+    diagnosed = {script: _diagnosed(places, script, force) for script in SCRIPTS}
+    compared = _compared(places, force)
     if as_json:
         click.echo(json.dumps(_document(places, diagnosed, compared), indent=2))
     else:
@@ -87,8 +88,8 @@ def _quiet(_: str) -> None:
 
 def _refuse_others(places: _Places, force: bool) -> None:
     """Write over nothing but an earlier demo, known by its manifests."""
-    from blade.evaluate.run import manifest
-    from blade.evaluate.run.places import beside
+    from blade_eval.run import manifest
+    from blade_eval.run.places import beside
 
     if force or not places.root.is_dir() or not any(places.root.iterdir()):
         return
@@ -103,10 +104,10 @@ def _evaluated(places: _Places, say: Callable[[str], None]) -> None:
     import asyncio
 
     from blade.cli.output import cannot_write
-    from blade.evaluate.environments.workplace_assistant import __main__ as office
-    from blade.evaluate.profile import profiled
-    from blade.evaluate.run.order import carried_out
-    from blade.evaluate.run.progress import Progress
+    from blade_eval.environments.workplace_assistant import __main__ as office
+    from blade_eval.profile import profiled
+    from blade_eval.run.order import carried_out
+    from blade_eval.run.progress import Progress
 
     written = office.datasets()
     try:
@@ -135,9 +136,9 @@ def _percent(score: Score) -> str:
 
 def ordered(tasks: Path, rollouts: Path, script: str) -> Order:
     """The run as `blade eval run` would order it, with nothing taken from the folder it is asked in."""
-    from blade.evaluate.config import Asked, installed
-    from blade.evaluate.run.inputs import Wanted
-    from blade.evaluate.run.order import Order
+    from blade_eval.config import Asked, installed
+    from blade_eval.run.inputs import Wanted
+    from blade_eval.run.order import Order
 
     here = installed()
     return Order(
@@ -182,7 +183,7 @@ class _Diagnosed:
     group_of: dict[tuple[str, int], str]  # task, repeat -> name of the group
 
 
-def _diagnosed(places: _Places, script: str) -> _Diagnosed:
+def _diagnosed(places: _Places, script: str, force: bool) -> _Diagnosed:
     from blade import pipeline
     from blade.cli.output import put
     from blade.report import write
@@ -191,7 +192,7 @@ def _diagnosed(places: _Places, script: str) -> _Diagnosed:
     loaded = _loaded(str(path))
     report = pipeline.diagnose(loaded, f"blade diagnose {path} -o {folder}")
     report = pipeline.with_digests(report)
-    put(lambda: write(report, folder), folder)
+    put(lambda: write(report, folder, force=force), folder)
     return _Diagnosed(script, report, _group_of(loaded, report))
 
 
@@ -207,7 +208,7 @@ def _group_of(loaded: list[Loaded], report: Report) -> dict[tuple[str, int], str
     }
 
 
-def _compared(places: _Places) -> Report:
+def _compared(places: _Places, force: bool) -> Report:
     from blade import pipeline
     from blade.cli.output import put
     from blade.pipeline import comparing
@@ -216,14 +217,14 @@ def _compared(places: _Places) -> Report:
     runs = [str(places.rollouts(script)) for script in SCRIPTS]
     command = f"blade compare {' '.join(runs)} -o {places.comparison}"
     report = pipeline.with_digests(comparing.compare(_loaded(*runs), command))
-    put(lambda: write_comparison(report, places.comparison, {}), places.comparison)
+    put(lambda: write_comparison(report, places.comparison, force=force), places.comparison)
     return report
 
 
 def _planted(script: str) -> dict[tuple[str, int], str]:
     """Which fault the script gave each rollout, by task and repeat."""
-    from blade.evaluate.environments.workplace_assistant.tasks import quests
-    from blade.evaluate.models.scripted_model import truth
+    from blade_eval.environments.workplace_assistant.tasks import quests
+    from blade_eval.models.scripted_model import truth
 
     return {
         (str(number), repeat): truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})
@@ -236,7 +237,7 @@ def _faults(diagnosed: _Diagnosed) -> dict[str, dict[str, Any]]:
     """For each planted fault: its rollouts, the points that it costs, and the groups that hold them."""
     from collections import Counter
 
-    from blade.evaluate.models.scripted_model import NONE
+    from blade_eval.models.scripted_model import NONE
 
     planted = _planted(diagnosed.script)
     faults: dict[str, dict[str, Any]] = {}
@@ -250,9 +251,9 @@ def _faults(diagnosed: _Diagnosed) -> dict[str, dict[str, Any]]:
 
 
 def _print(places: _Places, diagnosed: _Diagnosed, compared: Report) -> None:
-    from blade.evaluate.models.scripted_model import FAULTS, NONE
     from blade.report import text
     from blade.report.change.text import compare_text
+    from blade_eval.models.scripted_model import FAULTS, NONE
 
     click.echo(text.render(diagnosed.report), nl=False)
     click.echo()

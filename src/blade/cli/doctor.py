@@ -66,7 +66,7 @@ def doctor(clean: bool, as_json: bool) -> None:
 
 def _sandbox() -> str:
     """Whether untrusted code can be judged here: only where every part of the box holds."""
-    from blade.evaluate import sandbox
+    from blade_eval import sandbox
 
     missing = [f"{check.name}: {check.seen}" for check in sandbox.holds() if not check.holds]
     return "; ".join(missing) or "holds"

@@ -11,7 +11,7 @@ import click
 from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError
 
 if TYPE_CHECKING:
-    from blade.evaluate.config import Asked, Problem, Resolved
+    from blade_eval.config import Asked, Problem, Resolved
 
 HEAD = 11000  # where the incumbent's head server listens, too
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -73,7 +73,7 @@ def asked(
     overrides: tuple[str, ...] = (),
 ) -> Asked:
     """What the flags of `config_options` ask for; a flag of the model wins over an override of its key."""
-    from blade.evaluate.config import Asked
+    from blade_eval.config import Asked
 
     flags = {"policy_base_url": model_url, "policy_api_key": model_api_key, "policy_model_name": model}
     given = tuple(f"++{key}={_quoted(value)}" for key, value in flags.items() if value is not None)
@@ -93,8 +93,8 @@ def _quoted(text: str) -> str:
 
 def tell(found: Resolved, problems: tuple[Problem, ...]) -> None:
     """Print what there is to say about a configuration, without secrets, to stderr."""
-    from blade.evaluate.config import hidden
     from blade.hostile import line
+    from blade_eval.config import hidden
 
     told = hidden({"config": found.tree, "told": [problem.told() for problem in problems]})["told"]
     for problem, text in zip(problems, told, strict=True):
@@ -122,7 +122,7 @@ def resolve(as_json: bool, overrides: tuple[str, ...], **flags: Any) -> None:
 
     The exit code is 1 if something is wrong, such as a reference to an instance that is not there.
     """
-    from blade.evaluate.config import hidden
+    from blade_eval.config import hidden
 
     found = _resolved(asked(**flags, overrides=overrides))
     tree = hidden(found.tree)
@@ -163,8 +163,8 @@ def validate(strict: bool, as_json: bool, overrides: tuple[str, ...], **flags: A
 
 def _tell_misnamed(found: Resolved) -> None:
     """A manifest that was copied with its benchmark and still has the other's name."""
-    from blade.evaluate.prepare.work import misnamed
     from blade.hostile import line
+    from blade_eval.prepare.work import misnamed
 
     for text in (text for path in found.files for text in misnamed(path)):
         click.echo(f"{'notice:':<8} {line(text)}", err=True)
@@ -195,7 +195,7 @@ def status(port: int, as_json: bool) -> None:
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
 def start(host: str, port: int, overrides: tuple[str, ...], **flags: Any) -> None:
     """Start every server of the configuration, and stop them on Ctrl-C."""
-    from blade.evaluate.config import insist
+    from blade_eval.config import insist
 
     found = _resolved(asked(**flags, overrides=overrides))
     tell(found, found.of("warning", "notice"))
@@ -206,7 +206,7 @@ def start(host: str, port: int, overrides: tuple[str, ...], **flags: Any) -> Non
             "nothing-to-start",
         )
     insist(found)
-    from blade.evaluate import serve
+    from blade_eval import serve
 
     serve.start(found, host, port)
 
@@ -214,7 +214,7 @@ def start(host: str, port: int, overrides: tuple[str, ...], **flags: Any) -> Non
 def _resolved(wanted: Asked) -> Resolved:
     from pathlib import Path
 
-    from blade.evaluate.config import resolved
+    from blade_eval.config import resolved
 
     listed = any(given.lstrip("+").startswith("config_paths=") for given in wanted.overrides)
     if wanted.nothing and not listed and not Path("env.yaml").is_file():
@@ -229,7 +229,7 @@ def _resolved(wanted: Asked) -> Resolved:
 def _json(found: Resolved) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from blade.evaluate.config import hidden
+    from blade_eval.config import hidden
 
     return {
         "servers": [
@@ -250,7 +250,7 @@ def _json(found: Resolved) -> dict[str, Any]:
 
 def _has_model(found: Resolved) -> bool:
     """Whether a model was chosen: then what it lacks is no longer to be chosen, but missing."""
-    from blade.evaluate.config.check import POLICY
+    from blade_eval.config.check import POLICY
 
     return found.server(POLICY) is not None
 

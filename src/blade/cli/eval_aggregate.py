@@ -15,10 +15,10 @@ from blade.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from blade.evaluate.aggregate import Merged
-    from blade.evaluate.aggregate.complete import Whole
-    from blade.evaluate.aggregate.scoring import Scoring
-    from blade.evaluate.profile.joining import Duplicates
+    from blade_eval.aggregate import Merged
+    from blade_eval.aggregate.complete import Whole
+    from blade_eval.aggregate.scoring import Scoring
+    from blade_eval.profile.joining import Duplicates
 
 _KEYS = {
     "input_glob": "globs",
@@ -60,9 +60,9 @@ def aggregate(
     for: expected = scored + failed + masked + lost, and what is missing is named.
     """
     from blade.cli.diagnose import refuse_threshold
-    from blade.evaluate import aggregate as aggregating
-    from blade.evaluate.profile import hook
     from blade.hostile import line
+    from blade_eval import aggregate as aggregating
+    from blade_eval.profile import hook
 
     refuse_threshold(pass_threshold)
     ours = tuple(word for word in overrides if word.lstrip("+").partition("=")[0] in _KEYS)
@@ -102,8 +102,8 @@ def _scoring(flags: dict[str, Any], overrides: tuple[str, ...]) -> Scoring | Non
     """The environments of a configuration, if one is named; that it has no model is no error."""
     from dataclasses import replace
 
-    from blade.evaluate.aggregate.scoring import Scoring
-    from blade.evaluate.config import insist, resolved
+    from blade_eval.aggregate.scoring import Scoring
+    from blade_eval.config import insist, resolved
 
     asked = env.asked(**flags, overrides=overrides)
     if asked.nothing and not any(word.lstrip("+").startswith("config_paths=") for word in overrides):

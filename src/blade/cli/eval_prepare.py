@@ -56,11 +56,11 @@ def prepare(
     KEY=VALUE: use_cached_prepared_benchmarks=true leaves rows that are there;
     ++prepare_script_args.NAME=VALUE is what the script is called with.
     """
-    from blade.evaluate import config
-    from blade.evaluate.prepare import find, work
-    from blade.evaluate.prepare.script import Limits
     from blade.hostile import line
     from blade.store.cache import root
+    from blade_eval import config
+    from blade_eval.prepare import find, work
+    from blade_eval.prepare.script import Limits
 
     asked = config.Asked(paths=configs, benchmarks=benchmarks, search_dirs=search_dirs, overrides=overrides)
     found = config.resolved(asked)

@@ -14,9 +14,9 @@ from blade.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from blade.evaluate.profile import Profiled
-    from blade.evaluate.profile.joining import Duplicates
-    from blade.evaluate.profile.passes import Estimate, Score
+    from blade_eval.profile import Profiled
+    from blade_eval.profile.joining import Duplicates
+    from blade_eval.profile.passes import Estimate, Score
 
 _KEYS = {
     "materialized_inputs_jsonl_fpath": "inputs",
@@ -75,8 +75,8 @@ def profile(
     (.jsonl.gz, .jsonl.zst).
     """
     from blade.cli.diagnose import refuse_threshold
-    from blade.evaluate import profile as profiling
-    from blade.evaluate.profile import hook
+    from blade_eval import profile as profiling
+    from blade_eval.profile import hook
 
     refuse_threshold(pass_threshold)
     given = overridden(overrides, _KEYS, {"inputs": inputs, "rollouts": rollouts})

@@ -15,8 +15,8 @@ from blade.errors import Unreadable, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from blade.evaluate.reverify import Done
-    from blade.evaluate.reverify.changes import Change
+    from blade_eval.reverify import Done
+    from blade_eval.reverify.changes import Change
 
 _MOST = 10  # changed rollouts shown for each way
 _NUMBER = click.IntRange(min=1)
@@ -58,8 +58,8 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
     """
     import asyncio
 
-    from blade.evaluate.reverify import Wish, reverified
     from blade.hostile import line
+    from blade_eval.reverify import Wish, reverified
 
     rest = tuple(text for text in overrides if not _taken(text, given))
     found = _resolved({name: given[name] for name in _CONFIG}, rest)
@@ -93,8 +93,8 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
 
 def _beside(rollouts: Path) -> Path:
     """The inputs of a run, packed or not; their usual name if there are none."""
-    from blade.evaluate.aggregate.shards import INPUTS, beside
-    from blade.evaluate.profile import files
+    from blade_eval.aggregate.shards import INPUTS, beside
+    from blade_eval.profile import files
 
     return beside(rollouts, INPUTS) or files.beside(rollouts, INPUTS)
 
@@ -118,7 +118,7 @@ def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
     """The configuration; that no model is chosen is no error, for most verdicts need none."""
     from dataclasses import replace
 
-    from blade.evaluate.config import insist, resolved
+    from blade_eval.config import insist, resolved
 
     asked = env.asked(**flags, overrides=overrides)
     if asked.nothing and not Path("env.yaml").is_file():
@@ -139,8 +139,8 @@ def _tick(count: int) -> None:
 
 
 def _tell(done: Done) -> None:
-    from blade.evaluate.reverify.changes import WAYS
     from blade.hostile import line
+    from blade_eval.reverify.changes import WAYS
 
     changes = done.changes
     total = sum(changes.ways.values())

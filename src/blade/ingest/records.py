@@ -59,7 +59,7 @@ def checks_in(raw: msgspec.Raw) -> Iterator[tuple[str, str, str]]:
 
 def _of_list(records: list[Any]) -> Iterable[tuple[str, str, str]]:
     for number, record in enumerate(records):
-        if isinstance(record, Mapping) and (hit := _status_in(record)) is not None:
+        if isinstance(record, dict) and (hit := _status_in(record)) is not None:
             key, status = hit
             yield _name(record, key) or str(number), status, spelled(record[key])
         elif isinstance(record, bool):

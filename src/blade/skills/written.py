@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from blade.errors import UsageError
 from blade.skills.names import skill_name
 from blade.skills.shipped import PAGE
+from blade.targets import refuse_link
 
 if TYPE_CHECKING:
     from blade.pipeline.session import Session
@@ -22,9 +23,7 @@ def folder_of(name: str | None, session: Session, into: Path) -> tuple[str, Path
 
 def refuse_written(folder: Path, force: bool) -> None:
     """Do not write over a skill unless told to: somebody may have put work into it."""
-    for place in (folder, folder / PAGE):
-        if place.is_symlink():
-            raise UsageError(f"{place} is a link", "name another, or remove the link", "output-not-empty")
+    refuse_link(folder / PAGE, folder.parent)
     if (folder / PAGE).exists() and not force:
         raise UsageError(
             f"{folder / PAGE} is there already", "name another, or add --force", "output-not-empty"

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 import yaml
 
-from blade.evaluate import config
-from blade.evaluate.environment import Attempt, Environment, Row, Unmeasured
-from blade.evaluate.environments import ENVIRONMENTS, environment
-from blade.evaluate.prepare import find, work
-from blade.evaluate.run import prompts
+from blade_eval import config
+from blade_eval.environment import Attempt, Environment, Row, Unmeasured
+from blade_eval.environments import ENVIRONMENTS, environment
+from blade_eval.prepare import find, work
+from blade_eval.run import prompts
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).parent / "samples"

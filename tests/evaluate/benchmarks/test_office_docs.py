@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from blade.evaluate.environments.workplace_assistant.tasks import quests
-from blade.evaluate.models.scripted_model import truth
+from blade_eval.environments.workplace_assistant.tasks import quests
+from blade_eval.models.scripted_model import truth
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "demo.md"
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from blade.evaluate.environment import Attempt, Environment, Respond, Row, Unmeasured
-from blade.evaluate.environments import environment
+from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
+from blade_eval.environments import environment
 
 ROOT = Path(__file__).parents[3]
 

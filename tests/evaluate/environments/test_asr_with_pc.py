@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import environment
-from blade.evaluate.environments.asr_with_pc import metrics
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import environment
+from blade_eval.environments.asr_with_pc import metrics
 from tests.evaluate.environments.attempts import example, judged, responses, reward, shipped, survives
 
 HEARD = environment("asr_with_pc", {})

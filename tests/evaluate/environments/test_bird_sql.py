@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments.bird_sql import _run, environment, extracted
-from blade.evaluate.sandbox import holds
-from blade.evaluate.sandbox.sql import differs
+from blade_eval.environment import Unmeasured
+from blade_eval.environments.bird_sql import _run, environment, extracted
+from blade_eval.sandbox import holds
+from blade_eval.sandbox.sql import differs
 from tests.evaluate.environments.attempts import example, judged, shipped
 
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]

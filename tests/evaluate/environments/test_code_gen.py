@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blade.evaluate import fenced
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments.code_gen import environment, extracted
-from blade.evaluate.sandbox import holds, plain
-from blade.evaluate.sandbox.judged import differs
+from blade_eval import fenced
+from blade_eval.environment import Unmeasured
+from blade_eval.environments.code_gen import environment, extracted
+from blade_eval.sandbox import holds, plain
+from blade_eval.sandbox.judged import differs
 from tests.evaluate.environments.attempts import example, judged, responses, shipped, survives
 
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]

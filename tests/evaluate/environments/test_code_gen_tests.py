@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import code_gen
-from blade.evaluate.environments.code_gen import environment
-from blade.evaluate.sandbox import asserting, compared, holds, plain
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import code_gen
+from blade_eval.environments.code_gen import environment
+from blade_eval.sandbox import asserting, compared, holds, plain
 from tests.evaluate.environments.attempts import judged
 
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Environment, Unmeasured
-from blade.evaluate.environments import environment
-from blade.evaluate.judging import fenced, label_of
+from blade_eval.environment import Environment, Unmeasured
+from blade_eval.environments import environment
+from blade_eval.judging import fenced, label_of
 from tests.evaluate.environments.attempts import (
     Judge,
     example,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import environment
-from blade.evaluate.environments.instruction_following.rules import RULES, sentence_count
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import environment
+from blade_eval.environments.instruction_following.rules import RULES, sentence_count
 from tests.evaluate.environments.attempts import example, judged, responses, reward, shipped, survives
 
 RULED = environment("instruction_following", {})

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from blade.errors import UsageError
-from blade.evaluate import limited
-from blade.evaluate.environment import Attempt, Unmeasured
-from blade.evaluate.environments import environment
+from blade_eval import limited
+from blade_eval.environment import Attempt, Unmeasured
+from blade_eval.environments import environment
 from tests.evaluate.environments.attempts import (
     Judge,
     example,

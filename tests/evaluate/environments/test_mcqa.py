@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import environment
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import environment
 from tests.evaluate.environments.attempts import (
     example,
     judged,

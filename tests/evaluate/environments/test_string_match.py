@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import environment
-from blade.evaluate.environments.string_match import Rules, normal
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import environment
+from blade_eval.environments.string_match import Rules, normal
 from tests.evaluate.environments.attempts import example, judged, responses, reward, shipped, survives
 
 OURS = {"ignore_articles": True, "ignore_punctuation": True, "normalize_numbers": True}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import environment
-from blade.evaluate.environments.structured_outputs import read_yaml
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import environment
+from blade_eval.environments.structured_outputs import read_yaml
 from tests.evaluate.environments.attempts import called, example, judged, responses, reward, shipped, survives
 
 SHAPED = environment("structured_outputs", {"verify_timeout_seconds": 1})

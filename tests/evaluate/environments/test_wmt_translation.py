@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import environment
-from blade.evaluate.environments.wmt_translation import metrics, tokenizer_of
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import environment
+from blade_eval.environments.wmt_translation import metrics, tokenizer_of
 from tests.evaluate.environments.attempts import (
     example,
     judged,

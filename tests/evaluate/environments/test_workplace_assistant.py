@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.evaluate.environment import Attempt, Row, Unmeasured
-from blade.evaluate.environments import environment
-from blade.evaluate.environments.workplace_assistant.__main__ import datasets
-from blade.evaluate.environments.workplace_assistant.judging import after, changes, performed
-from blade.evaluate.environments.workplace_assistant.people import OWNER, staff
-from blade.evaluate.environments.workplace_assistant.quests import truth
-from blade.evaluate.environments.workplace_assistant.tasks import quests, row
-from blade.evaluate.environments.workplace_assistant.tools import TOOLS, call
-from blade.evaluate.environments.workplace_assistant.world import fresh
-from blade.evaluate.run import agent
+from blade_eval.environment import Attempt, Row, Unmeasured
+from blade_eval.environments import environment
+from blade_eval.environments.workplace_assistant.__main__ import datasets
+from blade_eval.environments.workplace_assistant.judging import after, changes, performed
+from blade_eval.environments.workplace_assistant.people import OWNER, staff
+from blade_eval.environments.workplace_assistant.quests import truth
+from blade_eval.environments.workplace_assistant.tasks import quests, row
+from blade_eval.environments.workplace_assistant.tools import TOOLS, call
+from blade_eval.environments.workplace_assistant.world import fresh
+from blade_eval.run import agent
 from tests.conftest import ROOT
 
 Call = tuple[str, Any]
@@ -283,4 +283,4 @@ def test_no_sequence_of_calls_breaks_the_office_and_the_replay_is_the_session(ca
 def test_the_data_of_the_repository_is_what_the_generator_writes() -> None:
     folder = ROOT / "resources_servers" / "workplace_assistant" / "data"
     stale = [name for name, content in datasets().items() if (folder / name).read_bytes() != content]
-    assert not stale, "run python -m blade.evaluate.environments.workplace_assistant"
+    assert not stale, "run python -m blade_eval.environments.workplace_assistant"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import environment
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import environment
 from tests.evaluate.environments.attempts import (
     called,
     example,

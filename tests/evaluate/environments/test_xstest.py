@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.errors import UsageError
-from blade.evaluate.environment import Unmeasured
-from blade.evaluate.environments import environment
+from blade_eval.environment import Unmeasured
+from blade_eval.environments import environment
 from tests.evaluate.environments.attempts import Judge, example, judged, responses, reward, shipped, survives
 
 RULED = environment("xstest", {})

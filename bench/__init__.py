@@ -1,5 +1,0 @@
-"""Measure speed and memory against the budgets; `python -m bench`."""
-
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line sets it, before numpy is imported

@@ -1,8 +1,0 @@
-"""Turn a public dataset into the rows of a benchmark: what prepare scripts use, and what runs them."""
-
-from __future__ import annotations
-
-from blade.evaluate.prepare.fetch import fetched
-from blade.evaluate.prepare.records import NotReadable, records, written
-
-__all__ = ["NotReadable", "fetched", "records", "written"]

@@ -1,8 +1,0 @@
-"""Judge stored rollouts again with the verifier as it is now, and say what changed."""
-
-from __future__ import annotations
-
-from blade.evaluate.reverify.changes import Changes
-from blade.evaluate.reverify.judged import Done, Wish, reverified
-
-__all__ = ["Changes", "Done", "Wish", "reverified"]

@@ -1,8 +1,0 @@
-"""Contained execution of untrusted Python on Linux: in a box that holds, or not at all."""
-
-from __future__ import annotations
-
-from blade.evaluate.sandbox.box import Limits, Outcome, run
-from blade.evaluate.sandbox.selftest import Check, holds, needed
-
-__all__ = ["Check", "Limits", "Outcome", "holds", "needed", "run"]

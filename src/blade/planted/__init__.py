@@ -1,9 +1,0 @@
-"""Write simulated runs with a known fault of known size (demo, bench, tests)."""
-
-from __future__ import annotations
-
-from blade.planted.bench import KINDS, write_bench, write_light
-from blade.planted.faults import FAULTS
-from blade.planted.runs import Planted, write_demo, write_run
-
-__all__ = ["FAULTS", "KINDS", "Planted", "write_bench", "write_demo", "write_light", "write_run"]

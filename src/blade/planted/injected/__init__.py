@@ -1,9 +1,0 @@
-"""Inject one known fault into rollouts that pass, at a known step: the INJECTIONS table."""
-
-from __future__ import annotations
-
-from blade.planted.injected.table import INJECTIONS
-from blade.planted.injected.truth import Injected, Injection, Truth
-from blade.planted.injected.write import write_injected
-
-__all__ = ["INJECTIONS", "Injected", "Injection", "Truth", "write_injected"]

@@ -1,0 +1,51 @@
+"""Read from a materialised row what a verifier needs: its own columns and the question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blade_eval.environment import Row, Unmeasured
+from blade_eval.said import text_of
+
+
+def field(row: Row, name: str, default: Any = None) -> Any:
+    """A column of the task, at the top of the row or in its `verifier_metadata`."""
+    if row.get(name) is not None:
+        return row[name]
+    inner = row.get("verifier_metadata")
+    found = inner.get(name) if isinstance(inner, dict) else None
+    return default if found is None else found
+
+
+def needed(row: Row, name: str) -> Any:
+    """A column without which nothing can be judged: that it is missing is the task's fault."""
+    found = field(row, name)
+    if found is None:
+        raise faulty(f"the row has no {name}")
+    return found
+
+
+def faulty(reason: str) -> Unmeasured:
+    """The task itself cannot be judged, whatever the model says."""
+    return Unmeasured("task_invalid", reason, terminal=True)
+
+
+def pattern(row: Row) -> str | None:
+    """The row's own expression for the answer, `template_metadata.output_regex`."""
+    template = field(row, "template_metadata")
+    found = template.get("output_regex") if isinstance(template, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def question(row: Row) -> str:
+    """What the user asked: the text of all user messages of the request."""
+    params = row.get("responses_create_params")
+    asked = params.get("input") if isinstance(params, dict) else None
+    if isinstance(asked, str):
+        return asked
+    said = [
+        text_of(message.get("content"))
+        for message in (asked if isinstance(asked, list) else [])
+        if isinstance(message, dict) and message.get("role") == "user"
+    ]
+    return "\n\n".join(text for text in said if text)

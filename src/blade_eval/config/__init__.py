@@ -1,0 +1,22 @@
+"""Turn definitions of benchmarks, environments, agents and models into one checked configuration."""
+
+from __future__ import annotations
+
+from blade_eval.config.nouns import Asked, Dataset, Problem, Resolved, Server
+from blade_eval.config.places import found, installed, roots
+from blade_eval.config.resolve import insist, resolved
+from blade_eval.config.secret import hidden
+
+__all__ = [
+    "Asked",
+    "Dataset",
+    "Problem",
+    "Resolved",
+    "Server",
+    "found",
+    "hidden",
+    "insist",
+    "installed",
+    "resolved",
+    "roots",
+]

@@ -1,0 +1,152 @@
+"""Hide keys, tokens and passwords before a configuration, a command or an error is shown."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from blade_eval.config.nouns import KINDS
+
+HIDDEN = "****"
+
+# A word of a key's name that ends so names a secret: api_key, hfToken, OPENAI_APIKEY; not tokenizer, keyword.
+_SECRET = re.compile(
+    r"(?:key|token|secret|password|passwd|pwd|passphrase|credential|authorization|auth|bearer|cookie|webhook)s?$"
+    r"|^pats?$"
+)
+_COUNTED = re.compile(r"(?:^|[_.+-])(?:tokens|keys)$")  # max_output_tokens: a number there is a number
+_NUMBER = re.compile(r"[-+]?[\d_.]+(?:e[-+]?\d+)?", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PLACES = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})  # names of the environment that only sound like it
+_LEFT = re.compile(r"^(?:\?\?\?|\$\{[^{}]*\}|)$")  # not yet a value
+_SHORTEST = 6  # a shorter one is a word such as `none`
+_TELLING = 8  # and one shorter than this stands by chance inside other words
+
+# Secrets that a text shows by its form, in bounded steps, for the text may be a stranger's. A password may
+# hold a slash or an @ that nobody escaped, while an @ after the host (`…/x@main`, `…/@name`) is no login.
+_LOGIN = re.compile(r"(?<=://)(?:[^/\s]+(?=@)|[^/\s@:\[]+:(?!\d*(?:/|$))\S{0,300}(?=@))")
+_QUERY = re.compile(r"([?&;]([\w.-]+)=)[^&\s#'\"]+")
+_SIGNED = frozenset({"sig", "signature", "code"})
+_HEADER = re.compile(
+    r"(\b(?:(?:proxy-)?authorization|(?:x-)?api-key|x-[\w-]{0,40}(?:key|token)|^(?:set-)?cookie)['\"]?\s*[:=]\s*['\"]?"
+    r"(?:(?:bearer|basic|token|digest)\s+)?)(?![$?*])[^\s'\",]+",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(\bbearer\s+)(?=[^\s'\",]*\d)[^\s'\",]{8,}", re.IGNORECASE)
+# How some services begin theirs.
+_ISSUED = re.compile(r"\b(?:sk-[\w-]{16,}|(?:ghp|gho|ghs|hf)_[A-Za-z0-9]{20,}|nvapi-[\w-]{20,})")
+
+
+def hidden(tree: Any, environ: Mapping[str, str] | None = None) -> Any:
+    """A copy to be shown, without secrets: found by their key's name, hidden in every value, in no key."""
+    secrets = _of_environment(environ)
+    _collect(tree, False, secrets)
+    return _shown(tree, False, _longest_first(secrets))
+
+
+def hidden_command(words: Sequence[str], environ: Mapping[str, str] | None = None) -> list[str]:
+    """A command line without its secrets, whether they follow a flag or stand in an override."""
+    secrets = _of_environment(environ)
+    is_value = [False] * len(words)
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if equals and _hides(name, value):
+            secrets.add(value)
+        elif word.startswith("-") and place + 1 < len(words) and _hides(word, words[place + 1]):
+            is_value[place + 1] = True
+            secrets.add(words[place + 1])
+    known = _longest_first(secrets)
+    shown: list[str] = []
+    for word, is_secret in zip(words, is_value, strict=True):
+        name, equals, value = word.partition("=")
+        if is_secret:
+            shown.append(HIDDEN)
+        else:
+            shown.append(f"{name}={HIDDEN}" if equals and _hides(name, value) else _value(word, known))
+    return shown
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """A text, such as an error, without these secrets and without what has the form of one."""
+    for secret in _longest_first(secrets):
+        if len(secret) >= _SHORTEST:
+            text = text.replace(secret, HIDDEN)
+    return _formless(text)
+
+
+def names_secret(name: str) -> bool:
+    """Whether a key of that name holds a secret."""
+    return any(_SECRET.search(word.lower()) for word in _WORD.findall(name))
+
+
+def _hides(name: str, value: str) -> bool:
+    is_count = _COUNTED.search(name.lower()) and _NUMBER.fullmatch(value)
+    return names_secret(name) and not is_count and not _LEFT.match(value)
+
+
+def _of_environment(environ: Mapping[str, str] | None) -> set[str]:
+    environ = os.environ if environ is None else environ
+    named = {name: value for name, value in environ.items() if names_secret(name) and name not in _PLACES}
+    return {value for value in named.values() if len(value) >= _TELLING}
+
+
+def _longest_first(secrets: Iterable[str]) -> list[str]:
+    return sorted(set(secrets), key=lambda text: (-len(text), text))
+
+
+def _collect(value: Any, secret: bool, into: set[str]) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _collect(inner, (secret or names_secret(str(key))) and not _is_block(inner), into)
+    elif isinstance(value, list):
+        for inner in value:
+            _collect(inner, secret, into)
+    elif secret and isinstance(value, str) and not _LEFT.match(value):
+        into.add(value)
+
+
+def _shown(value: Any, secret: bool, known: list[str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _below(key, inner, secret, known) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_shown(inner, secret, known) for inner in value]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return HIDDEN if secret and not _LEFT.match(value) else _value(value, known)
+    return HIDDEN if secret else value
+
+
+def _below(key: Any, inner: Any, secret: bool, known: list[str]) -> Any:
+    secret = (secret or names_secret(str(key))) and not _is_block(inner)
+    if secret and isinstance(inner, int | float) and _COUNTED.search(str(key).lower()):
+        return inner
+    return _shown(inner, secret, known)
+
+
+def _is_block(value: Any) -> bool:
+    """An instance may be called anything."""
+    return isinstance(value, dict) and any(kind in value for kind in KINDS)
+
+
+def _value(text: str, known: list[str]) -> str:
+    """A value elsewhere that is a secret, or holds one: a dummy such as `openai` is part of many words."""
+    for secret in known:
+        if len(secret) >= _SHORTEST and text == secret:
+            return HIDDEN
+        if len(secret) >= _TELLING:
+            text = text.replace(secret, HIDDEN)
+    return _formless(text)
+
+
+def _formless(text: str) -> str:
+    """A text without what has the form of a secret."""
+    text = _QUERY.sub(_parameter, _LOGIN.sub(HIDDEN, text))
+    return _ISSUED.sub(HIDDEN, _BEARER.sub(rf"\g<1>{HIDDEN}", _HEADER.sub(rf"\g<1>{HIDDEN}", text)))
+
+
+def _parameter(found: re.Match[str]) -> str:
+    is_secret = names_secret(found[2]) or found[2].lower() in _SIGNED
+    return f"{found[1]}{HIDDEN}" if is_secret else found[0]

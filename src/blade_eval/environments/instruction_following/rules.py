@@ -1,0 +1,243 @@
+"""The twenty-five verifiable instructions of IFEval: name to a rule over the text and its details.
+
+The definitions are those published with the benchmark, quirks included where its scores depend on them: a
+keyword may be part of a word, a forbidden word may not; bullets are counted exactly, sections and highlights
+at least. Each rule takes time in proportion to the text: no text may send it into a search without end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from blade_eval.environment import Unmeasured
+from blade_eval.libraries import available
+
+Details = dict[str, Any]
+Rule = Callable[[str, Details], bool]
+
+WORD = re.compile(r"\w+")
+# A stop ends a sentence unless it belongs to an abbreviation, an initial or a number.
+STOP = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+")
+ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[\"'])(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|e\.g|i\.e|cf|no|fig|approx|u\.s|u\.k|a\.m|p\.m|(?-i:[A-Z])|\d+)$",
+    re.IGNORECASE,
+)
+MORE = re.compile(r"\S")
+DIVIDER = re.compile(r"\s?\*\*\*\s?")
+PLACEHOLDER = re.compile(r"\[[^\[\]\n]*\]")
+STAR_BULLET = re.compile(r"^[ \t]*\*[^*\n].*$", re.MULTILINE)
+DASH_BULLET = re.compile(r"^[ \t]*-.*$", re.MULTILINE)
+HIGHLIGHT = re.compile(r"\*[^\n*]*\*")
+STRONG = re.compile(r"\*\*[^\n*]*\*\*")
+FENCE = re.compile(r"\A```(?:json|JSON|Json)?\s*\n?|\s*```\Z")
+FIRST_WORD_ENDS = re.compile(r"[.,?!'\"]")
+ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+POSTSCRIPTS = {"P.S.": re.compile(r"p\.\s?s\."), "P.P.S": re.compile(r"p\.\s?p\.\s?s")}
+
+
+def related(count: int, relation: Any, number: Any) -> bool:
+    """The two comparisons that instructions make."""
+    if relation == "less than":
+        return count < int(number)
+    if relation == "at least":
+        return count >= int(number)
+    raise ValueError(f"the relation {relation!r} is neither 'less than' nor 'at least'")
+
+
+def occurrences(text: str, keyword: str) -> int:
+    return len(re.findall(re.escape(keyword), text, re.IGNORECASE))
+
+
+def existence(text: str, given: Details) -> bool:
+    return all(occurrences(text, keyword) for keyword in listed(given["keywords"]))
+
+
+def frequency(text: str, given: Details) -> bool:
+    return related(occurrences(text, given["keyword"]), given.get("relation"), given["frequency"])
+
+
+def forbidden(text: str, given: Details) -> bool:
+    words = listed(given["forbidden_words"])
+    return not any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
+
+
+def listed(given: Any) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(entry, str) for entry in given) or not given:
+        raise ValueError("a list of words is needed")
+    return given
+
+
+def letters(text: str, given: Details) -> bool:
+    if len(given["letter"]) != 1:
+        raise ValueError("one letter is needed")
+    count = text.lower().count(given["letter"].lower())
+    return related(count, given.get("let_relation"), given["let_frequency"])
+
+
+def sentence_count(text: str) -> int:
+    """How many sentences; a heading or a line without a stop ends where the text ends."""
+    count, start = 0, 0
+    for stop in STOP.finditer(text):
+        before = text[max(start, stop.start() - 12) : stop.start()]
+        if stop[0] == "." and ABBREVIATION.search(before) and MORE.search(text, stop.end()):
+            continue
+        count, start = count + 1, stop.end()
+    return count + bool(WORD.search(text, start))
+
+
+def sentences(text: str, given: Details) -> bool:
+    return related(sentence_count(text), given.get("relation"), given["num_sentences"])
+
+
+def words(text: str, given: Details) -> bool:
+    return related(len(WORD.findall(text)), given.get("relation"), given["num_words"])
+
+
+def between(parts: list[str]) -> list[str] | None:
+    """The parts of a divided text; the first and the last may be empty, none between them may."""
+    if any(not part.strip() for part in parts[1:-1]):
+        return None
+    return [part.strip() for part in parts if part.strip()]
+
+
+def paragraphs(text: str, given: Details) -> bool:
+    parts = between(DIVIDER.split(text))
+    return parts is not None and len(parts) == int(given["num_paragraphs"])
+
+
+def nth_paragraph(text: str, given: Details) -> bool:
+    parts = text.split("\n\n")
+    count = sum(bool(part.strip()) for part in parts)
+    nth = int(given["nth_paragraph"])
+    if count != int(given["num_paragraphs"]) or not 1 <= nth <= count:
+        return False
+    # Blank ones do not count as paragraphs, but they have their place: as published.
+    begins = parts[nth - 1].split()[:1] or [""]
+    first = FIRST_WORD_ENDS.split(begins[0].lstrip("'").lstrip('"'))[0]
+    return bool(first.lower() == given["first_word"].lower() != "")
+
+
+def placeholders(text: str, given: Details) -> bool:
+    return len(PLACEHOLDER.findall(text)) >= int(given["num_placeholders"])
+
+
+def postscript(text: str, given: Details) -> bool:
+    marker = given["postscript_marker"].strip()
+    known = POSTSCRIPTS.get(marker)
+    lowered = text.lower()
+    return bool(known.search(lowered)) if known else marker.lower() in lowered
+
+
+def bullets(text: str, given: Details) -> bool:
+    count = len(STAR_BULLET.findall(text)) + len(DASH_BULLET.findall(text))
+    return count == int(given["num_bullets"])
+
+
+def constrained(text: str, given: Details) -> bool:
+    return any(answer in text for answer in ANSWERS)
+
+
+def highlights(text: str, given: Details) -> bool:
+    found = [part.strip("*").strip() for part in HIGHLIGHT.findall(text) + STRONG.findall(text)]
+    return sum(map(bool, found)) >= int(given["num_highlights"])
+
+
+def sections(text: str, given: Details) -> bool:
+    splitter = given["section_spliter"].strip()  # so spelt in the published data
+    return len(re.findall(rf"{re.escape(splitter)}\s?\d+", text)) >= int(given["num_sections"])
+
+
+def json_format(text: str, given: Details) -> bool:
+    try:
+        json.loads(FENCE.sub("", text.strip()).strip())
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def title(text: str, given: Details) -> bool:
+    for line in text.split("\n"):
+        start, end = line.find("<<"), line.rfind(">>")
+        if 0 <= start < end and line[start:end].strip("<> \t"):
+            return True
+    return False
+
+
+def two_responses(text: str, given: Details) -> bool:
+    parts = between(text.split("******"))
+    return parts is not None and len(parts) == 2 and parts[0] != parts[1]
+
+
+def repeat_prompt(text: str, given: Details) -> bool:
+    return text.strip().lower().startswith(given["prompt_to_repeat"].strip().lower())
+
+
+def end_checker(text: str, given: Details) -> bool:
+    return text.strip().strip('"').lower().endswith(given["end_phrase"].strip().lower())
+
+
+def quotation(text: str, given: Details) -> bool:
+    text = text.strip()
+    return len(text) > 1 and text[0] == '"' == text[-1]
+
+
+def capital_words(text: str, given: Details) -> bool:
+    found = [word for word in re.findall(r"\w+(?:-\w+)*", text) if word.isupper()]
+    return related(len(found), given.get("capital_relation"), given["capital_frequency"])
+
+
+def capital(text: str, given: Details) -> bool:
+    return text.isupper() and in_language(text, "en")
+
+
+def lowercase(text: str, given: Details) -> bool:
+    return text.islower() and in_language(text, "en")
+
+
+def response_language(text: str, given: Details) -> bool:
+    return in_language(text, given["language"])
+
+
+def in_language(text: str, wanted: str) -> bool:
+    """Whether a text is in a language, by langdetect; where it cannot tell, it is, as published."""
+    library = available("langdetect")
+    if library is None:
+        raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed")
+    library.DetectorFactory.seed = 0  # without it the same text may get another language
+    try:
+        found = library.detect(text)
+    except library.LangDetectException:
+        return True
+    return bool(found == wanted.lower() or found.partition("-")[0] == wanted.lower())
+
+
+RULES: dict[str, Rule] = {
+    "keywords:existence": existence,
+    "keywords:frequency": frequency,
+    "keywords:forbidden_words": forbidden,
+    "keywords:letter_frequency": letters,
+    "language:response_language": response_language,
+    "length_constraints:number_sentences": sentences,
+    "length_constraints:number_paragraphs": paragraphs,
+    "length_constraints:number_words": words,
+    "length_constraints:nth_paragraph_first_word": nth_paragraph,
+    "detectable_content:number_placeholders": placeholders,
+    "detectable_content:postscript": postscript,
+    "detectable_format:number_bullet_lists": bullets,
+    "detectable_format:constrained_response": constrained,
+    "detectable_format:number_highlighted_sections": highlights,
+    "detectable_format:multiple_sections": sections,
+    "detectable_format:json_format": json_format,
+    "detectable_format:title": title,
+    "combination:two_responses": two_responses,
+    "combination:repeat_prompt": repeat_prompt,
+    "startend:end_checker": end_checker,
+    "startend:quotation": quotation,
+    "change_case:capital_word_frequency": capital_words,
+    "change_case:english_capital": capital,
+    "change_case:english_lowercase": lowercase,
+    "punctuation:no_comma": lambda text, given: "," not in text,
+}

@@ -1,0 +1,213 @@
+"""Judge a short answer by its text: equal, or nearly equal, to one of the accepted answers.
+
+Both texts go through `normal`: one form of every sign (NFKC, superscripts kept apart from digits), no case,
+one space. Three more steps are settings, since NeMo Gym does not take them: leading articles go, marks around
+the answer go (those inside stay: `C#`, `-5`, `3.14`, `U.S.`), and numbers are written one way (`1,000`, `+5`,
+`2.0`, `twelve`). A near match never forgives a number, a numeral, an initial or a negation.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from blade.answers import last_box
+from blade.errors import UsageError
+from blade_eval import asked, said
+from blade_eval.environment import Attempt, Environment, Row
+from blade_eval.libraries import loaded, required
+from blade_eval.said import unwrapped
+
+PREFIX = re.compile(r"(?:final\s+)?\banswer\b[ \t]*[*_]*[ \t]*:[*_\s]*(?=([^\n]{0,4000}))", re.IGNORECASE)
+ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)", re.IGNORECASE)
+AROUND = " \"'`*_“”‘’«»„[]{}<>.,;:!?"
+DEEPEST = 10  # brackets within brackets around an answer
+PAIRS = {"(": ")", "[": "]", "{": "}", "$": "$"}
+
+SUPERSCRIPTS = re.compile("[⁰¹²³⁴-⁹]+")
+DASHES = dict.fromkeys(map(ord, "‐‑‒–—−"), "-")
+QUOTES = {ord("‘"): "'", ord("’"): "'", ord("“"): '"', ord("”"): '"'}
+
+GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
+WHOLE = re.compile(r"(?<![\w.])(\d+)\.0+(?![\w.])")
+PLUS = re.compile(r"(?<![\w.)+])\+(?=\d)")
+NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
+WORD = re.compile(r"\w+")
+NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|non)\b|n't\b")
+# A small roman numeral, or one too long to be a word by chance.
+NUMERAL = re.compile(
+    r"\b(?=[ivx]{2,}\b)x{0,3}(?:ix|iv|v?i{0,3})\b"
+    r"|\b(?=[mdclxvi]{4,}\b)m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})\b"
+)
+# Letters on their own, "H. W." as one; an article and the end of "it's" are none.
+INITIALS = re.compile(r"(?<![\w'’])(?!a\s+\w{2})[^\W\d_](?:[.\s]+[^\W\d_](?![\w'’]))*(?![\w'’])")
+OPPOSITES = ("un", "in", "im", "ir", "il", "non", "non-", "dis")
+
+ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+).split()
+TENS = {
+    word: 20 + 10 * place
+    for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the settings say about equality."""
+
+    case_sensitive: bool = False
+    ignore_articles: bool = False
+    ignore_punctuation: bool = False
+    normalize_numbers: bool = False
+    match_mode: str = "exact"
+    fuzzy_threshold: float = 90.0
+    extraction_mode: str = "final_answer"
+
+
+def environment(settings: Mapping[str, Any]) -> Environment:
+    """Text match as the settings say; rows may name their own `extraction_mode` and `case_sensitive`."""
+    given = {name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None}
+    rules = Rules(**given)
+    if rules.match_mode not in ("exact", "fuzzy"):
+        hint = "match_mode is exact or fuzzy"
+        raise UsageError(f"string_match has no match mode {rules.match_mode!r}", hint, "environment-settings")
+    if rules.match_mode == "fuzzy":
+        required("rapidfuzz", "rapidfuzz", "string_match")
+    return Environment("string_match", partial(verify, rules), answer=lambda row: row.get("extracted_answer"))
+
+
+async def verify(rules: Rules, attempt: Attempt) -> Row:
+    """The reward and what was taken for the answer; `similarity` (0 to 100) where near is enough."""
+    accepted = accepted_of(attempt.row)
+    mode = str(asked.field(attempt.row, "extraction_mode") or rules.extraction_mode)
+    if mode not in EXTRACTIONS:
+        raise asked.faulty(f"the extraction mode {mode!r} is none of {', '.join(sorted(EXTRACTIONS))}")
+    found = EXTRACTIONS[mode](said.answer(attempt.response))
+    own_case = asked.field(attempt.row, "case_sensitive")
+    case = rules.case_sensitive if own_case is None else bool(own_case)
+    kept = asked.field(attempt.row, "expected_answer", accepted)
+    fields: Row = {"reward": 0.0, "expected_answer": kept, "extracted_answer": found}
+    wanted = [normal(text, rules, case) for text in accepted]
+    got = normal(found, rules, case) if found is not None else ""
+    equal = bool(got) and got in wanted
+    if rules.match_mode == "exact":
+        return {**fields, "reward": float(equal)}
+    near = max((similarity(got, text) for text in wanted), default=0.0) if got else 0.0
+    return {**fields, "reward": float(equal or near >= rules.fuzzy_threshold), "similarity": near}
+
+
+def accepted_of(row: Row) -> list[str]:
+    """The accepted answers: `expected_answer`, one or several, and `accepted_answers`."""
+    found: list[Any] = []
+    for name in ("expected_answer", "accepted_answers"):
+        value = asked.field(row, name, [])
+        found.extend(value if isinstance(value, list) else [value])
+    accepted = [str(value) for value in found if isinstance(value, (str, int, float))]
+    if not any(text.strip() for text in accepted):
+        raise asked.faulty("the row has no expected_answer")
+    return accepted
+
+
+def final_answer(text: str) -> str | None:
+    """What follows the last `Answer:` on its line, or on the next; else what the last box holds."""
+    prefixed = deque(PREFIX.finditer(text), maxlen=1)  # the text may say it a hundred thousand times
+    return (prefixed[0][1].strip() or None) if prefixed else boxed(text)
+
+
+def boxed(text: str) -> str | None:
+    """What the last box holds."""
+    box = last_box(text)
+    return unwrapped(box[1]) if box else None
+
+
+def last_line(text: str) -> str | None:
+    """The last line that is not blank."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else None
+
+
+EXTRACTIONS: dict[str, Callable[[str], str | None]] = {
+    "final_answer": final_answer,
+    "boxed": boxed,
+    "last_line": last_line,
+    "full_response": lambda text: text or None,
+}
+
+
+def normal(text: str, rules: Rules, case_sensitive: bool) -> str:
+    """A text in the form in which answers are compared."""
+    text = SUPERSCRIPTS.sub(lambda sign: "^" + unicodedata.normalize("NFKC", sign[0]), text)
+    text = unicodedata.normalize("NFKC", text).translate(DASHES).translate(QUOTES)
+    text = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    text = " ".join(text.split())
+    if rules.ignore_punctuation:
+        text = bare(text)
+    if rules.ignore_articles:
+        text = ARTICLE.sub("", text)
+    if not case_sensitive:
+        text = text.casefold()
+    return number(text) if rules.normalize_numbers else text
+
+
+def bare(text: str) -> str:
+    """Without the marks around it; a bracket goes only with its partner, and a sign of a number stays."""
+    before = ""
+    for _ in range(DEEPEST):
+        if before == text:
+            break
+        before = text
+        text = text.strip(AROUND) if not NUMBER.fullmatch(text) else text
+        if len(text) > 2 and PAIRS.get(text[0]) == text[-1]:
+            text = text[1:-1]
+    return text or before
+
+
+def number(text: str) -> str:
+    """Numbers written one way; leading zeros and decimals that are not zero mean something and stay."""
+    text = GROUPED.sub(lambda found: found[0].replace(",", ""), text)
+    text = PLUS.sub("", WHOLE.sub(r"\1", text))
+    words = text.casefold().replace("-", " ").split()
+    if len(words) == 1 and words[0] in ONES:
+        return str(ONES.index(words[0]))
+    if words and words[0] in TENS and (len(words) == 1 or (len(words) == 2 and words[1] in ONES[1:10])):
+        return str(TENS[words[0]] + (ONES.index(words[1]) if len(words) == 2 else 0))
+    return text
+
+
+def similarity(got: str, wanted: str) -> float:
+    """From 0 to 100; 0 when numbers, numerals, initials or negations differ, however alike the rest is."""
+    fuzz = loaded("rapidfuzz.fuzz", "rapidfuzz", "string_match")
+    if Counter(NUMBER.findall(got)) != Counter(NUMBER.findall(wanted)):
+        return 0.0
+    one, other = got.casefold(), wanted.casefold()
+    if Counter(NUMERAL.findall(one)) != Counter(NUMERAL.findall(other)) or unlike(one, other):
+        return 0.0
+    return 0.0 if opposed(one, other) else float(fuzz.ratio(got, wanted))
+
+
+def unlike(got: str, wanted: str) -> bool:
+    """Whether a letter of its own is in one text and not in the other; "U.S." is also "US"."""
+    mine, theirs = (
+        {re.sub(r"\W", "", letters) for letters in INITIALS.findall(text)} for text in (got, wanted)
+    )
+    return bool(mine - theirs - set(WORD.findall(wanted)) or theirs - mine - set(WORD.findall(got)))
+
+
+def opposed(got: str, wanted: str) -> bool:
+    """Whether one text negates what the other says, by a word of its own or by a syllable."""
+    if Counter(NEGATION.findall(got)) != Counter(NEGATION.findall(wanted)):
+        return True
+    mine, theirs = set(got.split()) - set(wanted.split()), set(wanted.split()) - set(got.split())
+    return any(
+        prefix + word in other
+        for words, other in ((mine, theirs), (theirs, mine))
+        for word in words
+        for prefix in OPPOSITES
+    )

@@ -1,0 +1,133 @@
+"""Judge a translation by its likeness to the reference: chrF++ for the reward, BLEU beside it.
+
+BLEU cuts a text into words as the target language needs it: `13a`, `zh`, MeCab for Japanese and Korean where
+it is installed, else signs. spBLEU needs a model that sacrebleu would fetch from the network, so it is
+computed only when `bleu_tokenizer: flores200` is set and the model is there already. All measure surface, not
+meaning.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from blade.errors import UsageError
+from blade_eval import asked, said
+from blade_eval.environment import Attempt, Environment, Row
+from blade_eval.libraries import loaded, required
+
+NEEDS = ("sacrebleu", "sacrebleu", "wmt_translation")
+SPM = "flores200_sacrebleu_tokenizer_spm.model"
+CHINESE = frozenset("zh zho cmn yue lzh".split())
+UNSPACED = frozenset("th tha lo lao my mya km khm bo bod dz dzo".split())
+MECAB = {"ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
+LONG_NAMES = {"jpn": "ja", "kor": "ko"}
+
+
+def environment(settings: Mapping[str, Any]) -> Environment:
+    """Translations; `bleu_tokenizer` is `auto` or one of sacrebleu's, `chrf_word_order` 2 is chrF++."""
+    required(*NEEDS)
+    tokenizer = str(settings.get("bleu_tokenizer") or "auto")
+    known = {"auto", *loaded("sacrebleu.metrics", *NEEDS[1:]).BLEU.TOKENIZERS}
+    if tokenizer not in known:
+        hint = f"it is one of {', '.join(sorted(known))}"
+        raise UsageError(f"sacrebleu has no tokenizer {tokenizer!r}", hint, "environment-settings")
+    if tokenizer in ("spm", "flores101", "flores200", "spBLEU-1K"):
+        on_disk(tokenizer)
+    order = int(settings.get("chrf_word_order", 2))
+    return Environment("wmt_translation", partial(verify, tokenizer, order), scores=scores)
+
+
+def on_disk(tokenizer: str) -> None:
+    """Refuse a tokenizer whose model would have to be fetched: only `eval prepare` reaches out for data."""
+    required("sentencepiece", "sentencepiece", "wmt_translation")
+    models = Path(loaded("sacrebleu.utils", *NEEDS[1:]).SACREBLEU_DIR) / "models"
+    if tokenizer != "flores200" or not (models / SPM).is_file():
+        raise UsageError(
+            f"the tokenizer {tokenizer} needs a model that is not on this machine",
+            f"put {SPM} into {models} and set bleu_tokenizer: flores200, or leave it at auto",
+            "environment-settings",
+        )
+
+
+async def verify(tokenizer: str, order: int, attempt: Attempt) -> Row:
+    """chrF++ over 100 as the reward, which is a likeness and not a probability."""
+    reference = asked.needed(attempt.row, "translation")
+    if not isinstance(reference, str) or not reference.strip():
+        raise asked.faulty("the row has no translation to compare with")
+    target = str(asked.field(attempt.row, "target_language", ""))
+    generation = said.answer(attempt.response)
+    cut = tokenizer if tokenizer != "auto" else tokenizer_of(target)
+    chrf = bounded(_chrf(order).sentence_score(generation, [reference]).score) if generation else 0.0
+    bleu = bounded(_bleu(cut).sentence_score(generation, [reference]).score) if generation else 0.0
+    return {
+        "reward": chrf / 100,
+        "generation": generation,
+        "comet_score": None,
+        "sentence_chrf": chrf,
+        "sentence_bleu": bleu,
+        "sentence_spbleu": bleu if cut == "flores200" else None,
+        "bleu_tokenizer": cut,
+    }
+
+
+def scores(row: Row) -> dict[str, float]:
+    """The two likenesses, from 0 to 1 as every score is."""
+    return {
+        name: float(row[f"sentence_{name}"]) / 100 for name in ("chrf", "bleu") if f"sentence_{name}" in row
+    }
+
+
+def metrics(tasks: Iterable[Iterable[Row]]) -> dict[str, float]:
+    """BLEU and chrF++ of each language pair as a corpus, the repeats averaged; a hook of `profile`."""
+    corpora: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for repeats in tasks:
+        for repeat, row in enumerate(repeats):
+            if isinstance(row.get("generation"), str) and isinstance(row.get("translation"), str):
+                pair = f"{row.get('source_language', 'xx')}->{row.get('target_language', 'xx')}"
+                corpora[pair, repeat].append(row)
+    found: dict[str, list[float]] = defaultdict(list)
+    for (pair, _), rows in sorted(corpora.items()):
+        said_, wanted = [row["generation"] for row in rows], [[row["translation"] for row in rows]]
+        cut = str(rows[0].get("bleu_tokenizer") or tokenizer_of(pair.partition("->")[2]))
+        found[f"{pair}/bleu"].append(float(_bleu(cut).corpus_score(said_, wanted).score))
+        found[f"{pair}/chrf"].append(float(_chrf(2).corpus_score(said_, wanted).score))
+    named = {name: statistics.fmean(values) for name, values in found.items()}
+    for what in ("bleu", "chrf"):
+        of_pairs = [value for name, value in named.items() if name.endswith(f"/{what}")]
+        if of_pairs:
+            named[f"xx->xx/{what}"] = statistics.fmean(of_pairs)
+    return named
+
+
+def tokenizer_of(target: str) -> str:
+    """How BLEU cuts a language; its code is that of WMT (`ja_JP`) or of FLORES (`jpn_Jpan`)."""
+    code = re.split(r"[-_]", target.strip().lower())[0]
+    code = LONG_NAMES.get(code, code)
+    if code in CHINESE:
+        return "zh"
+    if code in MECAB:
+        name, module = MECAB[code]
+        return name if find_spec(module) is not None else "char"
+    return "char" if code in UNSPACED else "13a"
+
+
+def bounded(score: float) -> float:
+    """Without what floating point adds to a perfect score."""
+    return min(max(float(score), 0.0), 100.0)
+
+
+@cache
+def _chrf(order: int) -> Any:
+    return loaded("sacrebleu.metrics", *NEEDS[1:]).CHRF(word_order=order)
+
+
+@cache
+def _bleu(tokenizer: str) -> Any:
+    return loaded("sacrebleu.metrics", *NEEDS[1:]).BLEU(tokenize=tokenizer, effective_order=True)

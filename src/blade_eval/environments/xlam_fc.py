@@ -1,0 +1,220 @@
+"""Judge function calls: those that were to be made, each as often, with the same arguments.
+
+Arguments are compared as values: `1` is `1.0` and the order of keys means nothing, but `"1"` is not `1`,
+`true` is not `1`, and a list has its order. An argument that equals its tool's declared default may be left
+out. Where a row gives `accepted_calls`, each argument lists its accepted values, with "" if it may be absent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from blade_eval import asked, fenced, said
+from blade_eval.environment import Attempt, Environment, Row
+
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
+# What BFCL leaves out of account when it compares texts.
+IGNORED = re.compile(r"[ ,./\-_*^]")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A call that was to be made: fixed arguments, or for each argument the values that are accepted."""
+
+    name: str
+    arguments: dict[str, Any]
+    alternatives: bool = False
+
+
+def environment(settings: Mapping[str, Any]) -> Environment:
+    """Function calls; `ordered` and `calls_in_text` hold for rows that do not say."""
+    usual = {name: bool(settings.get(name)) for name in ("ordered", "calls_in_text")}
+    return Environment("xlam_fc", partial(verify, usual), scores=scores)
+
+
+async def verify(usual: Mapping[str, bool], attempt: Attempt) -> Row:
+    """1 when every expected call was made and no other."""
+    row = attempt.row
+    expected = expected_of(row)
+    predicted = said.calls(attempt.response)
+    text = said.answer(attempt.response)
+    if not predicted and asked.field(row, "calls_in_text", usual["calls_in_text"]):
+        predicted = written(text)
+    fits = partial(fitting, defaults_of(row))
+    if asked.field(row, "ordered", usual["ordered"]):
+        correct = sum(map(fits, expected, predicted))
+    else:
+        correct = matched(expected, predicted, fits)
+    right = correct == len(expected) == len(predicted)
+    if not expected:
+        right = right and bool(text)  # that nothing was to be called is no reward for saying nothing
+    return {
+        "reward": float(right),
+        "num_expected": len(expected),
+        "num_predicted": len(predicted),
+        "num_correct": correct,
+        "predicted_calls": [{"name": call.name, "arguments": call.arguments} for call in predicted],
+    }
+
+
+def scores(row: Row) -> dict[str, float]:
+    """Beside the reward: the share of the expected calls that were made."""
+    expected = row.get("num_expected") or 0
+    return {"call_recall": row.get("num_correct", 0) / expected} if expected else {}
+
+
+def expected_of(row: Row) -> list[Expected]:
+    """The calls of the row: `accepted_calls` with alternatives, else `expected_answers`, `answers`."""
+    accepted = asked.field(row, "accepted_calls")
+    if accepted is not None:
+        return [expected_call(entry, True) for entry in listed(accepted)]
+    for name in ("expected_answers", "expected_calls", "answers"):
+        given = asked.field(row, name)
+        if given is not None:
+            return [expected_call(entry, False) for entry in listed(given)]
+    raise asked.faulty("the row has neither expected_answers nor accepted_calls")
+
+
+def listed(given: Any) -> list[Any]:
+    """A list, which may stand as its JSON."""
+    if isinstance(given, str):
+        try:
+            given = msgspec.json.decode(given)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise asked.faulty(f"the expected calls are not JSON: {error}") from None
+    if not isinstance(given, list):
+        raise asked.faulty("the expected calls are not a list")
+    return given
+
+
+def expected_call(entry: Any, alternatives: bool) -> Expected:
+    """One of them: `{name, arguments}`, or BFCL's `{name: arguments}`."""
+    if isinstance(entry, dict) and "name" not in entry and len(entry) == 1:
+        ((name, arguments),) = entry.items()
+        entry = {"name": name, "arguments": arguments}
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise asked.faulty("an expected call has no name")
+    call = said.call(entry)
+    if call.arguments is None:
+        raise asked.faulty(f"the expected call of {call.name}: {call.problem}")
+    if alternatives and not all(isinstance(values, list) for values in call.arguments.values()):
+        raise asked.faulty(f"the accepted values of {call.name} are not lists")
+    return Expected(call.name, call.arguments, alternatives)
+
+
+def defaults_of(row: Row) -> dict[str, dict[str, Any]]:
+    """Tool to argument to the default that its schema declares."""
+    params = row.get("responses_create_params")
+    tools = params.get("tools") if isinstance(params, dict) else None
+    found: dict[str, dict[str, Any]] = {}
+    for tool in tools if isinstance(tools, list) else ():
+        schema = tool.get("parameters") if isinstance(tool, dict) else None
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        if isinstance(properties, dict):
+            declared = {
+                k: v["default"] for k, v in properties.items() if isinstance(v, dict) and "default" in v
+            }
+            found[str(tool.get("name"))] = declared
+    return found
+
+
+def fitting(defaults: Mapping[str, Mapping[str, Any]], expected: Expected, call: said.Call) -> bool:
+    """Whether a call is the expected one."""
+    if call.name != expected.name or call.arguments is None:
+        return False
+    usual = defaults.get(call.name, {})
+    try:
+        if expected.alternatives:
+            return accepted(expected.arguments, call.arguments, usual)
+        return told(expected.arguments, usual) == told(call.arguments, usual)
+    except RecursionError:
+        return False
+
+
+def told(arguments: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that say something: without those that equal their default."""
+    values = {name: value_of(value) for name, value in arguments.items()}
+    return {k: v for k, v in values.items() if k not in usual or v != value_of(usual[k])}
+
+
+def accepted(allowed: Mapping[str, list[Any]], given: Mapping[str, Any], usual: Mapping[str, Any]) -> bool:
+    """Whether each argument has one of its values, and those that are absent may be."""
+    if any(name not in allowed for name in told(given, usual)):
+        return False
+    for name, values in allowed.items():
+        if name in given:
+            if not any(alike(value, given[name]) for value in values):
+                return False
+        elif "" not in values and not (name in usual and any(alike(value, usual[name]) for value in values)):
+            return False
+    return True
+
+
+def alike(wanted: Any, given: Any) -> bool:
+    """Equality as BFCL has it: texts without case, spaces and some marks; objects of alternatives."""
+    if isinstance(wanted, str) and isinstance(given, str):
+        return wanted == given or plain(wanted) == plain(given) != ""
+    if isinstance(wanted, list) and isinstance(given, list):
+        return len(wanted) == len(given) and all(map(alike, wanted, given))
+    if isinstance(wanted, dict) and isinstance(given, dict):
+        if all(isinstance(values, list) for values in wanted.values()):
+            return accepted(wanted, given, {})
+        return set(wanted) == set(given) and all(alike(wanted[name], given[name]) for name in wanted)
+    return bool(value_of(wanted) == value_of(given))
+
+
+def plain(text: str) -> str:
+    """A text for a comparison of BFCL's kind."""
+    return IGNORED.sub("", text).casefold().replace("'", '"')
+
+
+def value_of(value: Any) -> Any:
+    """A value that is equal to another when JSON means the same by both; Python takes `true` for 1."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, dict):
+        return {name: value_of(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [value_of(inner) for inner in value]
+    return value
+
+
+def matched(
+    expected: list[Expected], calls: list[said.Call], fits: Callable[[Expected, said.Call], bool]
+) -> int:
+    """The most expected calls that can each be given a call of its own."""
+    possible = [[at for at, call in enumerate(calls) if fits(wanted, call)] for wanted in expected]
+    taken: dict[int, int] = {}  # call to the expected call it is given to
+
+    def placed(wanted: int, tried: set[int]) -> bool:
+        for at in possible[wanted]:
+            if at not in tried:
+                tried.add(at)
+                if at not in taken or placed(taken[at], tried):
+                    taken[at] = wanted
+                    return True
+        return False
+
+    return sum(placed(wanted, set()) for wanted in range(len(expected)))
+
+
+def written(text: str) -> list[said.Call]:
+    """Calls that stand in the text as JSON: in tags, in the last fence, or all of it."""
+    tagged = [part.partition(CLOSE)[0] for part in text.split(OPEN)[1:] if CLOSE in part]
+    found: list[said.Call] = []
+    for part in tagged or fenced.closed(text)[-1:] or [text]:
+        try:
+            value = msgspec.json.decode(part.strip())
+        except (msgspec.DecodeError, RecursionError):
+            if tagged:
+                found.append(said.Call("", None, "the call is not JSON"))
+            continue
+        entries = value if isinstance(value, list) else [value]
+        found += [said.call(entry) for entry in entries if isinstance(entry, dict)]
+    return found

@@ -1,0 +1,158 @@
+"""Ask a model for a verdict, and take no other answer for one.
+
+What a rollout says is evidence for the judge and may try to be more. It is put between marks that it cannot
+contain, and the verdict is read from the judge's own last message alone: its last line must be one label.
+A judge that cannot be reached or understood is a failure of the judge: nothing was measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any
+
+from blade.errors import UsageError
+from blade_eval import said
+from blade_eval.environment import Attempt, Response, Row, Unmeasured
+
+TRIES = 2
+LONGEST_ERROR = 2000
+MARKS = " \t*_`#>\"'“”.,;:!-–—|"  # what may stand around a verdict without a meaning of its own
+LEAD = re.compile(
+    r"(?:(?:so|thus|hence|therefore|conclusion)\b[\s,:]*)?(?:(?:my|the|our)\s+)?(?:final\s+)?"
+    r"(?:(?:verdict|answer|label|class|classification|decision|judge?ment)(?:\s+is)?)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The label that the judge gave, and the exchange as the row keeps it."""
+
+    label: str
+    evaluation: Row
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How the judge is asked: its messages, its labels, and the request's other settings."""
+
+    template: str
+    labels: tuple[str, ...]
+    system: str | None = None
+    request: Mapping[str, Any] | None = None
+
+
+def judge(settings: Mapping[str, Any], environment: str, template: str, labels: Sequence[str]) -> Judge:
+    """The judge of an environment's settings; without a model to ask there is none."""
+    server = settings.get("judge_model_server")
+    if not isinstance(server, Mapping) or not server.get("name"):
+        raise UsageError(
+            f"{environment} asks a judge, and its settings name no judge_model_server",
+            "add judge_model_server: {type: responses_api_models, name: policy_model} or another model",
+            "no-judge",
+        )
+    template = str(settings.get("judge_prompt_template") or template)
+    request = settings.get("judge_responses_create_params") or {}
+    system = settings.get("judge_system_message")
+    return Judge(template, tuple(labels), str(system) if system else None, dict(request))
+
+
+def fields_of(template: str) -> set[str]:
+    """The names in braces of a template; a template that is none is the user's to correct."""
+    try:
+        return {name for _, name, _, _ in Formatter().parse(template) if name}
+    except ValueError as error:
+        raise unusable(str(error)) from None
+
+
+def unusable(reason: str) -> UsageError:
+    """The template cannot be filled in."""
+    hint = "a template has {question}, {expected_answer} and {generated_answer}; a literal brace is doubled"
+    return UsageError(f"judge_prompt_template cannot be used: {reason}", hint, "environment-settings")
+
+
+def checked(template: str, known: set[str], wanted: set[str]) -> None:
+    """Refuse a template that names a field nobody fills, or leaves out one that the verdict needs."""
+    named = fields_of(template)
+    if named - known:
+        raise unusable(f"it names {', '.join(sorted(named - known))}")
+    if wanted - named:
+        raise unusable(f"it leaves out {', '.join(sorted(wanted - named))}")
+
+
+def fenced(text: str) -> str:
+    """A text between marks that it cannot close, since they come from its own bytes."""
+    mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"<text {mark}>\n{text}\n</text {mark}>"
+
+
+def defused(text: str, labels: Sequence[str]) -> str:
+    """A text without the labels of verdicts, so that a judge who quotes it quotes none."""
+    for label in labels:
+        text = re.sub(re.escape(label), "(label removed)", text, flags=re.IGNORECASE)
+    return text
+
+
+async def verdict(attempt: Attempt, judge: Judge, fields: Mapping[str, str]) -> Verdict:
+    """The judge's verdict on one text; asked once more when it cannot be read, then given up."""
+    if attempt.ask is None:
+        raise failed("no model of the judge was given", [])
+    prompt = judge.template.format_map(dict(fields))
+    messages = [{"role": "system", "content": judge.system}] if judge.system else []
+    params = {**(judge.request or {}), "input": [*messages, {"role": "user", "content": prompt}]}
+    evaluations: list[Row] = []
+    for _ in range(TRIES):
+        response = await answered(attempt, params, evaluations)
+        label = None if cut_off(response) else label_of(said.answer(response), judge.labels)
+        evaluation = {"responses_create_params": params, "response": response, "verdict_label": label}
+        if label is not None:
+            return Verdict(label, evaluation)
+        evaluations.append(evaluation)
+    last = said.answer(evaluations[-1]["response"])[:LONGEST_ERROR]
+    raise failed(f"the judge gave no verdict: {last!r}", evaluations, kind="judge_unparseable")
+
+
+async def answered(attempt: Attempt, params: Row, evaluations: list[Row]) -> Response:
+    """The judge's response; that there is none is the judge's failure, whatever the reason."""
+    assert attempt.ask is not None
+    try:
+        response = await attempt.ask(params, attempt.row)
+    except Unmeasured as error:
+        raise failed(f"the judge did not answer: {error}", evaluations) from error
+    except Exception as error:
+        raise failed(f"the judge did not answer: {type(error).__name__}: {error}", evaluations) from error
+    if not isinstance(response, dict):
+        raise failed("the judge's answer is no response", evaluations)
+    return response
+
+
+def failed(reason: str, evaluations: list[Row], kind: str = "judge_failed") -> Unmeasured:
+    """What the failures sidecar shall say of a judge that gave no verdict."""
+    reason = reason[:LONGEST_ERROR]
+    fields = {"_ng_failure_judge_error": reason, "failure_kind": kind, "judge_evaluations": evaluations}
+    return Unmeasured("judge_failed", reason, fields=fields)
+
+
+def cut_off(response: Response) -> bool:
+    """Whether the judge was stopped before it had done: what it was weighing is no verdict."""
+    return bool(response.get("incomplete_details")) or response.get("status") not in (None, "completed")
+
+
+def label_of(text: str, labels: Sequence[str]) -> str | None:
+    """The label that is the last line, or all of it but its marks and a word such as `Verdict:`.
+
+    A sentence in which a label stands may say of it anything, even that it does not hold.
+    """
+    lines = [line for line in text.splitlines() if line.strip(MARKS)]
+    for label in labels if lines else ():
+        at = lines[-1].rfind(label)
+        before, behind = lines[-1][:at], lines[-1][at + len(label) :]
+        if at >= 0 and LEAD.fullmatch(before.strip(MARKS)) and not behind.strip(MARKS):
+            edges = before[-1:] + label[:1], label[-1:] + behind[:1]
+            if not any(edge.isalnum() and len(edge) > 1 for edge in edges):
+                return label
+    return None

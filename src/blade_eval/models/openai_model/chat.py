@@ -1,0 +1,336 @@
+"""Turn a Responses request into a chat request, and a chat completion into a Responses object."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from blade_eval.environment import Response, Row, Unmeasured
+
+# What only the Responses API can do; leaving it out in silence would be another request.
+_IMPOSSIBLE = ("previous_response_id", "conversation", "prompt", "background")
+# What says nothing to a chat endpoint, or is said in another way below. OpenAI takes `metadata` in a chat
+# only together with `store`.
+_OTHERWISE = frozenset(
+    {"input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens", "reasoning",
+     "text", "metadata", "include", "max_tool_calls", "truncation", "stream", "top_logprobs", *_IMPOSSIBLE}
+)  # fmt: skip
+_CALLS = {"function_call": "function", "custom_tool_call": "custom"}
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_THOUGHT = re.compile(r"\s*<think>(.*?)(?:</think>|\Z)\s*", re.DOTALL)
+# A chat template may open the thought itself, so that the text begins inside it.
+_CLOSED = re.compile(r"((?:(?!<think>).)*?)</think>\s*", re.DOTALL)
+
+
+class Unsayable(ValueError):
+    """The request has something that a chat endpoint cannot be told."""
+
+
+class ChatForm(msgspec.Struct, frozen=True):
+    """What a chat endpoint was found to understand."""
+
+    # every endpoint knows max_tokens or says that it wants the other; the other is often ignored in silence
+    limit: str = "max_tokens"
+    has_reasoning: bool = True  # takes the thoughts of earlier steps back
+
+
+# ---- The request -------------------------------------------------------------------------------
+
+
+PLAIN = ChatForm()  # as a server is asked at first
+
+
+def chat_request(params: Mapping[str, Any], form: ChatForm = PLAIN) -> Row:
+    """The body of a chat request that asks the same as `params`, which hold no nulls."""
+    for name in _IMPOSSIBLE:
+        if params.get(name):
+            raise Unsayable(f"the request uses {name}, which no chat endpoint has")
+    body: Row = {name: value for name, value in params.items() if name not in _OTHERWISE}
+    body["messages"] = _messages(params, form)
+    if params.get("tools"):
+        body["tools"] = [_tool(_object(tool, "a tool")) for tool in params["tools"]]
+        if "tool_choice" in params:
+            body["tool_choice"] = _choice(params["tool_choice"])
+        if "parallel_tool_calls" in params:
+            body["parallel_tool_calls"] = params["parallel_tool_calls"]
+    if "max_output_tokens" in params:
+        body[form.limit] = params["max_output_tokens"]
+    if effort := _object(params.get("reasoning") or {}, "reasoning").get("effort"):
+        body["reasoning_effort"] = effort
+    if params.get("top_logprobs"):
+        body |= {"logprobs": True, "top_logprobs": params["top_logprobs"]}
+    return body | _text(_object(params.get("text") or {}, "text"))
+
+
+def _text(told: Mapping[str, Any]) -> Row:
+    found: Row = {"verbosity": told["verbosity"]} if told.get("verbosity") else {}
+    shape = _object(told.get("format") or {}, "text.format")
+    if shape.get("type") == "json_schema":
+        inner = {name: value for name, value in shape.items() if name != "type"}
+        found["response_format"] = {"type": "json_schema", "json_schema": inner}
+    elif shape.get("type") == "json_object":
+        found["response_format"] = {"type": "json_object"}
+    return found
+
+
+def _tool(tool: Mapping[str, Any]) -> Row:
+    kind = tool.get("type", "function")
+    if kind not in ("function", "custom"):
+        raise Unsayable(f"the request has a tool of type {str(kind)[:40]}, which no chat endpoint has")
+    inner = {name: value for name, value in tool.items() if name != "type"}
+    return {"type": kind, kind: inner}
+
+
+def _choice(choice: Any) -> Any:
+    if not isinstance(choice, Mapping):
+        return choice
+    kind = str(choice.get("type"))
+    return {"type": kind, kind: {name: value for name, value in choice.items() if name != "type"}}
+
+
+def _object(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Unmeasured("bad_request", f"{what} of the request is no object", terminal=True)
+    return value
+
+
+def _told(item: Mapping[str, Any], field: str) -> str:
+    value = item.get(field)
+    if not isinstance(value, str):
+        reason = f"an item {str(item.get('type'))[:40]} of the request has no {field}"
+        raise Unmeasured("bad_request", reason, terminal=True)
+    return value
+
+
+def _messages(params: Mapping[str, Any], form: ChatForm) -> list[Row]:
+    said = params.get("input") or []
+    if not isinstance(said, str | list):
+        raise Unmeasured("bad_request", "the input of the request is no text and no list", terminal=True)
+    given = [{"role": "user", "content": said}] if isinstance(said, str) else said
+    items = [_object(item, "an item") for item in given]
+    made: list[Row] = []
+    if params.get("instructions"):
+        made.append({"role": "system", "content": params["instructions"]})
+    thought = ""
+    # Thoughts before the last question are over: chat templates leave them out, some endpoints refuse them.
+    last_question = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=-1)
+    for place, item in enumerate(items):
+        kind = item.get("type") or "message"
+        if kind == "reasoning":
+            thought += _thought_of(item) if place > last_question else ""
+            continue
+        if kind in _OUTPUTS:
+            output = _parts(item.get("output"))
+            made.append({"role": "tool", "tool_call_id": _told(item, "call_id"), "content": output})
+            continue
+        if kind in _CALLS:
+            _add_call(made, item)
+        elif kind == "message":
+            # Few endpoints know the developer, and all that do read the system's words the same way.
+            role = "system" if item.get("role") == "developer" else str(item.get("role") or "user")
+            made.append({"role": role, "content": _parts(item.get("content"), joined=role == "assistant")})
+        else:
+            raise Unsayable(f"the request holds an item of type {str(kind)[:40]}, which no chat endpoint has")
+        if thought and form.has_reasoning and made[-1]["role"] == "assistant":
+            # a chat has the calls of several steps in one message, and so their thoughts
+            before = made[-1].get("reasoning_content")
+            made[-1]["reasoning_content"] = f"{before}\n\n{thought}" if before else thought
+        thought = ""
+    return made
+
+
+def _add_call(made: list[Row], item: Mapping[str, Any]) -> None:
+    """The call as part of the assistant's message before it, which a chat has in one with its calls."""
+    kind = _CALLS[str(item["type"])]
+    told = "input" if kind == "custom" else "arguments"
+    inner = {"name": _told(item, "name"), told: item.get(told) or ""}
+    call = {"id": _told(item, "call_id"), "type": kind, kind: inner}
+    if not made or made[-1]["role"] != "assistant":
+        made.append({"role": "assistant", "content": None})
+    made[-1].setdefault("tool_calls", []).append(call)
+
+
+def _parts(content: Any, joined: bool = False) -> Any:
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        return msgspec.json.encode(content).decode()
+    parts = [_part(part) for part in content]
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    if len(texts) == len(parts) and (joined or len(parts) <= 1):
+        return "".join(texts)
+    return parts
+
+
+def _part(part: Any) -> Row:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    kind = _object(part, "a part of an item").get("type")
+    if kind in ("input_text", "output_text", "text", "summary_text"):
+        return {"type": "text", "text": part.get("text") or ""}
+    if kind == "input_image" and part.get("image_url"):
+        url = part["image_url"]
+        inner: Row = dict(url) if isinstance(url, Mapping) else {"url": url}
+        if part.get("detail"):
+            inner["detail"] = part["detail"]
+        return {"type": "image_url", "image_url": inner}
+    if kind == "input_file":
+        return {"type": "file", "file": {name: value for name, value in part.items() if name != "type"}}
+    if kind == "input_audio" and "input_audio" not in part:
+        return {"type": kind, kind: {name: value for name, value in part.items() if name != "type"}}
+    if kind in ("input_audio", "audio_url", "image_url", "video_url", "file", "refusal"):
+        return dict(part)
+    raise Unsayable(f"the request holds a part of type {str(kind)[:40]}, which no chat endpoint has")
+
+
+def _thought_of(item: Mapping[str, Any]) -> str:
+    parts = item.get("content") or item.get("summary") or []
+    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
+
+
+# ---- The response ------------------------------------------------------------------------------
+
+
+def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoughts: bool = True) -> Response:
+    """A chat completion as a Responses object; raises where it is none."""
+    choices = chat.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise ValueError("the chat completion has no choice")
+    first = choices[0]
+    message = first.get("message")
+    if not isinstance(message, Mapping):
+        raise ValueError("the chat completion has no message")
+    name = str(chat.get("id") or "chat-" + hashlib.sha256(msgspec.json.encode(chat)).hexdigest()[:24])
+    why = first.get("finish_reason")
+    if why == "error":
+        raise ValueError("the chat completion ended in an error")
+    usage = _usage(chat.get("usage"))
+    cut = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(str(why))
+    output = _output(message, first, name, "incomplete" if cut else "completed", splits_thoughts)
+    if not output:
+        # the model's own silence comes with a reason and with what it cost; else a server has failed
+        if not (cut or (why == "stop" and usage)):
+            raise ValueError("the chat completion says nothing, nor why")
+        output = [
+            _said(
+                [{"annotations": [], "text": "", "type": "output_text"}],
+                name,
+                "incomplete" if cut else "completed",
+            )
+        ]
+    return {
+        "id": f"resp_{name}",
+        "created_at": float(chat.get("created") or 0),
+        "error": None,
+        "incomplete_details": {"reason": cut} if cut else None,
+        "instructions": params.get("instructions"),
+        "metadata": params.get("metadata"),
+        "model": str(chat.get("model") or params.get("model") or ""),
+        "object": "response",
+        "output": output,
+        "parallel_tool_calls": params.get("parallel_tool_calls", True),
+        "temperature": params.get("temperature"),
+        "tool_choice": params.get("tool_choice", "auto"),
+        "tools": params.get("tools") or [],
+        "top_p": params.get("top_p"),
+        "max_output_tokens": params.get("max_output_tokens"),
+        "reasoning": params.get("reasoning"),
+        "status": "incomplete" if cut else "completed",
+        "usage": usage,
+    }
+
+
+def _output(
+    message: Mapping[str, Any], choice: Mapping[str, Any], name: str, status: str, splits: bool
+) -> list[Row]:
+    text = _text_of(message.get("content"))
+    thought = message.get("reasoning_content") or message.get("reasoning") or ""
+    if not thought and splits:
+        thought, text = _without_thought(text)
+    calls = _calls(message, name)
+    items: list[Row] = []
+    if thought:
+        summary = [{"type": "summary_text", "text": str(thought)}]
+        items.append({"id": f"rs_{name}", "summary": summary, "type": "reasoning", "encrypted_content": None})
+    content: list[Row] = []
+    if text:
+        content.append({"annotations": [], "text": text, "type": "output_text", **_logprobs(choice)})
+    if message.get("refusal"):
+        content.append({"type": "refusal", "refusal": str(message["refusal"])})
+    return items + ([_said(content, name, status)] if content else []) + calls
+
+
+def _said(content: list[Row], name: str, status: str) -> Row:
+    said = {"id": f"msg_{name}", "content": content, "role": "assistant", "status": status}
+    return {**said, "type": "message"}
+
+
+def _text_of(content: Any) -> str:
+    """What a chat says in words; raises for what no chat says."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise ValueError(f"the content of the chat completion is {type(content).__name__}, not text")
+    texts = [part if isinstance(part, str) else part["text"] for part in content]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("a part of the chat completion has no text")
+    return "".join(texts)
+
+
+def _without_thought(text: str) -> tuple[str, str]:
+    found = _THOUGHT.match(text) or (_CLOSED.match(text) if "</think>" in text else None)
+    return (found[1].strip(), text[found.end() :]) if found else ("", text)
+
+
+def _logprobs(choice: Mapping[str, Any]) -> Row:
+    told = choice.get("logprobs")
+    found = told.get("content") if isinstance(told, Mapping) else None
+    return {"logprobs": found} if found else {}
+
+
+def _calls(message: Mapping[str, Any], name: str) -> list[Row]:
+    told = message.get("tool_calls") or []
+    if not told and isinstance(
+        message.get("function_call"), Mapping
+    ):  # how chats called before they had tools
+        told = [{"function": message["function_call"]}]
+    items: list[Row] = []
+    for place, call in enumerate(told):
+        kind = "custom" if call.get("type") == "custom" else "function"
+        inner = call.get(kind)
+        if not isinstance(inner, Mapping):
+            raise ValueError("a tool call of the chat completion names no function")
+        field = "input" if kind == "custom" else "arguments"
+        given = inner.get(field)
+        item = {
+            field: given if isinstance(given, str) else msgspec.json.encode(given or {}).decode(),
+            "call_id": str(call.get("id") or f"call_{name}_{place}"),
+            "name": str(inner.get("name") or ""),
+            "type": "custom_tool_call" if kind == "custom" else "function_call",
+            "id": f"fc_{name}_{place}",
+            "status": "completed",
+        }
+        items.append(item)
+    return items
+
+
+def _usage(told: Any) -> Row | None:
+    if not isinstance(told, Mapping):
+        return None
+    asked, answered = told.get("prompt_tokens"), told.get("completion_tokens")
+    if not isinstance(asked, int) or not isinstance(answered, int):
+        return None
+    cached = (told.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    thought = (told.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
+    found: Row = {
+        "input_tokens": asked,
+        "input_tokens_details": {"cached_tokens": cached},
+        "output_tokens": answered,
+        "output_tokens_details": {"reasoning_tokens": thought},
+        "total_tokens": told.get("total_tokens") or asked + answered,
+    }
+    return found | ({"cost": told["cost"]} if isinstance(told.get("cost"), int | float) else {})

@@ -1,0 +1,373 @@
+"""Let a solution be called from outside its box, and judge what it answers where it cannot reach."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+
+from blade_eval import limited
+from blade_eval.environment import Unmeasured
+from blade_eval.sandbox import plain
+from blade_eval.sandbox.box import Limits, Session, run, session
+
+WRONG, TIME, RUNTIME = -2, -3, -4
+SHOWN = 2000
+BROKEN = "Runtime error: something else was written where the answer belongs"
+COMPARING = 2  # seconds of computing at most for reading and comparing one answer
+
+How = Literal["outputs", "calls", "apart", "in_process"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a test did not pass: wrong answer, time limit or runtime error, and what was seen."""
+
+    code: int
+    message: str
+    got: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The tests in order, up to the first that failed, and how they were checked."""
+
+    passed: int
+    fault: Fault | None
+    seconds: float
+    how: How
+
+
+class Raise(msgspec.Struct):
+    """An exception, as a box tells of it."""
+
+    type: str
+    message: str
+    trace: str = ""
+    line: list[str] = []
+
+
+class Said(msgspec.Struct):
+    """A line from a box. Its fields are typed so that nothing else of a hostile line is ever built here."""
+
+    loaded: bool | None = None
+    raised: Raise | None = None
+    value: str | None = None
+    args: str | None = None
+    printed: str | None = None
+    ask: str | None = None
+    on: str | int | None = None
+    given: str | None = None
+    hears: bool = False
+    unreachable: str | None = None
+    nonce: str | None = None
+    passed: bool | None = None
+    wrong: bool = False
+    failed: Raise | None = None
+
+
+READ = msgspec.json.Decoder(Said)
+
+
+class Ended(Exception):
+    """The solution gave no answer any more."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def _stopped(stopped: str | None, code: int | None, said: bytes, limits: Limits) -> Fault | None:
+    """A fault of what the box tells of a program's end; None when it ended by itself and well."""
+    text = said.decode("utf-8", "replace")[-SHOWN:]
+    if stopped == "cpu":
+        return Fault(TIME, f"Time limit: more than {limits.cpu:g} s of processor time")
+    if stopped == "wall":
+        return Fault(TIME, f"Time limit: not done after {limits.clock:g} s")
+    if stopped == "memory":
+        return Fault(RUNTIME, f"Memory limit: more than {limits.memory >> 20} MB held together")
+    if stopped == "output":
+        return Fault(RUNTIME, f"Output limit: more than {limits.output >> 20} MB written")
+    if code:
+        last = text.strip().rpartition("\n")[2]
+        ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return Fault(RUNTIME, f"Runtime error: {last or ended}", text)
+    return None
+
+
+async def outputs(code: str, inputs: Sequence[str], expected: Sequence[str], limits: Limits) -> Judged:
+    """Run the solution once for each input and compare what it printed, outside of the box."""
+    begun = time.monotonic()
+    for position, (given, wanted) in enumerate(zip(inputs, expected, strict=True)):
+        outcome = await run(code, given.encode("utf-8", "surrogatepass"), limits)
+        fault = _stopped(outcome.stopped, outcome.code, outcome.stderr, limits)
+        if fault is None:
+            said = outcome.stdout.decode("utf-8", "replace")
+            difference = differs(said, wanted)
+            fault = Fault(WRONG, f"Wrong answer: {difference}", said[:SHOWN]) if difference else None
+        if fault is not None:
+            return Judged(position, fault, time.monotonic() - begun, "outputs")
+    return Judged(len(inputs), None, time.monotonic() - begun, "outputs")
+
+
+def differs(said: str, wanted: str) -> str | None:
+    """Where two outputs differ: lines without the spaces around them, and numbers by value."""
+    ours, theirs = said.strip().split("\n"), wanted.strip().split("\n")
+    if len(ours) != len(theirs):
+        return f"{len(ours)} lines where {len(theirs)} are expected"
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True), 1):
+        if one.strip() != other.strip() and not _same_numbers(one, other):
+            return f"line {number} is {one.strip()[:80]!r} where {other.strip()[:80]!r} is expected"
+    return None
+
+
+def _same_numbers(one: str, other: str) -> bool:
+    from decimal import Decimal, InvalidOperation
+
+    try:
+        return [Decimal(word) for word in one.split()] == [Decimal(word) for word in other.split()]
+    except (InvalidOperation, ValueError):
+        return False
+
+
+async def _reply(
+    box: Session, message: Mapping[str, Any], limits: Limits, until: float | None = None
+) -> Said:
+    """Ask the program in a box; `Ended` when it does not answer in time or breaks what was agreed."""
+    left = limits.clock if until is None else until - time.monotonic()
+    try:
+        async with asyncio.timeout(left):
+            await box.send(json.dumps(message).encode())
+            line = await box.line()
+    except TimeoutError:
+        raise Ended(Fault(TIME, f"Time limit: no answer after {limits.clock:g} s")) from None
+    if line is None:
+        box.stop()
+        ending = await box.ended()
+        stopped = "cpu" if ending["code"] == -24 else ending["stopped"]
+        fault = _stopped(stopped, ending["code"], bytes(box.errors), limits)
+        raise Ended(fault or Fault(RUNTIME, "Runtime error: the program ended without an answer"))
+    try:
+        return READ.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise Ended(Fault(RUNTIME, BROKEN)) from None
+
+
+def _raised(reply: Said) -> Fault | None:
+    if reply.raised is None:
+        return None
+    message = f"Runtime error: {reply.raised.type}: {reply.raised.message}"
+    return Fault(RUNTIME, message[:SHOWN], reply.raised.trace[-SHOWN:])
+
+
+async def _loaded(box: Session, code: str, before: str, entry: str | None, limits: Limits) -> None:
+    reply = await _reply(box, {"load": code, "before": before, "entry": entry}, limits)
+    if fault := _raised(reply):
+        raise Ended(fault)
+    if reply.loaded is not True:
+        raise Ended(Fault(RUNTIME, "Runtime error: the program took the place of its own loading"))
+
+
+def _whole(limits: Limits, n: int) -> Limits:
+    """The limits of a box that answers n times: each answer has its own time, and the box the sum."""
+    rounds = n + 1
+    return replace(limits, cpu=limits.cpu * rounds, wall=limits.clock * rounds)
+
+
+async def calls(
+    code: str, name: str, given: Sequence[Sequence[Any]], expected: Sequence[Any], limits: Limits
+) -> Judged:
+    """Call a function of the solution and compare what it returns, outside of the box."""
+    begun, position = time.monotonic(), 0
+    async with session("inside.py", {}, _whole(limits, len(given))) as box:
+        try:
+            await _loaded(box, code, "", None, limits)
+            for args, wanted in zip(given, expected, strict=True):
+                message = {"ask": "call", "on": name, "given": plain.encoded([list(args), {}])}
+                reply = await _reply(box, message, limits)
+                if fault := _raised(reply) or await _unequal(reply, wanted, limits):
+                    raise Ended(fault)
+                position += 1
+        except Ended as ended:
+            return Judged(position, ended.fault, time.monotonic() - begun, "calls")
+    return Judged(position, None, time.monotonic() - begun, "calls")
+
+
+async def _unequal(reply: Said, wanted: Any, limits: Limits) -> Fault | None:
+    """In a worker: numbers of one hash or fractions of a million digits take long to be read or compared."""
+    if reply.value is None:
+        return Fault(RUNTIME, BROKEN)
+    seconds = min(COMPARING, math.ceil(limits.cpu))
+    function = "blade_eval.sandbox.compared:unequal"
+    try:
+        found = await limited.call(function, reply.value, plain.encoded(wanted), seconds=seconds)
+    except limited.TooCostly as fault:
+        return Fault(RUNTIME, f"Runtime error: the answer cannot be compared: {fault}")
+    if found is None:
+        return None
+    return Fault(WRONG if found["wrong"] else RUNTIME, found["message"], found["got"])
+
+
+@dataclass(frozen=True)
+class Asserted:
+    """Tests that are programs: they call the solution by its names and fail by an exception."""
+
+    tests: Sequence[str]
+    setup: str = ""  # runs before the tests, out of the solution's reach
+    before: str = ""  # runs before the solution: what the task gave, such as imports and helpers
+    entry: str | None = None
+    names: Mapping[str, str] | None = None  # other names under which the tests know the solution's
+
+
+async def asserted(
+    code: str, task: Asserted, limits: Limits, *, in_process: bool = False, or_in_process: bool = False
+) -> Judged:
+    """Run tests in one box and the solution in another; only plain data and numbers go between them.
+
+    What cannot be done that way by the tests' own doing, such as passing a function, is not measured unless
+    one process for both is allowed, where a solution can forge what it likes. The result says so then.
+    """
+    begun = time.monotonic()
+    whole = _whole(limits, len(task.tests))
+    if in_process:
+        return await _together(code, task, limits, whole, begun)
+    result = await _apart(code, task, limits, whole, begun)
+    if isinstance(result, Judged):
+        return result
+    if or_in_process:
+        return await _together(code, task, limits, whole, begun)
+    raise Unmeasured(
+        "unsafe_check",
+        f"{result}; that takes one process for both, where a solution can forge its verdict",
+        terminal=True,
+    )
+
+
+def _message(task: Asserted, test: str, nonce: str, remote: bool) -> dict[str, Any]:
+    return {"test": test, "names": dict(task.names or {}), "remote": remote, "nonce": nonce}
+
+
+def _verdict(reply: Said, nonce: str) -> Fault | None:
+    if reply.nonce != nonce:
+        return Fault(RUNTIME, "Runtime error: a verdict was written that is not the tests' own")
+    if reply.passed is True:
+        return None
+    failed = reply.failed or Raise("Exception", "no reason was given")
+    shown = f"{failed.type}: {failed.message}"
+    trace = failed.trace[-SHOWN:]
+    if reply.wrong:
+        return Fault(WRONG, f"Wrong answer: {shown}", trace)
+    return Fault(RUNTIME, f"Runtime error: {shown}", trace)
+
+
+@dataclass
+class Between:
+    """Two boxes, and whether the tests in the one have used anything of the solution in the other."""
+
+    solution: Session
+    tests: Session
+    limits: Limits
+    is_used: bool = False
+
+    async def run(self, message: Mapping[str, Any]) -> Said:
+        """What the tests' box says in the end; what it asks of the solution meanwhile is passed on."""
+        until: float | None = None  # for all calls of a test together
+        reply = await self._of_tests(message)
+        while reply.ask is not None:
+            until = until or time.monotonic() + self.limits.clock
+            request = {"ask": reply.ask, "on": reply.on, "given": reply.given, "hears": reply.hears}
+            answer = await _reply(self.solution, request, self.limits, until)
+            is_data = answer.value is not None and not answer.value.startswith('{"thing":')
+            self.is_used = self.is_used or reply.ask != "value" or is_data
+            reply = await self._of_tests(_clean(answer))
+        return reply
+
+    async def _of_tests(self, message: Mapping[str, Any]) -> Said:
+        """The tests end by the solution's doing once they hold something of it: it may be endless."""
+        try:
+            return await _reply(self.tests, message, self.limits)
+        except Ended as ended:
+            if self.is_used:
+                told = f"{ended.fault.message} (in the tests, with what the solution gave them)"
+                raise Ended(replace(ended.fault, message=told)) from ended
+            raise _invalid(f"the tests themselves ended: {ended.fault.message}") from ended
+
+
+def _invalid(reason: str) -> Unmeasured:
+    return Unmeasured("task_invalid", reason, terminal=True)
+
+
+def _clean(answer: Said) -> dict[str, Any]:
+    """What the tests may hear of a solution's answer: a value, read in their box, or what was raised."""
+    clean: dict[str, Any] = {"args": answer.args, "printed": answer.printed}
+    if (raised := answer.raised) is not None:
+        told = {"type": raised.type, "message": raised.message, "line": raised.line[:20]}
+        return {**clean, "raised": told}
+    if answer.value is None:
+        raise Ended(Fault(RUNTIME, BROKEN))
+    return {**clean, "value": answer.value}
+
+
+async def _apart(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged | str:
+    """The reason when the tests ask for what cannot cross."""
+    position = 0
+    # The tests wait for the solution, and must not run out of time because of it.
+    patient = replace(whole, wall=2 * whole.clock + 60)
+    async with session("inside.py", {}, whole) as solution, session("inside.py", {}, patient) as tests:
+        between = Between(solution, tests, limits)
+        try:
+            await _loaded(solution, code, task.before, task.entry, limits)
+            if reason := await _prepared(between, task):
+                return reason
+            for test in task.tests:
+                nonce = secrets.token_hex(16)
+                reply = await between.run(_message(task, test, nonce, True))
+                if reply.unreachable is not None:
+                    return reply.unreachable
+                if fault := _verdict(reply, nonce):
+                    if not between.is_used:
+                        raise _invalid(f"the tests fail without any use of the solution: {fault.message}")
+                    raise Ended(fault)
+                position += 1
+        except Ended as ended:
+            return Judged(position, ended.fault, time.monotonic() - begun, "apart")
+    if not between.is_used:
+        raise _invalid("the tests pass without any use of the solution")
+    return Judged(position, None, time.monotonic() - begun, "apart")
+
+
+async def _prepared(between: Between, task: Asserted) -> str | None:
+    """Load what the tests need; the task's own text is tried first, for the helpers it may define."""
+    message = {"set_up": task.setup, "before": task.before, "entry": task.entry, "names": task.names or {}}
+    reply = await between.run(message)
+    if fault := _raised(reply):
+        if between.is_used:
+            raise Ended(fault)
+        raise _invalid(f"the setup of the tests does not run: {fault.message}")
+    return reply.unreachable
+
+
+async def _together(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged:
+    """Solution and tests in one process: the tests and the nonce come only after the solution was loaded."""
+    position = 0
+    async with session("inside.py", {}, whole) as box:
+        try:
+            await _loaded(box, code, task.before, task.entry, limits)
+            if task.setup:
+                await _loaded(box, task.setup, "", None, limits)
+            for test in task.tests:
+                nonce = secrets.token_hex(16)
+                reply = await _reply(box, _message(task, test, nonce, False), limits)
+                if fault := _verdict(reply, nonce):
+                    raise Ended(fault)
+                position += 1
+        except Ended as ended:
+            return Judged(position, ended.fault, time.monotonic() - begun, "in_process")
+    return Judged(position, None, time.monotonic() - begun, "in_process")

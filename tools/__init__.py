@@ -1,0 +1,1 @@
+"""Measure and test the engine: planted faults, accuracy, calibration, canaries, speed. Nothing here ships."""

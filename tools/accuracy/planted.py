@@ -1,0 +1,83 @@
+"""Diagnose runs with an injected fault and compare the groups with what was injected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from blade import pipeline
+from blade.model import Group, Report
+from blade.store.index import Silent
+from tools.planted.injected import INJECTIONS, Injected, write_injected
+
+PREVALENCE = 0.3  # share of the rollouts that an injection is put into
+# Faults of the run or of whole tasks: the cause of the run is what must be right.
+OF_RUN = frozenset(
+    "empty_run broken_verifier provider_outage agent_never_started format_rejected turn_limit_run "
+    "wrong_tasks".split()
+)
+
+
+@dataclass
+class Told:
+    """What was concluded beside what is true, over all injected runs."""
+
+    groups: list[tuple[str, Group, bool]] = field(default_factory=list)  # fault, group, whether its label is right
+    rows: dict[str, list[int]] = field(default_factory=dict)  # fault -> rows, with the right label, unexplained, wrong
+    runs: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)  # fault, true, alarms
+    alarms: list[str] = field(default_factory=list)  # twins that raised an alarm
+
+
+def measured(seeds: Iterable[int], faults: Iterable[str] | None = None, prevalence: float = PREVALENCE) -> Told:
+    """Every injection once for each seed."""
+    told = Told()
+    for fault in faults or INJECTIONS:
+        share = 1.0 if fault.removesuffix("_twin") in OF_RUN else prevalence
+        for seed in seeds:
+            with TemporaryDirectory() as folder:
+                written = write_injected(Path(folder), fault=fault, prevalence=share, seed=seed)
+                report = pipeline.diagnose(pipeline.load([str(written.path)], Silent()), "accuracy")
+                _add(told, written, report)
+    return told
+
+
+def _add(told: Told, written: Injected, report: Report) -> None:
+    alarms = tuple(one.label.value for one in report.trust if one.level == "alarm" and one.label)
+    if written.fault in OF_RUN:
+        first = alarms or tuple(group.label.value for group in report.groups[:1])
+        told.runs.append((written.fault, written.truths[0].causes, first))
+        return
+    if written.twin:
+        told.alarms += [written.fault] * bool(alarms)
+        return
+    causes = {(one.task, one.repeat): one.causes for one in written.truths}
+    counts = told.rows.setdefault(written.fault, [0, 0, 0, 0])
+    explained: dict[tuple[str, int], Group] = {}
+    for group in report.groups:
+        members = rows_of(group, report)
+        explained |= dict.fromkeys(members, group)
+        injected = [key for key in members if key in causes]
+        if 2 * len(injected) >= len(members):  # a group of rows that fail for another reason says nothing here
+            right = sum(group.label.value in causes[key] for key in injected)
+            told.groups.append((written.fault, group, 2 * right >= len(injected)))
+    failing = {(task.task, repeat.repeat) for task in report.tasks for repeat in task.repeats if repeat.reward == 0}
+    for key in causes.keys() & failing:
+        label = explained[key].label.value if key in explained else "undetermined"
+        counts[0] += 1
+        counts[1 if label in causes[key] else 2 if label == "undetermined" else 3] += 1
+
+
+def rows_of(group: Group, report: Report) -> list[tuple[str, int]]:
+    """The failing rows of a group by task and repeat, from the numbers in its query."""
+    import re
+
+    order = [(task.task, repeat.repeat) for task in report.tasks for repeat in task.repeats]
+    condition = group.query.partition(" and ")[2]
+    numbers: set[int] = set()
+    for low, high in re.findall(r"row between (\d+) and (\d+)", condition):
+        numbers |= set(range(int(low), int(high) + 1))
+    for listed in re.findall(r"row in \(([\d, ]+)\)", condition):
+        numbers |= {int(number) for number in listed.split(",")}
+    return [order[number] for number in sorted(numbers) if number < len(order)]

@@ -1,0 +1,259 @@
+"""The budgets: one function for each, which measures and returns its lines."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from blade import ingest, measure, pipeline
+from blade.ingest import opened
+from blade.pipeline import comparing, reading
+from blade.report import write
+from blade.store import index
+from blade.store.index import Silent
+from tools.bench import baseline, concurrent, evaluated, timing
+from tools.bench.files import Files, use_cache
+from tools.bench.table import Line, against, below, told
+
+INDEX = "from pathlib import Path; from tools.bench.budgets import indexed; indexed(Path({!r}))"
+# Times the full parse: what the columns alone may take, and half as much again for the tables beside them.
+MOST = {kind: 1.5 * alone for kind, alone in {"mix": 1.1, "mcqa": 1.3, "agentic": 1.1, "tokids": 0.6}.items()}
+MOST_DISK = 0.25  # of the source
+MOST_DIAGNOSIS = 30  # times the two-process parse
+
+
+def indexed(path: Path) -> int:
+    """Index a file, or find its index; how many rows it has."""
+    return index.open_index(path, ingest.FORMATS["nemo_gym"], Silent()).n_rows
+
+
+def index_kind(kind: str, files: Files, runs: int) -> list[Line]:
+    """Index a file from nothing, against a full parse of it."""
+    path = files.kind(kind)
+    n_rows = baseline.newlines(path)  # which also brings the file into memory
+
+    used: list[Path] = []
+
+    def ours() -> None:
+        used.append(files.cache())
+        use_cache(used[-1])
+        if indexed(path) != n_rows:
+            raise RuntimeError(f"{path} has {n_rows} rows and the index another number")
+
+    took, parse, scan = timing.medians(
+        [ours, lambda: baseline.parsed(path), lambda: baseline.newlines(path)], runs
+    )
+    mb = path.stat().st_size / 1e6
+    note = f"{mb / took:,.0f} MB/s; full parse {mb / parse:,.0f} MB/s, newline scan {mb / scan:,.0f} MB/s"
+    share = sum(file.stat().st_size for file in used[-1].rglob("*") if file.is_file()) / path.stat().st_size
+    return [
+        against(f"index {kind} : full parse", took, parse, MOST[kind], note),
+        below(f"index {kind} on disk", 100 * share, "%", 100 * MOST_DISK, "of the source"),
+    ]
+
+
+def query(files: Files, runs: int) -> list[Line]:
+    """One question of a million rollouts, put again and again, and in a fresh process."""
+    from blade.pipeline.tabling import ground_of
+    from blade.query import box
+
+    path, cache = files.light(), files.cache()
+    use_cache(cache)
+    question = "select count(*) from rollouts where reward > 0.5"
+    loaded = pipeline.load([str(path)], Silent())
+    ground = ground_of(loaded)
+    first = timing.seconds(lambda: ground.files(False))
+    command = ["-m", "blade", "query", str(path), question]
+    warm, fresh = timing.medians(
+        [lambda: box.raised(box.ask(ground, [question])[0]), lambda: timing.fresh(command, cache)], runs
+    )
+    n_rows = len(loaded[0].run.rollouts.task)
+    return [
+        told("tables of light rows, first use", first, "s", f"{n_rows:,} rollouts; kept afterwards"),
+        below("query, warm", warm, "s", 0.5),
+        below("query, fresh process", fresh, "s", 1.5),
+    ]
+
+
+def digest(files: Files, runs: int) -> list[Line]:
+    """sha256 of a source: once, and then from the cache."""
+    path = files.kind("mix")
+    use_cache(files.cache())
+    first = timing.seconds(lambda: index.sha256_of(path))
+    again = timing.medians([lambda: index.sha256_of(path)], runs)[0]
+    return [
+        told("sha256, first call", first, "s", "not part of the index time"),
+        below("sha256, second call", again * 1000, "ms", 10),
+    ]
+
+
+def reopen(files: Files, runs: int) -> list[Line]:
+    """The summary of a file whose index is there."""
+    path, cache = files.kind("mix"), files.cache()
+    counts, full = (["-m", "blade", "diagnose", str(path), *more] for more in (["--quick"], []))
+    timing.fresh(counts, cache)
+    timing.fresh(full, cache)
+    took, kept = timing.medians(
+        [lambda: timing.fresh(counts, cache), lambda: timing.fresh(full, cache)], runs
+    )
+    return [
+        below("re-open and print the counts", took, "s", 0.5),
+        below("re-open and print the diagnosis", kept, "s", 0.5, "its summary is kept beside the index"),
+    ]
+
+
+def append(files: Files, runs: int) -> list[Line]:
+    """Rows are appended to an indexed file, and counted again."""
+    path, batches = files.growing(runs)
+    cache, alone = files.cache(), files.folder / "batch.jsonl"
+    command = ["-m", "blade", "diagnose", str(path), "--quick"]
+    timing.fresh(command, cache)
+    again, fresh = [], []
+    for batch in batches:
+        with path.open("ab") as file:
+            file.write(batch)
+        alone.write_bytes(batch)
+        use_cache(files.cache())
+        fresh.append(timing.seconds(lambda: indexed(alone)))
+        again.append(timing.seconds(lambda: timing.fresh(command, cache)))
+    took, new = statistics.median(again), statistics.median(fresh)
+    limit = 0.5 + 2 * new
+    note = f"{len(batches[0]) / 1e6:,.1f} MB, {new:.3f} s to index alone, so at most {limit:.3f} s"
+    path.unlink()
+    return [Line("append, count again", took, "s", "<= 0.5 s + 2 x new", took <= limit, note=note)]
+
+
+def memory(files: Files, runs: int) -> list[Line]:
+    """The most anonymous memory while indexing, over all processes."""
+    lines = []
+    for what, path in (("the large file", files.large()), ("light rows", files.light())):
+        peak = timing.peak_mb(["-c", INDEX.format(str(path))], files.cache())
+        note = f"{path.stat().st_size / 1e6:,.0f} MB on disk"
+        lines.append(below(f"memory, indexing {what}", peak, "MB", 500, note))
+    return lines
+
+
+def measures(files: Files, runs: int) -> list[Line]:
+    """Scores, buckets, slices, funnel and health of many light rollouts."""
+    path = files.light()
+    use_cache(files.cache())
+    indexed(path)
+    taken = [_measured(path) for _ in range(runs)]
+    took = {name: statistics.median(one[name] for one in taken) for name in taken[0]}
+    load, report = took.pop("load"), took.pop("whole report")
+    stages = ", ".join(f"{name} {value:.3f} s" for name, value in took.items())
+    n_rows = f"{files.size // 1000:,}"
+    return [
+        told(f"open the columns of {n_rows} rollouts", load, "s", f"the whole report {report:.3f} s"),
+        below(f"measures and buckets of {n_rows}", sum(took.values()), "s", 2, stages),
+    ]
+
+
+def _measured(path: Path) -> dict[str, float]:
+    """The time each stage takes, the columns being read from the index where they are first needed."""
+    begun = time.perf_counter()
+    loaded = pipeline.load([str(path)], Silent())
+    took = {"load": time.perf_counter() - begun}
+    one = loaded[0]
+    rollouts, coverage, benchmark = one.run.rollouts, one.run.coverage, one.benchmark
+    begun = time.perf_counter()
+    scoring = measure.scoring.scoring(rollouts, None)
+    took["scoring"] = time.perf_counter() - begun
+    stages: dict[str, Callable[[], object]] = {
+        "outcomes": lambda: list(measure.outcomes.measures(one.name, rollouts, coverage, scoring)),
+        "buckets": lambda: measure.tasks.buckets(rollouts, scoring),
+        "funnel": lambda: measure.funnel.funnel(rollouts, coverage, scoring, benchmark),
+        "health": lambda: list(measure.health.health(rollouts, coverage, scoring, opened.quoter(one.run))),
+        "whole report": lambda: pipeline.summarise(loaded, "bench"),
+    }
+    return took | {name: timing.seconds(stage) for name, stage in stages.items()}
+
+
+def diagnosis(files: Files, runs: int) -> list[Line]:
+    """Index, read every trace, conclude and write the report, against a full parse of the same file."""
+    path = files.kind("mix")
+    parse = timing.medians([lambda: baseline.parsed(path)], runs)[0]
+    use_cache(files.cache())
+    clock = reading.Clock()
+    took = timing.seconds(lambda: _diagnosed(path, files.folder / "report", clock))
+    stages = ", ".join(
+        f"{name} {value:.1f} s" for name, value in sorted(clock.seconds.items(), key=lambda x: -x[1])
+    )
+    peak = timing.peak_mb(
+        ["-m", "blade", "diagnose", str(path), "-o", str(files.folder / "again")], files.cache()
+    )
+    return [
+        against("full diagnosis of mix : full parse", took, parse, MOST_DIAGNOSIS, stages),
+        below("memory, full diagnosis of mix", peak, "MB", 1000),
+    ]
+
+
+def _diagnosed(path: Path, folder: Path, clock: reading.Clock) -> None:
+    loaded = clock.timed("index", lambda: pipeline.load([str(path)], Silent()))
+    report = pipeline.diagnose(loaded, "bench", None, Silent(), clock)
+    clock.timed("write the report", lambda: write(report, folder))
+
+
+def comparison(files: Files, runs: int) -> list[Line]:
+    """Two runs of the same tasks against each other, from their indexes."""
+    pair, cache = [str(path) for path in files.light_pair()], files.cache()
+    command = ["-m", "blade", "compare", "--quick", *pair]
+    timing.fresh(command, cache)
+    took = timing.medians([lambda: timing.fresh(command, cache)], runs)[0]
+    use_cache(cache)
+    clock = reading.Clock()
+    loaded = clock.timed("open the columns", lambda: pipeline.load(pair, Silent()))
+    clock.timed("compare", lambda: comparing.compare(loaded, "bench", quick=True))
+    n_tasks = len(loaded[0].run.rollouts.task_keys)
+    note = ", ".join(f"{name} {value:.2f} s" for name, value in clock.seconds.items())
+    what = f"compare {n_tasks:,} tasks x 8 x 2 runs from indexes"
+    return [
+        below(what, sum(clock.seconds.values()), "s", 3, note),
+        told("the same in a fresh process, printed", took, "s", "with the start of Python and all imports"),
+    ]
+
+
+def show(files: Files, runs: int) -> list[Line]:
+    """One rollout of the large file on the terminal."""
+    path, cache = files.large(), files.cache()
+    timing.fresh(["-c", INDEX.format(str(path))], cache)
+    task = path.stat().st_size // 24_000 // 8 // 2
+    command = ["-m", "blade", "show", str(path), f"{task}/0"]
+    ways = [command, ["-c", "pass"], ["-c", "import click"]]
+    took, bare, click = timing.medians([partial(timing.fresh, way, cache) for way in ways], runs)
+    note = f"python -c pass {bare * 1000:.0f} ms, with import click {click * 1000:.0f} ms"
+    return [below(f"one rollout of {path.stat().st_size / 1e6:,.0f} MB", took * 1000, "ms", 150, note)]
+
+
+def usage(files: Files, runs: int) -> list[Line]:
+    """The list of commands."""
+    cache = files.cache()
+    command = ["-m", "blade", "--help"]
+    timing.fresh(command, cache)
+    took = timing.medians([lambda: timing.fresh(command, cache)], runs)[0]
+    return [below("blade --help", took * 1000, "ms", 150)]
+
+
+def _index_of(kind: str) -> Callable[[Files, int], list[Line]]:
+    return lambda files, runs: index_kind(kind, files, runs)
+
+
+BUDGETS: dict[str, Callable[[Files, int], list[Line]]] = {
+    **{kind: _index_of(kind) for kind in MOST},
+    "query": query,
+    "sha256": digest,
+    "reopen": reopen,
+    "append": append,
+    "memory": memory,
+    "measures": measures,
+    "diagnosis": diagnosis,
+    "compare": comparison,
+    "show": show,
+    "help": usage,
+    "catalogue": evaluated.catalogue,
+    "profile": evaluated.profile,
+    "concurrent": concurrent.budget,
+}

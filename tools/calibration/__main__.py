@@ -1,0 +1,38 @@
+"""`make calibration`: are verdicts, intervals and claimed causes right; exit 1 if a limit breaks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from tools.calibration import verdicts
+
+PAIRS, CAUSES, SEED = 2000, 210, 11
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.calibration", description=__doc__)
+    parser.add_argument("--only", choices=("verdicts", "causes"), help="one of the two parts")
+    parser.add_argument("--pairs", type=int, help=f"simulated pairs a cell and world (default: {PAIRS})")
+    parser.add_argument("--causes", type=int, default=CAUSES, help="pairs of runs with a planted cause")
+    parser.add_argument("--seed", type=int, default=SEED)
+    asked = parser.parse_args()
+    start, broken = time.perf_counter(), 0
+    if asked.only in (None, "verdicts"):
+        found = verdicts.run(asked.pairs or PAIRS, asked.seed, os.cpu_count() or 1)
+        print(verdicts.told(found, asked.pairs or PAIRS, asked.seed))
+        broken += sum(not line.holds for line in found)
+    if asked.only in (None, "causes"):
+        from tools.calibration import causes  # reads whole runs: everything of the package is loaded for it
+
+        result = causes.run(asked.causes, asked.seed)
+        print(causes.told(result))
+        broken += not result["holds"]
+    print(f"\n{time.perf_counter() - start:.0f} s; limits broken: {broken}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
