@@ -97,7 +97,7 @@ def test_equal_actions_have_equal_keys() -> None:
         rollout(
             did(
                 ("a", '{"x": 1, "y": 2}', "ok"),
-                ("a", '{"y":2,"x":1,"timestamp":"9"}', "ok"),
+                ("a", '{"y":2.0,"x":1,"timestamp":"9"}', "ok"),
                 ("a", "x  y", ""),
             )
         )

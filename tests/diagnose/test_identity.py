@@ -77,6 +77,17 @@ def test_buckets_are_counted_by_prompt(diagnose: Diagnose) -> None:
     assert (len(buckets.always), len(buckets.sometimes), len(buckets.never)) == (7, 0, 5)
 
 
+def test_tries_are_counted_by_prompt(diagnose: Diagnose) -> None:
+    """Nothing is left that counts the tries of an index, and no slice by the id that names no task."""
+    run = diagnose([{**row, "task_id": f"quiz-part{row['_ng_task_index'] % 3}-{row['_ng_task_index']}"} for row in shuffled_index(12, 3)])
+    tries = {(one.name, one.k): (one.slice, one.value, one.n) for one in run.report.measures if one.name in ("solved", "pass_at_k", "icc")}
+    assert tries == {
+        ("solved", None): ("by prompt", pytest.approx(7 / 12), 12),
+        **{("pass_at_k", k): ("by prompt", pytest.approx(7 / 12), 12) for k in (1, 2, 3)},
+    }
+    assert not [piece for piece in run.report.slices if "task id" in piece.field]
+
+
 def test_repeats_that_were_numbered_as_tasks(diagnose: Diagnose) -> None:
     rows = [row for _, row in sorted(quiz(10, 4).items())]
     for position, row in enumerate(rows):

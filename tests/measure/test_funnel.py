@@ -53,8 +53,8 @@ def test_a_null_reward_reached_the_verifier() -> None:
     assert (reached["reached the verifier"], reached["scored"]) == (2, 1)
 
 
-@pytest.mark.parametrize(("rewards", "finished"), [([1.0, 0.0], 2), ([0.0, 0.0], 0)])
-def test_a_tool_result_ends_a_rollout_where_rows_pass_with_one(rewards: list[float], finished: int) -> None:
+@pytest.mark.parametrize(("rewards", "finished"), [([1.0, 0.0], 2), ([0.0, 0.0], 0), ([-1.0, 1.0], 2)])
+def test_a_tool_result_ends_a_rollout_where_the_best_rows_end_with_one(rewards: list[float], finished: int) -> None:
     reached, _ = flow({"a": rewards}, last_kind=["result", "result"])
     assert reached["finished"] == finished
 

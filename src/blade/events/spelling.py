@@ -25,9 +25,19 @@ def canonical(value: Any) -> str:
     if isinstance(value, dict) and _VOLATILE & value.keys():
         value = {key: inner for key, inner in value.items() if key not in _VOLATILE}
     try:
-        return msgspec.json.encode(value, order="deterministic").decode()
+        text = msgspec.json.encode(value, order="deterministic").decode()
+        return msgspec.json.encode(_whole(value), order="deterministic").decode() if ".0" in text else text
     except (TypeError, ValueError, RecursionError, UnicodeError):
         return repr(value)
+
+
+def _whole(value: Any) -> Any:
+    """A JSON value in which 2.0 is 2."""
+    if isinstance(value, dict):
+        return {key: _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def compact(value: Any) -> str:

@@ -46,7 +46,8 @@ def _inferred(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, Bools
     passed = np.zeros(rollouts.task.size, np.bool_)
     passed[scoring.rows] = scoring.row_passed
     is_cut = rollouts.truncated | rollouts.errored | rollouts.timed_out
-    yield "finished", np.isin(rollouts.last_kind, _endings(rollouts, passed)) & ~is_cut
+    best = passed if scoring.has_pass_rate else rollouts.reward >= np.nanmax(rollouts.reward, initial=-np.inf)
+    yield "finished", np.isin(rollouts.last_kind, _endings(rollouts, best)) & ~is_cut
     broke_off = rollouts.errored & (rollouts.n_items <= 0)  # a reward there is made up by the harness
     yield "reached the verifier", rollouts.has_reward & ~broke_off
     yield "scored", np.isfinite(rollouts.reward) & ~rollouts.masked
@@ -54,10 +55,10 @@ def _inferred(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, Bools
         yield "passed", passed
 
 
-def _endings(rollouts: Rollouts, passed: Bools) -> list[int]:
+def _endings(rollouts: Rollouts, best: Bools) -> list[int]:
     """The last items of a finished rollout: the model's answer or the word of a simulated user after it,
-    and a tool result where submitting is a call, as rows that pass with one show."""
-    submits = bool(np.any(rollouts.last_kind[passed] == RESULT))
+    and a tool result where submitting is a call, as the best rows show."""
+    submits = bool(np.any(rollouts.last_kind[best] == RESULT))
     return [MESSAGE, USER, RESULT] if submits else [MESSAGE, USER]
 
 

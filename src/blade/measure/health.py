@@ -173,7 +173,7 @@ class _Page:
         value = float(reward[~scoring.unscored][0])
         if scoring.reward_kind is RewardKind.CONSTANT:
             if min(abs(value), abs(value - 1)) <= TOLERANCE:
-                text = f"All {n:,} rewards are {value:g}: nothing sets tasks apart; it may stand in for none."
+                text = f"All {n:,} rewards are {value:g}, so they do not tell tasks apart; perhaps nothing was scored."
                 yield self.flag("constant_reward", Level.WARNING, text, value * n, n, quoted)
             else:
                 text = f"All {n:,} rewards are {value:g}: a batch value copied to its rows is no pass rate."

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from blade import stats
 from blade.measure.scoring import Scoring
 from blade.model import Coverage, Measure, RewardKind, Rollouts
 
 if TYPE_CHECKING:
-    from blade.model import Floats, Ints
+    from blade.model import Bools, Floats, Ints
 
 DENSE_K = 1024  # every k up to here, beyond it powers of two and the largest
 NO_ROWS = "no scored row"
@@ -27,6 +28,10 @@ VARIANCES = {
     "design_effect": "deff",
     "effective_n": "n_eff",
 }
+# What compares the tries of a task, and means nothing where rows of several tasks lie under one index.
+OF_TRIES = frozenset(
+    "solved pass_at_k pass_hat_k consistency self_agreement expected_flip_rate retry_value best_of_k worst_of_k majority_at_k".split()
+) | set(VARIANCES)
 
 
 def measures(run: str, rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> Iterator[Measure]:
@@ -107,6 +112,17 @@ def _pass_rates(
     gain = stats.pass_at_k(n, c, repeats) - rates if repeats > 1 else np.full(n.size, np.nan)
     yield task_mean(run, "retry_value", gain, repeats, empty=NEEDS_TWO)
     yield Measure(run, "coverage", covered, coverage.expected, "rows")
+
+
+def of_tries(run: str, task: Ints, passed: Bools, part: str) -> Iterator[Measure]:
+    """What the tries of tasks say where tasks are known otherwise than by the index; `part` names by what."""
+    n, c = np.bincount(task), np.bincount(task, weights=passed).astype(np.int64)
+    n, c = n[n > 0], c[n > 0]
+    for k in ks_up_to(int(n.max(initial=0))):
+        yield replace(task_mean(run, "pass_at_k", stats.pass_at_k(n, c, k), k), slice=part)
+        yield replace(task_mean(run, "pass_hat_k", stats.pass_hat_k(n, c, k), k), slice=part)
+    yield replace(task_mean(run, "solved", (c > 0).astype(np.float64)), slice=part)
+    yield replace(task_mean(run, "consistency", (c == n).astype(np.float64)), slice=part)
 
 
 def _why_no_rate(scoring: Scoring) -> str:

@@ -197,11 +197,14 @@ def _with_reading(page: Report, read: Reading) -> Report:
     """The page of a run with what its traces say."""
     told, bounded = read.concluded, bool(page.losses)
     people = read.diagnosis.people
-    if people.is_regrouped:  # buckets by content; what counts tries of an index means nothing
+    if people.is_regrouped:  # by content; what counts tries of an index means nothing
         page = replace(
             page,
             buckets=(Buckets(people.run, *people.by_outcome(), page.buckets[0].missing),),
-            measures=tuple(one for one in page.measures if one.k is None or one.k == 1),
+            measures=(
+                *(one for one in page.measures if one.name not in measure.outcomes.OF_TRIES),
+                *measure.outcomes.of_tries(people.run, people.task, people.passed, "by prompt"),
+            ),
         )
     return replace(
         page,

@@ -87,7 +87,8 @@ def label(measure: Measure) -> str:
     known = QUANTITIES.get(measure.name)
     if known is None:
         return hostile.line(measure.name, 60) + (f", k = {measure.k}" if measure.k is not None else "")
-    return known.label.format(k=measure.k if measure.k is not None else "k")
+    part = f" {measure.slice}" if measure.slice is not None and measure.k is not None else ""
+    return known.label.format(k=measure.k if measure.k is not None else "k") + part
 
 
 def meaning(measure: Measure) -> str:

@@ -111,7 +111,10 @@ def _headlines(facts: Facts) -> list[Measure]:
     score = facts.score.value
     is_same = micro is None or score is None or abs((micro.value or 0.0) - score) < 1e-9
     hidden = {"pass_at_1_micro"} if is_same else set()
-    return [m for m in found if m.name in HEADLINES - hidden and (m.k is None or m is usual.get(m.name))]
+    headlines = [m for m in found if m.name in HEADLINES - hidden and (m.k is None or m is usual.get(m.name))]
+    parts = [m for m in facts.measures if m.name in ("pass_at_k", "pass_hat_k") and m.slice is not None]  # tasks known by prompt
+    most = max((m.k or 0 for m in parts), default=0)
+    return [*headlines, *(m for m in parts if m.k == most > 1)]
 
 
 def _compared(facts: Facts) -> list[Block]:
@@ -244,7 +247,7 @@ BUCKETS = {
 
 def task_outcome_buckets(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -> list[Block]:
     """Tasks by what their repeats did, and how sure that is."""
-    blocks: list[Block] = [*named(figures, "buckets", None)]
+    blocks: list[Block] = [] if any(map(_is_misindexed, runs)) else [*named(figures, "buckets", None)]
     if figures and len(runs) > MAX_RUNS:
         blocks.append(para("Only the first runs have figures of their own."))
     for facts in runs:
@@ -252,7 +255,7 @@ def task_outcome_buckets(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -
             blocks.append(Heading((Code(hostile.line(facts.run.name, 80)),)))
         if not facts.run.has_pass_rate:
             blocks.append(para("There is no pass rate, so tasks cannot be put into buckets."))
-        elif any(one.level == "alarm" and one.label is Cause.DATA_ARTIFACT for one in facts.trust):
+        elif _is_misindexed(facts):
             blocks.append(
                 para("The task index does not identify tasks (see the first page), so buckets by index are not shown.")
             )
@@ -261,6 +264,10 @@ def task_outcome_buckets(runs: tuple[Facts, ...], figures: tuple[Figure, ...]) -
             blocks += _buckets(facts)
         blocks += named(figures, "tasks", facts.run.name)
     return blocks or [para("No run was read.")]
+
+
+def _is_misindexed(facts: Facts) -> bool:
+    return any(one.level == "alarm" and one.label is Cause.DATA_ARTIFACT for one in facts.trust)
 
 
 def _buckets(facts: Facts) -> list[Block]:
