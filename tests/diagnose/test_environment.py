@@ -330,6 +330,18 @@ def test_rows_without_any_verdict_were_never_graded(diagnose: Diagnose) -> None:
     assert "grade" in told_of(group)
 
 
+@pytest.mark.parametrize("is_loop", [True, False])
+def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool) -> None:
+    """What asks for one thing again and again was ended for that; what asks for another each time was simply not graded."""
+    rows = graded(HIT, ("resolved", "grade.code", "report"))
+    for row in rows:
+        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        if key in HIT:
+            acts: list[Act] = [("look_up", {"drawer": 7 if is_loop else 7 + n}, f"Drawer {7 if is_loop else 7 + n} is empty.") for n in range(9)]
+            row["response"] = desk_row(*key, 0.0, acts)["response"]
+    assert ("TI" in diagnose(rows).labels(HIT)) == (not is_loop)
+
+
 def test_one_absent_verdict_field_is_not_enough(diagnose: Diagnose) -> None:
     run = diagnose(graded(HIT, ("resolved",)))
     assert run.of_rung("environment") == []

@@ -18,7 +18,7 @@ from blade.diagnose.cover import IMPURE, LEVEL, contrast
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined, short
-from blade.diagnose.rungs.cut import USUAL, shown_error
+from blade.diagnose.rungs.cut import USUAL, is_looping, shown_error
 from blade.diagnose.rungs.ran import TRANSPORT, alarm_level, in_words
 
 LEAST = 3
@@ -77,14 +77,19 @@ def _ungraded(people: Population, left: Mask) -> list[Group]:
     n = int((rows & left).sum())
     if not n or people.passed[rows].any() or n > 0.9 * left.sum() or _never_handed_in(people, rows & left):
         return []
+    claimed = rows & left & ~people.where(is_looping)  # a loop is what ended the others; that they were not graded follows from it
+    if not claimed.any():
+        return []
+    n, n_loops = int(claimed.sum()), n - int(claimed.sum())
+    loops = f" {count(n_loops, 'more rollout')} {'was' if n_loops == 1 else 'were'} not graded after a loop." if n_loops else ""
     turns = [people.rows[at].n_turns for at in np.flatnonzero(rows & left)]
     others = [people.rows[at].n_turns for at in np.flatnonzero(~rows)]
     long = f" Each runs for {min(turns)} turns or more." if min(turns) > np.quantile(others, 0.9) else ""
     names = joined(path for path, _ in verdicts)
     lacking = "is absent" if len(verdicts) == 1 else "are absent"
     group = Group(
-        rung="environment", label="TI", name="never graded", rows=rows & left,
-        text=f"{count(n, 'rollout')}: never graded, but counted as failed; {names}, present in every pass, {lacking}.{long}",
+        rung="environment", label="TI", name="never graded", rows=claimed,
+        text=f"{count(n, 'rollout')}: never graded, but counted as failed; {names}, present in every pass, {lacking}.{long}{loops}",
         fix="Find out why these rollouts were not graded (a limit, a crash of the grader) and grade or rerun them.",
         why="all verdict fields that passing rows have are missing", confidence="proved", matched=rows,
     )  # fmt: skip
