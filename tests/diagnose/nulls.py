@@ -10,7 +10,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from multiprocessing import Pool
+from multiprocessing import get_context
+from multiprocessing.pool import ThreadPool
 from typing import Any
 from zlib import crc32
 
@@ -210,7 +211,7 @@ def _one(job: tuple[str, int, float]) -> Any:
 def main(seeds: int | None = None) -> None:
     """Print every simulation at full size."""
     start = time.perf_counter()
-    with Pool() as pool:
+    with ThreadPool(1) if seeds else get_context("spawn").Pool() as pool:  # a fork beside the threads of a test run may never answer
         print("what is simulated                             runs  behaviour  any group  avoid the call  named by it")
         for title, kind, n, option in (
             ("(a) rewards shuffled within tasks", "shuffled", 200, 0),

@@ -254,3 +254,40 @@ def test_box_that_many_passes_do_without_is_no_form(diagnose: Diagnose) -> None:
             text = f"After {repeat + task} ledgers:\nAnswer: {answer}"
             rows[task, repeat]["response"]["output"][0]["content"][0]["text"] = text
     assert diagnose(rows.values()).of_rung("delivered") == []
+
+
+# ---- Looking things up and stopping before any act -------------------------------------------------
+
+CLOSES = ("redirect_parcel", "void_label", "refund_fee")
+
+
+def closing(n_open_passes: int, is_question: bool) -> tuple[list[Row], set[Key]]:
+    """Errands of three kinds, each closed by a call of its own; every third rollout only looks and then speaks."""
+    rows, stopped = [], set()
+    for place, (task, repeat) in enumerate(grid(24, 3)):
+        acts = work(task, repeat)[:-1]
+        close: Act = (CLOSES[task % 3], {"number": f"P-{task}"}, "Noted.")
+        stops = place % 3 == 0
+        passes_open = stops and place // 3 < n_open_passes
+        if stops:
+            says = f"I would settle parcel {task} this way. " + ("Shall I go ahead?" if is_question else f"It is on route {place % 4}.")
+            rows.append(desk_row(task, repeat, float(passes_open), [*acts, says]))
+            if not passes_open:
+                stopped.add((task, repeat))
+        else:
+            rows.append(desk_row(task, repeat, float(place % 7 > 0), [*acts, close, f"Parcel {task} is settled."]))
+    return rows, stopped
+
+
+@pytest.mark.parametrize(("is_question", "name"), [(True, "ends with a question instead of acting"), (False, "stops before acting")])
+def test_rollouts_that_stop_before_any_act(diagnose: Diagnose, is_question: bool, name: str) -> None:
+    rows, stopped = closing(0, is_question)
+    group = diagnose(rows).group(stopped)
+    assert (group.rung, group.label.value, group.name) == ("delivered", "BI", name)
+    assert all(tool in group.text for tool in CLOSES)
+
+
+def test_stopping_that_passes_too_is_no_omission(diagnose: Diagnose) -> None:
+    rows, stopped = closing(10, True)
+    names = {group.name for group in diagnose(rows).holders(stopped)}
+    assert not names & {"ends with a question instead of acting", "stops before acting"}

@@ -285,6 +285,12 @@ def test_equal_responses_or_equal_times_alone_are_silent(
     assert data_entries(diagnose(essays(copied, timed, same_times))) == []
 
 
+def test_a_fraction_that_describes_the_task_is_no_time(diagnose: Diagnose) -> None:
+    """Repeats that say the same and share the depth of their shelf, as all repeats of a task do, are no copies."""
+    rows = [{**row, "depth": 0.137 * row["_ng_task_index"] + 0.03} for row in essays(copied=True, timed=False, same_times=False)]
+    assert data_entries(diagnose(rows)) == []
+
+
 def test_equal_short_answers_are_silent(diagnose: Diagnose) -> None:
     rows = []
     for task, repeat in grid(15, 4):

@@ -472,3 +472,73 @@ def test_text_of_the_request_is_no_verdict(diagnose: Diagnose, is_given: bool) -
         rows.append(desk_row(task, 0, reward, prompt=own if is_given else None, about=own))
     run = diagnose(rows)
     assert any("about" in group.name for group in run.report.groups) != is_given
+
+
+# ---- A value that is right in one kind of task and wrong in another ------------------------------
+
+
+def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> tuple[list[Row], set[Key]]:
+    """Letters that must be answered and letters that must be kept; half of the first are kept."""
+    rows, kept = [], set()
+    for place, (task, repeat) in enumerate(grid(24, 4)):
+        is_due = task % 3 > 0
+        acts_kept = place % 2 == 0 if is_due else True
+        if is_due:
+            reward = 0.0 if acts_kept or (is_hard and place % 8 > 1) else float(place % 9 > 0)
+        else:
+            reward = float(place % 8 == 0) if is_wrong_elsewhere else 1.0
+        if is_due and acts_kept:
+            kept.add((task, repeat))
+        kind = "answer" if is_due else "keep"
+        note = f"Letter {place} of folder {task}." + " It is filed." * (place % 4)
+        rows.append(make_row(task, repeat, reward, [note], pile=kind, handling="kept" if acts_kept else "answered"))
+    return rows, kept
+
+
+def test_a_choice_that_is_right_only_elsewhere(diagnose: Diagnose) -> None:
+    rows, kept = chosen(is_wrong_elsewhere=False, is_hard=False)
+    group = diagnose(rows).group(kept)
+    assert (group.rung, group.label.value) == ("verdicts", "BI")
+    assert group.name == "`handling` is `kept` where `pile` is `answer`"
+
+
+@pytest.mark.parametrize(("is_wrong_elsewhere", "is_hard"), [(True, False), (False, True)])
+def test_a_choice_that_fails_anywhere_or_a_kind_that_fails_anyhow(diagnose: Diagnose, is_wrong_elsewhere: bool, is_hard: bool) -> None:
+    rows, kept = chosen(is_wrong_elsewhere, is_hard)
+    assert not any(" where `pile` is " in group.name for group in diagnose(rows).holders(kept))
+
+
+# ---- Fields that differ from the expected ones in one way ----------------------------------------
+
+
+def forms(change: str) -> tuple[list[Row], set[Key]]:
+    """Forms with some fields to be left empty; a third invents a value there, leaves out another, or writes something else."""
+    rows, changed = [], set()
+    for place, (task, repeat) in enumerate(grid(20, 3)):
+        due = {"owner": f"N. {task * 7}", "shelf": task % 5 + 1, "fee": None if task % 2 else 4, "seal": None}
+        given = dict(due)
+        if place % 3 == 0:
+            changed.add((task, repeat))
+            empty = [name for name, value in due.items() if value is None]
+            if change in ("more", "both"):
+                given[empty[task // 2 % len(empty)]] = place + 2
+            if change in ("less", "both"):
+                given["owner"] = None
+            if change == "other":
+                given["shelf"] = place + 40
+        rows.append(make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], due=due, read=given))
+    return rows, changed
+
+
+@pytest.mark.parametrize(("change", "name"), [("more", "gives a value where none is expected"), ("less", "leaves out a value that is expected")])
+def test_fields_that_differ_in_one_way(diagnose: Diagnose, change: str, name: str) -> None:
+    rows, changed = forms(change)
+    group = diagnose(rows).group(changed)
+    assert (group.rung, group.label.value, group.name) == ("verdicts", "BI", name)
+
+
+@pytest.mark.parametrize("change", ["both", "other"])
+def test_fields_that_differ_in_other_ways_are_named_by_themselves(diagnose: Diagnose, change: str) -> None:
+    rows, changed = forms(change)
+    names = {group.name for group in diagnose(rows).holders(changed)}
+    assert not names & {"gives a value where none is expected", "leaves out a value that is expected"}

@@ -573,3 +573,40 @@ def test_path_that_the_prompt_gives_is_behaviour(diagnose: Diagnose) -> None:
     run = diagnose(ledgers(is_told=True))
     assert run.of_rung("verifier") == []
     assert "TI" not in run.labels(run.failing)
+
+
+# ---- A judge that is cut off -----------------------------------------------------------------------
+
+
+def judged(is_list: bool, is_to_blame: bool) -> tuple[list[Row], set[Key]]:
+    """Notes that a judge model grades; in every third row it was stopped by a limit, and the row fails, or fares as all others."""
+    rows, cut = [], set()
+    for place, (task, repeat) in enumerate(grid(20, 3)):
+        is_cut = place % 3 == 0
+        reward = 0.0 if is_cut and is_to_blame else float(place % 5 > 0)
+        if is_cut and not reward:
+            cut.add((task, repeat))
+        reply = {
+            "output": [{"type": "message", "content": [{"type": "output_text", "text": f"I read note {place}, and then"}]}],
+            "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        }
+        record = {"response": reply, "mark": None if is_cut else "fair"}
+        note = f"Branch {task} is closed on the {repeat + 3}rd, says ledger {place * 7}." + " It is stamped." * (place % 4)
+        rows.append(make_row(task, repeat, reward, [note], opinions=[record] if is_list else record))
+    return rows, cut
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_a_judge_that_a_limit_stops(diagnose: Diagnose, is_list: bool) -> None:
+    rows, cut = judged(is_list, is_to_blame=True)
+    group = diagnose(rows).proved(cut, "verifier", "TI", "alarm")
+    assert "opinions" in group.text
+    assert group.quote is not None
+    assert "max_output_tokens" in group.quote.quote
+
+
+def test_a_judge_that_is_stopped_after_its_verdict_is_no_doubt(diagnose: Diagnose) -> None:
+    rows, _ = judged(is_list=True, is_to_blame=False)
+    run = diagnose(rows)
+    assert run.of_rung("verifier") == []
+    assert doubts(run) == []

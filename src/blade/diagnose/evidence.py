@@ -13,7 +13,7 @@ from xxhash import xxh3_64_intdigest
 
 from blade import events
 from blade.diagnose.answers import candidates
-from blade.diagnose.fields import MAX_LINE, OWN, SHORT, flatten, template
+from blade.diagnose.fields import MAX_LINE, OWN, SHORT, cut_call, flatten, template
 from blade.ingest import records
 from blade.ingest.items import text_of
 from blade.model import Episode, Gold, Step, TaskTraces
@@ -103,6 +103,7 @@ class RowEvidence(msgspec.Struct):
     blank: tuple[str, ...]  # tags of the prompt that hold nothing
     filled: tuple[str, ...]  # tags of the prompt that hold something
     missing: str  # a path that a log says is missing, and that the request does not give
+    cut_call: str  # where the row records that a model it asked, such as a judge, was cut off; empty without such a place
     check_errors: dict[str, str]  # failed check -> the error that it met itself
     answers: dict[str, str]  # where it stands -> what is answered
     expected: tuple[tuple[str, str], ...] | None  # calls that the row expects: tool, canonical arguments
@@ -171,6 +172,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         blank=tuple(islice(dict.fromkeys(_BLANK.findall(prompt)), MAX_NAMES)),
         filled=tuple(islice(dict.fromkeys(_FILLED.findall(prompt)), MAX_NAMES)),
         missing=_missing(row, flat.lines, request),
+        cut_call=cut_call(row),
         check_errors=_check_errors(row),
         answers=candidates(final, _submitted(episode)),
         expected=due,
@@ -644,7 +646,7 @@ def nothing_of(position: int) -> RowEvidence:
         has_response=True,
         transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, labels=b"",
         is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), blank=(), filled=(), missing="",
-        check_errors={}, answers={},
+        cut_call="", check_errors={}, answers={},
         expected=None,
         barred="", made=(), gold_text="", says_gold=False, saw_gold=None, marks=(), form="", tools=(),
     )  # fmt: skip

@@ -30,6 +30,14 @@ _RECORDED = (
 )  # of `response`
 
 
+LIMIT = re.compile(
+    r"\b(?:length|max[ _-]?\w*|limit\w*|truncat\w*|time[ _-]?out|timed[ _-]out|budget|exceed\w*|incomplete|"
+    r"context[ _-]window|step[ _-]cap|cut[ _-]off)\b", re.IGNORECASE,
+)  # fmt: skip
+_STOPS = ("incomplete_details.reason", "finish_reason", "stop_reason")  # where the record of a model's reply says why it ended
+MAX_ENTRIES = 4  # of a list in which such records are looked for
+
+
 class Flat(NamedTuple):
     """A row without its trace and its prompt."""
 
@@ -116,6 +124,23 @@ def _keep_list(
             lines[path] = _templates("\n".join(value))
     elif not value:
         fields[path] = "[]"
+
+
+def cut_call(row: Mapping[str, Any]) -> str:
+    """Where a row records that another model it asked, such as a judge, was cut off by a limit; empty without such a place."""
+    waiting = [(key, value, 1) for key, value in row.items() if key not in OWN]
+    while waiting:
+        path, value, depth = waiting.pop()
+        if isinstance(value, list):
+            waiting += [(f"{path}.{at}", entry, depth + 1) for at, entry in enumerate(value[:MAX_ENTRIES]) if isinstance(entry, dict)]
+        elif isinstance(value, dict) and depth <= MAX_DEPTH:
+            for name in _STOPS if "output" in value or "message" in value else ():
+                told = events.field_text(value, name)
+                if told and LIMIT.search(told.replace("_", " ")):
+                    return f"{path}.{name}"
+            inner = [(key, entry) for key, entry in value.items() if isinstance(entry, dict | list) and key != "responses_create_params"]
+            waiting += [(f"{path}.{key}", entry, depth + 1) for key, entry in inner]
+    return ""
 
 
 def _members(scalars: list[tuple[str, Any]]) -> dict[str, dict[str, Any]]:

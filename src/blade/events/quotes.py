@@ -34,9 +34,15 @@ def step_texts(step: Step) -> list[str]:
 
 def field_text(row: Mapping[str, Any], field: str) -> str | None:
     """The value at a dotted path as it is quoted: strings as they are, all else as compact JSON; None if the
-    row has none. A key that holds dots itself is tried first."""
+    row has none. A key that holds dots itself is tried first; a number names an entry of a list."""
     value: Any = row
     while field:
+        if isinstance(value, list):
+            head, _, field = field.partition(".")
+            if not head.isdecimal() or int(head) >= len(value):
+                return None
+            value = value[int(head)]
+            continue
         if not isinstance(value, Mapping):
             return None
         if field in value:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
+from blade.diagnose.fields import LIMIT
 from blade.diagnose.population import (
     Findings,
     Group,
@@ -37,10 +38,6 @@ LEAST_LOOPS = 3  # rollouts at a limit that repeat themselves, from which they a
 ENDED = 0.9  # share of the passes that end on the result of one act
 LEAST_FORMS, WHOLE_FORM = 3, 0.95  # passes that show how long a form is, and the share of it from which it counts as filled in
 STOPS = 0.95  # pass rate below the limit from which episodes stop on success
-_LIMIT = re.compile(
-    r"\b(?:length|max[ _-]?\w*|limit\w*|truncat\w*|time[ _-]?out|timed[ _-]out|budget|exceed\w*|incomplete|"
-    r"context[ _-]window|step[ _-]cap|cut[ _-]off)\b", re.IGNORECASE,
-)  # fmt: skip
 
 
 def ask_recorded(people: Population, left: Mask) -> Findings:
@@ -85,7 +82,7 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
         if len(values) > 30 or (not path.startswith("response.") and people.is_graded(codes)):
             continue  # a limit that the grader reports about the submitted work is a verdict
         for code, value in enumerate(values):
-            if not isinstance(value, str) or not _LIMIT.search(value.replace("_", " ")) or TRANSPORT.search(value):
+            if not isinstance(value, str) or not LIMIT.search(value.replace("_", " ")) or TRANSPORT.search(value):
                 continue  # a rate limit of a service is no limit of the rollout
             rows = codes == code
             n = int((rows & left).sum())
@@ -235,11 +232,13 @@ def _spike(people: Population, left: Mask) -> Group | None:
         steps = np.unique(below)[-2:]
         if any(n < SPIKE * (values == step).sum() for step in steps):
             continue
-        if _is_innocent(people, rows, left) or people.rate(rows) > 0.25 or _stops_on_success(people, rows):
+        is_given = _is_given(people, name, rows)
+        # of a cut input what counts may be left; a cut rollout hardly ever passes
+        if _is_innocent(people, rows, left) or (people.rate(rows) > 0.25 and not is_given) or _stops_on_success(people, rows):
             continue
         if name in ("n_turns", "n_acts") and ends_on_success(people):
             continue  # what fails goes on to the limit, whatever it fails for
-        if not _is_given(people, name, rows) and _is_finished(people, rows & left):
+        if not is_given and _is_finished(people, rows & left):
             continue
         if name == "final_length" and (not _differ(people, rows) or not _breaks_off(people, rows & left)):
             continue

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, count, short
+from blade.diagnose.population import Findings, Group, Mask, Population, count, joined, short
 from blade.diagnose.rungs.cut import (
     act_name,
     common_error,
@@ -27,6 +27,8 @@ ENDS = 0.9  # share of the passes that end so
 PASSES = 5
 LEAST = 2
 LEAST_MET = 3  # passes that met an error and got past it
+CLOSED = 0.95  # share of the passes that make one of the calls that end passes
+ENDING = 120  # characters of how a message ends
 MAX_KINDS = 6  # values of a field that tells kinds of task apart
 
 
@@ -35,7 +37,7 @@ def ask(people: Population, left: Mask) -> Findings:
     passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
     if len(passes) < PASSES:
         return found
-    for make in (_no_tools, _no_success, _stuck, _no_end, _no_form):
+    for make in (_no_tools, _no_success, _stuck, _no_end, _no_close, _no_form):
         group = make(people, left, passes)
         if group is not None:
             left = left & ~group.rows
@@ -142,6 +144,43 @@ def _no_end(people: Population, left: Mask, passes: list[RowEvidence]) -> Group 
             if group is not None:
                 return group
     return None
+
+
+def _no_close(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
+    """Rows without any of the few calls that end nearly all passes, where what else there is to call ends hardly any."""
+    if any(row.expected for row in passes):
+        return None  # which calls are due is known, and tells more
+    ends = Counter(row.acts[-1].tool for row in passes if row.acts and not row.is_spoken)
+    closing = frozenset(tool for tool, n in ends.items() if n >= max(LEAST, 0.02 * len(passes)))
+    used = {act.tool for row in passes for act in row.acts}
+    n_closed = sum(any(act.tool in closing and not act.failed for act in row.acts) for row in passes)
+    if not 2 <= len(closing) < len(used) or n_closed < CLOSED * len(passes):
+        return None
+    holds = partial(_leaves_open, closing)
+    rows = people.where(holds)
+    n = int((rows & left).sum())
+    if n < max(LEAST, 0.1 * left.sum()) or people.rate(rows) > 0.1 * people.rate(~rows) or ends_on_success(people):
+        return None
+    finals = [people.rows[at].final.strip()[-ENDING:] for at in np.flatnonzero(rows & left)]
+    asks = sum("?" in final for final in finals)
+    named = joined(sorted(closing, key=lambda tool: -ends[tool]))
+    how = f" {asks:,} of them end with a question." if asks >= 0.1 * n else ""
+    name = "ends with a question instead of acting" if asks >= 0.5 * n else "stops before acting"
+    return Group(
+        rung="delivered", label="BI", name=name, rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()),
+        text=f"{count(n, 'failure')}: none of the calls that end the passes is made ({named}); the rollout looks things up and ends with a "
+        f"message. {n_closed:,} of {count(len(passes), 'pass', 'passes')} make one.{how}",
+        fix="Tell the model that nobody will answer, and have it carry out the task before it ends." if asks >= 0.5 * n
+        else "Have the model carry out what is asked before it ends, and check before the end that something was done.",
+        why="what is graded was never done", confidence="proved", deciding=tuple(closing), holds=holds,
+        place=lambda row: (row.final_step, row.final.strip()[-ENDING:]) if row.final_step is not None else None,
+        detail=lambda at: f'it ends "{short(people.rows[at].final.strip()[-ENDING:], ENDING)}"',
+    )  # fmt: skip
+
+
+def _leaves_open(closing: frozenset[str], row: RowEvidence) -> bool:
+    """Whether a row makes calls, and none of those that close a task with success."""
+    return row.n_acts > 0 and not row.is_spoken and all(act.tool not in closing or act.failed for act in row.acts)
 
 
 def _kinds(people: Population) -> Iterator[Mask]:

@@ -129,7 +129,14 @@ def _is_time(people: Population, path: str) -> bool:
         for value in column
         if (isinstance(value, float) and not value.is_integer()) or (is_named and isinstance(value, int) and value > 100)
     ]
-    return len(values) >= 0.5 * people.n and len(set(values)) >= 0.2 * len(values)
+    if len(values) < 0.5 * people.n or len(set(values)) < 0.2 * len(values):
+        return False
+    # what is the same in repeats of a task that say different things describes the task
+    told: defaultdict[int, set[tuple[int, object]]] = defaultdict(set)
+    for row, task, value in zip(people.rows, people.task.tolist(), column, strict=True):
+        told[task].add((row.digest, value))
+    several = [held for held in told.values() if len({digest for digest, _ in held}) > 1]
+    return not several or sum(len({value for _, value in held}) == 1 for held in several) < 0.5 * len(several)
 
 
 def _outcomes(people: Population, content: Ints) -> str:

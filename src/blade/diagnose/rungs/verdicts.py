@@ -43,13 +43,14 @@ from blade.ingest.records import FAILED, status_of
 LEAST_PASSES = 3
 ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same
 MAX_VALUES = 30
+MAX_CROSSED, CROSSED = 8, 0.15  # values of two fields that are crossed, and share of the failures that both must hold
 MAX_LINES = 60  # lines of logs that may name a group
 RESTATES = 0.95  # share of the failures from which a value is the verdict itself
 
 
 def ask(people: Population, left: Mask) -> Findings:
     groups: list[Group] = []
-    for make in (_against_gold, _checks, _rest):
+    for make in (_against_gold, _named_checks, _rest):
         found = cover(people, list(make(people, left)), left)
         groups += _unanswered(people, trace_back(people, found, frozenset(graded_tools(people)), make is _against_gold))
         for group in found:
@@ -105,6 +106,7 @@ _MARKED = re.compile(r"[#\w-]*\d[\w-]{3,}")  # values with digits, which identif
 def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
     yield from _check_lists(people)
     yield from _values(people, left)
+    yield from _crossed(people)
     places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for at in np.flatnonzero(people.failed).tolist():
         for path, lines in people.rows[at].lines.items():
@@ -309,8 +311,9 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
 # ---- Checks and verdict fields -------------------------------------------------------------------
 
 
-def _checks(people: Population, left: Mask) -> Iterator[Candidate]:
-    """Checks that the row names, each by the rows that fail it."""
+def _named_checks(people: Population, left: Mask) -> Iterator[Candidate]:
+    """Checks that the row names, each by the rows that fail it, and how what is compared differs."""
+    yield from _unlike_pairs(people)
     names = Counter(
         name
         for row in people.rows
@@ -324,6 +327,66 @@ def _checks(people: Population, left: Mask) -> Iterator[Candidate]:
             yield Candidate(
                 name, rows, _failed_check(people, name), order=4, is_tested=bool(people.passed[rows].any())
             )
+
+
+_UNLIKE = {
+    "more": ("gives a value where none is expected", "Tell the model to leave a field empty where nothing states it, with examples."),
+    "less": ("leaves out a value that is expected", "Have the model look for every field before it gives one up."),
+}  # fmt: skip
+
+
+def _unlike_pairs(people: Population) -> Iterator[Candidate]:
+    """Rows all of whose fields that differ from the expected ones differ in one way: a value too much, or one too few."""
+    lists = {name.partition(": ")[0] for row in people.rows for name in row.checks if " = " in name.partition(": ")[0]}
+    for path in sorted(lists):
+        expected, given = path.split(" = ")[:2]
+        if _varies(people, expected):
+            expected, given = given, expected
+        if _varies(people, expected) or not _varies(people, given):
+            continue  # the expected side is the same in all repeats of a task, and the other is not
+        for way, (name, fix) in _UNLIKE.items():
+            rows = people.where(lambda row: _ways(row, path, expected, given) == {way})  # noqa: B023
+            if rows.any() and not people.passed[rows].any():
+                yield Candidate(f"{path} {way}", rows, _unlike_pair(people, path, name, fix), order=3, is_tested=False)
+
+
+def _varies(people: Population, side: str) -> bool:
+    """Whether some member of an object differs between repeats of a task."""
+    for path in people.paths:
+        if path.startswith(f"{side}."):
+            codes, _ = people.codes(path)
+            pairs = np.unique(np.stack([people.task, codes]), axis=1)
+            if pairs.shape[1] > len(np.unique(people.task)):
+                return True
+    return False
+
+
+def _ways(row: RowEvidence, path: str, expected: str, given: str) -> set[str]:
+    """How the fields of a row that are not as expected differ."""
+    names = [name.partition(": ")[2] for name, met in row.checks.items() if not met and name.startswith(f"{path}: ")]
+    blank = (None, "", "[]")
+    pairs = [(row.fields.get(f"{expected}.{name}") in blank, row.fields.get(f"{given}.{name}") in blank) for name in names]
+    return {"more" if is_none and not is_left else "less" if is_left and not is_none else "other" for is_none, is_left in pairs}
+
+
+def _unlike_pair(people: Population, path: str, name: str, fix: str):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast | None) -> Group:
+        fields = Counter(
+            check.partition(": ")[2]
+            for at in np.flatnonzero(rows)
+            for check, met in people.rows[at].checks.items()
+            if not met and check.startswith(f"{path}: ")
+        )
+        listed = ", ".join(f"`{field[:40]}` in {n:,}" for field, n in fields.most_common(4))
+        return Group(
+            rung="verdicts", label="BI", name=name, rows=rows, fix=fix, confidence="proved", deciding=(path,),
+            text=f"{count(int(rows.sum()), 'failure')}: all that differs from what is expected is that the model {name} ({listed}).",
+            why="the two objects that are compared differ in nothing else, and no pass differs so",
+            place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+            detail=lambda at: _failed_checks(people.rows[at]), against=["the expected value itself may be missing by mistake"],
+        )  # fmt: skip
+
+    return make
 
 
 def _check_lists(people: Population) -> Iterator[Candidate]:
@@ -427,6 +490,44 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
             yield Candidate(
                 f"{path}={value}", rows, _valued(path, str(value)), order=5, is_tested=not is_graded
             )
+
+
+def _crossed(people: Population) -> Iterator[Candidate]:
+    """A value of the row in one kind of task, where neither fails by itself: the value passes elsewhere, the tasks with other values."""
+    least = max(5, CROSSED * people.failed.sum())
+    kinds = [(path, codes, values) for path, (codes, values) in people.task_level.items() if 2 <= len(values) <= MAX_CROSSED]
+    for path in people.paths if kinds else ():
+        codes, values = people.codes(path)
+        if path in people.task_level or people.is_reward(path) or not 2 <= len(values) <= MAX_CROSSED:
+            continue
+        for code, value in enumerate(values):
+            rows = codes == code
+            if not isinstance(value, str | bool) or (rows & people.failed).sum() < least:
+                continue
+            for kind, kind_codes, kind_values in kinds:
+                for kind_code, kind_value in enumerate(kind_values):
+                    own = kind_codes == kind_code
+                    both, elsewhere, otherwise = rows & own, rows & ~own, own & ~rows
+                    if both.sum() < least or people.passed[both].any() or people.n_tasks(both) < 3:
+                        continue
+                    if all(held.sum() >= 5 and people.rate(held) >= 0.5 for held in (elsewhere, otherwise)):
+                        name = f"`{path}` is `{str(value)[:40]}` where `{kind}` is `{str(kind_value)[:40]}`"
+                        yield Candidate(name, both, _cross(people, name, path, str(value), elsewhere), order=3, is_tested=False)
+
+
+def _cross(people: Population, name: str, path: str, value: str, elsewhere: Mask):  # type: ignore[no-untyped-def]
+    def make(rows: Mask, test: Contrast | None) -> Group:
+        return Group(
+            rung="verdicts", label="BI", name=name, rows=rows, confidence="likely", deciding=(path,),
+            text=f"{count(int(rows.sum()), 'failure')}: {name}. In other tasks {people.rate(elsewhere):.0%} of the rollouts with this "
+            "value pass, so the model makes a choice there that is right elsewhere.",
+            fix=f"Show the model with examples of both kinds when `{value[:40]}` is right and when it is not.",
+            why="what it does is right in other tasks and never in these, while tasks of this kind pass when it does otherwise",
+            place=lambda row: (row.final_step, "") if row.final_step is not None else (path, value[:80]),
+            against=[f"`{path}` may be set by a classifier that errs"], detail=lambda at: f"`{path}` is `{value[:60]}`",
+        )  # fmt: skip
+
+    return make
 
 
 def _restated(people: Population) -> set[bytes]:

@@ -21,6 +21,7 @@ from blade.diagnose.rungs.ran import alarm_level
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
 DOUBT = 0.02  # share of the rows in doubt that is told before the causes
 FENCED = 0.15  # least share of the failures
+LEAST_CUT, CUT_RATE = 2, 0.5  # failures whose judge was cut off, and share of the usual pass rate up to which that is to blame
 LEAST_REFUSED, OFTEN = 1, 0.8  # failures that say the gold, and pass rate of all rows that do
 
 
@@ -30,7 +31,10 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     # where calls are expected or a check failed, the answer is not all that is graded
     has_calls = people.where(lambda row: bool(row.expected)).any()
     reference = None if has_calls else reference
-    for make in (_checks_pass, _fields_pass, _log_passes, _missing_path, _blank_prompt, _equal, _misread, _fenced, _wrapped, _both_ways):
+    makes = (
+        _judge_cut, _checks_pass, _fields_pass, _log_passes, _missing_path, _blank_prompt, _equal, _misread, _fenced, _wrapped, _both_ways
+    )  # fmt: skip
+    for make in makes:
         group = make(people, rest, reference)
         if group is not None:
             found.groups.append(group)
@@ -48,6 +52,27 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             level = "warning" if group.rows.sum() > DOUBT * people.n else "note"
             found.trust.append(Trust(level, None, group.text, group.rows))
     return found
+
+
+def _judge_cut(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows in which the judge that was asked did not come to its verdict, since a limit cut it off."""
+    rows = people.where(lambda row: row.cut_call)
+    n = int((rows & left).sum())
+    if n < LEAST_CUT or not people.passed[~rows].any() or people.rate(rows) > CUT_RATE * people.rate(~rows):
+        return None
+    path = Counter(people.rows[at].cut_call for at in np.flatnonzero(rows & left)).most_common(1)[0][0]
+    says = int((people.where(lambda row: row.says_gold) & rows & left).sum())
+    return Group(
+        rung="verifier", label="TI", name="the judge was cut off before its verdict", rows=rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: the model that was asked for the verdict was itself stopped by a limit (`{path}`), and the rollout "
+        f"counts as failed. {people.rate(rows):.0%} of such rollouts pass, {people.rate(~rows):.0%} of all others."
+        + (f" {says:,} of them hold the expected answer word for word." if says else ""),
+        fix="Raise the output limit of the judge and score the stored answers again; the model need not be asked again.",
+        why="the record of the judge says that it was stopped, so nothing was judged", confidence="proved",
+        passed=int(people.passed[rows].sum()), deciding=(path,), place=lambda row: (row.cut_call, "") if row.cut_call else None,
+        blame=lambda row: None, holds=lambda row: bool(row.cut_call),
+        detail=lambda at: f"`{people.rows[at].cut_call}` records that it was stopped by a limit",
+    )  # fmt: skip
 
 
 def _refused(people: Population, left: Mask, reference: Reference | None) -> Group | None:
