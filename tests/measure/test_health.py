@@ -78,7 +78,7 @@ def test_unscored_rewards() -> None:
 
 
 def test_constant_copied_and_unbounded_rewards() -> None:
-    assert flags({"a": [0.0, 0.0]})["constant_reward"].text.startswith("All 2 rewards are 0:")
+    assert flags({"a": [0.0, 0.0]})["constant_reward"].text.startswith("All 2 rewards are 0, so")
     copied = flags({"a": [0.0571, 0.0571]})["batch_copied_reward"]
     assert (copied.level, copied.value) == (Level.PROBLEM, pytest.approx(0.0571))
     unbounded = flags({"a": [-1.0, 0.0], "b": [1.0, 9.0]})["unbounded_reward"]

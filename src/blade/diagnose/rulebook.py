@@ -77,7 +77,8 @@ RULES: tuple[Rule, ...] = (
         "Does the grade follow from the answer?",
         "The answer equals the expected one and scores 0; equal answers to one task are graded both 0 and 1; all "
         "recorded checks pass and the reward is 0; answers in a code fence never pass while bare ones do; the "
-        "grader's own record of the answer differs from the one that the text announces; a block of the prompt is empty. A "
+        "grader's own record of the answer differs from the one that the text announces; the judge's own reply was cut off by a "
+        "limit; a block of the prompt is empty. A "
         "comparison counts only where it agrees in at least 90% of the passes; without passes only exact equality "
         "counts.",
         "Free text that a model judges; a comparison that would overturn more than a tenth of all rows without exact "
@@ -97,7 +98,8 @@ RULES: tuple[Rule, ...] = (
         "delivered",
         "Was the thing that is graded ever handed over?",
         "The act that ends at least 90% of the passes is absent: the call that submits or writes the result, any "
-        "tool call at all, any call that succeeds, or the asked form of the answer (a box, a tag); or one call or one error is "
+        "tool call at all, any call that succeeds, any of the few calls that end the passes, or the asked form of the answer (a box, a "
+        "tag); or one call or one error is "
         "repeated to the end, where passes get past it.",
         "Fewer than five passes to learn it from; rows without that act pass too.",
         "BI (behaviour: format or protocol)",
@@ -106,8 +108,8 @@ RULES: tuple[Rule, ...] = (
         "verdicts",
         "What does the grader itself say?",
         "The calls differ from the expected calls that the row states, where passes make exactly those; a named "
-        "check, score of a field or test in a log fails; two objects with the same keys differ; a field that varies within tasks "
-        "has a value that no pass has.",
+        "check, score of a field or test in a log fails; two objects with the same keys differ, in one way or in several; a field that "
+        "varies within tasks has a value that no pass has, or that passes in one kind of task and never in another.",
         "A value that equals all failures: it restates the verdict and names nothing; tools whose calls differ from "
         "the expected ones in passing rows too.",
         "BI (behaviour) for calls and checks; undetermined where only a field names the outcome",
