@@ -211,9 +211,9 @@ def python(world: World) -> Numbers:
 
 def mcp(world: World) -> Numbers:
     """What the tools of the server answer."""
-    from blade.mcp.house import House
-    from blade.mcp.roots import roots
-    from blade.mcp.tools import called
+    from blade.agent.mcp.house import House
+    from blade.agent.mcp.roots import roots
+    from blade.agent.mcp.tools import called
 
     house = House(roots(["results"]))
 

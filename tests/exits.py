@@ -281,14 +281,14 @@ class Told:
 
     @cached_property
     def house(self) -> Any:
-        from blade.mcp.house import House
-        from blade.mcp.roots import roots
+        from blade.agent.mcp.house import House
+        from blade.agent.mcp.roots import roots
 
         return House(roots([str(self.folder / "a"), str(self.folder / "b")]))
 
     def tools(self, form: str) -> Iterator[tuple[str, str]]:
         """What the MCP server answers."""
-        from blade.mcp.tools import called
+        from blade.agent.mcp.tools import called
 
         house, here = self.house, str(self.run)
 

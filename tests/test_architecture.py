@@ -17,9 +17,10 @@ SRC = ROOT / "src" / "blade"
 WING = ROOT / "src" / "blade_eval"  # a room of its own, which only the command line enters
 
 NOUNS = {"hostile", "model", "errors", "stats", "events", "answers", "targets"}
-STAGES = {"ingest", "store", "measure", "diagnose", "compare", "report", "judgements", "queue"}
+STAGES = {"ingest", "store", "measure", "diagnose", "compare", "report"}
+HANDS = {"judgements", "queue", "reader", "dossier"}  # rooms of `agent` that know the report and no other stage
 
-# Room -> the other rooms it may import. A room is a module or a folder directly under src/blade.
+# Room -> the other rooms it may import. A room is a module or a folder directly under src/blade, or under its `agent`.
 # `blade` itself (its version) is open to all; nothing imports `cli` but `__main__`.
 RULES: dict[str, set[str]] = {
     "__init__": {"api"},
@@ -35,26 +36,30 @@ RULES: dict[str, set[str]] = {
     "diagnose": NOUNS | {"ingest"},
     "tables": NOUNS | {"ingest", "store"},
     "query": NOUNS | {"tables"},
-    "pipeline": NOUNS | STAGES | {"read", "tables", "query"},
+    "pipeline": NOUNS | STAGES | HANDS | {"tables", "query"},
     "report": NOUNS | {"query"},
     "check": NOUNS | {"ingest", "store", "report", "sanitize", "pipeline", "tables", "query"},
-    "read": NOUNS | {"backoff", "refusal"},
     "backoff": set(),
     "refusal": set(),
+    "agent": set(),
+    "judgements": NOUNS,
+    "queue": NOUNS,
+    "dossier": NOUNS | {"report"},
+    "reader": NOUNS | {"backoff", "refusal"},
     "skills": NOUNS | STAGES | {"pipeline"},
+    "mcp": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
     "package": NOUNS | STAGES | {"pipeline", "tables", "query", "check", "sanitize", "skills"},
     "sanitize": NOUNS,
     "blade_eval": {"model", "errors", "stats", "answers", "hostile", "ingest", "backoff", "refusal"},
-    "mcp": NOUNS | STAGES | {"pipeline", "check", "query"},
-    "api": NOUNS | STAGES | {"pipeline", "check", "query"},
-    "cli": NOUNS | STAGES | {"pipeline", "tables", "query", "check", "package", "sanitize", "skills", "mcp", "blade_eval"},
+    "api": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
+    "cli": NOUNS | STAGES | HANDS | {"pipeline", "tables", "query", "check", "package", "sanitize", "skills", "mcp", "blade_eval"},
 }
 
 # Family -> the name of its literal table, and the modules of its folder that are no members of it.
 TABLES = {"ingest": "FORMATS", "measure": "MEASURES", "report": "RENDERERS",
-          "blade_eval/environments": "ENVIRONMENTS", "blade_eval/models": "MODELS"}  # fmt: skip
+          "blade_eval/verifiers": "ENVIRONMENTS", "blade_eval/models": "MODELS"}  # fmt: skip
 SUPPORT: dict[str, set[str]] = {
-    "blade_eval/environments": set(),
+    "blade_eval/verifiers": set(),
     "blade_eval/models": set(),
     "ingest": {
         "assemble", "careful", "columns", "expected", "fields", "find", "fingerprints", "inflate", "items", "keys", "lines", "names", "opened", "rows",
@@ -73,7 +78,7 @@ HEAVY = {
     "numpy", "scipy", "duckdb", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "openai", "mcp",
     "omegaconf", "aiohttp", "math_verify", "jiwer", "sacrebleu", "rapidfuzz", "markdown_it",
 }  # fmt: skip
-LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "mcp/*.py", "read/*.py"]
+LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "agent/mcp/*.py", "agent/reader/*.py"]
 HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "openai", "mcp", "omegaconf", "aiohttp", "markdown_it"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
@@ -92,13 +97,17 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def room_of(path: Path) -> str:
-    return WING.name if path.is_relative_to(WING) else path.relative_to(SRC).parts[0].removesuffix(".py")
+    if path.is_relative_to(WING):
+        return WING.name
+    parts = path.relative_to(SRC).parts
+    return parts[parts[0] == "agent" and parts[1] != "__init__.py"].removesuffix(".py")
 
 
 @cache
 def rooms() -> set[str]:
-    folders = {path.name for path in SRC.iterdir() if any(path.glob("*.py"))}
-    return folders | {path.stem for path in SRC.glob("*.py")} | {WING.name}
+    halls = (SRC, SRC / "agent")
+    folders = {path.name for hall in halls for path in hall.iterdir() if any(path.glob("*.py"))}
+    return folders | {path.stem for hall in halls for path in hall.glob("*.py")} | {WING.name}
 
 
 def imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -117,7 +126,7 @@ def imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, ...
 def imported_rooms(tree: ast.AST, package: tuple[str, ...], known: set[str]) -> set[str]:
     """The rooms that `tree` reaches into; names of `blade` itself are no room."""
     names = list(imported(tree, package))
-    ours = (name[1] for name in names if name[0] == "blade" and len(name) > 1)
+    ours = (name[1 + (name[1] == "agent" and len(name) > 2)] for name in names if name[0] == "blade" and len(name) > 1)
     return {name for name in (*ours, *(name[0] for name in names if name[0] == WING.name)) if name in known}
 
 

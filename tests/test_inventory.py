@@ -16,8 +16,8 @@ import click
 
 import blade
 from blade import errors
+from blade.agent.mcp.tools import TOOLS
 from blade.cli.main import cli
-from blade.mcp.tools import TOOLS
 from blade.query import measures, select
 
 ROOT = Path(__file__).resolve().parent.parent

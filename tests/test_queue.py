@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blade.agent.queue import FLOOR, WRONG, Worth, per_token, queue, worth
 from blade.model import Attribution, Cause, Confidence, Waiting
-from blade.queue import FLOOR, WRONG, Worth, per_token, queue, worth
 from tests.conftest import Blade
 from tools.planted import write_demo
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import blade
+from blade.agent.queue import WRONG, WRONG_UNDETERMINED
 from blade.model import Confidence
 from blade.query.comments import unescape_comment
-from blade.queue import WRONG, WRONG_UNDETERMINED
 from blade.report.claims import agrees
 from tests.builders import Row, make_run
 from tests.exit_numbers import (
@@ -293,9 +293,9 @@ def test_the_terminal_prints_the_change_as_it_is(world: World) -> None:
 
 
 def test_the_summary_is_one_text_at_every_exit(world: World) -> None:
-    from blade.mcp.house import House
-    from blade.mcp.roots import roots
-    from blade.mcp.tools import called
+    from blade.agent.mcp.house import House
+    from blade.agent.mcp.roots import roots
+    from blade.agent.mcp.tools import called
 
     screen = world.told("diagnose", BEFORE)
     assert blade.load(BEFORE).report().summary() == screen
@@ -304,9 +304,9 @@ def test_the_summary_is_one_text_at_every_exit(world: World) -> None:
 
 
 def test_our_own_page_holds_at_every_exit_that_checks(world: World) -> None:
-    from blade.mcp.house import House
-    from blade.mcp.roots import roots
-    from blade.mcp.tools import called
+    from blade.agent.mcp.house import House
+    from blade.agent.mcp.roots import roots
+    from blade.agent.mcp.tools import called
 
     page = str(world.report / "report.md")
     command = json.loads(world.told("check", page, "--run", BEFORE, "--json"))

@@ -433,3 +433,34 @@ def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
 
 def test_healthy_run_is_silent(diagnose: Diagnose) -> None:
     assert diagnose(desk().values()).of_rung("cut") == []
+
+
+# ---- What another model wrote about a rollout ------------------------------------------------------
+
+
+def remarks(path: str, passes: int) -> tuple[list[Row], set[Key]]:
+    """Notes that a judge remarks on; a third of the remarks has exactly the largest length, and so many of those pass."""
+    rows, longest = [], set()
+    for place, (task, repeat) in enumerate(grid(24, 3)):
+        is_longest = place % 3 == 0
+        reward = float(place // 3 < passes) if is_longest else float(place % 5 > 0)
+        if is_longest and not reward:
+            longest.add((task, repeat))
+        amount = 512 if is_longest else 180 + place * 4
+        name, _, inner = path.partition(".")
+        note = f"Note {place} on folder {task}." + " It is filed." * (place % 4)
+        rows.append(make_row(task, repeat, reward, [note], **{name: {inner: amount, "style": place % 7}}))
+    return rows, longest
+
+
+def test_a_remark_at_its_limit(diagnose: Diagnose) -> None:
+    rows, longest = remarks("remark.tokens_out", 0)
+    group = diagnose(rows).group(longest)
+    assert (group.rung, group.label.value) == ("cut", "TI")
+    assert "512" in group.name
+
+
+@pytest.mark.parametrize(("path", "passes"), [("remark.shelf", 0), ("remark.tokens_out", 6)])
+def test_a_largest_number_that_is_no_text_or_that_passes(diagnose: Diagnose, path: str, passes: int) -> None:
+    rows, _ = remarks(path, passes)
+    assert diagnose(rows).of_rung("cut") == []

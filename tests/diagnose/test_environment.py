@@ -391,3 +391,19 @@ def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) ->
 def test_healthy_run_is_silent(diagnose: Diagnose) -> None:
     run = diagnose(graded(set(), ()))
     assert run.of_rung("environment") == []
+
+
+def test_several_bad_places_are_one_group(diagnose: Diagnose) -> None:
+    """Two of six machines break what runs on them; together they are one finding."""
+    rows, struck = [], set()
+    for place, (task, repeat) in enumerate(grid(24, 6)):
+        machine = f"m-{(place * 7 + task) % 6}"
+        is_struck = machine in ("m-1", "m-4")
+        reward = 0.0 if is_struck else float(place % 6 > 0)
+        if is_struck:
+            struck.add((task, repeat))
+        rows.append(desk_row(task, repeat, reward, exec={"box": machine}))
+    run = diagnose(rows)
+    group = run.group(struck)
+    assert (group.rung, group.label.value) == ("environment", "IR")
+    assert all(f"`{machine}`" in group.name for machine in ("m-1", "m-4"))

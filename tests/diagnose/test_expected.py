@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Diagnose, Diagnosed, Key, Row, grid, make_row
+from tests.diagnose.builders import Act, Diagnose, Diagnosed, Key, Row, desk_row, grid, make_row
 
 TOOLS = ("move_parcel", "pay_fee", "hold_parcel", "read_notice")
 FAULTY: set[Key] = {(task, task % 4) for task in range(12)}
@@ -144,3 +144,27 @@ def test_failure_that_did_what_is_expected_has_no_difference(diagnose: Diagnose)
     assert run.of_rung("verdicts") == []
     assert "instead of" not in run.said
     assert "expected and" not in run.said
+
+
+# ---- Expected calls under any name -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [
+    lambda tool, given: {"tool": tool, "kwargs": given}, lambda tool, given: {"op": tool, **given},
+    lambda tool, given: {"act": tool, "with": given, "why": "asked"},
+])  # fmt: skip
+def test_calls_are_expected_under_any_name(diagnose: Diagnose, shape: Callable[[str, dict[str, Any]], dict[str, Any]]) -> None:
+    """Records that name a tool of the task are calls; an empty list says that none is due where other rows list some."""
+    rows, acted = [], set()
+    for place, (task, repeat) in enumerate(grid(24, 3)):
+        move: Act = ("move_parcel", {"parcel": f"P-{task}"}, "Moved.")
+        look: Act = ("find_parcel", {"number": f"P-{task}"}, f"Shelf {place % 5}.")
+        is_due, fails = task % 3 > 0, place % 4 == 0
+        due = [shape("move_parcel", {"parcel": f"P-{task}"})] if is_due else []
+        acts = [look, *([move] if is_due != fails else []), f"Errand {place} is seen to."]
+        if fails and not is_due:
+            acted.add((task, repeat))
+        rows.append(desk_row(task, repeat, float(not fails), acts, plan={"steps_due": due}))
+    run = diagnose(rows)
+    assert {group.name for group in run.holders(acted)} <= {"acts although nothing should be changed", "calls `move_parcel` where it is not expected"}
+    assert any(group.name == "no change made although one was due" for group in run.groups)

@@ -295,3 +295,14 @@ def test_healthy_run_is_silent(diagnose: Diagnose) -> None:
     run = diagnose([desk_row(*key, float(sum(key) % 4 > 0)) for key in grid(12, 4)])
     assert run.of_rung("ran") == []
     assert not said_not_recorded(run)
+
+
+@pytest.mark.parametrize(("reason", "label"), [("max_output_tokens", "TI"), ("upstream_refused", "IR")])
+def test_empty_output_that_a_limit_ended_did_run(diagnose: Diagnose, reason: str, label: str) -> None:
+    rows = []
+    for key, row in desk().items():
+        if key in DOWN:
+            row = silent(*key)
+            row["response"]["incomplete_details"] = {"reason": reason}
+        rows.append(row)
+    assert diagnose(rows).labels(DOWN) == {label}

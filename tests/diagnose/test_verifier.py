@@ -610,3 +610,86 @@ def test_a_judge_that_is_stopped_after_its_verdict_is_no_doubt(diagnose: Diagnos
     run = diagnose(rows)
     assert run.of_rung("verifier") == []
     assert doubts(run) == []
+
+
+# ---- Values that are right in another spelling -----------------------------------------------------
+
+
+def records(day: str) -> tuple[list[Row], set[Key]]:
+    """Forms that are stored with a day; on every third the day is written as given here."""
+    rows, spelt = [], set()
+    for place, (task, repeat) in enumerate(grid(20, 3)):
+        due = {"owner": f"N. {task * 7}", "day": f"2031-05-{task + 10}", "halls": task % 4 + 1}
+        is_spelt = place % 3 == 0
+        kept = {**due, "day": day.format(task + 10)} if is_spelt else due
+        if is_spelt:
+            spelt.add((task, repeat))
+        note = f"Form {place} is filed." + " It is stamped." * (place % 4)
+        rows.append(make_row(task, repeat, float(not is_spelt), [note], target=due, stored=kept))
+    return rows, spelt
+
+
+@pytest.mark.parametrize("day", ["05/{}/2031", "{}.05.2031", "May {}, 2031"])
+def test_values_that_differ_in_spelling_alone(diagnose: Diagnose, day: str) -> None:
+    rows, spelt = records(day)
+    group = diagnose(rows).proved(spelt, "verifier", "TI", "alarm")
+    assert "another spelling" in group.name
+
+
+@pytest.mark.parametrize("day", ["06/{}/2031", "May {}, 2032"])
+def test_values_that_differ_are_wrong(diagnose: Diagnose, day: str) -> None:
+    rows, spelt = records(day)
+    assert diagnose(rows).labels(spelt) == {"BI"}
+
+
+# ---- Options in another order than the key ---------------------------------------------------------
+
+
+def options(is_shifted: bool) -> tuple[list[Row], set[Key]]:
+    """Questions with four options; in the last third of the tasks the key has the letter of another option."""
+    rows, shifted = [], set()
+    for place, (task, repeat) in enumerate(grid(24, 3)):
+        volumes = [task * 5 + step for step in (3, 11, 17, 29)]
+        right = (task * 7) % 4
+        is_off = is_shifted and task % 3 == 2
+        key = "ABCD"[(right + 1) % 4] if is_off else "ABCD"[right]
+        picked = right if place % 5 else (right + 2) % 4
+        reward = float("ABCD"[picked] == key)
+        if is_off and picked == right:
+            shifted.add((task, repeat))
+        listed = "\n".join(f"{letter}) {volume} volumes" for letter, volume in zip("ABCD", volumes, strict=True))
+        says = f"I count them in ledger {place}." + " It adds up." * (place % 3) + f"\nAnswer: {'ABCD'[picked]}"
+        fields = {"key": key, "source": {"true_option": f"{volumes[right]} volumes"}}
+        rows.append(make_row(task, repeat, reward, [says], prompt=f"How many did branch {task} lend?\n{listed}", **fields))
+    return rows, shifted
+
+
+def test_options_in_another_order_than_the_key(diagnose: Diagnose) -> None:
+    rows, shifted = options(True)
+    group = diagnose(rows).proved(shifted, "verifier", "TI", "alarm")
+    assert "source.true_option" in group.text
+
+
+def test_options_in_the_order_of_the_key_are_no_doubt(diagnose: Diagnose) -> None:
+    rows, _ = options(False)
+    run = diagnose(rows)
+    assert run.of_rung("verifier") == []
+    assert run.alarms == []
+
+
+# ---- A count that nearly all rows share ------------------------------------------------------------
+
+
+def test_counts_that_agree_by_chance_are_no_answer(diagnose: Diagnose) -> None:
+    """The size of a result agrees in passes and in most failures: it is not what is graded, and the run is healthy."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(30, 3)):
+        fails = place % 4 == 0
+        n_due = 4 if task % 7 == 3 else 1
+        n_given = 2 if fails and place % 3 == 0 else n_due
+        note = f"select {place * 3} from halls" + " order by 1" * (place % 3)
+        outcome = {"outcome": "mismatch" if fails else "ok", "n_pred": n_given, "n_gold": n_due}
+        rows.append(make_row(task, repeat, float(not fails), [note], execution=outcome))
+    run = diagnose(rows)
+    assert run.alarms == []
+    assert "TI" not in {group.label.value for group in run.groups}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from blade import events, hostile
+from blade.agent.dossier import BUDGET, dossier
 from blade.model import Outcome, Step
-from blade.report.dossier import BUDGET, dossier
 from tests.dossier.conftest import Written
 from tests.dossier.reading import shown
 from tools.planted.injected import INJECTIONS

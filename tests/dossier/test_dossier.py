@@ -8,11 +8,11 @@ import click
 import pytest
 from msgspec.structs import replace
 
+from blade.agent.dossier import BUDGET, LEAST, dossier
+from blade.agent.dossier.tokens import tokens
 from blade.errors import UsageError
 from blade.model import Attribution, Cause, Confidence, Evidence, Trace, Trust
 from blade.pipeline.session import Session
-from blade.report.dossier import BUDGET, LEAST, dossier
-from blade.report.dossier.tokens import tokens
 from blade.report.facts import Facts, facts
 from tests.builders import make_call, make_message, make_result
 from tests.dossier.conftest import Written, rollout

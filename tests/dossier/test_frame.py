@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blade.agent.dossier import LEAST, Dossier, dossier, frame
+from blade.agent.dossier.commands import PROMPT
+from blade.agent.dossier.tokens import tokens
 from blade.hostile import lines as cleaned
 from blade.model import Trace
 from blade.pipeline.session import Session, session
-from blade.report.dossier import LEAST, Dossier, dossier, frame
-from blade.report.dossier.commands import PROMPT
-from blade.report.dossier.tokens import tokens
 from tests.builders import DROP, make_call, make_message, make_result, make_row, make_run
 from tests.dossier.conftest import rollout, traced
 from tests.dossier.reading import commands, ours, strangers

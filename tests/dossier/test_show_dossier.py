@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from blade.report.dossier import BUDGET, LEAST
-from blade.report.dossier.tokens import tokens
+from blade.agent.dossier import BUDGET, LEAST
+from blade.agent.dossier.tokens import tokens
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.dossier.conftest import desk_rows

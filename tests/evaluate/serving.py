@@ -15,7 +15,7 @@ from pathlib import Path
 _START = """
 import sys
 from blade_eval.config import Asked, insist, resolved
-from blade_eval.serve import start
+from blade_eval.servers import start
 start(insist(resolved(Asked(paths=(sys.argv[1],), environ={}))), head_port=int(sys.argv[2]))
 """
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade.errors import BladeError
-from blade_eval import aggregate, environments
+from blade_eval import aggregate, verifiers
 from blade_eval.aggregate import complete, passing
 from blade_eval.environment import Attempt, Environment
 from blade_eval.profile.table import Ints, Keys, Names
@@ -276,7 +276,7 @@ def test_a_named_environment_adds_what_it_adds_to_a_run(blade: Blade, tmp_path: 
     words = ["eval", "aggregate", "-i", tmp_path / "s?.jsonl", "-o", tmp_path / "out.jsonl"]
     said = blade(*words, "--resources-server", "math_with_judge")
     assert said.code == 0, said.err
-    expected = aggregate.aggregate_metrics(rows, environments.environment("math_with_judge", {}))
+    expected = aggregate.aggregate_metrics(rows, verifiers.environment("math_with_judge", {}))
     written = tmp_path / "out_aggregate_metrics.json"
     assert written.read_bytes() == aggregate.encoded(expected)
     assert "majority@2/symbolic_accuracy" in expected[0]["agent_metrics"]
@@ -289,7 +289,7 @@ def test_a_named_environment_adds_what_it_adds_to_a_run(blade: Blade, tmp_path: 
 
 def test_metrics_that_are_left_out_are_told(blade: Blade, tmp_path: Path) -> None:
     put(tmp_path / "s.jsonl", solved())
-    found = aggregate.aggregate_metrics(solved(), environments.environment("math_with_judge", {}))
+    found = aggregate.aggregate_metrics(solved(), verifiers.environment("math_with_judge", {}))
     beside = tmp_path / "s_aggregate_metrics.json"
     beside.write_bytes(aggregate.encoded(found))
     words = ["eval", "aggregate", "-i", tmp_path / "s.jsonl", "-o", tmp_path / "out.jsonl"]

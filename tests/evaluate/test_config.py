@@ -17,7 +17,7 @@ from blade_eval.config.documents import tree_of
 from blade_eval.config.nouns import RUN
 from blade_eval.config.overrides import parsed
 from blade_eval.config.resolve import _merge
-from blade_eval.run import settings
+from blade_eval.runner import settings
 from tests.evaluate.gym_tree import write
 
 MODEL = ("policy_base_url=http://x", "policy_api_key=k", "policy_model_name=m")

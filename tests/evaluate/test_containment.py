@@ -22,9 +22,9 @@ import pytest
 import blade
 import blade_eval
 from blade_eval.environment import Attempt, Unmeasured
-from blade_eval.environments.code_gen import environment
 from blade_eval.sandbox import Limits, Outcome, holds, run
 from blade_eval.sandbox.box import packages
+from blade_eval.verifiers.code_gen import environment
 
 MEGABYTE = 1 << 20
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
@@ -363,7 +363,7 @@ def refused(setup: str) -> str:
     """What a fresh process says that has first given up what a box needs."""
     code = (
         f"{setup}\nimport asyncio\nfrom blade_eval.environment import Attempt, Unmeasured\n"
-        "from blade_eval.environments.code_gen import environment\n"
+        "from blade_eval.verifiers.code_gen import environment\n"
         f"row, response = {PRINTED!r}, {answer('print(42)')!r}\n"
         "try: print('measured', asyncio.run(environment({}).verify(Attempt(row, response)))['reward'])\n"
         "except Unmeasured as missing: print(missing.kind, missing.terminal, missing.reason)\n"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from blade.cli.eval_reverify import reverify
 from blade.errors import BladeError, UsageError
-from blade_eval import environments
+from blade_eval import verifiers
 from blade_eval.config import Asked, resolved
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.reverify import Done, Wish, reverified
@@ -355,7 +355,7 @@ def environment(settings: Any) -> Environment:
 
 @pytest.fixture
 def toy(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setitem(environments.ENVIRONMENTS, "string_match", __name__)
+    monkeypatch.setitem(verifiers.ENVIRONMENTS, "string_match", __name__)
     STATE.clear()
     return run
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
-from blade_eval.run import agent
+from blade_eval.runner import agent
 
 TOOLS = [{"type": "function", "name": "add", "parameters": {}}]
 

@@ -14,9 +14,9 @@ import pytest
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
-from blade_eval.run import begun, collect, encode, kept, places
-from blade_eval.run.collect import Plan, Runner, Summary
-from blade_eval.run.interrupt import Stop
+from blade_eval.runner import begun, collect, encode, kept, places
+from blade_eval.runner.collect import Plan, Runner, Summary
+from blade_eval.runner.interrupt import Stop
 
 Key = tuple[int, int]
 

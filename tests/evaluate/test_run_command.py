@@ -21,8 +21,8 @@ from blade import errors
 from blade.cli import main
 from blade_eval.config import Asked
 from blade_eval.prepare import place
-from blade_eval.run import order
-from blade_eval.run.progress import Progress
+from blade_eval.runner import order
+from blade_eval.runner.progress import Progress
 from tests.conftest import Blade
 from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
 from tools.bench.killed import questions

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import Row
-from blade_eval.run import encode, inputs, prompts
-from blade_eval.run import settings as run_settings
-from blade_eval.run.inputs import Source, Wanted
+from blade_eval.runner import encode, inputs, prompts
+from blade_eval.runner import settings as run_settings
+from blade_eval.runner.inputs import Source, Wanted
 
 
 def line(name: str, **more: Any) -> str:

@@ -11,9 +11,9 @@ import pytest
 
 from blade.errors import Unreadable
 from blade_eval.environment import Row
-from blade_eval.run import begun, kept, manifest, order, places
-from blade_eval.run.collect import Plan
-from blade_eval.run.progress import Prices, Progress, Totals
+from blade_eval.runner import begun, kept, manifest, order, places
+from blade_eval.runner.collect import Plan
+from blade_eval.runner.progress import Prices, Progress, Totals
 
 
 def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:

@@ -21,10 +21,10 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from blade.errors import NothingToRead, UsageError
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
-from blade_eval.serve import said, sites
-from blade_eval.serve.client import remote
-from blade_eval.serve.parts import Acting, Judging
-from blade_eval.serve.sessions import Sessions
+from blade_eval.servers import said, sites
+from blade_eval.servers.client import remote
+from blade_eval.servers.parts import Acting, Judging
+from blade_eval.servers.sessions import Sessions
 from tests.evaluate import serving
 from tests.evaluate.openai_server import Status, fixed
 from tests.evaluate.openai_server import serving as model_server
@@ -238,7 +238,7 @@ def test_an_agent_runs_rollouts_and_answers_in_a_session() -> None:
 
 
 def test_rows_with_skills_need_those_skills(tmp_path: Path) -> None:
-    from blade_eval.run import skills
+    from blade_eval.runner import skills
 
     (tmp_path / "s" / "one").mkdir(parents=True)
     (tmp_path / "s" / "one" / "SKILL.md").write_text(

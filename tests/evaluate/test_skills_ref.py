@@ -10,7 +10,7 @@ import pytest
 
 from blade.errors import UsageError
 from blade_eval.environment import Attempt, Environment, Row
-from blade_eval.run import agent, skills
+from blade_eval.runner import agent, skills
 
 ALPHA = "---\nname: alpha\ndescription: d1\nmetadata:\n  version: 1.0\n---\nbody\n"
 

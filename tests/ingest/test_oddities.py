@@ -236,3 +236,11 @@ def test_two_agents_in_one_file(tmp_path: Path, diagnosed: Blade) -> None:
 def test_empty_model_name(tmp_path: Path, diagnosed: Blade) -> None:
     rows = [make_row(n, 0, response=make_response(model="")) for n in range(2)]
     assert diagnosed(make_run(tmp_path, rows)).run["model"] is None
+
+
+def test_a_number_that_counts_is_no_status() -> None:
+    """The place of a case begins with 0 and 1; only its own word says what became of it."""
+    from blade.ingest.records import _of_list
+
+    cases = [{"case": place, "st": word, "wall": 0.5} for place, word in enumerate(("AC", "TLE", "AC", "WA"))]
+    assert [status for _, status, _ in _of_list(cases)] == ["passed", "failed", "passed", "failed"]

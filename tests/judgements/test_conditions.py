@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from blade import judgements, pipeline
+from blade import pipeline
+from blade.agent import judgements
 from blade.model import Judgement
 from blade.pipeline import reviewing
 from tests.builders import make_run

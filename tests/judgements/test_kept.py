@@ -11,15 +11,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from blade.agent.judgements import append, read, withdrawal
+from blade.agent.judgements.standing import standing
 from blade.errors import Unreadable
-from blade.judgements import append, read, withdrawal
-from blade.judgements.standing import standing
 from blade.model import Cause, Judgement
 
 WRITER = """
 import sys
 from pathlib import Path
-from blade.judgements import append
+from blade.agent.judgements import append
 from tests.judgements.test_kept import judgement
 path, who = Path(sys.argv[1]), sys.argv[2]
 for at in range(25):
@@ -28,7 +28,7 @@ for at in range(25):
 LIMITED = """
 import resource, signal, sys
 from pathlib import Path
-from blade.judgements import append
+from blade.agent.judgements import append
 from tests.judgements.test_kept import judgement
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path = Path(sys.argv[1])

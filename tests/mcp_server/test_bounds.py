@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from blade.agent.mcp import answers, arguments, tools
+from blade.agent.mcp import roots as under
+from blade.agent.mcp.house import House
 from blade.errors import UsageError
-from blade.mcp import answers, arguments, tools
-from blade.mcp import roots as under
-from blade.mcp.house import House
 from blade.report.sections import para
 from blade.store import cache
 from tests.builders import make_row, make_run
@@ -25,8 +25,8 @@ from tools.planted import write_run
 
 NOISY = """
 import atexit, os, sys
-import blade.mcp.tools as tools
-from blade.mcp.server import serve
+import blade.agent.mcp.tools as tools
+from blade.agent.mcp.server import serve
 atexit.register(print, "noise at the end")
 answers = tools.called
 def noisy(*given):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from blade.agent.mcp import roots as under
+from blade.agent.mcp import tools
+from blade.agent.mcp.house import House
 from blade.errors import NothingToRead, UsageError
-from blade.mcp import roots as under
-from blade.mcp import tools
-from blade.mcp.house import House
 from tests.builders import make_message, make_response, make_row, make_run
 
 READS = [

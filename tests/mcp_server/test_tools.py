@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from blade import pipeline
-from blade.mcp import overview, tools
-from blade.mcp.house import House
-from blade.mcp.roots import roots
+from blade.agent.mcp import overview, tools
+from blade.agent.mcp.house import House
+from blade.agent.mcp.roots import roots
 from blade.pipeline import reviewing
 from blade.report import text, wire
 from tests.builders import make_message, make_response, make_row, make_run

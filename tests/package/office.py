@@ -9,11 +9,11 @@ from blade import pipeline
 from blade.cli.demo import SCRIPTS, ordered
 from blade.package.scaffold import scaffold
 from blade.store.index import Silent
-from blade_eval.environments.workplace_assistant import __main__ as office
-from blade_eval.environments.workplace_assistant.tasks import quests, rows
 from blade_eval.profile import profiled
-from blade_eval.run.order import carried_out
-from blade_eval.run.progress import Progress
+from blade_eval.runner.order import carried_out
+from blade_eval.runner.progress import Progress
+from blade_eval.verifiers.workplace_assistant import __main__ as office
+from blade_eval.verifiers.workplace_assistant.tasks import quests, rows
 
 NAME = "workplace_assistant"
 TASKS = tuple(quests())[2::4]  # all of them would make the package four times as large

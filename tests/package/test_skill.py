@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
+from blade.agent.skills import frontmatter
 from blade.package.validate.checks import validate_skill
 from blade.package.validate.skill import SECTIONS
-from blade.skills import frontmatter
 from tests.package import person
 
 Failures = Callable[..., list[str]]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from blade.agent.skills.frontmatter import split
 from blade.package import files
-from blade.skills.frontmatter import split
 from tests.conftest import ROOT
 from tests.package.conftest import DESK
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from blade import pipeline
+from blade.agent.reader import Patience
 from blade.pipeline import asking
 from blade.pipeline.session import Session
-from blade.read import Patience
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.read.server import Call, Says, Server, serving
 

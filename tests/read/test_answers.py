@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from blade import pipeline
+from blade.agent.reader.asked import ACCEPTED, DISCARDED
 from blade.pipeline import asking, clusters, reviewing
 from blade.pipeline.session import Session
-from blade.read.asked import ACCEPTED, DISCARDED
 from blade.report.facts import facts
 from tests.builders import make_row, make_run
 from tests.read.conftest import KEY, QUICK, Ask, honest, label, locked, place, rollout

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from blade.read import Patience
-from blade.read.asked import ACCEPTED, FAILED, LEFT
+from blade.agent.reader import Patience
+from blade.agent.reader.asked import ACCEPTED, FAILED, LEFT
 from tests.read import server as endpoint
 from tests.read.conftest import FAILED as TASKS
 from tests.read.conftest import Ask, honest, label

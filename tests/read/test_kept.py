@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade import pipeline
+from blade.agent.reader import Answer, Cap, Kept, Price, Purse, Usage
+from blade.agent.reader.asked import ACCEPTED, DISCARDED, KEPT, LEFT
 from blade.pipeline import asking
 from blade.pipeline.session import Session
-from blade.read import Answer, Cap, Kept, Price, Purse, Usage
-from blade.read.asked import ACCEPTED, DISCARDED, KEPT, LEFT
 from tests.conftest import ROOT
 from tests.read.conftest import FAILED, KEY, QUICK, Ask, honest, label, locked, place, rows
 from tests.read.server import Act, Call, Says, Server, Status

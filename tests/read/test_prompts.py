@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade import pipeline
+from blade.agent.reader import KINDS, Prompt
+from blade.agent.reader.asked import ACCEPTED, DISCARDED
+from blade.agent.reader.prompts import BEGIN, END, MARK, correction, framed
 from blade.cli.redaction import cleaner
 from blade.model import Cause
 from blade.pipeline import asking
 from blade.pipeline.session import Session
-from blade.read import KINDS, Prompt
-from blade.read.asked import ACCEPTED, DISCARDED
-from blade.read.prompts import BEGIN, END, MARK, correction, framed
 from tests.builders import make_message, make_response, make_row, make_run
 from tests.read.conftest import KEY, QUICK, label, rollout
 from tests.read.server import Says, Server

@@ -57,7 +57,7 @@ def test_a_dry_run_sends_nothing(read: Any, server: Server, monkeypatch: pytest.
     assert "4 of 6 failed tasks are not asked about" in said.out
     assert said.out.count(" tokens\n") == 2
     told = json.loads(read("--label", "--most", 2, "--dry-run", "--json").out)
-    assert told["schema"] == "blade.read/1"
+    assert told["schema"] == "blade.agent.reader/1"
     assert len(told["questions"]) == 2
     assert told["estimate"]["likely"]["tokens_in"] == sum(one["tokens"] for one in told["questions"])
     assert all("BEGIN DATA" in one["user"] for one in told["questions"])

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from blade.agent.dossier.tokens import tokens
+from blade.agent.skills.draft import TEMPLATE
 from blade.report.chapters import chapters
-from blade.report.dossier.tokens import tokens
 from blade.report.draft import SECTIONS, draft
-from blade.skills.draft import TEMPLATE
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.inert import uncited

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from blade import __version__
+from blade.agent.skills import shipped
+from blade.agent.skills.installed import AGENTS, RECORD
+from blade.agent.skills.shipped import contents
+from blade.agent.skills.shipped import shipped as listed
 from blade.cli.skill import KNOWN
-from blade.skills import shipped
-from blade.skills.installed import AGENTS, RECORD
-from blade.skills.shipped import contents
-from blade.skills.shipped import shipped as listed
 from tests.conftest import ROOT, Blade
 
 NAME = "nemo-gym-blade-analysis"
@@ -32,9 +32,9 @@ def test_a_wheel_puts_the_folders_where_they_are_looked_for() -> None:
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
         "targets"
     ]
-    assert told["wheel"]["force-include"] == {".agents/skills": "blade/skills/folders"}
+    assert told["wheel"]["force-include"] == {".agents/skills": "blade/agent/skills/folders"}
     assert ".agents" in told["sdist"]["include"]
-    assert shipped.PLACES[0].parts[-3:] == ("blade", "skills", "folders")
+    assert shipped.PLACES[0].parts[-3:] == ("agent", "skills", "folders")
 
 
 def test_agents_that_know_the_old_places_find_it() -> None:

@@ -22,9 +22,9 @@ import aiohttp
 from blade_eval import config
 from blade_eval.config import Asked
 from blade_eval.environment import Row
-from blade_eval.run import order as orders
-from blade_eval.run.inputs import Wanted
-from blade_eval.run.progress import Progress
+from blade_eval.runner import order as orders
+from blade_eval.runner.inputs import Wanted
+from blade_eval.runner.progress import Progress
 from tools.bench.files import Files
 from tools.bench.killed import questions
 from tools.bench.table import Line, rendered

@@ -19,8 +19,8 @@ from blade.api.tables import Row, Table
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
+    from blade.agent.dossier import Dossier
     from blade.api.queries import Result
-    from blade.report.dossier import Dossier
 
 Place = str | os.PathLike[str]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from blade.model import Report
     from blade.pipeline import Loaded
     from blade_eval.profile.passes import Score
-    from blade_eval.run.order import Order
+    from blade_eval.runner.order import Order
 
 SCRIPTS = ("careful", "hasty")
 REPEATS = 4
@@ -88,8 +88,8 @@ def _quiet(_: str) -> None:
 
 def _refuse_others(places: _Places, force: bool) -> None:
     """Write over nothing but an earlier demo, known by its manifests."""
-    from blade_eval.run import manifest
-    from blade_eval.run.places import beside
+    from blade_eval.runner import manifest
+    from blade_eval.runner.places import beside
 
     if force or not places.root.is_dir() or not any(places.root.iterdir()):
         return
@@ -104,10 +104,10 @@ def _evaluated(places: _Places, say: Callable[[str], None]) -> None:
     import asyncio
 
     from blade.cli.output import cannot_write
-    from blade_eval.environments.workplace_assistant import __main__ as office
     from blade_eval.profile import profiled
-    from blade_eval.run.order import carried_out
-    from blade_eval.run.progress import Progress
+    from blade_eval.runner.order import carried_out
+    from blade_eval.runner.progress import Progress
+    from blade_eval.verifiers.workplace_assistant import __main__ as office
 
     written = office.datasets()
     try:
@@ -137,8 +137,8 @@ def _percent(score: Score) -> str:
 def ordered(tasks: Path, rollouts: Path, script: str) -> Order:
     """The run as `blade eval run` would order it, with nothing taken from the folder it is asked in."""
     from blade_eval.config import Asked, installed
-    from blade_eval.run.inputs import Wanted
-    from blade_eval.run.order import Order
+    from blade_eval.runner.inputs import Wanted
+    from blade_eval.runner.order import Order
 
     here = installed()
     return Order(
@@ -223,8 +223,8 @@ def _compared(places: _Places, force: bool) -> Report:
 
 def _planted(script: str) -> dict[tuple[str, int], str]:
     """Which fault the script gave each rollout, by task and repeat."""
-    from blade_eval.environments.workplace_assistant.tasks import quests
     from blade_eval.models.scripted_model import truth
+    from blade_eval.verifiers.workplace_assistant.tasks import quests
 
     return {
         (str(number), repeat): truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})

@@ -206,9 +206,10 @@ def start(host: str, port: int, overrides: tuple[str, ...], **flags: Any) -> Non
             "nothing-to-start",
         )
     insist(found)
-    from blade_eval import serve
 
-    serve.start(found, host, port)
+    from blade_eval import servers
+
+    servers.start(found, host, port)
 
 
 def _resolved(wanted: Asked) -> Resolved:

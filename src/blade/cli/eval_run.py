@@ -14,8 +14,8 @@ from blade.cli import env
 from blade.errors import EXIT_INTERRUPTED, Unreadable, UsageError
 
 if TYPE_CHECKING:
-    from blade_eval.run.order import Order, Outcome
-    from blade_eval.run.progress import Prices, Progress
+    from blade_eval.runner.order import Order, Outcome
+    from blade_eval.runner.progress import Prices, Progress
 
 _NUMBER = click.IntRange(min=1)
 
@@ -72,8 +72,8 @@ def run(overrides: tuple[str, ...], **given: Any) -> None:
     """
     import asyncio
 
-    from blade_eval.run import order as orders
-    from blade_eval.run.progress import Progress
+    from blade_eval.runner import order as orders
+    from blade_eval.runner.progress import Progress
 
     wish = _order(given, overrides)
     progress = Progress(prices=_prices(given), is_quiet=given["quiet"])
@@ -106,10 +106,10 @@ def _notice(text: str) -> None:
 
 
 def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
-    from blade_eval.run import places, settings
-    from blade_eval.run.inputs import Wanted
-    from blade_eval.run.manifest import command_line
-    from blade_eval.run.order import Order
+    from blade_eval.runner import places, settings
+    from blade_eval.runner.inputs import Wanted
+    from blade_eval.runner.manifest import command_line
+    from blade_eval.runner.order import Order
 
     flags, params, rest = settings.told(overrides)
     for name, value in flags.items():  # a flag wins over an override of its key
@@ -159,7 +159,7 @@ def _whole(value: Any, name: str) -> int | None:
 
 
 def _prices(given: dict[str, Any]) -> Prices | None:
-    from blade_eval.run.progress import Prices
+    from blade_eval.runner.progress import Prices
 
     if given["price_in"] is None and given["price_out"] is None:
         return None
@@ -227,7 +227,7 @@ def _json(outcome: Outcome, progress: Progress) -> dict[str, Any]:
 
 
 def _again() -> str:
-    from blade_eval.run.manifest import masked
+    from blade_eval.runner.manifest import masked
 
     words = [word for word in masked(sys.argv[1:]) if word != "--force"]
     return shlex.join(["blade", *words, *([] if "--resume" in words else ["--resume"])])

@@ -13,6 +13,6 @@ def mcp(runs: tuple[str, ...]) -> None:
     Nothing outside these folders is read. All tools read only, but for the one that keeps judgements
     beside a run. A coding agent starts this command; docs/mcp.md tells how to add it.
     """
-    from blade.mcp.server import serve
+    from blade.agent.mcp.server import serve
 
     serve(runs)

@@ -65,7 +65,7 @@ def as_document(found: Queue) -> dict[str, Any]:
 
 
 def _entry(one: Waiting) -> dict[str, Any]:
-    from blade.queue import per_token
+    from blade.agent.queue import per_token
 
     return {
         "task": one.task,
@@ -114,7 +114,7 @@ def render(found: Queue, run: str, only: str | None = None, threshold: float | N
 
 
 def _shares() -> str:
-    from blade.queue import WRONG, WRONG_UNDETERMINED
+    from blade.agent.queue import WRONG, WRONG_UNDETERMINED
 
     shares = {**{name.value: share for name, share in WRONG.items()}, "undetermined": WRONG_UNDETERMINED}
     return ", ".join(f"{name} {share:.0%}" for name, share in shares.items())

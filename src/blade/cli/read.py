@@ -115,8 +115,8 @@ class Whom:
 
 
 def _wish(given: dict[str, Any]) -> Wish:
+    from blade.agent.dossier import BUDGET, check_budget
     from blade.pipeline import asking
-    from blade.report.dossier import BUDGET, check_budget
 
     kinds = {
         "label": given["label"],

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Recorded = tuple[Sequence[Judgement], list[str]] | None
 
-SCHEMA = "blade.read/1"
+SCHEMA = "blade.agent.reader/1"
 _TITLES = {
     "label": "Labels", "name": "Names of clusters", "explain": "Explanations", "ask": "Answers",
 }  # fmt: skip

@@ -99,11 +99,11 @@ def _dossier(
     """Print what is needed to judge one task."""
     import json
 
+    from blade.agent.dossier import BUDGET, check_budget
     from blade.cli.watch import Progress
     from blade.ingest.opened import positions
     from blade.pipeline import reviewing
     from blade.pipeline.session import session
-    from blade.report.dossier import BUDGET, check_budget
 
     budget = BUDGET if budget is None else budget
     check_budget(budget)

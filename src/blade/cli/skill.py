@@ -11,7 +11,7 @@ import click
 from blade.errors import EXIT_FAILED_GATE
 
 if TYPE_CHECKING:
-    from blade.skills.installed import Copy
+    from blade.agent.skills.installed import Copy
 
 KNOWN = ("claude", "codex", "agents", "cursor", "gemini", "copilot", "opencode")
 
@@ -26,8 +26,8 @@ def skill() -> None:
 def list_(as_json: bool) -> None:
     """List the skills of this BLADE, and every copy in this project and at home."""
     from blade import __version__
-    from blade.skills.installed import copies
-    from blade.skills.shipped import shipped
+    from blade.agent.skills.installed import copies
+    from blade.agent.skills.shipped import shipped
 
     known, found = shipped(), copies(Path.cwd(), Path.home())
     if as_json:
@@ -68,9 +68,9 @@ def install(name: str | None, agents: tuple[str, ...], scope: str, force: bool, 
 
     A copy that nobody changed is brought up to date; one that somebody changed is kept.
     """
+    from blade.agent.skills.installed import install as installed
+    from blade.agent.skills.shipped import skill as chosen
     from blade.cli.output import cannot_write
-    from blade.skills.installed import install as installed
-    from blade.skills.shipped import skill as chosen
 
     root = Path.home() if scope == "user" else Path.cwd()
     try:
@@ -107,7 +107,7 @@ def check(version: str | None, as_json: bool) -> None:
         if not fits:
             raise click.exceptions.Exit(EXIT_FAILED_GATE)
         return
-    from blade.skills.installed import copies
+    from blade.agent.skills.installed import copies
 
     found = copies(Path.cwd(), Path.home())
     if as_json:
@@ -138,11 +138,11 @@ def new(
 
     NAME is the benchmark (default: as its rows or blade.toml say). It is a draft: a person reviews it.
     """
+    from blade.agent.skills import written
     from blade.cli.diagnose import refuse_threshold
     from blade.cli.output import cannot_write
     from blade.cli.watch import Progress
     from blade.pipeline import session
-    from blade.skills import written
 
     refuse_threshold(pass_threshold)
     with Progress() as progress:

@@ -129,6 +129,15 @@ def _date(text: str) -> tuple[int, int, int] | None:
     return (year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else None
 
 
+_DIGITS = re.compile(r"^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})$")
+
+
+def _is_day(text: str, date: tuple[int, int, int]) -> bool:
+    """Whether an all-digit day can be read as a given one, be it with the day or with the month first."""
+    hit = _DIGITS.match(text.strip())
+    return hit is not None and date in ((int(hit[3]), int(hit[1]), int(hit[2])), (int(hit[3]), int(hit[2]), int(hit[1])))
+
+
 def literal(text: str) -> Any:
     """A text that is a Python or JSON literal of more than a number, as its value; None if it is none."""
     if not text or len(text) > MAX or text[0] not in "[{(\"'TFNtfn":
@@ -187,6 +196,8 @@ def is_same(answer: str, gold: str) -> bool:
     first, second = value_of(answer), value_of(gold)
     if first == second:
         return True
+    if "date" in (first[0], second[0]):
+        return _is_day(answer, second[1]) if second[0] == "date" else _is_day(gold, first[1])
     if "literal" in (first[0], second[0]):
         return _literal_string(first) is not None and _literal_string(first) == _literal_string(second)
     if second[0] == "letter" and (option := _OPTION.match(answer.strip())) is not None:

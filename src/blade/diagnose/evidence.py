@@ -107,6 +107,8 @@ class RowEvidence(msgspec.Struct):
     check_errors: dict[str, str]  # failed check -> the error that it met itself
     answers: dict[str, str]  # where it stands -> what is answered
     expected: tuple[tuple[str, str], ...] | None  # calls that the row expects: tool, canonical arguments
+    expected_at: str  # where the calls are that it expects, where no field is named so
+    choice: str  # what the prompt puts beside the letter that is answered; empty without letters
     barred: str  # error of an expected call that was made exactly so and never succeeded; empty without one
     made: tuple[tuple[str, str], ...]  # calls made without error: tool, canonical arguments
     gold_text: str  # short gold value by name, for runs without passes
@@ -133,7 +135,8 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
     final, final_step = _final(steps)
     gold = events.gold(row)
     own = _expected(row)
-    due = _expected_calls(row, gold, tools)
+    due, due_at = _expected_calls(row, gold, tools)
+    answers = candidates(final, _submitted(episode))
     request = _request(row, steps)
     for path in [path for path in flat.lines if _is_given(row, path, request)]:
         del flat.lines[path], flat.tails[path]  # it describes the task, and says nothing of what became of it
@@ -174,8 +177,10 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         missing=_missing(row, flat.lines, request),
         cut_call=cut_call(row),
         check_errors=_check_errors(row),
-        answers=candidates(final, _submitted(episode)),
+        answers=answers,
         expected=due,
+        expected_at=due_at,
+        choice=_choice(prompt, answers),
         barred=_barred(episode, due or ()),
         made=tuple(
             (call.tool, events.canonical(call.arguments)) for call in episode.calls if not call.failed
@@ -597,21 +602,37 @@ def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return found
 
 
-def _expected_calls(
-    row: Mapping[str, Any], gold: Gold, tools: set[str]
-) -> tuple[tuple[str, str], ...] | None:
-    """The calls that a row expects, be it none; None where it does not say.
+def _expected_calls(row: Mapping[str, Any], gold: Gold, tools: set[str]) -> tuple[tuple[tuple[str, str], ...] | None, str]:
+    """The calls that a row expects, be it none, and where they are; None where it does not say.
 
     A field that is named so, else any list of records that all name a tool of the task and its arguments.
     """
     if gold.actions_field or any(isinstance(row.get(name), list) for name in events.ACTIONS):
-        return _calls(gold.actions)
+        return _calls(gold.actions), ""
     for key, value in row.items():
-        inner = value.values() if isinstance(value, dict) else ()
-        for content in (value, *inner) if key not in OWN else ():
-            if isinstance(content, list) and content and all(_is_call(entry, tools) for entry in content):
-                return _calls(events.gold({"expected_actions": content}).actions)
-    return None
+        inner = value.items() if isinstance(value, dict) else ()
+        for path, content in ((key, value), *((f"{key}.{name}", held) for name, held in inner)) if key not in OWN else ():
+            calls = [_as_call(entry, tools) for entry in content] if isinstance(content, list) else []
+            if calls and all(calls):
+                return _calls([call for call in calls if call is not None]), path
+    return None, ""
+
+
+_CHOICES = re.compile(r"^\s*\(?([A-J])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
+
+
+def _choice(prompt: str, answers: Mapping[str, str]) -> str:
+    """The text that stands beside the answered letter in a prompt that lists options."""
+    options = dict(_CHOICES.findall(prompt)) if "A" in prompt else {}
+    if len(options) < 2 or "A" not in options:
+        return ""
+    for place in ("box", "tag", "announced", "line"):
+        if (hit := _LETTER.match(answers.get(place, "").strip())) is not None:
+            return str(options.get(hit[1], ""))[:SHORT]
+    return ""
+
+
+_LETTER = re.compile(r"[(*`\s]*([A-J])(?:[).:*`]|\s|$)")
 
 
 def _barred(episode: Episode, due: Sequence[tuple[str, str]]) -> str:
@@ -627,11 +648,20 @@ def _barred(episode: Episode, due: Sequence[tuple[str, str]]) -> str:
     return next((errors[call] for call in due if call in errors and call not in worked), "")
 
 
-def _is_call(entry: Any, tools: set[str]) -> bool:
+def _as_call(entry: Any, tools: set[str]) -> tuple[str, Any] | None:
+    """A record that names a tool of the task, with its arguments: an object of their own, else all that stands beside the name."""
     source = entry.get("function", entry) if isinstance(entry, dict) else None
-    if not isinstance(source, dict) or source.get("name") not in tools:
-        return False
-    return any(key in source for key in ("arguments", "kwargs", "args", "parameters", "input"))
+    if not isinstance(source, dict):
+        return None
+    key = next((key for key, value in source.items() if isinstance(value, str) and value in tools), None)
+    beside = {name: value for name, value in source.items() if name != key}
+    if key is None or not beside:
+        return None
+    inner = [value for name, value in beside.items() if name in events.ARGUMENTS] or [
+        value for value in beside.values() if isinstance(value, dict)
+    ]
+    arguments = inner[0] if len(inner) == 1 else beside
+    return source[key], events.parsed(arguments) if isinstance(arguments, str) else arguments
 
 
 def _calls(actions: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
@@ -647,6 +677,6 @@ def nothing_of(position: int) -> RowEvidence:
         transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, labels=b"",
         is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), blank=(), filled=(), missing="",
         cut_call="", check_errors={}, answers={},
-        expected=None,
+        expected=None, expected_at="", choice="",
         barred="", made=(), gold_text="", says_gold=False, saw_gold=None, marks=(), form="", tools=(),
     )  # fmt: skip

@@ -92,6 +92,10 @@ def graded_checks(people: Population) -> set[str]:
 
 def adopt_golds(people: Population) -> None:
     """Take what the passes of a task do for what it expects, where they all do the same and it is something else."""
+    paths = Counter(row.expected_at for row in people.rows if row.expected_at)
+    for row in people.rows if paths else ():
+        if row.expected is None and row.fields.get(paths.most_common(1)[0][0]) == "[]":
+            row.expected = ()  # where other rows list calls, an empty list says that none is due
     graded = people.graded = graded_tools(people)
     passing: dict[int, list[Counter[tuple[str, str]]]] = defaultdict(list)
     idle: set[int] = set()  # tasks with a pass without any call: a doubt about the grade, not about the gold

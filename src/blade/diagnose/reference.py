@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from blade.diagnose.answers import is_same
+from blade.diagnose.answers import is_same, value_of
 from blade.diagnose.evidence import FINAL
 from blade.diagnose.population import Mask, Population, short
 
 AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
+COMMON = 0.4  # agreement by chance from which a pair of places tells nothing where failures agree too
 SAMPLE = 300  # rows of each outcome that pairs are tried on
 MAX_GOLDS, MAX_ANSWERS = 40, 30
 ANSWER_ORDER = (
@@ -146,8 +148,17 @@ def _agreement(people: Population, answer: Any, gold: Any, sample: Any) -> float
     (n, right, exact), (n_wrong, agree, exact_wrong) = shares
     if n < 3 or n < 0.5 * len(sample[0]):
         return None
+    if n_wrong and agree / n_wrong >= 0.5 * (chance := _chance(answer, gold, sample)) and chance >= COMMON:
+        return None  # a count that nearly all rows share agrees in failures as in passes
     is_telling = not n_wrong or right / n > agree / n_wrong + 0.2 or exact / n > exact_wrong / n_wrong + 0.2
     return right / n if is_telling else None
+
+
+def _chance(answer: Any, gold: Any, sample: Any) -> float:
+    """How often an answer would equal the gold of any other row."""
+    rows = [at for part in sample for at in part if answer[at] and gold[at]]
+    given, wanted = (Counter(str(value_of(texts[at])) for at in rows) for texts in (answer, gold))
+    return sum(n * wanted[value] for value, n in given.items()) / max(len(rows), 1) ** 2
 
 
 def answered(people: Population, at: int, known: Reference | None) -> str:

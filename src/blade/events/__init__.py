@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blade.events.episodes import calls, episode
 from blade.events.errors import ERROR, reads_as_error
-from blade.events.expects import ACTIONS, gold, prompt
+from blade.events.expects import ACTIONS, ARGUMENTS, gold, prompt
 from blade.events.masks import fingerprint, masked
 from blade.events.quotes import QUOTE, at_step, field_text, in_field, quoted, step_text, step_texts
 from blade.events.spelling import canonical, compact, parsed
@@ -13,6 +13,7 @@ from blade.events.tools import CHECK, READ, WRITE, command_of, declared_tools, w
 
 __all__ = [
     "ACTIONS",
+    "ARGUMENTS",
     "CHECK",
     "ERROR",
     "QUOTE",

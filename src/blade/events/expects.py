@@ -18,7 +18,7 @@ ACTIONS = (
 )
 _PERHAPS = ("ground_truth", "expected_answers")  # where every entry calls a tool that the row declares
 _HOLDERS = ("", "verifier_metadata", "metadata", "verifier")
-_ARGUMENTS = ("kwargs", "arguments", "args", "parameters", "input")
+ARGUMENTS = ("kwargs", "arguments", "args", "parameters", "input")
 _MAX_GOLD = 2000
 
 
@@ -45,7 +45,7 @@ def _first(row: Mapping[str, Any], names: Iterable[str], take: Any) -> tuple[Any
 def _called(value: Any, row: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The calls of a list in which every entry calls a tool of the row; of any other value none."""
     entries = value if isinstance(value, list) else ()
-    if not all(any(key in _inner(entry) for key in _ARGUMENTS) for entry in entries):
+    if not all(any(key in _inner(entry) for key in ARGUMENTS) for entry in entries):
         return ()
     found = _as_actions(entries)
     is_whole = len(found) == len(entries) and {name for name, _ in found} <= set(declared_tools(row))
@@ -80,7 +80,7 @@ def _as_actions(value: Any) -> tuple[tuple[str, Any], ...]:
         source = _inner(entry)
         name = source.get("name", source.get("tool"))
         if isinstance(name, str):
-            arguments: Any = next((source[key] for key in _ARGUMENTS if key in source), {})
+            arguments: Any = next((source[key] for key in ARGUMENTS if key in source), {})
             found.append((name, parsed(arguments) if isinstance(arguments, str) else arguments))
     return tuple(found)
 

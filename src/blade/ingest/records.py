@@ -18,9 +18,10 @@ MAX_TEXT = 200
 MAX_KNOWN = 10_000
 PASSED, FAILED, OTHER = "passed", "failed", "other"
 # Few general words: a status that is none of them is `other`, and is told as it stands.
-_GOOD = "passed pass ok okay success succeeded successful true yes correct met satisfied resolved"
-_BAD = "failed fail failure error errored false no incorrect wrong unmet timeout xfail"
+_GOOD = "passed pass ok okay success succeeded successful true yes correct met satisfied resolved accepted ac"
+_BAD = "failed fail failure error errored false no incorrect wrong unmet timeout xfail wa tle mle re ce rte"
 _NEITHER = "skipped skip xpass pending unknown ignored"
+KINDS = frozenset("error errored timeout tle mle re ce rte".split())  # bad words that say in which way
 WORDS = {
     word: status
     for words, status in ((_GOOD, PASSED), (_BAD, FAILED), (_NEITHER, OTHER))
@@ -58,12 +59,24 @@ def checks_in(raw: msgspec.Raw) -> Iterator[tuple[str, str, str]]:
 
 
 def _of_list(records: list[Any]) -> Iterable[tuple[str, str, str]]:
+    counted = _counting(records)
     for number, record in enumerate(records):
-        if isinstance(record, dict) and (hit := _status_in(record)) is not None:
+        if isinstance(record, dict) and (hit := _status_in({key: record[key] for key in record if key not in counted})) is not None:
             key, status = hit
             yield _name(record, key) or str(number), status, spelled(record[key])
         elif isinstance(record, bool):
             yield str(number), PASSED if record else FAILED, spelled(record)
+
+
+def _counting(records: list[Any]) -> set[str]:
+    """Members whose numbers go beyond 0 and 1 in some record: a place, a count or an amount, and no status in any."""
+    return {
+        key
+        for record in records
+        if isinstance(record, dict)
+        for key, value in record.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value <= 1
+    }
 
 
 def _status_in(record: Mapping[str, Any]) -> tuple[str, str] | None:

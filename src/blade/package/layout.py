@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from blade.skills.names import slug
+from blade.agent.skills.names import slug
 
 ROLLOUTS = "rollouts/*.jsonl"
 DATA = "data/*rollout*.jsonl"

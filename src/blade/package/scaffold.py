@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blade.agent.skills.draft import skill
+from blade.agent.skills.names import slug
 from blade.errors import UsageError
 from blade.package import drafts, files
 from blade.package.rollout_files import copied, shared_files
-from blade.skills.draft import skill
-from blade.skills.names import slug
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded

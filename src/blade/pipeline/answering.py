@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from blade import judgements, read
-from blade.judgements import Seen
+from blade.agent import judgements, reader
+from blade.agent.judgements import Seen
+from blade.agent.reader.prompts import shown
 from blade.model import Cause, Judgement
 from blade.model.measured import PLACEHOLDER
 from blade.pipeline import judging, pages, reading
-from blade.read.prompts import shown
 
 if TYPE_CHECKING:
     from blade.model import Judged
@@ -43,14 +43,14 @@ class Checker:
         """The repeats of a task that lose points."""
         return self._losing.get(task, frozenset())
 
-    def __call__(self, question: read.Question, answer: read.Answer) -> read.Answer | list[str]:
+    def __call__(self, question: reader.Question, answer: reader.Answer) -> reader.Answer | list[str]:
         """The answer with the exact words of each place; or every reason against it."""
         with self._alone:
-            found: list[read.Cited] = []
+            found: list[reader.Cited] = []
             reasons: list[str] = []
             for number, cited in enumerate(answer.evidence):
                 told = self._place(question, answer, cited, is_first=number == 0)
-                if isinstance(told, read.Cited):
+                if isinstance(told, reader.Cited):
                     found.append(told)
                 else:
                     reasons += [f"quotation {number + 1}: {reason}" for reason in told]
@@ -59,20 +59,20 @@ class Checker:
             return reasons or replace(answer, evidence=tuple(dict.fromkeys(found)))
 
     def _place(
-        self, question: read.Question, answer: read.Answer, cited: read.Cited, is_first: bool
-    ) -> read.Cited | list[str]:
+        self, question: reader.Question, answer: reader.Answer, cited: reader.Cited, is_first: bool
+    ) -> reader.Cited | list[str]:
         tasks = self.members[question.about]
         task = next((one for one in tasks if cited.task in (one, shown(one))), None)
         if task is None:
             return [f"the question is not about task {shown(cited.task)!r}"]
         seen = self._opened(task)
-        if question.kind == read.EXPLAIN:  # passing repeats are quoted too
+        if question.kind == reader.EXPLAIN:  # passing repeats are quoted too
             seen = replace(seen, losing=[True] * len(seen.traces))
-        blames = question.kind == read.LABEL and is_first
+        blames = question.kind == reader.LABEL and is_first
         said = answer.because if blames else "quoted"
         given = {
             "task": task,
-            "cause": answer.answer if question.kind == read.LABEL else Cause.UNDETERMINED.value,
+            "cause": answer.answer if question.kind == reader.LABEL else Cause.UNDETERMINED.value,
             "repeat": cited.repeat,
             "step": cited.step,
             "field": cited.field,
@@ -81,11 +81,11 @@ class Checker:
         exact = _held(given, cited.quote, seen)
         return exact if isinstance(exact, list) else replace(cited, task=task, quote=exact)
 
-    def _enough(self, question: read.Question, found: list[read.Cited]) -> list[str]:
+    def _enough(self, question: reader.Question, found: list[reader.Cited]) -> list[str]:
         tasks = self.members[question.about]
-        if question.kind == read.NAME and len(tasks) > 1 and len({one.task for one in found}) < 2:
+        if question.kind == reader.NAME and len(tasks) > 1 and len({one.task for one in found}) < 2:
             return ["only one task is quoted: what is common to several is shown by two at least"]
-        if question.kind != read.EXPLAIN:
+        if question.kind != reader.EXPLAIN:
             return []
         losing = self.losing(tasks[0])
         passing = {trace.rollout.repeat for trace in self._opened(tasks[0]).traces} - losing

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from blade import hostile, read
-from blade.errors import UsageError
-from blade.ingest.trace import steps as steps_of
-from blade.model import Agreement, Cause, Judgement, Report, Trace
-from blade.pipeline import clusters, reviewing
-from blade.pipeline.answering import Checker, solid
-from blade.read import (
+from blade import hostile
+from blade.agent import reader
+from blade.agent.dossier import BUDGET
+from blade.agent.dossier import dossier as write_dossier
+from blade.agent.dossier.commands import PROMPT
+from blade.agent.dossier.tokens import tokens
+from blade.agent.reader import (
     EXPECTED_OUT,
     PUBLIC,
     Cap,
@@ -29,12 +29,13 @@ from blade.read import (
     host_of,
     statuses,
 )
-from blade.read import answers as counted
-from blade.read import proposals as queries
-from blade.report.dossier import BUDGET
-from blade.report.dossier import dossier as write_dossier
-from blade.report.dossier.commands import PROMPT
-from blade.report.dossier.tokens import tokens
+from blade.agent.reader import answers as counted
+from blade.agent.reader import proposals as queries
+from blade.errors import UsageError
+from blade.ingest.trace import steps as steps_of
+from blade.model import Agreement, Cause, Judgement, Report, Trace
+from blade.pipeline import clusters, reviewing
+from blade.pipeline.answering import Checker, solid
 from blade.report.facts import facts
 from blade.store import cache
 
@@ -48,7 +49,7 @@ __all__ = [
 ]  # fmt: skip
 
 ANSWERS = "answers"  # the folder of the cache in which answers are kept; emptying indexes leaves it alone
-EXPLAINED = ("explained", read.UNDETERMINED)
+EXPLAINED = ("explained", reader.UNDETERMINED)
 
 
 class Clean(msgspec.Struct, frozen=True):
@@ -82,7 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
     members: Mapping[str, tuple[str, ...]]  # what a question is about -> the tasks it may quote
     called: Mapping[str, str]  # what a question is about -> a name for it
     notes: tuple[str, ...]
-    held: Mapping[str, read.Answer] = {}  # by the key of the question
+    held: Mapping[str, reader.Answer] = {}  # by the key of the question
     asked: str = ""
 
     @property
@@ -99,7 +100,7 @@ class Reading(msgspec.Struct, frozen=True):
     price: Price | None
     proposed: Mapping[str, Cause]  # by the engine
     agreement: Agreement | None
-    stopped: read.Stopped | None
+    stopped: reader.Stopped | None
     is_kept: bool  # False: the cache could not be written, so another run asks again
 
     @property
@@ -117,23 +118,23 @@ def plan(
     one = session.run(wish.run)
     made = _Maker(session, one.name, wish, f"{model}\0{host}", clean)
     notes: list[str] = []
-    if wish.kind == read.NAME:
+    if wish.kind == reader.NAME:
         questions, members, called = _clusters(session, made, wish, notes)
     else:
         tasks = _tasks(session, wish, notes)
         names = {task.task: task.task_name for task in session.facts[one.name].tasks}
         questions = [made.of_task(task) for task in tasks]
         members, called = {task: (task,) for task in tasks}, {task: names.get(task, "") for task in tasks}
-    held: dict[str, read.Answer] = {}
+    held: dict[str, reader.Answer] = {}
     if not fresh:
-        kept = read.Kept(cache.root() / ANSWERS, model, host)
+        kept = reader.Kept(cache.root() / ANSWERS, model, host)
         check = Checker(session, one.name, members)
         for question in questions:
             found = kept.get(question.key)
             # what was kept is held against question and rows again: a file can be changed by anybody
-            told = read.again(found, question) if found is not None else []
-            told = check(question, told) if isinstance(told, read.Answer) else told
-            if isinstance(told, read.Answer):
+            told = reader.again(found, question) if found is not None else []
+            told = check(question, told) if isinstance(told, reader.Answer) else told
+            if isinstance(told, reader.Answer):
                 held[question.key] = told
     return Plan(
         one.name, wish.kind, model, host, tuple(questions), members, called, tuple(notes), held, wish.asked
@@ -143,13 +144,13 @@ def plan(
 def prompt(
     session: Session,
     task: str,
-    kind: str = read.LABEL,
+    kind: str = reader.LABEL,
     run: str | None = None,
     budget: int = BUDGET,
     asked: str = "",
     choices: tuple[str, ...] = (),
     clean: Clean | None = None,
-) -> read.Prompt:
+) -> reader.Prompt:
     """What would be sent to a model about one task."""
     one = session.run(run)
     wish = Wish(kind, (task,), None, asked, choices, one.name, budget)
@@ -194,21 +195,21 @@ class _Maker:
 
     def _question(self, about: str, data: str, traces: Sequence[Trace]) -> Question:
         wish, choices = self.wish, _choices(self.wish)
-        made = read.prompt(wish.kind, about, data, wish.asked, choices)
-        told = [read.VERSION, wish.kind, about, wish.asked, *choices, wish.budget, self.clean is not None]
+        made = reader.prompt(wish.kind, about, data, wish.asked, choices)
+        told = [reader.VERSION, wish.kind, about, wish.asked, *choices, wish.budget, self.clean is not None]
         key = _digest([*told, self.whom, *(_digest(_row(trace)) for trace in traces)])
         question = Question(wish.kind, about, made, key, 0, choices)
-        form = json.dumps(read.schema(question))
+        form = json.dumps(reader.schema(question))
         count = tokens(made.system) + tokens(made.user) + tokens(form)
         return replace(question, tokens=count)
 
 
 def _choices(wish: Wish) -> tuple[str, ...]:
-    if wish.kind == read.LABEL:
+    if wish.kind == reader.LABEL:
         return tuple(cause.value for cause in Cause)
-    if wish.kind == read.EXPLAIN:
+    if wish.kind == reader.EXPLAIN:
         return EXPLAINED
-    return tuple(dict.fromkeys((*wish.choices, read.UNDETERMINED))) if wish.choices else ()
+    return tuple(dict.fromkeys((*wish.choices, reader.UNDETERMINED))) if wish.choices else ()
 
 
 def _row(trace: Trace) -> list[Any]:
@@ -235,7 +236,7 @@ def _tasks(session: Session, wish: Wish, notes: list[str]) -> list[str]:
                 "nothing-to-ask",
             )
         return named
-    waiting = reviewing.queue(session, one.name, wish.most, wish.budget, judged=wish.kind == read.ASK)
+    waiting = reviewing.queue(session, one.name, wish.most, wish.budget, judged=wish.kind == reader.ASK)
     left = len(failed) - len(waiting.waiting)
     if left > 0:
         judged = f", {waiting.n_judged} judged already" if waiting.n_judged else ""
@@ -270,7 +271,7 @@ def _clusters(
 def answers(
     session: Session,
     made: Plan,
-    endpoint: read.Endpoint | None,
+    endpoint: reader.Endpoint | None,
     cap: Cap | None = None,
     price: Price | None = None,
     at_once: int = 4,
@@ -285,26 +286,26 @@ def answers(
     asked: dict[str, Result] = {}
     stopped, is_kept = None, True
     if endpoint is not None and made.open:
-        kept = read.Kept(cache.root() / ANSWERS, made.model, made.host)
+        kept = reader.Kept(cache.root() / ANSWERS, made.model, made.host)
         check = Checker(session, made.run, made.members)
-        asking = read.Asking(endpoint, kept, check, purse, patience, told)
+        asking = reader.Asking(endpoint, kept, check, purse, patience, told)
         asked = {result.question.key: result for result in asking.ask(made.open, at_once)}
         stopped, is_kept = asking.stopped, asking.is_kept
     results = tuple(asked.get(one.key) or _unasked(one, made.held.get(one.key)) for one in made.questions)
     engine = {found.task: found.proposed or found.cause for found in session.facts[made.run].attributions}
     agreed = None
-    if made.kind == read.LABEL:
-        agreed = read.agreement(made.run, f"model {hostile.line(made.model, 100)}", results, engine)
+    if made.kind == reader.LABEL:
+        agreed = reader.agreement(made.run, f"model {hostile.line(made.model, 100)}", results, engine)
     return Reading(made, results, purse.spent, price, engine, agreed, stopped, is_kept)
 
 
-def _unasked(question: Question, held: read.Answer | None) -> Result:
-    return Result(question, read.LEFT if held is None else read.KEPT, held)
+def _unasked(question: Question, held: reader.Answer | None) -> Result:
+    return Result(question, reader.LEFT if held is None else reader.KEPT, held)
 
 
-def endpoint(model: str, url: str, key: str, timeout: float, limit: int) -> read.Endpoint:
+def endpoint(model: str, url: str, key: str, timeout: float, limit: int) -> reader.Endpoint:
     """A model behind a URL; the key is held in memory alone."""
-    return read.Endpoint(model, url, key, timeout, limit)
+    return reader.Endpoint(model, url, key, timeout, limit)
 
 
 def record(session: Session, found: Reading) -> tuple[tuple[Judgement, ...], list[str]]:
@@ -313,7 +314,7 @@ def record(session: Session, found: Reading) -> tuple[tuple[Judgement, ...], lis
     refused: list[str] = []
     for result in found.results:
         answer = result.answer
-        if answer is None or found.plan.kind != read.LABEL:
+        if answer is None or found.plan.kind != reader.LABEL:
             continue
         if not answer.evidence:
             refused.append(f"task {hostile.line(answer.about, 60)}: {answer.answer}, and nothing is quoted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from blade import judgements
+from blade.agent import judgements
 from blade.errors import UsageError
 from blade.ingest import opened
 from blade.ingest.items import NOTHING, quotable, value_at

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blade import judgements
+from blade.agent import judgements
+from blade.agent.judgements import Seen
 from blade.ingest import opened
-from blade.judgements import Seen
 from blade.model import Cause, Gap, Judged, Judgement
 
 if TYPE_CHECKING:

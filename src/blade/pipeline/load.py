@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from blade import ingest, judgements
+from blade import ingest
+from blade.agent import judgements
 from blade.errors import NothingToRead, Unreadable
 from blade.ingest import assemble, find, mapped, opened, sidecars
 from blade.ingest.rows import Rows

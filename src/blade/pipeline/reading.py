@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from blade import diagnose, judgements, measure
+from blade import diagnose, measure
+from blade.agent import judgements
 from blade.diagnose import conclusions, outputs, tripwires
 from blade.ingest import opened
 from blade.model import Agreement, Gap, Health, Judged, Judgement, TaskTraces

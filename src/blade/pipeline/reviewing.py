@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from blade import hostile, judgements
-from blade import queue as queueing
+from blade import hostile
+from blade.agent import judgements
+from blade.agent import queue as queueing
+from blade.agent.dossier import BUDGET, Dossier
+from blade.agent.dossier import dossier as write_dossier
 from blade.errors import UsageError
 from blade.model import Judgement, Waiting
 from blade.pipeline import judging, pages, reading
 from blade.pipeline.session import Session, depends_on
-from blade.report.dossier import BUDGET, Dossier
-from blade.report.dossier import dossier as write_dossier
 from blade.store import memo
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from blade_eval.profile.hook import Hook, again, stripped
 from blade_eval.profile.joining import Duplicates
 from blade_eval.profile.reading import Line, Seen
 from blade_eval.profile.table import Ints, Keys, Table
-from blade_eval.run import places
+from blade_eval.runner import places
 
 EnvironmentOf = Callable[[str], Environment | None]  # of an agent's name
 METRICS = "_aggregate_metrics.json"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from blade_eval.aggregate import shards
-from blade_eval.run import manifest
+from blade_eval.runner import manifest
 
 MANIFEST = "_manifest.json"
 _SHARD = re.compile(r"([1-9]\d{0,5})/([1-9]\d{0,5})", re.ASCII)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blade_eval import environments
+from blade_eval import verifiers
 from blade_eval.config import Resolved, Server
 from blade_eval.environment import Environment
 
@@ -23,11 +23,11 @@ class Scoring:
         if server is None:
             self.notices.append(f"the configuration names no resources server of {agent}: {_LEFT_OUT}")
             return None
-        if server.implementation not in environments.ENVIRONMENTS:
+        if server.implementation not in verifiers.ENVIRONMENTS:
             self.notices.append(f"{server.implementation} is no environment of ours: {_LEFT_OUT}")
             return None
         if server.instance not in self._built:
-            built = environments.environment(server.implementation, server.settings)
+            built = verifiers.environment(server.implementation, server.settings)
             self._built[server.instance] = built
         return self._built[server.instance]
 

@@ -58,7 +58,7 @@ def _wanted(dataset: Dataset, roots: Sequence[Path], folder: Path) -> Wanted:
 
 def _ours(root: Path, script: Path) -> bool:
     """Whether data may be written into this tree: not into an installed package, nor where we may not."""
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     if root.resolve() == installed() and root.resolve().is_relative_to(package):
         return False
     return os.access(script.parent if script.parent.is_dir() else root, os.W_OK)

@@ -19,7 +19,7 @@ from blade_eval.profile import numbers, reading
 from blade_eval.profile.reading import Line, Members, Seen
 from blade_eval.profile.spool import Spool
 from blade_eval.profile.table import Keys, Names, Table
-from blade_eval.run.kept import cannot_write
+from blade_eval.runner.kept import cannot_write
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from blade.errors import NothingToRead, UsageError
-from blade_eval import environments, models
+from blade_eval import models, verifiers
 from blade_eval.aggregate import shards
 from blade_eval.aggregate.merge import METRICS
 from blade_eval.config import Resolved, Server
@@ -21,8 +21,8 @@ from blade_eval.profile.reading import BOM
 from blade_eval.reverify import sources
 from blade_eval.reverify.changes import Changes
 from blade_eval.reverify.sources import Pair, Who
-from blade_eval.run import agent, encode, failures, kept, summed
-from blade_eval.run.places import Places, beside
+from blade_eval.runner import agent, encode, failures, kept, summed
+from blade_eval.runner.places import Places, beside
 
 UNSAFE = "unsafe_"
 
@@ -183,7 +183,7 @@ async def _bench(found: Resolved) -> AsyncIterator[_Bench]:
                     opened[named] = models.as_judge(await stack.enter_async_context(entered))
                 ask = opened.get(named)
                 alone += [server.instance] if ask is None else []
-            built = environments.environment(server.implementation, server.settings)
+            built = verifiers.environment(server.implementation, server.settings)
             judges[server.instance] = _Judge(server.implementation, built, ask)
         if not judges:
             raise UsageError(

@@ -13,7 +13,7 @@ from blade_eval.aggregate.shards import Lines
 from blade_eval.environment import Row
 from blade_eval.profile import files, reading
 from blade_eval.profile.reading import Line, Seen
-from blade_eval.run import encode
+from blade_eval.runner import encode
 
 JUDGE_FAILED = ("judge_failed", "judge_invalid")
 Key = tuple[int, int]

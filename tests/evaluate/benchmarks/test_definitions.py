@@ -21,9 +21,9 @@ import yaml
 
 from blade_eval import config
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
-from blade_eval.environments import ENVIRONMENTS, environment
 from blade_eval.prepare import find, work
-from blade_eval.run import prompts
+from blade_eval.runner import prompts
+from blade_eval.verifiers import ENVIRONMENTS, environment
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).parent / "samples"

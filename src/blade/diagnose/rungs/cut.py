@@ -238,7 +238,7 @@ def _spike(people: Population, left: Mask) -> Group | None:
             continue
         if name in ("n_turns", "n_acts") and ends_on_success(people):
             continue  # what fails goes on to the limit, whatever it fails for
-        if not is_given and _is_finished(people, rows & left):
+        if not is_given and _is_finished(people, rows & left) and not (_is_beside(name) and not people.passed[rows].any()):
             continue
         if name == "final_length" and (not _differ(people, rows) or not _breaks_off(people, rows & left)):
             continue
@@ -256,6 +256,8 @@ def _spike(people: Population, left: Mask) -> Group | None:
         return _loop(people, loops, left, f"a limit ({top:,.0f} {label})")
     if _is_given(people, name, rows):
         return _cut_input(people, rows, left, name, top)
+    if _is_beside(name) and _is_finished(people, rows & left):
+        return _cut_beside(people, rows, left, name, top)
     return Group(
         rung="cut", label="TI", name=f"stopped at {top:,.0f} {label}", rows=rows & left,
         text=f"{count(covered, 'rollout')}: the end comes at exactly {top:,.0f} {label}, the maximum in the run, so a limit cut them off."
@@ -267,6 +269,14 @@ def _spike(people: Population, left: Mask) -> Group | None:
     )  # fmt: skip
 
 
+_OUTPUT = re.compile(r"tokens?|length|chars|characters", re.IGNORECASE)
+
+
+def _is_beside(name: str) -> bool:
+    """Whether an amount of text belongs to something else that the row records, such as the reply of a judge."""
+    return "." in name and not name.startswith("response.") and not _GIVEN.search(name) and _OUTPUT.search(name) is not None
+
+
 _GIVEN = re.compile(r"prompt|input|context", re.IGNORECASE)
 
 
@@ -275,6 +285,21 @@ def _is_given(people: Population, name: str, rows: Mask) -> bool:
     if name in _NAMED or not _GIVEN.search(name):
         return False
     return not people.has_repeats or (bool(np.isin(people.task, people.task[rows]).sum() == rows.sum()) and people.n_tasks(rows) >= 3)
+
+
+def _cut_beside(people: Population, rows: Mask, left: Mask, name: str, top: float) -> Group:
+    """Rows that end as passes do, while what another model wrote about them ends at exactly the largest amount."""
+    n = int((rows & left).sum())
+    return Group(
+        rung="cut", label="TI", name=f"`{name}` ends at its limit of {top:,.0f}", rows=rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: `{name}` is exactly {top:,.0f}, the maximum in the run, and none of these rollouts passes, though "
+        f"they end as passes do: what `{name.rpartition('.')[0]}` records, such as a judge's reply, was probably cut off."
+        f"{_without(people, rows)}",
+        fix=f"Raise the limit behind `{name}` and score the stored answers again; the model need not be asked again.",
+        why="far more rows end at the maximum than just below it, and the rollouts themselves are complete",
+        against=["the limit itself is not recorded"], place=lambda row: (name, ""), blame=lambda row: None, deciding=(name,),
+        detail=lambda at: f"`{name}` is {top:,.0f}",
+    )  # fmt: skip
 
 
 def _breaks_off(people: Population, rows: Mask) -> bool:

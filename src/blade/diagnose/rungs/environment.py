@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from blade import events
-from blade.diagnose.cover import IMPURE, LEVEL, contrast
+from blade.diagnose.cover import IMPURE, LEVEL, Contrast, contrast
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined, short
@@ -284,7 +284,10 @@ def _calls_tool(tool: str, row: RowEvidence) -> bool:
 
 
 # Names of what a harness assigns to a rollout; that rollouts pass less often there is what decides.
-_PLACE = re.compile(r"node|worker|host|shard|region|machine|gpu|server|replica|zone|pool|runner|endpoint|instance|cluster", re.IGNORECASE)
+_PLACE = re.compile(
+    r"node|worker|host|shard|region|machine|gpu|server|replica|zone|pool|runner|endpoint|instance|cluster|box|pod|container|executor|device",
+    re.IGNORECASE,
+)
 
 
 def _assigned(people: Population, left: Mask) -> list[Group]:
@@ -294,23 +297,31 @@ def _assigned(people: Population, left: Mask) -> list[Group]:
         codes, values = people.codes(path)
         if _PLACE.search(path.rpartition(".")[2]) and 2 <= len(values) <= MAX_PLACES and not people.is_constant_within(codes):
             tests += [(path, value, codes == code) for code, value in enumerate(values)]
-    found = []
+    guilty: dict[str, list[tuple[str, Mask]]] = {}
     for path, value, rows in tests:
         test = contrast(people, rows, left)
-        if test is None or test.p * len(tests) > LEVEL or test.purity < IMPURE or (test.rows & left).sum() < LEAST:
-            continue
-        n = int((test.rows & left).sum())
-        found.append(
-            Group(
-                rung="environment", label="IR", name=f"`{path}` = `{str(value)[:60]}`", rows=test.rows & left, matched=rows,
-                text=f"{count(n, 'failure')}: `{path}` is `{str(value)[:60]}`. On the same tasks {test.pass_with:.0%} pass there and "
-                f"{test.pass_without:.0%} elsewhere, and the model does not choose where it runs.",
-                fix=f"Check `{value}` (load, version, network) and rerun these rollouts elsewhere.", deciding=(path,),
-                why="the same tasks pass elsewhere", passed=int(people.passed[rows].sum()), place=lambda row: (path, str(value)),  # noqa: B023
-            )
-        )  # fmt: skip
-        left = left & ~test.rows
+        if test is not None and test.p * len(tests) <= LEVEL and test.purity >= IMPURE and (test.rows & left).sum() >= LEAST:
+            guilty.setdefault(path, []).append((str(value), rows))
+    found = []
+    for path, places in guilty.items():
+        rows = np.logical_or.reduce([held for _, held in places])
+        test = contrast(people, rows, left)  # several bad places together, against all others
+        if test is not None and (test.rows & left).sum() >= LEAST:
+            found.append(_placed(people, path, [value for value, _ in places], rows, test, left))
+            left = left & ~test.rows
     return found
+
+
+def _placed(people: Population, path: str, values: list[str], rows: Mask, test: Contrast, left: Mask) -> Group:
+    named = " or ".join(f"`{value[:60]}`" for value in values[:4]) + (f" or {len(values) - 4} more" if len(values) > 4 else "")
+    n = int((test.rows & left).sum())
+    return Group(
+        rung="environment", label="IR", name=f"`{path}` = {named}", rows=test.rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: `{path}` is {named}. On the same tasks {test.pass_with:.0%} pass there and "
+        f"{test.pass_without:.0%} elsewhere, and the model does not choose where it runs.",
+        fix=f"Check {named.replace(' or ', ' and ')} (load, version, network) and rerun these rollouts elsewhere.", deciding=(path,),
+        why="the same tasks pass elsewhere", passed=int(people.passed[rows].sum()), place=lambda row: (path, str(row.fields.get(path, ""))),
+    )  # fmt: skip
 
 
 def _flaky(people: Population, left: Mask) -> list[Group]:

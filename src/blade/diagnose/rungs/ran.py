@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from blade import events
-from blade.diagnose.fields import template
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, short
+from blade.diagnose.fields import LIMIT, template
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, short, tells_the_end
 
 AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
 LEVEL = 0.05
@@ -98,7 +98,8 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     for at, row in enumerate(people.rows):
         for path, value in row.fields.items():
             # a field that goes with the outcome, or that failures with output fill too, is the grader's word
-            if isinstance(value, str) and value.strip() and path not in graded and path not in spoken:
+            is_told = isinstance(value, str) and value.strip() and path not in graded and path not in spoken
+            if is_told and not (tells_the_end(path) and LIMIT.search(value.replace("_", " "))):  # what a limit ended did run
                 places[path, template(value)].append(at)
         for path, lines in row.lines.items():
             for line in lines:

@@ -38,7 +38,7 @@ from blade.diagnose.expected import (
 from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Mask, Population, count, joined, short
 from blade.diagnose.upstream import trace_back
-from blade.ingest.records import FAILED, status_of
+from blade.ingest.records import FAILED, KINDS, status_of
 
 LEAST_PASSES = 3
 ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same
@@ -537,6 +537,7 @@ def _restated(people: Population) -> set[bytes]:
         codes, values = people.codes(path)
         if len(values) <= MAX_VALUES:
             wrong = [code for code, value in enumerate(values) if isinstance(value, str | bool) and status_of(value) == FAILED]
+            wrong = [code for code in wrong if str(values[code]).strip().lower() not in KINDS]
             found |= {np.packbits(codes == code).tobytes() for code in wrong}
     return found
 

@@ -21,6 +21,7 @@ from blade.diagnose.rungs.ran import alarm_level
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
 DOUBT = 0.02  # share of the rows in doubt that is told before the causes
 FENCED = 0.15  # least share of the failures
+LEAST_PAIRS = 3
 LEAST_CUT, CUT_RATE = 2, 0.5  # failures whose judge was cut off, and share of the usual pass rate up to which that is to blame
 LEAST_REFUSED, OFTEN = 1, 0.8  # failures that say the gold, and pass rate of all rows that do
 
@@ -32,7 +33,8 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     has_calls = people.where(lambda row: bool(row.expected)).any()
     reference = None if has_calls else reference
     makes = (
-        _judge_cut, _checks_pass, _fields_pass, _log_passes, _missing_path, _blank_prompt, _equal, _misread, _fenced, _wrapped, _both_ways
+        _judge_cut, _same_pairs, _wrong_letter, _checks_pass, _fields_pass, _log_passes, _missing_path, _blank_prompt, _equal, _misread,
+        _fenced, _wrapped, _both_ways,
     )  # fmt: skip
     for make in makes:
         group = make(people, rest, reference)
@@ -73,6 +75,62 @@ def _judge_cut(people: Population, left: Mask, reference: Reference | None) -> G
         blame=lambda row: None, holds=lambda row: bool(row.cut_call),
         detail=lambda at: f"`{people.rows[at].cut_call}` records that it was stopped by a limit",
     )  # fmt: skip
+
+
+def _same_pairs(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows whose fields differ from the expected ones in spelling alone, where two objects of the row are compared."""
+    shown: dict[int, str] = {}
+    for at in np.flatnonzero(left):
+        failed = [name for name, met in people.rows[at].checks.items() if not met]
+        pairs = [_pair(people.rows[at], name) for name in failed]
+        if pairs and all(pair is not None and is_same(*pair) for pair in pairs):
+            shown[int(at)] = "; ".join(f"{given} for {wanted}" for given, wanted in filter(None, pairs))
+    n = len(shown)
+    if n < LEAST_PAIRS:
+        return None
+    rows = people.none
+    rows[list(shown)] = True
+    return Group(
+        rung="verifier", label="TI", name="right values in another spelling scored 0", rows=rows, matched=rows, confidence="proved",
+        text=f"{count(n, 'failure')}: all fields that count as wrong have the expected value in another spelling, such as "
+        f"{short(next(iter(shown.values())), 80)}. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        fix="Make the verifier compare values, not spelling, and score the stored records again; no rerun is needed.",
+        why="what is compared has the same value", detail=lambda at: short(shown.get(at, ""), 120), blame=lambda row: None,
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        against=["the task may ask for one spelling"],
+    )  # fmt: skip
+
+
+def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows that choose the option whose text a field of the task gives as right, as nearly all passes do."""
+    chosen = people.where(lambda row: bool(row.choice))
+    if (chosen & people.passed).sum() < 5 or chosen[people.passed].mean() < 0.9:
+        return None
+    for path in people.task_level:
+        right = np.array([bool(row.choice) and is_same(row.choice, str(row.fields.get(path, ""))) for row in people.rows], bool)
+        rows = right & left
+        n = int(rows.sum())
+        if right[people.passed].mean() < 0.9 or n < 3 or not (people.failed & ~right).any():
+            continue
+        return Group(
+            rung="verifier", label="TI", name=f"the right option by `{path}` scored 0", rows=rows, matched=rows, confidence="proved",
+            text=f"{count(n, 'failure')} in {count(people.n_tasks(rows), 'task')}: the chosen option is the one that `{path}` gives as "
+            f"right, as in {right[people.passed].mean():.0%} of the passes, and the expected letter is another: the options were "
+            f"reordered or the key is wrong. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+            fix=f"Derive the expected letter from `{path}` and the options as the prompt shows them, and score the stored answers again.",
+            why="the row gives the right option twice, and the two contradict each other", deciding=(path,), blame=lambda row: None,
+            place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+            detail=lambda at: f'it chooses "{short(people.rows[at].choice, 60)}", which `{path}` gives as right',  # noqa: B023
+        )  # fmt: skip
+    return None
+
+
+def _pair(row: RowEvidence, name: str) -> tuple[str, str] | None:
+    """The two values that a check of two objects compares; None for any other check."""
+    path, _, member = name.partition(": ")
+    sides = path.split(" = ")
+    values = [row.fields.get(f"{side}.{member}") for side in sides] if len(sides) == 2 else []
+    return (str(values[1]), str(values[0])) if len(values) == 2 and None not in values else None
 
 
 def _refused(people: Population, left: Mask, reference: Reference | None) -> Group | None:

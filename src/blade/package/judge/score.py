@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from blade.agent.skills.names import slug
 from blade.check import checked
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
 from blade.package.judge.anchors import TRIVIAL, Anchor, Meaning, meaning, rows_queries
@@ -17,7 +18,6 @@ from blade.package.judge.matching import DENIAL, ROLLOUTS, Hit, hit_of, is_numbe
 from blade.package.judge.statements import Passage, Statement, Tasks, passages, tasks_of, visible
 from blade.package.worlds import Worlds
 from blade.query.citations import citations
-from blade.skills.names import slug
 
 BASE = 0.2  # what true totals alone are worth: a shallow report has no more
 WRONG = 2.0  # what a wrong claim costs, in right ones

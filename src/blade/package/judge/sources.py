@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from blade.agent.skills.names import slug
 from blade.errors import BladeError, Unreadable
 from blade.package import MIN_ANCHORS, files
 from blade.package.drafts import threshold_in
@@ -15,7 +16,6 @@ from blade.package.judge.anchors import Anchor, of_file
 from blade.package.judge.score import Bench, bench
 from blade.package.layout import Golden, Layout, golden, layout, prefix_of, rollouts_of, sides_of
 from blade.package.worlds import Worlds, worlds_of
-from blade.skills.names import slug
 
 if TYPE_CHECKING:
     from blade.store.index import Watcher

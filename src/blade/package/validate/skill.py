@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from blade.agent.skills import frontmatter
+from blade.agent.skills.names import MAX_NAME, slug
 from blade.package import files
 from blade.package.layout import Layout
 from blade.package.validate.phases import SKILL, Check, either, plural, words
 from blade.package.validate.terms import Terms
-from blade.skills import frontmatter
-from blade.skills.names import MAX_NAME, slug
 
 MIN_LINES = 50
 MIN_HEADINGS = 3

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from blade_eval.environments.workplace_assistant.people import OWNER, by_address
-from blade_eval.environments.workplace_assistant.quests import (
+from blade_eval.verifiers.workplace_assistant.people import OWNER, by_address
+from blade_eval.verifiers.workplace_assistant.quests import (
     Call,
     Named,
     Quest,

@@ -1,0 +1,183 @@
+"""State what a task asks and expects, and which of the expected calls the rollout made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from blade import events, hostile
+from blade.agent.dossier import frame
+from blade.agent.dossier.case import Case
+from blade.model import Call
+
+# Fields of a row that belong to the task rather than to its verdict.
+TASK = re.compile(
+    r"instruction|^question|^problem|^prompt|^task_(?:purpose|description)|^scenario|^goal$|^input$|^query$"
+)
+EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
+_NAME = 80  # characters of a field's name that say what it holds
+_ACTIONS = ("expected_actions", "gold_actions", "expected_tool_calls", "expected_calls")
+_SYSTEM = 40  # tokens of a system prompt: all tasks share it, so it is read once elsewhere
+_MAX_TOOLS = 40
+_MAX_CALLS = 8  # expected calls that were not made as expected
+_MAX_GOLD = 60
+_SHORTEST, _LONGEST = 1, 120  # characters of an answer that is looked for
+
+
+def lines(case: Case, room: int) -> list[str]:
+    """State the request in at most about `room` tokens."""
+    if case.focus is None:
+        return []
+    # a row that broke may lack the request, which its siblings have
+    rows = (trace.row for trace in (case.focus, *case.traces.values()))
+    row = next((row for row in rows if next(_turns(row), None) is not None), case.focus.row)
+    turns = list(_turns(row))
+    fields = [
+        (key, row[key]) for key in row if TASK.search(key[:_NAME]) and isinstance(row[key], str) and row[key]
+    ]
+    known = " ".join(text for _, text in turns)[:20_000]
+    parts: list[tuple[str, str, int]] = []
+    for name, text in fields:
+        if text[:200] not in known:
+            parts.append(("field", f"{hostile.line(name, 40)}: {text}", 4))
+    system = [text for role, text in turns if role in ("system", "developer")]
+    others = [(role, text) for role, text in turns if role not in ("system", "developer")]
+    if others:
+        parts.append((f"first {others[0][0]} turn", others[0][1], 2 if parts else 6))
+    if len(others) > 1:
+        parts.append((f"last of {len(others)} turns", others[-1][1], 2))
+    if system:
+        parts.append(("system prompt", "\n".join(system), 1))
+    shares = sum(share for _, _, share in parts) or 1
+    found = []
+    for name, text, share in parts:
+        most = max(12, room * share // shares)
+        if share == 1:
+            found.append(frame.behind(name, text, min(most, _SYSTEM)))
+        else:
+            found += frame.several(name, text, most)
+    return [*found, *_tools(row, room // 4)]
+
+
+def expected(case: Case, room: int) -> list[str]:
+    """State the expected answer, and each expected call beside what the rollout did instead."""
+    if case.focus is None:
+        return []
+    found = []
+    if case.gold.answer is not None:
+        found.append(frame.behind("expected answer", case.gold.answer, room // 2))
+        found += _occurrences(case, case.gold.answer)
+    done, undone = _compared(case)
+    each = max(20, room // max(2, min(len(undone), 4)))
+    found += [frame.behind(f"expected call, {did}", said, each) for did, said in undone[:_MAX_CALLS]]
+    if done:
+        found.append(
+            frame.behind("expected calls that were made, with their steps", ", ".join(done), room // 4)
+        )
+    left = len(undone) - _MAX_CALLS + max(0, len(case.gold.actions) - _MAX_GOLD)
+    found += [f"{left} more expected calls not listed"] if left > 0 else []
+    found += ["no call is expected: the list is empty" for key in _ACTIONS if case.focus.row.get(key) == []][
+        :1
+    ]
+    known = (case.gold.answer_field, case.gold.actions_field)
+    others = [key for key in case.focus.row if EXPECTED.search(key[:_NAME]) and key not in known]
+    for key in others[:3]:
+        value = case.focus.row[key]
+        if value not in (None, "", [], {}):
+            said = value if isinstance(value, str) else _listed(value)
+            found.append(frame.behind("expected, field", f"{hostile.line(key, 40)}: {said}", room // 2))
+    return found
+
+
+def _occurrences(case: Case, answer: str) -> list[str]:
+    """Say where the expected answer occurs word for word: in what tools returned, and in what the model said."""
+    wanted = answer.strip()
+    if case.focus is None or not _SHORTEST <= len(wanted) <= _LONGEST:
+        return []
+    word = re.compile(rf"(?<![\w.]){re.escape(wanted)}(?![\w]|\.\d)")
+    hits = [step for step in case.focus.steps if word.search(events.step_text(step))]
+    brought = [f"[{step.index}]" for step in hits if step.kind == "result"]
+    said = [f"[{step.index}]" for step in hits if step.kind == "message"]
+    results = f"in results {', '.join(brought[:5])}" if brought else "in no result"
+    says = f"says it at {', '.join(said[:5])}" if said else "never says it"
+    return [f"it occurs word for word {results}; the model {says}"]
+
+
+def _listed(value: Any) -> str:
+    """Spell a list of calls by name and arguments, and anything else as JSON."""
+    if isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):
+        return "; ".join(map(_call, value[:_MAX_GOLD]))
+    return events.compact(value)
+
+
+def _call(one: Mapping[str, Any]) -> str:
+    arguments = one.get("arguments", one.get("kwargs", {}))
+    return f"{one.get('requestor', '')} {one['name']} {events.compact(arguments)}".strip()
+
+
+def _compared(case: Case) -> tuple[list[str], list[tuple[str, str]]]:
+    """Split the expected calls into those made, with their step, and the others, with what was done instead."""
+    free = [call for call in case.calls.values() if not call.failed]
+    done: list[str] = []
+    waiting: list[tuple[str, Any]] = []
+    for tool, arguments in case.gold.actions[:_MAX_GOLD]:
+        want = events.canonical(arguments)
+        hit = next(
+            (c for c in case.calls.values() if c.tool == tool and not c.failed and _spelled(c) == want), None
+        )
+        if hit is None:
+            waiting.append((tool, arguments))
+        else:
+            free = [call for call in free if call.step != hit.step]
+            done.append(f"{hostile.line(tool, 40)} [{hit.step}]")
+    undone = []
+    for tool, arguments in waiting:
+        likely = [(_differing(arguments, call.arguments), call) for call in free if call.tool == tool]
+        differs, call = min(likely, key=lambda one: len(one[0]), default=([], None))
+        failed = next((c for c in case.calls.values() if c.tool == tool and c.failed), None)
+        did = f"not made in repeat {case.focus.rollout.repeat}" if case.focus is not None else "never made"
+        if call is not None:
+            did = f"made differently at step {call.step}"
+        elif failed is not None:
+            did = f"made but failed, at step {failed.step}"
+        names = f" (differs in {', '.join(hostile.line(key, 24) for key in differs[:5])})" if differs else ""
+        undone.append((did, f"{hostile.line(tool, 60)} {events.compact(arguments)}{names}"))
+    return done, undone
+
+
+def _spelled(call: Call) -> str | None:
+    return events.canonical(call.arguments) if call.arguments is not None else None
+
+
+def _differing(want: Any, got: Any) -> list[str]:
+    if not isinstance(want, Mapping) or not isinstance(got, Mapping):
+        return ["arguments"]
+    return sorted(str(key) for key in {*want, *got} if want.get(key) != got.get(key))
+
+
+def _tools(row: Mapping[str, Any], room: int) -> list[str]:
+    names = list(events.declared_tools(row))
+    if not names:
+        return []
+    said = ", ".join(hostile.line(name, 40) for name in names[:_MAX_TOOLS])
+    return [frame.behind(f"{len(names)} tools", said, max(12, room))]
+
+
+def _turns(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield role and text of each turn of the request."""
+    params = row.get("responses_create_params")
+    if not isinstance(params, Mapping):
+        return
+    if params.get("instructions"):
+        yield "system", _said({"content": params["instructions"]})
+    given = params.get("input")
+    for item in given if isinstance(given, list) else [given]:
+        role = item.get("role") if isinstance(item, Mapping) else "user"
+        text = _said(item if isinstance(item, Mapping) else {"content": item})
+        if text.strip():
+            yield role if role in ("system", "developer", "user", "assistant") else "other", text
+
+
+def _said(turn: Mapping[str, Any]) -> str:
+    return events.prompt({"responses_create_params": {"input": [turn]}})

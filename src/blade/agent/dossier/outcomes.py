@@ -1,0 +1,122 @@
+"""Say how every repeat of a task ended and what the failing ones changed last; many repeats are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from blade import events
+from blade.agent.dossier import frame, steps
+from blade.agent.dossier.case import Case
+from blade.model import Outcome, TaskResult, Trace
+from blade.report import words
+
+_MAX_LINES = 12  # repeats that have a line of their own
+_MAX_RANGES = 12
+_MAX_SIGNS = 16  # repeats whose outcomes are listed in order
+_MAX_CHANGES = 4
+_SIGNS = {Outcome.PASSED: "1", Outcome.MISSING: "-", Outcome.MASKED: "-"}
+
+
+def counted(case: Case) -> list[str]:
+    """Count the outcomes: `4 repeats: 1 passed, 3 failed (0 0 1 0)`."""
+    repeats = case.result.repeats if case.result else ()
+    if not repeats or case.result is None:
+        return ["no repeat of this task was scored"]
+    seen = Counter(one.outcome.value.replace("_", " ") if one.outcome else "not judged" for one in repeats)
+    order = [outcome.value.replace("_", " ") for outcome in Outcome] + ["not judged"]
+    said = ", ".join(f"{seen[name]} {name}" for name in order if seen[name])
+    line = f"{words.count(len(repeats), 'repeat')}: {said}"
+    if 1 < len(repeats) <= _MAX_SIGNS:
+        line += f" (in order {_signs(case.result)}; 1 passes)"
+    elif len(repeats) > 1:
+        passed = [one.repeat for one in repeats if one.outcome is Outcome.PASSED]
+        if 0 < len(passed) < len(repeats):
+            few = passed if 2 * len(passed) <= len(repeats) else _others(case, passed)
+            line += f"; {'passing' if few is passed else 'not passing'}: {_ranges(few)}"
+    return [line]
+
+
+def _signs(result: TaskResult) -> str:
+    """Write the outcomes of the repeats in order: `1 0 1 1`."""
+    return " ".join(_SIGNS.get(one.outcome, "0") if one.outcome else "?" for one in result.repeats)
+
+
+def listed(case: Case, room: int) -> list[str]:
+    """Describe each repeat by its reward, steps, calls and last words."""
+    found = []
+    for repeat, trace in list(_chosen(case).items()):
+        head = f"repeat {repeat} {case.outcome(repeat)}, reward {_reward(trace)}, {_effort(trace)}"
+        is_below = trace is case.focus and trace.steps
+        what, said = _last(trace)
+        # where nothing is called, the answer comes at the end
+        ends = not any(step.kind == "call" for step in trace.steps)
+        line = frame.behind(f"{head}; {what}", said, room, ends=ends)
+        found.append(f"{head}; read below" if is_below else line)
+    left = len(case.traces) - len(found)
+    return [*found, f"{left} more repeats, counted above"] if left > 0 else found
+
+
+def changes(case: Case, room: int) -> list[str]:
+    """Quote the last call that changed something in each other failing repeat."""
+    found: list[str] = []
+    for repeat, trace in case.traces.items():
+        if trace is case.focus or case.outcome(repeat) == "passed" or len(found) >= _MAX_CHANGES:
+            continue
+        written = [call.step for call in events.calls(trace.steps, {}, {}) if call.does == events.WRITE]
+        if written:
+            step = trace.steps[written[-1]]
+            found.append(frame.behind(f"repeat {repeat} {steps.head(step, {})}", steps.text(step), room))
+    return found
+
+
+def _chosen(case: Case) -> dict[int, Trace]:
+    """Choose all, or the one in focus, a few that pass and a few that do not."""
+    if len(case.traces) <= _MAX_LINES:
+        return case.traces
+    focus = [case.focus.rollout.repeat] if case.focus else []
+    passed = [repeat for repeat in case.traces if case.outcome(repeat) == "passed"]
+    others = [repeat for repeat in case.traces if repeat not in set(passed)]
+    picked = [*focus, *passed[:4], *others]
+    kept = set(list(dict.fromkeys(picked))[: _MAX_LINES - 4])
+    return {repeat: trace for repeat, trace in case.traces.items() if repeat in kept}
+
+
+def _others(case: Case, passed: list[int]) -> list[int]:
+    known = set(passed)
+    return [one.repeat for one in case.result.repeats if one.repeat not in known] if case.result else []
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Write numbers as ranges: `0-3, 7, 9-12`."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    said = [f"{a}" if a == b else f"{a}-{b}" for a, b in found[:_MAX_RANGES]]
+    return ", ".join(said) + (" …" if len(found) > _MAX_RANGES else "")
+
+
+def _reward(trace: Trace) -> str:
+    value = trace.rollout.reward
+    return "none" if value is None else words.number(value)
+
+
+def _effort(trace: Trace) -> str:
+    calls = sum(step.kind == "call" for step in trace.steps)
+    return f"{words.count(len(trace.steps), 'step')}, {words.count(calls, 'call')}"
+
+
+def _last(trace: Trace) -> tuple[str, str]:
+    """Find the error of the row, else the last words of the model, else the last step; and what it is."""
+    response = trace.row.get("response")
+    error = trace.row.get("error") or (response.get("error") if isinstance(response, dict) else None)
+    if error:
+        return "error", error if isinstance(error, str) else str(error)[:2000]
+    for step in reversed(trace.steps):
+        if step.kind == "message" and step.text.strip():
+            return f"last words [{step.index}]", step.text
+    if trace.steps:
+        return f"ends {steps.head(trace.steps[-1], {})}", steps.text(trace.steps[-1])
+    return "no steps", ""

@@ -1,0 +1,140 @@
+"""Run rollouts on servers that `blade env start` or NeMo Gym has started."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from blade.errors import NothingToRead, UsageError
+from blade_eval.environment import Row, Unmeasured
+from blade_eval.servers import said
+
+HEAD = "http://127.0.0.1:11000"
+_HEAD_S = 10.0  # seconds that the head server has to answer
+_CONNECT_S = 30.0
+
+
+class Remote:
+    """A runner: each row goes to the agent that was named for all, else to the one that the row names."""
+
+    def __init__(self, session: aiohttp.ClientSession, tree: Row, agent: str | None, timeout: float) -> None:
+        self.tree = tree  # the configuration that the head server serves
+        self._session = session
+        self._agent = agent
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_S)
+        self._urls: dict[str, str] = {}
+
+    async def __call__(self, row: Row) -> Row:
+        """The result row, or `Unmeasured` in the server's words."""
+        url = self.url(self._agent or _named(row))
+        try:
+            async with self._session.post(
+                url + "/run", data=_encoded(row), timeout=self._timeout, allow_redirects=False
+            ) as answer:
+                content = await answer.read()
+                status = answer.status
+        except TimeoutError:
+            raise Unmeasured("transport_timeout", f"{url} gave no answer in time") from None
+        except aiohttp.ClientConnectorError:
+            raise Unmeasured("transport_unreachable", f"nobody answers at {url}") from None
+        except (aiohttp.ClientError, OSError) as error:
+            told = f"the connection to {url} broke off: {type(error).__name__}"
+            raise Unmeasured("transport_peer_drop", told) from None
+        if status != 200:
+            raise said.understood(status, content)
+        try:
+            return said.routed(msgspec.json.decode(content, type=dict[str, Any]))
+        except (msgspec.DecodeError, RecursionError):
+            raise said.understood(status, content) from None
+
+    def url(self, agent: str) -> str:
+        """Where an agent listens."""
+        if agent not in self._urls:
+            self._urls[agent] = _address(self.tree, agent)
+        return self._urls[agent]
+
+
+@asynccontextmanager
+async def remote(
+    head_url: str = HEAD, agent: str | None = None, timeout: float = 7200.0
+) -> AsyncIterator[Remote]:
+    """A runner on the servers behind a head server; `timeout` is for one rollout, in seconds."""
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        headers={"Content-Type": "application/json"},
+        cookie_jar=aiohttp.DummyCookieJar(),
+    ) as session:
+        tree = await _configuration(session, head_url.rstrip("/"))
+        made = Remote(session, tree, agent, timeout)
+        if agent is not None:
+            made.url(agent)
+        yield made
+
+
+async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
+    import yaml
+
+    try:
+        async with session.get(
+            head_url + "/global_config_dict_yaml", timeout=aiohttp.ClientTimeout(total=_HEAD_S)
+        ) as answer:
+            text = await answer.text()
+            status = answer.status
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+        raise NothingToRead(
+            f"no servers: nobody answers at the head server {head_url}",
+            "start them with `blade env start` in another terminal, name another port with --head-url, "
+            "or leave out --no-serve",
+            "no-head-server",
+        ) from None
+    try:
+        found = yaml.safe_load(text)
+        if isinstance(found, str):  # NeMo Gym sends the YAML as a JSON string
+            found = yaml.safe_load(found)
+    except yaml.YAMLError:
+        found = None
+    if status != 200 or not isinstance(found, dict):
+        raise NothingToRead(
+            f"{head_url} is no head server: it answered {status} without a configuration",
+            "is another program listening at that port?",
+            "no-head-server",
+        )
+    return found
+
+
+def _address(tree: Row, agent: str) -> str:
+    block = tree.get(agent)
+    agents = block.get("responses_api_agents") if isinstance(block, dict) else None
+    for settings in agents.values() if isinstance(agents, dict) else ():
+        host, port = settings.get("host"), settings.get("port")
+        if port:
+            host = host if host and host != "0.0.0.0" else "127.0.0.1"
+            return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    known = [
+        name for name, value in tree.items() if isinstance(value, dict) and "responses_api_agents" in value
+    ]
+    raise UsageError(
+        f"the servers have no agent {agent!r}",
+        f"they have {', '.join(sorted(known)) or 'none'}; --agent names one of them",
+        "unknown-agent",
+    )
+
+
+def _named(row: Row) -> str:
+    reference = row.get("agent_ref")
+    name = reference.get("name") if isinstance(reference, dict) else None
+    if not isinstance(name, str):
+        raise UsageError("a row names no agent", "name one for all rows with --agent", "no-agent")
+    return name
+
+
+def _encoded(row: Row) -> bytes:
+    try:
+        return msgspec.json.encode(row)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Unmeasured("agent_request_failed", f"the row is no JSON: {error}", terminal=True) from None

@@ -1,0 +1,238 @@
+"""Answer the requests of rollouts: one site for each resources server, agent and model, and the head."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from blade import hostile
+from blade.errors import BladeError
+from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
+from blade_eval.runner import agent, encode
+from blade_eval.servers import said
+from blade_eval.servers.parts import Acting, Judging
+
+COOKIE = "session"
+_INDICES = ("_ng_task_index", "_ng_rollout_index")
+MOST_BODY = 256 << 20  # bytes of a request; rows hold images
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+def resources_site(name: str, part: Judging) -> web.Application:
+    """Where rollouts begin, where tools are called, and where rollouts are judged."""
+
+    async def seed(request: web.Request) -> web.Response:
+        row = await _row(request)
+        begin = part.environment.seed
+        state = await _awaited(begin(row)) if begin else None
+        answer = _json({})
+        answer.set_cookie(COOKIE, part.sessions.opened(state), httponly=True, samesite="Strict")
+        return answer
+
+    async def verify(request: web.Request) -> web.Response:
+        row = await _row(request)
+        response = row.pop("response", None)
+        if not isinstance(response, dict):
+            return _told(422, "the body has no response to judge")
+        token = request.cookies.get(COOKIE)
+        state = part.sessions.state(token) if token else None
+        fields = await part.environment.verify(Attempt(row, response, state, part.ask))
+        if token:
+            part.sessions.closed(token)
+        return _json(agent.result(row, row.get("responses_create_params") or {}, response, fields))
+
+    async def mode(request: web.Request) -> web.Response:
+        return _json({"reverify_mode": part.environment.reverify})
+
+    async def tool(request: web.Request) -> web.Response:
+        call = part.environment.call
+        if call is None:
+            return _told(404, f"{name} has no tools")
+        token = request.cookies.get(COOKIE)
+        if token is None and part.environment.seed is not None:
+            return _told(400, "no session: begin with POST /seed_session and send its cookie back")
+        arguments = await _row(request)
+        state = part.sessions.state(token) if token else None
+        told = await _awaited(call(state, request.match_info["tool"], arguments))
+        if isinstance(told, str):
+            return web.Response(
+                text=told, content_type="application/json" if _is_json(told) else "text/plain"
+            )
+        return _json(told)
+
+    app = _application()
+    app.router.add_post("/seed_session", _guarded(seed))
+    app.router.add_post("/verify", _guarded(verify))
+    app.router.add_post("/aggregate_metrics", _guarded(_aggregate(part.environment)))
+    app.router.add_get("/reverify_mode", _guarded(mode))
+    app.router.add_post("/{tool}", _guarded(tool))
+    return app
+
+
+def agent_site(name: str, part: Acting) -> web.Application:
+    """Where whole rollouts are run."""
+
+    async def run(request: web.Request) -> web.Response:
+        return _json(await part.run(await _row(request)))
+
+    async def responses(request: web.Request) -> web.Response:
+        """The loop without the verdict, in the session that a cookie of the resources server names."""
+        params = await _row(request)
+        token = request.cookies.get(COOKIE)
+
+        async def unjudged(attempt: Attempt) -> Row:
+            return {"reward": 0.0}
+
+        environment = dataclasses.replace(part.judging.environment, verify=unjudged)
+        if token:
+            state = part.judging.sessions.state(token)
+            environment = dataclasses.replace(environment, seed=lambda row: state)
+        row = {"responses_create_params": params}
+        return _json((await agent.run(row, part.respond, environment, part.settings))["response"])
+
+    app = _application()
+    app.router.add_post("/run", _guarded(run))
+    app.router.add_post("/v1/responses", _guarded(responses))
+    app.router.add_post("/aggregate_metrics", _guarded(_aggregate(part.judging.environment)))
+    return app
+
+
+def model_site(respond: Respond) -> web.Application:
+    """Where the model is asked."""
+
+    async def responses(request: web.Request) -> web.Response:
+        return _json(await respond(await _row(request), {}))
+
+    app = _application()
+    app.router.add_post("/v1/responses", _guarded(responses))
+    return app
+
+
+def head_site(tree: Row, instances: list[Row]) -> web.Application:
+    """What runs where; `tree` holds no secrets, for every process of this machine may ask."""
+    import yaml
+
+    # NeMo Gym sends the YAML as a JSON string, and its clients expect one.
+    text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
+
+    async def config(request: web.Request) -> web.Response:
+        return _json(text)
+
+    async def servers(request: web.Request) -> web.Response:
+        return _json(instances)
+
+    app = _application()
+    app.router.add_get("/global_config_dict_yaml", config)
+    app.router.add_get("/server_instances", servers)
+    return app
+
+
+# ---- What all sites share ----------------------------------------------------------------------
+
+
+def _application() -> web.Application:
+    app = web.Application(client_max_size=MOST_BODY, middlewares=[_for_programs])
+    app.router.add_get("/health", _healthy)
+    return app
+
+
+@web.middleware
+async def _for_programs(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """A page that somebody has open in a browser shall not spend the key that the model server holds."""
+    here: Any = request.transport.get_extra_info("sockname") if request.transport else None
+    is_loopback = here is not None and here[0] in ("127.0.0.1", "::1")
+    if request.headers.get("Origin") or (is_loopback and not _is_local(request.host)):
+        return _told(403, "these servers are for programs of this machine, not for pages")
+    return await handler(request)
+
+
+def _is_local(host: str) -> bool:
+    """Is this machine meant, rather than a name that somebody lets lead here."""
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    return name in ("127.0.0.1", "localhost", "[::1]")
+
+
+async def _healthy(request: web.Request) -> web.Response:
+    return _json({"status": "ok"})
+
+
+def _aggregate(environment: Environment) -> Handler:
+    async def aggregate(request: web.Request) -> web.Response:
+        from blade_eval.aggregate import aggregate_metrics
+
+        body = await _row(request)
+        rows = body.get("verify_responses")
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            return _told(422, "the body has no list verify_responses")
+        rows = [_indexed(row) for row in rows]
+        if not all(isinstance(row[name], int) for row in rows for name in _INDICES):
+            return _told(422, f"{' and '.join(_INDICES)} are no numbers in every row")
+        try:
+            rows.sort(key=lambda row: tuple(row[name] for name in _INDICES))
+            entries = aggregate_metrics(rows, environment)
+        except BladeError as error:  # the rows are at fault, and sending them again is no help
+            return _told(422, error.message)
+        if len(entries) != 1:
+            return _told(422, f"the rows are of {len(entries)} agents; send those of one")
+        return _json({key: value for key, value in entries[0].items() if key != "agent_ref"})
+
+    return aggregate
+
+
+def _indexed(row: Row) -> Row:
+    """A row without indices is the first of the first task, as NeMo Gym takes it."""
+    return row | {name: 0 for name in _INDICES if row.get(name) is None}
+
+
+def _guarded(handler: Handler) -> Handler:
+    """A failure is told in words that the other side understands; our own errors, too, cost no reward."""
+
+    async def answered(request: web.Request) -> web.Response:
+        try:
+            return await handler(request)
+        except web.HTTPException:
+            raise
+        except Unmeasured as unmeasured:
+            failure = unmeasured
+        except Exception as error:
+            failure = Unmeasured(
+                "verifier_error" if request.path == "/verify" else "agent_run_error", str(error)
+            )
+            failure.fields = {"_ng_failure_type": type(error).__name__}
+            print(hostile.line(f"{request.path}: {type(error).__name__}: {error}", 500), file=sys.stderr)
+        status, body = said.failure(failure)
+        return _json(body, status)
+
+    return answered
+
+
+async def _row(request: web.Request) -> Row:
+    content = await request.read()
+    try:
+        return msgspec.json.decode(content or b"{}", type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise web.HTTPUnprocessableEntity(text=f"the body is no JSON object: {error}") from None
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.Response(body=encode.line(value).rstrip(b"\n"), status=status, content_type="application/json")
+
+
+def _told(status: int, text: str) -> web.Response:
+    return _json({"detail": text}, status)
+
+
+def _is_json(text: str) -> bool:
+    return text[:1] in ("{", "[", '"')

@@ -1,0 +1,115 @@
+"""Start every server of a configuration in this process, say where they listen, and stop when told."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import signal
+from contextlib import AsyncExitStack
+from typing import Any
+
+from aiohttp import web
+
+from blade.errors import UsageError
+from blade_eval.config import Resolved, Server, hidden
+from blade_eval.servers import sites
+from blade_eval.servers.parts import Parts, parts
+
+READY = "All servers ready"
+_SHUTDOWN_S = 2.0  # seconds that rollouts under way have to end
+_BACKLOG = 4096
+
+
+def start(resolved: Resolved, host: str = "127.0.0.1", head_port: int = 11000) -> None:
+    """Serve until Ctrl-C or SIGTERM."""
+    if not resolved.servers:
+        raise UsageError(
+            "no server instances are configured, so there is nothing to start",
+            "name some, such as --resources-server workplace_assistant --model-type openai_model",
+            "nothing-to-start",
+        )
+    asyncio.run(_served(resolved, host, head_port))
+
+
+async def _served(found: Resolved, host: str, head_port: int) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for told in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(told, stopped.set)
+    async with AsyncExitStack() as stack:
+        made = await stack.enter_async_context(parts(found))
+        # the head's port is taken first: if another head runs there, nothing else need be begun
+        tree = copy.deepcopy(found.tree)
+        instances: list[dict[str, Any]] = []
+        await _free(host, head_port)
+        for server in found.servers:
+            settings = server.settings
+            place = str(settings.get("host") or host)
+            port = await _listening(stack, _site(server, made), place, int(settings.get("port") or 0))
+            tree[server.instance][server.kind][server.implementation] |= {"host": place, "port": port}
+            instances.append(_instance(server, place, port))
+        tree["head_server"] = {"host": host, "port": head_port}
+        head = sites.head_site(hidden(tree), instances)
+        await _listening(stack, head, host, head_port)
+        _tell(instances, host, head_port)
+        await stopped.wait()
+        print("Stopping the servers", flush=True)
+
+
+def _site(server: Server, made: Parts) -> web.Application:
+    if server.kind == "responses_api_models":
+        return sites.model_site(made.models[server.instance])
+    if server.kind == "resources_servers":
+        return sites.resources_site(server.instance, made.judging[server.instance])
+    return sites.agent_site(server.instance, made.agents[server.instance])
+
+
+async def _listening(stack: AsyncExitStack, app: web.Application, host: str, port: int) -> int:
+    """The port at which a site listens; it is left free when the stack is."""
+    # when a caller goes away, its rollout need not go on
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S)
+    await runner.setup()
+    stack.push_async_callback(runner.cleanup)
+    try:
+        await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
+    except OSError as error:
+        raise _taken(host, port, error) from error
+    return int(runner.addresses[0][1])
+
+
+async def _free(host: str, port: int) -> None:
+    try:
+        server = await asyncio.start_server(lambda reader, writer: None, host, port)
+    except OSError as error:
+        raise _taken(host, port, error) from error
+    server.close()
+    await server.wait_closed()
+
+
+def _taken(host: str, port: int, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot listen at {host}:{port}: {error.strerror or error}",
+        "another `blade env start` may run there (`blade env status`); stop it, or choose another --port",
+        "port-taken",
+    )
+
+
+def _instance(server: Server, host: str, port: int) -> dict[str, Any]:
+    return {
+        "name": server.instance,
+        "server_type": server.kind,
+        "implementation": server.implementation,
+        "host": host,
+        "port": port,
+        "url": f"http://{host}:{port}",
+        "status": "running",
+    }
+
+
+def _tell(instances: list[dict[str, Any]], host: str, head_port: int) -> None:
+    width = max(len(one["name"]) for one in instances)
+    kinds = max(len(one["server_type"]) for one in instances)
+    for one in instances:
+        print(f"{one['name']:<{width}}  {one['server_type']:<{kinds}}  {one['url']}")
+    print(f"{'head server':<{width}}  {'':<{kinds}}  http://{host}:{head_port}")
+    print(f"{READY}; Ctrl-C stops them", flush=True)

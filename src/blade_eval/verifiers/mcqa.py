@@ -1,0 +1,358 @@
+r"""Judge a multiple-choice answer by its letter.
+
+The row says how the letter is to be given: `template_metadata.output_regex` first, else `grading_mode`.
+NeMo Gym's three modes keep their meaning; `any_form` is ours and takes the last of the ways in which people
+declare an answer. An answer that names two options, or none, is no answer.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from blade.answers import last_box
+from blade_eval import asked, limited, said
+from blade_eval.environment import Attempt, Environment, Row
+
+Options = dict[str, str]  # letter to text
+
+# Signs that may surround a letter in a box or after `Answer:` without changing it.
+PADDING = " \t\n*_`\"'“”‘’$()[]{}<>.,;:!"
+
+# A letter and what may follow it: the end, a label's sign, or a reason; `A` before a noun is an article.
+LABELLED = re.compile(
+    r"[\W_]*(?:(?:option|choice|answer)\b[\W_]+)?([A-Za-z])"
+    r"(?P<rest>$|[)\].:,;!?。，；：！？\-–—*_`\"'}$/&+|\s].*)",
+    re.DOTALL | re.IGNORECASE,
+)
+REASON = re.compile(r"\s+(?:because|since|as|for|is|which|\(|[:=]|[-–—]+\s)", re.IGNORECASE)
+ANOTHER = re.compile(
+    r"(?P<gap>[\W_]*+)(?P<word>(?:(?:or|and|nor|plus|but|also|perhaps|maybe|option)\b[\W_]*+)*+)"
+    r"([A-Za-z])\b(?!['’])(?!\s+[a-z])",
+    re.IGNORECASE,
+)
+JOINING = frozenset("/&+,;|")
+# After a letter: "but it could be C", "or maybe C"; and "B? No, …", which takes it back.
+HEDGED = re.compile(
+    r"\b(?:(?:could|might|may|can|would)(?:\s+(?:also|well|just|equally|possibly|as)){0,2}\s+be"
+    r"|maybe|perhaps|possibly|alternatively|or)\b[\W_]*"
+    r"(?:(?:even|also|it|be|is|the|option|choice|answer)\b[\W_]*){0,4}(?-i:([A-Z]))\b(?!['’])(?!\s+[a-z])",
+    re.IGNORECASE,
+)
+RETRACTED = re.compile(
+    r"[\W_]*(?:no|wait|actually|hmm|hold\s+on|scratch\s+that)\b\s*[,.;:!?—–-]", re.IGNORECASE
+)
+SENTENCE_ENDS = re.compile(r"[.!?。！？](?:\s|$)|\n")
+
+CLAUSE_ENDS = re.compile(r"[;\n]|[.,:]\s|\s[(–—-]")
+
+SHOWN = 400  # characters of a declaration, or of a last line, in which a letter is looked for
+DECLARED = re.compile(
+    r"\b(?:answer|option|choice)\b"
+    r"(?:\s+(?:is|would\s+be|must\s+be|should\s+be)\b\s*:?|\s*[*_]*\s*[:=])[*_\s]*(?=(?P<what>[^\n]{0,2000}))",
+    re.IGNORECASE,
+)
+# "Option B is correct", "B is the right answer", "it must be B": declarations that name the letter.
+RIGHT = (
+    r"\s+(?:is|must\s+be|has\s+to\s+be|would\s+be)\s+(?:(?:clearly|therefore|indeed|thus)\s+)?"
+    r"(?:the\s+)?(?:(?:only|most|single|one)\s+)?"
+    r"(?:correct|right|best|(?:accurate|appropriate|suitable)(?!\s+(?:to|for|about))|answer)\b"
+    r"(?!\s+(?:about|that|in)\b)(?:\s+(?:answer|option|choice|one)\b)?"
+)
+# Both start at a sign that is rare, for a long answer is searched as a whole: at the letter, and at `be`.
+SUBJECT = re.compile(rf"(?P<letter>[A-Z])(?<![A-Za-z][A-Z])[)\]*_\"'”]*(?i:{RIGHT})")
+NEEDED = re.compile(
+    r"[bB][eE](?<!\w[bB][eE])\s+[*_(\[\"'“]*(?P<letter>[A-Z])(?=[)\]*_\"'”.,:;!?。]|\s*$)", re.MULTILINE
+)
+# What a sentence about a letter may begin with: a sign, or one of these words before it.
+OPENING = ".!?:;,。"
+PADDED = re.compile(r"[\s*_(\[\"'“]+\Z")
+LEADING = re.compile(
+    r"\b(?:so|thus|hence|therefore|think|believe|conclude|confirm|say|that|and|but|while|only|clearly|"
+    r"obviously|definitely|option|choice|answer)\Z",
+    re.IGNORECASE,
+)
+MUST = re.compile(r"\b(?:it|this|that)\s+(?:must|has\s+to)\s+\Z", re.IGNORECASE)
+UNSAID = re.compile(r"\b(?:not|never|neither|doubt|cannot|deny|nobody)\b|n['’]t\b", re.IGNORECASE)
+SUPPOSED = re.compile(
+    r"\b(?:if|whether|unless|suppose|supposing|assume|assuming|why|when|could|might|may|perhaps|maybe)\b"
+    r"|[A-Z]\s+(?:or|and)\s+$",
+    re.IGNORECASE,
+)
+NEGATED = re.compile(r"\W*(?:not|n't|neither|never|cannot|unlikely|none)\b", re.IGNORECASE)
+MARKED = re.compile(r"[(\[*_`]+([A-Z])[)\]*_`]+")
+HEADED = re.compile(r"[A-Za-z](?:[).:\]]|\s*[-–—]\s)")
+CONCLUDED = re.compile(
+    r"(?:\b(?:it[’']?s|is|be|option|choice|choose|pick|select|go\s+with|so|thus|hence|therefore)\b|[:=→⇒>])"
+    r"[\W_]*([A-Z])[\s.,;:!?。！？)\]}*_`\"'”’$]*$"
+)
+
+
+def environment(settings: Mapping[str, Any]) -> Environment:
+    """Multiple choice; `grading_mode` of the settings holds for rows that name none."""
+    usual = str(settings.get("grading_mode") or "strict_single_letter_boxed")
+
+    async def verify(attempt: Attempt) -> Row:
+        options = options_of(attempt.row)
+        expected = letter_of(asked.needed(attempt.row, "expected_answer"), options)
+        found = await extracted(attempt.row, said.answer(attempt.response), options, usual)
+        return {
+            "reward": float(found == expected),
+            "expected_answer": expected,
+            "extracted_answer": found,
+        }
+
+    return Environment("mcqa", verify, answer=lambda row: row.get("extracted_answer"))
+
+
+def options_of(row: Row) -> Options:
+    """The options by letter; they stand as `[{"A": text}, …]`, `{"A": text}` or a list of texts."""
+    given = asked.needed(row, "options")
+    if isinstance(given, dict):
+        given = [given]
+    kinds = set(map(type, given)) if isinstance(given, list) else set()
+    if kinds == {str}:
+        given = [{chr(ord("A") + place): text} for place, text in enumerate(given[:26])]
+    elif dict in kinds:
+        given = [entry for entry in given if isinstance(entry, dict)]
+    else:
+        given = []
+    options = {str(letter).strip().upper(): str(text) for entry in given for letter, text in entry.items()}
+    if not options or max(map(len, options)) != 1 or "" in options:
+        raise asked.faulty("the options have no letters")
+    return options
+
+
+def letter_of(expected: Any, options: Options) -> str:
+    """The expected answer as a letter; a row that gives the option's text means its letter."""
+    text = str(expected).strip()
+    if text.upper() in options:
+        return text.upper()
+    named = by_text(text, options)
+    if named is None:
+        raise asked.faulty(f"the expected answer {text[:40]!r} is none of the options")
+    return named
+
+
+async def extracted(row: Row, text: str, options: Options, usual: str) -> str | None:
+    """The letter that the text declares; the row's own expression goes before its mode."""
+    own = asked.pattern(row)
+    if own is not None and compiles(own):
+        # The expression is the task's and the text the model's: together they may not end.
+        try:
+            match = await limited.call("blade_eval.verifiers.mcqa:last_match", own, text, seconds=2)
+        except limited.TooCostly:
+            return None
+        return None if match is None else declared(match, options)
+    mode = str(asked.field(row, "grading_mode") or usual)
+    if mode not in MODES:
+        raise asked.faulty(f"the grading mode {mode!r} is none of {', '.join(sorted(MODES))}")
+    return MODES[mode](text, options)
+
+
+def compiles(expression: str) -> bool:
+    """Whether it is an expression at all; one that is not is passed over, as NeMo Gym does."""
+    try:
+        re.compile(expression)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def last_match(expression: str, text: str) -> str | None:
+    """The first group of the last match, or the match itself."""
+    found = deque(re.finditer(expression, text, re.IGNORECASE), maxlen=1)
+    if not found:
+        return None
+    groups = [group for group in found[0].groups() if group is not None]
+    return groups[0] if groups else found[0][0]
+
+
+def strict_boxed(text: str, options: Options) -> str | None:
+    """The capital letter of the last box, perhaps labelled and followed by its text."""
+    box = last_box(text)
+    return labelled(said.unwrapped(box[1]), options, capital=True) if box else None
+
+
+def lenient_boxed(text: str, options: Options) -> str | None:
+    """The letter of the last box, else the one option whose text it holds."""
+    box = last_box(text)
+    if box is None:
+        return None
+    return strict_boxed(text, options) or by_text(said.unwrapped(box[1]), options)
+
+
+def answer_colon(text: str, options: Options) -> str | None:
+    """The letter or the option's text after the last `Answer:`, alone on the rest of its line."""
+    found = deque(re.finditer(r"answer[*_]*\s*:[*_]*[ \t]*([^\n]*)", text, re.IGNORECASE), maxlen=1)
+    if not found:
+        return None
+    what = found[0][1]
+    letter = said.unwrapped(what).strip(PADDING).upper()
+    return letter if letter in options else by_text(what, options)
+
+
+def any_form(text: str, options: Options) -> str | None:
+    """The last declaration, in a box or in words; without one, the letter that stands alone at the end."""
+    text = text.strip()
+    box = last_box(text)
+    places = [] if box is None else [box]
+    worded = (m for m in DECLARED.finditer(text) if not NEGATED.match(m["what"]))
+    places += [(m.end(), m["what"]) for m in deque(worded, maxlen=1)]
+    spoken = list(named(text, options))
+    if spoken and spoken[-1] > max(places, default=(0, "")):
+        # A sentence on the way is no conclusion where the last line gives another.
+        is_last = "\n" not in text[spoken[-1][0] :]
+        return (None if is_last else concluded(last_line(text), options)) or declared(spoken[-1][1], options)
+    if places:
+        return declared(max(places)[1], options)
+    return concluded(last_line(text), options) if text else None
+
+
+def last_line(text: str) -> str:
+    return text.splitlines()[-1].strip()
+
+
+@lru_cache(maxsize=4096)
+def spelled_out(letter: str, own: str) -> re.Pattern[str]:
+    """A letter with its own text behind it, and that it is right."""
+    return re.compile(
+        rf"(?<!\w){re.escape(letter)}[)\].:,*_\s-]{{1,6}}(?i:{re.escape(own)}[)*_\"'”.]{{0,4}}{RIGHT})"
+    )
+
+
+def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
+    """Where a sentence says of a letter that it is right, and that letter with what follows."""
+    found = [(match, match.start()) for match in SUBJECT.finditer(text) if opens(text, match.start())]
+    for match in NEEDED.finditer(text):
+        if MUST.search(text[max(0, match.start() - 40) : match.start()]):
+            found.append((match, match.start("letter")))
+    folded = text.casefold()
+    for letter, own in options.items():
+        if own.casefold() in folded:  # an expression costs more to compile than all else here
+            found += [(match, match.start()) for match in spelled_out(letter, own).finditer(text)]
+    for match, start in sorted(found, key=lambda pair: pair[0].end()):
+        before = text[max(0, start - SHOWN) : start]
+        sentence = SENTENCE_ENDS.split(before)[-1]
+        clause = re.split(r"[,;:]", sentence)[-1]
+        if not UNSAID.search(clause) and not SUPPOSED.search(sentence):
+            follows = text[match.end() : match.end() + SHOWN].split("\n")[0]
+            yield match.end(), f"{text[start]}. {follows}"
+
+
+def opens(text: str, place: int) -> bool:
+    """Whether a letter there begins a sentence or a clause, or stands after a word that leads to one."""
+    before = text[max(0, place - SHOWN) : place]
+    head = PADDED.sub("", before)
+    if not head or "\n" in before[len(head) :] or head[-1] in OPENING:
+        return True
+    return LEADING.search(head[-12:]) is not None
+
+
+def concluded(line: str, options: Options) -> str | None:
+    """The option that a last line gives without declaring it: `B`, `(B)`, `B) Square`, `so it is B`."""
+    end = line[-SHOWN:]
+    marked = {letter for letter in MARKED.findall(end) if letter in options}
+    if len(marked) > 1:
+        return None
+    if not line.strip(PADDING)[1:] or HEADED.match(line):
+        return declared(line, options)
+    at_end = CONCLUDED.search(end)
+    if at_end and at_end[1] in options and not marked - {at_end[1]}:
+        return at_end[1]
+    return marked.pop() if marked else by_text(line, options)
+
+
+MODES: dict[str, Callable[[str, Options], str | None]] = {
+    "strict_single_letter_boxed": strict_boxed,
+    "lenient_boxed": lenient_boxed,
+    "lenient_answer_colon": answer_colon,
+    "any_form": any_form,
+}
+
+
+def declared(what: str, options: Options) -> str | None:
+    """The option that a declaration names, by its text or by its letter; two are none."""
+    inner = last_box(what)
+    what = said.unwrapped(inner[1] if inner else what)
+    return by_text(what, options) or labelled(what, options)
+
+
+def labelled(text: str, options: Options, capital: bool = False) -> str | None:
+    """The letter at the head of a text; with two letters it is ambiguous, and a word is no letter."""
+    match = LABELLED.match(text[:SHOWN])
+    if match is None:
+        return None
+    letter, rest = match[1], match["rest"]
+    if capital and letter.islower():
+        return None
+    own = letter.upper() if letter.upper() in options else None
+    if not rest.strip(PADDING):
+        return own
+    if contradicted(rest, letter.upper(), options):
+        return None
+    beyond = after_text(rest, options.get(letter.upper(), ""))
+    if RETRACTED.match(beyond) or hedged(beyond, letter.upper(), options):
+        return None
+    another = ANOTHER.match(beyond)
+    second = another[3].upper() if another else letter.upper()
+    joined = another is not None and bool(another["word"] or JOINING & set(another["gap"]))
+    if joined and second in options and second != letter.upper():
+        return None
+    if rest[0].isspace():
+        # What follows after a mere space makes a sentence: only a reason keeps the letter a letter.
+        if letter.islower() or not (REASON.match(rest) or spelled(rest, options.get(letter))):
+            return None
+    elif rest[0] in "'’" or (letter.islower() and rest[0] not in "):"):
+        return None
+    return own
+
+
+def contradicted(rest: str, letter: str, options: Options) -> bool:
+    """Whether the text of another option stands behind a letter: `A. Rome`, where Rome is B."""
+    bare = rest.lstrip(PADDING + "-–—")
+    own = options.get(letter, "").strip()
+    if own and bare.casefold().startswith(own.casefold()):
+        return False
+    told = {by_text(part, options) for part in (bare, CLAUSE_ENDS.split(bare, maxsplit=1)[0])}
+    return bool(told - {None, letter})
+
+
+def after_text(rest: str, text: str) -> str:
+    """What follows a letter without the letter's own option: its text may name other letters."""
+    bare = rest.lstrip(PADDING + "-–—")
+    return bare[len(text) :] if text and bare.casefold().startswith(text.casefold()) else rest
+
+
+def hedged(rest: str, letter: str, options: Options) -> bool:
+    """Whether what follows a letter, to the end of its sentence, holds another one possible."""
+    sentence = SENTENCE_ENDS.split(rest.lstrip(PADDING + "?。！？"), maxsplit=1)[0]
+    return any(other in options and other != letter for other in HEDGED.findall(sentence))
+
+
+def spelled(rest: str, text: str | None) -> bool:
+    """Whether the letter's own option follows it."""
+    return text is not None and plain(rest) == plain(text) != ""
+
+
+def by_text(text: str, options: Options) -> str | None:
+    """The one option whose text this is."""
+    wanted = plain(text)
+    named = [letter for letter, option in options.items() if plain_option(option) == wanted]
+    return named[0] if wanted and len(named) == 1 else None
+
+
+@lru_cache(maxsize=4096)
+def plain_option(text: str) -> str:
+    """The same of an option, which comes with every repeat of its task."""
+    return plain(text)
+
+
+def plain(text: str) -> str:
+    """A text for comparison: one form of every sign, no case, one space, no marks around it."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(text.split()).strip(PADDING)

@@ -1,0 +1,61 @@
+"""Write the tasks of the office into the folder of its resources server: `python -m` and the folder."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from blade_eval.verifiers.workplace_assistant.people import by_address
+from blade_eval.verifiers.workplace_assistant.tasks import EXAMPLES, quests, rows
+
+
+def lines(found: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in found)
+
+
+def facts() -> str:
+    """What BLADE should know of runs of the office. The addresses are invented, so they may be shared."""
+    named = re.findall(r"[\w.-]+@[\w.-]+", _requests())
+    addresses = sorted({*by_address(), *named})
+    return f"""# What BLADE should know of runs of workplace_assistant; read where it lies beside rollouts.
+name = "workplace_assistant"
+pass_threshold = 1.0
+task_id = "task_id"
+slices = ["category", "difficulty"]
+
+[[stages]]
+name = "the office is as expected"
+field = "db_match"
+equals = true
+
+# Invented people under a domain that is reserved for examples: they look private and are not.
+[sharing]
+allow = [
+{"".join(f'  "{address}",{chr(10)}' for address in addresses)}]
+"""
+
+
+def _requests() -> str:
+    return " ".join(quest.request for quest in quests().values())
+
+
+def datasets() -> dict[str, bytes]:
+    """The files of `data/`: all tasks, a few to begin with, and what BLADE should know of them."""
+    return {
+        "validation.jsonl": lines(rows()),
+        "example.jsonl": lines(rows(EXAMPLES)),
+        "blade.toml": facts().encode(),
+    }
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "resources_servers/workplace_assistant/data")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in datasets().items():
+        (folder / name).write_bytes(content)
+        print(f"{folder / name}: {len(content.splitlines())} lines, {len(content)} bytes")

@@ -1,0 +1,159 @@
+"""Queries judged by their rows, on databases that they can only read."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from blade.errors import UsageError
+from blade_eval.environment import Unmeasured
+from blade_eval.sandbox import holds
+from blade_eval.sandbox.sql import differs
+from blade_eval.verifiers.bird_sql import _run, environment, extracted
+from tests.evaluate.verifiers.attempts import example, judged, shipped
+
+MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
+boxed = pytest.mark.skipif(bool(MISSING), reason=f"no box on this machine: {'; '.join(MISSING)}")
+
+SCRIPT = "CREATE TABLE t (a INTEGER, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, 'y'), (2, 'y');"
+ROW = {"gt_sql": "SELECT a, b FROM t", "db_id": "t", "db_script": SCRIPT}
+ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r"
+
+
+def block(query: str) -> str:
+    return f"So:\n\n```sql\n{query}\n```\n"
+
+
+@boxed
+def test_the_gold_queries_of_the_examples_match_themselves() -> None:
+    env = shipped("bird_sql")
+    for row in example("bird_sql"):
+        fields = judged(env, row, block(row["gt_sql"]))
+        assert (fields["reward"], fields["execution_match"], fields["failure_reason"]) == (1.0, True, "none")
+        assert fields["had_codeblock"] is True
+
+
+@boxed
+@pytest.mark.parametrize(
+    ("query", "reward", "reason", "detail"),
+    [
+        ("SELECT a, b FROM t ORDER BY a DESC;", 1.0, "none", None),
+        ("SELECT DISTINCT a, b FROM t", 1.0, "none", None),
+        ("SELECT a + 0.0, b FROM t", 1.0, "none", None),
+        ("SELECT a FROM t", 0.0, "none", "are missing"),
+        ("SELECT a, b FROM t WHERE a = 1", 0.0, "none", "1 rows of the expected 2 are missing"),
+        ("SELECT c FROM t", 0.0, "execution_error", "no such column"),
+        ("SELEC a FROM t", 0.0, "execution_error", "syntax error"),
+        ("SELECT a, b FROM t; SELECT 1", 0.0, "execution_error", "one statement"),
+        ("DELETE FROM t", 0.0, "execution_error", "not authorized"),
+        ("DROP TABLE t", 0.0, "execution_error", "not authorized"),
+        ("INSERT INTO t VALUES (3, 'z') RETURNING a, b", 0.0, "execution_error", "not authorized"),
+        ("ATTACH '/tmp/box/x' AS x", 0.0, "execution_error", "not authorized"),
+        ("PRAGMA table_info(t)", 0.0, "execution_error", "not authorized"),
+        ("SELECT load_extension('x')", 0.0, "execution_error", "not authorized"),
+        ("SELECT zeroblob(999999999)", 0.0, "execution_error", "MemoryError"),
+        (ENDLESS, 0.0, "execution_error", "not done after 0.3 s"),
+        (ENDLESS.replace("count(*)", "n"), 0.0, "execution_error", "more than 200,000 rows"),
+    ],
+)
+def test_queries_and_what_becomes_of_them(query: str, reward: float, reason: str, detail: str | None) -> None:
+    limit = 5 if "rows" in (detail or "") else 0.3
+    fields = judged(environment({"sql_execution_timeout_s": limit}), ROW, block(query))
+    assert (fields["reward"], fields["failure_reason"]) == (reward, reason)
+    assert fields["failure_detail"] is None if detail is None else detail in fields["failure_detail"]
+
+
+@boxed
+def test_a_database_of_a_file_is_read_and_stays_as_it_was(tmp_path: Path) -> None:
+    place = tmp_path / "t" / "t.sqlite"
+    place.parent.mkdir()
+    with sqlite3.connect(place) as connection:
+        connection.executescript(SCRIPT)
+    connection.close()
+    before = hashlib.sha256(place.read_bytes()).hexdigest()
+    by_path = {"gt_sql": "SELECT a FROM t", "db_id": "other", "db_path": str(place)}
+    by_name = {"gt_sql": "SELECT a FROM t", "db_id": "t"}
+    env = environment({"bird_sql_dir": str(tmp_path)})
+    for row in (by_path, by_name):
+        assert judged(env, row, block("SELECT a FROM t"))["reward"] == 1.0
+        assert (
+            judged(env, row, block("UPDATE t SET a = 0 RETURNING a"))["failure_reason"] == "execution_error"
+        )
+    assert hashlib.sha256(place.read_bytes()).hexdigest() == before
+    assert {path.name for path in place.parent.iterdir()} == {"t.sqlite"}
+
+
+@boxed
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({**ROW, "gt_sql": "SELECT nothing FROM t"}, "task_invalid"),
+        ({**ROW, "gt_sql": ENDLESS}, "task_invalid"),
+        ({"gt_sql": "SELECT 1", "db_id": "t", "db_script": "CREATE TABLE ("}, "database_missing"),
+        ({"gt_sql": "SELECT 1", "db_id": "nowhere"}, "database_missing"),
+        ({"gt_sql": "SELECT 1", "db_id": "../../etc/passwd"}, "database_missing"),
+        ({"db_id": "t"}, "task_invalid"),
+    ],
+)
+def test_the_tasks_own_faults_are_not_measured(row: dict[str, Any], kind: str) -> None:
+    with pytest.raises(Unmeasured) as missing:
+        judged(environment({"sql_execution_timeout_s": 0.3}), row, block("SELECT 1"))
+    assert missing.value.kind == kind
+
+
+@boxed
+def test_rows_are_compared_in_the_box_and_stay_there() -> None:
+    """A model may ask for hundreds of megabytes; what leaves the box is a verdict of one line."""
+    many = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 20000) SELECT n, n + 1 FROM r"
+    held = {"compare": "set", "is_ordered": False}
+
+    def said(query: str) -> list[Any]:
+        outcome = asyncio.run(_run({"queries": [many, query], **held}, SCRIPT, None, 5))
+        assert len(outcome.stdout) < 200
+        return [msgspec.json.decode(line) for line in outcome.stdout.splitlines()]
+
+    assert said(many) == [{}, {"difference": None}]
+    short = "19999 rows of the expected 20000 are missing, 0 are not expected"
+    assert said("SELECT 1, 2") == [{}, {"difference": short}]
+
+
+def test_no_query_is_a_zero_with_its_reason() -> None:
+    fields = judged(environment({}), ROW, "I do not know that table.")
+    assert (fields["reward"], fields["failure_reason"], fields["had_codeblock"]) == (
+        0.0,
+        "no_sql_extracted",
+        False,
+    )
+
+
+def test_a_bare_query_counts_and_a_sentence_does_not() -> None:
+    assert extracted("SELECT 1;") == ("SELECT 1", False)
+    assert extracted("with x as (select 1) select * from x") == (
+        "with x as (select 1) select * from x",
+        False,
+    )
+    assert extracted("Select one of these: a, b")[0] == "Select one of these: a, b"
+    assert extracted("The answer is SELECT 1") == (None, False)
+    assert extracted("```sql\nSELECT 1\n```\n```\n1\n```") == ("SELECT 1", True)
+
+
+def test_sets_multisets_and_order() -> None:
+    once, twice, turned = [(1,), (2,)], [(1,), (2,), (2,)], [(2,), (1,)]
+    assert differs(once, twice, "set", False) is None
+    assert differs(once, twice, "multiset", False) is not None
+    assert differs(once, turned, "set", False) is None
+    assert differs(once, turned, "set", True) is not None
+    assert differs(once, turned, "multiset", False) is None
+    assert differs([(None,)], [(0,)], "set", False) is not None
+    assert differs([], [], "set", False) is None
+
+
+def test_a_comparison_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(UsageError):
+        environment({"compare": "exactly"})
