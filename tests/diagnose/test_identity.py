@@ -334,3 +334,70 @@ def test_golds_that_tasks_share_are_silent(diagnose: Diagnose) -> None:
         answer = "ABCD"[(task + 1 + repeat) % 4]
         rows.append(quiz_row(task, repeat, float(answer == "ABCD"[task % 4]), answer, "ABCD"[task % 4]))
     assert data_entries(diagnose(rows)) == []
+
+
+# ---- Rollouts of other tasks -----------------------------------------------------------------------
+
+TOWNS = "Aldford,Barmoor,Cranwick,Denholt,Elmsby,Fernley,Garstow,Hulme,Ingleby,Kelham,Lorton,Marwick".split(",")
+
+
+def travels(shift: int, ways: str = "The way to {town} is open.") -> list[Row]:
+    """Each task asks for the way to a town; the rollouts speak of the town of a task further on."""
+    return [
+        make_row(
+            task, repeat, float((task + repeat) % 2), [ways.format(town=TOWNS[(task + shift) % len(TOWNS)])],
+            prompt=f"How do I get to {TOWNS[task]}?" + (" The usual one?" if task == 0 else ""),
+        )
+        for task, repeat in grid(len(TOWNS), 2)
+    ]  # fmt: skip
+
+
+def test_rollouts_of_other_tasks(diagnose: Diagnose) -> None:
+    assert [level for level, text in data_entries(diagnose(travels(3))) if "do not belong" in text] == ["alarm"]
+
+
+def test_rollouts_of_their_own_tasks_are_silent(diagnose: Diagnose) -> None:
+    assert not data_entries(diagnose(travels(0)))
+
+
+def test_word_that_one_prompt_holds_and_every_rollout_says_is_silent(diagnose: Diagnose) -> None:
+    """`The` stands in one prompt; that all rollouts say it does not make them rollouts of that task."""
+    assert not data_entries(diagnose(travels(0, "The way is open.")))
+
+
+# ---- Golds that slipped by one in part of a run ----------------------------------------------------
+
+
+def slipped(first: int, last: int, step: int = 1, n_tasks: int = 40) -> tuple[list[Row], set[tuple[int, int]]]:
+    """Every answer is right, and some tasks were given the gold of a task beside them."""
+    rows, wrong = [], set()
+    for task, repeat in grid(n_tasks, 2):
+        is_slipped = first <= task <= last
+        answer, gold = task * 37 + 5, (task + step if is_slipped else task) * 37 + 5
+        rows.append(quiz_row(task, repeat, float(answer == gold), str(answer), str(gold)))
+        if is_slipped and first < task < last:
+            wrong.add((task, repeat))
+    return rows, wrong
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_golds_that_slipped_by_one_in_part_of_the_run(diagnose: Diagnose, step: int) -> None:
+    rows, wrong = slipped(12, 28, step)
+    run = diagnose(rows)
+    (group,) = [group for group in run.groups if group.label.value == "DA"]
+    assert wrong <= run.keys(group) <= run.failing
+    assert "neighbouring" in group.name
+
+
+def test_wrong_answers_beside_right_golds_are_no_slip(diagnose: Diagnose) -> None:
+    rows = [
+        quiz_row(task, repeat, float(task % 3 > 0), str(task * 37 + (5 if task % 3 else 18 + repeat)), str(task * 37 + 5))
+        for task, repeat in grid(40, 2)
+    ]
+    assert not data_entries(diagnose(rows))
+
+
+def test_two_golds_that_alternate_are_no_slip(diagnose: Diagnose) -> None:
+    """Of two answers the wrong one is always that of the task beside it."""
+    rows = [quiz_row(task, repeat, float(task % 2), "yes", "yes" if task % 2 else "no") for task, repeat in grid(40, 2)]
+    assert not data_entries(diagnose(rows))

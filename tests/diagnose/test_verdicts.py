@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.diagnose.builders import (
+    STREETS,
     Act,
     Diagnose,
     Key,
@@ -17,6 +18,7 @@ from tests.diagnose.builders import (
     grid,
     make_row,
     message,
+    quiz_row,
     rewards,
     told_of,
 )
@@ -542,3 +544,48 @@ def test_fields_that_differ_in_other_ways_are_named_by_themselves(diagnose: Diag
     rows, changed = forms(change)
     names = {group.name for group in diagnose(rows).holders(changed)}
     assert not names & {"gives a value where none is expected", "leaves out a value that is expected"}
+
+
+# ---- Tests of one task, numbers in messages, letters ------------------------------------------------
+
+
+def trials(shared: bool) -> tuple[list[Row], set[Key]]:
+    """Each task has a test of its own, or all have the same."""
+    failed = {(task, repeat) for task, repeat in grid(12, 4) if (task + repeat) % 3 == 0}
+    rows = []
+    for task, repeat in grid(12, 4):
+        is_failed = (task, repeat) in failed
+        name = "test_total" if shared else f"test_branch_{STREETS[task % 8].split()[0]}_{'ab'[task // 8]}"
+        results = {name: "failed" if is_failed else "passed", "test_opens": "passed"}
+        rows.append(desk_row(task, repeat, float(not is_failed), results=results))
+    return rows, failed
+
+
+def test_tests_of_single_tasks_are_told_together(diagnose: Diagnose) -> None:
+    rows, failed = trials(shared=False)
+    assert diagnose(rows).group(failed).name == "fails a test of its own task"
+
+
+def test_test_that_all_tasks_share_is_named(diagnose: Diagnose) -> None:
+    rows, failed = trials(shared=True)
+    assert "test_total" in diagnose(rows).group(failed).name
+
+
+def test_messages_that_differ_in_numbers_are_one_group(diagnose: Diagnose) -> None:
+    failed = {(task, repeat) for task, repeat in grid(24, 4) if repeat < 3 and (task + repeat) % 3 == 0}
+    other = {(task, 3) for task in range(8)}  # these fail without a message
+    rows = [
+        desk_row(*key, float(key not in failed | other), applied=f"error: torn at line {key[0] + key[1] * 3}" if key in failed else None)
+        for key in grid(24, 4)
+    ]
+    assert "torn at line" in diagnose(rows).group(failed).name
+
+
+def test_letter_of_a_judge_is_no_cause(diagnose: Diagnose) -> None:
+    """`B` says no more than that the answer counts as wrong."""
+    rows = [
+        quiz_row(task, repeat, reward, str(gold + (1 - int(reward)) * (9 + repeat)), str(gold), grade="A" if reward else "BC"[task % 2])
+        for task, repeat in grid(12, 4)
+        for reward, gold in [(float((task + repeat) % 2), task * 13 + 41)]
+    ]
+    assert {group.rung for group in diagnose(rows).groups} == {"knowledge"}

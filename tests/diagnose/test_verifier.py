@@ -693,3 +693,85 @@ def test_counts_that_agree_by_chance_are_no_answer(diagnose: Diagnose) -> None:
     run = diagnose(rows)
     assert run.alarms == []
     assert "TI" not in {group.label.value for group in run.groups}
+
+
+# ---- Signs that change no meaning, ends that nobody reads, names that are not there ----------------
+
+
+def declined(sign: str, rejected: bool) -> tuple[list[Row], set[Key]]:
+    """Every text declines; some spell the apostrophe with another sign, which the check may not know."""
+    rows, odd = [], set()
+    for task, repeat in grid(12, 4):
+        is_odd = (task + repeat) % 3 == 0
+        text = f"I can{sign if is_odd else chr(39)}t help with this request, number {task * 7 + repeat}."
+        rows.append(make_row(task, repeat, float(not (is_odd and rejected)), [text]))
+        odd |= {(task, repeat)} if is_odd else set()
+    return rows, odd
+
+
+def test_typographic_sign_that_the_check_does_not_know(diagnose: Diagnose) -> None:
+    rows, odd = declined("\u2019", rejected=True)
+    group = diagnose(rows).group(odd)
+    assert (group.label.value, group.rung) == ("TI", "verifier")
+    assert "\u2019" in group.text
+
+
+def test_other_words_with_a_typographic_sign_are_no_fault_of_the_check(diagnose: Diagnose) -> None:
+    rows, odd = declined("\u2019", rejected=True)
+    for row in rows:
+        if (row["_ng_task_index"], row["_ng_rollout_index"]) in odd:
+            row["response"]["output"][0]["content"][0]["text"] = f"Here\u2019s how one does it: step {row['_ng_task_index']}."
+    assert all("sign" not in group.text for group in diagnose(rows).groups)
+
+
+def late(limit: int, n_tasks: int = 30) -> tuple[list[Row], set[Key]]:
+    """Every text gives the right place, at once or after a long walk; what stands beyond the limit is not graded."""
+    rows, lost = [], set()
+    for task, repeat in grid(n_tasks, 2):
+        gold = f"shelf {task * 31 + 7}"
+        is_long = (task + repeat) % 2 == 0
+        text = ("I went along the corridor and read the signs. " * 15 if is_long else "") + f"You find it on {gold}."
+        reward = float(text.index(gold) <= limit)
+        rows.append(make_row(task, repeat, reward, [text], prompt=f"Where is volume {task}?", expected_answer=gold))
+        lost |= set() if reward else {(task, repeat)}
+    return rows, lost
+
+
+def test_answer_that_stands_beyond_what_is_graded(diagnose: Diagnose) -> None:
+    rows, lost = late(300)
+    group = diagnose(rows).group(lost)
+    assert (group.label.value, group.rung) == ("TI", "verifier")
+    assert "beginning" in group.text
+
+
+def test_long_texts_that_pass_too_blame_no_end(diagnose: Diagnose) -> None:
+    rows, _ = late(10_000)
+    for row in rows:
+        row["reward"] = float((row["_ng_task_index"] * 7 + row["_ng_rollout_index"]) % 3 > 0)
+    assert all("beginning" not in group.text for group in diagnose(rows).groups)
+
+
+def queried(name: str, shown: str) -> tuple[list[Row], set[Key]]:
+    """Some queries end in an error that there is no such column; the prompt lists the columns."""
+    rows, failed = [], set()
+    for task, repeat in grid(12, 4):
+        is_failed = task % 2 == 0
+        rows.append(make_row(
+            task, repeat, float(not is_failed), [f"SELECT {name} FROM loans WHERE branch = {task}"],
+            prompt=f"CREATE TABLE loans (branch INTEGER, {shown} REAL, hall TEXT);\nWhat is the total {name} of branch {task}?",
+            exec_error=f"no such column: {name}" if is_failed else None,
+        ))  # fmt: skip
+        failed |= {(task, repeat)} if is_failed else set()
+    return rows, failed
+
+
+def test_name_that_the_prompt_gives_and_the_environment_lacks(diagnose: Diagnose) -> None:
+    rows, failed = queried("amount", "amount")
+    group = diagnose(rows).group(failed)
+    assert (group.label.value, group.rung) == ("TI", "verifier")
+    assert "`amount`" in group.text
+
+
+def test_name_that_the_model_takes_from_the_question_is_its_own(diagnose: Diagnose) -> None:
+    rows, _ = queried("amount", "total_due")
+    assert all("the prompt gives" not in group.name for group in diagnose(rows).groups)

@@ -103,6 +103,7 @@ class RowEvidence(msgspec.Struct):
     blank: tuple[str, ...]  # tags of the prompt that hold nothing
     filled: tuple[str, ...]  # tags of the prompt that hold something
     missing: str  # a path that a log says is missing, and that the request does not give
+    denied: str  # a name that the request writes as code, and that an error says there is not
     cut_call: str  # where the row records that a model it asked, such as a judge, was cut off; empty without such a place
     check_errors: dict[str, str]  # failed check -> the error that it met itself
     answers: dict[str, str]  # where it stands -> what is answered
@@ -113,6 +114,7 @@ class RowEvidence(msgspec.Struct):
     made: tuple[tuple[str, str], ...]  # calls made without error: tool, canonical arguments
     gold_text: str  # short gold value by name, for runs without passes
     says_gold: bool  # the final text holds the gold word for word, and the request does not
+    gold_at: int  # characters before the gold in the final text, whatever the request holds; -1 where it is not said
     saw_gold: bool | None  # some result holds the gold word for word; None where the row has no result or no such gold
     marks: tuple[str, ...]  # what the final text is set with: headings, tables, lists, code, links
     form: str  # what a short answer is made of: a number, a number and words, words, nothing; empty for a long one
@@ -175,6 +177,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         blank=tuple(islice(dict.fromkeys(_BLANK.findall(prompt)), MAX_NAMES)),
         filled=tuple(islice(dict.fromkeys(_FILLED.findall(prompt)), MAX_NAMES)),
         missing=_missing(row, flat.lines, request),
+        denied=_denied(flat.fields, acts, prompt),
         cut_call=cut_call(row),
         check_errors=_check_errors(row),
         answers=answers,
@@ -187,6 +190,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         ),
         gold_text=(gold.answer or "")[:SHORT],
         says_gold=_says(final, gold.answer or "", prompt),
+        gold_at=_place_of(final, gold.answer or ""),
         saw_gold=_saw(steps, gold.answer or "", prompt),
         marks=_marks(final),
         form=_form(final),
@@ -517,6 +521,22 @@ def _missing(row: Mapping[str, Any], lines: Mapping[str, Any], request: str) -> 
     return ""
 
 
+_UNKNOWN = re.compile(
+    r"\b(?:no such|unknown|undefined|unrecogni[sz]ed|no attribute|not found|does not exist)\b[\w ]{0,20}\W{0,3}(?:\w+\.)*(?P<after>[A-Za-z_]\w{2,60})"
+    r"|(?P<before>[A-Za-z_]\w{2,60})\W{0,3} (?:does not exist|is not defined|not found|is unknown)\b", re.IGNORECASE,
+)  # fmt: skip
+
+
+def _denied(fields: Mapping[str, Any], acts: Sequence[Act], prompt: str) -> str:
+    """The name that an error of a row says there is not, where the prompt states it as code does: in a list, with a type, in quotes."""
+    texts = [value for value in fields.values() if isinstance(value, str)] + [act.error for act in acts if act.failed]
+    for hit in (hit for text in texts for hit in _UNKNOWN.finditer(text)):
+        name = re.escape(hit["after"] or hit["before"])
+        if re.search(rf"[(,\[{{\"'`|]\s*{name}(?: [A-Z]{{3,}}|\s*[,:)\]}}\"'`|=])", prompt):
+            return hit["after"] or hit["before"]
+    return ""
+
+
 def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
     """Failed checks that report an exception of their own instead of what is wrong with the work."""
     found = {}
@@ -536,10 +556,16 @@ _EXCEPTION = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|Traceback )")
 
 def _says(final: str, gold: str, prompt: str) -> bool:
     """Whether a text holds the gold as words of its own, and the prompt did not offer it."""
-    words = gold.strip().casefold()
-    if not LEAST_GOLD <= len(words) <= SHORT or words not in final.casefold() or words in prompt.casefold():
-        return False
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", final.casefold()) is not None
+    return gold.strip().casefold() not in prompt.casefold() and _place_of(final, gold) >= 0
+
+
+def _place_of(final: str, gold: str) -> int:
+    """Where a text first holds the gold as words of its own; -1 where it does not."""
+    words, text = gold.strip().casefold(), final.casefold()
+    if not LEAST_GOLD <= len(words) <= SHORT or words not in text:
+        return -1
+    hit = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text)
+    return hit.start() if hit is not None else -1
 
 
 def _labels(text: str) -> bytes:
@@ -675,8 +701,8 @@ def nothing_of(position: int) -> RowEvidence:
         has_output=True,
         has_response=True,
         transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, labels=b"",
-        is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), blank=(), filled=(), missing="",
+        is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), blank=(), filled=(), missing="", denied="",
         cut_call="", check_errors={}, answers={},
         expected=None, expected_at="", choice="",
-        barred="", made=(), gold_text="", says_gold=False, saw_gold=None, marks=(), form="", tools=(),
+        barred="", made=(), gold_text="", says_gold=False, gold_at=-1, saw_gold=None, marks=(), form="", tools=(),
     )  # fmt: skip

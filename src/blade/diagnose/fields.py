@@ -12,6 +12,7 @@ from blade import events
 from blade.ingest import records
 
 SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
+LONG_WORD = 500  # the same of a text without blanks
 HEAD_LINES, TAIL_LINES = 2, 6  # lines of a long text that are kept as templates
 TAIL = 400  # characters that are kept of the end of a long text
 MAX_FIELDS = 300  # scalars of one row
@@ -93,7 +94,8 @@ def _keep(
     if len(fields) >= MAX_FIELDS:
         return
     if isinstance(value, str):
-        if len(value) <= SHORT and "\n" not in value.strip():
+        # a text without blanks is one word, such as an id, however long
+        if len(value) <= (SHORT if " " in value else LONG_WORD) and "\n" not in value.strip():
             fields[path] = value
         else:
             lines[path] = _templates(value)

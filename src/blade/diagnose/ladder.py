@@ -96,6 +96,7 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
         ("behaviour", lambda rows: behaviour.ask(people, rows, known)),
         ("kinds", lambda rows: kinds.ask(people, rows, known, pieces)),
         ("knowledge", lambda rows: knowledge.ask(people, rows, known)),
+        ("verdicts", lambda rows: verdicts.ask_messages(people, rows)),
     )
     for name, ask in rungs:
         if not left.any():

@@ -18,6 +18,7 @@ from blade.diagnose.evidence import RowEvidence
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 RARE = 0.05  # share of the rows from which a key is a field
+FILLED = 0.9  # share of the failures that hold a field which says why a row failed
 MAX_KINDS = 30  # values of a field that tells kinds of task apart
 _ENDING = re.compile(r"[\W_]+\d+\W*$")
 
@@ -178,7 +179,7 @@ class Population:
         found = {}
         for path in self.paths:
             codes, values = self.codes(path)
-            if len(values) < 2 or self.is_graded(codes) or self._is_judged(codes, values):
+            if len(values) < 2 or self.is_graded(codes) or self._is_judged(codes, values) or self.is_for_failures(codes):
                 continue
             if (codes >= 0).mean() < RARE:
                 continue  # a key that only a few rows have is data, not a field
@@ -250,6 +251,11 @@ class Population:
         pure = (rates == 0) | (rates == 1)
         has_both = (rates == 0).any() and (rates == 1).any()
         return bool(has_both and (n[frequent] * pure).sum() >= 0.95 * n[frequent].sum())
+
+    def is_for_failures(self, codes: Ints) -> bool:
+        """Whether a field is filled for nearly every failure and for no pass: it says why the row failed."""
+        held = codes >= 0
+        return bool(self.failed.any() and self.passed.any() and held[self.failed].mean() >= FILLED and not held[self.passed].any())
 
     def is_reward(self, path: str) -> bool:
         """Whether a field states the reward again: one of its two values equals the passes."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.answers import is_same, value_of
-from blade.diagnose.evidence import FINAL
+from blade.diagnose.evidence import FINAL, RowEvidence
 from blade.diagnose.population import Mask, Population, short
 
 AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
@@ -159,6 +159,13 @@ def _chance(answer: Any, gold: Any, sample: Any) -> float:
     rows = [at for part in sample for at in part if answer[at] and gold[at]]
     given, wanted = (Counter(str(value_of(texts[at])) for at in rows) for texts in (answer, gold))
     return sum(n * wanted[value] for value, n in given.items()) / max(len(rows), 1) ** 2
+
+
+def gives_answer(row: RowEvidence) -> bool:
+    """Whether a row ends with an answer that can be read: the one text of a single turn, or a text beside a gold."""
+    is_single = row.n_acts <= 1 and row.is_spoken
+    is_compared = bool(row.gold_text) and row.expected is None and not row.is_spoken
+    return bool(row.final.strip()) and row.end == "message" and (is_single or is_compared)
 
 
 def answered(people: Population, at: int, known: Reference | None) -> str:

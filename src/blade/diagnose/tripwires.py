@@ -62,6 +62,8 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     n_tasks, n_idle = people.n_tasks(~people.none), people.n_tasks(idle)
     baseline = n_idle / n_tasks
     passes = int((people.passed & idle).sum())
+    if not passes:
+        return None
     due = ~idle
     text = (
         f"Doing nothing would score up to {baseline:.0%}: {n_idle:,} of {n_tasks:,} tasks expect no action (no write). "

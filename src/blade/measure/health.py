@@ -173,8 +173,10 @@ class _Page:
         value = float(reward[~scoring.unscored][0])
         if scoring.reward_kind is RewardKind.CONSTANT:
             if min(abs(value), abs(value - 1)) <= TOLERANCE:
-                text = f"All {n:,} rewards are {value:g}, so they do not tell tasks apart; perhaps nothing was scored."
-                yield self.flag("constant_reward", Level.WARNING, text, value * n, n, quoted)
+                is_zero = value <= TOLERANCE
+                doubt = "; perhaps nothing was scored" if is_zero else ""
+                text = f"All {n:,} rewards are {value:g}, so they do not tell tasks apart{doubt}."
+                yield self.flag("constant_reward", Level.WARNING if is_zero else Level.INFO, text, value * n, n, quoted)
             else:
                 text = f"All {n:,} rewards are {value:g}: a batch value copied to its rows is no pass rate."
                 yield self.flag("batch_copied_reward", Level.PROBLEM, text, value * n, n, quoted)

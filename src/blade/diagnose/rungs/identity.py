@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import pairwise, product
 
 import numpy as np
 
 from blade.diagnose.answers import value_of
+from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Ints, Population, Trust, count
 
 REGULAR = 0.9  # share of rows in prompts of the commonest size
 SHIFTED = 0.4  # share of the rollouts that answer what another task expects
+LEAST_SLIPPED, LEAST_GOLDS = 10, 5  # tasks that answer their neighbour's gold, and different golds among them
+SLIPPED, LEAST_PART = 0.5, 4  # share of the failing tasks of a part that do, and failing tasks that it has
+SLIPPED_PASS, LEAST_CHANCE = 0.2, 0.01  # pass rate of these tasks, and agreement by chance at least
+MAX_PARTS, MAX_ORDERS, MAX_OTHERS = 12, 3, 200  # fields that are tried, and golds that chance is measured on
+LEVEL = 1e-4
+WORDS = 4  # characters from which an expected answer is looked for in a text
 STRANGE = 0.8  # share of rollouts that speak of other tasks alone
 CROSSED = 0.5  # share of indices that hold several prompts
 
@@ -47,12 +55,16 @@ def by_content(people: Population) -> Ints | None:
 
 def _strangers(people: Population) -> Trust | None:
     """Rollouts that speak of what the prompts of other tasks name, and of nothing that their own names."""
-    tasks: defaultdict[str, set[int]] = defaultdict(set)
-    for at, row in enumerate(people.rows):
+    prompts: defaultdict[str, set[int]] = defaultdict(set)
+    rollouts: defaultdict[str, set[int]] = defaultdict(set)
+    for row, task in zip(people.rows, people.task.tolist(), strict=True):
         for name in row.asked:
-            tasks[name].add(int(people.task[at]))
+            prompts[name].add(task)
+        for name in row.named:
+            rollouts[name].add(task)
     few = max(1, 0.2 * people.n_tasks(~people.none))
-    telling = {name for name, held in tasks.items() if len(held) <= few}
+    # a word that rollouts of many tasks say is how the model speaks, whichever prompt holds it
+    telling = {name for name, held in prompts.items() if max(len(held), len(rollouts[name])) <= few}
     asked = odd = 0
     for row in people.rows:
         own, spoken = telling & set(row.asked), telling & set(row.named)
@@ -94,6 +106,87 @@ def _shifted(people: Population) -> Group | None:
         passed=int(people.passed[other].sum()), blame=lambda row: None,
         place=lambda row: (row.final_step, "") if row.final_step is not None else None,
     )  # fmt: skip
+
+
+def _neighbours(people: Population) -> Group | None:
+    """Failing answers that are the gold of the task beside theirs, in part of the run: there the golds slipped by one."""
+    from scipy.stats import binom
+
+    first = dict(reversed([(task, row) for row, task in zip(people.rows, people.task.tolist(), strict=True)]))
+    golds = {task: row.gold_text.strip() for task, row in first.items() if row.gold_text.strip()}
+    if len(set(golds.values())) < LEAST_GOLDS or not people.passed.any():
+        return None
+    failing = {int(people.task[at]): int(at) for at in np.flatnonzero(people.failed)[::-1] if int(people.task[at]) in golds}
+    ways = list(product(_parts(people, first, golds), _orders(people, first, golds), (-1, 1)))
+    slips = [_slip(people, golds, failing, *way) for way in ways]
+    slip, n_hits, n_asked = max(slips, key=lambda found: len(found[0]))  # task -> the one whose gold it answers
+    said = {task: people.rows[failing[task]] for task in slip}
+    if len(slip) < LEAST_SLIPPED or len({golds[task] for task in slip}) < LEAST_GOLDS:
+        return None
+    others = list(golds.values())[:MAX_OTHERS]
+    chance = float(np.mean([_answers(row, gold) for row in said.values() for gold in others]))
+    # over all parts, not only those that were chosen; the choice of the order is paid for
+    if float(binom.sf(n_hits - 1, n_asked, max(chance, LEAST_CHANCE))) * len(ways) > LEVEL:
+        return None
+    rows = people.failed.copy()
+    for at in np.flatnonzero(rows).tolist():
+        near = slip.get(int(people.task[at]))
+        rows[at] = near is not None and _answers(people.rows[at], golds[near])
+    if people.rate(np.isin(people.task, list(slip))) > SLIPPED_PASS:
+        return None
+    return Group(
+        rung="identity", label="DA", name="expected answers of the neighbouring task", rows=rows, matched=rows, confidence="proved",
+        text=f"{count(int(rows.sum()), 'failure')} in {count(len(slip), 'task')} answer exactly what the task beside theirs expects; by "
+        f"chance {chance:.0%} would. In this part of the run the expected answers slipped by one.",
+        fix="Join tasks and expected answers again by a key that both carry, and score the stored answers anew.",
+        why="answers that are wrong for their task are right for the one beside it, task after task", blame=lambda row: None,
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+    )  # fmt: skip
+
+
+Rows = dict[int, RowEvidence]  # task -> one of its rows
+
+
+def _parts(people: Population, first: Rows, golds: dict[int, str]) -> list[dict[int, object]]:
+    """Ways to part the tasks: not at all, and by each field that describes them and has few values."""
+    fields = [path for path, (_, values) in people.task_level.items() if 2 <= len(values) <= 0.3 * len(golds)]
+    return [{}, *({task: first[task].fields.get(path) for task in golds} for path in fields[:MAX_PARTS])]
+
+
+def _orders(people: Population, first: Rows, golds: dict[int, str]) -> list[dict[int, float]]:
+    """Ways to order the tasks: as they are numbered, and by each field of numbers that seldom repeat."""
+    found = [{task: float(task) for task in golds}]
+    for path, (_, values) in people.task_level.items():
+        column = {task: first[task].fields.get(path) for task in golds}
+        if len(values) >= 0.8 * len(golds) and all(isinstance(value, int) and not isinstance(value, bool) for value in column.values()):
+            found.append({task: float(value) for task, value in column.items()})  # type: ignore[arg-type]
+    return found[:MAX_ORDERS]
+
+
+def _slip(
+    people: Population, golds: dict[int, str], failing: dict[int, int], part: dict[int, object], order: dict[int, float], step: int
+) -> tuple[dict[int, int], int, int]:
+    """The tasks that answer the gold of the one beside them, in the parts where most failing ones do; how many of all that fail."""
+    parted: defaultdict[object, list[int]] = defaultdict(list)
+    for task in sorted(golds, key=lambda task: order[task]):
+        parted[part.get(task)].append(task)
+    found: dict[int, int] = {}
+    n_hits = n_asked = 0
+    for tasks in parted.values():
+        near = {one: other for pair in pairwise(tasks) for one, other in [pair if step > 0 else pair[::-1]]}
+        asked = [task for task in tasks if task in failing and task in near and golds[near[task]] != golds[task]]
+        hits = {task: near[task] for task in asked if _answers(people.rows[failing[task]], golds[near[task]])}
+        n_hits, n_asked = n_hits + len(hits), n_asked + len(asked)
+        if len(asked) >= LEAST_PART and len(hits) >= SLIPPED * len(asked):
+            found |= hits
+    return found, n_hits, n_asked
+
+
+def _answers(row: RowEvidence, gold: str) -> bool:
+    """Whether a row answers with a value, or says it in words that a text can be searched for."""
+    values = (text for name, text in row.answers.items() if name in ("box", "tag", "announced", "whole", "line"))
+    wanted = value_of(gold)
+    return any(value_of(text) == wanted for text in values) or (len(gold) >= WORDS and gold.casefold() in row.final.casefold())
 
 
 def _copies(people: Population) -> Trust | None:
@@ -150,7 +243,7 @@ def ask(people: Population) -> tuple[Findings, Ints | None]:
     """What is wrong with the grouping, and the tasks by content to go on with."""
     content = by_content(people)
     others = [doubt for doubt in (_strangers(people), _copies(people)) if doubt is not None]
-    shifted = _shifted(people)
+    shifted = _shifted(people) or _neighbours(people)
     groups = [shifted] if shifted is not None else []
     others += [Trust("alarm", "DA", group.text, group.rows, group.fix) for group in groups]
     if content is None:

@@ -209,14 +209,16 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
         else f"`{piece.field}` = `{piece.value}`"
     )
     passes = int(people.passed[piece.rows].sum())
+    given = piece.rows & (people.failed | ~reference.same) if reference is not None else piece.rows
     return Group(
         rung="kinds", label="BI", name=f"{about}, another is given", rows=rows,
         text=f"{count(n, 'failure')}: {about}{twin}, and the model gives another kind of answer. {passes:,} of "
-        f"{int(piece.rows.sum()):,} such rollouts pass ({piece.rate:.0%}), against {piece.rate_without:.0%} of all others.",
-        fix="Say in the prompt that this answer is allowed and when, or add such cases to training; then compare this slice again.",
+        f"{int(piece.rows.sum()):,} rollouts that expect it pass ({piece.rate:.0%}), against {piece.rate_without:.0%} of all others.",
+        fix="Check that the prompt says when this answer is right, show an example, or add such cases to training; then compare this slice "
+        "again.",
         why="the errors lie on one class of expected answers: the model answers as if it did not exist",
         against=["if the prompt never says that this answer exists, the task is at fault (TI), not the model"],
-        passed=passes, matched=piece.rows, confidence="likely", detail=lambda at: answered(people, at, reference),
+        passed=int(people.passed[given].sum()), matched=given, confidence="likely", detail=lambda at: answered(people, at, reference),
         place=lambda row: (row.final_step, "") if row.final_step is not None else None, deciding=(piece.field,),
     )  # fmt: skip
 

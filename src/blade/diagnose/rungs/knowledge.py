@@ -15,7 +15,7 @@ import numpy as np
 from blade.diagnose.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, count, short
-from blade.diagnose.reference import Reference, answered
+from blade.diagnose.reference import Reference, answered, gives_answer
 from blade.diagnose.rungs.cut import is_best_of_many, repeated
 
 DOMINATES = 0.9
@@ -42,7 +42,7 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     for task in np.unique(people.task[rows]):
         mine = (people.task == task) & rows
         every = people.task == task
-        if every.sum() == 1:
+        if every.sum() == 1 or (mine.sum() == 1 and not people.passed[every].any()):
             single |= mine
         elif people.passed[every].any() or not _agrees(people, mine, reference):
             unsure |= mine
@@ -90,10 +90,14 @@ def _wrong(people: Population, wrong: Wrong, reference: Reference | None) -> Gro
     parts = [
         f"{sizes['KG']:,} in tasks that never pass and whose repeats mostly agree (a knowledge gap)" if sizes["KG"] else "",
         f"{sizes['UK']:,} in tasks that pass sometimes or whose repeats differ (unreliable knowledge)" if sizes["UK"] else "",
-        f"{sizes['undetermined']:,} with one try, where a knowledge gap and bad luck look the same" if sizes["undetermined"] else "",
+        f"{sizes['undetermined']:,} with one answer to go by, where a knowledge gap and bad luck look the same"
+        if sizes["undetermined"]
+        else "",
     ]
     vote, fix = _voted(people, reference) if sizes["UK"] else ("", "")
     fix = fix if label == "UK" and fix else _FIXES[label]
+    if fix is _FIXES["UK"] and np.isin(people.task[rows], people.task[people.passed]).mean() < 0.5:
+        fix = "Train on problems like these: most of these tasks never pass, and their answers change from one try to the next."
     searched = _found(people, rows)
     if searched and label == "undetermined":
         fix = "Have the model search or read on when what it found does not answer the question, before it answers."
@@ -164,9 +168,9 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
         ),
         Group(
             rung="knowledge", label="undetermined", name="no try is accepted", rows=rest,
-            text=f"{count(n, 'failure')}: no result is accepted in as many tries as the run allows."
-            f"{answer} Which of these are errors of the model and which of the environment the rows do not show.",
-            fix="Read two of these rollouts beside the expected result: a wrong reading of the question, or of the data?",
+            text=f"{count(n, 'failure')}: the rollout ends without a result that is accepted."
+            f"{answer}",
+            fix="Read two of these rollouts: a wrong reading of the question or of the data, or surroundings that do not work?",
             why="no try was accepted; without the expected result nothing more can be said",
             confidence="unsure", matched=rest, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
             blame=lambda row: None, detail=lambda at: _tries(people.rows[at]),
@@ -191,16 +195,7 @@ def _tries(row: RowEvidence) -> str:
 
 def _comparable(people: Population, reference: Reference | None) -> Mask:
     """Rows that give an answer: compared with a gold, or the one text of a single turn."""
-    single = people.where(
-        lambda row: (
-            row.final.strip()
-            and row.end == "message"
-            and (
-                (row.n_acts <= 1 and row.is_spoken)
-                or (bool(row.gold_text) and row.expected is None and not row.is_spoken)
-            )
-        )
-    )
+    single = people.where(gives_answer)
     if reference is None:
         return single
     if not reference.is_telling:
@@ -228,7 +223,12 @@ def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool
         return False  # closed answers are compared as values alone
     bags = [words(text) for text in texts]
     near = [
-        sum(len(bag & other) >= LIKE * max(len(bag | other), 1) for other in bags if bag and other) for bag in bags
+        sum(
+            len(bag & other) >= LIKE * max(len(bag | other), 1) and not any(map(str.isdigit, "".join(bag ^ other)))
+            for other in bags
+            if bag and other
+        )
+        for bag in bags
     ]  # fmt: skip
     return max(near) > 0.5 * len(texts)
 
@@ -289,7 +289,8 @@ def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> 
         text=f"{count(n, 'failure')}: `{shown}` is expected and another answer is given. {people.rate(inside):.0%} of these tasks' "
         f"rollouts pass, against {people.rate(~inside):.0%} of all others: a bias against one answer.",
         fix=f"Check that the prompt makes `{shown}` as available as the other answers, and balance the examples.",
-        why="nearly all errors lie on one expected answer", matched=inside, passed=int(people.passed[inside].sum()), place=_place,
+        why="nearly all errors lie on one expected answer", matched=inside & reference.held & ~reference.same,
+        passed=int(people.passed[inside & reference.held & ~reference.same].sum()), place=_place,
     )  # fmt: skip
 
 
@@ -350,7 +351,7 @@ def _voted(people: Population, reference: Reference | None) -> tuple[str, str]:
         n += 1
         if given:
             best, _ = given.most_common(1)[0]
-            right += any(people.passed[at] for at in rows if value_of(reference.answer[at] or "") == best)
+            right += bool(np.mean([people.passed[at] for at in rows if value_of(reference.answer[at] or "") == best]) > 0.5)
     score = float(np.mean([people.rate(people.task == task) for task in np.unique(people.task)]))
     fix = f"Take a majority vote over the repeats: it would pass {right / n:.1%} of the tasks instead of {score:.1%}."
     said = f" A majority vote over the repeats would pass {right:,} of {n:,} tasks ({right / n:.1%})."

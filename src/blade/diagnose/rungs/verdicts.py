@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -36,13 +37,16 @@ from blade.diagnose.expected import (
     told,
 )
 from blade.diagnose.fields import template
-from blade.diagnose.population import Findings, Group, Mask, Population, count, joined, short
+from blade.diagnose.population import Findings, Group, Ints, Mask, Population, count, joined, short
+from blade.diagnose.reference import gives_answer
 from blade.diagnose.upstream import trace_back
 from blade.ingest.records import FAILED, KINDS, status_of
 
 LEAST_PASSES = 3
 ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same
 MAX_VALUES = 30
+WORDS = 2  # blanks of a text from which its numbers are taken for details
+SEVERAL = 5  # failing tasks from which a check of one of them names no group
 MAX_CROSSED, CROSSED = 8, 0.15  # values of two fields that are crossed, and share of the failures that both must hold
 MAX_LINES = 60  # lines of logs that may name a group
 RESTATES = 0.95  # share of the failures from which a value is the verdict itself
@@ -56,6 +60,11 @@ def ask(people: Population, left: Mask) -> Findings:
         for group in found:
             left = left & ~group.rows
     return Findings(groups)
+
+
+def ask_messages(people: Population, left: Mask) -> Findings:
+    """What messages of the rows say, whatever numbers they give: asked last, since it repeats the verdict in words."""
+    return Findings(cover(people, list(_values(people, left, is_folded=True)), left))
 
 
 def _unanswered(people: Population, groups: Sequence[Group]) -> list[Group]:
@@ -114,7 +123,10 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
                 places[path, line].append(at)
     passing = {(path, line) for at in np.flatnonzero(people.passed) for path, lines in people.rows[at].lines.items() for line in lines}
     common = sorted(((len(held), place) for place, held in places.items() if len(held) >= 3 and place not in passing), reverse=True)
+    answered = people.where(gives_answer)
     for n, (path, line) in common[:MAX_LINES]:
+        if _CODE.fullmatch(line) and answered[places[path, line]].all():
+            continue
         if n < RESTATES * people.failed.sum():
             rows = people.none
             rows[places[path, line]] = True
@@ -291,7 +303,7 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # ty
         places = np.flatnonzero(rows)
         idle = int((nothing_due(people) & rows).sum())
         more = sum(any(name == tool for name, _ in people.rows[at].expected or ()) for at in places)
-        where = f" In {idle:,} of them nothing should be done at all." if 0 < idle < n else ""
+        where = f" In {idle:,} of them no call of the model is expected at all." if 0 < idle < n else ""
         where += f" In {more:,} of them it is expected for something else, or fewer times." if more else ""
         is_clean = not (people.passed & people.where(lambda row: _more(row, tool))).any()
         clean = " No rollout with such a call passes." if is_clean else ""
@@ -320,9 +332,12 @@ def _named_checks(people: Population, left: Mask) -> Iterator[Candidate]:
         for name, passed in row.checks.items()
         if not passed and any(sign.isalpha() for sign in name.partition(": ")[2])
     )  # a number names no check: it is a value that is due in one task, and belongs to its list
+    several = people.n_tasks(people.failed) >= SEVERAL
     for name, n in names.most_common(100):
         if n >= 2:
             rows = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
+            if several and people.n_tasks(rows) == 1:
+                continue  # a test of one task says no more than that the task failed: all such are told together
             # a check that no pass fails is part of the grade: it is the grader's own word and needs no test
             yield Candidate(
                 name, rows, _failed_check(people, name), order=4, is_tested=bool(people.passed[rows].any())
@@ -401,16 +416,19 @@ def _check_lists(people: Population) -> Iterator[Candidate]:
 def _unmet(people: Population, path: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
-        names = Counter(
-            name.partition(": ")[2]
-            for at in np.flatnonzero(rows)
-            for name, met in people.rows[at].checks.items()
-            if not met and name.startswith(f"{path}: ")
-        )
+        tasks: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        for at in np.flatnonzero(rows).tolist():
+            for name, met in people.rows[at].checks.items():
+                if not met and name.startswith(f"{path}: "):
+                    tasks[name.partition(": ")[2]][int(people.task[at])] += 1
+        listed = joined(name[:60] for name in sorted(tasks, key=lambda name: (-tasks[name].total(), name)))
+        is_own = all(len(held) == 1 and re.search(r"[^\W\d_]", name) for name, held in tasks.items()) and people.n_tasks(rows) > 1
+        field = path.rpartition(".")[2][-60:]
         return Group(
-            rung="verdicts", label="BI", name=f"misses what `{path.rpartition('.')[2][-60:]}` demands", rows=rows,
-            text=f"{count(n, 'failure')}: what `{path}` demands is not met ({joined(name[:60] for name, _ in names.most_common())}), "
-            "as the grader records.",
+            rung="verdicts", label="BI", rows=rows, name="fails a test of its own task" if is_own else f"misses what `{field}` demands",
+            text=f"{count(n, 'failure')}: "
+            + (f"a test that only the task itself has is not passed ({listed}), as `{path}` records." if is_own else
+               f"what `{path}` demands is not met ({listed}), as the grader records."),
             fix=f"Read the quoted rollout beside what `{path}` demands: was it never said or done, or said wrongly?",
             why="the grader names these checks as failed, and no pass fails one", confidence="proved", deciding=(path,),
             place=lambda row: (path, ""), blame=lambda row: None, detail=lambda at: _failed_checks(people.rows[at]),
@@ -460,12 +478,16 @@ def _example(people: Population, rows: Mask, name: str) -> str:
     return f" In one of them {said}." if said else ""
 
 
-def _values(people: Population, left: Mask) -> Iterator[Candidate]:
+def _values(people: Population, left: Mask, is_folded: bool = False) -> Iterator[Candidate]:
     """Values of fields that vary within tasks and never pass."""
     plain = _restated(people)
+    answered = people.where(gives_answer)
     for path in people.paths:
-        codes, values = people.codes(path)
-        if not 2 <= len(values) <= MAX_VALUES or path in people.task_level or people.is_reward(path):
+        if path in people.task_level or people.is_reward(path):
+            continue
+        codes, values = _alike(*people.codes(path))
+        is_message = len(values) < len(people.codes(path)[1]) or len(values) == 1
+        if is_message != is_folded or not 1 <= len(values) <= MAX_VALUES:
             continue
         if people.is_constant_within(codes) if people.has_repeats else len(values) > 0.2 * people.n:
             continue  # it names or describes tasks, whatever became of them
@@ -476,7 +498,7 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
             continue
         if any(isinstance(value, str) and value[:1] in "[{" for value in values):
             continue  # a list tells of single steps, not of the outcome
-        is_graded = people.is_graded(codes) or is_part or _is_for_failures(people, codes)
+        is_graded = people.is_graded(codes) or is_part or people.is_for_failures(codes)
         for code, value in enumerate(values):
             if is_part and value != 0:
                 continue
@@ -484,12 +506,32 @@ def _values(people: Population, left: Mask) -> Iterator[Candidate]:
             of_failed = float((rows & people.failed).sum()) / max(int(people.failed.sum()), 1)
             if people.passed[rows].any() or of_failed >= RESTATES or (rows & left).sum() < 2:
                 continue
-            if np.packbits(rows).tobytes() in plain:
-                continue  # that it is wrong says nothing beyond the reward
+            if np.packbits(rows).tobytes() in plain or (_CODE.fullmatch(str(value)) and answered[rows].all()):
+                continue  # that it is wrong says nothing beyond the reward, nor does a letter beside an answer that can be read
             # what grading sets needs no test: it is the grader's own word
             yield Candidate(
-                f"{path}={value}", rows, _valued(path, str(value)), order=5, is_tested=not is_graded
+                f"{path}={value}", rows, _valued(path, str(value)), order=5, is_tested=not is_graded,
+                is_fault=not people.passed[codes >= 0].any(),
             )
+
+
+_CODE = re.compile(r"\W*(?:\w+\W+)?[A-Za-z]{1,2}\W*")  # a letter, be it after a word: `B`, `grade: B`
+
+
+def _alike(codes: Ints, values: list[Any]) -> tuple[Ints, list[Any]]:
+    """Texts that differ in numbers and the like alone under one number, as one text."""
+    if not values or not all(isinstance(value, str) and value.count(" ") >= WORDS for value in values):
+        return codes, values  # in a code the number is what it says
+    known: dict[str, int] = {}
+    mapped = np.array([*(known.setdefault(template(value), len(known)) for value in values), -1], np.int64)
+    if len(known) == len(values):
+        return codes, values
+    shown = {template(value): value for value in reversed(values)}
+    single = Counter(template(value) for value in values)
+    return mapped[codes], [shown[text] if single[text] == 1 else _MASK.sub("…", text) for text in known]
+
+
+_MASK = re.compile(r"<[a-z]+>")
 
 
 def _crossed(people: Population) -> Iterator[Candidate]:
@@ -540,12 +582,6 @@ def _restated(people: Population) -> set[bytes]:
             wrong = [code for code in wrong if str(values[code]).strip().lower() not in KINDS]
             found |= {np.packbits(codes == code).tobytes() for code in wrong}
     return found
-
-
-def _is_for_failures(people: Population, codes: np.ndarray) -> bool:
-    """Whether a field is filled for nearly every failure and for no pass: it says why the row failed."""
-    held = codes >= 0
-    return bool(people.failed.any() and held[people.failed].mean() >= 0.9 and not held[people.passed].any())
 
 
 # Words that name a fault of what surrounds the model, where a verdict field speaks of it.

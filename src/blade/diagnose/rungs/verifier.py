@@ -23,6 +23,10 @@ DOUBT = 0.02  # share of the rows in doubt that is told before the causes
 FENCED = 0.15  # least share of the failures
 LEAST_PAIRS = 3
 LEAST_CUT, CUT_RATE = 2, 0.5  # failures whose judge was cut off, and share of the usual pass rate up to which that is to blame
+LEAST_SIGNS, LEAST_LATE = 5, 10  # failures from which a sign, a name or a place in the text is blamed
+LEAST_READ = 100  # characters that a grader reads at least
+RARELY = 0.25  # pass rate up to which a sign is blamed, where the same words without it pass
+SELDOM = 0.1  # pass rate up to which rows are taken for rejected whatever they say
 LEAST_REFUSED, OFTEN = 1, 0.8  # failures that say the gold, and pass rate of all rows that do
 
 
@@ -33,8 +37,8 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     has_calls = people.where(lambda row: bool(row.expected)).any()
     reference = None if has_calls else reference
     makes = (
-        _judge_cut, _same_pairs, _wrong_letter, _checks_pass, _fields_pass, _log_passes, _missing_path, _blank_prompt, _equal, _misread,
-        _fenced, _wrapped, _both_ways,
+        _judge_cut, _same_pairs, _wrong_letter, _typographic, _unread_end, _denied, _checks_pass, _fields_pass, _log_passes, _missing_path,
+        _blank_prompt, _equal, _misread, _fenced, _wrapped, _both_ways,
     )  # fmt: skip
     for make in makes:
         group = make(people, rest, reference)
@@ -123,6 +127,102 @@ def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -
             detail=lambda at: f'it chooses "{short(people.rows[at].choice, 60)}", which `{path}` gives as right',  # noqa: B023
         )  # fmt: skip
     return None
+
+
+_PLAIN = str.maketrans({
+    "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2011": "-", "\u2013": "-", "\u2014": "-",
+    "\u2212": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
+})  # fmt: skip
+
+
+def _runs(text: str) -> set[str]:
+    """Every three words in a row of a text."""
+    words = text.casefold().split()
+    return {" ".join(words[at : at + 3]) for at in range(len(words) - 2)}
+
+
+def _typographic(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing texts with a typographic sign, where the same words with the plain sign pass in the same tasks."""
+    signs = set(map(chr, _PLAIN))
+    marked = people.where(lambda row: signs & set(row.final))
+    if not (marked & left).any() or marked.all():
+        return None
+    said = {at: {run for run in _runs(people.rows[at].final) if signs & set(run)} for at in np.flatnonzero(marked).tolist()}
+    folded = {at: {run.translate(_PLAIN) for run in runs} for at, runs in said.items()}
+    accepted = set().union(*(_runs(people.rows[at].final) for at in np.flatnonzero(people.passed & ~marked)), set())
+    rows = people.none
+    rows[[at for at, runs in folded.items() if runs & accepted]] = True
+    known = set().union(*(folded[at] & accepted for at in np.flatnonzero(rows & left).tolist()), set())
+    plain = people.none
+    plain[[at for at in np.flatnonzero(~marked).tolist() if _runs(people.rows[at].final) & known]] = True
+    here = np.isin(people.task, people.task[rows & left])
+    n = int((rows & left).sum())
+    if n < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or (plain & here).sum() < LEAST_SIGNS:
+        return None
+    if people.rate(rows & here) > RARELY or people.rate(plain & here) < OFTEN:
+        return None
+    sign = Counter(sign for at in np.flatnonzero(rows & left).tolist() for sign in signs & set(people.rows[at].final)).most_common(1)[0][0]
+    return Group(
+        rung="verifier", label="TI", name=f"texts with `{sign}` for `{sign.translate(_PLAIN)}` scored 0", rows=rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: the text has the typographic sign {sign}. On the same tasks {people.rate(plain & here):.0%} of the "
+        f"texts that say the same words with the plain sign pass, and {people.rate(rows & here):.0%} of these: the check compares "
+        "letters where it should compare words.",
+        fix="Fold quotation marks, apostrophes, dashes and spaces to their plain form before the check compares, and score the stored "
+        "texts again; no rerun is needed.",
+        why="what separates them from passes of the same tasks is a sign that changes no meaning", confidence="likely",
+        passed=int(people.passed[rows].sum()), place=lambda row: (row.final_step, sign) if row.final_step is not None else None,
+        blame=lambda row: None, against=["the task may demand plain characters"],
+        detail=lambda at: f'its text has {sign}: "{short(people.rows[at].final, 90)}"',
+    )  # fmt: skip
+
+
+def _unread_end(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing texts that give the expected answer late, where texts that give it early pass: the grader reads the beginning."""
+    says = people.where(lambda row: row.gold_at >= 0)
+    passes, fails = (np.sort([people.rows[at].gold_at for at in np.flatnonzero(says & some)]) for some in (people.passed, left))
+    if min(len(passes), len(fails)) < LEAST_LATE:
+        return None
+    # the place that sets most passes apart from most failures
+    places = np.unique(np.concatenate([passes, fails]))
+    errors = [np.count_nonzero(passes > place) + np.count_nonzero(fails <= place) for place in places]
+    limit = int(places[int(np.argmin(errors))])
+    late = says & people.where(lambda row: row.gold_at > limit)
+    rows = late & left
+    n = int(rows.sum())
+    early = min((people.rows[at].gold_at for at in np.flatnonzero(rows)), default=0)
+    if early < LEAST_READ or n < max(LEAST_LATE, 0.8 * len(fails)) or people.rate(late) > SELDOM or people.rate(says & ~late) < OFTEN:
+        return None
+    return Group(
+        rung="verifier", label="TI", name="the expected answer stands beyond what the grader seems to read", rows=rows, matched=late,
+        text=f"{count(n, 'failure')} give the expected answer word for word, but only after {early:,} characters or more. Of the texts "
+        f"that give it earlier {people.rate(says & ~late):.0%} pass, of these {people.rate(late):.0%}: the grader seems to be shown only "
+        "the beginning.",
+        fix="Check how much of the answer the grader is given, let it read the end, and score the stored answers again.",
+        why="the same words pass early in the text and fail late in it", confidence="likely", passed=int(people.passed[late].sum()),
+        place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None, blame=lambda row: None,
+        holds=lambda row: row.gold_at > limit, against=["a text may name the expected answer without giving it as its own"],
+        detail=lambda at: f'the expected "{short(people.rows[at].gold_text, 70)}" comes after {people.rows[at].gold_at:,} characters',
+    )  # fmt: skip
+
+
+def _denied(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows with an error that says there is no such name, where the prompt itself gives that name."""
+    rows = people.where(lambda row: bool(row.denied))
+    n = int((rows & left).sum())
+    if n < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or people.rate(rows) > SELDOM:
+        return None
+    names = Counter(people.rows[at].denied for at in np.flatnonzero(rows & left).tolist())
+    listed = ", ".join(f"`{name}` in {m:,}" for name, m in names.most_common(3))
+    return Group(
+        rung="verifier", label="TI", name="the prompt gives names that do not exist", rows=rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: an error says that there is no such name ({listed}), and the prompt itself gives the name. "
+        f"{people.rate(rows):.0%} of the rollouts with such an error pass, {people.rate(~rows):.0%} of the others.",
+        fix="Bring the names that the prompt gives in line with what the environment holds, and rerun these rollouts.",
+        why="the model used what it was given", confidence="likely", passed=int(people.passed[rows].sum()), blame=lambda row: None,
+        place=lambda row: (row.final_step, "") if row.final_step is not None else None, holds=lambda row: bool(row.denied),
+        against=["the name may exist elsewhere than where it was used"],
+        detail=lambda at: f"an error says that there is no `{people.rows[at].denied}`, which its prompt gives",
+    )  # fmt: skip
 
 
 def _pair(row: RowEvidence, name: str) -> tuple[str, str] | None:
