@@ -522,7 +522,8 @@ def _missing(row: Mapping[str, Any], lines: Mapping[str, Any], request: str) -> 
 
 
 _UNKNOWN = re.compile(
-    r"\b(?:no such|unknown|undefined|unrecogni[sz]ed|no attribute|not found|does not exist)\b[\w ]{0,20}\W{0,3}(?:\w+\.)*(?P<after>[A-Za-z_]\w{2,60})"
+    r"\b(?:no such|unknown|undefined|unrecogni[sz]ed|no attribute|not found|does not exist)\b"
+    r"[\w ]{0,20}\W{0,3}(?:\w+\.)*(?P<after>[A-Za-z_]\w{2,60})"
     r"|(?P<before>[A-Za-z_]\w{2,60})\W{0,3} (?:does not exist|is not defined|not found|is unknown)\b", re.IGNORECASE,
 )  # fmt: skip
 

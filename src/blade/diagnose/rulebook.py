@@ -21,7 +21,8 @@ RULES: tuple[Rule, ...] = (
         "Are the rows grouped as they were run?",
         "The rows fall into equally large groups by prompt and expected answer, and these groups cross the task "
         "index or several lie under one; or every row has its own index while the prompts repeat regularly. Repeats and causes are then "
-        "found by prompt, and the score stays as it is.",
+        "found by prompt, and the score stays as it is. Rollouts speak of what only other prompts name. Answers are the expected ones of "
+        "other tasks, or, in part of the run, of the task beside theirs far beyond chance.",
         "Every row has a prompt of its own, as with simulated users; fewer than six rows; prompts are missing in "
         "more than a tenth of the rows.",
         "DA (data)",
@@ -78,7 +79,9 @@ RULES: tuple[Rule, ...] = (
         "The answer equals the expected one and scores 0; equal answers to one task are graded both 0 and 1; all "
         "recorded checks pass and the reward is 0; answers in a code fence never pass while bare ones do; the "
         "grader's own record of the answer differs from the one that the text announces; the judge's own reply was cut off by a "
-        "limit; a block of the prompt is empty. A "
+        "limit; a block of the prompt is empty; texts with a typographic sign fail where the same words with the plain sign pass on the "
+        "same tasks; texts that give the expected answer late fail where those that give it early pass; an error says that there is no "
+        "such name, and the prompt gives it as code. A "
         "comparison counts only where it agrees in at least 90% of the passes; without passes only exact equality "
         "counts.",
         "Free text that a model judges; a comparison that would overturn more than a tenth of all rows without exact "
@@ -109,8 +112,10 @@ RULES: tuple[Rule, ...] = (
         "What does the grader itself say?",
         "The calls differ from the expected calls that the row states, where passes make exactly those; a named "
         "check, score of a field or test in a log fails; two objects with the same keys differ, in one way or in several; a field that "
-        "varies within tasks has a value that no pass has, or that passes in one kind of task and never in another.",
-        "A value that equals all failures: it restates the verdict and names nothing; tools whose calls differ from "
+        "varies within tasks has a value that no pass has, or that passes in one kind of task and never in another. Tests that only one "
+        "task has are told together. Messages that differ in numbers alone are one; they are asked last.",
+        "A value that equals all failures, or a letter beside an answer that can be read: it restates the verdict and names nothing; "
+        "tools whose calls differ from "
         "the expected ones in passing rows too.",
         "BI (behaviour) for calls and checks; undetermined where only a field names the outcome",
     ),

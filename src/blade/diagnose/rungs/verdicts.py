@@ -45,6 +45,7 @@ from blade.ingest.records import FAILED, KINDS, status_of
 LEAST_PASSES = 3
 ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same
 MAX_VALUES = 30
+MAX_TEXTS = 3_000  # different texts of a field that are compared without their numbers
 WORDS = 2  # blanks of a text from which its numbers are taken for details
 SEVERAL = 5  # failing tasks from which a check of one of them names no group
 MAX_CROSSED, CROSSED = 8, 0.15  # values of two fields that are crossed, and share of the failures that both must hold
@@ -520,7 +521,7 @@ _CODE = re.compile(r"\W*(?:\w+\W+)?[A-Za-z]{1,2}\W*")  # a letter, be it after a
 
 def _alike(codes: Ints, values: list[Any]) -> tuple[Ints, list[Any]]:
     """Texts that differ in numbers and the like alone under one number, as one text."""
-    if not values or not all(isinstance(value, str) and value.count(" ") >= WORDS for value in values):
+    if not 1 <= len(values) <= MAX_TEXTS or not all(isinstance(value, str) and value.count(" ") >= WORDS for value in values):
         return codes, values  # in a code the number is what it says
     known: dict[str, int] = {}
     mapped = np.array([*(known.setdefault(template(value), len(known)) for value in values), -1], np.int64)

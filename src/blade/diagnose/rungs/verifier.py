@@ -131,37 +131,38 @@ def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -
 
 _PLAIN = str.maketrans({
     "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2011": "-", "\u2013": "-", "\u2014": "-",
-    "\u2212": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
+    "\u2212": "-",
 })  # fmt: skip
+_SIGNS, _FOLDED = frozenset(map(chr, _PLAIN)), frozenset("'\"-")
 
 
-def _runs(text: str) -> set[str]:
-    """Every three words in a row of a text."""
+def _runs(text: str, signs: frozenset[str]) -> set[str]:
+    """Every three words in a row of a text that hold one of some signs, signs folded."""
     words = text.casefold().split()
-    return {" ".join(words[at : at + 3]) for at in range(len(words) - 2)}
+    marked = [at for at, word in enumerate(words) if not signs.isdisjoint(word)]
+    starts = {start for at in marked for start in range(max(0, at - 2), min(at, len(words) - 3) + 1)}
+    return {" ".join(words[start : start + 3]).translate(_PLAIN) for start in starts}
 
 
 def _typographic(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing texts with a typographic sign, where the same words with the plain sign pass in the same tasks."""
-    signs = set(map(chr, _PLAIN))
-    marked = people.where(lambda row: signs & set(row.final))
-    if not (marked & left).any() or marked.all():
+    marked = people.where(lambda row: not _SIGNS.isdisjoint(row.final))
+    here = np.isin(people.task, people.task[marked & left])
+    if (marked & left).sum() < LEAST_SIGNS or not (people.passed & ~marked & here).any():
         return None
-    said = {at: {run for run in _runs(people.rows[at].final) if signs & set(run)} for at in np.flatnonzero(marked).tolist()}
-    folded = {at: {run.translate(_PLAIN) for run in runs} for at, runs in said.items()}
-    accepted = set().union(*(_runs(people.rows[at].final) for at in np.flatnonzero(people.passed & ~marked)), set())
-    rows = people.none
-    rows[[at for at, runs in folded.items() if runs & accepted]] = True
-    known = set().union(*(folded[at] & accepted for at in np.flatnonzero(rows & left).tolist()), set())
-    plain = people.none
-    plain[[at for at in np.flatnonzero(~marked).tolist() if _runs(people.rows[at].final) & known]] = True
-    here = np.isin(people.task, people.task[rows & left])
+    said = {at: _runs(people.rows[at].final, _SIGNS) for at in np.flatnonzero(marked & here).tolist()}
+    known = set().union(*(said[at] for at in np.flatnonzero(marked & left).tolist()))
+    same = {at: _runs(people.rows[at].final, _FOLDED) & known for at in np.flatnonzero(~marked & here).tolist()}
+    accepted = set().union(*(runs for at, runs in same.items() if people.passed[at]))
+    rows, plain = people.none, people.none
+    rows[[at for at, runs in said.items() if runs & accepted]] = True
+    plain[[at for at, runs in same.items() if runs & accepted]] = True
     n = int((rows & left).sum())
     if n < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or (plain & here).sum() < LEAST_SIGNS:
         return None
     if people.rate(rows & here) > RARELY or people.rate(plain & here) < OFTEN:
         return None
-    sign = Counter(sign for at in np.flatnonzero(rows & left).tolist() for sign in signs & set(people.rows[at].final)).most_common(1)[0][0]
+    sign = Counter(sign for at in np.flatnonzero(rows & left).tolist() for sign in _SIGNS & set(people.rows[at].final)).most_common(1)[0][0]
     return Group(
         rung="verifier", label="TI", name=f"texts with `{sign}` for `{sign.translate(_PLAIN)}` scored 0", rows=rows & left, matched=rows,
         text=f"{count(n, 'failure')}: the text has the typographic sign {sign}. On the same tasks {people.rate(plain & here):.0%} of the "
