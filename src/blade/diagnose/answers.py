@@ -93,6 +93,8 @@ def value_of(text: str) -> Any:
         if below:
             return "number", Fraction(whole) + (1 if whole >= 0 else -1) * Fraction(above, below)
     plain = _WRAPPER.sub(r"\1", plain)
+    if (parsed := literal(plain.strip())) is not None:
+        return parsed
     number = as_number(plain)
     if number is not None:
         return "number", number

@@ -209,7 +209,7 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
         else f"`{piece.field}` = `{piece.value}`"
     )
     passes = int(people.passed[piece.rows].sum())
-    given = piece.rows & (people.failed | ~reference.same) if reference is not None else piece.rows
+    given = rows | (_of_another_class(piece.rows, reference) & ~reference.same)
     return Group(
         rung="kinds", label="BI", name=f"{about}, another is given", rows=rows,
         text=f"{count(n, 'failure')}: {about}{twin}, and the model gives another kind of answer. {passes:,} of "

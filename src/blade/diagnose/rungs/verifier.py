@@ -25,6 +25,7 @@ LEAST_PAIRS = 3
 LEAST_CUT, CUT_RATE = 2, 0.5  # failures whose judge was cut off, and share of the usual pass rate up to which that is to blame
 LEAST_SIGNS, LEAST_LATE = 5, 10  # failures from which a sign, a name or a place in the text is blamed
 LEAST_READ = 100  # characters that a grader reads at least
+ROUNDED = 0.005  # of a number, up to which an answer is the expected one in another rounding
 RARELY = 0.25  # pass rate up to which a sign is blamed, where the same words without it pass
 SELDOM = 0.1  # pass rate up to which rows are taken for rejected whatever they say
 LEAST_REFUSED, OFTEN = 1, 0.8  # failures that say the gold, and pass rate of all rows that do
@@ -716,4 +717,8 @@ def _lenient(people: Population, reference: Reference | None) -> Trust | None:
 
 def _differs(answer: str, gold: str) -> bool:
     first, second = value_of(answer), value_of(gold)
-    return bool(first[0] == second[0] != "text" and first != second)
+    if first[0] != second[0] or first[0] == "text":
+        return False
+    if first[0] == "number":
+        return bool(abs(first[1] - second[1]) > ROUNDED * abs(second[1]))
+    return str(first[1]).strip("'\"") != str(second[1]).strip("'\"")
