@@ -775,3 +775,28 @@ def test_name_that_the_prompt_gives_and_the_environment_lacks(diagnose: Diagnose
 def test_name_that_the_model_takes_from_the_question_is_its_own(diagnose: Diagnose) -> None:
     rows, _ = queried("amount", "total_due")
     assert all("the prompt gives" not in group.name for group in diagnose(rows).groups)
+
+
+def test_answer_that_is_mentioned_late_and_decided_against_blames_no_end(diagnose: Diagnose) -> None:
+    rows, lost = late(300)
+    for row in rows:
+        if (row["_ng_task_index"], row["_ng_rollout_index"]) in lost:
+            text = row["response"]["output"][0]["content"][0]
+            text["text"] += " No: on second thoughts that was another volume," + " and I went back" * 20 + ", so it is in the cellar."
+    assert all("beginning" not in group.text for group in diagnose(rows).groups)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "prompt"),
+    [
+        ("ledger", "No such file or directory: 'ledger'", "Write the loans to `ledger`."),
+        ("loans", "NameError: name 'loans' is not defined", "def count(loans, hall): ..."),
+        ("command", "sh: lend: command not found", 'Answer with {"command": "..."}.'),
+    ],
+)
+def test_name_that_the_model_should_have_made_is_its_own(diagnose: Diagnose, name: str, error: str, prompt: str) -> None:
+    rows = [
+        make_row(task, repeat, float(task % 2), [f"I used {name} {task}."], prompt=f"{prompt} {task}.", log=None if task % 2 else error)
+        for task, repeat in grid(12, 4)
+    ]
+    assert all("the prompt gives" not in group.name for group in diagnose(rows).groups)

@@ -521,11 +521,12 @@ def _missing(row: Mapping[str, Any], lines: Mapping[str, Any], request: str) -> 
     return ""
 
 
+# What a store or an interface says of a name that it does not hold; files, commands and names of a program the model makes itself.
 _UNKNOWN = re.compile(
-    r"\b(?:no such|unknown|undefined|unrecogni[sz]ed|no attribute|not found|does not exist)\b"
-    r"[\w ]{0,20}\W{0,3}(?:\w+\.)*(?P<after>[A-Za-z_]\w{2,60})"
-    r"|(?P<before>[A-Za-z_]\w{2,60})\W{0,3} (?:does not exist|is not defined|not found|is unknown)\b", re.IGNORECASE,
+    r"\b(?:no such|unknown|unrecogni[sz]ed) (?P<kind>\w+)\W{1,3}(?:\w+\.)*(?P<after>[A-Za-z_]\w{2,60})"
+    r"|\b(?P<sort>\w+) [\"'`]?(?:\w+\.)*(?P<before>[A-Za-z_]\w{2,60})[\"'`]? does not exist\b", re.IGNORECASE,
 )  # fmt: skip
+_MADE = frozenset("file files directory path folder command option argument variable module host".split())
 
 
 def _denied(fields: Mapping[str, Any], acts: Sequence[Act], prompt: str) -> str:
@@ -533,7 +534,8 @@ def _denied(fields: Mapping[str, Any], acts: Sequence[Act], prompt: str) -> str:
     texts = [value for value in fields.values() if isinstance(value, str)] + [act.error for act in acts if act.failed]
     for hit in (hit for text in texts for hit in _UNKNOWN.finditer(text)):
         name = re.escape(hit["after"] or hit["before"])
-        if re.search(rf"[(,\[{{\"'`|]\s*{name}(?: [A-Z]{{3,}}|\s*[,:)\]}}\"'`|=])", prompt):
+        is_made = (hit["kind"] or hit["sort"]).lower() in _MADE
+        if not is_made and re.search(rf"[(,\[{{\"'`|]\s*{name}(?: [A-Z]{{3,}}|\s*[,:)\]}}\"'`|=])", prompt):
             return hit["after"] or hit["before"]
     return ""
 

@@ -24,6 +24,7 @@ FENCED = 0.15  # least share of the failures
 LEAST_PAIRS = 3
 LEAST_CUT, CUT_RATE = 2, 0.5  # failures whose judge was cut off, and share of the usual pass rate up to which that is to blame
 LEAST_SIGNS, LEAST_LATE = 5, 10  # failures from which a sign, a name or a place in the text is blamed
+END = 200  # characters at the end of a text in which it says what it comes to
 LEAST_READ = 100  # characters that a grader reads at least
 ROUNDED = 0.005  # of a number, up to which an answer is the expected one in another rounding
 RARELY = 0.25  # pass rate up to which a sign is blamed, where the same words without it pass
@@ -179,8 +180,9 @@ def _typographic(people: Population, left: Mask, reference: Reference | None) ->
 
 
 def _unread_end(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing texts that give the expected answer late, where texts that give it early pass: the grader reads the beginning."""
-    says = people.where(lambda row: row.gold_at >= 0)
+    """Failing texts that end with the expected answer, where texts that give it early pass: the grader reads the beginning."""
+    # what is only mentioned on the way may be what the text decides against
+    says = people.where(lambda row: row.gold_at >= 0 and row.gold_text.strip().casefold() in row.final.casefold()[-END:])
     passes, fails = (np.sort([people.rows[at].gold_at for at in np.flatnonzero(says & some)]) for some in (people.passed, left))
     if min(len(passes), len(fails)) < LEAST_LATE:
         return None
@@ -196,8 +198,8 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
         return None
     return Group(
         rung="verifier", label="TI", name="the expected answer stands beyond what the grader seems to read", rows=rows, matched=late,
-        text=f"{count(n, 'failure')} give the expected answer word for word, but only after {early:,} characters or more. Of the texts "
-        f"that give it earlier {people.rate(says & ~late):.0%} pass, of these {people.rate(late):.0%}: the grader seems to be shown only "
+        text=f"{count(n, 'failure')} end with the expected answer word for word, and give it only after {early:,} characters or more. Of "
+        f"the texts that give it earlier {people.rate(says & ~late):.0%} pass, of these {people.rate(late):.0%}: the grader seems to be shown only "
         "the beginning.",
         fix="Check how much of the answer the grader is given, let it read the end, and score the stored answers again.",
         why="the same words pass early in the text and fail late in it", confidence="likely", passed=int(people.passed[late].sum()),
