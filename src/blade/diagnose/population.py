@@ -278,6 +278,11 @@ class Population:
 _END = re.compile(r"stop|finish|terminat|status|exit")
 
 
+def at_end(row: RowEvidence) -> tuple[int, str] | None:
+    """The last message of a row as the place of what is said about it."""
+    return (row.final_step, "") if row.final_step is not None else None
+
+
 def tells_the_end(path: str) -> bool:
     """Whether a field is named like one that says how a rollout ended."""
     return path.startswith("response.") or _END.search(path.rpartition(".")[2].lower()) is not None

@@ -16,7 +16,7 @@ import numpy as np
 
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, count, joined, short
+from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, joined, short
 from blade.diagnose.reference import Reference
 from blade.diagnose.rungs.cut import (
     common_error,
@@ -240,7 +240,7 @@ def _marked(mark: str):  # type: ignore[no-untyped-def]
         group = _group(
             f"replies with {mark} are rejected", rows, f"{count(int(rows.sum()), 'failure')}: the reply contains {mark}.",
             f"Check whether the grader reads replies with {mark} in full (how they are put into its prompt or taken apart), and score some "
-            "of these by hand.", test, lambda row: (row.final_step, "") if row.final_step is not None else None, (),
+            "of these by hand.", test, at_end, (),
         )  # fmt: skip
         group.label, group.confidence = "TI", "unsure"
         group.why = "a mark of the form, which nothing forbids, goes with the grade within the same tasks"

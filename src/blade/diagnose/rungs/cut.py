@@ -23,6 +23,7 @@ from blade.diagnose.population import (
     Population,
     Trust,
     as_float,
+    at_end,
     count,
     short,
     tells_the_end,
@@ -265,7 +266,7 @@ def _spike(people: Population, left: Mask) -> Group | None:
         fix=f"Raise the limit of {top:,.0f} {label} and rerun these rollouts.",
         why="far more rollouts end at the maximum than just below it, and they pass less often",
         passed=int(people.passed[rows].sum()), against=["the limit itself is not recorded"], matched=rows,
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        place=at_end,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, count, joined, short
+from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, joined, short
 from blade.diagnose.rungs.cut import (
     act_name,
     common_error,
@@ -129,7 +129,7 @@ def _no_tools(people: Population, left: Mask, passes: list[RowEvidence]) -> Grou
         text=f"{count(n, 'failure')}: no tool is called, only text is written; every pass of the same kind of task works with tools.",
         fix="State in the prompt that the work must be done with the tools, and refuse an answer before any call.",
         why="nothing that could be graded was done", confidence="proved", matched=rows,
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        place=at_end,
     )  # fmt: skip
 
 
@@ -253,6 +253,6 @@ def _no_form(people: Population, left: Mask, passes: list[RowEvidence]) -> Group
                 if is_asked else f"Ask for {words} in the prompt, or have the grader read answers without it.",
                 why="the form that the grader reads is absent" + ("" if is_asked else ", and nothing asks for it"),
                 confidence="likely", matched=rows,
-                place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+                place=at_end,
             )  # fmt: skip
     return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from blade.diagnose.answers import value_of
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Ints, Population, Trust, count
+from blade.diagnose.population import Findings, Group, Ints, Population, Trust, at_end, count
 
 REGULAR = 0.9  # share of rows in prompts of the commonest size
 SHIFTED = 0.4  # share of the rollouts that answer what another task expects
@@ -91,8 +91,7 @@ def _shifted(people: Population) -> Group | None:
         return None  # golds that many tasks share tell none of them apart
     own, other = people.none, people.none
     for at, (row, task) in enumerate(zip(people.rows, people.task.tolist(), strict=True)):
-        values = {value_of(text) for name, text in row.answers.items() if name in ("box", "tag", "announced", "whole", "line")}
-        held = [tasks[value] for value in values if value in tasks]
+        held = [tasks[value] for value in _values(row) if value in tasks]
         own[at] = any(task in places for places in held)
         other[at] = bool(held) and not own[at]
     if other.sum() < SHIFTED * people.n or own.sum() > 0.1 * people.n:
@@ -104,7 +103,7 @@ def _shifted(people: Population) -> Group | None:
         fix="Join tasks and expected answers again by a key that both carry, and score the stored answers anew.",
         why="the answers are right for other rows of the same file", confidence="proved",
         passed=int(people.passed[other].sum()), blame=lambda row: None,
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        place=at_end,
     )  # fmt: skip
 
 
@@ -140,7 +139,7 @@ def _neighbours(people: Population) -> Group | None:
         f"chance {chance:.0%} would. In this part of the run the expected answers slipped by one.",
         fix="Join tasks and expected answers again by a key that both carry, and score the stored answers anew.",
         why="answers that are wrong for their task are right for the one beside it, task after task", blame=lambda row: None,
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        place=at_end,
     )  # fmt: skip
 
 
@@ -184,9 +183,12 @@ def _slip(
 
 def _answers(row: RowEvidence, gold: str) -> bool:
     """Whether a row answers with a value, or says it in words that a text can be searched for."""
-    values = (text for name, text in row.answers.items() if name in ("box", "tag", "announced", "whole", "line"))
-    wanted = value_of(gold)
-    return any(value_of(text) == wanted for text in values) or (len(gold) >= WORDS and gold.casefold() in row.final.casefold())
+    return value_of(gold) in _values(row) or (len(gold) >= WORDS and gold.casefold() in row.final.casefold())
+
+
+def _values(row: RowEvidence) -> set[object]:
+    """What a row answers, wherever its text gives it."""
+    return {value_of(text) for name, text in row.answers.items() if name in ("box", "tag", "announced", "whole", "line")}
 
 
 def _copies(people: Population) -> Trust | None:

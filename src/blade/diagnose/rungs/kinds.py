@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.answers import value_of
-from blade.diagnose.population import Findings, Group, Mask, Population, as_float, count, id_of
+from blade.diagnose.population import Findings, Group, Mask, Population, as_float, at_end, count, id_of
 from blade.diagnose.reference import Reference, answered
 
 LEVEL = 0.05
@@ -219,7 +219,7 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
         why="the errors lie on one class of expected answers: the model answers as if it did not exist",
         against=["if the prompt never says that this answer exists, the task is at fault (TI), not the model"],
         passed=int(people.passed[given].sum()), matched=given, confidence="likely", detail=lambda at: answered(people, at, reference),
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None, deciding=(piece.field,),
+        place=at_end, deciding=(piece.field,),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from blade.diagnose.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, count, short
+from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, short
 from blade.diagnose.reference import Reference, answered, gives_answer
 from blade.diagnose.rungs.cut import is_best_of_many, repeated
 
@@ -262,7 +262,7 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
         f"while it is expected in {golds[value] / sum(golds.values()):.0%} of the rows: a bias, not a lack of knowledge case by case.",
         fix="Balance the prompt's examples and options, or calibrate the decision threshold.",
         why="one answer dominates whatever the gold is", matched=rows,
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        place=at_end,
     )  # fmt: skip
 
 

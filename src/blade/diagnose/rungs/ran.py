@@ -14,7 +14,17 @@ import numpy as np
 
 from blade import events
 from blade.diagnose.fields import LIMIT, template
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, short, tells_the_end
+from blade.diagnose.population import (
+    Findings,
+    Group,
+    Mask,
+    Population,
+    Trust,
+    at_end,
+    count,
+    short,
+    tells_the_end,
+)
 
 AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
 LEVEL = 0.05
@@ -171,7 +181,7 @@ def _canned(people: Population, left: Mask) -> list[Group]:
                 text=f"{count(n, 'rollout')} in {count(n_tasks, 'task')}: the whole answer is an error message: {line[:120]}.",
                 fix="Repair or wait for the service, retry such answers, and rerun these rollouts.",
                 why="the same text stands in the answers to different tasks, and it is not an answer", confidence="proved",
-                place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+                place=at_end,
             )
         )  # fmt: skip
     return found

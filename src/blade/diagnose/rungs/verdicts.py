@@ -37,7 +37,7 @@ from blade.diagnose.expected import (
     told,
 )
 from blade.diagnose.fields import template
-from blade.diagnose.population import Findings, Group, Ints, Mask, Population, count, joined, short
+from blade.diagnose.population import Findings, Group, Ints, Mask, Population, at_end, count, joined, short
 from blade.diagnose.reference import gives_answer
 from blade.diagnose.upstream import trace_back
 from blade.ingest.records import FAILED, KINDS, status_of
@@ -87,7 +87,7 @@ def _unanswered(people: Population, groups: Sequence[Group]) -> list[Group]:
             "model has no turn left to make the change.",
             fix="Give the model its turn after the user's last answer before the conversation is closed, and rerun these rollouts.",
             why="nobody can act after the conversation is over", blame=lambda row: None,
-            place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+            place=at_end,
             detail=lambda at: in_words(people.rows[at], graded), against=["the model could have acted without asking"],
         ),
     ]  # fmt: skip
@@ -398,7 +398,7 @@ def _unlike_pair(people: Population, path: str, name: str, fix: str):  # type: i
             rung="verdicts", label="BI", name=name, rows=rows, fix=fix, confidence="proved", deciding=(path,),
             text=f"{count(int(rows.sum()), 'failure')}: all that differs from what is expected is that the model {name} ({listed}).",
             why="the two objects that are compared differ in nothing else, and no pass differs so",
-            place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+            place=at_end,
             detail=lambda at: _failed_checks(people.rows[at]), against=["the expected value itself may be missing by mistake"],
         )  # fmt: skip
 

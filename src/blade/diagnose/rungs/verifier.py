@@ -14,7 +14,7 @@ import numpy as np
 from blade.diagnose.answers import LEADING, is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected import acts_of, graded_tools
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, short
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, at_end, count, short
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered
 from blade.diagnose.rungs.ran import alarm_level
 
@@ -102,7 +102,7 @@ def _same_pairs(people: Population, left: Mask, reference: Reference | None) -> 
         f"{short(next(iter(shown.values())), 80)}. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
         fix="Make the verifier compare values, not spelling, and score the stored records again; no rerun is needed.",
         why="what is compared has the same value", detail=lambda at: short(shown.get(at, ""), 120), blame=lambda row: None,
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        place=at_end,
         against=["the task may ask for one spelling"],
     )  # fmt: skip
 
@@ -125,7 +125,7 @@ def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -
             f"reordered or the key is wrong. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
             fix=f"Derive the expected letter from `{path}` and the options as the prompt shows them, and score the stored answers again.",
             why="the row gives the right option twice, and the two contradict each other", deciding=(path,), blame=lambda row: None,
-            place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+            place=at_end,
             detail=lambda at: f'it chooses "{short(people.rows[at].choice, 60)}", which `{path}` gives as right',  # noqa: B023
         )  # fmt: skip
     return None
@@ -223,7 +223,7 @@ def _denied(people: Population, left: Mask, reference: Reference | None) -> Grou
         f"{people.rate(rows):.0%} of the rollouts with such an error pass, {people.rate(~rows):.0%} of the others.",
         fix="Bring the names that the prompt gives in line with what the environment holds, and rerun these rollouts.",
         why="the model used what it was given", confidence="likely", passed=int(people.passed[rows].sum()), blame=lambda row: None,
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None, holds=lambda row: bool(row.denied),
+        place=at_end, holds=lambda row: bool(row.denied),
         against=["the name may exist elsewhere than where it was used"],
         detail=lambda at: f"an error says that there is no `{people.rows[at].denied}`, which its prompt gives",
     )  # fmt: skip
@@ -357,7 +357,7 @@ def _blank_prompt(people: Population, left: Mask, reference: Reference | None) -
             "content.",
             fix=f"Find out why `<{tag}>` is empty (a failed export or upload), fill it, and rerun these tasks.",
             why="the model was not given what it is asked about", passed=int(people.passed[rows].sum()),
-            place=lambda row: (row.final_step, "") if row.final_step is not None else None, blame=lambda row: None,
+            place=at_end, blame=lambda row: None,
         )  # fmt: skip
     return None
 
@@ -414,7 +414,7 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         "answers again; no rerun is needed.",
         why="the answer and the gold have the same value", confidence="proved", matched=rows,
         detail=lambda at: answered(people, at, reference),
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        place=at_end,
     )  # fmt: skip
 
 
@@ -601,7 +601,7 @@ def _inconsistent(people: Population, rows: Mask, reference: Reference | None) -
         fix="Score the stored answers of these tasks again with one rule.",
         why="equal answers to the same task have different rewards", confidence="proved", matched=rows,
         detail=lambda at: answered(people, at, reference),
-        place=lambda row: (row.final_step, "") if row.final_step is not None else None,
+        place=at_end,
     )  # fmt: skip
 
 
