@@ -199,8 +199,8 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
     return Group(
         rung="verifier", label="TI", name="the expected answer stands beyond what the grader seems to read", rows=rows, matched=late,
         text=f"{count(n, 'failure')} end with the expected answer word for word, and give it only after {early:,} characters or more. Of "
-        f"the texts that give it earlier {people.rate(says & ~late):.0%} pass, of these {people.rate(late):.0%}: the grader seems to be shown only "
-        "the beginning.",
+        f"the texts that give it earlier {people.rate(says & ~late):.0%} pass, of these {people.rate(late):.0%}: the grader seems to be "
+        "shown only the beginning.",
         fix="Check how much of the answer the grader is given, let it read the end, and score the stored answers again.",
         why="the same words pass early in the text and fail late in it", confidence="likely", passed=int(people.passed[late].sum()),
         place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None, blame=lambda row: None,
