@@ -168,3 +168,22 @@ def test_calls_are_expected_under_any_name(diagnose: Diagnose, shape: Callable[[
     run = diagnose(rows)
     assert {group.name for group in run.holders(acted)} <= {"acts although nothing should be changed", "calls `move_parcel` where it is not expected"}
     assert any(group.name == "no change made although one was due" for group in run.groups)
+
+
+@pytest.mark.parametrize(("n_still", "first"), [(4, "read_notice"), (0, "read_notice"), (4, "pay_fee")])
+def test_tasks_that_expect_lookups_expect_no_change(diagnose: Diagnose, n_still: int, first: str) -> None:
+    """Each errand begins with a call that passes may do without, in some tasks the only one; some rows hold the parcel all the same."""
+    rows, held = [], set()
+    for task, repeat in grid(12, 4):
+        due: list[Act] = [(first, {"page": task}, f"Page {task}."), *([move(task)] if task >= n_still else [])]
+        if task in (1, 2, 5, 6, 9) and repeat == task % 4:
+            held.add((task, repeat))
+        hold: list[Act] = [("hold_parcel", {"parcel": f"P-{task}"}, "Held.")]
+        due += hold if task > 9 else []
+        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
+        made = [*due[repeat % 2 :], *(hold if (task, repeat) in held else []), f"Errand {task} is done." + " Goodbye." * (repeat % 3)]
+        rows.append(make_row(task, repeat, float((task, repeat) not in held), made, tools=TOOLS, expected_actions=gold))
+    group = diagnose(rows).group(held)
+    assert group.name == "calls `hold_parcel` where it is not expected"
+    is_still = n_still > 0 and first == "read_notice"
+    assert ("In 2 of them no change by the model is expected at all." in group.text) == is_still

@@ -234,6 +234,51 @@ def test_6_doing_nothing_does_not_score_where_something_must_be_said(diagnose: D
     assert idle_entries(diagnose(rows)) == ([] if is_graded else ["warning"])
 
 
+def idle_sentence(run: Diagnosed) -> str:
+    return next((entry.text for entry in run.trust if "doing nothing" in entry.text.lower()), "")
+
+
+def test_6_result_to_be_told_is_a_demand_be_it_a_word_or_a_figure(diagnose: Diagnose) -> None:
+    """Of 8 tasks that expect no call, 2 demand a word; others demand figures, which failures do not always tell."""
+    rows = errands(8, 0.07)
+    for place, row in enumerate(rows):
+        task = row["_ng_task_index"]
+        if task < 2:
+            row["outputs"] = {"cotton": True}
+        elif task >= 15:
+            row["outputs"] = {f"{task * 17 + 3}.5": bool(row["reward"]) or place % 3 == 0}
+    said = idle_sentence(diagnose(rows))
+    assert "up to 30%: 6 of 20 tasks expect no action (no write). " in said
+    assert "where an action or a result to be told is due" in said
+
+
+def test_6_result_that_everybody_tells_may_be_a_demand(diagnose: Diagnose) -> None:
+    rows = errands(8, 0.07)
+    for row in rows:
+        if row["_ng_task_index"] < 2:
+            row["outputs"] = {f"{row['_ng_task_index'] * 17 + 3}.5": True}
+    assert "up to 30%: 6 of 20 tasks" in idle_sentence(diagnose(rows))
+
+
+def test_6_part_of_every_grade_is_no_demand(diagnose: Diagnose) -> None:
+    """All rows say by which parts they are graded; doing nothing meets them where nothing is due."""
+    rows = errands(8, 0.07)
+    for row in rows:
+        row["parts"] = {"BOOKS": row["reward"], "WORDS": 1.0}
+    said = idle_sentence(diagnose(rows))
+    assert "up to 40%: 8 of 20 tasks expect no action (no write). " in said
+    assert "where an action is due" in said
+
+
+def test_6_task_that_passes_without_what_it_expects_is_told_apart(diagnose: Diagnose) -> None:
+    """The call that one task expects is not needed: its passes do without it."""
+    rows = errands(8, 0.07)
+    for row in rows:
+        if row["_ng_task_index"] == 3:
+            row["expected_actions"] = [{"name": "redirect_parcel", "arguments": {"number": 3, "to": "row 3"}}]
+    assert "up to 40%: 7 of 20 tasks expect no action (no write), and 1 more task passes without what it expects. " in idle_sentence(diagnose(rows))
+
+
 def review_entries(run: Diagnosed) -> list[tuple[str, set[Key]]]:
     return [(entry.level, run.keys(entry)) for entry in run.trust if "review these expected answers" in entry.text]
 

@@ -364,7 +364,7 @@ def test_last_message_of_the_environment_is_the_verdict(diagnose: Diagnose) -> N
 # ---- Conversations that are over before the model can act ----------------------------------------
 
 
-def conversations(last: str) -> tuple[list[Row], set[Key]]:
+def conversations(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[Key]]:
     """A desk with a visitor who answers; in some failures the errand is not done when the visitor leaves after `last`."""
     rows: list[Row] = []
     late: set[Key] = {(task, task % 4) for task in range(8)}
@@ -374,7 +374,7 @@ def conversations(last: str) -> tuple[list[Row], set[Key]]:
         end: list[Act] = [(tool, {"number": task}, "done"), "The parcel is on its way. Is there anything else I can do for you today?"]
         if (task, repeat) in late:
             end = [last]
-        acts: list[Act] = [read, "Which parcel is it?", message("The one on my shelf.", "user"), *end, message("Yes. Bye.", "user")]
+        acts: list[Act] = [read, "Which parcel is it?", message("The one on my shelf.", "user"), *end, message(reply, "user")]
         gold = [{"name": tool, "arguments": {"number": task}}]
         tools = ("move_parcel", "hold_parcel", "read_notice")
         rows.append(make_row(task, repeat, float((task, repeat) not in late), acts, tools=tools, expected_actions=gold))
@@ -385,7 +385,13 @@ def test_user_who_leaves_before_the_model_can_act_is_a_doubt(diagnose: Diagnose)
     """Whose fault it is that nothing was done the rows do not show: the page says how many end so."""
     rows, late = conversations("I would send parcel K-7 to the harbour; shall I go ahead with that?")
     group = diagnose(rows).group(late)
-    assert (group.name, f"in {len(late)} of them" in " ".join(group.against)) == ("no change made although one was due", True)
+    assert (group.name, f"in {len(late)} of them the user agrees" in " ".join(group.against)) == ("no change made although one was due", True)
+
+
+def test_user_who_leaves_with_another_answer_agrees_to_nothing(diagnose: Diagnose) -> None:
+    rows, late = conversations("I would send parcel K-7 to the harbour; shall I go ahead with that?", "Let me think it over first.")
+    doubts = " ".join(diagnose(rows).group(late).against)
+    assert ("the user agrees" in doubts, f"in {len(late)} of them the conversation ends" in doubts) == (False, True)
 
 
 def test_model_that_takes_its_leave_without_acting_is_behaviour(diagnose: Diagnose) -> None:
@@ -394,9 +400,9 @@ def test_model_that_takes_its_leave_without_acting_is_behaviour(diagnose: Diagno
     assert (group.label, "before the model could act" in " ".join(group.against)) == ("BI", False)
 
 
-def confirmed(last: str) -> tuple[list[Row], set[Key]]:
+def confirmed(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[Key]]:
     """The errands of the desk again, by numbers that identify a parcel; `last` may name the number of the task."""
-    rows, late = conversations(last)
+    rows, late = conversations(last, reply)
     for row in rows:
         task = row["_ng_task_index"]
         number = f"P-{task + 1040}"
@@ -421,8 +427,45 @@ def test_user_who_agrees_to_the_expected_change_and_leaves(diagnose: Diagnose) -
 
 
 @pytest.mark.parametrize(
+    ("last", "reply"),
+    [
+        ("I would send parcel NUMBER to the harbour. Reply \"yes\" and it is done, or tell me what to change.", "Yes. Bye."),
+        ("I would send parcel NUMBER to the harbour; shall I go ahead with that?", "Sounds perfect, bye."),
+    ],
+)
+def test_user_may_be_asked_and_agree_in_other_words(diagnose: Diagnose, last: str, reply: str) -> None:
+    rows, late = confirmed(last, reply)
+    assert diagnose(rows).group(late).label.value == "TI"
+
+
+@pytest.mark.parametrize(
+    ("last", "reply"),
+    [
+        ("I have sent parcel NUMBER to the harbour, and the notice is on its way.", "Yes. Bye."),  # which it has not
+        ("I would send parcel NUMBER to the harbour; shall I go ahead with that?", "No. Bye."),
+    ],
+)
+def test_user_who_is_asked_nothing_or_declines(diagnose: Diagnose, last: str, reply: str) -> None:
+    rows, late = confirmed(last, reply)
+    assert diagnose(rows).group(late).label.value == "BI"
+
+
+def test_user_who_agrees_to_another_act_on_the_same_thing(diagnose: Diagnose) -> None:
+    """The number alone does not show what would be done with the parcel; what is left to the group is counted again."""
+    rows, late = confirmed("I would hold parcel NUMBER for a week; shall I go ahead with that?")
+    run = diagnose(rows)
+    held = {key for key in late if key[0] % 2}
+    assert run.group(held).label.value == "TI"
+    group = run.group(late - held)
+    assert (group.label.value, group.name) == ("BI", "no change made although one was due")
+    assert group.text.startswith("4 failures: no change is made although one was due (`move_parcel`).")
+    assert "in 4 of them the user agrees" in " ".join(group.against)
+
+
+@pytest.mark.parametrize(
     "last",
     [
+        "I would send parcel NUMBER and parcel P-2999 to the harbour; shall I go ahead with that?",
         "I would send parcel P-2999 to the harbour; shall I go ahead with that?",
         "Shall I look at the notices of the harbour for you first?",
     ],

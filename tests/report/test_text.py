@@ -66,7 +66,7 @@ def test_trust_is_answered_in_a_word_the_gravest_reason_first(explained: Report)
     assert "trusted? With care. Doing nothing would score 40.0%. One verdict" in once(mild)
     calm = replace(explained, trust=tuple(one for one in explained.trust if one.level == "note"))
     assert "trusted? Yes, with a note: One verdict" in once(calm)
-    assert "trusted? Yes: nothing speaks against it." in once(replace(explained, trust=()))
+    assert "trusted? Yes: nothing in the rows speaks against it." in once(replace(explained, trust=()))
 
 
 def test_only_the_gravest_reasons_are_told(explained: Report) -> None:
@@ -84,7 +84,8 @@ def test_the_points_are_a_table_with_the_unexplained_last(explained: Report) -> 
     assert lines[start + 5].split() == ["8.8", "unexplained", "7", "failures"]
     lost = [float(line[text.LABEL :].split()[0]) for line in lines[start : start + 6]]
     assert abs(sum(lost) - 50.0) < 0.3
-    assert "(BI: behaviour; TI: task, verifier or harness; UK: unreliable knowledge; IR: infrastructure)" in once(explained)
+    assert "(BI: behaviour; TI: task, verifier or harness; UK: unreliable knowledge; IR: infrastructure; passes: " in once(explained)
+    assert "passes: passing rollouts that show the same)" in once(explained)
 
 
 def test_a_group_has_a_quotation_from_one_of_its_own_rows(explained: Report) -> None:
@@ -95,7 +96,7 @@ def test_a_group_that_trust_told_is_not_told_again(explained: Report) -> None:
     told = replace(explained.trust[0], text=explained.groups[0].text)
     said = once(replace(explained, trust=(told,)))
     assert said.count("13 failures show it") == 1
-    assert f"1. {SKIPS}. In 6/1" in said
+    assert f"1. {SKIPS} (see above). In 6/1" in said
 
 
 def test_a_fix_says_what_it_could_win(explained: Report) -> None:

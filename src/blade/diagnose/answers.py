@@ -208,9 +208,26 @@ def is_same(answer: str, gold: str) -> bool:
         before, _, side = answer.rpartition("=")
         is_one = not re.search(r"[,;]|\band\b", before)  # `p = 17, m = 110` gives two values
         return is_one and bool(side.strip(". ")) and is_same(side.strip().rstrip("."), gold)
+    if _opens_with(answer, gold):
+        return True
     if first[0] == second[0] == "number":
         return bool(abs(first[1] - second[1]) <= abs(second[1]) * Fraction(1, 10**9))
     return False
+
+
+_WRAP = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
+_ELSE = re.compile(r"[,;]|\b(?:and|or|not|but|nor|than|if)\b", re.IGNORECASE)
+MORE_WORDS = 3  # after a name, from which what follows is a sentence about it and not more of the name
+
+
+def _opens_with(answer: str, gold: str) -> bool:
+    """Whether an answer is a sentence that begins with the gold, a name, and brings in nothing else."""
+    name, text = (_WRAP.sub(r"\1", part).strip(" .$*") for part in (gold, answer))
+    if len(name) < 3 or not name.replace(" ", "").isalpha() or len(text) > MAX:
+        return False
+    rest = text[len(name) :]
+    is_first = text[: len(name)].casefold() == name.casefold() and rest[:1] == " "
+    return is_first and len(rest.split()) >= MORE_WORDS and _ELSE.search(rest) is None
 
 
 def _literal_string(value: Any) -> str | None:

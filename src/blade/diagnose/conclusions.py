@@ -37,6 +37,7 @@ from blade.model import (
 EXAMPLES = 5
 MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
 UNEXPLAINED = "unexplained"
+TWIN = 0.95  # share of rows that two slices have in common, from which they are one
 RANGES = 3  # rows in a row from which a query names their range
 Judged = Mapping[str, Sequence[Judgement]]  # task -> the last word of each author, the newest last
 
@@ -72,7 +73,7 @@ def conclude(
         trust=tuple(_trust(people, one) for one in diagnosis.trust),
         groups=groups,
         unexplained=Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
-        slices=tuple(_slice(people, piece) for piece in diagnosis.slices),
+        slices=tuple(_slice(people, piece) for piece in _without_twins(diagnosis.slices)),
         attributions=tuple(attributions),
         losses=_losses(people, modes),
         run_causes=_run_causes(people, diagnosis, groups),
@@ -128,6 +129,16 @@ def _condition(positions: list[int]) -> str:
     single = [str(row) for low, high in spans if high - low + 1 < RANGES for row in range(low, high + 1)]
     parts = ranges + ([f"row in ({', '.join(single)})"] if single else [])
     return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
+
+
+def _without_twins(pieces: Sequence[Any]) -> list[Any]:
+    """Of slices of nearly the same rows under two names the first."""
+    kept: list[Any] = []
+    for piece in pieces:
+        alike = (other.rows for other in kept if other.n_tasks == piece.n_tasks)
+        if all((piece.rows & rows).sum() < TWIN * (piece.rows | rows).sum() for rows in alike):
+            kept.append(piece)
+    return kept
 
 
 def _slice(people: Population, piece: Any) -> Slice:
@@ -221,6 +232,8 @@ def _quote_at(
     if not 0 <= where < len(steps):
         return None
     answer = next((call.result_step for call in episode.calls if call.step == where and call.failed), None)
+    if row.is_spoken and any(act.step == where and act.failed and act.is_answered for act in row.acts):
+        answer = where + 1  # the error is what the other party says next
     shown = answer if answer is not None else where
     text = events.step_text(steps[shown])
     return events.at_step(episode, shown, max(0, _near(text, hint)))
@@ -294,7 +307,7 @@ def _attribution(
     if best < 0:
         row = people.rows[at]
         end = f' It ends: "{short(row.final, 120)}"' if row.final.strip() else ""
-        text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and no question explains why.{end}{others}"
+        text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and BLADE found no reason.{end}{others}"
         return Attribution(
             f"cause:{key}", people.run, key, "", Cause.UNDETERMINED, Confidence.UNSURE, UNEXPLAINED, text, repeat, None, (),
             ("no question of the ladder is answered by these rows",), (), (), lost,

@@ -43,6 +43,8 @@ class Contrast:
     p: float
     is_within: bool  # within tasks
     rows: Mask  # failing rows it may claim
+    is_by_kind: bool = False  # not within tasks, but within kinds of task
+    scope: Mask | None = None  # the rows that were compared, where not all were
 
     @property
     def purity(self) -> float:
@@ -78,16 +80,17 @@ def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -
         return None
     crude = _exact(people, yes, no)
     claimed = rows & left
+    scope = None
     if people.passed[yes].any():
         p = _stratified(people, rows, used, people.kind)
         free = _free(people, rows, people.kind)[people.kind]
         if p is not None and p <= LEVEL and (yes & free).any() and (no & free).any():
-            yes, no, claimed, crude = yes & free, no & free, claimed & free, p
+            yes, no, claimed, crude, scope = yes & free, no & free, claimed & free, p, free
         elif is_fault:
             claimed &= _never_passed(people, rows)
         else:
             return None
-    return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), crude, False, claimed)
+    return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), crude, False, claimed, scope is not None, scope)
 
 
 def _free(people: Population, rows: Mask, strata: Ints) -> Mask:
@@ -156,8 +159,10 @@ def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tes
         _, claimed, test, candidate = best
         group = candidate.make(claimed, test)
         group.consequences += _consequences(people, candidates, candidate, claimed, left)
-        group.passed = int((people.passed & candidate.rows).sum())
-        group.matched = candidate.rows
+        # where kinds of task are compared, the passes of other kinds say nothing about these failures
+        shown = candidate.rows if test is None or test.scope is None else candidate.rows & test.scope
+        group.passed = int((people.passed & shown).sum())
+        group.matched = shown
         group.rows = claimed
         groups.append(group)
         rest &= ~claimed

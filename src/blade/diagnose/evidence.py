@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
 from xxhash import xxh3_64_intdigest
 
 from blade import events
-from blade.diagnose.answers import candidates
+from blade.diagnose.answers import candidates, words
 from blade.diagnose.fields import MAX_LINE, OWN, SHORT, cut_call, flatten, template
 from blade.ingest import records
 from blade.ingest.items import text_of
@@ -28,6 +29,8 @@ MAX_NAMES = 12  # arguments of a call
 NAMED, MAX_NAMED = 1500, 40  # characters of a prompt in which names are looked for, and how many are kept
 PASSAGE, AGAIN = 50, 6  # characters of a passage, and how often it is said, from which a text repeats itself
 LEAST_DIGEST = 120  # characters of a rollout that is not equal to another by chance
+MAX_SOUGHT = 120  # characters of a lookup that found nothing
+MAX_FREE = 600  # characters of a free answer that is compared by its words
 LEAST_GOLD = 4  # characters of a gold that says something where it is found in a text
 LEAST_VALUE = 3  # characters of an argument that is traced to its source
 MAX_RESULT = 20_000  # characters of a result that arguments are looked for in
@@ -63,6 +66,7 @@ class Act(NamedTuple):
     reply: int = 0  # hash of what was answered, where tools are spoken
     is_empty: bool = False  # the result says that nothing was found
     shapes: tuple[tuple[str, str], ...] = ()  # short text arguments: name, value with letters and digits masked
+    sought: str = ""  # what was looked up, where nothing was found
 
     @property
     def is_partial(self) -> bool:
@@ -83,17 +87,22 @@ class RowEvidence(msgspec.Struct):
     acts: tuple[Act, ...]
     is_spoken: bool  # the acts are messages that another party answers
     n_acts: int
+    n_failed: int  # of all acts
+    most_made: int  # times of the call that is made most often
+    most_met: int  # times of the error that is met most often
     n_turns: int  # times that the model had its turn, be it with a message, with calls or with both
     has_output: bool
     has_response: bool  # the row has a place for the trace, be it empty
     transcript: str  # a field that looks like the trace, where the row has no such place
     end: str  # kind of the last step; "none" without steps
     is_pending: bool  # the last step is a call that nothing answers
-    reply: str  # how the last thing begins that somebody answered the model, volatile values masked
+    reply: str  # how the last thing begins that somebody answered the model
     final: str  # how the final text ends
     final_step: int | None
     final_length: int
+    own_words: frozenset[str]  # of the first sentence of a short single answer, those that the prompt does not give
     labels: bytes  # hashes of how the lines of a long single answer begin, in order: a form that is filled in
+    next_label: bytes  # how the line of the prompt begins that follows the last one of such a form, as a hash; empty without one
     is_open: bool  # the final text stops within a fence, a box or a line of the prompt
     is_repeating: bool  # the final text says the same again and again at its end
     digest: int  # hash of everything the model said and did; 0 where that is little
@@ -119,6 +128,8 @@ class RowEvidence(msgspec.Struct):
     marks: tuple[str, ...]  # what the final text is set with: headings, tables, lists, code, links
     form: str  # what a short answer is made of: a number, a number and words, words, nothing; empty for a long one
     tools: tuple[str, ...]  # that the row declares
+    flags: dict[str, tuple[bool, ...]] = {}  # path of a list that says yes or no once for each act -> what it says
+    told: tuple[str, ...] = ()  # the line that each act was answered with, where there are such lists
 
 
 def observe(task: TaskTraces) -> list[RowEvidence]:
@@ -143,6 +154,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
     for path in [path for path in flat.lines if _is_given(row, path, request)]:
         del flat.lines[path], flat.tails[path]  # it describes the task, and says nothing of what became of it
     acts, is_spoken = _acts(episode, steps, request if due is not None else None)
+    flags = _flags(flat.scalars, len(acts))
     last = steps[-1] if steps else None
     # a thought is not handed over, nor is what others say
     has_output = any(step.kind == "call" or step.text.strip() for step in steps if step.kind not in ("user", "system", "reasoning"))
@@ -157,6 +169,9 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         acts=_bounded(acts),
         is_spoken=is_spoken,
         n_acts=len(acts),
+        n_failed=sum(act.failed for act in acts),
+        most_made=max(Counter((act.tool, act.key) for act in acts).values(), default=0),
+        most_met=max(Counter(act.template for act in acts if act.template).values(), default=0),
         n_turns=_turns(steps),
         has_output=has_output,
         has_response="response" in row or bool(steps),
@@ -167,7 +182,11 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         final=final[-FINAL:],
         final_step=final_step,
         final_length=len(final),
-        labels=_labels(final) if len(acts) <= 1 else b"",
+        own_words=words(_SENTENCE.split(final.strip(), maxsplit=1)[0]) - words(prompt)
+        if len(acts) <= 1 and len(final) <= MAX_FREE
+        else frozenset(),
+        labels=(labels := _labels(final) if len(acts) <= 1 else b""),
+        next_label=_next_label(labels, prompt) if labels else b"",
         is_open=_is_open(final, prompt),
         is_repeating=_is_repeating(final),
         digest=_digest(steps),
@@ -195,6 +214,8 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         marks=_marks(final),
         form=_form(final),
         tools=tuple(episode.tools),
+        flags=flags,
+        told=_told(episode, steps, acts) if flags else (),
     )
 
 
@@ -251,13 +272,31 @@ def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple
                 _sources(call.arguments, shown, request or "") if is_read else (),
                 *(_listed(call.output) if not call.failed else (0, 0)),
                 0,
-                not call.failed and call.result_step is not None and call.does != events.WRITE and _is_empty(call.output),
+                is_empty := not call.failed and call.result_step is not None and call.does != events.WRITE and _is_empty(call.output),
                 tuple(_shapes(call.arguments)),
+                call.raw[:MAX_SOUGHT] if is_empty else "",
             )
         )
         if is_read and not call.failed:
             shown.append((call.tool, key, call.output[:MAX_RESULT]))
     return acts, False
+
+
+def _flags(scalars: Sequence[tuple[str, Any]], n: int) -> dict[str, tuple[bool, ...]]:
+    """Lists at the top of a row or one level below that hold one truth, or one 0 or 1, for each of its acts."""
+    if not 0 < n <= MAX_ACTS:
+        return {}  # acts that are cut stand beside the wrong entries
+    lists = ((path, value) for path, value in scalars if isinstance(value, list) and len(value) == n and path.count(".") <= 1)
+    return {
+        path: tuple(map(bool, value)) for path, value in lists if set(map(type, value)) in ({bool}, {int}) and set(value) <= {0, 1}
+    }
+
+
+def _told(episode: Episode, steps: Sequence[Step], acts: Sequence[Act]) -> tuple[str, ...]:
+    """The line of each answer that would say what went wrong; empty where an act was answered with nothing."""
+    after = {step.index: answer.text for step, answer in pairwise(steps) if answer.kind == "user"}
+    answers = [call.output for call in episode.calls] or [after.get(act.step, "") for act in acts]
+    return tuple(_error_line(text)[:MAX_LINE] for text in answers)
 
 
 # Few general words for a result without content; what follows from it is asked of passing and failing rows alike.
@@ -397,13 +436,25 @@ def _spoken(steps: Sequence[Step]) -> Iterator[Act]:
             continue
         text = step.text.strip()
         failed = answer is not None and events.reads_as_error(answer.text, events.WRITE)
-        first = answer.text.strip().partition("\n")[0] if answer is not None else ""
+        first = _said_first(answer.text) if answer is not None else ""
         yield Act(
             _spoken_tool(text), xxh3_64_intdigest(text.encode("utf-8", "replace")), failed,
             first[:MAX_LINE] if failed else "", template(first) if failed else "", step.index, answer is not None,
             reply=xxh3_64_intdigest(answer.text.encode("utf-8", "replace")) if answer is not None else 0,
-            is_empty=answer is not None and not failed and _is_empty(answer.text),
+            is_empty=(is_empty := answer is not None and not failed and _is_empty(answer.text)), shapes=tuple(_shapes(_body(text))),
+            sought=text[:MAX_SOUGHT] if is_empty else "",
         )  # fmt: skip
+
+
+def _body(text: str) -> Any:
+    """The object that a call spoken in text hands over: what stands between its first and last brace."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start or end - start > MAX_RESULT:
+        return None
+    try:
+        return msgspec.json.decode(text[start : end + 1])
+    except msgspec.DecodeError:
+        return None
 
 
 def _spoken_tool(text: str) -> str:
@@ -412,13 +463,19 @@ def _spoken_tool(text: str) -> str:
     return word.partition("(")[0][:40] or "message"
 
 
+def _said_first(text: str) -> str:
+    """The first line of a text; where that is a heading (`Errors:`), with the line below it."""
+    lines = [line.strip() for line in text[:2000].splitlines() if line.strip()][:2]
+    return " ".join(lines if lines and lines[0].endswith(":") else lines[:1])
+
+
 def _error_line(output: str) -> str:
     """The line of a result that says what went wrong: the last of a traceback, else the first."""
     found = [line.strip() for line in output[-4000:].splitlines() if line.strip()]
     if not found:
         return ""
     is_traceback = found[0].startswith("Traceback") or "Traceback (most recent" in output[:200]
-    return (found[-1] if is_traceback else output.strip().partition("\n")[0])[:MAX_ERROR]
+    return (found[-1] if is_traceback else _said_first(output))[:MAX_ERROR]
 
 
 def _bounded(acts: list[Act]) -> tuple[Act, ...]:
@@ -436,6 +493,9 @@ def _is_pending(steps: Sequence[Step]) -> bool:
     return bool(steps) and steps[-1].kind == "call" and not steps[-1].answered
 
 
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")
+
+
 # ---- Ends and answers ----------------------------------------------------------------------------
 
 
@@ -451,7 +511,7 @@ def _reply(steps: Sequence[Step]) -> str:
     """The first two lines of the last result or message that was not the model's."""
     text = next((step.text for step in reversed(steps) if step.kind in ("user", "result")), "")
     lines = [line.strip() for line in text[:2000].splitlines() if line.strip()][:2]
-    return template(" ".join(lines))
+    return " ".join(lines)[:MAX_LINE]
 
 
 def _is_open(final: str, prompt: str) -> bool:
@@ -573,15 +633,24 @@ def _place_of(final: str, gold: str) -> int:
 
 def _labels(text: str) -> bytes:
     """Hashes of the beginnings of the lines of a text of many lines, up to a colon or a bar."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(lines) < FORM_LINES:
+    lines = [line for line in map(str.strip, text.splitlines()) if line]
+    return b"".join(map(_label, lines[-MAX_LABELS:])) if len(lines) >= FORM_LINES else b""
+
+
+def _label(line: str) -> bytes:
+    """The hash of how a line begins, up to a colon or a bar; empty where that says nothing."""
+    head = re.split(r"[:|=]", line, maxsplit=1)[0].strip()[:60]
+    if len(head) < 5 or not any(sign.isalpha() for sign in head):
         return b""
-    heads = (re.split(r"[:|=]", line, maxsplit=1)[0].strip()[:60] for line in lines[-MAX_LABELS:])
-    return b"".join(
-        xxh3_64_intdigest(head.encode("utf-8", "replace")).to_bytes(8, "little")
-        for head in heads
-        if len(head) >= 5 and any(sign.isalpha() for sign in head)
-    )
+    return xxh3_64_intdigest(head.encode("utf-8", "replace")).to_bytes(8, "little")
+
+
+def _next_label(labels: bytes, prompt: str) -> bytes:
+    """How the line begins that comes in the prompt after the one that the form ends with."""
+    given = [label for label in map(_label, map(str.strip, prompt.splitlines())) if label]
+    last = labels[-8:]
+    at = given.index(last) if last in given else len(given)
+    return given[at + 1] if at + 1 < len(given) else b""
 
 
 def _submitted(episode: Episode) -> str:
@@ -700,11 +769,14 @@ def _calls(actions: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
 def nothing_of(position: int) -> RowEvidence:
     """A row that could not be read: it holds nothing that a question could be asked of, not even an empty output."""
     return RowEvidence(
-        position=position, prompt=0, gold=0, fields={}, lines={}, tails={}, checks={}, acts=(), is_spoken=False, n_acts=0, n_turns=0,
+        position=position, prompt=0, gold=0, fields={}, lines={}, tails={}, checks={}, acts=(), is_spoken=False,
+        n_acts=0, n_failed=0, most_made=0, most_met=0, n_turns=0,
         has_output=True,
         has_response=True,
-        transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, labels=b"",
-        is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), blank=(), filled=(), missing="", denied="",
+        transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, own_words=frozenset(),
+        labels=b"",
+        next_label=b"", is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), blank=(), filled=(), missing="",
+        denied="",
         cut_call="", check_errors={}, answers={},
         expected=None, expected_at="", choice="",
         barred="", made=(), gold_text="", says_gold=False, gold_at=-1, saw_gold=None, marks=(), form="", tools=(),

@@ -20,6 +20,8 @@ SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
 # how closely calls of a tool must match the expected ones
 EXACT, ORDER, PARTS, NAME = "exact", "whatever the order", "parts", "name"
 LEVELS = (EXACT, ORDER, PARTS, NAME)
+ADOPTED = "its passes"  # where the calls are that a row expects, once they are taken from passes
+PART_OF_GRADE = 0.9  # share of the tasks from which a check is a part of every grade, not what one task demands
 
 
 def graded_tools(people: Population) -> dict[str, str]:
@@ -90,9 +92,25 @@ def graded_checks(people: Population) -> set[str]:
     return {path for path, outcomes in unmet.items() if outcomes == {False}}
 
 
+def demanding(people: Population) -> Mask:
+    """Rows whose task also demands what no call does: a result to be told, a check of its own that no pass fails."""
+    tasks: dict[str, set[int]] = defaultdict(set)
+    missed: set[str] = set()  # lists of checks that some pass does not meet: they are not graded
+    for row, passed, task in zip(people.rows, people.passed.tolist(), people.task.tolist(), strict=True):
+        for name, met in row.checks.items():
+            tasks[name].add(task)
+            if passed and not met:
+                missed.add(name.partition(": ")[0])
+    least = PART_OF_GRADE * people.n_tasks(~people.none)
+    own = {name for name, held in tasks.items() if len(held) < least and name.partition(": ")[0] not in missed}
+    # of one list, words are members of an object and figures are checks
+    members = tuple(f"{path}." for path in sorted({name.partition(": ")[0] for name in own} & graded_checks(people)))
+    return people.where(lambda row: row.gold_text or not own.isdisjoint(row.checks) or any(path.startswith(members) for path in row.fields))
+
+
 def adopt_golds(people: Population) -> None:
     """Take what the passes of a task do for what it expects, where they all do the same and it is something else."""
-    paths = Counter(row.expected_at for row in people.rows if row.expected_at)
+    paths = Counter(row.expected_at for row in people.rows if row.expected_at and row.expected_at != ADOPTED)
     for row in people.rows if paths else ():
         if row.expected is None and row.fields.get(paths.most_common(1)[0][0]) == "[]":
             row.expected = ()  # where other rows list calls, an empty list says that none is due
@@ -116,6 +134,7 @@ def adopt_golds(people: Population) -> None:
         if acts[0] != acts_of(row, graded)[1]:
             others = [call for call in row.expected if call[0] not in graded]
             row.expected = (*others, *acts[0].elements())
+            row.expected_at = ADOPTED
 
 
 def acts_of(
@@ -184,6 +203,11 @@ def nothing_due(people: Population) -> Mask:
     )
     # that nothing is due is only known where such tasks pass
     return rows if people.passed[rows].sum() >= DIFFER else people.none
+
+
+def only_reads(row: RowEvidence) -> bool:
+    """Whether the calls that a row expects look things up, all of them."""
+    return all(events.what_it_does(tool, None, None, {}) == events.READ for tool, _ in row.expected or ())
 
 
 def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from blade.diagnose.expected import adopt_golds
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, adopt_flags
 from blade.diagnose.reference import Reference, reference
 from blade.diagnose.rungs import (
     behaviour,
@@ -72,6 +72,7 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
         clock[name] = clock.get(name, 0.0) + time.perf_counter() - start
         return result
 
+    timed("errors", lambda: adopt_flags(people))
     found, content = timed("identity", lambda: identity.ask(people))
     trust += found.trust
     groups += found.groups
@@ -111,7 +112,5 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
 
 
 def _weight(people: Population, group: Group) -> float:
-    """Points, by which groups are told in order; one that does not know its cause counts half."""
-    # where rewards leave 0 to 1 there are no points to lose, and rows count
-    points = float(people.lost[group.rows].sum()) if people.lost.any() else float(group.rows.sum())
-    return points / 2 if group.label == "undetermined" else points
+    """Points, by which groups are told in order; where rewards leave 0 to 1 there are none to lose, and rows count."""
+    return float(people.lost[group.rows].sum()) if people.lost.any() else float(group.rows.sum())

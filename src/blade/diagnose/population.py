@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,17 @@ from numpy.typing import NDArray
 
 from blade import hostile
 from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.fields import template
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 RARE = 0.05  # share of the rows from which a key is a field
 FILLED = 0.9  # share of the failures that hold a field which says why a row failed
 MAX_KINDS = 30  # values of a field that tells kinds of task apart
+ALIGNED = 0.9  # share of the rows with acts that hold a list with one flag for each act
+LEAST_ERRORS = 10  # results that read as an error, by which such a list is tested
+REFUSED = 0.85  # share of them that it calls false; not all, since a text about errors may come from a call that worked
+WORKED = 0.5  # share of the other results that it must call true more often than; flags of what is solved are far below
 _ENDING = re.compile(r"[\W_]+\d+\W*$")
 
 
@@ -273,6 +279,38 @@ class Population:
         counts = Counter(self.task[places].tolist())
         best = max(counts, key=lambda task: (counts[task], -task))
         return int(next(place for place in places if self.task[place] == best))
+
+
+def adopt_flags(people: Population) -> None:
+    """Take calls for failed that a list of the row says did not work, where results show that this is what the list states."""
+    rows = [row for row in people.rows if row.acts]
+    held = Counter(path for row in rows for path in row.flags)
+    stated = [path for path, n in sorted(held.items()) if n >= ALIGNED * len(rows) and _states_success(rows, path)]
+    for row in rows if stated else ():
+        said = [row.flags[path] for path in stated if path in row.flags]
+        if said:
+            _mark(row, [all(flags) for flags in zip(*said, strict=True)])
+
+
+def _states_success(rows: list[RowEvidence], path: str) -> bool:
+    """Whether nearly all results that read as an error are false in a list of flags, and most others true."""
+    seen = Counter(
+        (act.failed, flag) for row in rows for act, flag in zip(row.acts, row.flags.get(path, ()), strict=False) if act.is_answered
+    )
+    n_errors, n_others = seen[True, True] + seen[True, False], seen[False, True] + seen[False, False]
+    return n_errors >= LEAST_ERRORS and seen[True, False] >= REFUSED * n_errors and seen[False, True] > WORKED * n_others
+
+
+def _mark(row: RowEvidence, worked: list[bool]) -> None:
+    """Mark the acts that did not work as failed; what reads as an error stays one, whatever is said of it."""
+    row.made = tuple(compress(row.made, [ok for act, ok in zip(row.acts, worked, strict=True) if not act.failed]))
+    row.acts = tuple(
+        act if ok or act.failed
+        else act._replace(failed=True, error=(error := line or "no result"), template=template(error), listed=0, total=0, is_empty=False)
+        for act, ok, line in zip(row.acts, worked, row.told, strict=True)
+    )  # fmt: skip
+    row.n_failed = sum(act.failed for act in row.acts)
+    row.most_met = max(Counter(act.template for act in row.acts if act.template).values(), default=0)
 
 
 _END = re.compile(r"stop|finish|terminat|status|exit")

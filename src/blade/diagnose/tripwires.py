@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from blade.diagnose.answers import value_of
-from blade.diagnose.expected import graded_checks, graded_tools, nothing_due
+from blade.diagnose.expected import ADOPTED, demanding, graded_tools, nothing_due
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Group, Population, Trust, count
 
@@ -22,7 +22,7 @@ def checked(
     people = diagnosis.people
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
     found = [
-        _partial(people, rewards, pass_field), _idle(people, score), _constant(people), _blank(diagnosis), _unexplained(diagnosis),
+        _partial(people, rewards, pass_field), _idle(people, score), _constant(people, rewards), _blank(diagnosis), _unexplained(diagnosis),
         _by_gold(diagnosis), _unanimous(diagnosis), _undetermined(diagnosis),
         _small(people),
     ]  # fmt: skip
@@ -53,31 +53,35 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     if score is None or not people.n or has.mean() < 0.9:
         return None
     graded = graded_tools(people)
-    demands = graded_checks(people)
-    idle = nothing_due(people) & people.where(
-        lambda row: not row.gold_text and not any(name.partition(": ")[0] in demands for name in row.checks)
-    )
+    still, told = nothing_due(people), demanding(people)
+    idle = still & ~told
     if not graded or not idle.any() or idle.all():
         return None
     n_tasks, n_idle = people.n_tasks(~people.none), people.n_tasks(idle)
+    n_spared = people.n_tasks(idle & people.where(lambda row: row.expected_at == ADOPTED))
     baseline = n_idle / n_tasks
     passes = int((people.passed & idle).sum())
     if not passes:
         return None
     due = ~idle
+    one = f", and {n_spared:,} more {'task passes without what it expects' if n_spared == 1 else 'tasks pass without what they expect'}"
+    spared = one if n_spared else ""
     text = (
-        f"Doing nothing would score up to {baseline:.0%}: {n_idle:,} of {n_tasks:,} tasks expect no action (no write). "
-        f"{passes:,} of the {int(people.passed.sum()):,} passes are of that kind; where an action is due, "
+        f"Doing nothing would score up to {baseline:.0%}: {n_idle - n_spared:,} of {n_tasks:,} tasks expect no action (no write){spared}. "
+        f"{passes:,} of the {int(people.passed.sum()):,} passes are of that kind; where an action "
+        f"{'or a result to be told ' if (still & told).any() else ''}is due, "
         f"{int(people.passed[due].sum()):,} of {int(due.sum()):,} rollouts pass ({people.rate(due):.1%})."
     )
     is_near = abs(score - baseline) <= NEAR
     return Trust("warning" if is_near else "note", None, text, idle)
 
 
-def _constant(people: Population) -> Trust | None:
+def _constant(people: Population, rewards: np.ndarray) -> Trust | None:
     if people.n < 2 or people.is_unscored:
         return None
     if not people.passed.any():
+        if np.unique(rewards[np.isfinite(rewards)]).size > 1:
+            return None  # partial credit differs from row to row, so it was computed
         text = f"Nothing passes (0 of {people.n:,} rollouts): check that rewards were computed at all before reading causes."
         return Trust("warning", None, text, ~people.none)
     if people.passed.all():
@@ -108,7 +112,7 @@ def _unexplained(diagnosis: Diagnosis) -> Trust | None:
     share = float(people.lost[rows].sum()) / lost if lost else 0.0
     if share <= UNEXPLAINED:
         return None
-    text = f"{share:.0%} of the lost points are unexplained: no question explains why {int(rows.sum()):,} rollouts fail."
+    text = f"{share:.0%} of the lost points are unexplained: BLADE found no reason why {int(rows.sum()):,} rollouts fail."
     return Trust("warning", None, text, rows)
 
 

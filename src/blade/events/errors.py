@@ -11,8 +11,8 @@ _HEAD = 500  # characters of a result in which an error is told
 _OPENING = 40  # of what a reading tool returns, only its opening is the tool's own word
 _SHORT = 200  # characters up to which a result in one line is no content but an answer
 ERROR = re.compile(
-    r"\b(error|exception|traceback|failed|failure|invalid|not found|no such file|denied|timed? ?out"
-    r"|unavailable|refused|aborted|unreachable|ECONN[A-Z]+|no space left|OOM-?killed"
+    r"\b(errors?|exceptions?|traceback|failed|failures?|invalid|malformed|not found|no such file|denied|timed? ?out"
+    r"|missing (?:\d+ )?required|unavailable|refused|aborted|unreachable|ECONN[A-Z]+|no space left|OOM-?killed"
     r"|exit(?:ed)?(?: with)?(?: code| status)?:? *[1-9]\d*"
     r"|\w+_(?:error|exception)|(?-i:[A-Z]\w*(?:Error|Exception)))\b",
     re.IGNORECASE,

@@ -22,6 +22,7 @@ Quote = Callable[[int, str], Evidence | None]  # a position in `Rollouts` and a 
 
 QUOTES = 3  # rows quoted for a flag
 IN_NO_MEAN = "not counted"
+NUMBERED, GAPS = 20, 0.05  # tasks from which a gap in their numbers is told, and the share of gaps up to which it is one
 MANY = 0.05  # share from which a fault of single rows is a fault of the evaluation
 CALL, REASONING = LAST_KINDS.index("call"), LAST_KINDS.index("reasoning")
 
@@ -49,6 +50,17 @@ def share(part: int, whole: int) -> str:
     elif percent in ("0.0%", "100.0%"):
         percent = "<0.1%" if part < whole / 2 else ">99.9%"
     return f"{part:,} of {whole:,} rows ({percent})"
+
+
+def _gaps(keys: tuple[str, ...]) -> list[int]:
+    """The few numbers that are left out where tasks are numbered from 0 or 1; many would be a choice of tasks."""
+    if len(keys) < NUMBERED or not all(key.isdecimal() and len(key) < 10 for key in keys):
+        return []
+    numbers = {int(key) for key in keys}
+    first, last = min(numbers), max(numbers)
+    if first > 1 or last - first + 1 - len(numbers) > GAPS * len(numbers):
+        return []
+    return [number for number in range(first, last + 1) if number not in numbers]
 
 
 def _standard_error(means: Floats) -> float:
@@ -109,6 +121,12 @@ class _Page:
             seen = self.quotes(np.flatnonzero(self.rollouts.masked), "mask_sample")
             yield self.flag("masked_rows", self.grave(cover.masked), text, cover.masked, cover.expected, seen)
         yield from self.missing_flags()
+        gaps = _gaps(self.rollouts.task_keys) if cover.expected_from.startswith("inferred") else []
+        if gaps:
+            n = len(self.rollouts.task_keys) + len(gaps)
+            which = ", ".join(map(str, gaps[:5])) + (", …" if len(gaps) > 5 else "")
+            text = f"No row has the task index {which}: {len(gaps):,} of {n:,} tasks may be missing altogether and {IN_NO_MEAN}."
+            yield self.flag("absent_tasks", Level.WARNING, text, len(gaps), n)
         if cover.unexpected:
             text = f"{cover.unexpected:,} keys of the rollouts file are not among the materialised inputs."
             yield self.flag("unexpected_keys", Level.WARNING, text, cover.unexpected, cover.expected)

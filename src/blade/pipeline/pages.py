@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from blade.store.index import Watcher
 
 # Flags of the columns that stand before the causes; the others are told with the aggregate results.
-TRUSTED = ("lost_rows", "failed_rows", "masked_rows", "missing_rows_matter", "unexpected_keys", "duplicate_rows")
+TRUSTED = ("lost_rows", "absent_tasks", "failed_rows", "masked_rows", "missing_rows_matter", "unexpected_keys", "duplicate_rows")
 
 # What a report cannot say when a sidecar is missing.
 UNSUPPORTED = {

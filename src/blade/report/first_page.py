@@ -27,6 +27,7 @@ MAX_TRUST = 4
 MAX_FIXES = 3
 MAX_SLICES, MAX_VALUES = 3, 5  # fields, and values of one
 MAX_LOOK = 3
+SOUND = "Yes: nothing in the rows speaks against it."
 LEVEL = 0.05
 SENTENCE = 700
 
@@ -79,11 +80,13 @@ def headline(facts: Facts) -> Line:
 
 
 def _interval(facts: Facts) -> Line:
-    score = facts.score
+    """The interval of the score; over the tasks that share a prompt, where the index does not tell tasks apart."""
+    by_prompt = next((one for one in facts.measures if one.name == "pass_at_k" and one.k == 1 and one.slice is not None), None)
+    score = by_prompt or facts.score
     if score.low is None or score.high is None:
         return ()
     low, high = (quantities.part(score, name, facts.is_rate) for name in ("low", "high"))
-    return (", 95% CI ", low, " to ", high)
+    return (", 95% CI ", *(("by prompt ",) if by_prompt else ()), low, " to ", high)
 
 
 def _threshold(facts: Facts) -> Line:
@@ -102,7 +105,7 @@ def trust(facts: Facts) -> tuple[Line, list[Line]]:
     alarms = [one for one in facts.trust if one.level == "alarm"]
     warnings = [one for one in facts.trust if one.level == "warning"]
     notes = [one for one in facts.trust if one.level == "note"]
-    answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else "Yes: nothing speaks against it."
+    answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else SOUND
     if facts.score.value is None and not alarms:
         answer = "There is none."
     shown = [*alarms, *warnings, *notes][:MAX_TRUST]
@@ -203,7 +206,9 @@ def _slice(facts: Facts, field: str, pieces: list[Slice]) -> Line:
         query = facts.entry("slices", piece)
         parts.append(
             (
-                Code(hostile.line(piece.value, 60)), ": ", say(piece.pass_rate, f"{query}.pass_rate"), " pass (",
+                # a class of expected answers is a description, any other value is as the rows have it
+                piece.value if piece.value.startswith(("a ", "several ")) and " " in field else Code(hostile.line(piece.value, 60)), ": ",
+                say(piece.pass_rate, f"{query}.pass_rate"), " pass (",
                 *numbers.count(piece.n_tasks, "task", f"{query}.n_tasks"), ")",
             )
         )  # fmt: skip

@@ -102,11 +102,7 @@ def _one(facts: Facts, width: int) -> list[str]:
     answer, reasons = first_page.trust(facts)
     told = [_said(line) for line in reasons]
     lead = _said(answer)
-    first = (
-        [f"{lead} {told[0]}", *told[1:]]
-        if told and lead != "Yes, nothing speaks against it."
-        else [lead, *told]
-    )
+    first = [f"{lead} {told[0]}", *told[1:]] if told else [lead]
     found = [*wrapped(_said(first_page.headline(facts)), width), ""]
     found += _labelled(first_page.TRUSTED, first, width)
     if facts.groups or (facts.unexplained is not None and facts.unexplained.rows):
@@ -138,7 +134,8 @@ def _points(facts: Facts, width: int) -> list[str]:
         label = first_page.POINTS if at == 0 else ""
         found.append(f"{label:<{LABEL}}{'  '.join(cells)}")
         found += [f"{'':<{LABEL + widths[0] + 2}}{name}" for name in names[1:]]
-    legend = first_page.legend(facts)
+    counted = "passes: passing rollouts that show the same" if any(group.passed_rows for group in facts.groups) else ""
+    legend = "; ".join(filter(None, (first_page.legend(facts), counted)))
     return found + (_labelled("", [f"({legend})"], width) if legend else [])
 
 
@@ -152,7 +149,7 @@ def _first_group(facts: Facts, width: int) -> list[str]:
             address = f"{group.quote.task}/{group.quote.repeat}"
             quote = f' In {hostile.line(address, 60)}: "{hostile.line(group.quote.quote, 160)}"'
         is_told = group.text in told
-        text = f" {hostile.line(group.name, 120) + '.' if is_told else hostile.line(group.text, first_page.SENTENCE)}"
+        text = f" {hostile.line(group.name, 120) + ' (see above).' if is_told else hostile.line(group.text, first_page.SENTENCE)}"
         if text or quote:
             texts.append(f"{place}.{text}{quote}")
     return _labelled(first_page.HAPPENED, texts, width) if texts else []
@@ -173,7 +170,7 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
                 short(quantities.interval(each.score, each.is_rate)).strip() or words.NONE,
                 f"{each.score.n:,}",
                 f"{each.run.n_rollouts:,}",
-                _said(first_page.trust(each)[0]).partition(",")[0].rstrip("."),
+                _said(first_page.trust(each)[0]).partition(":")[0].partition(",")[0].rstrip("."),
                 f"{largest.label.value} {hostile.line(largest.name, 60)}" if largest else words.NONE,
             ]
         )

@@ -73,7 +73,9 @@ def _candidates(people: Population) -> Iterator[Candidate]:
     )
     for template, n in templates.most_common(MAX_TEMPLATES):
         if n >= 3 and not is_best:  # where episodes stop on success, an error costs a try and not the rollout
-            yield _candidate(people, f"error {template}", partial(_meets, template), _error(people, template), 2, True)
+            # with one try nothing but getting past an error shows that it was not what a rollout failed for
+            meets = _meets if people.has_repeats else _is_left_with
+            yield _candidate(people, f"error {template}", partial(meets, template), _error(people, template), 2, True)
     yield _candidate(people, "empty result", _accepts_nothing, _empty(people), 2, True)
     yield _candidate(people, "unread list", _leaves_a_list, _unread(people), 2, True)
     if not is_best:
@@ -124,6 +126,12 @@ def _meets(template: str, row: RowEvidence) -> bool:
     return any(act.template == template for act in row.acts)
 
 
+def _is_left_with(template: str, row: RowEvidence) -> bool:
+    """Whether a row meets an error, and no later call of the same tool succeeds."""
+    met = [at for at, act in enumerate(row.acts) if act.template == template]
+    return bool(met) and all(act.failed or act.tool != row.acts[met[0]].tool for act in row.acts[met[0] + 1 :])
+
+
 def _repeats(row: RowEvidence) -> bool:
     return row.n_acts >= 3 and is_looping(row)
 
@@ -140,6 +148,12 @@ def _accepts_nothing(row: RowEvidence) -> bool:
 def _empty_tools(row: RowEvidence) -> list[str]:
     last = {act.tool: act for act in row.acts}
     return [tool for tool, act in last.items() if act.is_empty]
+
+
+def _sought(row: RowEvidence) -> str:
+    """What the last lookup that found nothing was given, for a sentence."""
+    last = next((act.sought for act in reversed(row.acts) if act.is_empty), "")
+    return f" ({short(last, 110)})" if last else ""
 
 
 def _leaves_a_list(row: RowEvidence) -> bool:
@@ -185,8 +199,14 @@ def _gives(tool: str, name: str, shape: str, row: RowEvidence) -> bool:
 
 
 def _contrasted(test: Contrast) -> str:
-    where = "on the same tasks" if test.is_within else "between tasks (a lead: one try per task)"
-    return f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without, {where}."
+    """The pass rates with a fact and without it, and of what rows."""
+    if test.is_within:
+        return f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without, on the same tasks."
+    kinds = " among tasks of the same kind" if test.is_by_kind else ""
+    return (
+        f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without{kinds} (a lead: with one try per task, different tasks are "
+        "compared)."
+    )
 
 
 def _confidence(test: Contrast) -> str:
@@ -212,10 +232,10 @@ def _empty(people: Population):  # type: ignore[no-untyped-def]
         named = joined(tool for tool, _ in tools.most_common())
         return _group(
             "accepts an empty result", rows, f"{count(int(rows.sum()), 'failure')}: the last lookup ({named}) finds nothing, and the model "
-            "goes on without another way to look.",
+            "goes on without another search.",
             "Have the model check its search terms and try another one when a lookup finds nothing, before it answers or acts.", test,
             lambda row: next(((act.step, "") for act in row.acts if act.is_empty), None), tuple(tool for tool, _ in tools.most_common(3)),
-            detail=lambda at: f"the last {joined(_empty_tools(people.rows[at]))} finds nothing",
+            detail=lambda at: f"the last {joined(_empty_tools(people.rows[at]))} finds nothing{_sought(people.rows[at])}",
         )  # fmt: skip
 
     return make
@@ -257,7 +277,7 @@ def _formed(people: Population, form: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
         return _group(
             f"the answer is given as {_AS[form]}", rows, f"{count(int(rows.sum()), 'failure')}: the final answer is {_AS[form]}; passes of "
-            "the same kind give another form.",
+            "the same kind of task answer in another form.",
             "State the form of the answer in the prompt with an example, or have the grader read the value out of it.", test,
             lambda row: (row.final_step, row.final[-60:]) if row.final_step is not None else None, (),
             detail=lambda at: f'it ends "{short(people.rows[at].final.strip()[-80:], 80)}"',
@@ -268,13 +288,23 @@ def _formed(people: Population, form: str):  # type: ignore[no-untyped-def]
 
 def _as_shape(people: Population, tool: str, name: str, shape: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
-        return _group(
+        usual = Counter(
+            other for at in np.flatnonzero(people.passed) for act in people.rows[at].acts if act.tool == tool
+            for held, other in act.shapes if held == name
+        ).most_common(1)  # fmt: skip
+        passes = f"; passes mostly give `{usual[0][0]}`" if usual else ""
+        word = f'"{name.rpartition(".")[2]}"'
+        group = _group(
             f"gives `{name}` of `{tool}` in another form than the passes", rows,
             f"{count(int(rows.sum()), 'failure')}: `{name}` of `{tool}` is given as `{shape}` (a: letters, 9: digits), a form that hardly "
-            "any pass uses.",
-            f"Show the model which form of `{name}` `{tool}` accepts, and where to look it up.", test,
-            lambda row: next(((act.step, "") for act in row.acts if act.tool == tool and (name, shape) in act.shapes), None), (tool,),
+            f"any pass uses{passes}.",
+            f"Show the model which form of `{name}` `{tool}` accepts, and where to look it up; if both forms mean the same, have the "
+            "grader accept both.", test,
+            lambda row: next(((act.step, word) for act in row.acts if act.tool == tool and (name, shape) in act.shapes), None), (tool,),
+            detail=lambda at: f"`{name}` is given as `{shape}` (a: letters, 9: digits){passes}",
         )  # fmt: skip
+        group.against.append("the two forms may mean the same, and then the grader compares spellings (TI)")
+        return group
 
     return make
 

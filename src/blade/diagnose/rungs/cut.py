@@ -37,7 +37,9 @@ MANY = 20  # values of an amount that is the same in all repeats of a task, from
 LEAST_LINE, MAX_LINE = 5, 120  # characters of a line that can be told unfinished, and that are compared
 LEAST_LOOPS = 3  # rollouts at a limit that repeat themselves, from which they are a group of their own
 ENDED = 0.9  # share of the passes that end on the result of one act
+OFTEN = 0.1  # share of the passes that end in one way, from which it is a way to end
 LEAST_FORMS, WHOLE_FORM = 3, 0.95  # passes that show how long a form is, and the share of it from which it counts as filled in
+FIRST_TRIES, BARRED = 20, 0.9  # first tries, and the share of them that ends in an error, from which the surroundings are in doubt
 STOPS = 0.95  # pass rate below the limit from which episodes stop on success
 
 
@@ -62,7 +64,7 @@ def _asked(people: Population, left: Mask, makes: Sequence[Callable[[Population,
                 found.trust.append(
                     Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix)
                 )
-            group = make(people, rest) if make in (_stop_reason, _spike) else None
+            group = make(people, rest) if make in (_stop_reason, _pending, _spike) else None
     return found
 
 
@@ -135,13 +137,29 @@ def _pending(people: Population, left: Mask) -> Group | None:
         n = int((rows & left).sum())
         usual = people.where(holds)[people.passed].mean() if people.passed.any() else 0.0
         if n and people.rate(rows) <= PENDING and usual <= PENDING and not _is_innocent(people, rows, left):
-            if _is_loop(people, rows & left):
-                turns = Counter(people.rows[at].n_turns for at in np.flatnonzero(rows & left)).most_common(1)[
-                    0
-                ][0]
-                return _loop(people, rows, left, f"a limit ({turns} turns)")
+            is_same_call = people.where(_repeats_a_call)
+            loops = rows if _is_loop(people, rows & left) else rows & is_same_call
+            if (loops & left).any():
+                return _loop(people, loops, left, _stopped_by(people, loops & left))
             return _cut_off(people, rows, left, end, holds)
     return None
+
+
+def _stopped_by(people: Population, rows: Mask) -> str:
+    """What ended some rollouts, as far as a field says it in the same way for all of them; else after how many turns it happened."""
+    for path in people.paths:
+        codes, values = people.codes(path)
+        if tells_the_end(path) and 2 <= len(values) <= 30 and len(set(codes[rows].tolist())) == 1 and codes[rows][0] >= 0:
+            return f"the end (`{path}` is `{short(str(values[codes[rows][0]]), 60)}`)"
+    turns = [people.rows[at].n_turns for at in np.flatnonzero(rows)]
+    low, high = min(turns), max(turns)
+    return f"the rollout is stopped after {low if low == high else f'{low} to {high}'} turns"
+
+
+def _repeats_a_call(row: RowEvidence) -> bool:
+    """Whether the last call is made for the third time or more within six."""
+    calls = [(act.tool, act.key) for act in row.acts[-6:]]
+    return bool(calls) and calls.count(calls[-1]) >= 3
 
 
 def _is_pending(row: RowEvidence) -> bool:
@@ -159,11 +177,9 @@ def _cut_off(
     turns = Counter(people.rows[at].n_turns for at in np.flatnonzero(rows & left))
     low, high = min(turns), max(turns)
     length = f"after {low} turns" if low == high else f"after {low} to {high} turns"
-    limit = (
-        "a turn limit is the likely reason" if len(turns) <= 5 else "the rows do not say what stopped them"
-    )
-    never = _never_called(people, rows & left)
-    others = people.rate(~rows)
+    limit = "a turn limit is the likely reason" if low == high else "the rows do not say what stopped them"
+    goal = _goal(people)
+    never = _never_called(people, rows & left, goal)
     against = (
         []
         if len(turns) == 1
@@ -172,33 +188,39 @@ def _cut_off(
     return Group(
         rung="cut", label="TI", rows=rows & left, holds=holds,
         name="cut off with a tool call still pending" if holds is _is_pending else "cut off before the model could answer",
-        text=f"{count(n, 'rollout')}: cut off {length} with {end} ({limit}); no final answer was possible."
+        text=f"{count(n, 'rollout')}: cut off {length} with {end} ({limit})."
         f"{never}{_errors(people, rows & left)}"
-        + (f" The others pass at {others:.0%}." if others == others and (~rows).sum() >= 3 else ""),
+        f"{_without(people, rows)}",
         fix="Find out what stopped them (a limit of turns, tokens or time) and raise it, or give the model a last turn without tools; "
         "then rerun these rollouts.",
         why="the model never got the turn to finish, and hardly any such rollout passes",
         against=against, passed=int(people.passed[rows].sum()), confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, matched=rows,
-        detail=lambda at: _last_call(people.rows[at]),
+        detail=lambda at: _last_call(people.rows[at], goal),
     )  # fmt: skip
 
 
-def _last_call(row: RowEvidence) -> str:
+def _last_call(row: RowEvidence, goal: str) -> str:
+    """How a cut row ends, what it never got to, and what became of its calls."""
     if not row.acts:
         return ""
-    loop = f"; {repeated(row)}" if is_looping(row) else ""
-    return f"the last of {row.n_turns:,} turns calls `{short(row.acts[-1].tool, 60)}`{loop}"
+    never = f", and `{short(goal, 60)}` is never called" if goal and all(act.tool != goal for act in row.acts) else ""
+    errors = f"; {row.n_failed:,} of {count(row.n_acts, 'call')} end in an error" if row.n_failed >= 0.5 * row.n_acts else ""
+    loop = f"; {repeated(row)}" if is_looping(row) and not errors else ""
+    return f"the last of {row.n_turns:,} turns calls `{short(row.acts[-1].tool, 60)}`{never}{errors}{loop}"
 
 
-def _never_called(people: Population, rows: Mask) -> str:
-    """What the cut rows never got to: the tool that ends the passes."""
+def _goal(people: Population) -> str:
+    """The tool whose call ends the passes."""
     passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
     last = Counter(row.acts[-1].tool for row in passes if row.acts)
-    if not last:
-        return ""
-    tool, n = last.most_common(1)[0]
-    if n < 0.9 * len(passes):
+    tool, n = last.most_common(1)[0] if last else ("", 0)
+    return tool if n >= 0.9 * len(passes) else ""
+
+
+def _never_called(people: Population, rows: Mask, tool: str) -> str:
+    """How many of the cut rows never got to the tool that ends the passes."""
+    if not tool:
         return ""
     without = sum(all(act.tool != tool for act in people.rows[at].acts) for at in np.flatnonzero(rows))
     return f" {without:,} never reached `{tool}`, the call that ends the passing rollouts." if without else ""
@@ -207,12 +229,16 @@ def _never_called(people: Population, rows: Mask) -> str:
 def _errors(people: Population, rows: Mask) -> str:
     """The tool error that most of some rows met on the way, as a sentence."""
     template, n = common_error(people, rows)
-    return f" {n:,} of them lost a turn to: {shown_error(people, rows, template, 80)}." if template else ""
+    return f" {n:,} of them lost a turn to an error like: {shown_error(people, rows, template, 80)}." if template else ""
 
 
 def _without(people: Population, rows: Mask) -> str:
-    others = ~rows
-    return f" The other {int(others.sum()):,} pass at {people.rate(others):.0%}." if others.sum() >= 3 else ""
+    """The pass rate of all other rollouts that have an output, as a sentence; where none passes it says nothing."""
+    others = ~rows & people.where(lambda row: row.has_output)
+    n = int(others.sum())
+    if n < 3 or not people.passed[others].any():
+        return ""
+    return f" Of the other {n:,} with an output, {int(people.passed[others].sum()):,} pass ({people.rate(others):.0%})."
 
 
 _NAMED = {"n_turns": "turns", "n_acts": "tool calls", "final_length": "characters of text"}
@@ -250,6 +276,11 @@ def _spike(people: Population, left: Mask) -> Group | None:
         return None
     covered, name, top, rows = best
     label = _NAMED.get(name, f"`{name}`")
+    if name in ("n_turns", "n_acts"):  # some get to the maximum and end there by themselves
+        rows = rows & ~_finished(people) & ~_ended_otherwise(people)
+        covered = int((rows & left).sum())
+        if not covered:
+            return None
     loops = rows & people.where(is_looping)
     if _is_loop(people, rows & left):
         return _loop(people, rows, left, f"a limit ({top:,.0f} {label})")
@@ -334,22 +365,24 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
     n = int((rows & left).sum())
     if sum(people.rows[at].is_repeating for at in np.flatnonzero(rows & left)) >= 0.5 * n:
         return _babble(people, rows, left, limit)
+    is_limit = limit.startswith("a limit")
     template, n_template = common_error(people, rows & left)
     error = (
         f" In {n_template:,} the same kind of error comes again and again, such as: {shown_error(people, rows & left, template)}."
         if template
-        else " The calls succeed and bring nothing new."
+        else " No error comes back, and nothing new does."
         if not any(act.failed for at in np.flatnonzero(rows & left) for act in people.rows[at].acts[-3:])
         else ""
     )
+    until = "the limit" if is_limit else "it is stopped"
     return Group(
-        rung="cut", label="BI", name="repeats a failing call until the limit" if template else "repeats one call until the limit",
+        rung="cut", label="BI", name=f"repeats {'a failing' if template else 'one'} call until {until}",
         rows=rows & left, matched=rows, passed=int(people.passed[rows].sum()), confidence="likely",
-        text=f"{count(n, 'failure')}: the same call or the same error is repeated until {limit} ends the rollout.{error}"
-        f"{_without(people, rows)}",
-        fix=("Show the model the format that the tool accepts, and stop or redirect it when an error repeats; " if template
+        text=f"{count(n, 'failure')}: the same call or the same error is repeated until {limit}{' ends the rollout' if is_limit else ''}."
+        f"{error}{_without(people, rows)}",
+        fix=("Have the model change the call after an error, with what the tool accepts in view, and stop it when one repeats; " if template
              else "Stop or redirect the model when it repeats a call that brings nothing new; ")
-        + "a higher limit would only prolong the loop.",
+        + ("a higher limit would only prolong the loop." if is_limit else "more turns would only prolong the loop."),
         why="the last acts repeat one call or one error, so the limit only ended what had already failed",
         place=lambda row: next(((act.step, "") for act in row.acts if act.template == template), None) if template else None,
         detail=lambda at: repeated(people.rows[at]),
@@ -358,16 +391,15 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
 
 def repeated(row: RowEvidence) -> str:
     """The call or the error that a row repeats most, for a sentence."""
-    calls = Counter((act.tool, act.key) for act in row.acts).most_common(1)
-    errors = Counter(act.template for act in row.acts if act.template).most_common(1)
-    least = "at least " if row.n_acts > len(row.acts) else ""  # of a long rollout only the two ends are kept
-    if errors and errors[0][1] >= max(2, calls[0][1]):
-        error = next(act.error for act in row.acts if act.template == errors[0][0])
-        return f"{least}{errors[0][1]:,} of {count(row.n_acts, 'call')} end in an error like: {short(error, 100)}"
-    if not calls or calls[0][1] < 2:
+    if row.most_met >= max(2, row.most_made):
+        template = Counter(act.template for act in row.acts if act.template).most_common(1)[0][0]
+        error = next(act.error for act in row.acts if act.template == template)
+        return f"{row.most_met:,} of {count(row.n_acts, 'call')} end in an error like: {short(error, 100)}"
+    if row.most_made < 2:
         return ""
-    what = "the same message is sent" if row.is_spoken else f"`{short(calls[0][0][0], 60)}` is called"
-    return f"{what} {least}{calls[0][1]:,} times{'' if row.is_spoken else ' with the same arguments'}"
+    (tool, _), _ = Counter((act.tool, act.key) for act in row.acts).most_common(1)[0]
+    what = "the same message is sent" if row.is_spoken else f"`{short(tool, 60)}` is called"
+    return f"{what} {row.most_made:,} times{'' if row.is_spoken else ' with the same arguments'}"
 
 
 def _babble(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
@@ -454,6 +486,12 @@ def is_best_of_many(people: Population) -> bool:
     return _stops_on_success(people, acts == acts.max()) or ends_on_success(people)
 
 
+def fails_at_first(people: Population) -> tuple[int, int] | None:
+    """How many first tries end in an error and of how many, where nearly all do, whatever the task: the model alone is not to blame."""
+    first = [row.acts[0].failed for row in people.rows if row.acts and row.acts[0].is_answered]
+    return (sum(first), len(first)) if len(first) >= FIRST_TRIES and sum(first) >= BARRED * len(first) else None
+
+
 def _is_loop(people: Population, rows: Mask) -> bool:
     """Whether most of some rollouts repeat one call or one error before their end."""
     places = np.flatnonzero(rows)
@@ -473,20 +511,31 @@ def is_looping(row: RowEvidence, last: int = 6, times: int = 3) -> bool:
 
 
 def _is_finished(people: Population, rows: Mask) -> bool:
-    """Whether most of some rollouts end as the passing ones do: on the same kind of step, with the same last act."""
+    """Whether most of some rollouts end as the passing ones do."""
+    return bool(rows.any() and _finished(people)[rows].mean() >= 0.5)
+
+
+def _finished(people: Population) -> Mask:
+    """Rollouts that end as some share of the passing ones do: on the same kind of step, after the same last act where that counts."""
     passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
-    ends, acts = Counter(row.end for row in passes), Counter(last_act(row) for row in passes)
-    if not ends or ends.most_common(1)[0][1] < 0.9 * len(passes):
-        return False
-    end, (tool, n_tool) = ends.most_common(1)[0][0], acts.most_common(1)[0]
-    places = np.flatnonzero(rows)
-    same = sum(
-        people.rows[at].end == end
-        and not people.rows[at].is_open
-        and (n_tool < 0.9 * len(passes) or last_act(people.rows[at]) == tool)
-        for at in places
-    )
-    return same >= 0.5 * places.size
+    acts = Counter(last_act(row) for row in passes)
+    is_usual = bool(acts) and acts.most_common(1)[0][1] >= ENDED * len(passes)
+
+    def end_of(row: RowEvidence) -> tuple[str, str]:
+        return row.end, last_act(row) if is_usual or row.end in ("call", "result") else ""
+
+    usual = {end for end, n in Counter(map(end_of, passes)).items() if n >= OFTEN * len(passes)}
+    return people.where(lambda row: end_of(row) in usual and not row.is_open)
+
+
+def _ended_otherwise(people: Population) -> Mask:
+    """Rollouts that record themselves how they ended, and it is no limit."""
+    rows = people.none
+    for path in people.paths:
+        codes, values = people.codes(path)
+        if tells_the_end(path) and 2 <= len(values) <= 30 and all(isinstance(value, str) for value in values):
+            rows |= np.isin(codes, [code for code, value in enumerate(values) if not LIMIT.search(value.replace("_", " "))])
+    return rows
 
 
 def last_act(row: RowEvidence) -> str:
@@ -512,11 +561,11 @@ def _open_end(people: Population, left: Mask) -> Group | None:
     return Group(
         rung="cut", label="TI", name="answer cut off in the middle", rows=rows & left,
         text=f"{count(n, 'answer')}: truncated in the middle, inside a block or in an unfinished line, as an output "
-        f"token limit leaves them.{_without(people, rows)}",
+        f"token limit leaves them. Some may be wrong before the cut as well.{_without(people, rows)}",
         fix="Raise max_tokens for the answer and rerun these rollouts.",
         why="the text ends where no author would end it", passed=int(people.passed[rows].sum()),
         against=["no stop reason is recorded", "what was said before the cut may be wrong as well"], matched=rows,
-        detail=lambda at: f'it ends "…{short(people.rows[at].final.strip()[-60:], 60)}"; what stands before it was not compared',
+        detail=lambda at: f'it ends "…{short(people.rows[at].final.strip()[-60:], 60)}"; what comes before the cut is not checked here',
         place=lambda row: (row.final_step, row.final[-80:]) if row.final_step is not None else None,
     )  # fmt: skip
 
@@ -557,20 +606,25 @@ def _unfinished_lines(people: Population) -> Mask:
 
 
 def _unfinished_forms(people: Population) -> Mask:
-    """Rows that end with a line after which nearly all others that have it go on: a form that was not filled in to its end."""
+    """Rows that end with a line after which the form goes on: nearly all others that have it do, or the prompt, as others show."""
     having: Counter[bytes] = Counter()
     ending: Counter[bytes] = Counter()
     for row in people.rows:
         if row.labels:
-            having.update({row.labels[at : at + 8] for at in range(0, len(row.labels), 8)})
+            having.update(_parts(row))
             ending[row.labels[-8:]] += 1
-    return people.where(
-        lambda row: (
-            row.labels
-            and having[row.labels[-8:]] >= 5
-            and ending[row.labels[-8:]] <= 0.2 * having[row.labels[-8:]]
-        )
-    )
+
+    def is_cut(row: RowEvidence) -> bool:
+        last = row.labels[-8:]
+        if last and having[last] >= 5 and ending[last] <= 0.2 * having[last]:
+            return True
+        return having[row.next_label] >= 2 and row.next_label not in _parts(row)
+
+    return people.where(is_cut)
+
+
+def _parts(row: RowEvidence) -> set[bytes]:
+    return {row.labels[at : at + 8] for at in range(0, len(row.labels), 8)}
 
 
 def _nearly_whole(people: Population) -> Mask:

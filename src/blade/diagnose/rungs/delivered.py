@@ -17,6 +17,7 @@ from blade.diagnose.rungs.cut import (
     act_name,
     common_error,
     ends_on_success,
+    fails_at_first,
     is_looping,
     last_act,
     repeated,
@@ -26,6 +27,7 @@ from blade.diagnose.rungs.cut import (
 ENDS = 0.9  # share of the passes that end so
 PASSES = 5
 LEAST = 2
+EXCEPT = 0.02  # share of the passes that may have no call that succeeds
 LEAST_MET = 3  # passes that met an error and got past it
 CLOSED = 0.95  # share of the passes that make one of the calls that end passes
 ENDING = 120  # characters of how a message ends
@@ -46,12 +48,15 @@ def ask(people: Population, left: Mask) -> Findings:
 
 
 def _has_no_success(row: RowEvidence) -> bool:
-    return row.n_acts >= 2 and all(act.failed for act in row.acts)
+    answered = [act for act in row.acts if act.is_answered]  # the last call may have been cut off
+    return len(answered) >= 2 and all(act.failed for act in answered)
 
 
 def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
-    """Rows in which not one call succeeds, where every pass has one that does."""
-    if not all(any(not act.failed for act in row.acts) for row in passes):
+    """Rows in which not one call succeeds, where nearly every pass has one that does."""
+    # a call may do the work and still count as failed: a pass in fifty at most, so none in a small run
+    n_without = sum(all(act.failed for act in row.acts) for row in passes)
+    if n_without > EXCEPT * len(passes) or fails_at_first(people):
         return None
     rows = people.where(_has_no_success)
     n = int((rows & left).sum())
@@ -66,17 +71,20 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
         text=f"{count(n, 'failure')}: not one call succeeds, so the whole rollout holds no valid statement or request.{error}{repeat}",
         fix="Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an "
         "error.",
-        why="every call answers with an error, so nothing that could be graded was produced", confidence="proved",
+        why="every call answers with an error, so nothing that could be graded was produced",
+        confidence="likely" if n_without else "proved", passed=int(people.passed[rows].sum()),
         matched=rows, holds=_has_no_success, detail=lambda at: repeated(people.rows[at]),
-        place=lambda row: (row.acts[0].step, "") if row.acts else None,
+        place=lambda row: next(((act.step, "") for act in row.acts if not template or act.template == template), None),
     )  # fmt: skip
 
 
-def _is_stuck(known: frozenset[str], by_call: bool, row: RowEvidence) -> bool:
-    """Whether a row ends on one call, or on one of some errors, three times or more."""
-    errors = Counter(act.template for act in row.acts[-6:] if act.template in known)
-    calls = Counter(act.reply or act.key for act in row.acts[-6:]) if by_call else Counter[int]()
-    return max([*errors.values(), *calls.values(), 0]) >= 3
+def _is_stuck(known: frozenset[str], by_call: bool, row: RowEvidence, end: int = 2) -> bool:
+    """Whether of its last six acts three or more are one call, or meet one of some errors, and so does one of the last `end`."""
+    acts = row.acts[-6:]
+    errors = Counter(act.template for act in acts if act.template in known)
+    calls = Counter(act.reply or act.key for act in acts) if by_call else Counter[int]()
+    last = {act.template for act in acts[-end:]}, {act.reply or act.key for act in acts[-end:]}
+    return any(n >= 3 and what in last[0] for what, n in errors.items()) or any(n >= 3 and what in last[1] for what, n in calls.items())
 
 
 def _stuck(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
@@ -88,7 +96,8 @@ def _stuck(people: Population, left: Mask, passes: list[RowEvidence]) -> Group |
     for by_call in (True, False) if long else (False,):
         holds = partial(_is_stuck, known, by_call)
         rows = people.where(holds)
-        if people.passed[rows].sum() <= 0.02 * len(passes):
+        # a pass that repeats itself and then gets past it shows that this is no end
+        if sum(_is_stuck(known, by_call, row, 6) for row in passes) <= 0.02 * len(passes):
             break
     else:
         return None
@@ -106,7 +115,7 @@ def _stuck(people: Population, left: Mask, passes: list[RowEvidence]) -> Group |
         "prolong the loop.", passed=int(people.passed[rows].sum()),
         why="rollouts that get on pass, and these repeat themselves until they end", holds=holds,
         detail=lambda at: repeated(people.rows[at]),
-        place=lambda row: next(((act.step, "") for act in row.acts if act.template), None),
+        place=lambda row: (row.acts[-1].step, "") if row.acts else None,
     )  # fmt: skip
 
 
@@ -202,7 +211,8 @@ def _ending(
     if n_ends < ENDS * len(passes) or len(used) < 2:
         return None
     holds = partial(_lacks, name, last)
-    rows = people.where(holds) & scope
+    # the last call of a pass was accepted, however its result reads
+    rows = people.where(holds) & scope & ~(people.passed & people.where(lambda row: bool(row.acts) and name(row.acts[-1]) == last))
     claimed = rows & left
     if ends_on_success(people):  # what never succeeds goes on to the limit: only who stops before it, or tries in vain, lacks it
         most = max(row.n_turns for row in people.rows)
@@ -222,8 +232,10 @@ def _ending(
     return Group(
         rung="delivered", label="BI", name=called, rows=claimed, matched=rows, passed=int(people.passed[rows].sum()), deciding=(last,),
         text=f"{count(n, 'failure')}: there is no successful `{last}`, the call that ends {n_ends:,} of {len(passes):,} passes"
-        f"{'' if scope.all() else ' of this kind of task'}, so nothing was handed in.{how}",
+        f"{'' if scope.all() else ' of this kind of task'}.{how}",
         fix=f"Show the model what `{last}` accepts, and have it correct the call after an error." if 2 * tried >= n
+        else f"Find out why these rollouts end with `{instead}` (stuck, or something that does not work?), and have the model go on until "
+        f"it can call `{last}`." if "instead" in how
         else f"Tell the model to finish with `{last}`, and remind it before the last turn.",
         why="the result that is graded was never handed over", confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, holds=holds if scope.all() else None,

@@ -161,7 +161,7 @@ def gold_class(gold: str | None) -> str:
             if value == "None"
             else "a list or object"
             if value[:1] in "[{"
-            else str(value)[:20]
+            else gold.strip()[:20]
             if value in ("True", "False")
             else "a quoted text"
         )

@@ -14,35 +14,47 @@ import numpy as np
 
 from blade.diagnose.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, short
+from blade.diagnose.fields import template
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, at_end, count, short
 from blade.diagnose.reference import Reference, answered, gives_answer
-from blade.diagnose.rungs.cut import is_best_of_many, repeated
+from blade.diagnose.rungs.cut import act_name, fails_at_first, is_best_of_many, last_act, repeated
 
 DOMINATES = 0.9
 WORTH = 0.01  # points that a vote must win to be advised
 READ = 0.8  # share of the passes whose results hold the gold, from which it must be found there
-LIKE = 0.6  # share of words that two free answers have in common, from which they agree
+LIKE = 0.5  # share of words that two free answers have in common, from which they agree
 RARELY = 0.5  # of the pass rate of all others, up to which what some rows do is no way to pass
+MANY_NUMBERS = 5  # of a free answer, from which it is a list
 NEAR = 0.01  # of a number, up to which two free answers give the same one
 _NUMBERS = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 MAX_CLASSES = 6
+ENDS = 0.9  # share of the passes that end with one call
+ASKED, MAX_REPLY = 3, 400  # failures that ask back, from which they are a group; characters in which the question is
+LOOP = 3  # times from which a call counts as repeated
 ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     found = Findings()
-    for group in (_bias(people, left, reference) or _blind_spot(people, left, reference), _unread(people, left, reference)):
+    asked = (
+        _asked_back(people, left), _bias(people, left, reference) or _blind_spot(people, left, reference), _unread(people, left, reference),
+    )  # fmt: skip
+    for group in asked:
         if group is not None:
             found.groups.append(group)
             left = left & ~group.rows
     rows = left & _comparable(people, reference)
     if not rows.any():
-        return Findings([*found.groups, *_never_accepted(people, left)])
+        groups = _never_accepted(people, left)
+        return Findings([*found.groups, *groups], _barred(people) if groups else [])
     single, gap, unsure = people.none, people.none, people.none
     for task in np.unique(people.task[rows]):
         mine = (people.task == task) & rows
         every = people.task == task
-        if every.sum() == 1 or (mine.sum() == 1 and not people.passed[every].any()):
+        is_single = every.sum() == 1 or (mine.sum() == 1 and not people.passed[every].any())
+        # whether long lists of numbers say the same is not for their digits to tell
+        is_listed = not people.passed[every].any() and _are_lists(people, mine, reference)
+        if is_single or (is_listed and not _agrees(people, mine, reference)):
             single |= mine
         elif people.passed[every].any() or not _agrees(people, mine, reference):
             unsure |= mine
@@ -50,6 +62,29 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             gap |= mine
     found.groups.append(_wrong(people, Wrong(gap, unsure, single), reference))
     return found
+
+
+def _asks(row: RowEvidence) -> bool:
+    """Whether the one text of a single turn asks a question, in a short reply or near the end of a long one."""
+    return row.n_turns == 1 and gives_answer(row) and "?" in row.final[-MAX_REPLY:]
+
+
+def _asked_back(people: Population, left: Mask) -> Group | None:
+    """Single replies that ask a question, where no pass does: nothing was answered."""
+    rows = people.where(_asks)
+    n = int((rows & left).sum())
+    others = ~rows & people.where(gives_answer)
+    if n < ASKED or people.passed[rows].any() or not others.any() or people.rate(others) < 0.1:
+        return None
+    return Group(
+        rung="knowledge", label="BI", name="asks back instead of answering", rows=rows & left, matched=rows,
+        text=f"{count(n, 'failure')}: the reply asks the user a question, which nobody answers. No reply that asks one passes.",
+        fix="Tell the model that nobody will answer, and that it must give its best answer.",
+        why="a question is no answer, and no reply that asks one passes", holds=_asks, confidence="likely",
+        place=lambda row: (row.final_step, row.final[: row.final.rfind("?") + 1][-90:]) if row.final_step is not None else None,
+        detail=lambda at: f'it asks "…{short(people.rows[at].final[: people.rows[at].final.rfind("?") + 1].strip()[-90:], 90)}"',
+        against=["a question that cannot be answered as it is asked would look the same"],
+    )  # fmt: skip
 
 
 def _unread(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -61,8 +96,8 @@ def _unread(people: Population, left: Mask, reference: Reference | None) -> Grou
         return None
     return Group(
         rung="knowledge", label="BI", name="what it looked up does not hold the answer", rows=rows, matched=rows,
-        text=f"{count(n, 'failure')}: no result that the model got holds the expected answer, which {sum(passes):,} of {len(passes):,} "
-        "passes had before them: the search or the reading failed, not the answer.",
+        text=f"{count(n, 'failure')}: no result that the model got holds the expected answer word for word, which {sum(passes):,} of "
+        f"{len(passes):,} passes had before them: the search or the reading failed, not the answer.",
         fix="Have the model search or read on when what it found does not answer the question, before it answers.",
         why="passes find the expected answer in their results, and these never do", place=_place,
         detail=lambda at: answered(people, at, reference), against=["the results may say it in other words"],
@@ -74,7 +109,7 @@ class Wrong(NamedTuple):
 
     gap: Mask  # the task never passes, and most of its repeats say the same
     unsure: Mask  # the task passes sometimes, or its repeats differ
-    single: Mask  # one try
+    single: Mask  # one try, or answers that cannot be compared
 
     def label(self, at: int) -> str:
         return "KG" if self.gap[at] else "UK" if self.unsure[at] else "undetermined"
@@ -86,18 +121,19 @@ def _wrong(people: Population, wrong: Wrong, reference: Reference | None) -> Gro
     n, n_tasks = int(rows.sum()), people.n_tasks(rows)
     sizes = {"KG": int(wrong.gap.sum()), "UK": int(wrong.unsure.sum()), "undetermined": int(wrong.single.sum())}
     label = max(sizes, key=lambda name: sizes[name])
+    label = label if 2 * sizes[label] >= n else "undetermined"  # no label holds for most of them
     is_closed = reference is not None and reference.is_telling
     parts = [
         f"{sizes['KG']:,} in tasks that never pass and whose repeats mostly agree (a knowledge gap)" if sizes["KG"] else "",
         f"{sizes['UK']:,} in tasks that pass sometimes or whose repeats differ (unreliable knowledge)" if sizes["UK"] else "",
-        f"{sizes['undetermined']:,} with one answer to go by, where a knowledge gap and bad luck look the same"
+        f"{sizes['undetermined']:,} where one answer, or answers that cannot be compared, do not tell a knowledge gap from chance"
         if sizes["undetermined"]
         else "",
     ]
     vote, fix = _voted(people, reference) if sizes["UK"] else ("", "")
-    fix = fix if label == "UK" and fix else _FIXES[label]
+    fix = fix if label == "UK" and fix else _FIXES["KG" if label == "undetermined" and sizes["KG"] else label]
     if fix is _FIXES["UK"] and np.isin(people.task[rows], people.task[people.passed]).mean() < 0.5:
-        fix = "Train on problems like these: most of these tasks never pass, and their answers change from one try to the next."
+        fix = "Train on problems like these: most of these failures are in tasks that never pass, and the answers change from try to try."
     searched = _found(people, rows)
     if searched and label == "undetermined":
         fix = "Have the model search or read on when what it found does not answer the question, before it answers."
@@ -123,21 +159,20 @@ def _found(people: Population, rows: Mask) -> str:
     if len(passes) < 5 or without < 3 or without / len(mine) < 1.5 * passes.count(False) / len(passes):
         return ""
     return (
-        f" In {without:,} of {len(mine):,} no result that the model got holds the expected answer ({passes.count(False):,} of "
-        f"{len(passes):,} passes): look at how it searches."
+        f" In {without:,} of {len(mine):,} no result that the model got holds the expected answer word for word "
+        f"({passes.count(False):,} of {len(passes):,} passes): look at how it searches."
     )
 
 
 _FIXES = {
-    "KG": "Train on problems like those that never pass, or give the model the means to look the answer up; review the expected "
-    "answers of these tasks first.",
-    "UK": "Train on problems like these: the model solves them now and then.",
+    "KG": "Review the expected answers of the tasks that never pass; where they are right, train on problems like these.",
+    "UK": "Train on problems like these: most of these tasks pass sometimes.",
     "undetermined": "Repeat these tasks a few times: the same wrong answer each time is a knowledge gap, a changing one is not.",
 }
 _REASONS = {
     "KG": "most of these tasks never pass, and more than half of their repeats agree",
     "UK": "most of these tasks pass sometimes, or their repeats give different answers",
-    "undetermined": "one try per task does not tell lack of knowledge from chance",
+    "undetermined": "for most of them one answer, or answers that cannot be compared, do not tell lack of knowledge from chance",
 }
 
 
@@ -146,51 +181,80 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     rows = left & people.where(lambda row: any(not act.failed for act in row.acts))
     if not is_best_of_many(people) or not rows.any():
         return []
+    ends = Counter(last_act(people.rows[at]) for at in np.flatnonzero(people.passed)).most_common(1)
+    goal = ends[0][0] if ends and ends[0][1] >= ENDS * people.passed.sum() else ""
     failing = people.where(_mostly_fails)
     # where rows with as many errors pass about as often, errors are how one gets there
     wrong = rows & failing if people.rate(failing) <= RARELY * people.rate(~failing) else people.none
     rest = rows & ~wrong
     n = int(rest.sum())
-    reply, n_reply = Counter(people.rows[at].reply for at in np.flatnonzero(rest)).most_common(1)[0] if n else ("", 0)
+    reply, n_reply = Counter(template(people.rows[at].reply) for at in np.flatnonzero(rest)).most_common(1)[0] if n else ("", 0)
     often = n_reply >= 3 and n_reply >= 0.1 * n and reply
+    barred = fails_at_first(people)
     answer = f" The last answer of the environment begins most often: {reply[:110]} ({count(n_reply, 'rollout')})." if often else ""
     return [
         Group(
-            rung="knowledge", label="BI", name="most tries end in an error", rows=wrong, matched=failing,
-            text=f"{count(int(wrong.sum()), 'failure')}: more than half of the tries answer with an error, which "
+            rung="knowledge", label="undetermined" if barred else "BI", name="most tries end in an error", rows=wrong, matched=failing,
+            text=f"{count(int(wrong.sum()), 'failure')}: more than half of the tries, and at least three, end in an error, which "
             f"{int(people.passed[failing].sum()):,} of {count(int(people.passed.sum()), 'pass', 'passes')} show, and none is accepted; "
             f"{people.rate(failing):.0%} of such rollouts pass, against {people.rate(~failing):.0%} of all others.",
-            fix="Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an "
+            fix="Run a solution that is known to be right through the environment: does it accept it as the prompt asks for it, without "
+            "anything added?" if barred
+            else "Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an "
             "error.",
-            why="tries that are errors cannot be accepted, and rollouts with so many pass far less often", confidence="likely",
+            why="nearly every first try ends in an error, so that the model and its surroundings cannot be told apart" if barred
+            else "tries that are errors cannot be accepted, and rollouts with so many pass far less often",
+            confidence="unsure" if barred else "likely",
             passed=int(people.passed[failing].sum()), place=lambda row: next(((act.step, "") for act in row.acts if act.failed), None),
-            detail=lambda at: _tries(people.rows[at]),
+            detail=lambda at: _tries(people.rows[at], goal),
         ),
         Group(
             rung="knowledge", label="undetermined", name="no try is accepted", rows=rest,
             text=f"{count(n, 'failure')}: the rollout ends without a result that is accepted."
             f"{answer}",
-            fix="Read two of these rollouts: a wrong reading of the question or of the data, or surroundings that do not work?",
+            fix="Read two of these rollouts: a wrong reading of the question or of the data, or an environment that does not work?",
             why="no try was accepted; without the expected result nothing more can be said",
             confidence="unsure", matched=rest, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
-            blame=lambda row: None, detail=lambda at: _tries(people.rows[at]),
+            blame=lambda row: None, detail=lambda at: _tries(people.rows[at], goal),
         ),
     ]  # fmt: skip
 
 
+def _barred(people: Population) -> list[Trust]:
+    """A warning where nearly every first try ends in an error."""
+    barred = fails_at_first(people)
+    if barred is None:
+        return []
+    failed, n = barred
+    rows = people.where(lambda row: row.acts and row.acts[0].failed)
+    text = (
+        f"The first try of {failed:,} of {n:,} rollouts ends in an error, whatever the task and whether the rollout passes later or not: "
+        "the environment may need something that the prompt does not give (an import, a header, a set-up step)."
+    )
+    return [Trust("warning", None, text, rows)]
+
+
 def _mostly_fails(row: RowEvidence) -> bool:
     """Whether more than half of the calls of a row, and at least three, are errors."""
-    failed = sum(act.failed for act in row.acts)
-    return failed >= 3 and failed > 0.5 * len(row.acts)
+    return row.n_failed >= 3 and row.n_failed > 0.5 * row.n_acts
 
 
-def _tries(row: RowEvidence) -> str:
-    """What became of the tries of a row: how many are errors and the last one, else which is repeated."""
-    failed = [act for act in row.acts if act.failed]
-    if not failed:
-        return repeated(row)
-    # some errors do not read as such, and of a long rollout only the two ends are kept
-    return f"at least {len(failed):,} of {count(row.n_acts, 'try', 'tries')} end in an error, such as: {short(failed[-1].error, 90)}"
+def _tries(row: RowEvidence, goal: str) -> str:
+    """What became of the tries of a row: whether it made the call that ends passes, how many are errors, how the last is answered."""
+    made = sum(act_name(act) == goal for act in row.acts)
+    # some errors do not read as such
+    errors = f"at least {row.n_failed:,} of {count(row.n_acts, 'try', 'tries')} end in an error" if row.n_failed else ""
+    empty = sum(act.is_empty for act in row.acts)
+    last = next((act for act in reversed(row.acts) if act.is_answered), None)
+    end = f'the last answer it gets is "{short(row.reply, 90)}"' if row.reply else ""
+    parts = (
+        f"`{short(goal, 60)}`, the call that ends the passes, is never made" if goal and not made else "",
+        errors,
+        f"{empty:,} {'finds' if empty == 1 else 'find'} nothing" if empty else "",
+        repeated(row) if row.most_made >= LOOP and not row.n_failed else "",
+        f"the last one that is answered, in: {short(last.error, 90)}" if last is not None and last.failed else end,
+    )
+    return "; ".join(filter(None, parts))
 
 
 def _comparable(people: Population, reference: Reference | None) -> Mask:
@@ -204,8 +268,16 @@ def _comparable(people: Population, reference: Reference | None) -> Mask:
 
 
 def _text(people: Population, at: int, reference: Reference | None) -> str:
-    answer = reference.answer[at] if reference is not None else None
+    answer = reference.answer[at] if reference is not None and reference.is_telling else None
     return answer or people.rows[at].final
+
+
+def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> bool:
+    """Whether most of some free answers give many numbers."""
+    if reference is not None and reference.is_telling:
+        return False
+    lengths = [len(_NUMBERS.findall(people.rows[at].final)) for at in np.flatnonzero(rows)]
+    return float(np.median(lengths)) >= MANY_NUMBERS
 
 
 def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool:
@@ -216,21 +288,34 @@ def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool
     counts = Counter(value_of(text) for text in texts if len(text) <= 100)
     if counts and counts.most_common(1)[0][1] > 0.5 * len(texts):
         return True
-    numbers = [float(found[0].replace(",", "")) for text in texts if len(found := _NUMBERS.findall(text)) == 1]
-    if any(sum(abs(one - other) <= NEAR * abs(one) for other in numbers) > 0.5 * len(texts) for one in numbers):
-        return not (reference is not None and reference.is_telling)
     if reference is not None and reference.is_telling:
         return False  # closed answers are compared as values alone
-    bags = [words(text) for text in texts]
-    near = [
-        sum(
-            len(bag & other) >= LIKE * max(len(bag | other), 1) and not any(map(str.isdigit, "".join(bag ^ other)))
-            for other in bags
-            if bag and other
-        )
-        for bag in bags
-    ]  # fmt: skip
-    return max(near) > 0.5 * len(texts)
+    claims = [_claim(people.rows[at], text) for at, text in zip(np.flatnonzero(rows), texts, strict=True)]
+    return max(sum(_say_the_same(claim, other) for other in claims) for claim in claims) > 0.5 * len(texts)
+
+
+Claim = tuple[frozenset[str], list[float]]
+
+
+def _claim(row: RowEvidence, text: str) -> Claim:
+    """The words and the numbers of a free answer that its question does not say already; scores of a list in their order."""
+    own = row.own_words or words(text)
+    numbers = [number for number in _NUMBERS.findall(text) if number not in row.asked]
+    return frozenset(word for word in own if not word.isdigit()), [float(number.replace(",", "")) for number in numbers]
+
+
+_MONTHS = frozenset("january february march april june july august september october november december".split())  # `may` is a verb as well
+
+
+def _say_the_same(first: Claim, second: Claim) -> bool:
+    """Whether two free answers give the same numbers and months, and mostly the same words beside them."""
+    (bag, numbers), (other, others) = first, second
+    if len(numbers) != len(others) or any(abs(a - b) > NEAR * abs(a) for a, b in zip(numbers, others, strict=True)):
+        return False
+    if bag & _MONTHS != other & _MONTHS:
+        return False
+    is_one_number = len(numbers) == 1 and (bool(bag & other) or not bag or not other)
+    return is_one_number or (len(bag & other) >= LIKE * len(bag | other) and bool(bag or numbers))
 
 
 def _bias(people: Population, left: Mask, reference: Reference | None) -> Group | None:

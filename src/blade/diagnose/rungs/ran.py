@@ -250,7 +250,8 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
         why="no text, no call and no pass among them; an empty answer is no attempt at the task",
         against=[] if why.is_recorded else ["an agent that chooses to say nothing would look the same"],
         passed=int(people.passed[silent].sum()), confidence="likely", matched=silent,
-        holds=lambda row: not row.has_output, detail=lambda at: _spent_by(people, at, why.spent),
+        holds=lambda row: not row.has_output,
+        detail=lambda at: _spent_by(people, at, why.spent) or (f"{n:,} of {people.n:,} rollouts of the run end so" if n > 1 else ""),
     )  # fmt: skip
 
 

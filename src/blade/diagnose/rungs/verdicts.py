@@ -34,6 +34,7 @@ from blade.diagnose.expected import (
     in_words,
     nothing_due,
     odd_arguments,
+    only_reads,
     told,
 )
 from blade.diagnose.fields import template
@@ -57,7 +58,8 @@ def ask(people: Population, left: Mask) -> Findings:
     groups: list[Group] = []
     for make in (_against_gold, _named_checks, _rest):
         found = cover(people, list(make(people, left)), left)
-        groups += _unanswered(people, trace_back(people, found, frozenset(graded_tools(people)), make is _against_gold))
+        traced = trace_back(people, found, frozenset(graded_tools(people)), make is _against_gold)
+        groups += _unanswered(people, found, traced) if make is _against_gold else traced
         for group in found:
             left = left & ~group.rows
     return Findings(groups)
@@ -68,17 +70,22 @@ def ask_messages(people: Population, left: Mask) -> Findings:
     return Findings(cover(people, list(_values(people, left, is_folded=True)), left))
 
 
-def _unanswered(people: Population, groups: Sequence[Group]) -> list[Group]:
-    """The groups, with rows apart in which the model names the expected change and the user agrees and is gone."""
+def _unanswered(people: Population, found: Sequence[Group], traced: Sequence[Group]) -> list[Group]:
+    """The groups, with rows apart in which the model names the expected change and the user agrees and is gone.
+
+    `found` are the groups by what differs, `traced` the same after rows went to acts upstream.
+    """
     graded = graded_tools(people)
-    rows = people.none
-    for group in groups:
-        if group.name in (_NAMES[NONE_DONE][0], _NAMES[PART][0]):
-            rows |= group.rows & people.where(lambda row: row.end == "user" and _proposes(row, graded))
+    omitted, rows = people.none, people.none
+    for group in found:
+        omitted |= group.rows if group.name in _OMISSIONS else people.none
+    for group in traced:
+        if group.name in _OMISSIONS:
+            rows |= group.rows & people.where(lambda row: _proposes(row, graded))
+    left_of = [_counted(people, group, group.rows & ~rows, omitted, graded) for group in traced if (group.rows & ~rows).any()]
     n = int(rows.sum())
     if not n:
-        return list(groups)
-    left_of = [replace(group, rows=group.rows & ~rows, text=_recounted(group, rows)) for group in groups if (group.rows & ~rows).any()]
+        return left_of
     return [
         *left_of,
         Group(
@@ -93,23 +100,62 @@ def _unanswered(people: Population, groups: Sequence[Group]) -> list[Group]:
     ]  # fmt: skip
 
 
-def _recounted(group: Group, without: Mask) -> str:
-    was, n = int(group.rows.sum()), int((group.rows & ~without).sum())
-    return group.text.replace(count(was, "failure"), count(n, "failure"), 1)
+def _counted(people: Population, group: Group, rows: Mask, omitted: Mask, graded: Mapping[str, str]) -> Group:
+    """A group with the rows that are left to it, what it says of them counted again, and with the doubt that some had no turn left."""
+    kind = next((kind for kind, (name, _) in _NAMES.items() if name == group.name), None)
+    tool = next((tool for tool in graded if _unexpected_name(tool) == group.name), None)
+    if kind is not None:
+        fresh = _differing(people, kind, *_NAMES[kind], graded)(rows, None)
+    elif tool is not None:
+        fresh = _unexpected(people, tool, graded)(rows, None)
+    else:
+        fresh = group
+    doubts = [*group.against, *_cut_short(people, rows & omitted)]
+    return replace(group, rows=rows, text=fresh.text, deciding=fresh.deciding, against=doubts)
 
 
 def _proposes(row: RowEvidence, graded: Mapping[str, str]) -> bool:
-    """Whether the last message of the model asks and names what identifies every expected call that is missing, and is agreed to."""
-    if "?" not in row.final.rstrip()[-200:] or not _AGREES.search(row.reply):
+    """Whether the last message of the model asks and names what identifies every missing call and no other thing, and is agreed to."""
+    if row.end != "user" or not _AGREES.match(row.reply) or not _asks(row):
         return False
     made, due = acts_of(row, graded)
-    named = [set(_MARKED.findall(text)) for _, text in (due - made)]
-    return bool(named) and all(values and sum(value in row.final for value in values) >= 0.5 * len(values) for values in named)
+    values = [set(_MARKED.findall(text)) for _, text in due]
+    missing = [(tool, set(_MARKED.findall(text))) for tool, text in (due - made)]
+    shapes = {_shape(value) for _, named in missing for value in named}
+    others = {value for value in _MARKED.findall(row.final) if _shape(value) in shapes}.difference(*values)
+    return bool(missing) and not others and all(_is_named(row.final, tool, named, graded) for tool, named in missing)
 
 
-_AGREES = re.compile(
-    r"\A\W*(?:yes|yep|yeah|sure|ok|okay|correct|confirm\w*|please|go ahead|proceed|that works|sounds good|perfect)\b", re.IGNORECASE
+def _asks(row: RowEvidence) -> bool:
+    """Whether a message ends with a question, or itself gives the word that is answered: reply "yes" to proceed."""
+    end, answer = row.final.rstrip()[-200:], re.search(r"\w+", row.reply)
+    return "?" in end or (answer is not None and re.search(rf"\b{answer[0]}\b", end, re.IGNORECASE) is not None)
+
+
+def _is_named(text: str, tool: str, values: set[str], graded: Mapping[str, str]) -> bool:
+    """Whether a text names most of the values of a call, and another act by name only where two values show which is meant."""
+    said = {value for value in values if value in text}
+    if not said or len(said) < 0.5 * len(values):
+        return False
+    own, spoken = _stems(tool), _stems(text)
+    return len(said) > 1 or all(own & spoken - _stems(other) or not (_stems(other) - own) & spoken for other in graded)
+
+
+def _stems(text: str) -> set[str]:
+    """How the words of a text or of a name begin."""
+    return {word[:5].casefold() for word in re.findall(r"[^\W\d_]+", text)}
+
+
+def _shape(value: str) -> str:
+    return re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", value))
+
+
+_YES = (
+    r"\A\W*(?:yes|yep|yeah|yup|sure|correct|confirm\w*|go ahead|proceed|do it|that works|sounds (?:good|great|perfect|right|fine)"
+    r"|that(?:'s| is) (?:right|correct|fine|perfect))\b"
 )
+_CERTAIN = re.compile(_YES, re.IGNORECASE)
+_AGREES = re.compile(rf"{_YES}|\A\W*(?:ok|okay|please|perfect)\b", re.IGNORECASE)  # which may as well begin a refusal
 _MARKED = re.compile(r"[#\w-]*\d[\w-]{3,}")  # values with digits, which identify what is meant
 
 
@@ -161,6 +207,7 @@ _NAMES = {
     EXTRA: ("an action beyond the expected ones", "Have the model act only on what was asked and confirmed."),
     OTHER: ("other actions than the expected ones", "Show the model which action fits which case, with examples."),
 }  # fmt: skip
+_OMISSIONS = (_NAMES[NONE_DONE][0], _NAMES[PART][0])
 
 
 def _against_gold(people: Population, left: Mask) -> Iterator[Candidate]:
@@ -216,7 +263,7 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
             place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded),
             deciding=tuple(tool for tool, _ in tools.most_common(3)),
             is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
-            against=["the expected calls themselves may be wrong", *(_cut_short(people, rows) if kind in (NONE_DONE, PART) else ())],
+            against=["the expected calls themselves may be wrong"],
         )  # fmt: skip
 
     return make
@@ -224,8 +271,15 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
 
 def _cut_short(people: Population, rows: Mask) -> list[str]:
     """That in some rows another party had the last word, as a doubt about whose fault the omission is."""
-    n = int(interrupted(people, rows).sum())
-    return [f"in {n:,} of them the conversation ends with the user's reply, before the model could act on it"] if n else []
+    ended = interrupted(people, rows)
+    agreed = ended & people.where(lambda row: _CERTAIN.match(row.reply))
+    n, m = int(agreed.sum()), int((ended & ~agreed).sum())
+    said = [
+        f"in {n:,} of them the user agrees to what the model last said and the conversation ends there, so it has no turn left to act; "
+        "that it would have made the expected change is not shown" if n else "",
+        f"in {m:,} {'more' if n else 'of them'} the conversation ends with the user's reply, before the model could act on it" if m else "",
+    ]  # fmt: skip
+    return [doubt for doubt in said if doubt]
 
 
 def _by_argument(people: Population, rows: Mask, graded: Mapping[str, str]) -> str:
@@ -298,18 +352,23 @@ def _mismatch(row: RowEvidence, graded: Mapping[str, str], tool: str | None = No
     return None
 
 
+def _unexpected_name(tool: str) -> str:
+    return f"calls `{tool}` where it is not expected"
+
+
 def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast | None) -> Group:
         n = int(rows.sum())
         places = np.flatnonzero(rows)
-        idle = int((nothing_due(people) & rows).sum())
+        idle = int((nothing_due(people) & people.where(only_reads) & rows).sum())
         more = sum(any(name == tool for name, _ in people.rows[at].expected or ()) for at in places)
-        where = f" In {idle:,} of them no call of the model is expected at all." if 0 < idle < n else ""
+        where = f" In {idle:,} of them no change by the model is expected at all." if 0 < idle < n else ""
+        where = " No change by the model is expected there at all." if idle == n else where
         where += f" In {more:,} of them it is expected for something else, or fewer times." if more else ""
         is_clean = not (people.passed & people.where(lambda row: _more(row, tool))).any()
         clean = " No rollout with such a call passes." if is_clean else ""
         return Group(
-            rung="verdicts", label="BI", name=f"calls `{tool}` where it is not expected", rows=rows,
+            rung="verdicts", label="BI", name=_unexpected_name(tool), rows=rows,
             text=f"{count(n, 'failure')}: `{tool}` is called where it is not among the expected calls.{where}{clean}",
             fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
             why="the expected calls of the row do not contain it", confidence="proved",

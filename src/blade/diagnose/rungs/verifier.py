@@ -51,7 +51,10 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             found.trust.append(
                 Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix)
             )
-    doubts = (_lenient(people, reference), _many_equal(people, rest, reference), _idle_passes(people), _broken_check(people))
+    doubts = (
+        _lenient(people, reference), _many_equal(people, rest, reference), _idle_passes(people),
+        _broken_check(people),
+    )  # fmt: skip
     found.trust += [doubt for doubt in doubts if doubt is not None]
     if not has_calls:
         group = _refused(people, rest, reference)
@@ -404,13 +407,15 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
             n = int(rows.sum())
     if not n:
         return None
-    how = _difference(reference, rows)
+    how, exact_ones = _difference(reference, rows)
+    letter = f" ({exact_ones:,} of them to the letter)" if how and exact_ones else ""
+    read = ", check which part of the answer it reads" if letter else ""
     return Group(
         rung="verifier", label="TI", name="right answer scored 0" + (f" ({how})" if how else ""), rows=rows,
-        text=f"{count(n, 'failure')}: the answer equals the expected one{f' but for {how}' if how else ' exactly'}, and is not accepted. "
-        f"In {reference.agreement:.0%} of the passes the same comparison agrees. With these counted, "
+        text=f"{count(n, 'failure')}: the answer equals the expected one{f' but for {how}' if how else ' exactly'}{letter}, and is not "
+        f"accepted. In {reference.agreement:.0%} of the passes the same comparison agrees. With these counted, "
         f"{int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
-        fix=f"{f'Make the verifier compare values, not spelling ({how})' if how else 'Repair the verifier'}, and score the stored "
+        fix=f"{f'Make the verifier compare values, not spelling ({how})' if how else 'Repair the verifier'}{read}, and score the stored "
         "answers again; no rerun is needed.",
         why="the answer and the gold have the same value", confidence="proved", matched=rows,
         detail=lambda at: answered(people, at, reference),
@@ -527,8 +532,8 @@ def _is_exact(people: Population, reference: Reference) -> Mask:
     return np.array([bool(a and g and a.strip() == g.strip()) for a, g in pairs], np.bool_)
 
 
-def _difference(reference: Reference, rows: Mask) -> str:
-    """How the answers of some rows differ from the gold in spelling."""
+def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
+    """How the answers of some rows mostly differ from the gold in spelling, and how many do not."""
     kinds: Counter[str] = Counter()
     for at in np.flatnonzero(rows):
         answer, gold = (reference.answer[at] or "").strip(), (reference.gold[at] or "").strip()
@@ -542,43 +547,43 @@ def _difference(reference: Reference, rows: Mask) -> str:
             kinds["upper and lower case"] += 1
         else:
             kinds["formatting"] += 1
-    return kinds.most_common(1)[0][0]
+    return kinds.most_common(1)[0][0], kinds[""]
 
 
 def _both_ways(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing rows that give the same closed answer as a passing repeat of the task."""
+    """Failing rows whose answer passes in another repeat of the task, where equal answers are nearly always graded alike."""
     if not people.has_repeats:
         return None
-    if reference is None:
+    if reference is None or not reference.is_telling:
         return _both_ways_without_gold(people, left)
     passing: defaultdict[int, set[object]] = defaultdict(set)
     for at in np.flatnonzero(people.passed):
         answer = reference.answer[at]
         if answer and (is_closed(answer) or len(answer) <= 40):
             passing[int(people.task[at])].add(value_of(answer))
-    places = [
+    rows = people.none
+    rows[[
         at for at in np.flatnonzero(left)
         if (answer := reference.answer[at]) and value_of(answer) in passing.get(int(people.task[at]), ())
-    ]  # fmt: skip
-    rows = people.none
-    rows[places] = True
-    n = len(places)
-    if not n or n > 0.2 * left.sum() or not reference.is_telling:
+    ]] = True  # fmt: skip
+    if not rows.any() or rows.sum() > 0.2 * left.sum():
         return None
-    return _inconsistent(people, rows, reference)
+    doubt = " It is not the expected answer, so either these passes or the expected answers are wrong."
+    fix = "Review the expected answers of these tasks, then score their stored answers again with one rule."
+    return _inconsistent(people, rows, reference, doubt, fix)
 
 
 def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
-    """Failing rows whose closed answer passes in another repeat, where equal answers are nearly always graded alike."""
+    """The same where answers are not compared with a gold: closed ones, and whole replies that are the gold word for word."""
     if people.where(lambda row: bool(row.expected) or row.n_acts > 1).any():
         return None
-    source = next((name for name in ANSWER_ORDER if sum(name in row.answers for row in people.rows) >= 0.9 * people.n), None)
-    if source is None:
-        return None
+    source = next((name for name in ANSWER_ORDER if sum(name in row.answers for row in people.rows) >= 0.9 * people.n), "")
     by_answer: defaultdict[tuple[int, object], list[int]] = defaultdict(list)
     for at, row in enumerate(people.rows):
-        answer = row.answers.get(source, "")
-        if is_closed(answer):
+        whole, part = row.answers.get("whole", ""), row.answers.get(source, "")
+        # beside a gold the whole reply must be it: another reply may be graded by more than what it says
+        answer = part if not row.gold_text and is_closed(part) else whole if row.gold_text and is_same(whole, row.gold_text) else ""
+        if answer:
             by_answer[int(people.task[at]), value_of(answer)].append(at)
     equal = [places for places in by_answer.values() if len(places) > 1]
     split = [places for places in equal if 0 < people.passed[places].sum() < len(places)]
@@ -586,19 +591,19 @@ def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
         return None
     rows = people.none
     rows[[at for places in split for at in places]] = True
-    return _inconsistent(people, rows & left, None)
+    return _inconsistent(people, rows & left, None, "", "Score the stored answers of these tasks again with one rule.")
 
 
-def _inconsistent(people: Population, rows: Mask, reference: Reference | None) -> Group | None:
+def _inconsistent(people: Population, rows: Mask, reference: Reference | None, doubt: str, fix: str) -> Group | None:
     n = int(rows.sum())
     if not n:
         return None
     n_tasks = people.n_tasks(rows)
     return Group(
         rung="verifier", label="TI", name="same answer graded 0 and 1", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: exactly this answer passes in another repeat of the same task, so "
-        "the grading is not consistent.",
-        fix="Score the stored answers of these tasks again with one rule.",
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: this answer passes in another repeat of the same task, so "
+        f"the grading is not consistent.{doubt}",
+        fix=fix,
         why="equal answers to the same task have different rewards", confidence="proved", matched=rows,
         detail=lambda at: answered(people, at, reference),
         place=at_end,
