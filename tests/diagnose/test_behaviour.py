@@ -77,6 +77,20 @@ def test_loop_within_tasks(diagnose: Diagnose) -> None:
     assert run.alarms == []
 
 
+@pytest.mark.parametrize("is_left", [False, True])
+def test_loop_that_is_left_before_the_end_is_no_cause(diagnose: Diagnose, is_left: bool) -> None:
+    """All look for a number that is not there; some do so four times, and end on it or go on as the others do."""
+    again: Act = ("find_parcel", {"number": "unknown"}, "Nothing under that number.")
+    acts = {}
+    for task, repeat in grid(16, 4):
+        rest = work(task, repeat)[-3:-1]  # looks the address up and redirects
+        loop = [again] * (4 if (task, repeat) in FAULTY else 1)
+        acts[task, repeat] = [*([*loop, *rest] if is_left else [*rest, *loop]), f"So much for errand {task}."]
+    run = diagnose(run_of(FAULTY, acts))
+    told = [run.keys(group) for group in run.of_rung("behaviour") if group.name == "repeats one call or one error"]
+    assert told == ([] if is_left else [FAULTY])
+
+
 def looked(task: int, answer: str, number: str | None = None) -> Act:
     return ("search_ledger", {"query": number or f"P-{task + 100}"}, answer)
 
@@ -331,6 +345,33 @@ def test_one_try_fact_of_a_hard_kind_is_no_cause(diagnose: Diagnose) -> None:
     run = diagnose(rows)
     assert without - run.failing
     assert run.of_rung("behaviour") == []
+
+
+@pytest.mark.parametrize(("n_repeats", "is_mended", "is_told"), [(1, False, True), (1, True, False), (4, True, True)])
+def test_one_try_error_that_a_later_call_gets_past(diagnose: Diagnose, n_repeats: int, is_mended: bool, is_told: bool) -> None:
+    """With repeats the same tasks pass without the error, which shows that it was not made good."""
+    keys = grid(64 // n_repeats, n_repeats)
+    faulty = {key for place, key in enumerate(keys) if (3 * place + place // 4) % 4 == 0}
+    bad: Act = ("check_address", {"street": ""}, "error: the street is missing")
+    acts: dict[Key, list[Act]] = {}
+    for key in keys:
+        first, *rest = work(*key, checks=key not in faulty or is_mended)
+        acts[key] = [first, *([bad] if key in faulty else []), *rest]
+    run = diagnose(run_of(faulty, acts, 64 // n_repeats, n_repeats))
+    told = [run.keys(group) for group in run.of_rung("behaviour") if "street is missing" in group.name]
+    assert told == ([faulty] if is_told else [])
+
+
+def test_one_try_passes_of_other_kinds_are_not_shown(diagnose: Diagnose) -> None:
+    """Cards never need the address book, and pass; they say nothing about letters and parcels."""
+    rows, without = of_two_kinds(is_cause=True)
+    for task in range(120, 160):
+        rows.append(desk_row(task, 0, float(task % 8 > 0), work(task, 0, checks=False), task_id=f"card-{task:03d}"))
+    run = diagnose(rows)
+    group = run.group(without & run.failing)
+    assert "check_address" in group.name
+    assert "among tasks of the same kind" in group.text
+    assert group.passed_rows == len(without - run.failing)
 
 
 @pytest.mark.parametrize("n_repeats", [1, 4])

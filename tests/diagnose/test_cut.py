@@ -169,6 +169,59 @@ def test_unanswered_call_is_not_refuted_by_stop_on_success(diagnose: Diagnose) -
     diagnose(rows).proved(CUT, "cut", "TI", "alarm")
 
 
+AGAIN = set(sorted(CUT)[::3])
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_unanswered_call_that_is_made_for_the_third_time_is_a_loop(diagnose: Diagnose, is_same: bool) -> None:
+    """The others, and those whose last call is another one, were at work when they were stopped."""
+
+    def make(task: int, repeat: int) -> Row:
+        if (task, repeat) not in AGAIN:
+            return desk_row(task, repeat, 0.0, looks(task, 9, last_answered=False))
+        again: list[Act] = [("check_address", {"street": "?"}, "Nothing here.")] * (2 if is_same else 3)
+        last: Act = ("check_address", {"street": "?" if is_same else f"Elm Rise {task}"}, None)
+        return desk_row(task, repeat, 0.0, [*looks(task, 6 if is_same else 5), *again, last])
+
+    run = diagnose(planted(make))
+    if is_same:
+        group = run.group(AGAIN)
+        assert (group.label.value, group.name) == ("BI", "repeats one call until it is stopped")
+        run.proved(CUT - AGAIN, "cut", "TI", "alarm")
+    else:
+        run.proved(CUT, "cut", "TI", "alarm")
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_turn_limit_is_named_where_all_stop_after_as_many_turns(diagnose: Diagnose, is_even: bool) -> None:
+    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0, looks(task, 9 if is_even else 8 + task % 3, last_answered=False)))
+    text = diagnose(rows).group(CUT).text
+    assert ("after 9 turns" in text) == ("a turn limit is the likely reason" in text) == is_even
+    assert ("after 8 to 10 turns" in text) == ("the rows do not say what stopped them" in text) == (not is_even)
+
+
+def test_call_that_ends_the_passes_and_is_never_made(diagnose: Diagnose) -> None:
+    """Half of the cut rows had made it before."""
+    made = {(task, repeat) for task, repeat in CUT if task % 2}
+
+    def make(task: int, repeat: int) -> Row:
+        first: list[Act] = [("redirect_parcel", {"number": task}, "Sent on.")] if (task, repeat) in made else []
+        return desk_row(task, repeat, 0.0, [*first, *looks(task, 9 - len(first), last_answered=False)])
+
+    run = diagnose(planted(make, rate=1.0))
+    assert f"{len(CUT - made)} never reached `redirect_parcel`" in run.group(CUT).text
+    for entry in run.report.attributions:
+        assert ("`redirect_parcel` is never called" in entry.mechanism) == (int(entry.task) % 2 == 0), entry.mechanism
+
+
+@pytest.mark.parametrize("rate", [0.9, 0.0])
+def test_others_are_told_where_some_of_them_pass(diagnose: Diagnose, rate: float) -> None:
+    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0, looks(task, 9, last_answered=False)), rate=rate)
+    n = sum(row["reward"] > 0 for row in rows)
+    text = diagnose(rows).group(CUT).text
+    assert (f" Of the other 32 with an output, {n} pass" in text) == ("other" in text) == (rate > 0)
+
+
 # ---- Spikes at a maximum -------------------------------------------------------------------------
 
 
@@ -251,6 +304,23 @@ def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> Non
     run = diagnose(rows)
     assert run.group(loops).label == "BI"
     assert run.group(CUT - loops).label == "TI"
+
+
+@pytest.mark.parametrize("how", ["filed", "recorded"])
+def test_rollouts_at_the_maximum_that_end_by_themselves_are_no_cut(diagnose: Diagnose, how: str) -> None:
+    """A third of those at the maximum file what they found as the passes do, or record that they gave up."""
+    ended = set(sorted(CUT)[::3])
+    rows = lengths(14, lambda place: float(place % 4 > 0))
+    for place, row in enumerate(rows):
+        task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+        if how == "filed" and (task, repeat) in ended:
+            acts = [*looks(task, 13), ("file_notice", {"page": task}, f"Filed {task}."), f"Notice {place} says so."]
+            rows[place] = desk_row(task, repeat, 0.0, acts)
+        elif how == "recorded" and ((task, repeat) in ended or (task, repeat) not in CUT):
+            row["stop_note"] = "gave up" if (task, repeat) in ended else "filed"
+    run = diagnose(rows)
+    (group,) = run.of_rung("cut")
+    assert (group.label.value, run.keys(group)) == ("TI", CUT - ended)
 
 
 @pytest.mark.parametrize("repeated", ["call", "error"])
@@ -420,6 +490,37 @@ def test_text_without_a_full_stop_is_no_cut(diagnose: Diagnose) -> None:
     assert diagnose(rows).of_rung("cut") == []
 
 
+FORM = [f"{name} of the {what}" for name in ("Number", "Weight", "Colour", "Height") for what in ("parcel", "label", "string", "stamp")]
+SLIP = [f"{name} of the letter" for name in ("Number", "Weight", "Colour", "Height")] + [f"Stamp {sign} of the letter" for sign in "abcdefgh"]
+
+
+def forms(how: str) -> list[Row]:
+    """Forms whose lines the prompt gives. Those of `CUT` stop after a whole line, or are complete: their prompt goes on with what is
+    no line of the form, or they fill in most of it in another order."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        is_hit = (task, repeat) in CUT
+        lines, close = FORM, "Thank you for filling this in."
+        filled = {"cut": FORM[:13], "order": [*FORM[13:], *FORM[2:13]], "whole": SLIP}[how] if is_hit else FORM
+        if how == "whole" and is_hit:
+            lines, close = SLIP, "Hand it to the counter: it closes at nine."
+        prompt = "\n".join([f"Fill in this form about folder {place}.", *(f"{line}: …" for line in lines), close])
+        text = "\n".join(f"{line}: {place * 31 + n}" for n, line in enumerate(filled))
+        rows.append(make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text], prompt=prompt))
+    return rows
+
+
+def test_form_that_stops_at_a_whole_line_of_the_prompt(diagnose: Diagnose) -> None:
+    """A third of all stop after the same line, so that it is the prompt and not their number that shows the cut."""
+    group = diagnose(forms("cut")).proved(CUT, "cut", "TI", "alarm")
+    assert group.name == "answer cut off in the middle"
+
+
+@pytest.mark.parametrize("how", ["whole", "order"])
+def test_complete_form_is_no_cut(diagnose: Diagnose, how: str) -> None:
+    assert diagnose(forms(how)).of_rung("cut") == []
+
+
 def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
     """One sentence again and again until the tokens run out: the cut is the consequence."""
     rows = letters(lambda whole: whole[:60] + "The fee is due. " * 400 + "The fee", 2048)
@@ -464,3 +565,29 @@ def test_a_remark_at_its_limit(diagnose: Diagnose) -> None:
 def test_a_largest_number_that_is_no_text_or_that_passes(diagnose: Diagnose, path: str, passes: int) -> None:
     rows, _ = remarks(path, passes)
     assert diagnose(rows).of_rung("cut") == []
+
+
+# ---- First tries that all end in an error ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_barred", [True, False])
+def test_first_tries_that_nearly_all_end_in_an_error(diagnose: Diagnose, is_barred: bool) -> None:
+    """Tries until one is accepted, and failures whose tries are mostly errors: the first one of all, or of every other errand only."""
+    rows = []
+    for task in range(40):
+        shelf = chr(97 + task % 20) + chr(97 + task // 2)  # another word in each task: no error is common
+        n = 4 if task % 2 else 10
+        # which tries end in an error, the first apart
+        errors = {1} if task % 2 else {1, 3, 4, 6, 7, 9}
+        errors |= {0} if is_barred or task % 4 < 2 else set()
+        tries: list[Act] = [
+            ("ask_ledger", {"page": page, "week": task}, f"Error: no shelf {shelf}{chr(97 + page)}." if page in errors else f"Entry {page}.")
+            for page in range(n - task % 3 if task % 2 else n)
+        ]
+        rows.append(make_row(task, 0, float(task % 2), tries))
+    run = diagnose(rows)
+    group = run.group(run.failing)
+    assert (group.name, group.label.value) == ("most tries end in an error", "undetermined" if is_barred else "BI")
+    warnings = [entry.text for entry in run.trust if "first try" in entry.text and entry.level == "warning"]
+    assert len(warnings) == is_barred
+    assert not is_barred or "The first try of 40 of 40 rollouts ends in an error" in warnings[0]

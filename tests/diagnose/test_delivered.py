@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.diagnose.builders import (
     desk_acts,
     desk_row,
     grid,
+    items_of,
     make_row,
     message,
     quiz,
@@ -62,6 +64,19 @@ def test_act_that_ends_the_passes_is_refused(diagnose: Diagnose) -> None:
     group = run.group(LATE)
     assert group.label == "BI"
     assert "hand_in" in told_of(group)
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_pass_whose_last_call_reads_as_an_error(diagnose: Diagnose, is_last: bool) -> None:
+    """The reply of the call that ends the passes tells of errors in two of them: it was accepted all the same, unless they went on."""
+    rows = submitting(LATE, ["I think the errand is settled now."])
+    for row in [row for row in rows if row["reward"]][::9][:2]:
+        task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+        odd: Act = ("hand_in", {"form": f"F-{task}"}, "Received; errors in the old form were corrected.")
+        more: list[Act] = [] if is_last else [("read_notice", {"page": 3}, "Notice 3: the counter opens at 10.")]
+        row["response"]["output"] = items_of([*work(task, repeat), odd, *more])
+    groups = [group for group in diagnose(rows).of_rung("delivered") if "hand_in" in group.name]
+    assert [group.passed_rows for group in groups] == ([0] if is_last else [])
 
 
 def test_answer_that_stands_in_chat_instead(diagnose: Diagnose) -> None:
@@ -115,10 +130,11 @@ STUCK = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) %
 MALFORMED = "error: a street needs a number"
 
 
-def stuck(again: str, passes_too: bool = False) -> list[Row]:
+def stuck(again: str, passes_too: bool = False, goes_on: Callable[[bool], bool] = lambda is_stuck: False) -> list[Row]:
     """Some rows end on one error with changing arguments, or on one call that brings the same each time.
 
     Passes meet the error once and get past it; or they end in the same way as the stuck ones, and pass all the same.
+    Rows that go on, by whether they are stuck ones, make two other calls before the last.
     """
     rows = []
     for place, (task, repeat) in enumerate(grid(16, 4)):
@@ -130,8 +146,9 @@ def stuck(again: str, passes_too: bool = False) -> list[Row]:
         loop = errors if again == "error" else same
         start = [*work(task, repeat), *work(task, (repeat + 1) % 4)]
         end: list[Act] = loop if is_stuck or (passes_too and place % 3 == 0) else loop[:1]
-        close: Act = ("close_desk", {"desk": task}, "Closed.")
-        rows.append(desk_row(task, repeat, float(passes), [*start, *end, close, f"So much for errand {task}." + " Bye." * (place % 3)]))
+        more: list[Act] = [("read_notice", {"page": page}, f"Notice {page}.") for page in (task + 20, task + 50)]
+        close: list[Act] = [*(more if goes_on(is_stuck) else []), ("close_desk", {"desk": task}, "Closed.")]
+        rows.append(desk_row(task, repeat, float(passes), [*start, *end, *close, f"So much for errand {task}." + " Bye." * (place % 3)]))
     return rows
 
 
@@ -148,6 +165,17 @@ def test_row_that_repeats_itself_to_the_end(diagnose: Diagnose, again: str) -> N
 @pytest.mark.parametrize("again", ["error", "call"])
 def test_repetition_that_passes_end_on_too_is_no_group(diagnose: Diagnose, again: str) -> None:
     assert diagnose(stuck(again, passes_too=True)).of_rung("delivered") == []
+
+
+@pytest.mark.parametrize("again", ["error", "call"])
+def test_repetition_that_is_left_before_the_end_is_no_group(diagnose: Diagnose, again: str) -> None:
+    assert diagnose(stuck(again, goes_on=lambda is_stuck: is_stuck)).of_rung("delivered") == []
+
+
+@pytest.mark.parametrize("again", ["error", "call"])
+def test_repetition_that_passes_get_past_is_no_end(diagnose: Diagnose, again: str) -> None:
+    """Some passes repeat themselves as well and go on with other calls; the stuck rows end there."""
+    assert diagnose(stuck(again, passes_too=True, goes_on=lambda is_stuck: not is_stuck)).of_rung("delivered") == []
 
 
 def told_again(is_same: bool) -> list[Row]:
@@ -173,6 +201,23 @@ def test_same_reply_again_and_again(diagnose: Diagnose) -> None:
 
 def test_replies_that_differ_are_no_repetition(diagnose: Diagnose) -> None:
     assert diagnose(told_again(is_same=False)).of_rung("delivered") == []
+
+
+# ---- No call that succeeds -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("answers", "is_told"), [([MALFORMED] * 2, True), ([MALFORMED, "On route 3."], False), ([MALFORMED], False)])
+def test_no_call_succeeds_before_one_that_is_never_answered(diagnose: Diagnose, answers: list[str], is_told: bool) -> None:
+    """All rollouts end on a call that nothing answers, the passes too."""
+    rows = []
+    for (task, repeat), reward in rewards(12, 4, 0.8).items():
+        is_late = (task, repeat) in LATE
+        tries: list[Act] = [("check_address", {"street": f"{task}?{at}"}, answer) for at, answer in enumerate(answers)]
+        close: Act = ("close_desk", {"desk": task}, None)
+        rows.append(desk_row(task, repeat, 0.0 if is_late else reward, [*(tries if is_late else work(task, repeat)), close]))
+    run = diagnose(rows)
+    told = [run.keys(group) for group in run.groups if group.name == "no call ever succeeds"]
+    assert told == ([LATE] if is_told else [])
 
 
 # ---- No tool at all, and the first check ---------------------------------------------------------

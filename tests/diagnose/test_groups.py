@@ -139,8 +139,24 @@ def test_points_are_those_of_the_rows(run: Diagnosed) -> None:
 
 
 def test_groups_are_ordered_by_points(run: Diagnosed) -> None:
-    known = [group.points for group in run.groups if group.label != "undetermined"]
-    assert known == sorted(known, reverse=True)
+    points = [group.points for group in run.groups]
+    assert points == sorted(points, reverse=True)
+
+
+@pytest.mark.parametrize("n_wrong", [10, 5])
+def test_group_without_a_known_cause_is_in_its_place_too(diagnose: Diagnose, n_wrong: int) -> None:
+    """Seven rollouts never ran; with one try each, wrong answers do not tell their cause."""
+    rows = []
+    for task in range(40):
+        gold = task * 13 + 41
+        answer = gold + 5 if task < n_wrong else gold
+        is_crashed = task >= 33
+        rows.append(
+            make_row(task, 0, 0.0, (), fault="error: the desk was closed", expected_answer=str(gold)) if is_crashed
+            else quiz_row(task, 0, float(answer == gold), str(answer), str(gold))
+        )  # fmt: skip
+    found = [(group.label.value, group.rows) for group in diagnose(rows).groups]
+    assert found == sorted([("undetermined", n_wrong), ("IR", 7)], key=lambda pair: -pair[1])
 
 
 # ---- Queries, examples, quotations ---------------------------------------------------------------

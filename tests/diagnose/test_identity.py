@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from blade.report import text
 from tests.diagnose.builders import (
     STREETS,
     Diagnose,
@@ -86,6 +87,17 @@ def test_tries_are_counted_by_prompt(diagnose: Diagnose) -> None:
         **{("pass_at_k", k): ("by prompt", pytest.approx(7 / 12), 12) for k in (1, 2, 3)},
     }
     assert not [piece for piece in run.report.slices if "task id" in piece.field]
+
+
+@pytest.mark.parametrize("is_shuffled", [True, False])
+def test_interval_of_the_headline_is_over_the_tasks_by_prompt(diagnose: Diagnose, is_shuffled: bool) -> None:
+    run = diagnose(shuffled_index(12, 3) if is_shuffled else quiz(12, 3).values())
+    name, words = ("pass_at_k", "by prompt ") if is_shuffled else ("pass_at_1", "")
+    score = next(one for one in run.report.measures if one.name == name and one.k in (None, 1))
+    (index,) = [one for one in run.report.measures if one.name == "pass_at_1"]
+    assert ((score.low, score.high) != (index.low, index.high)) == is_shuffled
+    said = " ".join(text.render(run.report).split())
+    assert f" rollouts, 95% CI {words}{score.low:.1%} to {score.high:.1%}); 12 tasks, 3 tries each" in said
 
 
 def test_repeats_that_were_numbered_as_tasks(diagnose: Diagnose) -> None:

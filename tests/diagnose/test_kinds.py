@@ -32,11 +32,11 @@ def significant(run: Diagnosed) -> list[tuple[str, str]]:
 # ---- The class of the gold -----------------------------------------------------------------------
 
 
-def halls(gold_of_some: Any, n_repeats: int = 3) -> tuple[list[Row], set[Key]]:
+def halls(gold_of_some: Any, n_repeats: int = 3, n_tasks: int = 30) -> tuple[list[Row], set[Key]]:
     """A quiz where a third of the golds are of another class, on which the reader nearly always answers a number."""
     rows: list[Row] = []
     special = set()
-    for place, (task, repeat) in enumerate(grid(30, n_repeats)):
+    for place, (task, repeat) in enumerate(grid(n_tasks, n_repeats)):
         is_special = task % 3 == 0
         value = task * 13 + 41
         gold = gold_of_some if is_special else str(value)
@@ -72,6 +72,32 @@ def test_gold_of_another_class_is_told_with_its_rates(diagnose: Diagnose) -> Non
     n = sum(row["expected_answer"] == "None" for row in rows)
     assert f"{round(100 * (n - len(special)) / n)}%" in group.text
     assert group.passed_rows == 0  # no pass gives another answer than the expected one
+
+
+@pytest.mark.parametrize("gold", ["true", "False"])
+def test_class_of_a_boolean_gold_is_shown_as_the_rows_spell_it(diagnose: Diagnose, gold: str) -> None:
+    """So many tasks that the golds themselves are no slices."""
+    rows, special = halls(gold, n_tasks=60)
+    run = diagnose(rows)
+    assert run.group(special).name == f"the expected answer is {gold}, another is given"
+    assert ("expected answer is", gold) in significant(run)
+
+
+def test_slices_of_the_same_tasks_are_shown_once(diagnose: Diagnose) -> None:
+    """The class of the golds, their value and a field about the task name the same ten tasks."""
+    rows, _ = halls("None")
+    rows = [{**row, "lends": "no" if row["expected_answer"] == "None" else "yes"} for row in rows]
+    assert sorted(piece.n_tasks for piece in diagnose(rows).report.slices) == [10, 20]
+
+
+def test_slices_of_other_tasks_are_all_shown(diagnose: Diagnose) -> None:
+    """Eight of ten tasks in common."""
+    rows, _ = halls("None")
+    closed = {1, 4, *range(6, 30, 3)}
+    rows = [{**row, "lends": "no" if row["_ng_task_index"] in closed else "yes"} for row in rows]
+    found = [(piece.field, piece.n_tasks) for piece in diagnose(rows).report.slices]
+    assert sorted(n for _, n in found) == [10, 10, 20, 20]
+    assert [field for field, _ in found].count("lends") == 2
 
 
 def test_gold_of_another_class_with_the_same_rate_is_no_group(diagnose: Diagnose) -> None:

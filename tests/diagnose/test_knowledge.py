@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.diagnose.builders import (
@@ -246,3 +248,160 @@ def test_free_answers_that_give_about_one_number_agree(diagnose: Diagnose) -> No
     assert {causes[task][0] for task in range(4)} == {"KG"}
     assert all("check the expected answer" in causes[task][1] for task in range(4))
     assert {causes[task][0] for task in range(4, 8)} == {"UK"}
+
+
+# ---- What free answers add to the question ---------------------------------------------------------
+
+WAYS = (
+    "{} lends the most volumes in spring.",
+    "In spring the most volumes are lent by {}.",
+    "It is {} that lends the most volumes.",
+    "Most volumes in spring: {}.",
+)
+
+
+def free(said: list[str], passes: set[Key] | None = None) -> list[Row]:
+    """Eight tasks whose repeats echo the question and add something; they never pass, but for some rows, and four others do."""
+    rows = []
+    for task, repeat in grid(12, 4):
+        prompt = f"Which of the 250 branches lends the most volumes in spring, by register {task * 17 + 3}?"
+        reward = float(task >= 8 or (task, repeat) in (passes or set()))
+        text = WAYS[repeat].format("Harbour" if task >= 8 else said[repeat])
+        rows.append(make_row(task, repeat, reward, [text], prompt=prompt, expected_answer="the branch at the harbour wall"))
+    return rows
+
+
+CLERK = "Ashford, under the clerk Merrow, {}"
+
+
+@pytest.mark.parametrize(
+    ("said", "label"),
+    [
+        (["Ashford", "Brenton", "Carlow", "Dunmore"], "UK"),
+        (["Ashford"] * 4, "KG"),
+        ([CLERK.format(f"with {number}") for number in (14, 29, 61, 87)], "UK"),
+        ([CLERK.format("with 14")] * 4, "KG"),
+        ([CLERK.format(f"in {month}") for month in ("March", "April", "June", "July")], "UK"),
+        ([CLERK.format("in March")] * 4, "KG"),
+        (["Ashford", "Ashford of the 250", "Ashford, one of 250,", "Ashford"], "KG"),  # a number of the question adds nothing
+        (["Ashford", "Ashford of the 251", "Ashford, one of 251,", "Ashford"], "UK"),
+    ],
+)
+def test_free_answers_are_compared_by_what_they_add_to_the_question(diagnose: Diagnose, said: list[str], label: str) -> None:
+    run = diagnose(free(said))
+    assert run.group(run.failing).label == label
+    assert run.causes(run.failing) == {label}
+
+
+@pytest.mark.parametrize(
+    ("n_numbers", "is_same", "passes", "label"),
+    [
+        (6, False, set(), "undetermined"),
+        (6, True, set(), "KG"),
+        (3, False, set(), "UK"),  # no list
+        (6, False, {(task, 1) for task in range(8)}, "UK"),  # each task passes once
+    ],
+)
+def test_lists_of_numbers_do_not_tell_a_gap_from_chance(
+    diagnose: Diagnose, n_numbers: int, is_same: bool, passes: set[Key], label: str
+) -> None:
+    said = [", ".join(str(7 * place + (0 if is_same else 40 * repeat) + 5) for place in range(n_numbers)) for repeat in range(4)]
+    run = diagnose(free([f"Ashford with {numbers}" for numbers in said], passes))
+    assert run.group(run.failing).label == label
+
+
+@pytest.mark.parametrize(("n_same", "label"), [(2, "undetermined"), (4, "KG")])
+def test_group_has_a_label_only_where_it_holds_for_half_of_its_rows(diagnose: Diagnose, n_same: int, label: str) -> None:
+    """Four rollouts of each task that says the same, eight that change, eight of one try each: 8 of 24 rows, or 16 of 32."""
+    kinds = ["same"] * n_same + ["other"] * 2 + ["once"] * 8 + ["right"] * 8
+    rows = []
+    for task, kind in enumerate(kinds):
+        for repeat in range(1 if kind == "once" else 4):
+            reward, answer = answered(kind, task, repeat)
+            rows.append(quiz_row(task, repeat, reward, answer, str(task * 13 + 41)))
+    run = diagnose(rows)
+    group = run.group(run.failing)
+    assert group.label == label
+    assert run.causes({(0, 0)}) == {"KG"}  # each task keeps its own
+    assert run.causes({(n_same, 0)}) == {"UK"}
+
+
+# ---- Replies that ask back -------------------------------------------------------------------------
+
+
+BACK = (
+    "There are several ledgers for {}. Which year do you mean?",
+    "Branch {} moved twice. Could you tell me the year?",
+    "I can look that up for {}. Is it the loans or the gifts that you need?",
+    "Happy to help with {}! Do you have the number of the volume?",
+    "That depends. Before or after the fire at {}?",
+)
+
+
+def asking(asked: Sequence[str], asks: set[Key]) -> tuple[list[Row], set[Key]]:
+    """A desk that is asked one thing: some rollouts ask back, others err now and then."""
+    rows, failing = [], set()
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        is_asking = (task + repeat) % 4 == 0
+        passes = place % 5 > 0 and not is_asking
+        told = f"Hall {task * 3 + (0 if passes else repeat + 1)} is where branch {task} keeps its ledgers."
+        text = asked[place % len(asked)].format(task) if is_asking else f"{told} Is that of use?" if (task, repeat) in asks else told
+        rows.append(make_row(task, repeat, float(passes), [text], prompt=f"In which hall are the ledgers of branch {task} kept"))
+        failing |= {(task, repeat)} if is_asking else set()
+    return rows, failing
+
+
+def test_replies_that_ask_back_are_a_group_where_no_pass_asks(diagnose: Diagnose) -> None:
+    rows, failing = asking(BACK, set())
+    group = diagnose(rows).group(failing)
+    assert (group.rung, group.label.value, group.name) == ("knowledge", "BI", "asks back instead of answering")
+    assert "nobody answers" in group.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "asks"),
+    [
+        (BACK, {(0, 1)}),  # a pass asks as well
+        ([f"{ask} " + "I take the last one, and then it is the hall by the river. " * 8 for ask in BACK], set()),  # and answers
+        ([ask.replace("?", ".") for ask in BACK], set()),
+    ],
+)
+def test_replies_that_ask_are_no_group_where_that_is_no_end(diagnose: Diagnose, asked: Sequence[str], asks: set[Key]) -> None:
+    rows, _ = asking(asked, asks)
+    assert "asks back" not in diagnose(rows).said
+
+
+# ---- What became of the tries ----------------------------------------------------------------------
+
+
+def handed(last: str) -> list[Row]:
+    """Passes end with `hand_in`; of the failures, which all go on to the limit, every second hands in as well, in vain."""
+    rows = []
+    for task in range(40):
+
+        def look(page: int, said: str, task: int = task) -> Act:
+            return "ask_ledger", {"page": page, "week": task}, said
+
+        good: list[Act] = [look(page, f"Entry {page * 3 + task}.") for page in range(1 + task % 4)]
+        said = {1: "[]", 2: "Error: no such shelf.", 3: "[]", 4: "[]", 5: "Error: no such shelf."}
+        bad = [look(page, said.get(page, f"Entry {page}.")) for page in range(9)]
+        bad[7] = ("hand_in", {"total": task + 1}, "Not accepted.") if task % 4 else bad[7]
+        rows.append(
+            make_row(task, 0, float(task % 2), [*good, ("hand_in", {"total": task}, "Accepted.")] if task % 2 else [*bad, look(90, last)])
+        )
+    return rows
+
+
+def test_sentence_of_a_task_says_what_became_of_its_tries(diagnose: Diagnose) -> None:
+    run = diagnose(handed("Entry 9: closed."))
+    assert run.group(run.failing).name == "no try is accepted"
+    sentences = {entry.task: entry.mechanism for entry in run.report.attributions}
+    rest = 'at least 2 of 10 tries end in an error; 3 find nothing; the last answer it gets is "Entry 9: closed."'
+    assert f"No try is accepted: {rest}" in sentences["2"]
+    assert f"No try is accepted: `hand_in`, the call that ends the passes, is never made; {rest}" in sentences["4"]
+
+
+def test_sentence_of_a_task_gives_the_error_that_its_last_try_ends_in(diagnose: Diagnose) -> None:
+    run = diagnose(handed("Error: the ledger is locked."))
+    sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "2")
+    assert "at least 3 of 10 tries end in an error; 3 find nothing; the last one that is answered, in: Error: the ledger is locked" in sentence

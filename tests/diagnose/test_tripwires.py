@@ -299,6 +299,13 @@ def test_6_unanimous_wrong_answers_are_a_note_to_review(diagnose: Diagnose, is_u
     assert run.causes(wrong) == {"KG"}
 
 
+@pytest.mark.parametrize(("levels", "is_said"), [((0.0, 0.0), True), ((0.0, 0.2, 0.5), False)])
+def test_6_rewards_that_differ_were_computed(diagnose: Diagnose, levels: tuple[float, ...], is_said: bool) -> None:
+    """Nothing passes, be it that all rewards are 0 or that they are partial credit."""
+    run = diagnose([desk_row(*key, levels[place % len(levels)]) for place, key in enumerate(grid(12, 4))])
+    assert ("check that rewards were computed" in run.said) == is_said
+
+
 def finals(n_blank: int) -> list[Row]:
     """A quiz in which some rows end without any text; others fail now and then."""
     rows = quiz(20, 4, rate=0.7)

@@ -70,6 +70,18 @@ def test_doubt_in_a_few_rows_is_a_warning(diagnose: Diagnose) -> None:
     run.proved(WRONGED, "verifier", "TI", "warning")
 
 
+@pytest.mark.parametrize("n_exact", [0, 1])
+def test_right_answers_that_score_0_to_the_letter_are_counted(diagnose: Diagnose, n_exact: int) -> None:
+    rows = quiz(12, 4, rate=0.5)
+    for place, (task, repeat) in enumerate(sorted(WRONGED)):
+        gold = str(task * 13 + 41)
+        rows[task, repeat] = quiz_row(task, repeat, 0.0, gold if place < n_exact else f"{gold}.00", gold)
+    group = diagnose(rows.values()).group(WRONGED)
+    assert ("but for formatting (1 of them to the letter), and" in group.text) == bool(n_exact)
+    assert ("to the letter" in group.text) == bool(n_exact)
+    assert ("check which part of the answer it reads" in group.fix) == bool(n_exact)
+
+
 def test_last_of_several_boxes_counts(diagnose: Diagnose) -> None:
     rows = quiz(12, 4)
     for task, repeat in WRONGED:
@@ -293,6 +305,57 @@ def test_same_answer_graded_both_ways_without_a_gold(diagnose: Diagnose) -> None
         del row["expected_answer"]
     group = diagnose(rows.values()).group(WRONGED)
     assert (group.rung, group.label.value) == ("verifier", "TI")
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_wrong_answer_graded_both_ways(diagnose: Diagnose, is_shared: bool) -> None:
+    """Another value than the expected one passes once; where a failure of the same task gives it too, one rule does not grade both."""
+    rows = quiz(12, 4, rate=0.6)
+    odd = {(2, 1), (7, 3)}
+    for task, repeat in odd:
+        for other, reward in ((repeat, 0.0), (repeat - 1, 1.0)):
+            wrong = task * 13 + (90 if is_shared or reward else 95)
+            rows[task, other] = quiz_row(task, other, reward, str(wrong), str(task * 13 + 41))
+    run = diagnose(rows.values())
+    if is_shared:
+        group = run.proved(odd, "verifier", "TI", "warning")
+        assert group.name == "same answer graded 0 and 1"
+        assert "It is not the expected answer, so either these passes or the expected answers are wrong." in group.text
+        assert group.fix.startswith("Review the expected answers of these tasks")
+    else:
+        assert run.of_rung("verifier") == []
+
+
+def split_verdicts(says: Callable[[int, int], str], gold: Callable[[int], str], split: set[int]) -> tuple[list[Row], set[Key]]:
+    """Every task has one verdict, but for some tasks whose last repeat fails all the same."""
+    rows, failed = [], set()
+    for task, repeat in grid(16, 4):
+        is_odd = task in split and repeat == 3
+        passes = task % 4 > 0 and not is_odd
+        text = says(task, repeat) if passes or is_odd else f"I would look in hall {task * 5 + repeat}, by the stairs."
+        rows.append(make_row(task, repeat, float(passes), [text], expected_answer=gold(task)))
+        failed |= {(task, repeat)} if is_odd else set()
+    return rows, failed
+
+
+def test_reply_that_is_the_gold_graded_both_ways_where_passes_say_it_in_many_ways(diagnose: Diagnose) -> None:
+    """A judge takes other words for right too, so that equality is not what is graded; a reply that is the gold is one all the same."""
+    rows, failed = split_verdicts(
+        lambda task, repeat: f"Quire {chr(97 + task)}lder" if task % 2 or repeat == 3 else f"The {repeat}th of the {task} alder leaves.",
+        lambda task: f"Quire {chr(97 + task)}lder", {3, 9},
+    )  # fmt: skip
+    group = diagnose(rows).group(failed)
+    assert (group.rung, group.label.value, group.name) == ("verifier", "TI", "same answer graded 0 and 1")
+    assert "not the expected answer" not in group.text
+
+
+@pytest.mark.parametrize("says", ["Done.", "42"])
+def test_same_reply_beside_a_gold_that_it_is_not_is_no_doubt(diagnose: Diagnose, says: str) -> None:
+    """Work that ends with the same short message, or with a number, is graded by something else."""
+    rows, failed = split_verdicts(lambda task, repeat: says, lambda task: f"ledger {task * 7} is closed", {3, 9})
+    run = diagnose(rows)
+    assert failed <= run.failing
+    assert "graded 0 and 1" not in run.said
 
 
 def test_different_answers_graded_both_ways_are_no_doubt(diagnose: Diagnose) -> None:

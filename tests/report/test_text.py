@@ -119,6 +119,16 @@ def test_a_kind_of_task_is_told_only_where_it_is_worse_beyond_chance(explained: 
     assert "On which tasks" not in text.render(replace(explained, slices=better))
 
 
+def test_class_of_expected_answers_is_no_value_of_the_rows(explained: Report) -> None:
+    def said(field: str, value: str) -> str:
+        return once(replace(explained, slices=(replace(explained.slices[0], field=field, value=value),)))
+
+    assert "expected answer is a number: 20.0% pass (6 tasks)" in said("expected answer is", "a number")
+    assert "expected answer is several values: 20.0% pass" in said("expected answer is", "several values")
+    assert "expected answer is `None`: 20.0% pass" in said("expected answer is", "None")
+    assert "`freight` = `a number`: 20.0% pass" in said("freight", "a number")
+
+
 def test_nothing_is_said_of_causes_that_were_not_looked_for(one_run: Report) -> None:
     said = text.render(one_run)
     assert not [label for label in LABELS[1:] if label != "On which tasks" and f"\n{label}" in said]

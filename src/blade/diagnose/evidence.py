@@ -124,6 +124,7 @@ class RowEvidence(msgspec.Struct):
     gold_text: str  # short gold value by name, for runs without passes
     says_gold: bool  # the final text holds the gold word for word, and the request does not
     gold_at: int  # characters before the gold in the final text, whatever the request holds; -1 where it is not said
+    longest: tuple[int, int]  # characters and hash of the longest result that a tool gave
     saw_gold: bool | None  # some result holds the gold word for word; None where the row has no result or no such gold
     marks: tuple[str, ...]  # what the final text is set with: headings, tables, lists, code, links
     form: str  # what a short answer is made of: a number, a number and words, words, nothing; empty for a long one
@@ -210,6 +211,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         gold_text=(gold.answer or "")[:SHORT],
         says_gold=_says(final, gold.answer or "", prompt),
         gold_at=_place_of(final, gold.answer or ""),
+        longest=_longest(steps),
         saw_gold=_saw(steps, gold.answer or "", prompt),
         marks=_marks(final),
         form=_form(final),
@@ -375,6 +377,12 @@ def _listed(output: str) -> tuple[int, int]:
 
 _TOTAL = re.compile(r"total|count|size|hits|matches|results|^n$|num", re.IGNORECASE)  # names of how many entries there are
 _NEXT = re.compile(r"next|after|cursor|more|continu", re.IGNORECASE)  # names of what leads to the rest of a list
+
+
+def _longest(steps: Sequence[Step]) -> tuple[int, int]:
+    """The length and the hash of the longest result; nothing without a result."""
+    text = max((step.text for step in steps if step.kind == "result"), key=len, default="")
+    return (len(text), xxh3_64_intdigest(text.encode("utf-8", "replace"))) if text else (0, 0)
 
 
 def _saw(steps: Sequence[Step], gold: str, prompt: str) -> bool | None:
@@ -779,5 +787,5 @@ def nothing_of(position: int) -> RowEvidence:
         denied="",
         cut_call="", check_errors={}, answers={},
         expected=None, expected_at="", choice="",
-        barred="", made=(), gold_text="", says_gold=False, gold_at=-1, saw_gold=None, marks=(), form="", tools=(),
+        barred="", made=(), gold_text="", says_gold=False, gold_at=-1, longest=(0, 0), saw_gold=None, marks=(), form="", tools=(),
     )  # fmt: skip

@@ -21,6 +21,7 @@ Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 RARE = 0.05  # share of the rows from which a key is a field
 FILLED = 0.9  # share of the failures that hold a field which says why a row failed
+CAPPED, LEAST_CAP = 10, 100  # rows with a result of the largest length, and characters of it, from which results are cut there
 MAX_KINDS = 30  # values of a field that tells kinds of task apart
 ALIGNED = 0.9  # share of the rows with acts that hold a list with one flag for each act
 LEAST_ERRORS = 10  # results that read as an error, by which such a list is tested
@@ -187,8 +188,8 @@ class Population:
             codes, values = self.codes(path)
             if len(values) < 2 or self.is_graded(codes) or self._is_judged(codes, values) or self.is_for_failures(codes):
                 continue
-            if (codes >= 0).mean() < RARE:
-                continue  # a key that only a few rows have is data, not a field
+            if (codes >= 0).mean() < RARE or path.startswith("response."):
+                continue  # a key that only a few rows have is data, and what the reply records is no field of the task
             if self.has_repeats and not self.is_constant_within(codes):
                 continue
             if not self.has_repeats and (path.partition(".")[0] in self.graders or tells_the_end(path)):
@@ -233,6 +234,17 @@ class Population:
         return any(
             (codes == code).sum() >= 3 and not self.passed[codes == code].any() for code in range(len(values))
         )
+
+    @cached_property
+    def is_capped(self) -> Mask:
+        """Rows with a tool result of exactly the largest length in the run, where many different texts have it: results are cut there."""
+        lengths = np.array([row.longest[0] for row in self.rows])
+        top = int(lengths.max(initial=0))
+        rows = lengths == top
+        n, texts = int(rows.sum()), {row.longest[1] for row in self.rows if row.longest[0] == top}
+        others = Counter(lengths[~rows & (lengths > 0)].tolist())
+        is_spike = n >= max(CAPPED, 2 * max(others.values(), default=0), 0.1 * self.n) and len(texts) >= CAPPED // 2
+        return rows if top >= LEAST_CAP and is_spike else self.none
 
     def is_constant_within(self, codes: Ints) -> bool:
         """Whether the repeats of nearly every task agree."""

@@ -142,8 +142,14 @@ def _unanimous(diagnosis: Diagnosis) -> Trust | None:
     if known is None or not known.is_telling or not people.has_repeats:
         return None
     rows, names = people.none, []
-    for task in np.unique(people.task[people.failed & known.held]).tolist():
+    measured = people.none  # rows that a fault of the measurement explains say nothing about the expected answer
+    for group in diagnosis.groups:
+        if group.label in ("TI", "IR", "DA"):
+            measured |= group.rows
+    for task in np.unique(people.task[people.failed & known.held & ~measured]).tolist():
         own = people.task == task
+        if measured[own].any():
+            continue
         answers = {value_of(known.answer[at] or "") for at in np.flatnonzero(own)}
         if own.sum() >= 3 and not people.passed[own].any() and known.held[own].all() and len(answers) == 1 and not known.same[own].any():
             rows |= own

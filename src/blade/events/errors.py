@@ -18,7 +18,7 @@ ERROR = re.compile(
     re.IGNORECASE,
 )
 _NO_ERROR = re.compile(
-    r"\b(?:no|0|without|zero)\s+(?:\w+\s+)?(?:error|exception|failure|failed)s?\b"
+    r"\b(?:no|0|without|zero)\s+(?:\w+\s+)?(?:error|exception|failure|failed|invalid|malformed|missing required)s?\b(?: (?:or|and) \w+)?"
     r"|\b(?:error|exception|failure|failed)s?\W{1,4}(?:0|none|null|false|\[\]|\"\")",
     re.IGNORECASE,
 )

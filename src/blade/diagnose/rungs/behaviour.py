@@ -28,6 +28,7 @@ from blade.diagnose.rungs.cut import (
 )
 
 MAX_TOOLS, MAX_TEMPLATES, MAX_SHAPES = 40, 60, 8
+RARE_FORM = 0.1  # share of the passes that may use a form of an argument, for it to be another than theirs
 PURE_FORM = 0.6  # purity from which the form of a reply is named
 MAX_SPOKEN = 15  # opening words of messages up to which they are taken for tools
 
@@ -129,11 +130,16 @@ def _meets(template: str, row: RowEvidence) -> bool:
 def _is_left_with(template: str, row: RowEvidence) -> bool:
     """Whether a row meets an error, and no later call of the same tool succeeds."""
     met = [at for at, act in enumerate(row.acts) if act.template == template]
-    return bool(met) and all(act.failed or act.tool != row.acts[met[0]].tool for act in row.acts[met[0] + 1 :])
+    return bool(met) and all(act.failed or act.tool != row.acts[met[-1]].tool for act in row.acts[met[-1] + 1 :])
 
 
 def _repeats(row: RowEvidence) -> bool:
-    return row.n_acts >= 3 and is_looping(row)
+    """Whether a row repeats one call or one error, and does not get past it before its end."""
+    if row.n_acts < 3 or not is_looping(row):
+        return False
+    acts, last = row.acts[-6:], row.acts[-2:]
+    errors, calls = Counter(act.template for act in acts if act.template), Counter((act.tool, act.key) for act in acts)
+    return row.is_repeating or any(errors[act.template] >= 3 or calls[act.tool, act.key] >= 3 for act in last)
 
 
 def _is_marked(mark: str, row: RowEvidence) -> bool:
@@ -179,10 +185,13 @@ def _shaped(people: Population) -> Iterator[Candidate]:
     for (tool, name), seen in sorted(places.items()):
         # an argument of many forms is free text, whose form says nothing
         common = [shape for shape, n in seen.items() if n >= max(3, 0.02 * people.n)] if 2 <= len(seen) <= MAX_SHAPES else []
+        given = people.where(lambda row: (tool, name) in _given(row))  # noqa: B023
         for shape in common:
-            yield _candidate(
+            candidate = _candidate(
                 people, f"{tool}.{name} as {shape}", partial(_gives, tool, name, shape), _as_shape(people, tool, name, shape), 1
             )
+            if (people.passed & candidate.rows).sum() <= RARE_FORM * (people.passed & given).sum():
+                yield candidate
 
 
 def _given(row: RowEvidence) -> dict[tuple[str, str], set[str]]:

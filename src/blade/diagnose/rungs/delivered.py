@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
-from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, joined, short
+from blade.diagnose.population import Findings, Group, Mask, Population, Trust, at_end, count, joined, short
 from blade.diagnose.rungs.cut import (
     act_name,
     common_error,
@@ -39,12 +39,27 @@ def ask(people: Population, left: Mask) -> Findings:
     passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
     if len(passes) < PASSES:
         return found
+    found.trust += _barred(people)
     for make in (_no_tools, _no_success, _stuck, _no_end, _no_close, _no_form):
         group = make(people, left, passes)
         if group is not None:
             left = left & ~group.rows
             found.groups.append(group)
     return found
+
+
+def _barred(people: Population) -> list[Trust]:
+    """A warning where nearly every first try ends in an error."""
+    barred = fails_at_first(people)
+    if barred is None:
+        return []
+    failed, n = barred
+    rows = people.where(lambda row: row.acts and row.acts[0].failed)
+    text = (
+        f"The first try of {failed:,} of {n:,} rollouts ends in an error, whatever the task and whether the rollout passes later or not: "
+        "the environment may need something that the prompt does not give (an import, a header, a set-up step)."
+    )
+    return [Trust("warning", None, text, rows)]
 
 
 def _has_no_success(row: RowEvidence) -> bool:
@@ -55,9 +70,10 @@ def _has_no_success(row: RowEvidence) -> bool:
 def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
     """Rows in which not one call succeeds, where nearly every pass has one that does."""
     # a call may do the work and still count as failed: a pass in fifty at most, so none in a small run
-    n_without = sum(all(act.failed for act in row.acts) for row in passes)
-    if n_without > EXCEPT * len(passes) or fails_at_first(people):
+    n_without = sum(all(act.failed for act in row.acts if act.is_answered) for row in passes)
+    if n_without > EXCEPT * len(passes):
         return None
+    barred = fails_at_first(people) is not None
     rows = people.where(_has_no_success)
     n = int((rows & left).sum())
     if n < max(LEAST, 0.02 * left.sum()):
@@ -67,12 +83,13 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
     loops = sum(is_looping(people.rows[at]) for at in np.flatnonzero(rows & left))
     repeat = f" {loops:,} repeat the same call or the same error." if loops else ""
     return Group(
-        rung="delivered", label="BI", name="no call ever succeeds", rows=rows & left,
+        rung="delivered", label="undetermined" if barred else "BI", name="no call ever succeeds", rows=rows & left,
         text=f"{count(n, 'failure')}: not one call succeeds, so the whole rollout holds no valid statement or request.{error}{repeat}",
         fix="Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an "
         "error.",
-        why="every call answers with an error, so nothing that could be graded was produced",
-        confidence="likely" if n_without else "proved", passed=int(people.passed[rows].sum()),
+        why="nearly every first try ends in an error, so that the model and its surroundings cannot be told apart" if barred
+        else "every call answers with an error, so nothing that could be graded was produced",
+        confidence="unsure" if barred else "likely" if n_without else "proved", passed=int(people.passed[rows].sum()),
         matched=rows, holds=_has_no_success, detail=lambda at: repeated(people.rows[at]),
         place=lambda row: next(((act.step, "") for act in row.acts if not template or act.template == template), None),
     )  # fmt: skip

@@ -15,8 +15,8 @@ import numpy as np
 from blade.diagnose.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import template
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, at_end, count, short
-from blade.diagnose.reference import Reference, answered, gives_answer
+from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, short
+from blade.diagnose.reference import ANSWER_ORDER, Reference, answered, gives_answer
 from blade.diagnose.rungs.cut import act_name, fails_at_first, is_best_of_many, last_act, repeated
 
 DOMINATES = 0.9
@@ -37,7 +37,8 @@ ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     found = Findings()
     asked = (
-        _asked_back(people, left), _bias(people, left, reference) or _blind_spot(people, left, reference), _unread(people, left, reference),
+        _asked_back(people, left), _unreadable(people, left, reference),
+        _bias(people, left, reference) or _blind_spot(people, left, reference), _unread(people, left, reference),
     )  # fmt: skip
     for group in asked:
         if group is not None:
@@ -45,8 +46,7 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             left = left & ~group.rows
     rows = left & _comparable(people, reference)
     if not rows.any():
-        groups = _never_accepted(people, left)
-        return Findings([*found.groups, *groups], _barred(people) if groups else [])
+        return Findings([*found.groups, *_never_accepted(people, left)])
     single, gap, unsure = people.none, people.none, people.none
     for task in np.unique(people.task[rows]):
         mine = (people.task == task) & rows
@@ -62,6 +62,26 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             gap |= mine
     found.groups.append(_wrong(people, Wrong(gap, unsure, single), reference))
     return found
+
+
+def _unreadable(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Rows with a text in which the grader found no answer: the field that holds it in nearly all passes is empty."""
+    if reference is None or not reference.is_telling or reference.source in ANSWER_ORDER:
+        return None
+    empty = people.where(gives_answer) & np.array([not (answer or "").strip() for answer in reference.answer], bool)
+    rows = empty & left
+    n = int(rows.sum())
+    if n < ASKED or (people.passed & empty).sum() > 0.02 * people.passed.sum():
+        return None
+    return Group(
+        rung="knowledge", label="BI", name=f"no answer found in the text (`{reference.source}` is empty)", rows=rows, matched=empty,
+        text=f"{count(n, 'failure')}: `{reference.source}`, in which the grader keeps what it read, is empty, and no such rollout passes: "
+        "the answer is not given in the form that is read.",
+        fix="Repeat the form of the answer at the end of the prompt, or have the grader read the forms that occur in these texts.",
+        why="nothing was there for the grader to compare", deciding=(reference.source,), place=_place, confidence="likely",
+        passed=int((people.passed & empty).sum()), detail=lambda at: f'it ends "…{short(people.rows[at].final.strip()[-80:], 80)}"',
+        against=["if the prompt never asks for the form, the task is at fault (TI)"],
+    )  # fmt: skip
 
 
 def _asks(row: RowEvidence) -> bool:
@@ -94,6 +114,18 @@ def _unread(people: Population, left: Mask, reference: Reference | None) -> Grou
     n = int(rows.sum())
     if len(passes) < 10 or sum(passes) < READ * len(passes) or n < 3:
         return None
+    capped = int((rows & people.is_capped).sum())
+    if 2 * capped >= n:
+        top = max(row.longest[0] for row in people.rows)
+        return Group(
+            rung="knowledge", label="TI", name="results are cut off, and none holds the answer", rows=rows, matched=rows,
+            text=f"{count(n, 'failure')}: no result that the model got holds the expected answer word for word, which {sum(passes):,} of "
+            f"{len(passes):,} passes had before them; in {capped:,} of them a result is exactly {top:,} characters long, where results "
+            "seem to be cut.",
+            fix=f"Raise the limit of {top:,} characters, or let the model read on, and rerun these rollouts.",
+            why="what the model was given ends where results are cut", place=_place, confidence="likely",
+            detail=lambda at: answered(people, at, reference), against=["the answer may not be in what was cut off"],
+        )  # fmt: skip
     return Group(
         rung="knowledge", label="BI", name="what it looked up does not hold the answer", rows=rows, matched=rows,
         text=f"{count(n, 'failure')}: no result that the model got holds the expected answer word for word, which {sum(passes):,} of "
@@ -218,20 +250,6 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
             blame=lambda row: None, detail=lambda at: _tries(people.rows[at], goal),
         ),
     ]  # fmt: skip
-
-
-def _barred(people: Population) -> list[Trust]:
-    """A warning where nearly every first try ends in an error."""
-    barred = fails_at_first(people)
-    if barred is None:
-        return []
-    failed, n = barred
-    rows = people.where(lambda row: row.acts and row.acts[0].failed)
-    text = (
-        f"The first try of {failed:,} of {n:,} rollouts ends in an error, whatever the task and whether the rollout passes later or not: "
-        "the environment may need something that the prompt does not give (an import, a header, a set-up step)."
-    )
-    return [Trust("warning", None, text, rows)]
 
 
 def _mostly_fails(row: RowEvidence) -> bool:

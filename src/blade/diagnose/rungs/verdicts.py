@@ -110,8 +110,12 @@ def _counted(people: Population, group: Group, rows: Mask, omitted: Mask, graded
         fresh = _unexpected(people, tool, graded)(rows, None)
     else:
         fresh = group
-    doubts = [*group.against, *_cut_short(people, rows & omitted)]
-    return replace(group, rows=rows, text=fresh.text, deciding=fresh.deciding, against=doubts)
+    ended = _cut_short(people, rows & omitted)
+    # where it holds for half of them, whose fault it is stands in doubt, and the reader must know
+    is_doubtful = 2 * interrupted(people, rows & omitted).sum() >= rows.sum()
+    text = fresh.text + "".join(f" {doubt[0].upper()}{doubt[1:]}." for doubt in ended if is_doubtful)
+    confidence = "likely" if is_doubtful and group.confidence == "proved" else group.confidence
+    return replace(group, rows=rows, text=text, deciding=fresh.deciding, against=[*group.against, *ended], confidence=confidence)
 
 
 def _proposes(row: RowEvidence, graded: Mapping[str, str]) -> bool:
@@ -491,18 +495,21 @@ def _unmet(people: Population, path: str):  # type: ignore[no-untyped-def]
                f"what `{path}` demands is not met ({listed}), as the grader records."),
             fix=f"Read the quoted rollout beside what `{path}` demands: was it never said or done, or said wrongly?",
             why="the grader names these checks as failed, and no pass fails one", confidence="proved", deciding=(path,),
-            place=lambda row: (path, ""), blame=lambda row: None, detail=lambda at: _failed_checks(people.rows[at]),
+            place=lambda row: (path, ""), blame=lambda row: None, detail=lambda at: _failed_checks(people.rows[at], path),
         )  # fmt: skip
 
     return make
 
 
-def _failed_checks(row: RowEvidence) -> str:
-    """The checks that a row fails, of how many."""
-    failed = [name.partition(": ")[2] or name for name, met in row.checks.items() if not met]
+def _failed_checks(row: RowEvidence, path: str = "") -> str:
+    """The checks that a row fails, of how many; those under one path first."""
+    own = {name: met for name, met in row.checks.items() if name.startswith(f"{path}: ")} if path else row.checks
+    unmet = [name for name, met in row.checks.items() if not met]
+    failed, others = ([name.partition(": ")[2] or name for name in unmet if (name in own) is is_own] for is_own in (True, False))
     pair = next((said for name in failed if (said := _compared(row, name))), "")
     listed = joined(short(name, 60) for name in failed)
-    return f"{len(failed):,} of {count(len(row.checks), 'check')} not met: {listed}{f' ({pair})' if pair else ''}"
+    more = f"; other checks not met: {joined(short(name, 60) for name in others)}" if others else ""
+    return f"{len(failed):,} of {count(len(own), 'check')} not met: {listed}{f' ({pair})' if pair else ''}{more}"
 
 
 def _compared(row: RowEvidence, name: str) -> str:

@@ -39,8 +39,8 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     has_calls = people.where(lambda row: bool(row.expected)).any()
     reference = None if has_calls else reference
     makes = (
-        _judge_cut, _same_pairs, _wrong_letter, _typographic, _unread_end, _denied, _checks_pass, _fields_pass, _log_passes, _missing_path,
-        _blank_prompt, _equal, _misread, _fenced, _wrapped, _both_ways,
+        _judge_cut, _same_pairs, _wrong_letter, _shifted_letter, _typographic, _unread_end, _denied, _checks_pass, _fields_pass,
+        _log_passes, _missing_path, _blank_prompt, _equal, _misread, _fenced, _wrapped, _both_ways,
     )  # fmt: skip
     for make in makes:
         group = make(people, rest, reference)
@@ -53,7 +53,7 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             )
     doubts = (
         _lenient(people, reference), _many_equal(people, rest, reference), _idle_passes(people),
-        _broken_check(people),
+        _broken_check(people), _capped(people),
     )  # fmt: skip
     found.trust += [doubt for doubt in doubts if doubt is not None]
     if not has_calls:
@@ -132,6 +132,48 @@ def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -
             detail=lambda at: f'it chooses "{short(people.rows[at].choice, 60)}", which `{path}` gives as right',  # noqa: B023
         )  # fmt: skip
     return None
+
+
+def _shifted_letter(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows of one kind of task whose answered letter stands one and the same number of places before or after the expected one."""
+    if reference is None or not reference.is_telling:
+        return None
+    pairs = [(_letter(a), _letter(g)) for a, g in zip(reference.answer, reference.gold, strict=True)]
+    letters = {letter for pair in pairs for letter in pair if letter is not None}
+    if not 3 <= len(letters) <= 10:
+        return None
+    shift = np.array([(g - a) % len(letters) if a is not None and g is not None else 0 for a, g in pairs])
+    scopes = [(path, value, codes == code) for path, (codes, values) in people.task_level.items() if len(values) <= 30
+              for code, value in enumerate(values)]  # fmt: skip
+    best: tuple[int, str, object, int, Mask] | None = None
+    for path, value, scope in [("", "", ~people.none), *scopes]:
+        wrong = scope & left & (shift > 0)
+        steps = np.bincount(shift[wrong]) if wrong.any() else np.zeros(1)
+        step, n = int(steps.argmax()), int(steps.max())
+        if n < LEAST_LATE or n < OFTEN * wrong.sum() or people.n_tasks(wrong) < 5 or people.rate(scope) > RARELY:
+            continue
+        if best is None or n > best[0]:
+            best = n, path, value, step, wrong & (shift == step)
+    if best is None:
+        return None
+    n, path, value, step, rows = best
+    where = f" where `{path}` is `{short(str(value), 60)}`" if path else ""
+    by = "one place" if step in (1, len(letters) - 1) else f"{min(step, len(letters) - step)} places"
+    return Group(
+        rung="verifier", label="TI", name=f"expected letters shifted by {by}", rows=rows, matched=rows, confidence="likely",
+        text=f"{count(n, 'failure')} in {count(people.n_tasks(rows), 'task')}{where}: the answered letter is {by} away from the expected "
+        f"one, always to the same side: the key is probably shifted there. With these counted, {int(people.passed.sum()) + n:,} of "
+        f"{people.n:,} would pass.",
+        fix=f"Check the expected letters{where} against the options (counted from 0 or from 1?), and score the stored answers again.",
+        why="wrong answers of a model do not all lie on one side of the key", deciding=(path,) if path else (), blame=lambda row: None,
+        place=at_end, detail=lambda at: answered(people, at, reference),
+    )  # fmt: skip
+
+
+def _letter(text: str | None) -> int | None:
+    """The place of an answered letter in the alphabet."""
+    kind, value = value_of(text) if text and text.strip() else ("", "")
+    return ord(str(value).upper()) - ord("A") if kind == "letter" and len(str(value)) == 1 else None
 
 
 _PLAIN = str.maketrans({
@@ -261,6 +303,20 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> Gro
         place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
         blame=lambda row: None, detail=lambda at: f'the expected "{short(people.rows[at].gold_text, 70)}" is in its text',
     )  # fmt: skip
+
+
+def _capped(people: Population) -> Trust | None:
+    """Tool results that many rollouts get in exactly the largest length."""
+    rows = people.is_capped
+    if not rows.any():
+        return None
+    top = max(row.longest[0] for row in people.rows)
+    text = (
+        f"In {int(rows.sum()):,} of {people.n:,} rollouts a tool result is exactly {top:,} characters long, the maximum in the run, with "
+        f"different texts: results seem to be cut there, and the model never sees the rest. {people.rate(rows):.0%} of these rollouts "
+        f"pass, {people.rate(~rows):.0%} of the others."
+    )
+    return Trust("warning", None, text, rows)
 
 
 def _idle_passes(people: Population) -> Trust | None:

@@ -1,0 +1,133 @@
+"""What is read off a row before any question is asked: errors, how often calls are made, what a spoken call hands over."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.diagnose.builders import (
+    Act,
+    Diagnose,
+    Diagnosed,
+    Key,
+    Row,
+    desk,
+    desk_row,
+    grid,
+    make_row,
+    message,
+    told_of,
+)
+
+HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
+
+
+def planted(diagnose: Diagnose, make: dict[Key, list[Act]]) -> Diagnosed:
+    """An ordinary run at the desk in which some rows fail in a way of their own."""
+    return diagnose(desk_row(*key, 0.0, make[key]) if key in make else row for key, row in desk(rate=0.9).items())
+
+
+def mechanisms(run: Diagnosed, keys: set[Key]) -> set[str]:
+    tasks = {str(task) for task, _ in keys}
+    return {entry.mechanism for entry in run.report.attributions if entry.task in tasks}
+
+
+# ---- The line that tells of an error -------------------------------------------------------------
+
+
+def refusals(answer: str) -> dict[Key, list[Act]]:
+    return {key: [*[("check_address", {"street": f"{key[0]}?{n}"}, answer) for n in range(2 + sum(key) % 3)], "No."] for key in HIT}
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("Errors:\n\n  the street needs a number\nsee the guide", "Errors: the street needs a number"),
+        ("Errors in the form\nthe street needs a number", "Errors in the form"),
+    ],
+)
+def test_heading_of_an_error_is_told_with_the_line_below(diagnose: Diagnose, answer: str, told: str) -> None:
+    text = planted(diagnose, refusals(answer)).group(HIT).text
+    assert f": {told}." in text
+
+
+def test_heading_of_a_spoken_error_is_told_with_the_line_below(diagnose: Diagnose) -> None:
+    """The clerk has no tools, and the counter answers in messages."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        is_hit = (task, repeat) in HIT
+        talk: list[Act] = []
+        for turn in range(2 + place % 3):
+            answer = "Errors:\nthe street needs a number" if is_hit else f"Shelf {turn} of desk {task}."
+            talk += [f"look {'nowhere' if is_hit else 'street'} {place * 10 + turn}", message(answer, "user")]
+        rows.append(make_row(task, repeat, float(not is_hit and place % 9 > 0), [*talk, f"close desk {task}"]))
+    assert "Errors: the street needs a number" in diagnose(rows).said
+
+
+# ---- Long rollouts -------------------------------------------------------------------------------
+
+
+def word(n: int) -> str:
+    return "".join(chr(97 + n // 26**at % 26) for at in range(4))
+
+
+def test_error_of_a_long_rollout_is_counted_in_full(diagnose: Diagnose) -> None:
+    """Ninety tries, of which only the first and the last thirty are kept."""
+    tries = {key: [("check_address", {"street": f"{key}?{n}"}, "error: a street needs a number") for n in range(90)] for key in HIT}
+    run = planted(diagnose, {key: [*acts, "No."] for key, acts in tries.items()})
+    told = mechanisms(run, HIT)
+    assert told
+    assert all("90 of 90 calls end in an error like: error: a street needs a number" in text for text in told), told
+
+
+def test_call_of_a_long_rollout_is_counted_in_full(diagnose: Diagnose) -> None:
+    last: Act = ("read_notice", {"page": "all"}, None)
+    run = planted(diagnose, {key: [*[("read_notice", {"page": "all"}, f"Page {key[0]}.")] * 89, last] for key in HIT})
+    told = mechanisms(run, HIT)
+    assert told
+    assert all("`read_notice` is called 90 times with the same arguments" in text for text in told), told
+
+
+def test_errors_of_a_long_rollout_are_counted_in_full(diagnose: Diagnose) -> None:
+    """Each error has its own words, so that none comes back; the last call is never answered."""
+    acts: dict[Key, list[Act]] = {}
+    for task, repeat in HIT:
+        start = task * 1000 + repeat * 200
+        tries: list[Act] = [("check_address", {"street": f"?{start + n}"}, f"error: no street {word(start + n)}") for n in range(80)]
+        acts[task, repeat] = [("read_notice", {"page": task}, f"Page {task}."), *tries, ("read_notice", {"page": -1}, None)]
+    run = planted(diagnose, acts)
+    assert run.group(HIT).label == "TI"
+    told = mechanisms(run, HIT)
+    assert all("; 80 of 82 calls end in an error" in text for text in told), told
+
+
+# ---- Calls that are spoken -----------------------------------------------------------------------
+
+
+def spoken(passes_too: bool) -> tuple[list[Row], set[Key]]:
+    """One try per errand: the clerk speaks a call with a body, and every third gives the time with an offset instead of a Z."""
+    rows, odd = [], set()
+    for task in range(60):
+        is_odd = task % 3 == 0
+        body = {"desk": task, "from": f"2031-05-{task % 27 + 1:02d}T09:00:00{'+00:00' if is_odd else 'Z'}"}
+        passes = task % 7 > 0 if passes_too or not is_odd else False
+        if is_odd:
+            odd.add((task, 0))
+        talk: list[Act] = [f"book_desk {json.dumps(body)}", message(f"Desk {task} is booked.", "user"), f"done with errand {task}"]
+        rows.append(make_row(task, 0, float(passes), talk))
+    return rows, odd
+
+
+def test_argument_of_a_spoken_call_in_another_form_than_the_passes(diagnose: Diagnose) -> None:
+    rows, odd = spoken(passes_too=False)
+    group = diagnose(rows).group(odd)
+    assert (group.rung, group.label.value) == ("behaviour", "BI")
+    assert group.name == "gives `from` of `book_desk` in another form than the passes"
+    assert "`9-9-9a9:9:9+9:9`" in group.text
+    assert "passes mostly give `9-9-9a9:9:9a`" in told_of(group)
+
+
+def test_form_of_a_spoken_argument_that_passes_too_is_no_group(diagnose: Diagnose) -> None:
+    rows, _ = spoken(passes_too=True)
+    assert diagnose(rows).of_rung("behaviour") == []
