@@ -19,9 +19,9 @@ from blade.diagnose.answers import is_same
         ("Evelyn is not the fastest here", "Evelyn", False),
         ("Evelyn has it, Briana comes next", "Evelyn", False),
         ("Evelyns are the fastest of all", "Evelyn", False),
-        ("The fastest of them is Evelyn", "Evelyn", False),  # a name that stands elsewhere may be only mentioned
-        ("12 is the greatest of these", "12", False),
-        ("A2 is the right one here", "A2", False),
+        ("Briana shows Evelyn the way", "Evelyn", False),  # a name that stands elsewhere may be only mentioned
+        ("125 is the greatest of these", "125", False),
+        ("A25 is the right one here", "A25", False),
         ("No one is faster here", "No", False),
     ],
 )

@@ -216,17 +216,21 @@ def is_same(answer: str, gold: str) -> bool:
 
 
 _WRAP = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
-_ELSE = re.compile(r"[,;]|\b(?:and|or|not|but|nor|than|if)\b", re.IGNORECASE)
+_ELSE = re.compile(r"[,;]|n['’]t\b|\b(?:and|or|not|no|never|cannot|but|nor|than|if|except|without|unless)\b", re.IGNORECASE)
+_PLAIN_WORDS = frozenset("yes no all none both some any true false".split())  # that begin a sentence which says something else
 MORE_WORDS = 3  # after a name, from which what follows is a sentence about it and not more of the name
 
 
 def _opens_with(answer: str, gold: str) -> bool:
     """Whether an answer is a sentence that begins with the gold, a name, and brings in nothing else."""
+    if len(answer) <= len(gold):
+        return False
     name, text = (_WRAP.sub(r"\1", part).strip(" .$*") for part in (gold, answer))
-    if len(name) < 3 or not name.replace(" ", "").isalpha() or len(text) > MAX:
+    if len(name) < 3 or not name.replace(" ", "").isalpha() or len(text) > MAX or name.casefold() in _PLAIN_WORDS:
         return False
     rest = text[len(name) :]
-    is_first = text[: len(name)].casefold() == name.casefold() and rest[:1] == " "
+    # a capital after it is more of the name, or of another
+    is_first = text[: len(name)].casefold() == name.casefold() and rest[:1] == " " and rest.lstrip()[:1].islower()
     return is_first and len(rest.split()) >= MORE_WORDS and _ELSE.search(rest) is None
 
 

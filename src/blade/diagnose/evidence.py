@@ -26,7 +26,7 @@ MAX_SHAPE = 60  # characters of an argument that has a shape
 FORM = 120  # characters of an answer that has a form
 MAX_ERROR = 400  # characters of an error line
 MAX_NAMES = 12  # arguments of a call
-NAMED, MAX_NAMED = 1500, 40  # characters of a prompt in which names are looked for, and how many are kept
+NAMED, NAMING, MAX_NAMED = 1500, 12, 40  # characters of a prompt and calls in which names are looked for, and how many are kept
 PASSAGE, AGAIN = 50, 6  # characters of a passage, and how often it is said, from which a text repeats itself
 LEAST_DIGEST = 120  # characters of a rollout that is not equal to another by chance
 MAX_SOUGHT = 120  # characters of a lookup that found nothing
@@ -183,16 +183,14 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         final=final[-FINAL:],
         final_step=final_step,
         final_length=len(final),
-        own_words=words(_SENTENCE.split(final.strip(), maxsplit=1)[0]) - words(prompt)
-        if len(acts) <= 1 and len(final) <= MAX_FREE
-        else frozenset(),
+        own_words=_own_words(final, prompt) if len(acts) <= 1 and len(final) <= MAX_FREE else frozenset(),
         labels=(labels := _labels(final) if len(acts) <= 1 else b""),
         next_label=_next_label(labels, prompt) if labels else b"",
         is_open=_is_open(final, prompt),
         is_repeating=_is_repeating(final),
         digest=_digest(steps),
         asked=_names(prompt[:NAMED]),
-        named=_names(" ".join([*(call.raw[:SHORT] for call in episode.calls[:MAX_ACTS]), final[-FINAL:]])),
+        named=_names(" ".join([*(call.raw[:SHORT] for call in episode.calls[:NAMING]), final[-FINAL:]])),
         forms=_forms(request),
         blank=tuple(islice(dict.fromkeys(_BLANK.findall(prompt)), MAX_NAMES)),
         filled=tuple(islice(dict.fromkeys(_FILLED.findall(prompt)), MAX_NAMES)),
@@ -504,6 +502,12 @@ def _is_pending(steps: Sequence[Step]) -> bool:
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")
 
 
+def _own_words(final: str, prompt: str) -> frozenset[str]:
+    """The words of the first sentence of an answer that the prompt does not hold."""
+    known = prompt.casefold()
+    return frozenset(word for word in words(_SENTENCE.split(final.strip(), maxsplit=1)[0]) if word not in known)
+
+
 # ---- Ends and answers ----------------------------------------------------------------------------
 
 
@@ -555,6 +559,7 @@ _WORD = re.compile(r"\w[\w-]+\w")
 _DIGIT = re.compile(r"\d")
 
 
+@lru_cache(maxsize=64)  # the repeats of a task have one prompt
 def _names(text: str) -> tuple[str, ...]:
     """Words that name something: capitalised ones, and those with digits."""
     words = (

@@ -57,8 +57,9 @@ RULES: tuple[Rule, ...] = (
         "Was the rollout stopped from outside?",
         "A recorded stop reason names a limit; the last call was never answered and hardly any such rollout passes; "
         "far more rollouts end at the maximum of an amount (turns, calls, tokens, seconds) than just below it; the "
-        "answer ends inside a block or in an unfinished line.",
-        "Rows that end this way pass at about the usual rate; nearly all rows below the limit pass, so the episode "
+        "answer ends inside a block, in an unfinished line, or after a line of a form that the prompt continues.",
+        "Rows that end this way pass at about the usual rate; a rollout ends as passes do or records another end; nearly "
+        "all rows below the limit pass, so the episode "
         "stops on success; the last acts repeat one call or one error: then the loop is the cause (BI) and the limit "
         "only its end.",
         "TI (task, verifier or harness); BI for a loop",
@@ -81,7 +82,8 @@ RULES: tuple[Rule, ...] = (
         "grader's own record of the answer differs from the one that the text announces; the judge's own reply was cut off by a "
         "limit; a block of the prompt is empty; texts with a typographic sign fail where the same words with the plain sign pass on the "
         "same tasks; texts that give the expected answer late fail where those that give it early pass; an error says that there is no "
-        "such name, and the prompt gives it as code. A "
+        "such name, and the prompt gives it as code; in one kind of task the answered letter is always the same number of places away from "
+        "the expected one. A "
         "comparison counts only where it agrees in at least 90% of the passes; without passes only exact equality "
         "counts.",
         "Free text that a model judges; a comparison that would overturn more than a tenth of all rows without exact "
@@ -104,7 +106,8 @@ RULES: tuple[Rule, ...] = (
         "tool call at all, any call that succeeds, any of the few calls that end the passes, or the asked form of the answer (a box, a "
         "tag); or one call or one error is "
         "repeated to the end, where passes get past it.",
-        "Fewer than five passes to learn it from; rows without that act pass too.",
+        "Fewer than five passes to learn it from; rows without that act pass too. Where nine in ten first tries end in an error, passes "
+        "included, the environment is in doubt and the label stays undetermined.",
         "BI (behaviour: format or protocol)",
     ),
     Rule(
@@ -147,7 +150,8 @@ RULES: tuple[Rule, ...] = (
         "Wrong answers are one group with a label for each task. It never passes and more than half of its repeats agree: a "
         "knowledge gap. It passes "
         "sometimes, or its answers differ: unreliable knowledge. One answer that dominates whatever is expected is "
-        "a bias.",
+        "a bias. Replies that ask back where no pass does, texts in which the grader read no answer, and rollouts that never saw the "
+        "expected answer where passes did are groups of their own.",
         "No answer can be compared: such rollouts stay unexplained. With one try per task the two cannot be told "
         "apart, and the label stays undetermined. A wrong expected answer looks the same.",
         "KG (knowledge gap), UK (unreliable knowledge), BI for a bias, undetermined with one try",

@@ -121,7 +121,7 @@ class _Page:
             seen = self.quotes(np.flatnonzero(self.rollouts.masked), "mask_sample")
             yield self.flag("masked_rows", self.grave(cover.masked), text, cover.masked, cover.expected, seen)
         yield from self.missing_flags()
-        gaps = _gaps(self.rollouts.task_keys) if cover.expected_from.startswith("inferred") else []
+        gaps = _gaps(self.rollouts.task_keys) if cover.expected_from.startswith("inferred: tasks") else []
         if gaps:
             n = len(self.rollouts.task_keys) + len(gaps)
             which = ", ".join(map(str, gaps[:5])) + (", …" if len(gaps) > 5 else "")

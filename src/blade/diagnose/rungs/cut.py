@@ -503,7 +503,7 @@ def is_looping(row: RowEvidence, last: int = 6, times: int = 3) -> bool:
     if row.is_repeating:
         return True
     acts = row.acts[-last:]
-    if len(acts) < times:
+    if max(row.most_made, row.most_met) < times:
         return False
     calls = Counter((act.tool, act.key) for act in acts).most_common(1)[0][1]
     errors = Counter(act.template for act in acts if act.template).most_common(1)

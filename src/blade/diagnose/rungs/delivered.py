@@ -97,6 +97,8 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
 
 def _is_stuck(known: frozenset[str], by_call: bool, row: RowEvidence, end: int = 2) -> bool:
     """Whether of its last six acts three or more are one call, or meet one of some errors, and so does one of the last `end`."""
+    if not row.is_spoken and max(row.most_made, row.most_met) < 3:
+        return False
     acts = row.acts[-6:]
     errors = Counter(act.template for act in acts if act.template in known)
     calls = Counter(act.reply or act.key for act in acts) if by_call else Counter[int]()

@@ -603,7 +603,8 @@ def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
             kinds["upper and lower case"] += 1
         else:
             kinds["formatting"] += 1
-    return kinds.most_common(1)[0][0], kinds[""]
+    exact = kinds.pop("", 0)
+    return kinds.most_common(1)[0][0] if kinds else "", exact
 
 
 def _both_ways(people: Population, left: Mask, reference: Reference | None) -> Group | None:
