@@ -413,3 +413,16 @@ def test_8_constant_run_has_no_alarm(diagnose: Diagnose, reward: float) -> None:
     run = diagnose([desk_row(*key, reward) for key in grid(12, 4)])
     assert run.alarms == []
     assert run.groups == ()
+
+
+@pytest.mark.parametrize("is_graded", [True, False])
+def test_form_of_an_argument_that_fails_puts_the_grader_in_doubt(diagnose: Diagnose, is_graded: bool) -> None:
+    """One instant in two spellings: where one never passes, the page says that the grader may compare spellings."""
+    rows = []
+    for (task, repeat), reward in rewards(16, 4, 0.5).items():
+        form = "Z" if (not reward if is_graded else repeat % 2) else "+00:00"
+        acts: list[Act] = [("book_hall", {"at": f"2031-05-{task + 10}T0{repeat + 7}:00:00{form}"}, "Noted."), "The hall is booked."]
+        rows.append(make_row(task, repeat, reward, acts, tools=("book_hall",)))
+    notes = [entry for entry in diagnose(rows).trust if "the grader may be at fault" in entry.text]
+    # a behaviour claims rows of tasks that pass without it: one task never passes
+    assert [(entry.level, entry.rows) for entry in notes] == ([("note", 28)] if is_graded else [])

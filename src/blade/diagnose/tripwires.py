@@ -11,6 +11,7 @@ from blade.diagnose.population import Group, Population, Trust, count
 
 NEAR = 0.10  # distance of the do-nothing baseline from the score that is told
 UNEXPLAINED = 0.25
+FORM = 0.1  # share of the failures whose label a doubt concerns, from which it is told
 BLANK = 0.05  # share of rollouts without a final text
 SMALL = 30  # tasks up to which one task is worth telling
 
@@ -23,7 +24,7 @@ def checked(
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
     found = [
         _partial(people, rewards, pass_field), _idle(people, score), _constant(people, rewards), _blank(diagnosis), _unexplained(diagnosis),
-        _by_gold(diagnosis), _unanimous(diagnosis), _undetermined(diagnosis),
+        _by_gold(diagnosis), _by_form(diagnosis), _unanimous(diagnosis), _undetermined(diagnosis),
         _small(people),
     ]  # fmt: skip
     diagnosis.trust += [one for one in found if one is not None]
@@ -134,6 +135,21 @@ def _by_gold(diagnosis: Diagnosis) -> Trust | None:
     )
     fix = f"Review the expected calls{which}: are they what the task asks for? Only then count the differences as faults of the model."
     return Trust("note", None, text, rows, fix)
+
+
+def _by_form(diagnosis: Diagnosis) -> Trust | None:
+    """That failures of one group may be the grader's or the task's, as the group itself says against its label."""
+    people = diagnosis.people
+    doubtful = [(group, doubt) for group in diagnosis.groups for doubt in group.against if doubt.endswith("(TI)")]
+    rows = people.none
+    for group, _ in doubtful:
+        rows |= group.rows
+    n = int(rows.sum())
+    if not n or n < FORM * people.failed.sum():
+        return None
+    largest = max(doubtful, key=lambda pair: int(pair[0].rows.sum()))[1]
+    text = f"In {count(n, 'failure')} the task or the grader may be at fault and not the model: {largest.removesuffix(' (TI)')}."
+    return Trust("note", None, text, rows)
 
 
 def _unanimous(diagnosis: Diagnosis) -> Trust | None:

@@ -284,13 +284,15 @@ _AS = {"a number with words": "words around the number", "a bare number": "a bar
 
 def _formed(people: Population, form: str):  # type: ignore[no-untyped-def]
     def make(rows: Mask, test: Contrast) -> Group:
-        return _group(
+        group = _group(
             f"the answer is given as {_AS[form]}", rows, f"{count(int(rows.sum()), 'failure')}: the final answer is {_AS[form]}; passes of "
             "the same kind of task answer in another form.",
             "State the form of the answer in the prompt with an example, or have the grader read the value out of it.", test,
             lambda row: (row.final_step, row.final[-60:]) if row.final_step is not None else None, (),
             detail=lambda at: f'it ends "{short(people.rows[at].final.strip()[-80:], 80)}"',
         )  # fmt: skip
+        group.against.append("the value may be right, and then the grader rejects its form (TI)")
+        return group
 
     return make
 

@@ -217,7 +217,7 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
         fix="Check that the prompt says when this answer is right, show an example, or add such cases to training; then compare this slice "
         "again.",
         why="the errors lie on one class of expected answers: the model answers as if it did not exist",
-        against=["if the prompt never says that this answer exists, the task is at fault (TI), not the model"],
+        against=["if the prompt never says that this answer exists, the task is at fault (TI)"],
         passed=int(people.passed[given].sum()), matched=given, confidence="likely", detail=lambda at: answered(people, at, reference),
         place=at_end, deciding=(piece.field,),
     )  # fmt: skip
