@@ -224,7 +224,7 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     )
     found += _part("Ended with", _render_end(result))
     if result["passed"] is False:
-        found += ["", line(f"Proposed cause: blade show RUN {result['task']} --dossier")]
+        found += ["", line(f"Proposed cause: blade show {result['file']} {result['task']} --dossier")]
     found += _part(
         "Other fields", [f"  {line(name, 80)}: {_field(value, chars)}" for name, value in fields.others]
     )

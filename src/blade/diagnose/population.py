@@ -318,7 +318,7 @@ def _mark(row: RowEvidence, worked: list[bool]) -> None:
     row.made = tuple(compress(row.made, [ok for act, ok in zip(row.acts, worked, strict=True) if not act.failed]))
     row.acts = tuple(
         act if ok or act.failed
-        else act._replace(failed=True, error=(error := line or "no result"), template=template(error), listed=0, total=0, is_empty=False)
+        else act._replace(failed=True, error=line, template=template(line), listed=0, total=0, is_empty=False)
         for act, ok, line in zip(row.acts, worked, row.told, strict=True)
     )  # fmt: skip
     row.n_failed = sum(act.failed for act in row.acts)

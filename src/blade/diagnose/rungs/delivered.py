@@ -67,6 +67,13 @@ def _has_no_success(row: RowEvidence) -> bool:
     return len(answered) >= 2 and all(act.failed for act in answered)
 
 
+def _all_failed(row: RowEvidence) -> str:
+    """How many calls of a row end in an error, and the commonest one."""
+    errors = Counter(act.error for act in row.acts if act.failed and act.error).most_common(1)
+    said = f", such as: {short(errors[0][0], 100)}" if errors else ""
+    return f"{row.n_failed:,} of {count(row.n_acts, 'call')} end in an error{said}"
+
+
 def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
     """Rows in which not one call succeeds, where nearly every pass has one that does."""
     # a call may do the work and still count as failed: a pass in fifty at most, so none in a small run
@@ -90,7 +97,7 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
         why="nearly every first try ends in an error, so that the model and its surroundings cannot be told apart" if barred
         else "every call answers with an error, so nothing that could be graded was produced",
         confidence="unsure" if barred else "likely" if n_without else "proved", passed=int(people.passed[rows].sum()),
-        matched=rows, holds=_has_no_success, detail=lambda at: repeated(people.rows[at]),
+        matched=rows, holds=_has_no_success, detail=lambda at: _all_failed(people.rows[at]),
         place=lambda row: next(((act.step, "") for act in row.acts if not template or act.template == template), None),
     )  # fmt: skip
 
@@ -245,7 +252,7 @@ def _ending(
     called = f"never a successful `{last}`" if tried else f"never calls `{last}`"
     called_last = ("" if people.rows[at].is_spoken else last_act(people.rows[at]) for at in np.flatnonzero(claimed))
     instead, n_instead = Counter(called_last).most_common(1)[0]
-    if instead and n_instead >= max(LEAST, 0.5 * n) and instead not in ends:
+    if instead and n_instead >= max(LEAST, 0.8 * n) and instead not in ends:
         how += f" {n_instead:,} of them end with `{instead}` instead, as no pass does."
         called = f"ends with `{instead}`, never `{last}`"
     return Group(

@@ -270,7 +270,7 @@ def _tries(row: RowEvidence, goal: str) -> str:
         errors,
         f"{empty:,} {'finds' if empty == 1 else 'find'} nothing" if empty else "",
         repeated(row) if row.most_made >= LOOP and not row.n_failed else "",
-        f"the last one that is answered, in: {short(last.error, 90)}" if last is not None and last.failed else end,
+        f"the last one that is answered, in: {short(last.error, 90)}" if last is not None and last.failed and last.error else end,
     )
     return "; ".join(filter(None, parts))
 

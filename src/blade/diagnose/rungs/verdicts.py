@@ -261,9 +261,11 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
             EXTRA: f"{count(n, 'failure')}: a change beyond the expected ones ({about}).",
             OTHER: f"{count(n, 'failure')}: other changes than the expected ones ({about}).",
         }[kind]
+        given = sum(_is_told(people.rows[at], graded) for at in np.flatnonzero(rows)) if kind == ARGUMENTS else 0
+        told = f" In {given:,} of them the value that counts as wrong is one that the prompt or the user names." if given else ""
         return Group(
-            rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead, fix=fix,
-            why="what was done differs from the expected calls that the row states", confidence="proved",
+            rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead + told, fix=fix,
+            why="what was done differs from the expected calls that the row states", confidence="likely" if 2 * given >= n else "proved",
             place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded),
             deciding=tuple(tool for tool, _ in tools.most_common(3)),
             is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
@@ -271,6 +273,13 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
         )  # fmt: skip
 
     return make
+
+
+def _is_told(row: RowEvidence, graded: Mapping[str, str]) -> bool:
+    """Whether some argument that differs from the expected one has a value that the prompt or the user names, and no result."""
+    odd = set(odd_arguments(row, graded))
+    sources = (source for act in row.acts if act.tool in graded and not act.failed for source in act.sources)
+    return any(source.name in odd and source.is_given and not source.tool for source in sources)
 
 
 def _cut_short(people: Population, rows: Mask) -> list[str]:
