@@ -22,7 +22,7 @@ Quote = Callable[[int, str], Evidence | None]  # a position in `Rollouts` and a 
 
 QUOTES = 3  # rows quoted for a flag
 IN_NO_MEAN = "not counted"
-NUMBERED, GAPS = 20, 0.05  # tasks from which a gap in their numbers is told, and the share of gaps up to which it is one
+GAPS = 0.05  # share of the tasks up to which numbers that are left out are gaps: from 20 tasks on
 MANY = 0.05  # share from which a fault of single rows is a fault of the evaluation
 CALL, REASONING = LAST_KINDS.index("call"), LAST_KINDS.index("reasoning")
 
@@ -54,7 +54,7 @@ def share(part: int, whole: int) -> str:
 
 def _gaps(keys: tuple[str, ...]) -> list[int]:
     """The few numbers that are left out where tasks are numbered from 0 or 1; many would be a choice of tasks."""
-    if len(keys) < NUMBERED or not all(key.isdecimal() and len(key) < 10 for key in keys):
+    if not keys or not all(key.isdecimal() and len(key) < 10 for key in keys):
         return []
     numbers = {int(key) for key in keys}
     first, last = min(numbers), max(numbers)

@@ -135,11 +135,7 @@ def _is_left_with(template: str, row: RowEvidence) -> bool:
 
 def _repeats(row: RowEvidence) -> bool:
     """Whether a row repeats one call or one error, and does not get past it before its end."""
-    if row.n_acts < 3 or not is_looping(row):
-        return False
-    acts, last = row.acts[-6:], row.acts[-2:]
-    errors, calls = Counter(act.template for act in acts if act.template), Counter((act.tool, act.key) for act in acts)
-    return row.is_repeating or any(errors[act.template] >= 3 or calls[act.tool, act.key] >= 3 for act in last)
+    return row.n_acts >= 3 and is_looping(row, end=2)
 
 
 def _is_marked(mark: str, row: RowEvidence) -> bool:

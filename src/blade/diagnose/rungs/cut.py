@@ -178,7 +178,7 @@ def _cut_off(
     low, high = min(turns), max(turns)
     length = f"after {low} turns" if low == high else f"after {low} to {high} turns"
     limit = "a turn limit is the likely reason" if low == high else "the rows do not say what stopped them"
-    goal = _goal(people)
+    goal = goal_of(people, lambda act: act.tool)
     never = _never_called(people, rows & left, goal)
     against = (
         []
@@ -210,12 +210,12 @@ def _last_call(row: RowEvidence, goal: str) -> str:
     return f"the last of {row.n_turns:,} turns calls `{short(row.acts[-1].tool, 60)}`{never}{errors}{loop}"
 
 
-def _goal(people: Population) -> str:
-    """The tool whose call ends the passes."""
+def goal_of(people: Population, name: Callable[[Act], str]) -> str:
+    """The call that ends the passes, under a name for calls; empty where they end in several."""
     passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
-    last = Counter(row.acts[-1].tool for row in passes if row.acts)
-    tool, n = last.most_common(1)[0] if last else ("", 0)
-    return tool if n >= 0.9 * len(passes) else ""
+    last = Counter(name(row.acts[-1]) for row in passes if row.acts)
+    call, n = last.most_common(1)[0] if last else ("", 0)
+    return call if n >= ENDED * len(passes) else ""
 
 
 def _never_called(people: Population, rows: Mask, tool: str) -> str:
@@ -498,16 +498,15 @@ def _is_loop(people: Population, rows: Mask) -> bool:
     return bool(places.size) and sum(is_looping(people.rows[at]) for at in places) >= 0.5 * places.size
 
 
-def is_looping(row: RowEvidence, last: int = 6, times: int = 3) -> bool:
-    """Whether the last acts of a rollout repeat one call or meet one error again and again, or its text repeats itself."""
+def is_looping(row: RowEvidence, last: int = 6, times: int = 3, end: int = 6) -> bool:
+    """Whether the last acts of a rollout repeat one call or meet one error again and again, one of the last `end` too; or its text does."""
     if row.is_repeating:
         return True
-    acts = row.acts[-last:]
     if max(row.most_made, row.most_met) < times:
         return False
-    calls = Counter((act.tool, act.key) for act in acts).most_common(1)[0][1]
-    errors = Counter(act.template for act in acts if act.template).most_common(1)
-    return calls >= times or bool(errors and errors[0][1] >= times)
+    acts = row.acts[-last:]
+    calls, errors = Counter((act.tool, act.key) for act in acts), Counter(act.template for act in acts if act.template)
+    return any(calls[act.tool, act.key] >= times or errors[act.template] >= times for act in acts[-end:])
 
 
 def _is_finished(people: Population, rows: Mask) -> bool:

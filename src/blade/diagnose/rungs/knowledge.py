@@ -17,7 +17,7 @@ from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, short
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered, gives_answer
-from blade.diagnose.rungs.cut import act_name, fails_at_first, is_best_of_many, last_act, repeated
+from blade.diagnose.rungs.cut import act_name, fails_at_first, goal_of, is_best_of_many, repeated
 
 DOMINATES = 0.9
 WORTH = 0.01  # points that a vote must win to be advised
@@ -28,7 +28,6 @@ MANY_NUMBERS = 5  # of a free answer, from which it is a list
 NEAR = 0.01  # of a number, up to which two free answers give the same one
 _NUMBERS = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 MAX_CLASSES = 6
-ENDS = 0.9  # share of the passes that end with one call
 ASKED, MAX_REPLY = 3, 400  # failures that ask back, from which they are a group; characters in which the question is
 LOOP = 3  # times from which a call counts as repeated
 ONE_SIDED = 5  # errors of one kind from which they are called one-sided
@@ -213,8 +212,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     rows = left & people.where(lambda row: any(not act.failed for act in row.acts))
     if not is_best_of_many(people) or not rows.any():
         return []
-    ends = Counter(last_act(people.rows[at]) for at in np.flatnonzero(people.passed)).most_common(1)
-    goal = ends[0][0] if ends and ends[0][1] >= ENDS * people.passed.sum() else ""
+    goal = goal_of(people, act_name)
     failing = people.where(_mostly_fails)
     # where rows with as many errors pass about as often, errors are how one gets there
     wrong = rows & failing if people.rate(failing) <= RARELY * people.rate(~failing) else people.none
