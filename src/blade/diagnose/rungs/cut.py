@@ -25,6 +25,7 @@ from blade.diagnose.population import (
     as_float,
     at_end,
     count,
+    passing,
     short,
     tells_the_end,
 )
@@ -238,7 +239,7 @@ def _without(people: Population, rows: Mask) -> str:
     n = int(others.sum())
     if n < 3 or not people.passed[others].any():
         return ""
-    return f" Of the other {n:,} with an output, {int(people.passed[others].sum()):,} pass ({people.rate(others):.0%})."
+    return f" Of the other {n:,} with an output, {passing(int(people.passed[others].sum()))} ({people.rate(others):.0%})."
 
 
 _NAMED = {"n_turns": "turns", "n_acts": "tool calls", "final_length": "characters of text"}

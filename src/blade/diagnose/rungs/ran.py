@@ -22,6 +22,7 @@ from blade.diagnose.population import (
     Trust,
     at_end,
     count,
+    passing,
     short,
     tells_the_end,
 )
@@ -237,7 +238,7 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
     n, given = int(rows.sum()), ~silent
     why = _why_empty(people, rows, silent)
     answered = (
-        f" Of the {int(given.sum()):,} answers given, {int(people.passed[given].sum()):,} pass."
+        f" Of the {int(given.sum()):,} answers given, {passing(int(people.passed[given].sum()))}."
         if given.any()
         else ""
     )
