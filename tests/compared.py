@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import Row, make_rows, make_run
 from tests.conftest import Blade
 from tools.planted.pairs import PlantedPair, write_pair

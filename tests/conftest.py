@@ -19,7 +19,7 @@ from hypothesis import settings
 from blade.pipeline import walk
 from blade.query import box
 from blade.query.views import Files
-from blade.store.index import Silent
+from blade.tables.index import Silent
 
 ROOT = Path(__file__).resolve().parent.parent
 

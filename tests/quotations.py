@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from blade.ingest import opened
+from blade.formats import opened
 from blade.model import Evidence, Report, Trace
 from blade.pipeline import Loaded
 

@@ -18,7 +18,7 @@ from blade.model import Cause, Confidence
 from blade.pipeline.card import card as shipped
 from blade.pipeline.tabling import ground_of
 from blade.query.ground import Table
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import make_message, make_response, make_row
 from tools.accuracy import __main__ as measuring
 from tools.accuracy import key, planted

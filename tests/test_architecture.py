@@ -17,7 +17,7 @@ SRC = ROOT / "src" / "blade"
 WING = ROOT / "src" / "blade_eval"  # a room of its own, which only the command line enters
 
 NOUNS = {"hostile", "model", "errors", "stats", "events", "answers", "targets"}
-STAGES = {"ingest", "store", "measure", "diagnose", "compare", "report"}
+STAGES = {"formats", "tables", "measure", "diagnose", "compare", "report"}
 HANDS = {"judgements", "queue", "reader", "dossier"}  # rooms of `agent` that know the report and no other stage
 
 # Room -> the other rooms it may import. A room is a module or a folder directly under src/blade, or under its `agent`.
@@ -31,14 +31,14 @@ RULES: dict[str, set[str]] = {
     "targets": {"errors"},
     "stats": {"model"},
     "answers": set(),
-    "events": {"model", "ingest"},
+    "events": {"model", "formats"},
     **dict.fromkeys(STAGES, NOUNS),
-    "diagnose": NOUNS | {"ingest"},
-    "tables": NOUNS | {"ingest", "store"},
+    "diagnose": NOUNS | {"formats"},
+    "tables": NOUNS | {"formats"},
     "query": NOUNS | {"tables"},
     "pipeline": NOUNS | STAGES | HANDS | {"tables", "query"},
     "report": NOUNS | {"query"},
-    "check": NOUNS | {"ingest", "store", "report", "sanitize", "pipeline", "tables", "query"},
+    "check": NOUNS | {"formats", "tables", "report", "sanitize", "pipeline", "query"},
     "backoff": set(),
     "refusal": set(),
     "agent": set(),
@@ -50,28 +50,13 @@ RULES: dict[str, set[str]] = {
     "mcp": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
     "package": NOUNS | STAGES | {"pipeline", "tables", "query", "check", "sanitize", "skills"},
     "sanitize": NOUNS,
-    "blade_eval": {"model", "errors", "stats", "answers", "hostile", "ingest", "backoff", "refusal"},
+    "blade_eval": {"model", "errors", "stats", "answers", "hostile", "formats", "backoff", "refusal"},
     "api": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
     "cli": NOUNS | STAGES | HANDS | {"pipeline", "tables", "query", "check", "package", "sanitize", "skills", "mcp", "blade_eval"},
 }
 
-# Family -> the name of its literal table, and the modules of its folder that are no members of it.
-TABLES = {"ingest": "FORMATS", "measure": "MEASURES", "report": "RENDERERS",
-          "blade_eval/verifiers": "ENVIRONMENTS", "blade_eval/models": "MODELS"}  # fmt: skip
-SUPPORT: dict[str, set[str]] = {
-    "blade_eval/verifiers": set(),
-    "blade_eval/models": set(),
-    "ingest": {
-        "assemble", "careful", "columns", "expected", "fields", "find", "fingerprints", "inflate", "items", "keys", "lines", "names", "opened", "rows",
-        "finals", "mapped", "nested", "records", "shape", "sidecars", "split", "trace", "values",
-    },
-    "measure": set(),
-    "report": {
-        "accuracy", "causes", "chapters", "claims", "draft", "facts", "failure_groups", "figures", "first_page", "folder",
-        "health_text", "inventory", "judged", "numbers", "order", "places", "quantities", "queries", "results", "sections",
-        "wire_comparisons", "wire_conclusions", "words",
-    },
-}  # fmt: skip
+# Families: every module of the folder is a member, and the literal table of this name lists it.
+TABLES = {"measure": "MEASURES", "blade_eval/verifiers": "ENVIRONMENTS", "blade_eval/models": "MODELS"}
 
 # Packages that cost start-up time, and the places that must stay quick to import.
 HEAVY = {
@@ -201,8 +186,7 @@ def test_every_family_member_stands_in_its_literal_table(family: str) -> None:
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     if "/" in family:  # a member may be a folder there
         modules |= {path.parent.name for path in folder.glob("*/__init__.py")}
-    assert SUPPORT[family] <= modules, "a support module that is gone"
-    assert modules - SUPPORT[family] == named & modules, f"members of {family} and its {TABLES[family]} differ"
+    assert modules == named & modules, f"members of {family} and its {TABLES[family]} differ"
 
 
 def test_every_module_says_what_it_is() -> None:
@@ -245,18 +229,18 @@ def test_help_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("source", "reached"),
     [
-        ("import blade.store.index", {"store"}),
-        ("from blade import store, __version__", {"store"}),
-        ("from blade.store import open_index", {"store"}),
-        ("from ..store import open_index", {"store"}),
-        ("from .. import store", {"store"}),
-        ("from . import lines", {"ingest"}),
-        ("def late():\n    from blade.store import open_index", {"store"}),
+        ("import blade.tables.index", {"tables"}),
+        ("from blade import tables, __version__", {"tables"}),
+        ("from blade.tables import open_index", {"tables"}),
+        ("from ..tables import open_index", {"tables"}),
+        ("from .. import tables", {"tables"}),
+        ("from . import lines", {"formats"}),
+        ("def late():\n    from blade.tables import open_index", {"tables"}),
         ("import numpy, storefront", set()),
     ],
 )
 def test_planted_imports_are_seen(source: str, reached: set[str]) -> None:
-    assert imported_rooms(ast.parse(source), ("blade", "ingest"), {"ingest", "store"}) == reached
+    assert imported_rooms(ast.parse(source), ("blade", "formats"), {"formats", "tables"}) == reached
 
 
 @pytest.mark.parametrize(

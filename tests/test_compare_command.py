@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from blade.ingest import opened
+from blade.formats import opened
 from tests.builders import Row, make_message, make_row, make_run
 from tests.compared import (
     Compared,

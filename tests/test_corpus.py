@@ -15,7 +15,7 @@ from blade import pipeline
 from blade.model import Cause, Comparison, Group, Report
 from blade.pipeline import comparing
 from blade.pipeline.tabling import ground_of
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.quotations import (
     Rows,
     assert_evidence_resolves,

@@ -12,10 +12,10 @@ import pytest
 
 from blade.diagnose import rungs
 from blade.diagnose.rulebook import RULES
-from blade.ingest import opened
+from blade.formats import opened
 from blade.model import Cause
 from blade.pipeline import card
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import make_row, make_rows, make_run
 from tests.conftest import Blade
 from tools.planted import write_run

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from blade import pipeline
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tools.planted.injected import INJECTIONS, Injected, Truth, write_injected
 
 Row = dict[str, Any]

@@ -17,7 +17,7 @@ import pytest
 
 from blade import measure, pipeline
 from blade.model import Mover
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tools.calibration import causes
 from tools.planted.paired import CAUSES, Conditions, Design, Drawn, Plan, change, passing, play
 from tools.planted.paired.play import BROKEN, CUT, LOOSE, SOLVED

@@ -8,7 +8,7 @@ import pytest
 
 from blade import pipeline
 from blade.report import markdown
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import Row, make_message, make_response, make_row, make_run
 from tools import planted
 

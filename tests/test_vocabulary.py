@@ -12,7 +12,7 @@ from blade import pipeline
 from blade.model import Comparison
 from blade.pipeline import comparing, pages, reading, vocabulary
 from blade.pipeline.vocabulary import UNEXPLAINED, WRONG_ANSWER, Mode
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
 from tools.planted.paired.play import BROKEN

@@ -18,7 +18,7 @@ from blade.model import TaskTraces
 from blade.pipeline import reading, walk
 from tests.builders import make_row, make_run
 from tests.conftest import Silent
-from tests.store.watching import no_process_is_left
+from tests.tables.watching import no_process_is_left
 from tools.planted import write_run
 
 PARENT = os.getpid()

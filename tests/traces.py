@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from blade import events
-from blade.ingest import trace
+from blade.formats import trace
 from blade.model import Episode, Rollout, TaskTraces, Trace
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row
 

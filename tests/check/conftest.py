@@ -10,7 +10,7 @@ import pytest
 
 from blade import pipeline
 from blade.check import Finding, World, checked, world_of
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tools.planted import write_demo
 
 

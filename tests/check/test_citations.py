@@ -10,7 +10,7 @@ from blade import pipeline
 from blade.check import checked, cited_numbers, world_of
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.query import box
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import make_row, make_run
 
 from .conftest import Desk

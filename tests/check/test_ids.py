@@ -10,7 +10,7 @@ from blade import pipeline
 from blade.check import checked, world_of
 from blade.check.ids import mentions, numbered
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import make_row, make_run
 
 from .conftest import Desk

@@ -20,7 +20,7 @@ from blade.errors import UsageError
 from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.pipeline import comparing
 from blade.report import write, write_comparison
-from blade.store.index import Silent
+from blade.tables.index import Silent
 
 from .conftest import Desk
 

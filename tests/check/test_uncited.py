@@ -11,7 +11,7 @@ from blade import pipeline
 from blade.check import checked, world_of
 from blade.check.suggestions import MAX_QUERIES, bank
 from blade.model.checked import OPINION, UNCITED
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import make_row, make_run
 
 from .conftest import Desk

@@ -14,7 +14,7 @@ from blade.compare.aligned import align
 from blade.compare.pairing import paired
 from blade.compare.rejudged import MODE, rejudged
 from blade.pipeline import comparing
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.compare.builders import side
 from tools.planted.pairs import write_pair
 

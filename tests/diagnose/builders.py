@@ -18,7 +18,7 @@ from blade import pipeline
 from blade.model import Group, Report, Trust
 from blade.pipeline.tabling import ground_of
 from blade.query.ground import Ground, Table
-from blade.store.index import Silent
+from blade.tables.index import Silent
 
 Row = dict[str, Any]
 Key = tuple[int, int]  # task index, repeat

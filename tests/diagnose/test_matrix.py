@@ -9,7 +9,7 @@ import pytest
 
 from blade import pipeline
 from blade.model import TaskMatrix
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.diagnose.builders import Row, quiz_row, write
 
 MODELS = ("amber", "birch", "cedar", "dune")

@@ -17,7 +17,7 @@ from blade.agent.mcp import roots as under
 from blade.agent.mcp.house import House
 from blade.errors import UsageError
 from blade.report.sections import para
-from blade.store import cache
+from blade.tables import cache
 from tests.builders import make_row, make_run
 from tests.conftest import ROOT
 from tests.mcp_server.asking import COMMAND, Asking, asking, environment, frames, started

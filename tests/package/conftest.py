@@ -18,7 +18,7 @@ from blade.package.layout import GRADES
 from blade.package.scaffold import scaffold
 from blade.package.shallow import make_shallow
 from blade.package.validate.checks import Validation, validate
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tools.planted import write_run
 from tools.planted.runs import BENCHMARK
 

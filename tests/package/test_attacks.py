@@ -14,7 +14,7 @@ from blade.package.calibrate import attacks as own
 from blade.package.judge.score import Bench, bench, judged
 from blade.package.judge.sources import Case
 from blade.package.worlds import worlds_of
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.package.attacks import ATTACKS, WORSE, Material
 from tests.package.test_judge import OFFICE, office
 

@@ -12,7 +12,7 @@ from blade import pipeline
 from blade.package import files
 from blade.package.scaffold import prefixes
 from blade.package.validate.checks import validate
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import make_rows, make_run
 from tests.conftest import Blade
 from tools.planted import write_run

@@ -14,7 +14,7 @@ from blade.package.judge.result import as_json
 from blade.package.judge.score import BASE, Bench, judged
 from blade.package.judge.sources import Case, bench_for, case
 from blade.package.layout import GRADES, golden, graded
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.conftest import ROOT, Blade
 from tests.package.conftest import DESK, change_anchors, files
 

@@ -21,7 +21,7 @@ from blade.package.layout import golden
 from blade.package.validate.anchor_facts import anchor_checks
 from blade.package.validate.checks import validate
 from blade.package.validate.scan import scan_file
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.conftest import Blade
 from tests.package.conftest import DESK, change_anchors, files
 from tests.package.test_skill import INVENTED, UNRELATED

@@ -9,7 +9,7 @@ from typing import Any
 from blade.pipeline.load import load
 from blade.pipeline.tabling import ground_of
 from blade.query.ground import Ground
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import Line, make_run
 
 

@@ -11,7 +11,7 @@ from blade.errors import UsageError
 from blade.query import box
 from blade.query.ground import Ground, value
 from blade.query.measures import Measure, measure_of
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
 from tests.query.grounds import ground
 

@@ -19,7 +19,7 @@ from blade.query import evaluate
 from blade.report import markdown
 from blade.report.change import pages as change
 from blade.report.claims import claims_of
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tests.conftest import Blade
 from tools.planted.paired.causes import CAUSES
 from tools.planted.pairs import write_pair

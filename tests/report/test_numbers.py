@@ -234,7 +234,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def loaded_of(folder: Path, specs: tuple[str, ...]) -> Any:
-    from blade.store.index import Silent
+    from blade.tables.index import Silent
 
     return pipeline.load([str(folder / spec) for spec in specs], Silent())
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from blade import pipeline
 from blade.model import Group
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tools.accuracy.planted import rows_of
 
 HALVES = ("build", "measure")

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from blade import pipeline
 from blade.model import Group, Report
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tools.planted.injected import INJECTIONS, Injected, write_injected
 
 PREVALENCE = 0.3  # share of the rollouts that an injection is put into

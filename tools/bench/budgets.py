@@ -8,12 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from blade import ingest, measure, pipeline
-from blade.ingest import opened
+from blade import formats, measure, pipeline
+from blade.formats import opened
 from blade.pipeline import comparing, reading
 from blade.report import write
-from blade.store import index
-from blade.store.index import Silent
+from blade.tables import index
+from blade.tables.index import Silent
 from tools.bench import baseline, concurrent, evaluated, timing
 from tools.bench.files import Files, use_cache
 from tools.bench.table import Line, against, below, told
@@ -27,7 +27,7 @@ MOST_DIAGNOSIS = 30  # times the two-process parse
 
 def indexed(path: Path) -> int:
     """Index a file, or find its index; how many rows it has."""
-    return index.open_index(path, ingest.FORMATS["nemo_gym"], Silent()).n_rows
+    return index.open_index(path, formats.FORMATS["nemo_gym"], Silent()).n_rows
 
 
 def index_kind(kind: str, files: Files, runs: int) -> list[Line]:

@@ -14,7 +14,7 @@ from typing import Any
 from blade import pipeline, stats
 from blade.model import Mover
 from blade.pipeline import comparing
-from blade.store.index import Silent
+from blade.tables.index import Silent
 from tools.planted.paired import CAUSES
 from tools.planted.paired.play import BROKEN, CUT, LOOSE
 from tools.planted.pairs import PlantedPair, write_pair

@@ -15,7 +15,7 @@ from blade.errors import NothingToRead, Unreadable
 from blade.model.checked import Finding
 
 if TYPE_CHECKING:
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 ENDINGS = (".md", ".markdown", ".json", ".txt")  # of names of reports
 

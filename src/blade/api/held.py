@@ -16,7 +16,7 @@ from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.pipeline import Loaded, Session
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 # The parts of a report whose rows name their run.
 _BY_RUN = (
@@ -45,7 +45,7 @@ class Held:
 
 def opened(specs: tuple[str, ...], threshold: float | None, progress: bool) -> Held:
     """The runs that `specs` name, read and diagnosed."""
-    from blade.store.index import Silent
+    from blade.tables.index import Silent
 
     return Held(specs, threshold, Lines() if progress else Silent())
 

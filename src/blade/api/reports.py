@@ -15,7 +15,7 @@ from blade.errors import Unreadable
 
 if TYPE_CHECKING:
     from blade import model
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 
 class Report:

@@ -11,7 +11,7 @@ import msgspec
 from blade.check.passages import Passage, blanked, quotes_in
 from blade.check.row_texts import Address
 from blade.check.world import Rows, World
-from blade.ingest.items import NOTHING, value_at
+from blade.formats.items import NOTHING, value_at
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 
 STEP, REPEAT, TASK = "step", "repeat", "task"

@@ -10,7 +10,7 @@ import msgspec
 
 from blade.check.world import Rows
 from blade.events import step_texts
-from blade.ingest.items import NOTHING, quotable, value_at
+from blade.formats.items import NOTHING, quotable, value_at
 from blade.model import Trace
 from blade.model.measured import PLACEHOLDER
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from blade.ingest import opened
+from blade.formats import opened
 from blade.model import Judgement, Report, Trace
 from blade.pipeline import comparing, pages
 from blade.pipeline.load import Loaded, load
@@ -19,7 +19,7 @@ from blade.query.ground import Ground
 from blade.tables.database import quoted
 
 if TYPE_CHECKING:
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 MAX_VALUES = 60  # distinct values of a column that are looked at
 MAX_TRACES = 2_000  # opened rollouts that are kept

@@ -81,7 +81,7 @@ def step_text(rows: Rows, task: str, repeat: int, where: str) -> str | None:
     """The text of a step or field as it can stand in quotation marks in Markdown; None if there is none."""
     from blade import hostile
     from blade.events import step_texts
-    from blade.ingest.items import NOTHING, quotable, value_at
+    from blade.formats.items import NOTHING, quotable, value_at
 
     traces = [trace for run in rows.runs for trace in rows.at(run, task, repeat)]
     if len(traces) != 1 or task in rows.ambiguous:

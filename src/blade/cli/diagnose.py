@@ -79,11 +79,11 @@ def print_report(
     from blade.cli.output import refuse_foreign, wrote
     from blade.cli.redaction import guarded
     from blade.cli.watch import Progress
-    from blade.ingest.mapped import mapping_of
+    from blade.formats.mapped import mapping_of
     from blade.pipeline.reading import Clock
     from blade.pipeline.session import depends_on
     from blade.report import text
-    from blade.store import memo
+    from blade.tables import memo
 
     folder = Path(output) if output else None
     if folder is not None:

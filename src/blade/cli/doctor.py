@@ -22,7 +22,7 @@ _NAME = re.compile(r"[\w.-]*")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(clean: bool, as_json: bool) -> None:
     """Show versions, the cache folder and its size; --clean empties the cache."""
-    from blade.store import cache
+    from blade.tables import cache
 
     if clean:
         freed, n_freed = cache.clean()

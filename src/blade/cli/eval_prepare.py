@@ -57,7 +57,7 @@ def prepare(
     ++prepare_script_args.NAME=VALUE is what the script is called with.
     """
     from blade.hostile import line
-    from blade.store.cache import root
+    from blade.tables.cache import root
     from blade_eval import config
     from blade_eval.prepare import find, work
     from blade_eval.prepare.script import Limits

@@ -104,7 +104,7 @@ def ground_of(
     runs: Sequence[str], fields: str | None, threshold: float | None, progress: Any
 ) -> tuple[Any, Any]:
     from blade import pipeline
-    from blade.ingest import mapped
+    from blade.formats import mapped
     from blade.pipeline import tabling
 
     mapping = mapped.mapping_of(fields) if fields else None

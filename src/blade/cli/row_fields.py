@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from blade.ingest.items import quotable
+from blade.formats.items import quotable
 
 # Names only decide the order of print: a field that no pattern knows is shown among what was recorded.
 _KEYS = re.compile(r"^_ng_|^(?:agent_ref|skills_ref|uuid|id|name|task_name|\w+_id)$")

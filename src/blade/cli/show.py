@@ -101,7 +101,7 @@ def _dossier(
 
     from blade.agent.dossier import BUDGET, check_budget
     from blade.cli.watch import Progress
-    from blade.ingest.opened import positions
+    from blade.formats.opened import positions
     from blade.pipeline import reviewing
     from blade.pipeline.session import session
 
@@ -162,8 +162,8 @@ def _is_number(text: str) -> bool:
 def _quick(run: str, task: str) -> list[Shown]:
     """Read the rows straight from the index of a plain file; empty where that is not enough."""
     from blade.cli.trace_text import Shown
-    from blade.ingest.items import parsed
-    from blade.store import quick
+    from blade.formats.items import parsed
+    from blade.tables import quick
 
     name, repeat = _split(task)
     path = Path(run)
@@ -203,7 +203,7 @@ def _thorough(run: str, task: str, only: str | None, fields: str | None = None) 
     """Read the rows through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
     from blade import pipeline
     from blade.cli.watch import Progress
-    from blade.ingest.mapped import mapping_of
+    from blade.formats.mapped import mapping_of
 
     with Progress() as progress:
         loaded = pipeline.load([run], progress, None, mapping_of(fields) if fields else None)
@@ -220,7 +220,7 @@ def _thorough(run: str, task: str, only: str | None, fields: str | None = None) 
 def _in_run(one: Loaded, task: str) -> list[Shown]:
     """Find the rows of a task, or of one of its repeats; a name that holds a slash is tried whole first."""
     from blade.cli.trace_text import Shown
-    from blade.ingest import opened
+    from blade.formats import opened
 
     for key, repeat in ((task, None), _split(task)):
         traces = [opened.traced(one.run, place) for place in opened.positions(one.run, key, repeat)]
@@ -235,7 +235,7 @@ def _in_run(one: Loaded, task: str) -> list[Shown]:
 
 def _unknown(run: str, task: str, one: Loaded) -> UsageError:
     """Say what is there instead of what was asked for."""
-    from blade.ingest import opened
+    from blade.formats import opened
 
     rollouts, (name, repeat) = one.run.rollouts, _split(task)
     repeats = [str(rollouts.repeat[place]) for place in opened.positions(one.run, name, None)]

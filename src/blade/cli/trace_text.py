@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from blade.cli.row_fields import sorted_fields, stops
+from blade.formats.items import Told, quotable, steps_of, text_of
 from blade.hostile import line, lines
-from blade.ingest.items import Told, quotable, steps_of, text_of
-from blade.store import memo
+from blade.tables import memo
 
 _IDS = ("task_id", "problem_id", "instance_id", "question_id", "id", "uuid", "task_name", "name")
 _FRAMEWORK = ("responses_create_params", "response", "reward")

@@ -15,8 +15,8 @@ from xxhash import xxh3_64_intdigest
 from blade import events
 from blade.diagnose.answers import candidates, words
 from blade.diagnose.fields import MAX_LINE, OWN, SHORT, cut_call, flatten, template
-from blade.ingest import records
-from blade.ingest.items import text_of
+from blade.formats import records
+from blade.formats.items import text_of
 from blade.model import Episode, Gold, Step, TaskTraces
 
 RESULT_LINES = 2  # first and last lines of a result that are kept

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from blade import events
-from blade.ingest import records
+from blade.formats import records
 
 SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
 LONG_WORD = 500  # the same of a text without blanks

@@ -9,7 +9,7 @@ from typing import Any
 from blade.events.errors import reads_as_error
 from blade.events.spelling import canonical, parsed
 from blade.events.tools import declared_tools, what_it_does
-from blade.ingest.items import answers_of
+from blade.formats.items import answers_of
 from blade.model import Call, Episode, Step, Trace
 
 _SPACE = re.compile(r"\s+")

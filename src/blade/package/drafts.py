@@ -19,7 +19,7 @@ from blade.package.shallow import shallow
 if TYPE_CHECKING:
     from blade.model import Report
     from blade.pipeline.load import Loaded
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 MARK = "<!-- draft:"
 _DRAFT = MARK + " written from {path} by `blade package init`; review it, then delete this line -->"

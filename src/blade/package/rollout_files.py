@@ -55,7 +55,7 @@ def shared_files(loaded: Sequence[Loaded]) -> set[str]:
 
 def _rows(paths: Iterable[Path], agent: str | None) -> Iterator[bytes]:
     """Every line as it stands, with its newline; of one agent alone where others lie beside it."""
-    from blade.ingest import inflate
+    from blade.formats import inflate
 
     for path in paths:
         rest = b""

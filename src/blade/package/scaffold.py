@@ -15,7 +15,7 @@ from blade.package.rollout_files import copied, shared_files
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 _OURS = ("skill", "rollouts", "golden_reports")
 

@@ -18,7 +18,7 @@ from blade.package.validate.phases import SANITISED, Check, plural
 
 if TYPE_CHECKING:
     from blade.sanitize import Key, Policy, Removed
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 SHOWN = 10  # files listed one by one
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from blade.check import checked, world_of
 from blade.check.cited_numbers import Answers
 from blade.errors import BladeError
-from blade.ingest.find import stem
+from blade.formats.find import stem
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.package.layout import prefix_of
 from blade.package.names import columns_in
@@ -23,7 +23,7 @@ from blade.query.measures import measure_of
 
 if TYPE_CHECKING:
     from blade.check.world import World
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 # What looks into single tasks or their traces.
 OF_TASKS = re.compile(

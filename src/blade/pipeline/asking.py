@@ -32,12 +32,12 @@ from blade.agent.reader import (
 from blade.agent.reader import answers as counted
 from blade.agent.reader import proposals as queries
 from blade.errors import UsageError
-from blade.ingest.trace import steps as steps_of
+from blade.formats.trace import steps as steps_of
 from blade.model import Agreement, Cause, Judgement, Report, Trace
 from blade.pipeline import clusters, reviewing
 from blade.pipeline.answering import Checker, solid
 from blade.report.facts import facts
-from blade.store import cache
+from blade.tables import cache
 
 if TYPE_CHECKING:
     from blade.pipeline.session import Session

@@ -15,17 +15,17 @@ from blade.compare.contents import group_of
 from blade.compare.gate.judge import judge, markdown
 from blade.compare.gate.policy import Policy, read_policy
 from blade.errors import UsageError
-from blade.ingest import split
+from blade.formats import split
 from blade.model import Comparison, Gap, Outcome, Report, Side
 from blade.pipeline import pages
 from blade.pipeline.load import Loaded
 from blade.pipeline.sides import column_sides
 
 if TYPE_CHECKING:
-    from blade.ingest.assemble import Assembled
+    from blade.formats.assemble import Assembled
     from blade.pipeline.reading import Clock
     from blade.query.ground import Ground
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 MARGIN = stage.MARGIN
 MAX_PAIRWISE = 40  # runs up to which every pair is compared

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from blade.agent import judgements
 from blade.errors import UsageError
-from blade.ingest import opened
-from blade.ingest.items import NOTHING, quotable, value_at
+from blade.formats import opened
+from blade.formats.items import NOTHING, quotable, value_at
 from blade.model import Judgement
 from blade.pipeline import judging, pages, reading
 from blade.query import select

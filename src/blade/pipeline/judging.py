@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from blade.agent import judgements
 from blade.agent.judgements import Seen
-from blade.ingest import opened
+from blade.formats import opened
 from blade.model import Cause, Gap, Judged, Judgement
 
 if TYPE_CHECKING:

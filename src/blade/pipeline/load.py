@@ -9,17 +9,17 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from blade import ingest
+from blade import formats
 from blade.agent import judgements
 from blade.errors import NothingToRead, Unreadable
-from blade.ingest import assemble, find, mapped, opened, sidecars
-from blade.ingest.rows import Rows
+from blade.formats import assemble, find, mapped, opened, sidecars
+from blade.formats.rows import Rows
 from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
 from blade.model.rows import MAPPED
-from blade.store import cache
-from blade.store import index as store
-from blade.store.columns import Index
-from blade.store.index import Watcher
+from blade.tables import cache
+from blade.tables import index as store
+from blade.tables.columns import Index
+from blade.tables.index import Watcher
 
 MAX_SKIPPED = 1000  # listed in a report; all are counted
 
@@ -92,7 +92,7 @@ def _loaded(
 ) -> list[Loaded]:
     artifacts = sidecars.artifacts(found)
     benchmark = sidecars.benchmark(artifacts)
-    main = [store.open_index(path, ingest.FORMATS["nemo_gym"], watcher) for path in found.paths]
+    main = [store.open_index(path, formats.FORMATS["nemo_gym"], watcher) for path in found.paths]
     _refuse_empty(found, main)
     inputs, failures = (_indexed(artifacts, kind, watcher) for kind in ("materialized_inputs", "failures"))
     beside = (Rows(list(inputs)) if inputs else None, Rows(list(failures)) if failures else None)
@@ -139,7 +139,7 @@ def _judgements(path: Path | None, notice: Callable[[str], None]) -> tuple[Judge
 
 def _indexed(artifacts: list[Artifact], kind: str, watcher: Watcher) -> list[Index]:
     paths = [path for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
-    return [store.open_index(path, ingest.FORMATS["nemo_gym"], watcher) for path in paths]
+    return [store.open_index(path, formats.FORMATS["nemo_gym"], watcher) for path in paths]
 
 
 def _source(index: Index) -> Source:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 import blade
 from blade import measure
-from blade.ingest import opened
+from blade.formats import opened
 from blade.model import (
     Benchmark,
     Buckets,
@@ -29,11 +29,11 @@ from blade.model import (
     Trust,
 )
 from blade.pipeline.load import MAX_SKIPPED, Loaded
-from blade.store import index as store
+from blade.tables import index as store
 
 if TYPE_CHECKING:
     from blade.pipeline.reading import Clock, Read, Reading
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 # Flags of the columns that stand before the causes; the others are told with the aggregate results.
 TRUSTED = ("lost_rows", "absent_tasks", "failed_rows", "masked_rows", "missing_rows_matter", "unexpected_keys", "duplicate_rows")

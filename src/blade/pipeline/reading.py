@@ -14,15 +14,15 @@ import msgspec
 from blade import diagnose, measure
 from blade.agent import judgements
 from blade.diagnose import conclusions, outputs, tripwires
-from blade.ingest import opened
+from blade.formats import opened
 from blade.model import Agreement, Gap, Health, Judged, Judgement, TaskTraces
 from blade.pipeline.judging import standing
 from blade.pipeline.load import Loaded
 from blade.pipeline.walk import Walker
-from blade.store import memo
+from blade.tables import memo
 
 if TYPE_CHECKING:
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 T = TypeVar("T")
 WHOLE = 1 - 1e-9  # a reward from which a row is fully right, where no threshold is given

@@ -19,7 +19,7 @@ from blade.errors import UsageError
 from blade.model import Judgement, Waiting
 from blade.pipeline import judging, pages, reading
 from blade.pipeline.session import Session, depends_on
-from blade.store import memo
+from blade.tables import memo
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded

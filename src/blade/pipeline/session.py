@@ -10,16 +10,16 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.errors import UsageError
-from blade.ingest import opened
+from blade.formats import opened
 from blade.model import Report, Trace
 from blade.pipeline import pages
 from blade.pipeline.load import Loaded, load
 from blade.report.facts import Facts, facts
-from blade.store import index as store
-from blade.store import memo
+from blade.tables import index as store
+from blade.tables import memo
 
 if TYPE_CHECKING:
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 
 class Session(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from blade import measure
 from blade.diagnose.outputs import Ended
-from blade.ingest import opened, split
+from blade.formats import opened, split
 from blade.measure import slices
 from blade.model import Judged, Side
 from blade.pipeline import vocabulary

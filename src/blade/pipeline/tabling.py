@@ -14,15 +14,14 @@ from blade.pipeline.load import Loaded
 from blade.pipeline.pages import scoring_of
 from blade.query.ground import Ground
 from blade.query.views import Files
-from blade.store import cache, memo, workers
-from blade.store import index as store
-from blade.tables import database, traces
+from blade.tables import cache, database, memo, traces, workers
+from blade.tables import index as store
 from blade.tables.rollouts import Columns, Judged, laid_out
 from blade.tables.tasks import tasks
 
 if TYPE_CHECKING:
     from blade.query.engine import Wish
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 _TOGETHER = 400  # rows below which a second process costs more than it brings
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from blade import events
-from blade.ingest import opened
+from blade.formats import opened
 from blade.model import Episode, TaskTraces
-from blade.store import workers
+from blade.tables import workers
 
 if TYPE_CHECKING:
-    from blade.ingest.assemble import Assembled
+    from blade.formats.assemble import Assembled
     from blade.model import Judged
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 T = TypeVar("T")
 Span = tuple[int, int]  # from, to: places in `Judged.rows`

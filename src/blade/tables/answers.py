@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from blade.answers import normalised
-from blade.ingest.assemble import Assembled
-from blade.ingest.finals import SOURCES
-from blade.ingest.keys import task_keys
+from blade.formats.assemble import Assembled
+from blade.formats.finals import SOURCES
+from blade.formats.keys import task_keys
 from blade.tables.arrays import Array, coded, masked, spelled
 
 # Names only break ties between fields that behave alike, and choose where nothing passes.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from blade.ingest.fields import HEAD
+from blade.formats.fields import HEAD
 from blade.tables.arrays import ABSENT, NULL, Array
 
 CONSTANT, TASK, IDENTITY, REWARD = "constant", "task-level", "identity", "reward"

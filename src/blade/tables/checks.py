@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from blade.ingest.records import OTHER, status_of
+from blade.formats.records import OTHER, status_of
 from blade.model import Values
 from blade.tables.arrays import ABSENT, BOOL, NULL, NUMBER, TEXT, Array, coded, is_none, spelled
 

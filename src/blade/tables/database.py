@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blade.store import cache
+from blade.tables import cache
 from blade.tables.arrays import Array
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from blade.ingest.assemble import Assembled
+from blade.formats.assemble import Assembled
 from blade.model import LAST_KINDS, Values
 from blade.tables import census
 from blade.tables.answers import Answers, answers, normal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blade.ingest.assemble import Assembled
+from blade.formats.assemble import Assembled
 from blade.tables.arrays import Array, masked
 from blade.tables.rollouts import Columns, Judged
 

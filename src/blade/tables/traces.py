@@ -10,11 +10,11 @@ import numpy as np
 
 from blade import events
 from blade.events.masks import masked
-from blade.ingest import opened
-from blade.ingest.assemble import Assembled
-from blade.ingest.fields import head
-from blade.ingest.items import NESTED_KEYS
-from blade.ingest.shape import UNREAD
+from blade.formats import opened
+from blade.formats.assemble import Assembled
+from blade.formats.fields import head
+from blade.formats.items import NESTED_KEYS
+from blade.formats.shape import UNREAD
 from blade.model import Step
 from blade.tables.arrays import Array
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from blade.errors import NothingToRead
-from blade.ingest import lines
+from blade.formats import lines
 from blade_eval.profile import files, reading
 from blade_eval.profile.reading import Line, Seen
 from blade_eval.profile.spool import Spool

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from blade.errors import Unreadable
-from blade.ingest import careful, find
+from blade.formats import careful, find
 from blade_eval.profile import numbers, reading
 from blade_eval.profile.reading import Line, Members, Seen
 from blade_eval.profile.spool import Spool

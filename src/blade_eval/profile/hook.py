@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from blade.errors import UsageError
-from blade.ingest import careful
+from blade.formats import careful
 from blade_eval.profile import reading
 from blade_eval.profile.numbers import LONG
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from blade.errors import NothingToRead
-from blade.ingest import careful, lines
+from blade.formats import careful, lines
 
 SHOWN = 10  # of many lines or keys, so many are named
 BOM = b"\xef\xbb\xbf"

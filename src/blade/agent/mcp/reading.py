@@ -11,8 +11,8 @@ from blade.agent.mcp.answers import Answer, Page, listed, paged, told
 from blade.agent.mcp.house import House, key_of
 from blade.agent.mcp.overview import one_table
 from blade.errors import UsageError
+from blade.formats.items import quotable
 from blade.hostile import line, quoted
-from blade.ingest.items import quotable
 from blade.model import Trace, Waiting
 from blade.report import words
 from blade.report.sections import Block, Bullets, Code, Heading, Quote, Table, cells, para

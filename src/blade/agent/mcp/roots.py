@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from blade.errors import BladeError, NothingToRead, UsageError
+from blade.formats import find, sidecars
 from blade.hostile import line
-from blade.ingest import find, sidecars
 
 MOST_NAMED = 20  # runs that an error lists
 

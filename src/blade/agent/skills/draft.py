@@ -369,7 +369,7 @@ def _template(name: str) -> Iterator[str]:
 
 def _without_tools(loaded: Sequence[Loaded]) -> str:
     """What a rollout is where no row declares a tool: the calls it makes tell."""
-    from blade.ingest import opened
+    from blade.formats import opened
 
     used: Counter[str] = Counter()
     for one in loaded:
@@ -385,7 +385,7 @@ def _without_tools(loaded: Sequence[Loaded]) -> str:
 
 def _tools(loaded: Sequence[Loaded]) -> list[str]:
     """The tools that the first rows declare."""
-    from blade.ingest import opened
+    from blade.formats import opened
 
     found: list[str] = []
     for one in loaded:

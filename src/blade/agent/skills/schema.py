@@ -69,7 +69,7 @@ def schema(loaded: Sequence[Loaded], reports: Sequence[Report]) -> list[Field]:
 
 
 def _sampled(loaded: Sequence[Loaded]) -> Iterator[Mapping[str, Any]]:
-    from blade.ingest import opened
+    from blade.formats import opened
 
     for one in loaded:
         n = len(one.run.rollouts.task)
@@ -103,7 +103,7 @@ class _Roles:
         }
 
     def of(self, name: str) -> str:
-        from blade.ingest.names import is_task_field
+        from blade.formats.names import is_task_field
 
         first = name.partition(".")[0]
         if name in ("reward", "score"):

@@ -18,7 +18,7 @@ from blade.package.layout import Golden, Layout, golden, layout, prefix_of, roll
 from blade.package.worlds import Worlds, worlds_of
 
 if TYPE_CHECKING:
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 
 class CannotJudge(Exception):

@@ -15,7 +15,7 @@ from blade.package.validate.skill import skill_checks
 from blade.package.validate.terms import terms
 
 if TYPE_CHECKING:
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 ALL = "all"
 

@@ -18,7 +18,7 @@ from blade.package.worlds import Worlds, worlds_of
 
 if TYPE_CHECKING:
     from blade.model.checked import Finding
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 MIN_LINES = 40
 MIN_WORDS = 100  # distinct ones

@@ -11,7 +11,7 @@ from blade.package.validate.phases import RUNS, Check, either, plural
 from blade.package.validate.scan import Scan, scan_file
 
 if TYPE_CHECKING:
-    from blade.store.index import Watcher
+    from blade.tables.index import Watcher
 
 MIN_SHARED = 0.5  # of the tasks of the larger run that another must share to be compared with it
 

@@ -1,0 +1,215 @@
+"""Read one odd line as far as it can be read, or say why it cannot."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from blade.formats import names, shape
+from blade.formats.items import flat, integer, parsed
+from blade.formats.nested import Scalar, Shape, can_be_column
+
+MAX_DEPTH = 512
+MAX_FIELDS = 512  # further keys of a row are left to those who open it
+
+# possessive, or a string of a million escapes would cost gigabytes of places to come back to
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STRINGS = re.compile(_STRING, re.DOTALL)
+_NOT_FINITE = re.compile(_STRING + rb"|-?Infinity|NaN", re.DOTALL)
+_ESCAPES = re.compile(  # a surrogate pair, half of one, or any other
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
+    re.DOTALL,
+)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+Members = Mapping[str, msgspec.Raw]
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def is_utf8(data: bytes) -> bool:
+    """Is it valid UTF-8."""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def refusal(line: bytes) -> str | None:
+    """Why a line is not even tried, if so."""
+    if line[:2] in (b"\xff\xfe", b"\xfe\xff") or line[1:2] == b"\x00":
+        return "UTF-16 text, not UTF-8"
+    if _CONTROL.search(line):
+        return "raw control characters"
+    if not is_utf8(line):
+        return "not valid UTF-8"
+    if is_too_deep(line):
+        return f"nested deeper than {MAX_DEPTH} levels"
+    return None
+
+
+def is_too_deep(line: bytes) -> bool:
+    """Is it nested deeper than we follow."""
+    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for byte in _STRINGS.sub(b"", line).translate(None, _NOT_BRACKETS):
+        depth += 1 if byte in b"[{" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def members(line: bytes) -> tuple[Members | None, str | None]:
+    """The keys of the object in a line, each with its JSON as it stands; or the reason why there is none."""
+    try:
+        return _members.decode(line), None
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return _members.decode(_strict(line)), None
+    except (msgspec.DecodeError, RecursionError):
+        return None, parsed(line)[1] or "not JSON"
+
+
+def _strict(line: bytes) -> bytes:
+    """The line with null for NaN and the infinities, and U+FFFD for halves of a surrogate pair."""
+    if b"NaN" in line or b"Infinity" in line:
+        line = _NOT_FINITE.sub(lambda hit: hit[0] if hit[0].startswith(b'"') else b"null", line)
+    if b"\\u" in line:
+        line = _ESCAPES.sub(lambda hit: rb"\ufffd" if hit[1] else hit[0], line)
+    return line
+
+
+def learn(fields: dict[str, bool], row: Members) -> bool:
+    """Make room in `fields` for the keys of `row` and for values of a kind not met before.
+
+    Of too many keys the first in rank stay, so that the order of the rows does not matter.
+    """
+    known = {*shape.KNOWN.values(), *shape.UNREAD}
+    before = dict(fields)
+    for key, value in row.items():
+        if key in known or not can_be_column(key):
+            continue
+        if key not in fields and len(fields) >= MAX_FIELDS:
+            last = max(fields, key=names.rank)
+            if names.rank(key) > names.rank(last):
+                continue
+            del fields[last]
+        is_scalar = bytes(memoryview(value)[:1]) not in (b"[", b"{")
+        fields[key] = fields.get(key, True) and is_scalar
+    return before != fields
+
+
+def learn_inner(inner: Mapping[str, Shape], row: Members) -> bool:
+    """The same for the keys of the known objects inside a row."""
+    has_changed = False
+    for name, (struct, path) in shape.INNER.items():
+        value = _object_at(row, path)
+        if value is None:
+            continue
+        known = {field.encode_name for field in msgspec.structs.fields(struct)}
+        known |= {"usage"} if name == "response" else set()
+        has_changed |= inner[name].learn((key, found) for key, found in value.items() if key not in known)
+    return has_changed
+
+
+def _object_at(row: Members, path: str) -> dict[str, Any] | None:
+    """The object at a path, its members decoded but for those that may be long."""
+    value: Any = row
+    for key in path.split("."):
+        raw = value.get(key) if value is not None else None
+        try:
+            value = None if raw is None else _members.decode(raw)
+        except msgspec.DecodeError:
+            return None
+    return None if value is None else {key: _outlined(raw) for key, raw in value.items()}
+
+
+def _outlined(raw: msgspec.Raw) -> Any:
+    """A member as far as its shape goes: a list stands for any list."""
+    if memoryview(raw)[0] == ord("["):
+        return []
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return []  # left as it stands
+
+
+def coerced(row: Members, fields: dict[str, bool]) -> bytes:
+    """The row as strict JSON with only what our structs can take; what fits stands as it stood."""
+    kept: dict[str, bytes] = {}
+    for name, key in shape.KNOWN.items():
+        value = _known(name, bytes(row[key])) if key in row else None
+        if value is not None:
+            kept[key] = value
+    for key, is_scalar in fields.items():
+        if key in row:
+            value = bytes(row[key])
+            kept[key] = value if not is_scalar or _fits(value, Scalar) else b"null"
+    return _object(kept)
+
+
+def _known(name: str, value: bytes) -> bytes | None:
+    if name == "agent" and value.startswith(b'"'):
+        return b'{"name":' + value + b"}"
+    fitting = _fitting(value, shape.TYPES[name])
+    if fitting is None and name == "reward":
+        return b'""'  # any text marks a reward that is no number
+    return fitting
+
+
+def _fitting(value: bytes, kind: Any) -> bytes | None:
+    """`value` if it is of `kind`, the known members that fit of an object, else None."""
+    kinds = (one for one in get_args(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct))
+    struct = next(kinds, None)
+    if struct is None or not value.startswith(b"{"):
+        return value if _fits(value, kind) else None
+    found = _members.decode(value)
+    kept: dict[str, bytes] = {}
+    for field in msgspec.structs.fields(struct):
+        if field.name not in found:
+            continue
+        inner = _fitting(bytes(found[field.name]), field.type)
+        if inner is None and issubclass(struct, shape.Response) and field.name == "output":
+            inner = _outline(bytes(found[field.name]))
+        if inner is not None:
+            kept[field.name] = inner
+    return _object(kept)
+
+
+def _outline(output: bytes) -> bytes | None:
+    """What the items of an odd output are, in the words of ordinary ones; None if it is no output."""
+    value = json.loads(output, parse_int=integer)
+    if isinstance(value, str):
+        value = [{"type": "message", "role": "assistant"}]
+    if not isinstance(value, list):
+        return None
+    kinds = [_kind(item) for item in flat(value)]
+    return msgspec.json.encode(kinds)
+
+
+def _kind(item: Any) -> dict[str, str]:
+    if not isinstance(item, dict):
+        return {"type": "other"}
+    told = {key: item.get(key) for key in ("type", "role")}
+    return {key: value for key, value in told.items() if isinstance(value, str)}
+
+
+def _fits(value: bytes, kind: Any) -> bool:
+    try:
+        msgspec.json.decode(value, type=kind)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def _object(members: Mapping[str, bytes]) -> bytes:
+    return b"{" + b",".join(b'"%b":%b' % (key.encode(), value) for key, value in members.items()) + b"}"

@@ -1,0 +1,479 @@
+"""Turn blocks of rollout lines into columns, one odd row costing that row alone."""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from operator import sub
+from types import FrameType
+from typing import Any
+
+import msgspec
+import numpy as np
+from xxhash import xxh3_64_intdigest
+
+from blade.formats import careful, finals, shape
+from blade.formats.fields import PARENTS, FieldColumn, nested_scalars
+from blade.formats.items import NESTED_KEYS, parsed, steps_of
+from blade.formats.lines import MAX_LINE_BYTES, Block
+from blade.formats.names import rank
+from blade.formats.nested import Nest, can_be_column, transposed
+from blade.formats.records import CheckColumns
+from blade.formats.values import (
+    LONGEST_TEXT,
+    MAX_REWARD,
+    REWARD_NUMBER,
+    counts_of_kinds,
+    index_of,
+    integers,
+    is_yes,
+    output_counts,
+    reward_of,
+    text_index,
+)
+from blade.model import Part
+
+PART_ROWS = 100_000
+MAX_SKIPPED = 1000  # reasons kept per part; all are counted
+PART_BYTES = 512 << 20
+_BOM = b"\xef\xbb\xbf"
+_STOPS_DECODER = sys.version_info < (3, 12)  # from then on the recursion limit does not count C calls
+_nan = math.nan
+_NEWLINE = ord("\n")
+_NAN = array("d", [_nan])
+_COUNTED = ("n_items", "n_calls", "n_turns", "last_kind")
+
+_INTS = ("offset", "length", "line", "task_index", "repeat", "attempt", "n_items", "n_calls", "n_turns")
+_FLOATS = (
+    "reward",
+    "input_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "total_tokens",
+    "cost_usd",
+    "temperature",
+    "top_p",
+    "max_output_tokens",
+)
+_HASHES = ("prompt_hash", "row_hash")
+_FLAGS = ("reward_kind", "masked", "truncated", "response_error", "last_kind", "answer_source")
+_TEXTS = (
+    "task_text", "agent", "model", "skills_hash", "failure_class", "stop_reason",
+    "answer", "last_tool", "submitted",
+)  # fmt: skip
+MAX_PATHS = 2000  # columns of scalars inside objects; the rest is told by the census alone
+_TYPES = {"q": "<i8", "d": "<f8", "Q": "<u8", "B": "u1"}
+
+
+
+class Columns:
+    """Collects rows until they are handed over as a `Part`."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, bool] = {}  # other top-level keys -> is scalar; grows as keys are seen
+        self.inner = shape.inner_shapes()  # the known objects, which may hold keys that nobody knows
+        self.nests: dict[str, Nest] = {}  # the other objects, by path
+        self.decoder = shape.RowDecoder(self.fields, self.inner)
+        self._reset(0)
+
+    def _reset(self, start: int) -> None:
+        self.start = self.end = start
+        self.n_rows = self.n_lines = 0
+        self.skipped: list[tuple[int, str]] = []
+        self.n_skipped = 0
+        self.open_ended = False
+        self.numbers: dict[str, array[Any]] = {name: array("q") for name in _INTS}
+        self.numbers |= {name: array("d") for name in _FLOATS}
+        self.numbers |= {name: array("Q") for name in _HASHES}
+        self.numbers |= {name: array("B") for name in _FLAGS}
+        self.columns: dict[str, FieldColumn] = {}
+        self.nested: set[str] = set()  # columns of scalars inside an object
+        self.scalars: dict[str, FieldColumn] = {}  # scalars at any depth, by dotted path
+        self.n_beyond = 0  # paths for which there was no room
+        self.checks = CheckColumns()
+        self.texts = {name: FieldColumn(LONGEST_TEXT) for name in _TEXTS}
+
+    # -- blocks in ------------------------------------------------------------------------------
+
+    def add(self, block: Block) -> None:
+        """Take in a block of whole lines."""
+        if self.n_lines == 0:
+            self.start = block.offset
+        if block.broken is not None:
+            self._skip(self.n_lines, block.broken)
+            self.n_lines += 1
+        elif block.too_long:
+            self._skip(self.n_lines, f"line of {block.too_long:,} bytes is longer than {MAX_LINE_BYTES:,}")
+            self.n_lines += 1
+            self.end = block.offset + block.too_long
+        else:
+            self._add_lines(block)
+
+    def _skip(self, line: int, reason: str) -> None:
+        self.n_skipped += 1
+        if len(self.skipped) < MAX_SKIPPED:
+            self.skipped.append((line, reason))
+
+    def _add_lines(self, block: Block) -> None:
+        data = block.data
+        self.open_ended = data[block.size - 1] != _NEWLINE
+        self.end = block.offset + block.size
+        if self._holds_no_row(block):
+            return
+        starts, ends = _line_bounds(data, block.size)
+        first = 0
+        while first < len(starts):
+            first = self._add_from(block, starts, ends, first)
+        self.n_lines += len(starts)
+
+    def _add_from(self, block: Block, starts: list[int], ends: list[int], first: int) -> int:
+        """Take in the lines from `first` on, all at once if they decode; the next line to go on with."""
+        rest = starts[first:], ends[first:]
+        rows = self._decoded(block, *rest)
+        if rows is not None:
+            self._add_rows(rows, block.data, block.offset, *rest, self.n_lines + first)
+            return len(starts)
+        decoder = self.decoder
+        for number in range(first, len(starts)):
+            start = starts[number]
+            self._add_line(block.data[start : ends[number]], block.offset + start, self.n_lines + number)
+            if self.decoder is not decoder:  # it learned: the rest may decode at once now
+                return number + 1
+        return len(starts)
+
+    def _holds_no_row(self, block: Block) -> bool:
+        """Take in a block of blank lines, or of junk once enough of it is listed, without looking at each."""
+        if block.data.isspace():
+            n_bad = 0
+        elif len(self.skipped) >= MAX_SKIPPED and (b"{" not in block.data or b"}" not in block.data):
+            n_bad = sum(1 for line in block.data[: block.size].split(b"\n") if line.strip())
+        else:
+            return False
+        self.n_skipped += n_bad
+        self.n_lines += block.data.count(b"\n", 0, block.size) + self.open_ended
+        return True
+
+    def _decoded(self, block: Block, starts: list[int], ends: list[int]) -> list[Any] | None:
+        """All rows of the lines of a block at once, or None if any of them needs a closer look."""
+        # the decoder does not look into what it skips; line by line, since most lines are ASCII and
+        # only the others need the costly check
+        data = block.data
+        if not data.isascii():
+            beyond = [line for line in _lines(data, starts, ends) if not line.isascii()]
+            if not all(map(careful.is_utf8, beyond)):
+                return None
+        if not _STOPS_DECODER and any(map(careful.is_too_deep, _lines(data, starts, ends))):
+            return None
+        usual = sys.getrecursionlimit()
+        try:
+            # the decoder recurses once per level of nesting: let it stop where we would
+            sys.setrecursionlimit(_stack_depth() + careful.MAX_DEPTH - 8)
+            rows: list[Any] = self.decoder.decode_lines(memoryview(data)[starts[0] : block.size])
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        finally:
+            sys.setrecursionlimit(usual)
+        return rows if len(rows) == len(starts) else None
+
+    def _add_line(self, line: bytes, offset: int, number: int) -> None:
+        body = line.removeprefix(_BOM)  # files that were joined may carry one in the middle
+        if not body.strip():
+            return  # a blank line holds nothing that could be lost
+        reason = careful.refusal(body)
+        if reason is None:
+            row, reason = self._row_of(body)
+        if reason is not None:
+            self._skip(number, reason)
+            return
+        self._add_rows([row], body, offset + len(line) - len(body), [0], [len(body)], number)
+
+    def _row_of(self, line: bytes) -> tuple[Any, str | None]:
+        """The row in `line`, or why there is none."""
+        try:
+            return self.decoder.decode(line), None
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        row, reason = careful.members(line)
+        if row is None:
+            return None, reason
+        if careful.learn(self.fields, row) | careful.learn_inner(self.inner, row):
+            self.decoder = shape.RowDecoder(self.fields, self.inner)
+            for name in self.columns.keys() - self.fields.keys() - self.nested:
+                del self.columns[name]  # it had to make room
+        try:
+            return self.decoder.decode(line), None
+        except (msgspec.DecodeError, RecursionError):
+            return self.decoder.decode(careful.coerced(row, self.fields)), None
+
+    # -- rows to columns ------------------------------------------------------------------------
+
+    def _add_rows(
+        self, rows: list[Any], data: bytes, offset: int, starts: list[int], ends: list[int], line: int
+    ) -> None:
+        numbers, first = self.numbers, self.n_rows
+        numbers["offset"].fromlist([offset + start for start in starts])
+        numbers["length"].fromlist(list(map(sub, ends, starts)))
+        numbers["line"].fromlist(list(range(line, line + len(rows))))
+        columns = transposed(rows)
+        self._add_identity(columns, data, starts, ends)
+        self._add_rewards(columns["reward"], columns["mask"])
+        empty = self.decoder.empty
+        known = {
+            name: transposed(shape.filled(columns[name], empty[name]))
+            for name in ("params", "response", "agent", "skills")
+            if name in ("params", "response") or any(columns[name])
+        }
+        params, responses = known["params"], known["response"]
+        usage = shape.filled(responses["usage"], empty["usage"])
+        known["usage"] = transposed(usage)
+        self._add_params(params)
+        self._add_outputs(responses["output"], data, starts, ends)
+        self._add_responses(responses, known["usage"], usage)
+        models = responses["model"]
+        if not all(models):
+            models = tuple([one or other for one, other in zip(models, params["model"], strict=True)])
+        self.texts["model"].extend(models, first)
+        for key in self.nested & self.fields.keys():  # a top-level key of that name came later
+            self.nested.remove(key)
+            del self.columns[key]
+        for number, key in enumerate(self.fields):
+            values = columns[f"f{number}"]
+            self._column(key).extend(values, first)
+            if key in PARENTS:
+                self._add_nested(key, values)
+            if not self.fields[key] and key not in NESTED_KEYS:
+                self._add_objects(key, values)
+        for name, members in known.items():  # whose lists hold no checks
+            self.inner[name].leaves(shape.INNER[name][1], members, self._put_scalars, None)
+        self.n_rows += len(rows)
+
+    def _add_objects(self, path: str, values: Sequence[Any]) -> None:
+        """The scalars inside the objects of a key, and the checks inside its lists."""
+        nest = self.nests.get(path)
+        if nest is None:
+            nest = self.nests[path] = Nest(path)
+        nest.add(values, self._put_scalars, self._put_raw)
+
+    def _put_scalars(self, path: str, values: Sequence[Any]) -> None:
+        column = self.scalars.get(path)
+        if column is None:
+            if not can_be_column(path) or len(self.scalars) >= MAX_PATHS:
+                self.n_beyond += 1
+                return
+            column = self.scalars[path] = FieldColumn()
+        column.extend(values, self.n_rows)
+
+    def _put_raw(self, path: str, position: int, value: msgspec.Raw) -> None:
+        self.checks.add(self.n_rows + position, path, value)
+
+    def _column(self, key: str) -> FieldColumn:
+        column = self.columns.get(key)
+        if column is None:
+            column = self.columns[key] = FieldColumn()
+        return column
+
+    def _add_nested(self, key: str, values: tuple[Any, ...]) -> None:
+        for position, value in enumerate(values):
+            for name, scalar in nested_scalars(key, value):
+                if name in self.nested or self._has_room(name):
+                    self._column(name).put(scalar, self.n_rows + position)
+
+    def _has_room(self, name: str) -> bool:
+        """May a nested field become a column; of too many the first in rank stay, as with all fields."""
+        if name in self.fields or not can_be_column(name):
+            return False
+        if len(self.nested) >= careful.MAX_FIELDS:
+            last = max(self.nested, key=rank)
+            if rank(name) > rank(last):
+                return False
+            self.nested.remove(last)
+            del self.columns[last]
+        self.nested.add(name)
+        return True
+
+    def _add_identity(
+        self, columns: dict[str, tuple[Any, ...]], data: bytes, starts: list[int], ends: list[int]
+    ) -> None:
+        numbers, texts, first = self.numbers, self.texts, self.n_rows
+        tasks, repeats, n = columns["task"], columns["repeat"], len(starts)
+        task_numbers, repeat_numbers = integers(tasks), integers(repeats)
+        if task_numbers is not None and repeat_numbers is not None:
+            numbers["task_index"].extend(task_numbers)
+            numbers["repeat"].extend(repeat_numbers)
+            numbers["row_hash"].frombytes(bytes(8 * n))
+        else:
+            numbers["task_index"].fromlist(list(map(index_of, tasks)))
+            numbers["repeat"].fromlist(list(map(index_of, repeats)))
+            # a row without a full key is put in order by its content
+            view = memoryview(data)
+            lines = map(view.__getitem__, map(slice, starts, ends))
+            numbers["row_hash"].fromlist(list(map(xxh3_64_intdigest, lines)))
+            texts["task_text"].extend(tuple(map(text_index, tasks)), first)
+        if any(columns["attempt"]):
+            numbers["attempt"].fromlist([max(0, index_of(one)) for one in columns["attempt"]])
+        else:
+            numbers["attempt"].frombytes(bytes(8 * n))
+        texts["agent"].extend(tuple([one and one.name for one in columns["agent"]]), first)
+        if any(columns["skills"]):
+            texts["skills_hash"].extend(tuple([one and one.hash for one in columns["skills"]]), first)
+        if any(columns["failure_class"]):
+            texts["failure_class"].extend(columns["failure_class"], first)
+
+    def _add_params(self, params: dict[str, tuple[Any, ...]]) -> None:
+        values = params["input"]
+        if msgspec.UNSET in values:
+            hashes = [0 if one is msgspec.UNSET else xxh3_64_intdigest(one) for one in values]
+        else:
+            hashes = list(map(xxh3_64_intdigest, values))
+        self.numbers["prompt_hash"].fromlist(hashes)
+        for name in ("temperature", "top_p", "max_output_tokens"):
+            self._extend_optional(name, params[name])
+
+    def _extend_optional(self, name: str, values: tuple[float | None, ...]) -> None:
+        n_absent = values.count(None)
+        if n_absent == len(values):
+            self.numbers[name].extend(_NAN * n_absent)
+        else:
+            told = [_nan if one is None else one for one in values] if n_absent else values
+            self.numbers[name].fromlist(list(told))
+
+    def _add_rewards(self, values: tuple[Any, ...], masks: tuple[Any, ...]) -> None:
+        if set(map(type, values)) == {float} and max(map(abs, values)) <= MAX_REWARD:
+            self.numbers["reward"].fromlist(list(values))
+            self.numbers["reward_kind"].frombytes(bytes([REWARD_NUMBER]) * len(values))
+        else:
+            pairs = [reward_of(value) for value in values]
+            self.numbers["reward"].fromlist([value for value, _ in pairs])
+            self.numbers["reward_kind"].fromlist([kind for _, kind in pairs])
+        if any(masks):
+            self.numbers["masked"].fromlist(list(map(is_yes, masks)))
+        else:
+            self.numbers["masked"].frombytes(bytes(len(masks)))
+
+    def _add_outputs(
+        self, outputs: tuple[Any, ...], data: bytes, starts: list[int], ends: list[int]
+    ) -> None:
+        """How many items, calls and turns a rollout has, and what stands last."""
+        counts = list(map(output_counts, outputs))
+        ends_of = [finals.final_of(output, count[1]) for output, count in zip(outputs, counts, strict=True)]
+        if NESTED_KEYS & self.fields.keys():
+            for position, count in enumerate(counts):
+                if not count[0]:
+                    row = parsed(data[starts[position] : ends[position]])[0]
+                    steps = steps_of(row or {})[0]
+                    counts[position] = counts_of_kinds(tuple(step["kind"] for step in steps))
+                    ends_of[position] = finals.final_of_steps(steps)
+        answers, sources, tools, submitted = zip(*ends_of, strict=True)
+        self.numbers["answer_source"].fromlist(list(sources))
+        for name, texts in (("answer", answers), ("last_tool", tools), ("submitted", submitted)):
+            if any(texts):
+                self.texts[name].extend(texts, self.n_rows)
+        for name, values in zip(_COUNTED, zip(*counts, strict=True), strict=True):
+            self.numbers[name].fromlist(list(values))
+
+    def _add_responses(
+        self, responses: dict[str, tuple[Any, ...]], told: dict[str, tuple[Any, ...]], usage: tuple[Any, ...]
+    ) -> None:
+        details, errors = responses["incomplete_details"], responses["error"]
+        for name, values in (("truncated", details), ("response_error", errors)):
+            if not any(values):
+                self.numbers[name].frombytes(bytes(len(values)))
+            elif name == "truncated":
+                reasons = tuple([one and one.reason for one in values])
+                self.texts["stop_reason"].extend(reasons, self.n_rows)
+                self.numbers[name].fromlist([reason == "max_output_tokens" for reason in reasons])
+            else:
+                self.numbers[name].fromlist(list(map(bool, values)))
+        for name, numbers in shape.usage_columns(told, usage):
+            self._extend_optional(name, numbers)
+
+    # -- a part out -----------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        return self.n_rows >= PART_ROWS or self.end - self.start >= PART_BYTES
+
+    def part(self) -> Part:
+        """What was collected so far; the next part starts empty."""
+        columns: dict[str, Any] = {}
+        texts: dict[str, list[str]] = {}
+        for name, column in self.numbers.items():
+            columns[name] = np.frombuffer(column, _TYPES[column.typecode])
+        families = (("t", self.texts), ("f", self.columns), ("s", self.scalars))
+        for name, field in [(f"{kind}.{n}", f) for kind, held in families for n, f in held.items()]:
+            columns |= {f"{name}:{part}": values for part, values in field.arrays(self.n_rows).items()}
+            if field.seen:
+                texts[name] = list(field.seen)
+            if field.heads:
+                texts[f"{name}:head"] = list(field.heads)
+        check_columns, check_texts = self.checks.arrays()
+        columns |= check_columns
+        texts |= check_texts
+        part = Part(
+            columns,
+            texts,
+            tuple(self.skipped),
+            self.n_skipped,
+            self.n_rows,
+            self.n_lines,
+            self.start,
+            self.end,
+            self.open_ended,
+        )
+        self._reset(self.end)
+        return part
+
+
+def parts(blocks: Iterator[Block]) -> Iterator[Part]:
+    """Parts of bounded size; an unfinished last line gets a part of its own."""
+    columns = Columns()
+    for block in blocks:
+        finished, rest = _without_open_line(block)
+        for piece in (finished, rest):
+            if piece is None:
+                continue
+            if piece is rest and columns.n_lines:
+                yield columns.part()
+            columns.add(piece)
+            if columns.is_full:
+                yield columns.part()
+    if columns.n_lines:
+        yield columns.part()
+
+
+def _without_open_line(block: Block) -> tuple[Block | None, Block | None]:
+    data, size = block.data, block.size
+    if not size or data[size - 1] == _NEWLINE:
+        return block, None
+    cut = data.rfind(b"\n", 0, size) + 1
+    head = Block(data, cut, block.offset) if cut else None
+    return head, Block(data[cut:size], size - cut, block.offset + cut)
+
+
+def _line_bounds(data: bytes, size: int) -> tuple[list[int], list[int]]:
+    """Where each line starts and ends; an unfinished last line counts."""
+    ends, find = [], data.find
+    end = find(b"\n", 0, size)
+    while end >= 0:
+        ends.append(end)
+        end = find(b"\n", end + 1, size)
+    if data[size - 1] != _NEWLINE:
+        ends.append(size)
+    starts = [0, *[end + 1 for end in ends[:-1]]]
+    if b"\r" in data:  # it cannot stand inside a row, only at the end of a line
+        ends = [end - data.endswith(b"\r", start, end) for start, end in zip(starts, ends, strict=True)]
+    return starts, ends
+
+
+def _stack_depth() -> int:
+    depth = 0
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def _lines(data: bytes, starts: list[int], ends: list[int]) -> Iterator[bytes]:
+    return map(data.__getitem__, map(slice, starts, ends))

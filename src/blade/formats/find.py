@@ -1,0 +1,271 @@
+"""Turn what a user typed into runs: names, rollouts files and the folder they lie in."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any
+
+from blade.errors import NothingToRead, Unreadable
+from blade.formats import careful, lines, nemo_gym
+from blade.formats.items import parsed
+
+_SUFFIX = re.compile(r"\.(jsonl|ndjson)(\.gz|\.zst|\.zstd)?$", re.IGNORECASE)
+_SIDECAR = re.compile(
+    r"(_materialized_inputs|_failures|_reward_profiling|_prepare|_judgements)$|^rollout_verdicts$|\.capture$"
+)
+# A shard number: said in words, or with its total, or padded with zeros to four digits or more. Fewer digits
+# may count runs, and to take two runs for one is worse than to take one for two.
+_SHARD = re.compile(
+    r"(?:^|[-_.])(?:shard|part|chunk|rank|worker|slice|split)[-_.]?\d+(?:[-_]?of[-_]?\d+)?$"
+    r"|[-_.](?:\d+[-_]of[-_]\d+|0\d{3,})$",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"[-_.](\d{4,})$")
+_SNIFF_ROWS, _SNIFF_BLOCKS = 20, 8  # how far we look for a first rollout before a file is passed over
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A run to be read: its name and its rollouts files."""
+
+    name: str
+    paths: tuple[Path, ...]
+    named: bool = False  # the user gave the name
+
+
+def runs(specs: Sequence[str], notice: Callable[[str], None]) -> list[Found]:
+    """The runs that `specs` name: files, folders, globs of shards, `NAME=PATH`, or `-`."""
+    found: list[tuple[int, Found]] = []  # with the place of what named it
+    loose: dict[Path, int] = {}  # files given one by one: shards of one run belong together
+    given: list[Path] = []
+    for place, spec in enumerate(specs):
+        name, path = _split(spec)
+        paths: list[Path] = []
+        if path == "-":
+            found.append((place, Found(name or "stdin", (Path("-"),), name is not None)))
+        elif name is not None:
+            found.extend((place, run) for run in _named(name, path, notice))
+        else:
+            paths = _files(path, notice)
+            # names that differ in more than numbers are no shards of one run
+            if _is_glob(path) and len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
+                found.append((place, Found(_name_of_all(paths), tuple(paths))))
+                paths = []
+        given += paths
+        loose |= {path: place for path in paths if path not in loose}
+    for run in _grouped(_once(given, notice)):
+        found.append((min(loose[path] for path in run.paths), run))
+    found.sort(key=lambda told: told[0])  # in the order in which they were given: the first is a baseline
+    return _with_unique_names([run for _, run in found if run.paths])
+
+
+def _named(name: str, path: str, notice: Callable[[str], None]) -> list[Found]:
+    """The run of that name, or the runs of a folder, each by its own name after that one."""
+    paths = _files(path, notice)
+    groups = [Found(name, tuple(paths))] if _is_glob(path) else _with_unique_names(_grouped(paths))
+    if len(groups) == 1:
+        return [Found(name, groups[0].paths, True)]
+    return [Found(f"{name}/{run.name}", run.paths, True) for run in groups]
+
+
+def stem(path: Path) -> str:
+    """The name of a rollouts file without its endings."""
+    return _SUFFIX.sub("", path.name) or path.name
+
+
+def _split(spec: str) -> tuple[str | None, str]:
+    name, equals, path = spec.partition("=")
+    if equals and name and "/" not in name and not os.path.lexists(spec):
+        return name, path
+    return None, spec
+
+
+def _is_glob(path: str) -> bool:
+    return any(mark in path for mark in "*?[") and not os.path.lexists(path)
+
+
+def _files(spec: str, notice: Callable[[str], None]) -> list[Path]:
+    """The rollouts files behind one argument."""
+    if _is_glob(spec):
+        matched = [Path(path) for path in sorted(glob.glob(spec, recursive=True))]
+        paths = [path for path in matched if path.is_file() and _may_be_rollouts(path)]
+        if not paths:
+            raise NothingToRead(
+                f"no rollouts file matches {spec}",
+                "check the pattern; quote it for the shell",
+                "no-such-path",
+            )
+        return _once(paths, notice)
+    if not spec:
+        raise NothingToRead("an empty path names nothing", "give a rollouts file or a folder", "no-such-path")
+    path = Path(spec).expanduser()
+    try:
+        if path.is_dir():
+            return _in_folder(path, notice)
+        if not path.exists():
+            raise NothingToRead(
+                f"{spec} does not exist", "give a rollouts file, a folder or a glob", "no-such-path"
+            )
+        if not path.is_file():
+            raise Unreadable(
+                f"{spec} is not a regular file", "pipe it in: COMMAND | blade diagnose -", "unreadable-file"
+            )
+        if path.stat().st_size == 0:
+            raise NothingToRead(
+                f"{spec} is empty", "a run writes one JSON line per rollout", "nothing-to-read"
+            )
+        with path.open("rb"):
+            pass  # whether we may is better said now than in the middle
+    except OSError as error:
+        raise lines.unreadable(path, error) from error
+    return [path]
+
+
+def _in_folder(folder: Path, notice: Callable[[str], None]) -> list[Path]:
+    """Rollouts files below a folder, told from other JSONL by their first rows."""
+    found: list[Path] = []
+    passed_over = 0
+    for path in sorted(_walk(folder, notice)):
+        if not _may_be_rollouts(path):
+            continue
+        try:
+            if not path.is_file():  # a link to nowhere, or a pipe that would wait for a writer
+                notice(f"{path} is no regular file; passed over")
+                continue
+            is_rollouts = _looks_like_rollouts(path)
+        except (Unreadable, OSError) as error:
+            told = error.message if isinstance(error, Unreadable) else lines.unreadable(path, error).message
+            notice(f"{told}; passed over")
+            continue
+        if is_rollouts:
+            found.append(path)
+        else:
+            passed_over += 1
+    if passed_over:
+        notice(f"passed over {passed_over} JSONL file(s) in {folder} that hold no rollouts")
+    if not found:
+        raise NothingToRead(
+            f"no rollouts found in {folder}",
+            "a rollouts file is a .jsonl (or .jsonl.gz, .jsonl.zst) whose rows have a response or a reward",
+            "no-rollouts",
+        )
+    return _once(found, notice)
+
+
+def _walk(folder: Path, notice: Callable[[str], None]) -> Iterator[Path]:
+    """Every file below a folder, each folder once however it is linked."""
+    seen: set[tuple[int, int]] = set()
+
+    def denied(error: OSError) -> None:
+        notice(f"cannot read {error.filename}: {error.strerror}; passed over")
+
+    for here, folders, files in os.walk(folder, followlinks=True, onerror=denied):
+        status = os.stat(here)
+        if (status.st_dev, status.st_ino) in seen:
+            folders[:] = []
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name != "preprocessed_datasets"
+        )
+        yield from (Path(here, name) for name in files)
+
+
+def _may_be_rollouts(path: Path) -> bool:
+    return bool(_SUFFIX.search(path.name)) and not _SIDECAR.search(stem(path))
+
+
+def _looks_like_rollouts(path: Path) -> bool:
+    """Do the first readable lines hold a rollout row."""
+    size = path.stat().st_size
+    blocks = lines.stream_blocks(path) if lines.is_stream(path) else lines.plain_blocks(path, 0, size)
+    return any(nemo_gym.matches(row) for row in islice(_rows(islice(blocks, _SNIFF_BLOCKS)), _SNIFF_ROWS))
+
+
+def _rows(blocks: Iterable[lines.Block]) -> Iterator[dict[str, Any]]:
+    for block in blocks:
+        for line in block.data[: block.size].split(b"\n"):
+            body = line.removeprefix(b"\xef\xbb\xbf").lstrip()
+            row = parsed(body)[0] if body.startswith(b"{") and careful.is_utf8(body) else None
+            if row is not None:
+                yield row
+
+
+def _once(paths: list[Path], notice: Callable[[str], None]) -> list[Path]:
+    """Each file once, however often and by whatever link it was given."""
+    seen: dict[str, Path] = {}
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in seen:
+            notice(f"{path} was given more than once; it is read once")
+        seen.setdefault(real, path)
+    return list(seen.values())
+
+
+def shard_stem(path: Path) -> str:
+    """The name of a rollouts file without its endings and its shard number."""
+    return _SHARD.sub("", stem(path)) or path.absolute().parent.name
+
+
+def _name_of_all(paths: list[Path]) -> str:
+    """A name for the shards of a glob: what their names begin with."""
+    if len(paths) == 1:
+        return stem(paths[0])
+    names = sorted(shard_stem(path) for path in paths)
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(names[0], names[-1], strict=False))
+    name = "".join(letter for letter, _ in alike)  # of the first and the last, and so of all between
+    return name.rstrip("-_.0123456789") or paths[0].absolute().parent.name or "rollouts"
+
+
+def _grouped(paths: list[Path]) -> list[Found]:
+    """One run per file, except that files whose names differ only in a shard number are one."""
+    groups: dict[tuple[Path, str], list[Path]] = {}
+    for path in paths:
+        groups.setdefault((path.parent, shard_stem(path)), []).append(path)
+    for path in paths:  # the shards after the last one that needs a leading zero
+        number = _NUMBER.search(stem(path))
+        first = groups.get((path.parent, stem(path)[: number.start()])) if number else None
+        if first and number and stem(path) not in map(stem, first) and _width(first[0]) == len(number[1]):
+            del groups[path.parent, stem(path)]
+            first.append(path)
+    found = []
+    for (_, name), members in groups.items():
+        if len(members) > 1:
+            found.append(Found(name, tuple(sorted(members))))
+        else:
+            found.append(Found(stem(members[0]), tuple(members)))
+    return found
+
+
+def _width(path: Path) -> int:
+    """Digits of the number a name ends in."""
+    number = _NUMBER.search(stem(path))
+    return len(number[1]) if number else 0
+
+
+def _with_unique_names(found: list[Found]) -> list[Found]:
+    """Names that tell the runs apart, by as many parent folders as that takes."""
+    for depth in range(1, 8):
+        counts: dict[str, int] = {}
+        for run in found:
+            counts[run.name] = counts.get(run.name, 0) + 1
+        if all(count == 1 for count in counts.values()):
+            return found
+        found = [
+            run if counts[run.name] == 1 or run.named else Found(_longer_name(run, depth), run.paths)
+            for run in found
+        ]
+    return [Found(f"{run.name}#{number}", run.paths, run.named) for number, run in enumerate(found, 1)]
+
+
+def _longer_name(run: Found, depth: int) -> str:
+    parents = run.paths[0].absolute().parent.parts[-depth:]
+    base = shard_stem(run.paths[0]) if len(run.paths) > 1 else stem(run.paths[0])
+    return "/".join((*parents, base))

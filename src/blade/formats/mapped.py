@@ -1,0 +1,175 @@
+"""Rewrite rows of another shape as NeMo Gym rows, by the fields that a user names: trace, reward, task."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from blade.errors import UsageError
+from blade.formats import lines
+from blade.formats.items import NOTHING, parsed, value_at
+
+TARGETS = ("task", "repeat", "reward", "trace", "model", "agent", "prompt")
+EXAMPLE = "trace=messages,reward=score,task=id"
+_KEYS = {"task": "_ng_task_index", "repeat": "_ng_rollout_index", "reward": "reward"}
+
+
+def mapping_of(text: str) -> dict[str, str]:
+    """`trace=messages,reward=score,task=id` as a mapping; a dotted path names a field inside an object."""
+    mapping: dict[str, str] = {}
+    for entry in text.split(","):
+        target, equals, path = (part.strip() for part in entry.partition("="))
+        if target not in TARGETS or not equals or not path:
+            raise UsageError(
+                f"--map cannot read {entry.strip()!r}",
+                f"write {EXAMPLE}; a name is one of {', '.join(TARGETS)}",
+                "bad-map",
+            )
+        mapping[target] = path
+    return mapping
+
+
+# Words that such fields are called by; among fields of the right type a name only breaks ties.
+_NAMED = {
+    "trace": "messages conversation transcript trajectory traj completion output response generation".split(),
+    "reward": "reward score correct success passed pass accuracy acc is_correct resolved".split(),
+    "task": "task_id example_id question_id instance_id problem_id task example question id index".split(),
+    "repeat": "repeat trial attempt sample rollout seed run epoch".split(),
+}
+
+
+def proposal(path: Path) -> str | None:
+    """A `--map` that may fit the first rows of a file; None where no field looks like a trace or a reward."""
+    rows = [row for line in islice(_lines(path), 200) if (row := parsed(line)[0]) is not None]
+    fields = {
+        key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)
+    }
+    fits: dict[str, Callable[[list[Any]], bool]] = {
+        "trace": lambda values: all(_is_trace(value) for value in values),
+        "reward": lambda values: all(_is_score(value) for value in values),
+        "task": lambda values: all(
+            isinstance(value, str | int) and not isinstance(value, bool) for value in values
+        ),
+        "repeat": lambda values: all(
+            isinstance(value, int) and not isinstance(value, bool) for value in values
+        ),
+    }
+    found: dict[str, str] = {}
+    for target, is_fit in fits.items():
+        names = [key for key, values in fields.items() if key not in found.values() and is_fit(values)]
+        ranked = sorted((_rank(target, name), name) for name in names)
+        if ranked and (ranked[0][0] < len(_NAMED[target]) or (target == "trace" and len(names) == 1)):
+            found[target] = ranked[0][1]
+    if not found.keys() & {"trace", "reward"}:
+        return None
+    named = ",".join(f"{target}={name}" for target, name in found.items())
+    return f"these fields look like a rollout: try --map {named}"
+
+
+def _rank(target: str, name: str) -> int:
+    words = _NAMED[target]
+    return next((place for place, word in enumerate(words) if word in name.lower()), len(words))
+
+
+def _is_trace(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) > 20
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, dict) and "role" in turn for turn in value)
+    )
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, int | float) and 0 <= value <= 1)
+
+
+def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:
+    """A copy of a file in `folder` whose rows are NeMo Gym's; the source is left alone."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _refuse_unknown(path, mapping)
+    target = folder / path.name  # the rows tell their file; what is compressed is told by its first bytes
+    handle, name = tempfile.mkstemp(dir=folder, prefix="mapped-")
+    with os.fdopen(handle, "wb") as file:
+        for line in _lines(path):
+            file.write(_rewritten(line, mapping) + b"\n")
+    os.replace(name, target)
+    return target
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    size = path.stat().st_size
+    blocks = lines.stream_blocks(path) if lines.is_stream(path) else lines.plain_blocks(path, 0, size)
+    for block in blocks:
+        yield from (line for line in block.data[: block.size].split(b"\n") if line.strip())
+
+
+def _refuse_unknown(path: Path, mapping: Mapping[str, str]) -> None:
+    """Refuse a field that none of the first rows has."""
+    rows = [row for line in islice(_lines(path), 1000) if (row := parsed(line)[0]) is not None]
+    for field in mapping.values() if rows else ():
+        if all(value_at(row, field) is NOTHING for row in rows):
+            known = ", ".join(sorted({key for row in rows for key in row})[:20])
+            raise UsageError(f"no row has the field {field!r}", f"the rows have {known}", "bad-map")
+
+
+def _rewritten(line: bytes, mapping: Mapping[str, str]) -> bytes:
+    """The line with its fields where NeMo Gym keeps them; a line that is no row stays as it is."""
+    row = parsed(line)[0]
+    if row is None:
+        return line
+    values = {target: value_at(row, path) for target, path in mapping.items()}
+    new: dict[str, Any] = dict(row)
+    for target, key in _KEYS.items():
+        if target in values:
+            new[key] = None if values[target] is NOTHING else values[target]
+    if isinstance(new.get("reward"), str):
+        new["reward"] = _number(new["reward"])
+    if "trace" in values:
+        new["response"] = {"output": _items(values["trace"])}
+    if values.get("model", NOTHING) is not NOTHING:
+        new.setdefault("response", {})
+        if isinstance(new["response"], dict):
+            new["response"]["model"] = str(values["model"])
+    if values.get("agent", NOTHING) is not NOTHING:
+        new["agent_ref"] = {"name": str(values["agent"])}
+    if values.get("prompt", NOTHING) is not NOTHING:
+        new["responses_create_params"] = {"input": values["prompt"]}
+    return json.dumps(new, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _items(trace: Any) -> list[Any]:
+    """A trace as output items: a text is one message, and calls inside a chat message stand on their own."""
+    if isinstance(trace, str):
+        trace = [{"role": "assistant", "content": trace}]
+    items: list[Any] = []
+    for turn in trace if isinstance(trace, list) else []:
+        if not isinstance(turn, dict):
+            items.append(turn)
+            continue
+        calls = turn.get("tool_calls")
+        bare = {key: value for key, value in turn.items() if key != "tool_calls"}
+        if bare.get("role") == "tool":
+            items.append({"type": "function_call_output", "call_id": bare.get("tool_call_id"),
+                          "output": bare.get("content")})  # fmt: skip
+        elif bare.get("content") or not calls:
+            items.append({"type": "message", **bare} if "role" in bare else bare)
+        for call in calls if isinstance(calls, list) else []:
+            told = call.get("function") if isinstance(call, dict) else None
+            if isinstance(told, dict):
+                items.append({"type": "function_call", "call_id": call.get("id"), "name": told.get("name"),
+                              "arguments": told.get("arguments")})  # fmt: skip
+    return items
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,105 @@
+"""Open single rows of a run: as traces to read, and as quotations to cite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from blade.formats import trace
+from blade.formats.assemble import Assembled
+from blade.formats.items import NOTHING, parsed, quotable, value_at
+from blade.formats.keys import task_keys
+from blade.formats.names import ERRORS
+from blade.formats.rows import Indexed
+from blade.model import Evidence, Rollout, Trace
+
+_DECODER = msgspec.json.Decoder()  # twice as quick as the standard library
+_QUOTE = 200  # characters of a quotation
+
+
+def row(run: Assembled, position: int) -> dict[str, Any]:
+    """The row at a position of `Rollouts`, as parsed JSON."""
+    line = run.rows.row_bytes(int(run.rollouts.row_id[position])).removeprefix(b"\xef\xbb\xbf")
+    try:
+        found = _DECODER.decode(line)
+    except (msgspec.DecodeError, RecursionError):  # NaN, lone surrogates and the like
+        return parsed(line)[0] or {}
+    return found if isinstance(found, dict) else {}
+
+
+def input_rows(run: Assembled) -> dict[str, int]:
+    """The first materialised input of each task, by the key of the task."""
+    if run.inputs is None:
+        return {}
+    keys = task_keys(run.inputs, None)
+    return {keys.keys[code]: row for row, code in reversed(list(enumerate(keys.code.tolist())))}
+
+
+def given(run: Assembled, row: int | None) -> dict[str, Any]:
+    """A materialised input as parsed JSON; empty where there is none."""
+    if run.inputs is None or row is None:
+        return {}
+    return parsed(run.inputs.row_bytes(row))[0] or {}
+
+
+def quoter(run: Assembled) -> Callable[[int, str], Evidence | None]:
+    """A function that quotes a field of the row at a position; None if the row has no such field."""
+
+    def quote(position: int, field: str) -> Evidence | None:
+        data = row(run, position)
+        # an error goes by many names; a row without the field still has its index to be found by
+        candidates = (field, *ERRORS, "response.error") if field == "error" else (field, "_ng_task_index")
+        told = [name for name in candidates if value_at(data, name) not in (NOTHING, None, "")]
+        field = told[0] if told and value_at(data, field) is NOTHING else field
+        value = value_at(data, field)
+        text = quotable(value)[:_QUOTE] if value is not NOTHING else ""
+        key = run.rollouts.task_keys[int(run.rollouts.task[position])]
+        repeat = int(run.rollouts.repeat[position])
+        return Evidence(run.rollouts.run, key, repeat, field=field, quote=text) if text else None
+
+    return quote
+
+
+def positions(run: Assembled, task: str, repeat: int | None) -> list[int]:
+    """The rows of a task, given by key or by name, or of one of its repeats."""
+    rollouts = run.rollouts
+    code = rollouts.task_keys.index(task) if task in rollouts.task_keys else -1
+    if code < 0 and task in rollouts.task_names:
+        code = rollouts.task_names.index(task)
+    chosen = rollouts.task == code
+    if repeat is not None:
+        chosen &= rollouts.repeat == repeat
+    return [int(position) for position in np.flatnonzero(chosen)]
+
+
+def traced(run: Assembled, position: int) -> Trace:
+    """The rollout at a position with its steps."""
+    rollouts = run.rollouts
+    data = row(run, position)
+    steps, source = trace.steps(data)
+    index, local = run.rows.place(int(rollouts.row_id[position]))
+    task = int(rollouts.task[position])
+    reward = float(rollouts.reward[position])
+    rollout = Rollout(
+        rollouts.run,
+        rollouts.task_keys[task],
+        rollouts.task_names[task],
+        int(rollouts.repeat[position]),
+        None if np.isnan(reward) else reward,
+        str(index.path),
+        int(index.lines()[local]),
+    )
+    return Trace(rollout, tuple(steps), source, data)
+
+
+def holds_rollouts(index: Indexed) -> bool:
+    """Does any row of the source have a request, a response or a reward."""
+    told = (
+        (index.numbers("reward_kind") > 0)
+        | (index.numbers("n_items") > 0)
+        | (index.numbers("prompt_hash") > 0)
+    )
+    return bool(told.any())

@@ -1,0 +1,414 @@
+"""Find the files that belong to a run by its naming rules, and read the small ones."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from blade.errors import Unreadable
+from blade.formats import find, inflate, lines
+from blade.formats.items import parsed
+from blade.model import Artifact, Benchmark, Cause, Code, ReportedNumber, Stage
+
+_ROWS = {"materialized_inputs": "_materialized_inputs.jsonl", "failures": "_failures.jsonl"}
+_PROFILE = {"reward_profiling": "_reward_profiling.jsonl"}
+_METRICS = {
+    "aggregate_metrics": "_aggregate_metrics.json",
+    "agent_metrics": "_agent_metrics.json",
+    "repeat_level_metrics": "_repeat_level_metrics.json",
+}
+# Of the dozens of statistics in a metrics file, those that speak of the score or its cost.
+_SCORES = re.compile(
+    r"^(mean|std)/reward$|^mean/\w*tokens$|pass@|majority@|accuracy|^coverage/|^num_|^repeat "
+)
+_PACKED = ("", ".gz", ".zst")
+_CONFIGS = ("config.yaml", "config.yml", "config.json", ".hydra/config.yaml", ".hydra/overrides.yaml")
+_MANIFEST = "_manifest.json"  # what `blade eval run` writes of a run
+_SAYS = ("identity", "config", "seeds")  # of a manifest; the rest tells of its sittings
+_MAX_SMALL = 64 << 20  # a metrics file beyond this is not what its name says
+_MAX_CONFIG = 4 << 20
+_MAX_SCALARS = 100_000  # looked at in a config; aliases of YAML can make a small file endlessly wide
+_MAX_NOTES = 20_000  # characters
+_SHOWN = 200  # characters of a setting
+# Words of a key that bear on a score, and words that keep a key out: secrets, places, names of servers.
+_BEARING = frozenset(
+    "temperature top p max min limit timeout timeouts deadline budget repeats repeat model benchmark split "
+    "seed effort reasoning thinking verifier judge grader scorer rubric reward threshold version revision "
+    "commit image prompt "
+    "instructions system tools tool harness scaffold agent retries concurrency context steps turns sampling "
+    "checkpoint quantization dtype backend engine skills dataset num".split()
+)
+_KEPT_OUT = frozenset(
+    "key token secret password passwd auth credential credentials url uri endpoint host hostname port "
+    "address cache log logs logging wandb mlflow user email".split()
+)
+_KEY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_MAX_SETTINGS = 60
+
+
+_BY_A_TAG = (TypeError, LookupError, AttributeError)  # what !!int and the like meet before another value
+_KINDS = {str: "a text", list: "a list", bool: "true or false", dict: "a table"}
+_KEYS = frozenset("name pass_threshold task_id answer stages slices tools codes sharing".split())
+_DOES = ("read", "write", "check")  # what a tool may be said to do
+_CAUSES = (*(str(cause) for cause in Cause), "passed")  # what a code may be said to mean
+
+
+def artifacts(run: find.Found) -> list[Artifact]:
+    """Every file that belongs to the run, those that are missing too."""
+    found = [Artifact("rollouts", str(path), True) for path in run.paths]
+    if run.paths[0] == Path("-"):
+        return found
+    for kind, ending in {**_ROWS, **_METRICS, **_PROFILE}.items():
+        present = [
+            path
+            for base in _bases(run)
+            for pack in _PACKED
+            if (path := Path(f"{base}{ending}{pack}")).is_file()
+        ]
+        if present:
+            found += [Artifact(kind, str(path), True) for path in present]
+        else:
+            found.append(Artifact(kind, f"{_bases(run)[0]}{ending}", False))
+    folder = run.paths[0].parent
+    manifests = [Path(f"{base}{_MANIFEST}") for base in _bases(run)]
+    configs = [path for path in (*manifests, *(folder / name for name in _CONFIGS)) if path.is_file()]
+    found += [Artifact("config", str(path), True) for path in configs] or [
+        Artifact("config", str(folder / _CONFIGS[0]), False)
+    ]
+    for kind, name in (("notes", "notes.md"), ("benchmark", "blade.toml")):
+        found.append(Artifact(kind, str(folder / name), (folder / name).is_file()))
+    judged = judgements(run)
+    if judged is not None and judged.is_file():  # nobody misses it
+        found.append(Artifact("judgements", str(judged), True))
+    return found
+
+
+def judgements(run: find.Found) -> Path | None:
+    """The file that holds judgements of a run, or would; None for standard input."""
+    return None if run.paths[0] == Path("-") else Path(f"{_bases(run)[-1]}_judgements.jsonl")
+
+
+def _bases(run: find.Found) -> list[str]:
+    """Paths without ending from which sidecar names are made: of each shard, and of the merged run."""
+    bases = [str(path.parent / find.stem(path)) for path in run.paths]
+    if len(run.paths) > 1:
+        bases.append(str(run.paths[0].parent / find.shard_stem(run.paths[0])))
+    return list(dict.fromkeys(bases))
+
+
+def of_kind(found: list[Artifact], kind: str) -> list[Path]:
+    """The files of one kind that are there."""
+    return [Path(artifact.path) for artifact in found if artifact.kind == kind and artifact.present]
+
+
+# -- numbers the evaluation wrote down itself ---------------------------------------------------
+
+
+def reported(run: str, found: list[Artifact], notice: Callable[[str], None]) -> list[ReportedNumber]:
+    """The numbers in the metrics files of a run, of either generation."""
+    numbers: list[ReportedNumber] = []
+    for kind in _METRICS:
+        for path in of_kind(found, kind):
+            entries = _entries(path, notice)
+            told = [number for entry in entries for number in _of_entry(run, path, kind, entry)]
+            if entries and not told:
+                notice(f"{path.name} holds no number that speaks of the score")
+            numbers += told
+    for path in of_kind(found, "reward_profiling"):
+        numbers += _of_profile(run, path, notice)
+    return numbers
+
+
+def _entries(path: Path, notice: Callable[[str], None]) -> list[Mapping[str, Any]]:
+    try:
+        data = json.loads(_content(path))
+        if not isinstance(data, list | dict):
+            raise ValueError("neither a list nor an object")
+    except (OSError, ValueError, RecursionError) as error:
+        notice(f"{path.name} could not be read: {error}")
+        return []
+    listed = data if isinstance(data, list) else [data]
+    entries = [entry for entry in listed if isinstance(entry, Mapping)]
+    if len(entries) < len(listed):
+        notice(f"{len(listed) - len(entries)} entries of {path.name} are no objects; passed over")
+    return entries
+
+
+def _content(path: Path, limit: int = _MAX_SMALL) -> bytes:
+    """A small file, inflated if need be."""
+    found, size = [], 0
+    with path.open("rb") as file:
+        for chunk in inflate.inflated(file, inflate.kind_of(file.peek(4))):
+            if isinstance(chunk, str):
+                raise ValueError(chunk)
+            found.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                raise ValueError(f"it is larger than {limit:,} bytes")
+    return b"".join(found)
+
+
+def _of_entry(run: str, path: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[ReportedNumber]:
+    ref = entry.get("agent_ref")
+    agent = str(ref.get("name", "")) if isinstance(ref, Mapping) else ""
+    if kind == "repeat_level_metrics":
+        repeat = entry.get("_ng_rollout_index")
+        flat: dict[str, Any] = {
+            f"repeat {repeat}/{key}": entry.get(key) for key in ("mean/reward", "std/reward")
+        }
+    elif kind == "agent_metrics":
+        flat = dict(entry)
+    else:
+        flat = {}
+        for group in ("agent_metrics", "key_metrics"):
+            metrics = entry.get(group)
+            flat |= metrics if isinstance(metrics, Mapping) else {}
+    for name, value in flat.items():
+        if _is_number(value) and _SCORES.search(name):
+            yield ReportedNumber(run, path.name, agent, name, float(value))
+
+
+def _of_profile(run: str, path: Path, notice: Callable[[str], None]) -> Iterator[ReportedNumber]:
+    """The mean over tasks that the profile implies, and its counts."""
+    means: dict[str, list[float]] = {}
+    rollouts: dict[str, float] = {}
+    try:
+        for entry in _profiles(path):
+            ref = entry.get("agent_ref")
+            agent = str(ref.get("name", "")) if isinstance(ref, Mapping) else ""
+            if _is_number(entry.get("mean/reward")):
+                means.setdefault(agent, []).append(float(entry["mean/reward"]))
+                count: Any = entry.get("num_rollouts")
+                rollouts[agent] = rollouts.get(agent, 0.0) + (float(count) if _is_number(count) else 0.0)
+    except (OSError, ValueError, Unreadable) as error:
+        notice(f"{path.name} could not be read: {error}")
+        return
+    if not means:
+        notice(f"{path.name} holds no number")
+    for agent, values in means.items():
+        yield ReportedNumber(
+            run, str(path), agent, "mean over tasks of mean/reward", math.fsum(values) / len(values)
+        )
+        yield ReportedNumber(run, path.name, agent, "tasks", float(len(values)))
+        if rollouts[agent]:
+            yield ReportedNumber(run, path.name, agent, "num_rollouts", rollouts[agent])
+
+
+def _profiles(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The entries of a profile, which holds a sample of every task and so may be large."""
+    for block in lines.stream_blocks(path):
+        if block.broken or block.too_long:
+            raise ValueError(block.broken or "a line is too long")
+        for line in filter(None, map(bytes.strip, block.data.split(b"\n"))):
+            entry, why = parsed(line)
+            if entry is None:
+                raise ValueError(why)
+            yield entry
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) < 1e300  # a whole number beyond a double has no float either
+
+
+# -- configuration beside the run ---------------------------------------------------------------
+
+
+def settings(found: list[Artifact], notice: Callable[[str], None]) -> dict[str, str]:
+    """The few settings of a config file that bear on a score; everything else, secrets too, stays there."""
+    kept: dict[str, str] = {}
+    for path in of_kind(found, "config"):
+        for key, value in islice(_scalars(_config(path, notice)), _MAX_SCALARS):
+            if _bears_on_score(key):
+                kept.setdefault(f"{path.name}: {key}"[:_SHOWN], _shortened(str(value))[:_SHOWN])
+            if len(kept) >= _MAX_SETTINGS:
+                return kept
+    return kept
+
+
+def _shortened(value: str) -> str:
+    """A path without the folders above: they tell of a machine and its user, not of the run."""
+    parts = re.split(r"[/\\\\]", value)
+    is_path = len(parts) > 3 and (value[:1] in "/~" or value[1:3] in (":\\", ":/"))
+    return "…/" + "/".join(parts[-2:]) if is_path else value
+
+
+def _bears_on_score(key: str) -> bool:
+    """Does the name of a setting say that it may: its last part, or the one before."""
+    *_, above, tail = ["", *key.split(".")]
+    words = {word.lower() for word in _KEY_WORDS.findall(tail)}
+    if words & _KEPT_OUT:
+        return False
+    return bool(words & _BEARING) or (above, tail) == ("skills", "path")
+
+
+def _config(path: Path, notice: Callable[[str], None]) -> Any:
+    import yaml
+
+    try:
+        text = _content(path, _MAX_CONFIG).decode("utf-8", "replace")
+        told = json.loads(text) if path.suffix == ".json" else yaml.load(text, _loader())
+    except (OSError, ValueError, RecursionError, yaml.YAMLError, *_BY_A_TAG) as error:
+        notice(f"{path.name} could not be read: {(str(error).splitlines() or ['no reason given'])[0]}")
+        return None
+    if path.name.endswith(_MANIFEST) and isinstance(told, Mapping):
+        return {name: told[name] for name in _SAYS if name in told}
+    return told
+
+
+def _loader() -> Any:
+    """The safe loader: plain values only, nothing is made or run."""
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _scalars(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    if depth > 8:  # aliases of YAML can make a small file endlessly deep
+        return
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _scalars(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif isinstance(value, list):
+        for inner in value[:50]:
+            if isinstance(inner, str) and "=" in inner:  # an override line of Hydra
+                key, _, text = inner.lstrip("+").partition("=")
+                yield key, text
+    elif isinstance(value, str | int | float | bool):
+        yield prefix, value
+
+
+def notes(found: list[Artifact], given: Path | None) -> tuple[str, ...]:
+    """What people wrote down beside the run."""
+    paths = [given] if given is not None else of_kind(found, "notes")
+    texts = []
+    for path in paths:
+        try:
+            with path.open(encoding="utf-8", errors="replace") as file:
+                texts.append(file.read(_MAX_NOTES).strip())
+        except OSError as error:
+            if given is None:
+                texts.append(f"{path.name} could not be read: {error.strerror}")
+                continue
+            raise Unreadable(
+                f"cannot read {path}: {error.strerror}",
+                "give a readable text file with --notes",
+                "unreadable-file",
+            ) from error
+    return tuple(text for text in texts if text)
+
+
+# -- blade.toml ---------------------------------------------------------------------------------
+
+
+def benchmark(found: list[Artifact]) -> Benchmark:
+    """What `blade.toml` beside the run says; without one, the name that the run's manifest has for it."""
+    paths = of_kind(found, "benchmark")
+    if not paths:
+        return Benchmark(name=_evaluated(found))
+    path = paths[0]
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        unknown = sorted(data.keys() - _KEYS)
+        if unknown:
+            raise KeyError(f"there is no key {unknown[0]}")
+        _typed(data, "sharing", dict)  # what it says is read where something leaves the house
+        return Benchmark(
+            name=_typed(data, "name", str) or _evaluated(found),
+            pass_threshold=_number(data, "pass_threshold"),
+            task_id=_typed(data, "task_id", str),
+            answer=_typed(data, "answer", str),
+            stages=tuple(_stage(entry) for entry in _typed(data, "stages", list) or []),
+            slices=_texts(data, "slices"),
+            tools=_tools(_typed(data, "tools", dict) or {}),
+            codes=tuple(_code(entry) for entry in _typed(data, "codes", list) or []),
+            path=str(path),
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Unreadable(
+            f"{path} is not a benchmark file: {error}",
+            "compare it with the output of `blade init RUN`",
+            "bad-config",
+        ) from error
+
+
+def _evaluated(found: list[Artifact]) -> str | None:
+    """The benchmark that a manifest says was run; None where it says none, or several."""
+    names = set()
+    for path in of_kind(found, "config"):
+        if path.name.endswith(_MANIFEST):
+            for told in _entries(path, lambda _: None):
+                datasets = told.get("datasets")
+                names |= {
+                    str(one["name"])[:_SHOWN]
+                    for one in (datasets if isinstance(datasets, list) else [])
+                    if isinstance(one, Mapping) and one.get("name")
+                }
+    return names.pop() if len(names) == 1 else None
+
+
+def _typed(data: Mapping[str, Any], key: str, kind: type) -> Any:
+    value = data.get(key)
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{key} must be {_KINDS[kind]}")
+    return value
+
+
+def _texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = _typed(data, key, list) or []
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{key} must be a list of texts")
+    return tuple(values)
+
+
+def _number(data: Mapping[str, Any], key: str) -> float | None:
+    value = data.get(key)
+    if value is None:
+        return None
+    if not _is_number(value):
+        raise TypeError(f"{key} must be a number")
+    return float(value)
+
+
+def _stage(entry: Any) -> Stage:
+    if not isinstance(entry, Mapping):
+        raise TypeError("a stage must be a table")
+    unknown = set(entry) - {"name", "field", "equals", "at_least", "present"}
+    if unknown:
+        raise TypeError(f"a stage has no key {sorted(unknown)[0]!r}")
+    name, field = _typed(entry, "name", str), _typed(entry, "field", str)
+    if not name or not field:
+        raise TypeError("a stage needs a name and a field")
+    present = _typed(entry, "present", bool)
+    return Stage(name, field, entry.get("equals"), _number(entry, "at_least"), present)
+
+
+def _tools(data: Mapping[str, Any]) -> dict[str, str]:
+    for name, does in data.items():
+        if does not in _DOES:
+            raise TypeError(f"the tool {name} must be one of {', '.join(_DOES)}")
+    return dict(data)
+
+
+def _code(entry: Any) -> Code:
+    if not isinstance(entry, Mapping):
+        raise TypeError("a code must be a table")
+    unknown = set(entry) - {"field", "equals", "cause", "mode"}
+    if unknown:
+        raise TypeError(f"a code has no key {sorted(unknown)[0]!r}")
+    field, cause, mode = (_typed(entry, key, str) for key in ("field", "cause", "mode"))
+    equals = entry.get("equals")
+    if not field or not mode or equals is None:
+        raise TypeError("a code needs a field, what it equals, a cause and a mode")
+    if not isinstance(equals, str | bool | int | float):
+        raise TypeError("equals of a code must be a text, a number, true or false")
+    if cause not in _CAUSES:
+        raise TypeError(f"the cause of a code must be one of {', '.join(_CAUSES)}")
+    return Code(field, equals, cause, mode)

@@ -1,6 +1,0 @@
-"""Read artifacts into rollouts and traces; the FORMATS table."""
-
-from blade.ingest import nemo_gym
-
-# name -> the module that reads it; what a member offers stands in `nemo_gym`.
-FORMATS = {"nemo_gym": nemo_gym}

@@ -1,1 +1,0 @@
-"""Keep what was observed: columns and byte offsets into the untouched source."""

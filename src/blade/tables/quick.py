@@ -1,0 +1,121 @@
+"""Find the rows of one task in a finished index with the standard library alone, in milliseconds."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from blade.tables import cache
+
+_NO_INDEX = -(1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one row lies."""
+
+    repeat: int
+    attempt: int
+    offset: int
+    length: int
+    line: int  # 1-based
+
+
+def places(path: Path, task: int) -> list[Place] | None:
+    """The rows of a task by repeat; None where only the whole index can tell.
+
+    That is: no index of the file as it is now, a compressed source, rows without indices, several
+    agents, or two rows that claim the same key.
+    """
+    folder = cache.folder_for(path)
+    try:
+        known = json.loads((folder / "manifest.json").read_bytes())
+        stat = path.stat()
+        times = (known["mtime_ns"], known["ctime_ns"])
+        is_same = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) == (known["size"], *times)
+        if not is_same or known["blocks"] or known["made_by"] != cache.made_by():
+            return None
+        best = _best(folder, [part for part in known["parts"] if part["rows"]], task)
+        if not all(_is_line(path, place, stat.st_size) for place in best.values()):
+            return None
+    except (OSError, LookupError, TypeError, ValueError, RecursionError):
+        return None
+    return [best[repeat] for repeat in sorted(best)]
+
+
+def row_bytes(path: Path, place: Place) -> bytes:
+    """The line at a place."""
+    with path.open("rb", buffering=0) as file:
+        return os.pread(file.fileno(), place.length, place.offset)
+
+
+def _best(folder: Path, parts: list[dict[str, Any]], task: int) -> dict[int, Place]:
+    """The row of each repeat with the highest attempt; LookupError where the parts cannot tell."""
+    agents: set[str] = set()
+    best: dict[int, Place] = {}
+    for part in parts:
+        for place in _in_part(folder, part, task, agents):
+            held = best.get(place.repeat)
+            if held is not None and held.attempt == place.attempt:
+                raise LookupError("two rows of one key")
+            if held is None or place.attempt > held.attempt:
+                best[place.repeat] = place
+    if len(agents) > 1:
+        raise LookupError("several agents")
+    return best
+
+
+def _in_part(folder: Path, part: dict[str, Any], task: int, agents: set[str]) -> list[Place]:
+    with (folder / part["file"]).open("rb") as file:
+        header = json.loads(file.readline())
+        first = file.tell()
+
+        def column(name: str) -> bytes:
+            kind, start, length = header[name]
+            file.seek(first + start)
+            data: bytes = file.read(length)
+            if kind not in ("<i8", "json") or len(data) != length:
+                raise LookupError(f"{name} is not as it was written")
+            return data
+
+        if "t.agent:texts" in header:
+            agents.update(json.loads(column("t.agent:texts")))
+        tasks = column("task_index")
+        if _where(tasks, _NO_INDEX):
+            raise LookupError("rows without a task index")
+        rows = _where(tasks, task)
+        columns = [column(name) for name in ("repeat", "attempt", "offset", "length", "line")] if rows else []
+    found = [Place(*(_number(column, row) for column in columns)) for row in rows]
+    if any(place.repeat < 0 for place in found):
+        raise LookupError("rows without a repeat index")
+    before = int(part["first_line"]) + 1
+    return [Place(p.repeat, p.attempt, p.offset, p.length, p.line + before) for p in found]
+
+
+def _where(column: bytes, wanted: int) -> list[int]:
+    """The rows in which a column of 8-byte numbers holds `wanted`."""
+    found: list[int] = []
+    if not _NO_INDEX <= wanted < -_NO_INDEX:
+        return found
+    pattern = wanted.to_bytes(8, "little", signed=True)
+    at = column.find(pattern)
+    while at >= 0:
+        if at % 8 == 0:
+            found.append(at // 8)
+        at = column.find(pattern, at - at % 8 + 8)
+    return found
+
+
+def _number(column: bytes, row: int) -> int:
+    return int.from_bytes(column[8 * row : 8 * row + 8], "little", signed=True)
+
+
+def _is_line(path: Path, place: Place, size: int) -> bool:
+    """Does a line start and end where the index says."""
+    end = place.offset + place.length
+    with path.open("rb", buffering=0) as file:
+        before = os.pread(file.fileno(), 1, place.offset - 1) if place.offset else b"\n"
+        return before == b"\n" and (end == size or os.pread(file.fileno(), 1, end) == b"\n")

@@ -1,0 +1,334 @@
+"""Rows and sidecars to runs: keys, attempts, duplicates, what was expected, and the same answer in any order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import DROP, Row, encode, joined, make_input, make_row, make_rows, make_run, packed
+from tests.conftest import Blade, Said
+from tests.same import of_rows
+from tools.planted import FAULTS, write_run
+
+Load = Callable[..., Any]
+ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0], 2: [0.0, 0.0]})
+
+
+def coverage(said: Said) -> dict[str, int]:
+    run = said.run
+    assert run["expected_rollouts"] == run["scored"] + run["failed"] + run["masked"] + run["lost"]
+    return {name: run[name] for name in ("scored", "failed", "masked", "lost") if run[name]}
+
+
+def flags(said: Said) -> set[str]:
+    return {flag["flag"] for flag in said.report["health"]}
+
+
+# -- attempts and duplicates ----------------------------------------------------------------------
+
+
+def test_the_highest_attempt_wins(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [make_row(0, 0, 0.0), make_row(0, 0, 0.5, _ng_attempt_index=1), make_row(0, 0, 1.0, _ng_attempt_index=2), make_row(0, 1, 1.0)]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert coverage(said) == {"scored": 2}
+    assert (said.run["n_rollouts"], said.run["duplicates"], said.run["score"]) == (2, 0, 1.0)
+    assert "superseded_attempts" in flags(said)
+
+
+def test_two_rows_of_the_highest_attempt_differ(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [make_row(0, 0, 0.0), *(make_row(0, 0, value, _ng_attempt_index=1) for value in (0.0, 1.0)), make_row(0, 1, 1.0)]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert (said.run["n_rollouts"], said.run["duplicates"]) == (3, 1)
+    assert said.run["score"] == pytest.approx(2 / 3)
+
+
+def test_duplicates_are_counted_per_row(tmp_path: Path, loaded: Load) -> None:
+    rows = [*ROWS, ROWS[0], ROWS[0], make_row(1, 0, 0.0), make_row(1, 0, 0.25)]
+    found = loaded(make_run(tmp_path, rows))[0].run.coverage
+    assert (found.duplicates, found.identical_duplicates) == (4, 2)
+    assert found.duplicate_keys == (("1", 0),)
+    assert (found.expected, found.scored) == (6, 6)
+
+
+def test_identical_rows_without_numbers_are_repeats(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [make_row(0, 0, 1.0, _ng_rollout_index=DROP)] * 3 + [make_row(1, 0, 0.0, _ng_rollout_index=DROP)] * 3
+    said = diagnosed(make_run(tmp_path, rows))
+    assert coverage(said) == {"scored": 6}
+    assert said.run["duplicates"] == 0
+
+
+# -- agents ---------------------------------------------------------------------------------------
+
+
+def test_several_agents_have_runs_and_sidecars_of_their_own(tmp_path: Path, diagnosed: Blade) -> None:
+    def of(name: str, rows: Sequence[Row]) -> list[Row]:
+        return [{**row, "agent_ref": {"name": name}} for row in rows]
+
+    main = of("ann", ROWS) + of("bob", ROWS[:4])
+    inputs = [make_input(row) for row in of("ann", ROWS) + of("bob", ROWS)]
+    said = diagnosed(f"x={make_run(tmp_path, main, inputs=inputs, failures=of('bob', ROWS[4:5]))}")
+    runs = {run["name"]: run for run in said.report["runs"]}
+    assert [runs[name][key] for name in ("x:ann", "x:bob") for key in ("scored", "failed", "lost")] == [6, 0, 0, 4, 1, 1]
+    assert "2 agents" in said.err
+
+
+def test_agentless_rows_beside_several_agents(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [*({**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS), *(make_row(9, n, agent_ref=DROP) for n in (0, 1))]
+    runs = diagnosed(f"x={make_run(tmp_path, rows)}").report["runs"]
+    assert [run["n_rollouts"] for run in runs] == [6, 6, 2]
+    assert [run["name"] for run in runs] == ["x:ann", "x:bob", "x:(no agent named)"]
+
+
+def test_an_agent_that_only_the_sidecars_name_is_a_run_too(tmp_path: Path, diagnosed: Blade) -> None:
+    inputs = [{**make_input(row), "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS]
+    rows = [{**row, "agent_ref": {"name": "ann"}} for row in ROWS]
+    runs = diagnosed(f"x={make_run(tmp_path, rows, inputs=inputs)}").report["runs"]
+    assert [(run["name"], run["scored"], run["lost"]) for run in runs] == [("x:ann", 6, 0), ("x:bob", 0, 6)]
+
+
+def test_agentless_rows_beside_one_agent_are_his(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*ROWS, make_row(9, 0, agent_ref=DROP), make_row(9, 1, agent_ref=None)]))
+    assert (said.run["agent"], said.run["n_rollouts"]) == ("sim_agent", 8)
+
+
+@pytest.mark.parametrize("length", [50, 150, 900])
+def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade, length: int) -> None:
+    rows = [{**row, "agent_ref": {"name": name * length}} for name in "ab" for row in ROWS]
+    for row in rows:
+        row["response"] = {**row["response"], "model": "/checkpoints/" + "m" * length}
+    runs = diagnosed(make_run(tmp_path, rows)).report["runs"]
+    assert [run["agent"] for run in runs] == ["a" * length, "b" * length]
+    assert {run["model"] for run in runs} == {"/checkpoints/" + "m" * length}
+
+
+# -- expected -------------------------------------------------------------------------------------
+
+
+def test_failures_only(tmp_path: Path, diagnosed: Blade) -> None:
+    failed = [{**ROWS[5], "_ng_failure_class": "judge_failed"}] * 2  # one line per attempt
+    said = diagnosed(make_run(tmp_path, ROWS[:5], failures=failed))
+    assert coverage(said) == {"scored": 5, "failed": 1}
+    assert "failed_rows" in flags(said)
+
+
+def test_failures_that_were_completed_later(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, ROWS, failures=[{**row, "_ng_failure_class": "timeout_exceeded"} for row in ROWS[:3]]))
+    assert coverage(said) == {"scored": 6}
+
+
+def test_a_task_that_only_failed(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, ROWS, failures=[make_row(7, 0), make_row(7, 1)]))
+    assert coverage(said) == {"scored": 6, "failed": 2}
+    assert said.report["buckets"][0]["missing"] == ["7"]
+
+
+def test_transport_failures_without_reward_or_response(tmp_path: Path, diagnosed: Blade) -> None:
+    failed = {"_ng_task_index": 2, "_ng_rollout_index": 1, "_ng_failure_class": "agent_request_failed", "_ng_failure_http_status": 503}
+    assert coverage(diagnosed(make_run(tmp_path, ROWS[:5], failures=[failed]))) == {"scored": 5, "failed": 1}
+
+
+def test_expected_by_materialised_inputs(tmp_path: Path, diagnosed: Blade) -> None:
+    inputs = [make_input(row) for row in [*ROWS, *make_rows({3: [0.0, 0.0]})]]
+    said = diagnosed(make_run(tmp_path, ROWS[:5], inputs=inputs))
+    assert coverage(said) == {"scored": 5, "lost": 3}
+    assert said.report["buckets"][0]["missing"] == ["3"]
+    assert "expected_inferred" not in flags(said)
+
+
+def test_expected_by_materialised_inputs_without_repeat_numbers(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [{key: value for key, value in row.items() if key != "_ng_rollout_index"} for row in ROWS]
+    said = diagnosed(make_run(tmp_path, rows[:5], inputs=map(make_input, rows)))
+    assert coverage(said) == {"scored": 5, "lost": 1}
+
+
+def test_expected_by_inference(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = make_rows({0: [1.0] * 4, 1: [1.0] * 4, 2: [1.0] * 3})
+    said = diagnosed(make_run(tmp_path, rows))
+    assert coverage(said) == {"scored": 11, "lost": 1}
+    assert said.run["repeats"] == 4
+    assert {"expected_inferred", "lost_rows"} <= flags(said)
+    assert next(flag for flag in said.report["health"] if flag["flag"] == "lost_rows")["evidence"][0]["repeat"] == 3
+
+
+def test_the_lost_repeat_is_the_missing_number(tmp_path: Path, loaded: Load) -> None:
+    rows = [row for row in make_rows({n: [1.0] * 4 for n in range(4)}) if (row["_ng_task_index"], row["_ng_rollout_index"]) != (2, 1)]
+    assert loaded(make_run(tmp_path, rows))[0].run.coverage.lost_keys == (("2", 1),)
+
+
+def test_unexpected_keys(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*ROWS, make_row(8, 0)], inputs=map(make_input, ROWS)))
+    assert coverage(said) == {"scored": 7}
+    assert "unexpected_keys" in flags(said)
+
+
+def test_negative_repeats_match_their_inputs(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [make_row(0, -1), make_row(0, 0)]
+    said = diagnosed(make_run(tmp_path, rows, inputs=map(make_input, rows)))
+    assert coverage(said) == {"scored": 2}
+    assert "unexpected_keys" not in flags(said)
+
+
+def test_masked(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [{**row, "mask_sample": at in (0, 5)} for at, row in enumerate(ROWS)]
+    said = diagnosed(make_run(tmp_path, rows, inputs=map(make_input, ROWS)))
+    assert coverage(said) == {"scored": 4, "masked": 2}
+    assert said.run["score"] == pytest.approx((0 + 1 + 0) / 3)
+
+
+def test_a_key_with_a_masked_and_a_valid_row_is_scored(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [*ROWS, make_row(0, 0, 0.0, mask_sample=True)]))
+    assert coverage(said) == {"scored": 6}
+
+
+def test_all_masked(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, [{**row, "mask_sample": True} for row in ROWS]))
+    assert coverage(said) == {"masked": 6}
+    assert said.run["score"] is None
+
+
+def test_sparse_indices(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = make_rows({28: [1.0, 0.0], 598: [1.0, 1.0], 10**12: [0.0, 0.0]})
+    said = diagnosed(make_run(tmp_path, rows))
+    assert coverage(said) == {"scored": 6}
+    assert [task["task"] for task in said.report["tasks"]] == ["28", "598", str(10**12)]
+
+
+# -- rows without indices -------------------------------------------------------------------------
+
+
+def unnumbered(rows: Sequence[Row], **changed: Any) -> list[Row]:
+    told = {"_ng_task_index": DROP, "_ng_rollout_index": DROP, **changed}
+    return [{key: value for key, value in {**row, **told}.items() if value is not DROP} for row in rows]
+
+
+@pytest.mark.parametrize("field", ["task_id", "problem_id", "instance_id"])
+def test_tasks_by_an_id_field(tmp_path: Path, diagnosed: Blade, field: str) -> None:
+    rows = [{**row, field: f"id-{at // 2}", "question": str(at)} for at, row in enumerate(unnumbered(ROWS))]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert [task["task"] for task in said.report["tasks"]] == ["id-0", "id-1", "id-2"]
+    assert said.run["settings"]["tasks grouped by"] == field
+    assert coverage(said) == {"scored": 6}
+
+
+def test_tasks_by_a_declared_field(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [{**row, "case": at // 2, "task_id": "same"} for at, row in enumerate(unnumbered(ROWS))]
+    path = make_run(tmp_path, rows)
+    (tmp_path / "blade.toml").write_text('task_id = "case"')
+    assert [task["task"] for task in diagnosed(path).report["tasks"]] == ["0", "1", "2"]
+
+
+def test_tasks_by_content(tmp_path: Path, diagnosed: Blade) -> None:
+    said = diagnosed(make_run(tmp_path, unnumbered(ROWS)))
+    assert [task["n"] for task in said.report["tasks"]] == [2, 2, 2]
+    assert said.run["settings"]["tasks grouped by"] == "content of the task fields"
+
+
+def test_rows_with_and_without_index(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [*ROWS, *unnumbered(make_rows({8: [1.0, 1.0]}), task_id="eight"), *unnumbered(make_rows({9: [1.0, 1.0]}), _ng_task_index="nine")]
+    said = diagnosed(make_run(tmp_path, rows))
+    assert [task["task"] for task in said.report["tasks"]] == ["0", "1", "2", "eight", "nine"]
+    assert said.run["settings"]["tasks grouped by"] == "_ng_task_index and task_id"
+
+
+def test_sidecars_with_indices_beside_rows_without(tmp_path: Path, diagnosed: Blade) -> None:
+    """Nothing could match them, and to call everything lost would be wrong."""
+    said = diagnosed(make_run(tmp_path, unnumbered(ROWS), inputs=map(make_input, ROWS), failures=ROWS[:1]))
+    assert coverage(said) == {"scored": 6}
+    assert said.err.count("carry no task index") == 2
+
+
+# -- the same answer in any order -----------------------------------------------------------------
+
+
+def odd_rows() -> list[Row | bytes]:
+    """Rows of many shapes; which of them meet in a block must not matter."""
+    rows: list[Row | bytes] = []
+    for n in range(12):
+        for at in range(3):
+            told = {"task_id": f"t{n}", "level": n % 3, "options": ["A", "B"], "metadata": {"a": n, "b": [at]}}
+            rows.append(make_row(n, at, float((n + at) % 2), **told))
+    rows += [make_row(n, 0, None, extra={"x": 1}, level="text") for n in range(12, 15)]
+    rows += [make_row(3, 1, 0.0, note="differs"), make_row(3, 1, 0.5), make_row(4, 0, 0.25), make_row(4, 0, 0.25)]
+    rows += [make_row(5, 0, 1.0, _ng_attempt_index=1), make_row("odd", 0), make_row(6, "x", 1.0, big=10**400)]
+    rows += [make_row(7, DROP, value, mask_sample=True) for value in (0.0, 1.0)]
+    rows += [encode(make_row(20, at, 1.0)).replace(b"1.0", b"NaN", 1) for at in range(3)]
+    rows += [make_row(21, 0, response="text"), make_row(21, 1, response={"output": [None, "x"]}), make_row(21, 2, agent_ref="sim_agent")]
+    rows += [make_row(22, at, **{f"k{at}-{k}": k for k in range(250)}) for at in range(3)]
+    rows += [make_row(23, at, metadata={f"m{at}-{k}": k for k in range(250)}) for at in range(3)]
+    return rows
+
+
+@pytest.fixture
+def told(blade: Blade) -> Callable[..., dict[str, Any]]:
+    """The report on `x=PATH` without what may differ."""
+
+    def report(path: object) -> dict[str, Any]:
+        return of_rows(blade("diagnose", "--json", f"x={path}").report)
+
+    return report
+
+
+def assert_same_in_any_form(folder: Path, lines: list[Any], told: Callable[..., dict[str, Any]]) -> None:
+    expected = told(make_run(folder / "as-is", lines))
+    for seed, compress in enumerate((None, "gz", "zst")):
+        mixed = random.Random(seed).sample(lines, len(lines))
+        assert told(make_run(folder / f"mixed{seed}", mixed, compress=compress)) == expected
+    for seed, n_shards in enumerate((2, 7), 3):
+        mixed = random.Random(seed).sample(lines, len(lines))
+        place = folder / f"shards{n_shards}"
+        for shard in range(n_shards):
+            make_run(place, mixed[shard::n_shards], name=f"r-{shard:05d}-of-{n_shards:05d}", compress=(None, "gz", "zst")[shard % 3])
+        assert told(place) == expected
+        assert told(f"{place}/*") == expected
+
+
+def test_order_shards_and_compression_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
+    assert_same_in_any_form(tmp_path, [*odd_rows(), b"<PLACEHOLDER ROW>", b"[1]", b'{"torn": '], told)
+
+
+def test_order_does_not_matter_for_rows_without_indices(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
+    rows = [row for row in odd_rows() if isinstance(row, dict)]
+    assert_same_in_any_form(tmp_path, unnumbered(rows), told)
+
+
+@pytest.mark.parametrize("fault", [None, *(name for name in FAULTS if name != "torn_tail")])
+def test_order_does_not_matter_for_simulated_runs(tmp_path: Path, told: Callable[..., dict[str, Any]], fault: str | None) -> None:
+    planted = write_run(tmp_path, n_tasks=8, repeats=3, faults=[fault] if fault else [])
+    expected = told(planted.path)
+    lines = planted.path.read_bytes().splitlines()
+    planted.path.unlink()
+    planted.path.with_suffix(".jsonl.zst").write_bytes(packed(joined(reversed(lines)), "zst"))
+    assert told(planted.path.with_suffix(".jsonl.zst")) == expected
+
+
+def test_block_borders_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which rows are decoded together decides only how fast it goes."""
+    from blade.formats import columns, lines
+
+    rows = odd_rows()
+    expected = told(make_run(tmp_path / "a", rows))
+    for size in (1000, 5000, 20_000):
+        monkeypatch.setattr(lines, "BLOCK_BYTES", size)
+        monkeypatch.setattr(columns, "PART_ROWS", size // 250)
+        assert told(make_run(tmp_path / str(size), rows)) == expected
+
+
+def test_reading_again_changes_nothing(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
+    path = make_run(tmp_path, odd_rows())
+    assert told(path) == told(path)
+    with path.open("ab") as file:
+        file.write(joined([make_row(50, 0)]))
+    grown = told(path)
+    assert grown == told(make_run(tmp_path / "new", [*odd_rows(), make_row(50, 0)]))
+
+
+def test_order_of_the_sidecars_does_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
+    inputs = [make_input(row) for row in ROWS]
+    failed = [{**ROWS[5], "_ng_failure_class": name} for name in ("judge_failed", "timeout_exceeded", "judge_failed", "agent_run_error")]
+    failed += [{**ROWS[4], "_ng_failure_class": name, "_ng_attempt_index": at} for at, name in ((2, "first"), (1, "zeroth"))]
+    expected = told(make_run(tmp_path / "a", ROWS[:4], inputs=inputs, failures=failed))
+    assert told(make_run(tmp_path / "b", ROWS[:4], inputs=inputs[::-1], failures=failed[::-1])) == expected

@@ -1,0 +1,463 @@
+"""The files beside a run: found by name, read in all their generations, and never the end of a diagnosis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.errors import Unreadable
+from blade.formats import find, sidecars
+from blade.model import Artifact, ReportedNumber
+from tests.builders import make_input, make_row, make_rows, make_run, packed
+from tests.conftest import Blade
+
+ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
+AGENT = {"name": "sim_agent"}
+METRICS = {"mean/reward": 0.75, "std/reward": 0.5}
+CURRENT = {"_ng_task_index": 0, "mean/reward": 0.5, "sample": {}, "num_rollouts": 2, "rollout_infos": []}
+OLDER = {"mean/reward": 0.5, "sample": {}, "_ng_task_index": 0}
+UNINDEXED = {"mean/reward": 0.5, "sample": {}}
+Read = Callable[[], tuple[dict[str, float], list[str]]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_run(tmp_path, ROWS)
+
+
+def artifacts_of(path: Path) -> list[Artifact]:
+    return sidecars.artifacts(find.Found("run", (path,)))
+
+
+@pytest.fixture
+def reported(run: Path) -> Read:
+    """The numbers beside the run by name, and what was noted."""
+
+    def read() -> tuple[dict[str, float], list[str]]:
+        notes: list[str] = []
+        numbers: list[ReportedNumber] = sidecars.reported("run", artifacts_of(run), notes.append)
+        return {number.name: number.value for number in numbers}, notes
+
+    return read
+
+
+def put(folder: Path, name: str, value: Any, how: str | None = None) -> None:
+    content = value if isinstance(value, bytes) else json.dumps(value).encode()
+    (folder / (name + (f".{how}" if how else ""))).write_bytes(packed(content, how))
+
+
+# -- what is there --------------------------------------------------------------------------------
+
+
+def test_missing_files_are_named(run: Path) -> None:
+    found = {artifact.kind: artifact for artifact in artifacts_of(run)}
+    assert found["rollouts"].present
+    absent = {kind for kind, artifact in found.items() if not artifact.present}
+    assert absent == {"materialized_inputs", "failures", "aggregate_metrics", "agent_metrics", "repeat_level_metrics",
+                      "reward_profiling", "config", "notes", "benchmark"}  # fmt: skip
+    assert found["failures"].path.endswith("rollouts_failures.jsonl")
+
+
+@pytest.mark.parametrize("how", [None, "gz", "zst"])
+def test_names_and_compressions(run: Path, tmp_path: Path, how: str | None) -> None:
+    for name in ("materialized_inputs.jsonl", "failures.jsonl", "reward_profiling.jsonl", "aggregate_metrics.json",
+                 "agent_metrics.json", "repeat_level_metrics.json"):  # fmt: skip
+        put(tmp_path, f"rollouts_{name}", b"[]", how)
+    present = {artifact.kind for artifact in artifacts_of(run) if artifact.present}
+    assert len(present) == 7
+
+
+def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
+    path = make_run(tmp_path, ROWS, compress="gz")
+    put(tmp_path, "rollouts_failures.jsonl", b"")
+    assert sidecars.of_kind(artifacts_of(path), "failures") == [tmp_path / "rollouts_failures.jsonl"]
+    shards = tuple(make_run(tmp_path, ROWS, name=f"r_shard{n}") for n in (0, 1))
+    for name in ("r_shard0_failures.jsonl", "r_shard1_failures.jsonl", "r_failures.jsonl"):
+        put(tmp_path, name, b"")
+    assert len(sidecars.of_kind(sidecars.artifacts(find.Found("r", shards)), "failures")) == 3
+
+
+# -- numbers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [CURRENT, OLDER, UNINDEXED], ids=["current", "older", "unindexed"])
+@pytest.mark.parametrize("how", [None, "gz", "zst"])
+def test_aggregate_metrics_of_all_generations(
+    tmp_path: Path, reported: Read, group: dict[str, Any], how: str | None
+) -> None:
+    entry = {"agent_ref": AGENT, "agent_metrics": {**METRICS, "max/reward": 1.0}, "key_metrics": {"pass@1": 75.0}, "group_level_metrics": [group]}
+    put(tmp_path, "rollouts_aggregate_metrics.json", [entry], how)
+    assert reported() == ({**METRICS, "pass@1": 75.0}, [])
+
+
+def test_aggregate_metrics_of_the_newest_generation(tmp_path: Path, reported: Read) -> None:
+    entry = {"agent_ref": AGENT, "_ng_environment_server": "s", "agent_metrics": METRICS, "key_metrics": {},
+             "group_level_metrics": [CURRENT], "repeat_level_metrics": [], "perf_summary": {"mean_num_turns": 2.0}}  # fmt: skip
+    put(tmp_path, "rollouts_aggregate_metrics.json", entry)
+    assert reported() == (METRICS, [])
+
+
+def test_agent_metrics(tmp_path: Path, reported: Read) -> None:
+    put(tmp_path, "rollouts_agent_metrics.json", [{**METRICS, "agent_ref": AGENT}])
+    assert reported() == (METRICS, [])
+
+
+def test_repeat_level_metrics(tmp_path: Path, reported: Read) -> None:
+    entries = [{"agent_ref": AGENT, "_ng_rollout_index": at, "sample_count": 2, "missing_count": 0, "mean/reward": value,
+                "std/reward": 0.1, "ci_low_95/reward": -1.0} for at, value in enumerate((1.0, 0.5))]  # fmt: skip
+    put(tmp_path, "rollouts_repeat_level_metrics.json", entries)
+    numbers, notes = reported()
+    assert numbers == {"repeat 0/mean/reward": 1.0, "repeat 0/std/reward": 0.1, "repeat 1/mean/reward": 0.5, "repeat 1/std/reward": 0.1}
+    assert notes == []
+    put(tmp_path, "rollouts_repeat_level_metrics.json", [])
+    assert reported() == ({}, [])
+
+
+@pytest.mark.parametrize("how", [None, "gz", "zst"])
+def test_reward_profiling(tmp_path: Path, reported: Read, how: str | None) -> None:
+    lines = [{"_ng_task_index": n, "mean/reward": value, "num_rollouts": 2} for n, value in enumerate((0.5, 1.0))]
+    put(tmp_path, "rollouts_reward_profiling.jsonl", b"\n".join(json.dumps(line).encode() for line in lines) + b"\n\n", how)
+    assert reported() == ({"mean over tasks of mean/reward": 0.75, "tasks": 2.0, "num_rollouts": 4.0}, [])
+
+
+def test_older_profile_without_counts(tmp_path: Path, reported: Read) -> None:
+    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, "sample": {}})
+    assert reported() == ({"mean over tasks of mean/reward": 0.5, "tasks": 1.0}, [])
+
+
+def test_numbers_of_the_agent_concerned(tmp_path: Path, diagnosed: Blade) -> None:
+    rows = [{**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS]
+    path = make_run(tmp_path, rows)
+    entries = [{"agent_ref": {"name": name}, "agent_metrics": {"mean/reward": value}} for name, value in (("ann", 0.75), ("bob", 0.1))]
+    put(tmp_path, "rollouts_aggregate_metrics.json", entries)
+    told = {entry["run"]: (entry["reported"], entry["explanation"]) for entry in diagnosed(f"x={path}").report["reported"]}
+    assert told["x:ann"] == (0.75, "agrees")
+    assert told["x:bob"][0] == 0.1
+    assert told["x:bob"][1] != "agrees"
+
+
+BROKEN: dict[str, Any] = {
+    "empty": b"",
+    "torn": b'[{"agent_ref": ',
+    "binary": bytes(range(256)),
+    "text": "hello",
+    "number": 5,
+    "list of numbers": [1, 2],
+    "list of nulls": [None],
+    "agent as text": [{"agent_ref": "x", "agent_metrics": ["y"], "key_metrics": 7}],
+    "metrics as text": [{"agent_metrics": {"mean/reward": "high"}}],
+    "NaN": b'[{"agent_metrics": {"mean/reward": NaN, "max/reward": Infinity}}]',
+    "huge": b'[{"agent_metrics": {"mean/reward": 1' + b"0" * 400 + b"}}]",
+    "deep": b"[" * 5000 + b"]" * 5000,
+    "half of a gzip": packed(b"[" + b" " * 10_000 + b"]", "gz")[:30],
+    "counts as text": {"mean/reward": {"a": 1}, "num_rollouts": [1]},
+}
+
+
+@pytest.mark.parametrize("name", ["aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl"])
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_metrics_are_noted(tmp_path: Path, reported: Read, name: str, case: str) -> None:
+    put(tmp_path, f"rollouts_{name}", BROKEN[case])
+    numbers, notes = reported()
+    assert numbers == {}
+    assert notes
+    assert all(f"rollouts_{name}" in note for note in notes)
+
+
+def test_odd_counts_of_a_profile(tmp_path: Path, reported: Read) -> None:
+    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, "num_rollouts": [3], "agent_ref": 7})
+    assert reported()[0] == {"mean over tasks of mean/reward": 0.5, "tasks": 1.0}
+
+
+@pytest.mark.parametrize("case", ["torn", "list of numbers", "huge"])
+def test_broken_metrics_do_not_stop_a_diagnosis(run: Path, tmp_path: Path, diagnosed: Blade, case: str) -> None:
+    for name in ("aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl"):
+        put(tmp_path, f"rollouts_{name}", BROKEN[case])
+    said = diagnosed(run)
+    assert said.run["n_rollouts"] == 4
+    assert said.err.count("note: ") >= 4
+
+
+# -- row sidecars ---------------------------------------------------------------------------------
+
+
+def test_broken_lines_of_row_sidecars_are_noted(tmp_path: Path, diagnosed: Blade) -> None:
+    inputs = [make_input(row) for row in ROWS]
+    path = make_run(tmp_path, ROWS[:3], inputs=[*inputs, "<torn"], failures=["junk", ROWS[3]])
+    said = diagnosed(path)
+    assert (said.run["expected_rollouts"], said.run["scored"], said.run["failed"]) == (4, 3, 1)
+    files = [Path(entry["file"]).name for entry in said.report["skipped"]]
+    assert files == ["rollouts_materialized_inputs.jsonl", "rollouts_failures.jsonl"]
+
+
+def test_row_sidecars_of_junk_count_as_absent(tmp_path: Path, diagnosed: Blade) -> None:
+    path = make_run(tmp_path, ROWS, inputs=["junk"], failures=["junk"])
+    assert diagnosed(path).run["expected_rollouts"] == 4
+
+
+# -- configuration --------------------------------------------------------------------------------
+
+SECRETS = ("sk-secret", "hunter2", "Bearer abc", "token-123", "/home/someone/private")
+CONFIG = {
+    "policy_api_key": "sk-secret",
+    "num_repeats": 4,
+    "policy_model": {"responses_api_models": {"openai_model": {"openai_api_key": "sk-secret", "model": "sim-model"}}},
+    "agent": {"temperature": 0.7, "password": "hunter2", "headers": {"Authorization": "Bearer abc"}},
+    "hf_token": "token-123",
+    "cache_dir": "/home/someone/private",
+    "list": [{"model": "inside a list"}, "top_p=0.9", "api_key=sk-secret"],
+}
+
+
+def settings_of(path: Path) -> tuple[dict[str, str], list[str]]:
+    notes: list[str] = []
+    return sidecars.settings(artifacts_of(path), notes.append), notes
+
+
+def test_a_manifest_is_a_config_and_its_sittings_are_not_settings(run: Path, tmp_path: Path) -> None:
+    manifest = {"config": {"temperature": 0.5}, "seeds": {"seed": 3}, "sittings": [{"versions": {"engine_version": "9"}}]}
+    put(tmp_path, f"{run.stem}_manifest.json", json.dumps(manifest).encode())
+    put(tmp_path, "other_manifest.json", json.dumps(manifest).encode())
+    name = f"{run.stem}_manifest.json"
+    assert settings_of(run) == ({f"{name}: config.temperature": "0.5", f"{name}: seeds.seed": "3"}, [])
+
+
+@pytest.mark.parametrize(
+    ("datasets", "name"),
+    [([{"name": "sums"}, {"name": "sums"}], "sums"), ([{"name": "a"}, {"name": "b"}], None), ([{}], None), ("sums", None), (None, None)],
+)
+def test_a_manifest_names_the_benchmark(run: Path, tmp_path: Path, datasets: object, name: str | None) -> None:
+    put(tmp_path, f"{run.stem}_manifest.json", json.dumps({"datasets": datasets}).encode())
+    assert sidecars.benchmark(artifacts_of(run)).name == name
+    put(tmp_path, "blade.toml", b'name = "declared"\n')
+    assert sidecars.benchmark(artifacts_of(run)).name == "declared"
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "config.yml", "config.json", ".hydra/config.yaml"])
+def test_settings_without_secrets(run: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / ".hydra").mkdir()
+    put(tmp_path, name, CONFIG)  # JSON is YAML
+    found, notes = settings_of(run)
+    file = name.rpartition("/")[2]
+    assert found[f"{file}: num_repeats"] == "4"
+    assert found[f"{file}: agent.temperature"] == "0.7"
+    assert found[f"{file}: policy_model.responses_api_models.openai_model.model"] == "sim-model"
+    assert found[f"{file}: top_p"] == "0.9"
+    assert not any(secret in str(found) for secret in SECRETS)
+    assert notes == []
+
+
+def test_overrides_of_hydra(run: Path, tmp_path: Path) -> None:
+    (tmp_path / ".hydra").mkdir()
+    put(tmp_path, ".hydra/overrides.yaml", b"- ++num_repeats=8\n- +policy_api_key=sk-secret\n- seed=3\n- flag\n")
+    assert settings_of(run) == ({"overrides.yaml: num_repeats": "8", "overrides.yaml: seed": "3"}, [])
+
+
+def test_secrets_reach_no_output(run: Path, tmp_path: Path, blade: Blade) -> None:
+    put(tmp_path, "config.json", CONFIG)
+    said = blade("diagnose", run, "-o", tmp_path / "report")
+    written = said.out + said.err + "".join(path.read_text() for path in (tmp_path / "report").glob("*.*"))
+    assert not any(secret in written for secret in SECRETS)
+    assert "num_repeats" in written
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a: [1",
+        b"\t- x",
+        b"a: !!python/object/apply:os.system ['touch /tmp/owned']",
+        b"a: !!int ''",
+        b"a: !!bool x",
+        b"? {a: 1}\n: 2",
+        b"{" * 3000,
+        bytes(range(256)),
+        b"a: b: c",
+    ],
+)
+def test_broken_config_is_noted(run: Path, tmp_path: Path, content: bytes) -> None:
+    put(tmp_path, "config.yaml", content)
+    found, notes = settings_of(run)
+    assert found == {}
+    assert len(notes) == 1
+    assert notes[0].startswith("config.yaml could not be read: ")
+
+
+@pytest.mark.parametrize("content", [b"", b"null", b"5", b"[]", b"just words", b"\xff\xfe"])
+def test_config_that_says_nothing(run: Path, tmp_path: Path, content: bytes) -> None:
+    put(tmp_path, "config.yaml", content)
+    assert settings_of(run)[0] == {}
+
+
+def test_config_made_to_swell(run: Path, tmp_path: Path) -> None:
+    layers = [f"l{n}: &l{n} {{{', '.join(f'k{k}: *l{n - 1}' for k in range(10))}}}" for n in range(1, 9)]
+    put(tmp_path, "config.yaml", ("l0: &l0 {model: x}\n" + "\n".join(layers)).encode())
+    assert len(settings_of(run)[0]) <= 60
+
+
+def test_long_values_are_cut(run: Path, tmp_path: Path) -> None:
+    put(tmp_path, "config.json", {"model": "m" * 100_000})
+    assert all(len(value) <= 200 for value in settings_of(run)[0].values())
+
+
+def test_huge_config_is_not_read(run: Path, tmp_path: Path) -> None:
+    put(tmp_path, "config.json", b'{"model": "' + b"m" * (5 << 20) + b'"}')
+    found, notes = settings_of(run)
+    assert found == {}
+    assert "larger than" in notes[0]
+
+
+# -- notes ----------------------------------------------------------------------------------------
+
+
+def test_notes(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
+    (tmp_path / "notes.md").write_text("# beside\n" + "x" * 100_000)
+    (tmp_path / "other.md").write_bytes(b"given \xff")
+    (beside,) = diagnosed(run).run["notes"]
+    assert beside.startswith("# beside")
+    assert len(beside) <= 20_000
+    assert diagnosed(run, "--notes", tmp_path / "other.md").run["notes"] == ["given \ufffd"]
+    (tmp_path / "notes.md").write_text("  \n")
+    assert diagnosed(run).run["notes"] == []
+
+
+def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = diagnosed(run, "--notes", tmp_path / "no.md")
+    assert (said.code, said.error["slug"]) == (4, "unreadable-file")
+    (tmp_path / "notes.md").write_text("x")
+    opens = Path.open
+
+    def denied(self: Path, *arguments: Any, **options: Any) -> Any:
+        if self.name == "notes.md":
+            raise PermissionError(13, "Permission denied", str(self))
+        return opens(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", denied)
+    assert diagnosed(run).run["notes"] == ["notes.md could not be read: Permission denied"]
+
+
+# -- blade.toml -----------------------------------------------------------------------------------
+
+VALID = """
+name = "desk"
+pass_threshold = 0.5
+task_id = "task_id"
+answer = "extracted_answer"
+slices = ["category"]
+[[stages]]
+name = "found"
+field = "n_lookups"
+at_least = 1
+[[stages]]
+name = "answered"
+field = "extracted_answer"
+present = true
+[[stages]]
+name = "right"
+field = "db_match"
+equals = true
+"""
+
+
+def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
+    (tmp_path / "blade.toml").write_text(VALID)
+    facts = sidecars.benchmark(artifacts_of(run))
+    assert (facts.name, facts.pass_threshold, facts.task_id, facts.answer) == ("desk", 0.5, "task_id", "extracted_answer")
+    assert [(stage.name, stage.field, stage.equals, stage.at_least, stage.present) for stage in facts.stages] == [
+        ("found", "n_lookups", None, 1.0, None), ("answered", "extracted_answer", None, None, True), ("right", "db_match", True, None, None),
+    ]  # fmt: skip
+    assert facts.slices == ("category",)
+    said = diagnosed(run)
+    assert (said.run["benchmark"], said.run["pass_threshold"]) == ("desk", 0.5)
+
+
+def test_tools_and_codes(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "blade.toml").write_text(
+        """
+        [tools]
+        lookup_and_reserve = "write"
+        [[codes]]
+        field = "exit_code"
+        equals = 3
+        cause = "TI"
+        mode = "the bench does not compile"
+        [[codes]]
+        field = "skipped"
+        equals = true
+        cause = "passed"
+        mode = "nothing to do"
+        """
+    )
+    facts = sidecars.benchmark(artifacts_of(run))
+    assert facts.tools == {"lookup_and_reserve": "write"}
+    assert [(code.field, code.equals, code.cause) for code in facts.codes] == [("exit_code", 3, "TI"), ("skipped", True, "passed")]
+
+
+def test_no_facts_and_empty_facts(run: Path, tmp_path: Path) -> None:
+    assert sidecars.benchmark(artifacts_of(run)).path is None
+    (tmp_path / "blade.toml").write_text("# nothing said\n")
+    assert sidecars.benchmark(artifacts_of(run)).stages == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("name = ", "Invalid value"),
+        ("name = 5", "name must be a text"),
+        ("pass_threshold = 'high'", "pass_threshold must be a number"),
+        ("pass_threshold = nan", "pass_threshold must be a number"),
+        ("pass_threshold = inf", "pass_threshold must be a number"),
+        ("pass_threshold = true", "pass_threshold must be a number"),
+        ("task_id = ['a']", "task_id must be a text"),
+        ("slices = 'category'", "slices must be a list"),
+        ("slices = [1]", "slices must be a list of texts"),
+        ("stages = 'x'", "stages must be a list"),
+        ("stages = [1]", "a stage must be a table"),
+        ("[[stages]]\nname = 'x'", "a stage needs a name and a field"),
+        ("[[stages]]\nname = 'x'\nfield = 5", "field must be a text"),
+        ("[[stages]]\nname = 'x'\nfield = 'y'\nat_most = 5", "a stage has no key 'at_most'"),
+        ("[[stages]]\nname = 'x'\nfield = 'y'\nat_least = 'z'", "at_least must be a number"),
+        ("[[stages]]\nname = 'x'\nfield = 'y'\npresent = 1", "present must be true or false"),
+        ("[stages]\nname = 'x'", "stages must be a list"),
+        ("tools = ['look']", "tools must be a table"),
+        ("[tools]\nlook = 'wander'", "the tool look must be one of read, write, check"),
+        ("[tools]\nlook = ['read']", "the tool look must be one of read, write, check"),
+        ("codes = 'x'", "codes must be a list"),
+        ("codes = [1]", "a code must be a table"),
+        ("[[codes]]\nfield = 'x'\ncause = 'IR'\nmode = 'y'", "a code needs a field, what it equals"),
+        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'IR'", "a code needs a field, what it equals"),
+        ("[[codes]]\nfield = 'x'\nequals = [1]\ncause = 'IR'\nmode = 'y'", "equals of a code must be a text"),
+        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'bad luck'\nmode = 'y'", "the cause of a code must be one of KG"),
+        ("[[codes]]\nfield = 'x'\nequals = 1\nmode = 'y'", "the cause of a code must be one of KG"),
+        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'IR'\nmode = 'y'\nwhy = 'z'", "a code has no key 'why'"),
+    ],
+)
+def test_bad_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, why: str) -> None:
+    (tmp_path / "blade.toml").write_text(text)
+    said = diagnosed(run)
+    assert (said.code, said.error["slug"]) == (4, "bad-config")
+    assert why in said.error["error"]
+
+
+def test_facts_that_are_not_utf8(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "blade.toml").write_bytes(b"name = '\xff'")
+    with pytest.raises(Unreadable):
+        sidecars.benchmark(artifacts_of(run))
+
+
+def test_the_draft_is_accepted(run: Path, tmp_path: Path, blade: Blade) -> None:
+    (tmp_path / "blade.toml").write_text(blade("init", run).out)
+    assert blade("diagnose", "--json", run).code == 0
+
+
+def test_a_declared_code_names_the_rows_that_have_it(tmp_path: Path, blade: Blade) -> None:
+    rows = [make_row(task, 0, float(task % 2), exit_code=137 if task % 6 == 0 else 0) for task in range(60)]
+    path = make_run(tmp_path, rows)
+    code = '[[codes]]\nfield = "exit_code"\nequals = 137\ncause = "IR"\nmode = "killed for memory"\n'
+    (tmp_path / "blade.toml").write_text(code)
+    groups = [one for one in blade("diagnose", "--json", path).report["groups"] if one["rung"] == "declared"]
+    assert [(one["label"], one["name"], one["rows"], one["passed_rows"]) for one in groups] == [("IR", "killed for memory", 10, 0)]

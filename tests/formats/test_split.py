@@ -1,0 +1,263 @@
+"""One run into several by a field, and the fingerprints by which tasks are known again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from blade.compare.aligned import align
+from blade.errors import UsageError
+from blade.formats.assemble import Assembled
+from blade.formats.fingerprints import fingerprints
+from blade.formats.rows import Rows
+from blade.formats.split import split
+from blade.model import PROMPT, Rollouts
+from tests.builders import DROP, Row, make_response, make_row, make_run
+from tests.compare.builders import side
+from tests.measure.builders import make_coverage, make_rollouts
+
+Load = Callable[..., Any]
+
+
+@pytest.fixture
+def parted(tmp_path: Path, loaded: Load) -> Callable[..., Any]:
+    """Write rows, read them, and split the run by a field."""
+
+    def make(rows: list[Row], field: str, **sidecars: Any) -> Any:
+        return split(loaded(f"x={make_run(tmp_path, rows, **sidecars)}")[0].run, field)
+
+    return make
+
+
+def skilled(task: int, repeat: int, reward: float, skill: str | None, **changed: Any) -> Row:
+    ref = DROP if skill is None else {"path": "s", "hash": skill, "skills": []}
+    return make_row(task, repeat, reward, skills_ref=ref, **changed)
+
+
+# -- parts ----------------------------------------------------------------------------------------
+
+
+def test_skill_sets_become_runs(parted: Any) -> None:
+    rows = [skilled(task, repeat, float(skill == "bb"), skill) for task in range(3) for repeat, skill in enumerate(["aa", "aa", "bb", "bb"])]
+    parts = parted(rows, "skills_ref.hash")
+    assert [part.rollouts.run for part in parts] == ["x[skills_ref.hash=aa]", "x[skills_ref.hash=bb]"]
+    assert [part.rollouts.reward.tolist() for part in parts] == [[0.0] * 6, [1.0] * 6]
+    assert [part.settings["skills_ref.hash"] for part in parts] == ["aa", "bb"]
+    assert [part.rollouts.repeat.tolist() for part in parts] == [[0, 1] * 3, [2, 3] * 3]
+
+
+def test_what_is_expected_of_a_part_is_inferred_from_its_rows(parted: Any) -> None:
+    rows = [skilled(task, repeat, 1.0, "aa" if repeat < 2 else "bb") for task in range(4) for repeat in range(5)]
+    rows = [row for row in rows if (row["_ng_task_index"], row["_ng_rollout_index"]) != (3, 4)]
+    few, many = parted(rows, "skills_ref.hash")
+    assert (few.coverage.expected, few.coverage.lost, few.coverage.repeats) == (8, 0, 2)
+    assert (many.coverage.expected, many.coverage.lost, many.coverage.lost_keys) == (12, 1, (("3", 4),))
+    assert many.coverage.expected_from == "inferred: tasks x modal repeats"
+    assert many.coverage.expected_per_task.tolist() == [3, 3, 3, 3]
+
+
+def test_a_part_has_the_tasks_it_has_rows_of(parted: Any) -> None:
+    rows = [make_row(task, repeat, 1.0, level=["easy", "hard"][task % 2]) for task in range(5) for repeat in (0, 1)]
+    easy, hard = parted(rows, "level")
+    assert (easy.rollouts.task_keys, hard.rollouts.task_keys) == (("0", "2", "4"), ("1", "3"))
+    assert easy.coverage.lost == 0
+
+
+def test_rows_that_were_dealt_out_unevenly_are_not_called_lost(parted: Any) -> None:
+    dealt = ["aaaab", "aaabb", "aabbb", "aaaab", "abbbb"]
+    rows = [make_row(task, repeat, 1.0, arm=arm) for task, arms in enumerate(dealt) for repeat, arm in enumerate(arms)]
+    for part in parted(rows, "arm"):
+        assert part.coverage.lost == 0
+        assert part.coverage.expected_from == "inferred: the rows that came"
+        assert part.coverage.expected == part.coverage.scored == len(part.rollouts.task)
+
+
+def test_two_evaluations_in_one_file_keep_all_their_rows(parted: Any) -> None:
+    old = [skilled(task, repeat, 0.0, "aa") for task in range(2) for repeat in range(2)]
+    new = [skilled(task, repeat, 1.0, "bb", _ng_attempt_index=1) for task in range(2) for repeat in range(2)]
+    a, b = parted([*old, *new], "skills_ref.hash")
+    assert (a.rollouts.reward.tolist(), b.rollouts.reward.tolist()) == ([0.0] * 4, [1.0] * 4)
+    assert (a.coverage.duplicates, a.coverage.superseded, b.coverage.superseded) == (0, 0, 0)
+
+
+def test_within_a_part_the_highest_attempt_wins(parted: Any) -> None:
+    rows = [skilled(0, 0, 0.0, "aa"), skilled(0, 0, 1.0, "aa", _ng_attempt_index=1), skilled(0, 0, 0.5, "bb")]
+    a, b = parted(rows, "skills_ref.hash")
+    assert (a.rollouts.reward.tolist(), a.coverage.superseded) == ([1.0], 1)
+    assert b.rollouts.reward.tolist() == [0.5]
+
+
+def test_rows_of_other_agents_stay_out(tmp_path: Path, loaded: Load) -> None:
+    rows = [make_row(task, 0, 1.0, agent_ref={"name": agent}, arm=arm, _ng_rollout_index=place) for task in (0, 1) for agent in ("ann", "bob") for place, arm in enumerate("ab")]
+    runs = loaded(f"x={make_run(tmp_path, rows)}")
+    parts = split(runs[1].run, "arm")
+    assert [part.rollouts.run for part in parts] == ["x:bob[arm=a]", "x:bob[arm=b]"]
+    assert [len(part.rollouts.task) for part in parts] == [2, 2]
+    assert {part.agent for part in parts} == {"bob"}
+
+
+def test_the_fields_of_a_part_are_those_of_its_rows(parted: Any) -> None:
+    rows = [make_row(task, repeat, 1.0, arm="ab"[repeat], note=f"{task}-{repeat}") for task in (0, 1) for repeat in (0, 1)]
+    a, b = parted(rows, "arm")
+    for part, repeat in ((a, 0), (b, 1)):
+        column = part.rollouts.fields["note"]
+        assert [column.texts[code] for code in column.code] == [f"0-{repeat}", f"1-{repeat}"]
+        assert part.settings["arm"] == "ab"[repeat]
+        assert "question" in part.rollouts.input_fields
+
+
+# -- values ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (["b", "a", None], ["a", "b", "(none)"]),
+        ([10, 9, DROP], ["9", "10", "(none)"]),
+        ([0.5, 1.0, True], ["0.5", "1", "true"]),
+        ([False, True, "true"], ["false", "true"]),
+        ([5, "5", 6], ["5", "6"]),
+        (["nan", "inf", 1], ["1", "inf", "nan"]),
+    ],
+)
+def test_values_of_every_kind(parted: Any, values: list[Any], labels: list[str]) -> None:
+    rows = [make_row(0, repeat, 1.0, arm=value) for repeat, value in enumerate(values)]
+    assert [part.rollouts.run for part in parted(rows, "arm")] == [f"x[arm={label}]" for label in labels]
+
+
+def test_long_texts_and_objects_are_told_by_their_hash(parted: Any) -> None:
+    values = ["a" * 200, "b" * 200, {"k": 1}, [1, 2]]
+    parts = parted([make_row(0, repeat, 1.0, arm=value) for repeat, value in enumerate(values)], "arm")
+    assert [len(part.rollouts.task) for part in parts] == [1] * 4
+    assert sorted(part.rollouts.run.split("=")[1].split(" ")[0] for part in parts) == ["list", "object", "text", "text"]
+
+
+def test_models_and_sampling_settings_and_fields_of_objects(parted: Any) -> None:
+    rows = [
+        make_row(0, repeat, 1.0, response=make_response(model=f"m{repeat}"), verifier_metadata={"level": repeat},
+                 responses_create_params={"input": "q", "temperature": repeat / 2})
+        for repeat in (0, 1)
+    ]  # fmt: skip
+    parts = parted(rows, "model")
+    assert [(part.rollouts.run, part.model) for part in parts] == [("x[model=m0]", "m0"), ("x[model=m1]", "m1")]
+    assert [part.rollouts.run for part in parted(rows, "temperature")] == ["x[temperature=0]", "x[temperature=0.5]"]
+    assert [part.rollouts.run for part in parted(rows, "verifier_metadata.level")][1] == "x[verifier_metadata.level=1]"
+
+
+@pytest.mark.parametrize("field", ["_ng_rollout_index", "repeat"])
+def test_repeats_become_runs(parted: Any, field: str) -> None:
+    rows = [make_row(task, repeat, float(repeat)) for task in (0, 1) for repeat in (0, 1, 10)]
+    parts = parted(rows, field)
+    assert [part.rollouts.run for part in parts] == [f"x[{field}={repeat}]" for repeat in (0, 1, 10)]
+    assert [part.rollouts.reward.tolist() for part in parts] == [[0.0, 0.0], [1.0, 1.0], [10.0, 10.0]]
+
+
+def test_tasks_keep_their_keys_without_an_index(parted: Any) -> None:
+    rows = [make_row(0, repeat, 1.0, _ng_task_index=DROP, instance_id=f"i{task}", arm="ab"[repeat]) for task in (0, 1) for repeat in (0, 1)]
+    for part in parted(rows, "arm"):
+        assert part.rollouts.task_keys == ("i0", "i1")
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def refused(parted: Any, rows: list[Row], field: str) -> UsageError:
+    with pytest.raises(UsageError) as error:
+        parted(rows, field)
+    return error.value
+
+
+def test_a_field_that_is_not_there(parted: Any) -> None:
+    rows = [make_row(0, repeat, 1.0, prompt_version=repeat, category="c") for repeat in (0, 1)]
+    error = refused(parted, rows, "prompt_versoin")
+    assert (error.slug, error.message) == ("no-such-field", "no row of x has a field prompt_versoin")
+    assert error.hint.startswith("fields that rows have: prompt_version")
+    assert "category" in refused(parted, rows, "metadata.category").hint
+    assert refused(parted, rows, "zzz").hint.startswith("fields that rows have: _ng_rollout_index, model")
+    assert refused(parted, rows, "skills_ref.hash").slug == "no-such-field"  # no row has skills
+    assert len(refused(parted, rows, "e").hint.split(", ")) <= 8
+
+
+def test_a_field_with_one_value_or_too_many(parted: Any) -> None:
+    rows = [make_row(task, 0, 1.0, arm="a", ident=task) for task in range(51)]
+    one = refused(parted, rows, "arm")
+    assert (one.slug, one.message) == ("cannot-split", "every row of x has arm = a")
+    many = refused(parted, rows, "ident")
+    assert (many.slug, many.message) == ("cannot-split", "ident has 51 values in x: too many to compare")
+    assert len(parted(rows[:50], "ident")) == 50
+
+
+# -- fingerprints ---------------------------------------------------------------------------------
+
+REWARDS = {str(task): [1.0, 0.0] for task in range(40)}
+
+
+def prints_of(rollouts: Rollouts) -> dict[str, Any]:
+    return fingerprints(Assembled(rollouts, make_coverage(rollouts), Rows([]), None, None, {}))
+
+
+def prints(fields: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return prints_of(make_rollouts(REWARDS, fields=fields, input_fields=list(fields), **more))
+
+
+def by_row(value: Callable[[int, int], Any]) -> list[Any]:
+    return [value(task, repeat) for task in range(40) for repeat in (0, 1)]
+
+
+def test_a_fingerprint_is_one_hash_a_task() -> None:
+    found = prints({"gold": by_row(lambda task, repeat: f"g{task}")}, tasks=["50"])["gold"]
+    assert (found.dtype, found.size, int(found[-1])) == (np.uint64, 41, 0)
+    assert len(np.unique(found)) == 41
+
+
+def test_what_varies_within_a_task_or_is_empty_tells_nothing() -> None:
+    odd = by_row(lambda task, repeat: {3: f"g{repeat}", 4: None, 5: ""}.get(task, f"g{task}"))
+    assert np.flatnonzero(prints({"gold": odd})["gold"] == 0).tolist() == [3, 4, 5]
+    torn = by_row(lambda task, repeat: ... if repeat and task < 10 else f"g{task}")
+    assert (prints({"gold": torn})["gold"] != 0).all()  # a broken row lacks it, the others tell
+
+
+def test_fields_that_are_no_identity_are_left_out() -> None:
+    assert prints({"gold": by_row(lambda task, repeat: "same")}) == {}
+    assert prints({"gold": by_row(lambda task, repeat: f"{task % 9} {repeat}")}) == {}
+    rollouts = make_rollouts(REWARDS, fields={"verdict": by_row(lambda task, repeat: f"v{task}")})
+    assert prints_of(rollouts) == {}
+
+
+@pytest.mark.parametrize(("n_varying", "is_kept"), [(2, True), (3, False)])
+def test_a_prompt_counts_only_if_it_holds_still_in_nearly_all_tasks(n_varying: int, is_kept: bool) -> None:
+    prompts = by_row(lambda task, repeat: f"p{task} {repeat if task < n_varying else ''}")
+    assert (PROMPT in prints({PROMPT: prompts})) is is_kept
+
+
+def test_ids_come_first_and_few_fields_are_read() -> None:
+    fields = {f"expected_{letter}": by_row(lambda task, repeat: f"e{task}") for letter in "abcdefghijklmnop"}
+    found = prints({**fields, "task_id": by_row(lambda task, repeat: f"t{task}")})
+    assert next(iter(found)) == "task_id"
+    assert len(found) == 8
+
+
+def test_a_run_without_rows_has_no_fingerprints() -> None:
+    assert prints_of(make_rollouts({}, tasks=["1"])) == {}
+
+
+def test_two_readings_of_the_same_tasks_know_each_other(tmp_path: Path, loaded: Load) -> None:
+    def told(name: str, order: list[int], gold: dict[int, str]) -> Any:
+        rows = [
+            make_row(place, 0, 1.0, question=f"q{task}", responses_create_params={"input": f"q{task}"}, expected_answer=gold.get(task, f"a{task}"))
+            for place, task in enumerate(order)
+        ]
+        run = loaded(f"{name}={make_run(tmp_path / name, rows)}")[0].run
+        return replace(side(name, dict.fromkeys(run.rollouts.task_keys, "1")), fingerprints=fingerprints(run))
+
+    order = list(range(12))
+    a = told("a", order, {})
+    assert align(a, told("b", order, {})).matched_by == "task key, confirmed by expected_answer, question, responses_create_params.input"
+    assert align(a, told("c", order, {5: "mended"})).modified == ("5",)
+    moved = align(a, told("d", order[::-1], {}))
+    assert dict(zip(moved.common, moved.common_candidate, strict=True)) == {str(task): str(11 - task) for task in order}

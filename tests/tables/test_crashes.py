@@ -1,0 +1,229 @@
+"""Two processes at once, and processes that are killed, leave an index that tells the truth."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.tables import cache, index
+from tests.builders import make_row, make_run
+from tests.conftest import ROOT
+from tests.tables.watching import GYM, Notices, Spy, opened, strays, told
+from tools.planted import write_bench, write_run
+
+FORK = multiprocessing.get_context("fork")
+ENV = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small pieces and three workers, whatever this machine has."""
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
+    monkeypatch.setattr(index, "_CHUNK_BYTES", 4 << 20)
+    monkeypatch.setattr(index, "n_cores", lambda: 3)
+
+
+def test_processes_that_start_together_agree(tmp_path: Path, cache: Path) -> None:
+    path = write_run(tmp_path, n_tasks=30).path
+    command = [sys.executable, "-m", "blade", "diagnose", "--json", str(path)]
+    env = {**ENV, "BLADE_CACHE_DIR": str(cache)}
+    running = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    said = [process.communicate(timeout=120) for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], said
+    assert len({out for out, _ in said}) == 1
+    assert json.loads(said[0][0])["runs"][0]["n_rollouts"] == 120
+    assert not strays(path)
+
+
+def test_the_second_process_waits_and_reads_nothing(tmp_path: Path, cache: Path) -> None:
+    path = make_run(tmp_path, [make_row(n) for n in range(5)])
+    begun, finish = FORK.Event(), FORK.Event()
+
+    class Slow(Spy):
+        def plain_parts(self, path: Path, start: int, end: int) -> Any:
+            begun.set()
+            finish.wait(60)
+            yield from super().plain_parts(path, start, end)
+
+    first = FORK.Process(target=index.open_index, args=(path, Slow(), Notices()))
+    first.start()
+    assert begun.wait(60)
+
+    class Impatient(Notices):
+        def notice(self, text: str) -> None:
+            super().notice(text)
+            finish.set()
+
+    spy, watcher = Spy(), Impatient()
+    assert index.open_index(path, spy, watcher).n_rows == 5
+    first.join(60)
+    assert watcher.told == ["waiting for another process that indexes rollouts.jsonl"]
+    assert not spy.was_asked
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cache", "eager")
+def test_a_run_after_a_kill_gives_the_right_answer(tmp_path: Path) -> None:
+    path = tmp_path / "mix.jsonl"
+    n_rows = write_bench(path, "mix", 30_000_000)
+    begun = time.monotonic()
+    expected = told(opened(path))
+    whole = time.monotonic() - begun
+    assert expected["n"] == (n_rows, 0)
+    for number in range(0, 15, 2):
+        cache.clean()
+        process = FORK.Process(target=index.open_index, args=(path, GYM, Notices()))
+        process.start()
+        time.sleep(whole * number / 12)
+        process.kill()
+        process.join()
+        found = index.open_index(path, GYM, Notices())  # may have to wait for a worker to finish its piece
+        assert found.numbers("task_index").tolist() == expected["task_index"], f"killed after {number}/12"
+        assert found.numbers("offset").tolist() == expected["offset"]
+        assert not strays(path)
+
+
+@pytest.mark.usefixtures("cache", "eager")
+def test_workers_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
+    path = tmp_path / "mix.jsonl"
+    write_bench(path, "mix", 20_000_000)
+    pids = FORK.SimpleQueue()
+
+    class Telling(Spy):
+        def plain_parts(self, path: Path, start: int, end: int) -> Any:
+            pids.put(os.getpid())
+            time.sleep(0.2)
+            return super().plain_parts(path, start, end)
+
+    process = FORK.Process(target=index.open_index, args=(path, Telling(), Notices()))
+    process.start()
+    workers = [pids.get(), pids.get(), pids.get()]
+    process.kill()
+    process.join()
+    assert process.pid not in workers
+    until = time.monotonic() + 60
+    while any(is_running(pid) for pid in workers):
+        assert time.monotonic() < until, "a worker waits for a parent that is gone"
+        time.sleep(0.02)
+    assert opened(path).n_rows == path.read_bytes().count(b"\n")  # and nobody holds the lock
+    assert not strays(path)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.usefixtures("cache", "eager")
+def test_the_piece_of_a_killed_worker_is_done_by_its_parent(tmp_path: Path) -> None:
+    path = tmp_path / "mix.jsonl"
+    n_rows = write_bench(path, "mix", 20_000_000)
+    parent = os.getpid()
+
+    class Deadly(Spy):
+        def plain_parts(self, path: Path, start: int, end: int) -> Any:
+            if os.getpid() != parent:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().plain_parts(path, start, end)
+
+    spy = Deadly()
+    found = index.open_index(path, spy, Notices())
+    assert found.n_rows == n_rows
+    assert len(spy.ranges) == len(found.manifest.parts) > 3
+    assert not strays(path)
+
+
+@pytest.mark.usefixtures("cache", "eager")
+def test_where_nothing_can_be_forked_one_process_does_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mix.jsonl"
+    n_rows = write_bench(path, "mix", 20_000_000)
+
+    def refused() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refused)
+    assert opened(path).n_rows == n_rows
+
+
+@pytest.mark.usefixtures("cache", "eager")
+def test_where_ended_processes_are_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "mix.jsonl"
+    n_rows = write_bench(path, "mix", 20_000_000)
+    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        spy = Spy()
+        assert opened(path, spy).n_rows == n_rows
+        assert not spy.was_asked  # all was done by the workers
+    finally:
+        signal.signal(signal.SIGCHLD, usual)
+
+
+def test_ctrl_c_ends_everything_quietly(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "mix.jsonl"
+    write_bench(path, "mix", 60_000_000)
+    program = (
+        # a shell that runs the tests in the background has its children ignore Ctrl-C
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from blade.tables import index\nindex.n_cores = lambda: 2\nindex._CHUNK_BYTES = 1 << 20\n"
+        f"from blade.cli.main import main\nmain(['diagnose', {str(path)!r}])"
+    )
+    env = {**ENV, "BLADE_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, start_new_session=True) as process:
+        until = time.monotonic() + 60
+        while not list(cache.rglob("part-*")):
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr is not None
+        said = process.stderr.read()
+        assert process.wait(60) == 130
+    assert said.split()[-1] == b"interrupted"
+    assert b"Traceback" not in said
+    assert [entry.name for entry in cache.rglob("*") if entry.is_file()] == ["lock"]
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_interrupt_ends_the_workers_and_leaves_nothing(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "mix.jsonl"
+    write_bench(path, "mix", 20_000_000)
+
+    class Interrupted(Notices):
+        def advance(self, done: int) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.open_index(path, GYM, Interrupted())
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    (folder,) = (cache / "indexes").iterdir()
+    assert [entry.name for entry in folder.iterdir()] == ["lock"]
+
+
+def test_a_failed_extension_keeps_the_older_index(tmp_path: Path, cache: Path) -> None:
+    path = make_run(tmp_path, [make_row(n) for n in range(4)])
+    opened(path)
+    with path.open("ab") as file:
+        file.write(b"{}\n")
+
+    class Interrupted(Notices):
+        def advance(self, done: int) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.open_index(path, GYM, Interrupted())
+    assert not strays(path)
+    spy = Spy()
+    opened(path, spy)
+    assert spy.ranges[0][0] > 0  # only what is new

@@ -1,0 +1,69 @@
+"""However a file grew, its index equals one that is built from nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from blade.tables import index
+from tests.builders import encode, make_call, make_message, make_response, make_row
+from tests.tables.watching import opened, strays, told, told_anew
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+ROWS = st.builds(
+    make_row,
+    task=st.integers(0, 3) | st.sampled_from(["t-1", 2.0, None]),
+    repeat=st.integers(0, 2),
+    reward=st.sampled_from([0.0, 1.0, 1, True, None, "1", float("nan"), 10**400]),
+    note=st.sampled_from(["", "é", "日本", "x" * 200, 7, None, [1, {"a": 2}], {"k": "v"}]),
+    response=st.sampled_from([make_response(), make_response([make_call("c"), make_message("ok")]), None]),
+)
+LINES = ROWS.map(encode) | st.sampled_from(
+    [b"", b"  ", b"{broken", b"[1]", b"null", b'{"reward":1}\r', b"\xff\xfe{", b"{}", b'{"reward":1,"reward":0}']
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(LINES, min_size=1, max_size=8), cuts=st.lists(st.floats(0, 1), max_size=6), ends=st.booleans())
+@pytest.mark.parametrize("many", [False, True], ids=["one range", "many ranges"])
+def test_any_sequence_of_appends_gives_the_index_of_the_whole(
+    lines: list[bytes], cuts: list[float], ends: bool, many: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if many:
+        monkeypatch.setattr(index, "_PARALLEL_BYTES", 300)
+        monkeypatch.setattr(index, "_CHUNK_BYTES", 500)
+        monkeypatch.setattr(index, "n_cores", lambda: 1)
+        monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 256)
+    content = b"\n".join(lines) + (b"\n" if ends else b"")
+    path, other = tmp_path / "rollouts.jsonl", tmp_path / "other"
+    path.unlink(missing_ok=True)
+    path.touch()
+    for cut in [*sorted(cuts), 1.0]:
+        size = path.stat().st_size
+        with path.open("ab") as file:
+            file.write(content[size : max(size, round(cut * len(content)))])
+        found = told(opened(path))
+        shutil.rmtree(other, ignore_errors=True)
+        assert found == told_anew(path, other, monkeypatch)
+        assert not strays(path)
+
+
+def test_growing_row_by_row_counts_every_row_once(tmp_path: Path) -> None:
+    path = tmp_path / "rollouts.jsonl"
+    written: list[Any] = []
+    for task in range(40):
+        line = encode(make_row(task)) + b"\n"
+        written += [line[: 10 * task], line[10 * task :]] if task % 3 else [line]
+    so_far = b""
+    for piece in written:
+        so_far += piece
+        with path.open("ab") as file:
+            file.write(piece)
+        assert opened(path).n_rows == so_far.count(b"\n")
+    assert opened(path).numbers("task_index").tolist() == list(range(40))

@@ -1,0 +1,326 @@
+"""An index tells what the file says, is reused as long as that holds, and is built anew when it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.errors import Unreadable
+from blade.tables import cache, index, manifest
+from tests.builders import joined, make_row, make_rows, make_run
+from tests.tables.watching import Notices, Spy, opened, strays, told, told_anew
+from tools.planted import write_run
+
+pytestmark = pytest.mark.usefixtures("cache")
+REWARDS = {0: [1.0, 0.0], 1: [0.5, 1.0], 2: [0.0, 0.0]}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make_run(tmp_path, make_rows(REWARDS, difficulty="easy"))
+
+
+def reindexed(path: Path) -> Spy:
+    """Open the index once more; the spy says what was read."""
+    spy = Spy()
+    opened(path, spy)
+    return spy
+
+
+# ---- Built ---------------------------------------------------------------------------------------
+
+
+def test_columns_are_what_a_naive_count_finds(tmp_path: Path) -> None:
+    planted = write_run(tmp_path, n_tasks=12, faults=("provider_errors", "null_rewards", "masked_rows", "retried_attempt"))
+    lines = planted.path.read_bytes().splitlines()
+    rows = [json.loads(line) for line in lines]
+    found = told(opened(planted.path))
+    assert found["rows"] == lines
+    assert found["line"] == list(range(1, len(rows) + 1))
+    assert found["task_index"] == [row["_ng_task_index"] for row in rows]
+    assert found["repeat"] == [row["_ng_rollout_index"] for row in rows]
+    assert found["attempt"] == [row.get("_ng_attempt_index", 0) for row in rows]
+    assert found["reward"] == [row["reward"] for row in rows]
+    assert found["masked"] == [int(row.get("mask_sample", False)) for row in rows]
+    assert found["n_items"] == [len(row["response"]["output"]) for row in rows]
+    usage = [row["response"]["usage"] or {} for row in rows]
+    assert found["input_tokens"] == [one.get("input_tokens") for one in usage]
+    assert found["text agent"] == [row["agent_ref"]["name"] for row in rows]
+    assert [entry[2] for entry in found["field category"]] == [row.get("category") for row in rows]
+    assert [entry[1] for entry in found["field n_lookups"]] == [row.get("n_lookups") for row in rows]
+
+
+def test_several_parts_tell_the_same_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_run(tmp_path / "run", n_tasks=12, faults=("null_rewards",)).path
+    whole = told(opened(path))
+    monkeypatch.setattr("blade.formats.columns.PART_ROWS", 5)
+    monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 1 << 14)
+    assert told_anew(path, tmp_path / "other", monkeypatch) == whole
+
+
+def test_forked_workers_tell_the_same_as_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_run(tmp_path / "run", n_tasks=12, faults=("torn_tail",)).path
+    whole = told(opened(path))
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
+    monkeypatch.setattr(index, "_CHUNK_BYTES", 1 << 15)
+    monkeypatch.setattr(index, "n_cores", lambda: 3)
+    watcher = Notices()
+    with monkeypatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path / "other"))
+        spy = Spy()
+        spied = index.open_index(path, spy, watcher)
+        assert not strays(path)
+    assert told(spied) == whole
+    assert not spy.was_asked  # it was the workers' copies that were
+    assert len(spied.manifest.parts) > 5
+    assert watcher.done == watcher.total == path.stat().st_size
+
+
+def test_text_that_is_no_unicode_is_kept(tmp_path: Path) -> None:
+    line = json.dumps(make_row(note="half a pair: \ud83d", other="\x00"))
+    found = told(opened(make_run(tmp_path, [line])))
+    assert found["n"] == (1, 0)
+    assert "field note" in found
+
+
+def test_skipped_lines_keep_their_numbers_over_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[Any] = [make_row(n) for n in range(9)]
+    lines[4], lines[7] = "{broken", "[]"
+    path = make_run(tmp_path, lines)
+    monkeypatch.setattr("blade.formats.columns.PART_ROWS", 2)
+    monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 300)
+    found = opened(path)
+    assert [entry.line for entry in found.skipped()] == [5, 8]
+    assert found.lines().tolist() == [1, 2, 3, 4, 6, 7, 9]
+    assert found.n_skipped == 2
+
+
+# ---- Reused --------------------------------------------------------------------------------------
+
+
+def test_an_unchanged_file_is_not_read_again(path: Path) -> None:
+    first = told(opened(path))
+    spy = Spy()
+    assert told(opened(path, spy)) == first
+    assert not spy.was_asked
+
+
+def test_the_index_belongs_to_the_file_not_to_how_it_was_spelled(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    opened(Path(path.name))
+    monkeypatch.chdir("/")
+    spy = Spy()
+    found = opened(path, spy)
+    assert not spy.was_asked
+    assert found.path == path
+    assert json.loads(found.row_bytes(0))["_ng_task_index"] == 0
+
+
+def test_an_index_stays_readable_when_another_process_replaces_it(path: Path) -> None:
+    first = opened(path)
+    path.write_bytes(joined([make_row(7)]))
+    opened(path)
+    assert first.numbers("task_index").tolist() == [0, 0, 1, 1, 2, 2]
+    assert first.field("difficulty").texts == ("easy",)
+
+
+# ---- Extended ------------------------------------------------------------------------------------
+
+
+def test_only_the_new_lines_of_a_file_that_grew_are_read(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(path)
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(joined([make_row(3, n) for n in range(3)]))
+    assert reindexed(path).ranges == [(size, path.stat().st_size)]
+    assert told(opened(path)) == told_anew(path, tmp_path / "other", monkeypatch)
+    assert not strays(path)
+
+
+@pytest.mark.parametrize("cut", [1, 40, -1], ids=["one byte", "torn", "unterminated"])
+def test_an_unfinished_last_line_is_read_again(path: Path, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = joined([make_row(9)])
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(last[:cut])
+    opened(path)
+    with path.open("ab") as file:
+        file.write(last[cut:])
+    assert reindexed(path).ranges == [(size, size + len(last))]
+    found = told(opened(path))
+    assert found["n"] == (7, 0)
+    assert found == told_anew(path, tmp_path / "other", monkeypatch)
+
+
+def test_what_is_appended_while_a_file_is_read_is_found_the_next_time(path: Path) -> None:
+    class Growing(Spy):
+        def line_start_after(self, path: Path, position: int, end: int) -> int:
+            return super().line_start_after(path, position, end)
+
+        def plain_parts(self, path: Path, start: int, end: int) -> Any:
+            yield from super().plain_parts(path, start, end)
+            with path.open("ab") as file:
+                file.write(joined([make_row(9)]))
+
+    assert opened(path, Growing()).n_rows == 6
+    assert opened(path).n_rows == 7
+
+
+def test_a_line_too_long_to_keep_that_grows_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("lines", "columns"):
+        monkeypatch.setattr(f"blade.formats.{module}.MAX_LINE_BYTES", 4000)
+    monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 1000)
+    path = make_run(tmp_path, [make_row(0)], tail=b'{"text":"' + b"x" * 9000)
+    assert opened(path).n_skipped == 1
+    with path.open("ab") as file:
+        file.write(b"y" * 500 + b'"}\n' + joined([make_row(1)]))
+    found = opened(path)
+    assert (found.n_rows, found.n_skipped) == (2, 1)
+    assert told(found) == told_anew(path, tmp_path / "other", monkeypatch)
+
+
+# ---- Built anew ----------------------------------------------------------------------------------
+
+
+def changed_in_place(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"reward":0.5', b'"reward":1.0'))
+
+
+def changed_in_the_middle(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    middle = data.index(b'"reward":0.5')
+    with path.open("r+b") as file:
+        file.seek(middle)
+        file.write(b'"reward":1.0')
+
+
+def truncated(path: Path) -> None:
+    os.truncate(path, joined([make_row(0, 0, 1.0, difficulty="easy")]).__len__())
+
+
+def replaced(path: Path) -> None:
+    """By a longer file that begins like the old one."""
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes() + joined([make_row(8)]))
+    os.replace(other, path)
+
+
+def replaced_by_another(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(joined(make_rows({5: [1.0] * 20})))
+    os.replace(other, path)
+
+
+def shrunk_and_grown(path: Path) -> None:
+    """The same inode, and longer than before."""
+    path.write_bytes(joined(make_rows({n: [0.0] * 4 for n in range(5)})))
+
+
+def touched(path: Path) -> None:
+    os.utime(path, ns=(1, path.stat().st_mtime_ns + 1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [changed_in_place, changed_in_the_middle, truncated, replaced, replaced_by_another, shrunk_and_grown, touched],
+)
+def test_a_changed_file_is_read_from_the_start(
+    path: Path, change: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(path)
+    change(path)
+    assert reindexed(path).ranges == [(0, path.stat().st_size)]
+    assert told(opened(path)) == told_anew(path, tmp_path / "other", monkeypatch)
+    assert not strays(path)
+
+
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_a_file_changed_in_its_middle_and_then_appended_to_did_not_grow(
+    n_parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond what is compared at both ends: the score of rows that are no longer there must not be told."""
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(joined([make_row(n, 0, 0.5, note="x" * 9000) for n in range(40)]))
+    size = path.stat().st_size
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", size // n_parts)
+    monkeypatch.setattr(index, "_CHUNK_BYTES", size // n_parts)
+    opened(path)
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", 2 * size)  # what is read again is read here, where it is seen
+    row = size // 2
+    with path.open("r+b") as file:
+        file.seek(path.read_bytes().index(b'"reward":0.5', row))
+        file.write(b'"reward":1.0')
+        file.seek(0, os.SEEK_END)
+        file.write(joined([make_row(40)]))
+    ranges = reindexed(path).ranges
+    assert ranges
+    assert (ranges[0][0] == 0) == (n_parts == 1)  # parts before the change still hold
+    assert ranges[0][0] <= row
+    assert told(opened(path)) == told_anew(path, tmp_path / "other", monkeypatch)
+
+
+def test_an_index_of_another_version_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "made_by", lambda: "1/0.0.9")
+        opened(path)
+    assert reindexed(path).ranges == [(0, path.stat().st_size)]
+    assert not reindexed(path).was_asked
+    assert not strays(path)
+
+
+def test_a_file_that_was_changed_while_it_was_read_is_read_again(path: Path) -> None:
+    class Changing(Spy):
+        def plain_parts(self, path: Path, start: int, end: int) -> Any:
+            yield from super().plain_parts(path, start, end)
+            changed_in_place(path)
+            os.utime(path, ns=(2, path.stat().st_mtime_ns + 2_000_000))
+
+    opened(path, Changing())
+    assert opened(path).numbers("reward").tolist() == [1.0, 0.0, 1.0, 1.0, 0.0, 0.0]
+
+
+# ---- Gone ----------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_gone_cannot_be_opened(path: Path) -> None:
+    found = opened(path)
+    path.unlink()
+    with pytest.raises(Unreadable, match="cannot read"):
+        found.row_bytes(0)
+    with pytest.raises(Unreadable, match="cannot read"):
+        index.open_index(path, Spy(), Notices())
+    with pytest.raises(Unreadable, match="cannot read"):
+        index.sha256_of(path)
+
+
+def test_a_file_that_may_no_longer_be_read_is_the_fault_of_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(path)
+
+    def denied(*_: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(manifest, "_ends_of", denied)
+    with pytest.raises(Unreadable, match="Permission denied") as error:
+        index.open_index(path, Spy(), Notices())
+    assert error.value.slug == "unreadable-file"
+
+
+def test_a_run_may_have_more_shards_than_files_may_be_open(tmp_path: Path) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 1000:
+        pytest.skip("this system allows few open files")
+    paths = [make_run(tmp_path, [make_row(n)], name=f"shard-{n:03}") for n in range(150)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        found = [opened(path) for path in paths]
+        assert sum(len(one.row_bytes(0)) > 0 for one in found) == 150
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(list((cache.root() / "indexes").iterdir())) == 150

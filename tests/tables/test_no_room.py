@@ -1,0 +1,185 @@
+"""A cache that cannot be written costs time and a note, never the answer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.errors import Unreadable
+from blade.tables import index
+from tests.builders import make_row, make_run
+from tests.conftest import Blade
+from tests.tables.watching import GYM, Notices, Spy, mounted, opened, told, told_anew
+from tools.planted import write_light
+
+ROWS = [make_row(n, note=f"note {n}") for n in range(5)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "run", ROWS)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def check_temporary(path: Path, scratch: Path, reason: str) -> None:
+    watcher = Notices()
+    found = index.open_index(path, GYM, watcher)
+    (note,) = watcher.told
+    assert "cannot be written" in note
+    assert reason in note
+    assert "using a temporary index" in note
+    assert found.n_rows == path.read_bytes().count(b"\n")
+    assert found.row_bytes(0) == path.read_bytes().split(b"\n")[0]
+    assert not list(scratch.iterdir())  # it is gone from the disk and can still be read
+    assert found.field(found.fields()[0]).kind.any()
+
+
+def test_a_full_disk_means_a_temporary_index(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "light.jsonl"
+    write_light(path, 5000)
+    with mounted(tmp_path / "disk", "size=256k") as disk:
+        monkeypatch.setenv("BLADE_CACHE_DIR", str(disk))
+        check_temporary(path, scratch, "No space left")
+        (folder,) = (disk / "indexes").iterdir()
+        assert [entry.name for entry in folder.iterdir()] == ["lock"]
+
+
+def test_full_disks_everywhere_are_an_error_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade) -> None:
+    path = tmp_path / "light.jsonl"
+    write_light(path, 5000)
+    with mounted(tmp_path / "disk", "size=256k") as disk:
+        monkeypatch.setenv("BLADE_CACHE_DIR", str(disk))
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        said = blade("diagnose", "--json", path)
+        assert (said.code, said.error["slug"]) == (4, "no-space")
+        assert "BLADE_CACHE_DIR" in said.error["hint"]
+        assert not [entry for entry in disk.rglob("*") if entry.name.startswith(("part", "blade", ".tmp"))]
+
+
+@pytest.mark.parametrize("which", ["part", "blocks", ".tmp"])
+@pytest.mark.parametrize("compress", [None, "gz"])
+def test_a_write_that_fails_anywhere(
+    which: str, compress: str | None, tmp_path: Path, cache: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_run(tmp_path / "run", ROWS, compress=compress)
+    expected = told_anew(path, tmp_path / "other", monkeypatch)
+    made = tempfile.mkstemp
+
+    def full(*args: Any, **options: Any) -> Any:
+        if Path(options["dir"]).is_relative_to(cache) and options["prefix"].startswith(which):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return made(*args, **options)
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    watcher = Notices()
+    found = told(index.open_index(path, GYM, watcher))
+    assert found == expected
+    assert len(watcher.told) == (which != "blocks" or compress is not None)
+
+
+def test_a_write_that_fails_in_a_worker(
+    tmp_path: Path, cache: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "light.jsonl"
+    write_light(path, 3000)
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
+    monkeypatch.setattr(index, "_CHUNK_BYTES", 100_000)
+    monkeypatch.setattr(index, "n_cores", lambda: 2)
+    made = tempfile.mkstemp
+
+    def full(*args: Any, **options: Any) -> Any:
+        if Path(options["dir"]).is_relative_to(cache):
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+        return made(*args, **options)
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    check_temporary(path, scratch, os.strerror(errno.EDQUOT))
+
+
+def test_no_temporary_folder_either(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(Unreadable, match="no room to index") as error:
+        index.open_index(path, GYM, Notices())
+    assert (error.value.slug, error.value.exit_code) == ("no-space", 4)
+
+
+def test_a_cache_below_a_file(path: Path, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    check_temporary(path, scratch, "Not a directory")
+    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "file"))
+    check_temporary(path, scratch, "")
+
+
+def test_a_cache_on_a_read_only_disk(path: Path, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mounted(tmp_path / "disk", "ro") as disk:
+        monkeypatch.setenv("BLADE_CACHE_DIR", str(disk))
+        check_temporary(path, scratch, "Read-only file system")
+
+
+def test_an_index_on_a_read_only_disk_is_used(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mounted(tmp_path / "disk", "size=4m") as disk:
+        monkeypatch.setenv("BLADE_CACHE_DIR", str(disk))
+        expected = told(opened(path))
+        assert os.system(f"mount -o remount,ro {disk}") == 0
+        spy = Spy()
+        assert told(opened(path, spy)) == expected
+        assert not spy.was_asked
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_a_cache_without_permission(path: Path, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "closed"))
+    check_temporary(path, scratch, "Permission denied")
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_source_on_a_read_only_disk(tmp_path: Path, blade: Blade) -> None:
+    with mounted(tmp_path / "disk", "size=4m") as disk:
+        path = make_run(disk, ROWS)
+        before = {entry.name: entry.stat() for entry in disk.iterdir()}
+        assert os.system(f"mount -o remount,ro {disk}") == 0
+        assert blade("diagnose", disk).code == 0
+        assert blade("show", path, "0/0").code == 0
+        assert {entry.name: entry.stat().st_mtime_ns for entry in disk.iterdir()} == {
+            name: stat.st_mtime_ns for name, stat in before.items()
+        }
+
+
+def test_standard_input_on_a_full_disk(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    with pytest.raises(Unreadable, match="no room to index") as error:
+        index.open_index(Path("-"), GYM, Notices())
+    assert error.value.slug == "no-space"
+
+
+def test_a_user_without_a_home(path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(self: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("BLADE_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    assert opened(path).n_rows == 5
+    assert [entry.name for entry in scratch.iterdir()] == [f"blade-cache-{os.getuid()}"]
