@@ -11,7 +11,7 @@ import logging
 import re
 from typing import Any
 
-from blade_eval import said
+from blade_eval import replies
 from blade_eval.libraries import loaded
 
 JOINED = re.compile(
@@ -31,7 +31,7 @@ LONGEST = 20_000  # characters of a declared answer; a longer one is no answer t
 
 def answer_part(text: str) -> str:
     """What of a text is its answer, in LaTeX that the library reads."""
-    ends = said.boxes_at(text)
+    ends = replies.boxes_at(text)
     if ends:
         return boxed([inner for _, inner in last_group(text, ends)])
     declared = [match[1] for match in DECLARED.finditer(text)]
@@ -63,11 +63,11 @@ def compared(expected: str, text: str) -> dict[str, Any]:
     """Whether they are equal, what was extracted, and whether the expected answer could be read at all."""
     part = answer_part(text)
     extracted = extracted_of(part)
-    wanted = said.unwrapped(expected.strip().strip("$").strip())
-    inner = said.boxes(wanted)
-    wanted = said.unwrapped(inner[-1]) if inner else wanted
+    wanted = replies.unwrapped(expected.strip().strip("$").strip())
+    inner = replies.boxes(wanted)
+    wanted = replies.unwrapped(inner[-1]) if inner else wanted
     if WORDS.fullmatch(wanted) and not FUNCTIONS & set(wanted.casefold().split()):
-        got = said.unwrapped((said.boxes(part) or [part])[-1])
+        got = replies.unwrapped((replies.boxes(part) or [part])[-1])
         return {"equal": words(got) == words(wanted), "extracted": got or None, "readable": True}
     gold = parsed(boxed([expected.strip().strip("$").strip()]) if not inner else expected)
     if not gold:
@@ -84,7 +84,7 @@ def readable(expected: str) -> bool:
 
 def extracted_of(part: str) -> str | None:
     """The answer as text: what the box holds, else the last expression that the library finds."""
-    boxes = said.boxes(part)
+    boxes = replies.boxes(part)
     if boxes:
         return boxes[-1] or None
     found = parsed(part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from blade_eval.asked import faulty
+from blade_eval.task_row import faulty
 
 DEFINED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 FIXTURES = {"setup_method", "teardown_method", "setup_class", "teardown_class", "setup", "teardown"}

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from blade.errors import UsageError
-from blade_eval import asked, said
+from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.libraries import loaded, required
 
@@ -41,15 +41,15 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
 async def verify(usual: str, limit: float, attempt: Attempt) -> Row:
     """The rates, and whether the one that the task is about stays below the limit."""
-    reference = str(asked.field(attempt.row, "text") or asked.needed(attempt.row, "expected_answer")).strip()
-    task = str(asked.field(attempt.row, "task_type") or usual)
+    reference = str(task_row.field(attempt.row, "text") or task_row.needed(attempt.row, "expected_answer")).strip()
+    task = str(task_row.field(attempt.row, "task_type") or usual)
     if not words(reference) or task not in TASKS:
-        raise asked.faulty(
+        raise task_row.faulty(
             "the reference has no words" if task in TASKS else f"the task type is {task[:40]!r}"
         )
     if task == "auto":
         task = "ASR-PC" if marked(reference) else "ASR"
-    heard = said.answer(attempt.response)
+    heard = replies.answer(attempt.response)
     fields: Row = {"reward": 0.0, "text": reference, "pred_text": heard}
     plain = rates(words(reference), words(heard))
     fields |= {"wer": plain["wer"], "wer_errors": plain["errors"], "wer_words": plain["words"]}

@@ -19,12 +19,12 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from blade.errors import UsageError
-from blade_eval import fenced, said
-from blade_eval.asked import field, needed
+from blade_eval import fences, replies
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.sandbox import Limits, Outcome, run
 from blade_eval.sandbox import needed as box_needed
 from blade_eval.sandbox.box import HERE
+from blade_eval.task_row import field, needed
 
 LANGUAGES = ("sql", "sqlite", "sqlite3")
 BARE = re.compile(r"\s*(?:select|with)\b", re.IGNORECASE)
@@ -45,7 +45,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def verify(attempt: Attempt) -> Row:
-        row, text = attempt.row, said.answer(attempt.response)
+        row, text = attempt.row, replies.answer(attempt.response)
         gold = str(needed(row, "gt_sql"))
         script, path = _database(row, folder)
         query, had_codeblock = extracted(text)
@@ -66,7 +66,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
 def extracted(text: str) -> tuple[str | None, bool]:
     """The query in an answer and whether it stood in a block; a bare text counts when it starts like one."""
-    block = fenced.last(text, LANGUAGES)
+    block = fences.last(text, LANGUAGES)
     query = block if block is not None else text if BARE.match(text) else ""
     query = query.strip().rstrip(";").strip()
     return query or None, block is not None

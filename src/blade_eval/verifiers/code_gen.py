@@ -26,11 +26,11 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from blade_eval import fenced, limited, said
-from blade_eval.asked import faulty, field
+from blade_eval import fences, limited, replies
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.sandbox import Limits, asserting, needed
 from blade_eval.sandbox.judged import RUNTIME, SHOWN, Asserted, Judged, asserted, calls, outputs
+from blade_eval.task_row import faulty, field
 
 LANGUAGES = ("python", "python3", "py")
 PARSING = 2  # seconds of computing to find out whether a text is a program
@@ -52,7 +52,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
     async def verify(attempt: Attempt) -> Row:
         tests, shown = _tests(attempt.row, limits, is_shared)
-        text = said.answer(attempt.response)
+        text = replies.answer(attempt.response)
         code = await _program(text)
         if code is None:
             metadata = {"error_code": RUNTIME, "error_message": "No program in the answer"}
@@ -68,7 +68,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
 async def _program(text: str) -> str | None:
     """The program in an answer. A text without a fence is parsed in a worker: it may take half a minute."""
-    if not text.strip() or fenced.last(text, LANGUAGES) is not None:
+    if not text.strip() or fences.last(text, LANGUAGES) is not None:
         return extracted(text)
     function = "blade_eval.verifiers.code_gen:extracted"
     try:
@@ -80,7 +80,7 @@ async def _program(text: str) -> str | None:
 
 def extracted(text: str) -> str | None:
     """The program in an answer; None when there is none."""
-    code = fenced.last(text, LANGUAGES)
+    code = fences.last(text, LANGUAGES)
     if code is None and text.strip():
         try:
             tree = ast.parse(text)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from blade_eval import asked, judging, limited, said
+from blade_eval import judge_model, limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 
 TEMPLATE = """\
@@ -58,17 +58,17 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     different = str(settings.get("judge_not_equal_label") or "[[A!=B]]")
     names = [name for name in Rules.__dataclass_fields__ if name in settings]
     given = {name: settings[name] for name in names}
-    judge = judging.judge(settings, "equivalence_llm_judge", TEMPLATE, (equal, different))
-    judging.checked(judge.template, KNOWN, NEEDED)
+    judge = judge_model.judge(settings, "equivalence_llm_judge", TEMPLATE, (equal, different))
+    judge_model.checked(judge.template, KNOWN, NEEDED)
     return Environment("equivalence_llm_judge", partial(verify, judge, Rules(equal, different, **given)))
 
 
-async def verify(judge: judging.Judge, rules: Rules, attempt: Attempt) -> Row:
+async def verify(judge: judge_model.Judge, rules: Rules, attempt: Attempt) -> Row:
     """The judge's word on the last message, or on the part of it that the row's expression takes out."""
-    expected = str(asked.needed(attempt.row, "expected_answer"))
+    expected = str(task_row.needed(attempt.row, "expected_answer"))
     if not expected.strip():
-        raise asked.faulty("the expected answer is empty")
-    text = said.answer(attempt.response)
+        raise task_row.faulty("the expected answer is empty")
+    text = replies.answer(attempt.response)
     fields: Row = {"reward": 0.0, "expected_answer": expected, "judge_evaluations": []}
     if not text:
         return fields
@@ -83,7 +83,7 @@ async def verify(judge: judging.Judge, rules: Rules, attempt: Attempt) -> Row:
 
 async def extracted(rules: Rules, row: Row, expected: str, text: str) -> tuple[str | None, float]:
     """What is compared, and what equivalence is worth: less where the form that was asked for is missing."""
-    own = asked.pattern(row) if rules.use_per_record_regex else None
+    own = task_row.pattern(row) if rules.use_per_record_regex else None
     most = rules.extraction_length_threshold
     if own is None or (most is not None and len(expected) > most):
         return text, 1.0
@@ -99,15 +99,15 @@ async def extracted(rules: Rules, row: Row, expected: str, text: str) -> tuple[s
 
 
 async def compared(
-    judge: judging.Judge, rules: Rules, attempt: Attempt, expected: str, part: str
+    judge: judge_model.Judge, rules: Rules, attempt: Attempt, expected: str, part: str
 ) -> tuple[float, list[Row]]:
     """The verdict, and after an equal one perhaps that of the exchanged order."""
-    first = await judging.verdict(attempt, judge, prompt(rules, attempt, expected, part))
+    first = await judge_model.verdict(attempt, judge, prompt(rules, attempt, expected, part))
     if first.label != rules.equal:
         return 0.0, [first.evaluation]
     if not rules.check_twice_swap:
         return 1.0, [first.evaluation]
-    second = await judging.verdict(attempt, judge, prompt(rules, attempt, part, expected))
+    second = await judge_model.verdict(attempt, judge, prompt(rules, attempt, part, expected))
     both = [first.evaluation, second.evaluation]
     return (1.0 if second.label == rules.equal else rules.reward_if_swap_fails), both
 
@@ -116,9 +116,9 @@ def prompt(rules: Rules, attempt: Attempt, first: str, second: str) -> dict[str,
     """The fields of the judge's prompt."""
     labels = (rules.equal, rules.different)
     return {
-        "question": str(asked.field(attempt.row, "question") or asked.question(attempt.row)),
-        "expected_answer": judging.fenced(judging.defused(first, labels)),
-        "generated_answer": judging.fenced(judging.defused(second, labels)),
+        "question": str(task_row.field(attempt.row, "question") or task_row.question(attempt.row)),
+        "expected_answer": judge_model.fenced(judge_model.defused(first, labels)),
+        "generated_answer": judge_model.fenced(judge_model.defused(second, labels)),
         "equal_label": rules.equal,
         "not_equal_label": rules.different,
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from blade_eval import asked, judging, limited, said
+from blade_eval import judge_model, limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.libraries import required
 
@@ -38,8 +38,8 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     required("math_verify", "math-verify", "math_with_judge")
     judge = None
     if settings.get("should_use_judge"):
-        judge = judging.judge(settings, "math_with_judge", TEMPLATE, (EQUAL, DIFFERENT))
-        judging.checked(judge.template, FIELDS, {"first_answer", "second_answer"})
+        judge = judge_model.judge(settings, "math_with_judge", TEMPLATE, (EQUAL, DIFFERENT))
+        judge_model.checked(judge.template, FIELDS, {"first_answer", "second_answer"})
     seconds = int(settings.get("verify_timeout_seconds") or COMPUTING)
     return Environment(
         "math_with_judge",
@@ -49,15 +49,15 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     )
 
 
-async def verify(judge: judging.Judge | None, seconds: int, attempt: Attempt) -> Row:
+async def verify(judge: judge_model.Judge | None, seconds: int, attempt: Attempt) -> Row:
     """The library's word; where it is no, and there is something to compare, the judge's."""
-    expected = str(asked.needed(attempt.row, "expected_answer"))
+    expected = str(task_row.needed(attempt.row, "expected_answer"))
     if not expected.strip():
-        raise asked.faulty("the expected answer is empty")
-    text = said.answer(attempt.response)
+        raise task_row.faulty("the expected answer is empty")
+    text = replies.answer(attempt.response)
     found = await compared(expected, text, seconds)
     if not found["readable"] and judge is None:
-        raise asked.faulty(f"math-verify cannot read the expected answer {expected[:80]!r}")
+        raise task_row.faulty(f"math-verify cannot read the expected answer {expected[:80]!r}")
     fields: Row = {
         "reward": float(found["equal"]),
         "expected_answer": expected,
@@ -84,23 +84,23 @@ async def compared(expected: str, text: str, seconds: int) -> Row:
     try:
         sound = await limited.call("blade_eval.symbolic:readable", expected, seconds=seconds)
     except limited.TooCostly as error:
-        raise asked.faulty(f"the expected answer cannot be computed: {error}") from None
-    boxes = said.boxes(text)
+        raise task_row.faulty(f"the expected answer cannot be computed: {error}") from None
+    boxes = replies.boxes(text)
     extracted = boxes[-1][:LONGEST] if boxes else None
     return {"equal": False, "extracted": extracted, "readable": sound, "reason": reason}
 
 
-async def judged(judge: judging.Judge, attempt: Attempt, expected: str, extracted: str) -> Row:
+async def judged(judge: judge_model.Judge, attempt: Attempt, expected: str, extracted: str) -> Row:
     """Both orders must agree on equivalence: a judge that favours a place is not believed."""
     evaluations = []
     reward = 1.0
     for first, second in ((expected, extracted), (extracted, expected)):
         fields = {
-            "question": asked.question(attempt.row),
-            "first_answer": judging.fenced(judging.defused(first, judge.labels)),
-            "second_answer": judging.fenced(judging.defused(second, judge.labels)),
+            "question": task_row.question(attempt.row),
+            "first_answer": judge_model.fenced(judge_model.defused(first, judge.labels)),
+            "second_answer": judge_model.fenced(judge_model.defused(second, judge.labels)),
         }
-        said_so = await judging.verdict(attempt, judge, fields)
+        said_so = await judge_model.verdict(attempt, judge, fields)
         evaluations.append(said_so.evaluation)
         if said_so.label != EQUAL:
             reward = 0.0

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from blade.answers import last_box
-from blade_eval import asked, limited, said
+from blade_eval import limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 
 Options = dict[str, str]  # letter to text
@@ -98,8 +98,8 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
     async def verify(attempt: Attempt) -> Row:
         options = options_of(attempt.row)
-        expected = letter_of(asked.needed(attempt.row, "expected_answer"), options)
-        found = await extracted(attempt.row, said.answer(attempt.response), options, usual)
+        expected = letter_of(task_row.needed(attempt.row, "expected_answer"), options)
+        found = await extracted(attempt.row, replies.answer(attempt.response), options, usual)
         return {
             "reward": float(found == expected),
             "expected_answer": expected,
@@ -111,7 +111,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
 def options_of(row: Row) -> Options:
     """The options by letter; they stand as `[{"A": text}, …]`, `{"A": text}` or a list of texts."""
-    given = asked.needed(row, "options")
+    given = task_row.needed(row, "options")
     if isinstance(given, dict):
         given = [given]
     kinds = set(map(type, given)) if isinstance(given, list) else set()
@@ -123,7 +123,7 @@ def options_of(row: Row) -> Options:
         given = []
     options = {str(letter).strip().upper(): str(text) for entry in given for letter, text in entry.items()}
     if not options or max(map(len, options)) != 1 or "" in options:
-        raise asked.faulty("the options have no letters")
+        raise task_row.faulty("the options have no letters")
     return options
 
 
@@ -134,13 +134,13 @@ def letter_of(expected: Any, options: Options) -> str:
         return text.upper()
     named = by_text(text, options)
     if named is None:
-        raise asked.faulty(f"the expected answer {text[:40]!r} is none of the options")
+        raise task_row.faulty(f"the expected answer {text[:40]!r} is none of the options")
     return named
 
 
 async def extracted(row: Row, text: str, options: Options, usual: str) -> str | None:
     """The letter that the text declares; the row's own expression goes before its mode."""
-    own = asked.pattern(row)
+    own = task_row.pattern(row)
     if own is not None and compiles(own):
         # The expression is the task's and the text the model's: together they may not end.
         try:
@@ -148,9 +148,9 @@ async def extracted(row: Row, text: str, options: Options, usual: str) -> str | 
         except limited.TooCostly:
             return None
         return None if match is None else declared(match, options)
-    mode = str(asked.field(row, "grading_mode") or usual)
+    mode = str(task_row.field(row, "grading_mode") or usual)
     if mode not in MODES:
-        raise asked.faulty(f"the grading mode {mode!r} is none of {', '.join(sorted(MODES))}")
+        raise task_row.faulty(f"the grading mode {mode!r} is none of {', '.join(sorted(MODES))}")
     return MODES[mode](text, options)
 
 
@@ -175,7 +175,7 @@ def last_match(expression: str, text: str) -> str | None:
 def strict_boxed(text: str, options: Options) -> str | None:
     """The capital letter of the last box, perhaps labelled and followed by its text."""
     box = last_box(text)
-    return labelled(said.unwrapped(box[1]), options, capital=True) if box else None
+    return labelled(replies.unwrapped(box[1]), options, capital=True) if box else None
 
 
 def lenient_boxed(text: str, options: Options) -> str | None:
@@ -183,7 +183,7 @@ def lenient_boxed(text: str, options: Options) -> str | None:
     box = last_box(text)
     if box is None:
         return None
-    return strict_boxed(text, options) or by_text(said.unwrapped(box[1]), options)
+    return strict_boxed(text, options) or by_text(replies.unwrapped(box[1]), options)
 
 
 def answer_colon(text: str, options: Options) -> str | None:
@@ -192,7 +192,7 @@ def answer_colon(text: str, options: Options) -> str | None:
     if not found:
         return None
     what = found[0][1]
-    letter = said.unwrapped(what).strip(PADDING).upper()
+    letter = replies.unwrapped(what).strip(PADDING).upper()
     return letter if letter in options else by_text(what, options)
 
 
@@ -278,7 +278,7 @@ MODES: dict[str, Callable[[str, Options], str | None]] = {
 def declared(what: str, options: Options) -> str | None:
     """The option that a declaration names, by its text or by its letter; two are none."""
     inner = last_box(what)
-    what = said.unwrapped(inner[1] if inner else what)
+    what = replies.unwrapped(inner[1] if inner else what)
     return by_text(what, options) or labelled(what, options)
 
 

@@ -18,10 +18,10 @@ from typing import Any
 
 from blade.answers import last_box
 from blade.errors import UsageError
-from blade_eval import asked, said
+from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.libraries import loaded, required
-from blade_eval.said import unwrapped
+from blade_eval.replies import unwrapped
 
 PREFIX = re.compile(r"(?:final\s+)?\banswer\b[ \t]*[*_]*[ \t]*:[*_\s]*(?=([^\n]{0,4000}))", re.IGNORECASE)
 ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)", re.IGNORECASE)
@@ -86,13 +86,13 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 async def verify(rules: Rules, attempt: Attempt) -> Row:
     """The reward and what was taken for the answer; `similarity` (0 to 100) where near is enough."""
     accepted = accepted_of(attempt.row)
-    mode = str(asked.field(attempt.row, "extraction_mode") or rules.extraction_mode)
+    mode = str(task_row.field(attempt.row, "extraction_mode") or rules.extraction_mode)
     if mode not in EXTRACTIONS:
-        raise asked.faulty(f"the extraction mode {mode!r} is none of {', '.join(sorted(EXTRACTIONS))}")
-    found = EXTRACTIONS[mode](said.answer(attempt.response))
-    own_case = asked.field(attempt.row, "case_sensitive")
+        raise task_row.faulty(f"the extraction mode {mode!r} is none of {', '.join(sorted(EXTRACTIONS))}")
+    found = EXTRACTIONS[mode](replies.answer(attempt.response))
+    own_case = task_row.field(attempt.row, "case_sensitive")
     case = rules.case_sensitive if own_case is None else bool(own_case)
-    kept = asked.field(attempt.row, "expected_answer", accepted)
+    kept = task_row.field(attempt.row, "expected_answer", accepted)
     fields: Row = {"reward": 0.0, "expected_answer": kept, "extracted_answer": found}
     wanted = [normal(text, rules, case) for text in accepted]
     got = normal(found, rules, case) if found is not None else ""
@@ -107,11 +107,11 @@ def accepted_of(row: Row) -> list[str]:
     """The accepted answers: `expected_answer`, one or several, and `accepted_answers`."""
     found: list[Any] = []
     for name in ("expected_answer", "accepted_answers"):
-        value = asked.field(row, name, [])
+        value = task_row.field(row, name, [])
         found.extend(value if isinstance(value, list) else [value])
     accepted = [str(value) for value in found if isinstance(value, (str, int, float))]
     if not any(text.strip() for text in accepted):
-        raise asked.faulty("the row has no expected_answer")
+        raise task_row.faulty("the row has no expected_answer")
     return accepted
 
 

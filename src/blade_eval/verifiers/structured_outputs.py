@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from blade_eval import asked, fenced, limited, said
+from blade_eval import fences, limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 
 KINDS = ("json", "yaml", "toml")
@@ -32,10 +32,10 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 async def verify(seconds: int, attempt: Attempt) -> Row:
     """1 when the schema admits the answer, else 0 with `error_type` and `error_message`."""
     row = attempt.row
-    kind = str(asked.field(row, "schema_type", "json")).lower()
+    kind = str(task_row.field(row, "schema_type", "json")).lower()
     schema = schema_of(row)
     found = (
-        called(row, attempt) if asked.field(row, "response_mode") == "tool_call" else written(attempt, kind)
+        called(row, attempt) if task_row.field(row, "response_mode") == "tool_call" else written(attempt, kind)
     )
     problem: list[str] | None
     if "problem" in found:
@@ -52,7 +52,7 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
         except limited.TooCostly as error:
             problem = ["too_costly", f"the answer cannot be validated: {error}"]
     if problem and problem[0] == "schema_invalid":
-        raise asked.faulty(f"the schema cannot be used: {problem[1]}")
+        raise task_row.faulty(f"the schema cannot be used: {problem[1]}")
     return {
         "reward": float(problem is None),
         "schema_type": kind,
@@ -64,37 +64,37 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
 def schema_of(row: Row) -> Any:
     """The schema, which stands as an object or as its JSON."""
     given = (
-        asked.needed(row, "schema_str") if asked.field(row, "schema") is None else asked.field(row, "schema")
+        task_row.needed(row, "schema_str") if task_row.field(row, "schema") is None else task_row.field(row, "schema")
     )
     if isinstance(given, str):
         try:
             given = msgspec.json.decode(given)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise asked.faulty(f"the schema is not JSON: {error}") from None
+            raise task_row.faulty(f"the schema is not JSON: {error}") from None
     if not isinstance(given, (dict, bool)):
-        raise asked.faulty("the schema is not an object")
+        raise task_row.faulty("the schema is not an object")
     return given
 
 
 def written(attempt: Attempt, kind: str) -> Row:
     """The text to be read: all of it, or what its only fence holds."""
     if kind not in KINDS:
-        raise asked.faulty(f"the schema type {kind!r} is none of {', '.join(KINDS)}")
-    text = said.answer(attempt.response)
+        raise task_row.faulty(f"the schema type {kind!r} is none of {', '.join(KINDS)}")
+    text = replies.answer(attempt.response)
     if not text:
         return {"problem": ["no_answer", "nothing was said"]}
-    fences = fenced.closed(text)
-    if len(fences) > 1:
+    closed = fences.closed(text)
+    if len(closed) > 1:
         return {
-            "problem": ["parse_error", f"{len(fences)} fenced blocks, and nothing says which is the answer"]
+            "problem": ["parse_error", f"{len(closed)} fenced blocks, and nothing says which is the answer"]
         }
-    return {"text": fences[0] if fences else text, "kind": kind}
+    return {"text": closed[0] if closed else text, "kind": kind}
 
 
 def called(row: Row, attempt: Attempt) -> Row:
     """The arguments of the tool that was to be called, as JSON; one call, no more."""
-    name, key = asked.field(row, "tool_name"), asked.field(row, "tool_payload_key")
-    calls = said.calls(attempt.response)
+    name, key = task_row.field(row, "tool_name"), task_row.field(row, "tool_payload_key")
+    calls = replies.calls(attempt.response)
     fitting = [call for call in calls if name is None or call.name == name]
     if not fitting:
         wrong = f"{calls[0].name[:80]!r} was called" if calls else "no tool was called"

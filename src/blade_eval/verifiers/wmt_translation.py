@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.errors import UsageError
-from blade_eval import asked, said
+from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.libraries import loaded, required
 
@@ -58,11 +58,11 @@ def on_disk(tokenizer: str) -> None:
 
 async def verify(tokenizer: str, order: int, attempt: Attempt) -> Row:
     """chrF++ over 100 as the reward, which is a likeness and not a probability."""
-    reference = asked.needed(attempt.row, "translation")
+    reference = task_row.needed(attempt.row, "translation")
     if not isinstance(reference, str) or not reference.strip():
-        raise asked.faulty("the row has no translation to compare with")
-    target = str(asked.field(attempt.row, "target_language", ""))
-    generation = said.answer(attempt.response)
+        raise task_row.faulty("the row has no translation to compare with")
+    target = str(task_row.field(attempt.row, "target_language", ""))
+    generation = replies.answer(attempt.response)
     cut = tokenizer if tokenizer != "auto" else tokenizer_of(target)
     chrf = bounded(_chrf(order).sentence_score(generation, [reference]).score) if generation else 0.0
     bleu = bounded(_bleu(cut).sentence_score(generation, [reference]).score) if generation else 0.0

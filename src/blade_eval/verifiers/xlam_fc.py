@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from blade_eval import asked, fenced, said
+from blade_eval import fences, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -42,12 +42,12 @@ async def verify(usual: Mapping[str, bool], attempt: Attempt) -> Row:
     """1 when every expected call was made and no other."""
     row = attempt.row
     expected = expected_of(row)
-    predicted = said.calls(attempt.response)
-    text = said.answer(attempt.response)
-    if not predicted and asked.field(row, "calls_in_text", usual["calls_in_text"]):
+    predicted = replies.calls(attempt.response)
+    text = replies.answer(attempt.response)
+    if not predicted and task_row.field(row, "calls_in_text", usual["calls_in_text"]):
         predicted = written(text)
     fits = partial(fitting, defaults_of(row))
-    if asked.field(row, "ordered", usual["ordered"]):
+    if task_row.field(row, "ordered", usual["ordered"]):
         correct = sum(map(fits, expected, predicted))
     else:
         correct = matched(expected, predicted, fits)
@@ -71,14 +71,14 @@ def scores(row: Row) -> dict[str, float]:
 
 def expected_of(row: Row) -> list[Expected]:
     """The calls of the row: `accepted_calls` with alternatives, else `expected_answers`, `answers`."""
-    accepted = asked.field(row, "accepted_calls")
+    accepted = task_row.field(row, "accepted_calls")
     if accepted is not None:
         return [expected_call(entry, True) for entry in listed(accepted)]
     for name in ("expected_answers", "expected_calls", "answers"):
-        given = asked.field(row, name)
+        given = task_row.field(row, name)
         if given is not None:
             return [expected_call(entry, False) for entry in listed(given)]
-    raise asked.faulty("the row has neither expected_answers nor accepted_calls")
+    raise task_row.faulty("the row has neither expected_answers nor accepted_calls")
 
 
 def listed(given: Any) -> list[Any]:
@@ -87,9 +87,9 @@ def listed(given: Any) -> list[Any]:
         try:
             given = msgspec.json.decode(given)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise asked.faulty(f"the expected calls are not JSON: {error}") from None
+            raise task_row.faulty(f"the expected calls are not JSON: {error}") from None
     if not isinstance(given, list):
-        raise asked.faulty("the expected calls are not a list")
+        raise task_row.faulty("the expected calls are not a list")
     return given
 
 
@@ -99,12 +99,12 @@ def expected_call(entry: Any, alternatives: bool) -> Expected:
         ((name, arguments),) = entry.items()
         entry = {"name": name, "arguments": arguments}
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        raise asked.faulty("an expected call has no name")
-    call = said.call(entry)
+        raise task_row.faulty("an expected call has no name")
+    call = replies.call(entry)
     if call.arguments is None:
-        raise asked.faulty(f"the expected call of {call.name}: {call.problem}")
+        raise task_row.faulty(f"the expected call of {call.name}: {call.problem}")
     if alternatives and not all(isinstance(values, list) for values in call.arguments.values()):
-        raise asked.faulty(f"the accepted values of {call.name} are not lists")
+        raise task_row.faulty(f"the accepted values of {call.name} are not lists")
     return Expected(call.name, call.arguments, alternatives)
 
 
@@ -124,7 +124,7 @@ def defaults_of(row: Row) -> dict[str, dict[str, Any]]:
     return found
 
 
-def fitting(defaults: Mapping[str, Mapping[str, Any]], expected: Expected, call: said.Call) -> bool:
+def fitting(defaults: Mapping[str, Mapping[str, Any]], expected: Expected, call: replies.Call) -> bool:
     """Whether a call is the expected one."""
     if call.name != expected.name or call.arguments is None:
         return False
@@ -186,7 +186,7 @@ def value_of(value: Any) -> Any:
 
 
 def matched(
-    expected: list[Expected], calls: list[said.Call], fits: Callable[[Expected, said.Call], bool]
+    expected: list[Expected], calls: list[replies.Call], fits: Callable[[Expected, replies.Call], bool]
 ) -> int:
     """The most expected calls that can each be given a call of its own."""
     possible = [[at for at, call in enumerate(calls) if fits(wanted, call)] for wanted in expected]
@@ -204,17 +204,17 @@ def matched(
     return sum(placed(wanted, set()) for wanted in range(len(expected)))
 
 
-def written(text: str) -> list[said.Call]:
+def written(text: str) -> list[replies.Call]:
     """Calls that stand in the text as JSON: in tags, in the last fence, or all of it."""
     tagged = [part.partition(CLOSE)[0] for part in text.split(OPEN)[1:] if CLOSE in part]
-    found: list[said.Call] = []
-    for part in tagged or fenced.closed(text)[-1:] or [text]:
+    found: list[replies.Call] = []
+    for part in tagged or fences.closed(text)[-1:] or [text]:
         try:
             value = msgspec.json.decode(part.strip())
         except (msgspec.DecodeError, RecursionError):
             if tagged:
-                found.append(said.Call("", None, "the call is not JSON"))
+                found.append(replies.Call("", None, "the call is not JSON"))
             continue
         entries = value if isinstance(value, list) else [value]
-        found += [said.call(entry) for entry in entries if isinstance(entry, dict)]
+        found += [replies.call(entry) for entry in entries if isinstance(entry, dict)]
     return found

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blade_eval import fenced
+from blade_eval import fences
 from blade_eval.environment import Unmeasured
 from blade_eval.sandbox import holds, plain
 from blade_eval.sandbox.judged import differs
@@ -239,7 +239,7 @@ def test_what_is_not_ours_is_refused(text: str) -> None:
 
 @given(st.text(alphabet="`~ \npyton", max_size=60))
 def test_every_block_is_a_part_of_the_text(text: str) -> None:
-    for found in fenced.blocks(text):
+    for found in fences.blocks(text):
         assert all(line in text for line in found.code.split("\n"))
 
 

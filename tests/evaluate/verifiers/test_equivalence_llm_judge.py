@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from blade.errors import UsageError
 from blade_eval.environment import Environment, Unmeasured
-from blade_eval.judging import fenced, label_of
+from blade_eval.judge_model import fenced, label_of
 from blade_eval.verifiers import environment
 from tests.evaluate.verifiers.attempts import (
     Judge,

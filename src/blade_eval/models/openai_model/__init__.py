@@ -27,7 +27,7 @@ from blade_eval.environment import Response, Row, Unmeasured
 from blade_eval.models.openai_model import faults
 from blade_eval.models.openai_model.chat import ChatForm, Unsayable, chat_request, response_of
 from blade_eval.models.openai_model.faults import Fault
-from blade_eval.said import text_of
+from blade_eval.replies import text_of
 
 MOST_BODY = 64 << 20  # bytes of a response
 _RESPONSES, _CHAT = "responses", "chat/completions"

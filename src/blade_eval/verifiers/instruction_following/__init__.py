@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from blade_eval import asked, said
+from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.verifiers.instruction_following.rules import RULES
 
@@ -23,17 +23,17 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
 async def verify(usual: str, attempt: Attempt) -> Row:
     """Which instructions are kept, strictly and loosely."""
-    names = asked.needed(attempt.row, "instruction_id_list")
-    details = asked.field(attempt.row, "kwargs", [])
-    mode = str(asked.field(attempt.row, "grading_mode") or usual)
+    names = task_row.needed(attempt.row, "instruction_id_list")
+    details = task_row.field(attempt.row, "kwargs", [])
+    mode = str(task_row.field(attempt.row, "grading_mode") or usual)
     if not isinstance(names, list) or not names or not isinstance(details, list):
-        raise asked.faulty("instruction_id_list and kwargs are not lists")
+        raise task_row.faulty("instruction_id_list and kwargs are not lists")
     if len(details) not in (0, len(names)):
-        raise asked.faulty(f"{len(names)} instructions have {len(details)} sets of details")
+        raise task_row.faulty(f"{len(names)} instructions have {len(details)} sets of details")
     if mode not in ("binary", "fraction"):
-        raise asked.faulty(f"the grading mode {mode!r} is neither binary nor fraction")
+        raise task_row.faulty(f"the grading mode {mode!r} is neither binary nor fraction")
     details = details or [{}] * len(names)
-    text = said.answer(attempt.response)
+    text = replies.answer(attempt.response)
     strict = [kept(name, given, [text]) for name, given in zip(names, details, strict=True)]
     loose = [kept(name, given, loosened(text)) for name, given in zip(names, details, strict=True)]
     return {
@@ -59,12 +59,12 @@ def kept(name: Any, details: Any, texts: list[str]) -> bool:
     """Whether any of the texts keeps the instruction; one that says nothing keeps none."""
     rule = RULES.get(name) if isinstance(name, str) else None
     if rule is None:
-        raise asked.faulty(f"no rule is known for the instruction {str(name)[:80]!r}")
+        raise task_row.faulty(f"no rule is known for the instruction {str(name)[:80]!r}")
     given = {key: value for key, value in (details or {}).items() if value is not None}
     try:
         return any(rule(text, given) for text in texts if text.strip())
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise asked.faulty(f"the details of {name} cannot be used: {type(error).__name__}: {error}") from None
+        raise task_row.faulty(f"the details of {name} cannot be used: {type(error).__name__}: {error}") from None
 
 
 def loosened(text: str) -> list[str]:

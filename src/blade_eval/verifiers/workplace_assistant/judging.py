@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from blade_eval import asked
+from blade_eval import task_row
 from blade_eval.environment import Attempt, Row, Unmeasured
 from blade_eval.verifiers.workplace_assistant.tools import call
 from blade_eval.verifiers.workplace_assistant.world import TABLES, State, fresh
@@ -68,7 +68,7 @@ def intended(calls: Iterable[Call]) -> State:
     for name, given in calls:
         answer = call(state, name, given)
         if answer.startswith("Error"):
-            raise asked.faulty(f"a call of ground_truth is refused: {answer[:300]}")
+            raise task_row.faulty(f"a call of ground_truth is refused: {answer[:300]}")
     return state
 
 

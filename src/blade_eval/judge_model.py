@@ -15,7 +15,7 @@ from string import Formatter
 from typing import Any
 
 from blade.errors import UsageError
-from blade_eval import said
+from blade_eval import replies
 from blade_eval.environment import Attempt, Response, Row, Unmeasured
 
 TRIES = 2
@@ -107,12 +107,12 @@ async def verdict(attempt: Attempt, judge: Judge, fields: Mapping[str, str]) -> 
     evaluations: list[Row] = []
     for _ in range(TRIES):
         response = await answered(attempt, params, evaluations)
-        label = None if cut_off(response) else label_of(said.answer(response), judge.labels)
+        label = None if cut_off(response) else label_of(replies.answer(response), judge.labels)
         evaluation = {"responses_create_params": params, "response": response, "verdict_label": label}
         if label is not None:
             return Verdict(label, evaluation)
         evaluations.append(evaluation)
-    last = said.answer(evaluations[-1]["response"])[:LONGEST_ERROR]
+    last = replies.answer(evaluations[-1]["response"])[:LONGEST_ERROR]
     raise failed(f"the judge gave no verdict: {last!r}", evaluations, kind="judge_unparseable")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from blade_eval.environment import Row, Unmeasured
-from blade_eval.said import text_of
+from blade_eval.replies import text_of
 
 
 def field(row: Row, name: str, default: Any = None) -> Any:

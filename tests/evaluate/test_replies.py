@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from blade_eval import asked, fenced, said
+from blade_eval import fences, replies, task_row
 
 
 def spoken(*contents: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def spoken(*contents: Any) -> dict[str, Any]:
     ],
 )
 def test_the_answer_is_the_last_message_without_its_thoughts(response: Any, text: str) -> None:
-    assert said.answer(response) == text
+    assert replies.answer(response) == text
 
 
 @pytest.mark.parametrize(
@@ -49,32 +49,32 @@ def test_the_answer_is_the_last_message_without_its_thoughts(response: Any, text
     ],
 )
 def test_boxes_are_matched_brace_by_brace(text: str, boxes: list[str]) -> None:
-    assert said.boxes(text) == boxes
+    assert replies.boxes(text) == boxes
 
 
 def test_a_hundred_thousand_open_boxes_and_fences_cost_one_pass() -> None:
-    assert said.boxes("\\boxed{" * 100_000) == []
-    assert fenced.closed("```x\n" * 100_000) == []
+    assert replies.boxes("\\boxed{" * 100_000) == []
+    assert fences.closed("```x\n" * 100_000) == []
 
 
 def test_fences_are_closed_ones() -> None:
-    assert fenced.closed("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
-    assert fenced.closed('say `x` and ```inline``` {"a": "```"}') == []
+    assert fences.closed("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
+    assert fences.closed('say `x` and ```inline``` {"a": "```"}') == []
 
 
 @pytest.mark.parametrize(
     ("item", "call"),
     [
-        ({"name": "f", "arguments": '{"a": 1}'}, said.Call("f", {"a": 1})),
-        ({"name": "f", "arguments": {"a": 1}}, said.Call("f", {"a": 1})),
-        ({"name": "f", "arguments": ""}, said.Call("f", {})),
-        ({"name": "f"}, said.Call("f", {})),
-        ({"name": "f", "arguments": "[1]"}, said.Call("f", None, "the arguments are not a JSON object")),
-        ({"arguments": "{}"}, said.Call("", None, "the call has no name")),
+        ({"name": "f", "arguments": '{"a": 1}'}, replies.Call("f", {"a": 1})),
+        ({"name": "f", "arguments": {"a": 1}}, replies.Call("f", {"a": 1})),
+        ({"name": "f", "arguments": ""}, replies.Call("f", {})),
+        ({"name": "f"}, replies.Call("f", {})),
+        ({"name": "f", "arguments": "[1]"}, replies.Call("f", None, "the arguments are not a JSON object")),
+        ({"arguments": "{}"}, replies.Call("", None, "the call has no name")),
     ],
 )
-def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: said.Call) -> None:
-    assert said.calls({"output": [{"type": "function_call", **item}]}) == [call]
+def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: replies.Call) -> None:
+    assert replies.calls({"output": [{"type": "function_call", **item}]}) == [call]
 
 
 def test_the_question_is_what_users_asked() -> None:
@@ -83,6 +83,6 @@ def test_the_question_is_what_users_asked() -> None:
         {"role": "user", "content": "a"},
         {"role": "user", "content": [{"text": "b"}]},
     ]
-    assert asked.question({"responses_create_params": {"input": messages}}) == "a\n\nb"
-    assert asked.question({"responses_create_params": {"input": "a"}}) == "a"
-    assert asked.question({}) == ""
+    assert task_row.question({"responses_create_params": {"input": messages}}) == "a\n\nb"
+    assert task_row.question({"responses_create_params": {"input": "a"}}) == "a"
+    assert task_row.question({}) == ""
