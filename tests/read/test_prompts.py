@@ -14,7 +14,7 @@ from blade import pipeline
 from blade.agent.reader import KINDS, Prompt
 from blade.agent.reader.asked import ACCEPTED, DISCARDED
 from blade.agent.reader.prompts import BEGIN, END, MARK, correction, framed
-from blade.cli.redaction import cleaner
+from blade.cli.sanitize import cleaner
 from blade.model import Cause
 from blade.pipeline import asking
 from blade.pipeline.session import Session

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from blade import hostile, pipeline
-from blade.cli.report_file import read_report
+from blade.cli.check import read_report
 from blade.model import Report
 from blade.pipeline import comparing
 from blade.query.engine import evaluate as engine

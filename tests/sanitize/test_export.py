@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from blade import errors, sanitize
 from blade.cli.main import cli
 from blade.sanitize import Cleaner, Key, Policy, Removed
-from tests.builders import make_row, make_run
+from tests.builders import make_row
 
 KEY = Key(b"a key for tests, of some length")
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -246,11 +246,3 @@ def test_standard_input_is_cleaned_to_standard_output(tmp_path: Path) -> None:
     assert run("sanitize", "-", "--check", stdin=rows.encode()).exit_code == errors.EXIT_FAILED_GATE
     for wrong in (("-", "--json"), ("-", tmp_path)):
         assert isinstance(run("sanitize", *wrong, stdin=b"x").exception, errors.UsageError)
-
-
-def test_the_warning_of_diagnose_names_no_secret_that_is_a_key(tmp_path: Path) -> None:
-    rows = [make_row(n, 0, float(n % 2), **{f"said {MAIL}": "x"}) for n in range(6)]
-    make_run(tmp_path / "run", rows)
-    done = run("diagnose", tmp_path / "run", "-o", tmp_path / "out")
-    assert done.exit_code == 0, done.output
-    assert "mara" not in done.stderr

@@ -1,8 +1,11 @@
-"""`blade check`: verify the citations, quotations, ids and sums of any report."""
+"""`blade check` and `blade cite`: verify what a report cites, quotes and sums; fill in what it cites by query."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +13,18 @@ from typing import TYPE_CHECKING
 import click
 
 from blade.cli.output import refuse_existing, write_text
-from blade.cli.report_file import read_report
-from blade.errors import EXIT_FAILED_GATE
+from blade.errors import EXIT_FAILED_GATE, BladeError, NothingToRead, Unreadable, UsageError
 
 if TYPE_CHECKING:
+    from blade.check import World
+    from blade.check.cited_numbers import Answers
+    from blade.check.world import Rows
     from blade.model.checked import Finding
 
-MOST = 40  # entries of each part on the screen
+MOST = 40  # entries of each part on the screen, and numbers that a model is asked about
+SECONDS, MOST_TOKENS = 120.0, 8000  # of a reply
+LONGEST = 300  # characters of a quotation that is filled in
+Ask = Callable[[Mapping[str, str], Sequence[str], Sequence[tuple[str, str]]], dict[int, str]]
 
 
 @click.command(short_help="Verify every citation, quotation, id and sum of a report.")
@@ -67,11 +75,9 @@ def check(
     It is sent those sentences of the report and the names of columns, and it changes no verdict.
     """
     from blade.cli.diagnose import refuse_threshold
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
 
     refuse_threshold(pass_threshold)
-    from blade.cli.proposals import asker, proposed
-
     ask = asker(whom, bool(runs or more)) if llm else None
     if output:
         refuse_existing(Path(output), force)
@@ -95,6 +101,43 @@ def check(
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
+def read_report(report: str) -> str:
+    """The text of a report file, or of standard input."""
+    path = Path(report)
+    if path.is_dir():
+        raise NothingToRead(
+            f"{report} is a folder", "name the report in it, such as report.md", "nothing-to-read"
+        )
+    try:
+        raw = sys.stdin.buffer.read() if report == "-" else path.read_bytes()
+    except FileNotFoundError as error:
+        raise NothingToRead(f"{report} does not exist", "check the path", "no-such-path") from error
+    except OSError as error:
+        raise _unreadable(f"cannot read {report}: {error.strerror}", "check its permissions") from error
+    if not raw.strip():
+        raise NothingToRead(f"{report} is empty", "give a report in Markdown or JSON", "nothing-to-read")
+    try:
+        text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable(f"{report} is not text", "give a report in Markdown or JSON, in UTF-8") from error
+    if text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")):
+        raise _unreadable(
+            f"{report} is HTML, which is not read", "check report.md or report.json beside it"
+        )
+    if path.suffix == ".json":
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(f"{report} is not complete JSON", "it may be cut; write it again") from error
+    from blade.check.beside import with_claims
+
+    return with_claims(text, path)
+
+
+def _unreadable(message: str, hint: str) -> Unreadable:
+    return Unreadable(message, hint, "unreadable-file")
+
+
 def as_text(
     findings: Sequence[Finding], name: str, runs: Sequence[str], is_all: bool = False, is_ours: bool = False
 ) -> str:
@@ -109,36 +152,38 @@ def as_text(
         verdict: [finding for finding in findings if finding.verdict == verdict] for verdict in wire.VERDICTS
     }
     most = len(findings) if is_all else MOST
+
+    def part(title: str, rows: Sequence[str], n: int = 0, what: str = "") -> list[str]:
+        """A part of the page, and how many more entries than `most` it has."""
+        more = [f"  {n - most:,} more {what} with --all or --json"] if n > most else []
+        return [*(["", title] if rows else []), *rows, *more]
+
     for verdict in (CONTRADICTED, UNVERIFIABLE):
-        for finding in by_verdict[verdict][:most]:
-            lines += ["", *_problem(finding)]
-        lines += _more(len(by_verdict[verdict]) - most, verdict)
+        problems = by_verdict[verdict]
+        rows = [row for finding in problems[:most] for row in ("", *_problem(finding))]
+        lines += [*rows, *part("", (), len(problems), verdict)]
     supported = by_verdict[SUPPORTED]
     cited = [finding for finding in supported if finding.kind == "citation"]
     groups = [list(group) for _, group in groupby(cited, key=lambda finding: finding.text)]
     groups = [] if is_ours and not is_all else groups
-    lines += ["", "What the citations say"] if groups else []
+    rows = []
     for group in groups[:most]:
-        lines.append(f"  line {group[0].line}  {line(group[0].text, 150)}")
-        lines += [f"      {line(item.printed, 40)}: {line(item.reading, 200)}" for item in group]
-    lines += _more(len(groups) - most, "cited sentences")
+        rows.append(f"  line {group[0].line}  {line(group[0].text, 150)}")
+        rows += [f"      {line(item.printed, 40)}: {line(item.reading, 200)}" for item in group]
+    lines += part("What the citations say", rows, len(groups), "cited sentences")
     if is_all:
         others = [finding for finding in supported if finding.kind != "citation"]
-        lines += ["", "What was found"] if others else []
-        lines += [f"  line {item.line}  {line(item.printed, 80)}: {line(item.why, 100)}" for item in others]
-    lines += ["", "Numbers without a citation"] if by_verdict[UNCITED] else []
-    for finding in by_verdict[UNCITED][:most]:
-        told = line(finding.why, 200) or line(finding.printed, 40)
-        lines.append(f"  line {finding.line}  {told}  in: {line(finding.text, 80)}")
-    lines += _more(len(by_verdict[UNCITED]) - most, "uncited numbers")
-    lines += ["", "Causes without a citation or quotation"] if by_verdict[OPINION] else []
-    lines += [f"  line {item.line}  {line(item.text, 150)}" for item in by_verdict[OPINION][:most]]
-    lines += _more(len(by_verdict[OPINION]) - most, "causal sentences")
+        rows = [f"  line {item.line}  {line(item.printed, 80)}: {line(item.why, 100)}" for item in others]
+        lines += part("What was found", rows)
+    uncited, opinions = by_verdict[UNCITED], by_verdict[OPINION]
+    rows = [
+        f"  line {item.line}  {line(item.why, 200) or line(item.printed, 40)}  in: {line(item.text, 80)}"
+        for item in uncited[:most]
+    ]
+    lines += part("Numbers without a citation", rows, len(uncited), "uncited numbers")
+    rows = [f"  line {item.line}  {line(item.text, 150)}" for item in opinions[:most]]
+    lines += part("Causes without a citation or quotation", rows, len(opinions), "causal sentences")
     return "\n".join(lines) + "\n"
-
-
-def _more(n: int, what: str) -> list[str]:
-    return [f"  {n:,} more {what} with --all or --json"] if n > 0 else []
 
 
 def _problem(finding: Finding) -> list[str]:
@@ -157,6 +202,7 @@ def _problem(finding: Finding) -> list[str]:
 def annotated(text: str, findings: Sequence[Finding]) -> str:
     """The report with a quoted remark after each paragraph, table or quotation that is wrong or open."""
     from blade.check.document import parse
+    from blade.hostile import line, markdown_inline
     from blade.model.checked import CONTRADICTED, UNVERIFIABLE
 
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -168,20 +214,143 @@ def annotated(text: str, findings: Sequence[Finding]) -> str:
     for finding in findings:
         if finding.verdict in (CONTRADICTED, UNVERIFIABLE):
             place = max(finding.lines, default=finding.line)
-            remarks.setdefault(ends.get(place, place), []).append(_remark(finding))
-    made: list[str] = []
+            printed, expected, why = (
+                markdown_inline(line(part, 200)) for part in (finding.printed, finding.expected, finding.why)
+            )
+            more = (f"; expected {expected}" if expected else "") + (f" ({why})" if why else "")
+            remark = f"> **{finding.verdict}**, line {finding.line}: {printed}{more}\n>"
+            remarks.setdefault(ends.get(place, place), []).append(remark)
+    copy: list[str] = []
     for number, content in enumerate(lines, 1):
-        made.append(content)
+        copy.append(content)
         if number in remarks:
-            made += ["", *dict.fromkeys(remarks[number]), ""]
-    return "\n".join(made)
+            copy += ["", *dict.fromkeys(remarks[number]), ""]
+    return "\n".join(copy)
 
 
-def _remark(finding: Finding) -> str:
-    from blade.hostile import line, markdown_inline
+# ---- Queries that a model proposes ---------------------------------------------------------------
 
-    printed, expected, why = (
-        markdown_inline(line(part, 200)) for part in (finding.printed, finding.expected, finding.why)
-    )
-    meant = f"; expected {expected}" if expected else ""
-    return f"> **{finding.verdict}**, line {finding.line}: {printed}{meant}{f' ({why})' if why else ''}\n>"
+
+def asker(given: dict[str, str | None], has_runs: bool) -> Ask:
+    """Asks the model that is named; what cannot be asked is told here."""
+    from blade.cli.read import named_model, warn_open
+    from blade.pipeline import asking
+
+    if not has_runs:
+        raise UsageError("--llm needs the runs that the report is about", "add --run RUN", "usage")
+    whom = named_model({**dict.fromkeys(("price", "max_cost", "max_tokens", "dry_run")), **given})
+    warn_open(whom.url)
+    click.echo(f"note: sentences with uncited numbers are sent to {asking.host_of(whom.url)}", err=True)
+    return partial(asking.queries, whom.endpoint(SECONDS, MOST_TOKENS))
+
+
+def proposed(findings: Sequence[Finding], world: World, ask: Ask) -> tuple[Finding, ...]:
+    """The findings; an uncited number that nothing was suggested for has what the model's query gives."""
+    from blade.check.cited_numbers import Answers
+    from blade.model.checked import UNCITED
+
+    places = [n for n, item in enumerate(findings) if item.verdict == UNCITED and not item.query][:MOST]
+    if not places:
+        return tuple(findings)
+    numbers = [(findings[place].printed, findings[place].text) for place in places]
+    queries = ask(world.columns(), world.rows.runs, numbers)
+    answers, results = Answers(world.ground, queries.values()), list(findings)
+    for number, query in queries.items():
+        results[places[number]] = _answered(results[places[number]], query, answers)
+    return tuple(results)
+
+
+def _answered(finding: Finding, query: str, answers: Answers) -> Finding:
+    from msgspec.structs import replace
+
+    from blade.query.figures import agrees, last_figure
+    from blade.query.ground import value
+
+    figure, proposal = last_figure(finding.printed), f"{finding.printed}: the model proposes {query}"
+    try:
+        answer = value(query, answers)
+    except BladeError as error:
+        return replace(finding, why=f"{proposal}, which cannot be run: {error.message}")
+    if figure is None or not isinstance(answer, int | float) or not agrees(figure, answer):
+        return replace(finding, expected=str(answer)[:80], why=f"{proposal}, which gives {str(answer)[:80]}")
+    return replace(finding, query=query, why=f"{proposal}, which gives it; cite it if you mean that")
+
+
+# ---- Filling in ----------------------------------------------------------------------------------
+
+
+@click.command(short_help="Fill in the numbers that a report cites by query.")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--run", "runs", metavar="RUN", multiple=True, required=True, help="A run of the report; may be repeated."
+)
+@click.option("-o", "--output", metavar="OUT", help="Write the filled report to OUT (default: print it).")
+@click.option("--in-place", is_flag=True, help="Overwrite FILE itself.")
+@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--json", "as_json", is_flag=True, help="Print what was filled in, and what was not, as JSON.")
+@click.option("--force", is_flag=True, help="Overwrite an existing OUT.")
+def cite(
+    file: str,
+    runs: tuple[str, ...],
+    output: str | None,
+    in_place: bool,
+    pass_threshold: float | None,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Fill in every `{{ QUERY }}` of a Markdown file from the rows.
+
+    `{{ pass_at_1 where difficulty = 'easy' }}` becomes `27.8%` with the query in a comment behind it, so that
+    `blade check` can verify it again; `{{ 12/0#4 }}` becomes the text of step 4 of rollout 12/0. What cannot
+    be filled in is left as it is, and the exit code is 1.
+    """
+    from blade.cli.diagnose import refuse_threshold
+    from blade.cli.output import Progress
+
+    refuse_threshold(pass_threshold)
+    if in_place and (output or file == "-"):
+        raise UsageError("--in-place overwrites FILE itself", "leave out -o, or name a file", "usage")
+    if output:
+        refuse_existing(Path(output), force)
+    text = read_report(file)
+    from blade.check.cited_numbers import Answers
+    from blade.check.world import world_for
+    from blade.query.citations import PLACE, citations, filled
+
+    with Progress() as progress:
+        world = world_for(text, runs, progress, pass_threshold)
+        queries = [item.query for item in citations(text) if item.is_open]
+        answers = Answers(world.ground, (query for query in queries if not PLACE.fullmatch(query)))
+        copy, problems = filled(text, answers, lambda *place: step_text(world.rows, *place))
+    path = Path(file) if in_place else Path(output) if output else None
+    if path is not None:
+        write_text(path, copy)
+    n = len(queries) - len(problems)
+    if as_json:
+        wrote = str(path) if path else None
+        wire = {"schema": "blade.cite/1", "filled": n, "problems": problems, "wrote": wrote}
+        click.echo(json.dumps(wire if path else {**wire, "text": copy}, ensure_ascii=False, indent=2))
+    else:
+        click.echo(copy, nl=False) if path is None else click.echo(f"Filled in {n:,}; wrote {path}")
+        for problem in problems:
+            click.echo(f"not filled in: {problem}", err=True)
+    if problems:
+        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+def step_text(rows: Rows, task: str, repeat: int, where: str) -> str | None:
+    """The text of a step or field as it can stand in quotation marks in Markdown; None if there is none."""
+    from blade import hostile
+    from blade.events import step_texts
+    from blade.formats.items import NOTHING, quotable, value_at
+
+    traces = [trace for run in rows.runs for trace in rows.at(run, task, repeat)]
+    if len(traces) != 1 or task in rows.ambiguous:
+        return None
+    if where.isdecimal():
+        texts = [text for step in traces[0].steps if step.index == int(where) for text in step_texts(step)]
+    else:
+        value = value_at(traces[0].row, where)
+        texts = [] if value is NOTHING else [quotable(value)]
+    text = hostile.line(texts[0], LONGEST).translate(str.maketrans("“”", "‘’")) if texts else ""
+    return hostile.markdown_inline(text) or None

@@ -64,9 +64,7 @@ def compare(
     refuse_threshold(pass_threshold)
     _refuse_options(by, margin, ordered, baseline)
     from blade import pipeline
-    from blade.cli.output import refuse_foreign
-    from blade.cli.redaction import guarded
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress, refuse_foreign
     from blade.pipeline import comparing
     from blade.pipeline.reading import Clock
 
@@ -86,7 +84,10 @@ def compare(
         )  # fmt: skip
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
-        report = guarded(report, loaded, redact, folder is not None or as_json)
+        if redact:
+            from blade.cli.sanitize import redacted
+
+            report = redacted(report, loaded)
     _print(report, as_json, folder, force)
     _warn_refused(report)
     if timings:

@@ -168,7 +168,7 @@ def _notice(text: str) -> None:
 
 def _loaded(*runs: str) -> list[Loaded]:
     from blade import pipeline
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
 
     with Progress() as progress:
         return pipeline.load(runs, progress)

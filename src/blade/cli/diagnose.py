@@ -76,9 +76,7 @@ def print_report(
 ) -> None:
     """The whole job: load, diagnose, write, print."""
     from blade import pipeline
-    from blade.cli.output import refuse_foreign, wrote
-    from blade.cli.redaction import guarded
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress, refuse_foreign, wrote
     from blade.formats.mapped import mapping_of
     from blade.pipeline.reading import Clock
     from blade.pipeline.session import depends_on
@@ -103,7 +101,10 @@ def print_report(
         report = pipeline.diagnose(loaded, command, threshold, progress, clock, baseline)
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
-        report = guarded(report, loaded, redact, folder is not None or as_json)
+        if redact:
+            from blade.cli.sanitize import redacted
+
+            report = redacted(report, loaded)
     written = _write(report, folder, force) if folder else []
     if as_json:
         from blade.report import printed

@@ -28,9 +28,7 @@ def draft(
 
     from blade import pipeline
     from blade.cli.diagnose import refuse_nothing, refuse_threshold
-    from blade.cli.output import refuse_sources, refuse_unwritable, write_text
-    from blade.cli.redaction import guarded
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress, refuse_sources, refuse_unwritable, write_text
     from blade.report.draft import draft as drafted
     from blade.targets import refuse_taken
 
@@ -46,7 +44,11 @@ def draft(
     with Progress() as progress:
         asked = pipeline.session(runs, progress, pass_threshold, command)
         report = replace(asked.report, made_by={**asked.report.made_by, "command": command})
-        report = guarded(pipeline.with_digests(report), asked.loaded, redact, is_written=True)
+        report = pipeline.with_digests(report)
+        if redact:
+            from blade.cli.sanitize import redacted
+
+            report = redacted(report, asked.loaded)
     refuse_sources(to, asked.loaded)
     write_text(to, drafted(report, runs))
     click.echo(f"Wrote {output}")

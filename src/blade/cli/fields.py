@@ -32,8 +32,8 @@ def fields(runs: tuple[str, ...], role: str | None, mapping: str | None, limit: 
     The role is decided by how values behave over repeats, tasks and rewards, not by names. A column of that
     name can be used in `blade query`; dotted names stand in double quotes.
     """
+    from blade.cli.output import Progress
     from blade.cli.query import grid, ground_of
-    from blade.cli.watch import Progress
     from blade.query.ground import Table
 
     with Progress() as progress:

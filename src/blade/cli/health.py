@@ -23,7 +23,7 @@ def health(runs: tuple[str, ...], pass_threshold: float | None, as_json: bool) -
     NAME=PATH, or - for standard input. The exit code is 0 whatever is found.
     """
     from blade import pipeline
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.report import health_text
 
     refuse_nothing(runs)

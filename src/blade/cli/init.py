@@ -16,7 +16,7 @@ def init(run: str, as_json: bool) -> None:
     Comments give the support for each inferred fact; confirm or delete every line.
     """
     from blade import pipeline
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
 
     with Progress() as progress:
         loaded = pipeline.load([run], progress)

@@ -54,7 +54,7 @@ def label(
     is listed, with the agreement between authors and the engine.
     """
     from blade import pipeline
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.pipeline import reviewing
 
     refuse_threshold(pass_threshold)

@@ -14,9 +14,7 @@ from blade import __version__, errors
 from blade.cli import (
     catalogue,
     check,
-    cite,
     compare,
-    completion,
     demo,
     detectors,
     diagnose,
@@ -45,11 +43,23 @@ def cli() -> None:
     """Diagnose an evaluation: which tasks failed, why, what to fix first, and how far to trust the score."""
 
 
+@click.command(short_help="Shell completion for bash, zsh or fish.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a SHELL; source it from the shell's start-up file."""
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(script(cli, {}, "blade", "_BLADE_COMPLETE").source())
+
+
 COMMANDS = {
     "diagnose": diagnose.diagnose,
     "compare": compare.compare,
     "check": check.check,
-    "cite": cite.cite,
+    "cite": check.cite,
     "query": query.query,
     "fields": fields.fields,
     "show": show.show,
@@ -70,7 +80,7 @@ COMMANDS = {
     "detectors": detectors.detectors,
     "demo": demo.demo,
     "doctor": doctor.doctor,
-    "completion": completion.completion,
+    "completion": completion,
 }
 for _name, _command in COMMANDS.items():
     cli.add_command(_command, _name)

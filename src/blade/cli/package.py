@@ -70,8 +70,7 @@ def init(
     """
     from blade import pipeline
     from blade.cli.diagnose import refuse_nothing, refuse_threshold
-    from blade.cli.output import put, wrote
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress, put, wrote
     from blade.package.scaffold import refuse_filled, scaffold
 
     refuse_nothing((*runs, *more))
@@ -109,7 +108,7 @@ def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: boo
 
     The exit code is 1 if anything fails.
     """
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.package.validate import checks
 
     with Progress() as progress:
@@ -167,8 +166,7 @@ def sanitize(
     Placeholders are the same everywhere, so that the clean package still validates. The exit code is 1 if
     anything private is left.
     """
-    from blade.cli.output import cannot_write, write_text
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress, cannot_write, write_text
     from blade.hostile import line
     from blade.package.sharing import sanitise
     from blade.sanitize import as_json as removed_as_json

@@ -51,7 +51,7 @@ def extract_anchor_facts(
     Review the facts before use: strike weak ones, then set "review_required" to false. Without rollouts
     they are sentences of the report, matched by wording.
     """
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.package.judge import anchors, extraction, sources
 
     path = _file(golden, "a golden report")
@@ -102,7 +102,7 @@ def score(
 
     Without rollouts the score rests on wording, and says so. The exit code is 1 if too few facts can be used.
     """
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.package.judge import result, sources
     from blade.package.judge import score as judge
 
@@ -162,7 +162,7 @@ def calibrate(
     Graded reports are read from graded/ beside the golden report, where they exist. The exit code is 0 only
     if everything separates.
     """
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.package import layout
     from blade.package.calibrate import battery
     from blade.package.judge import sources

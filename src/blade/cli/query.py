@@ -65,7 +65,7 @@ def query(
     blade query RUN "mean(turns) by passed"
     blade query RUN "select tool, count(*) from calls group by 1 order by 2 desc"
     """
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.query import box
 
     refuse_threshold(pass_threshold)
@@ -293,7 +293,7 @@ def redacted(outcome: Outcome, loaded: Sequence[Any]) -> Outcome:
     import msgspec
 
     from blade import sanitize
-    from blade.cli.redaction import policy_of
+    from blade.cli.sanitize import policy_of
 
     cleaner = sanitize.Cleaner(sanitize.own_key(), policy_of(loaded))
     for one in loaded:

@@ -39,7 +39,7 @@ def queue(
     and only order the list. The order is value per token of the task's dossier.
     """
     from blade import pipeline
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.pipeline import reviewing
 
     refuse_threshold(pass_threshold)

@@ -72,7 +72,7 @@ def read(run: str, **given: Any) -> None:
     """
     from blade import pipeline
     from blade.cli import read_text
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
 
     wish, whom = _wish(given), named_model(given)
     _refuse_output(given)
@@ -189,7 +189,7 @@ def _price(text: str | None) -> Any:
 
 
 def _planned(session: Session, wish: Wish, whom: Whom, given: dict[str, Any]) -> Plan:
-    from blade.cli.redaction import cleaner
+    from blade.cli.sanitize import cleaner
     from blade.pipeline import asking
 
     clean = cleaner(session, session.run(wish.run)) if given["redact"] else None

@@ -1,11 +1,13 @@
-"""`blade sanitize`: write files without what must not leave the house, and say what was taken out."""
+"""`blade sanitize`: replace private values in files by placeholders; redact a report or a row for other commands."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +15,9 @@ from blade.cli.output import write_text
 from blade.errors import EXIT_FAILED_GATE, EXIT_NOTHING, EXIT_UNREADABLE, NothingToRead, UsageError
 
 if TYPE_CHECKING:
+    from blade.model import Report
+    from blade.pipeline import Loaded, Session
+    from blade.pipeline.asking import Clean
     from blade.sanitize import Key, Policy, Removed
 
 
@@ -190,3 +195,56 @@ def _told(removed: Removed, output: str | None, only_check: bool) -> str:
         wrote = f"Wrote {line(output)}/; keep the key with the raw rows, not with these"
         lines.append(wrote if removed.read else "Wrote nothing: every file was left out")
     return "\n".join(lines) + "\n"
+
+
+# ---- For other commands --------------------------------------------------------------------------
+
+
+def redacted(report: Report, loaded: Sequence[Loaded]) -> Report:
+    """A report with placeholders for what looks private."""
+    from blade import sanitize
+
+    return sanitize.redacted(report, sanitize.own_key(), policy_of(loaded))[0]
+
+
+def policy_of(loaded: Sequence[Loaded]) -> Policy:
+    """What the blade.toml files around the runs say, taken together."""
+    from blade.sanitize import policy_near
+
+    return policy_near([Path(source.path) for run in loaded for source in run.sources], here=False)
+
+
+def cleaner(session: Session, loaded: Loaded) -> Clean:
+    """What may be sent of a run: placeholders for what looks private, in a text or anywhere in its rows."""
+    from blade import sanitize
+    from blade.pipeline.asking import Clean
+
+    key, policy = sanitize.own_key(), policy_of([loaded])
+    ids = frozenset(loaded.run.rollouts.task_keys)
+
+    def fresh() -> sanitize.Cleaner:
+        new = sanitize.Cleaner(key, policy)
+        new.ids = ids
+        new.task_ids.update(ids)
+        return new
+
+    known = fresh()  # what rows give away is known again where a text only mentions it
+
+    def clean_row(line: str) -> dict[str, Any]:
+        try:
+            row: dict[str, Any] = json.loads(fresh().row(known.echoing(None, at_end=True).row(line)))
+        except ValueError:  # cleaned as text, because it is no JSON that all parsers read: nothing leaves
+            return {}
+        return row
+
+    def clean_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        lines = [json.dumps(dict(row), ensure_ascii=False) for row in rows]
+        for line in lines:
+            known.row(line)
+        return list(map(clean_row, lines))
+
+    def clean_text(text: str) -> str:
+        known.text(text)
+        return fresh().text(known.echoing(None, at_end=True).text(text))
+
+    return Clean(sanitize.redacted(session.report, key, policy)[0], clean_rows, clean_text)

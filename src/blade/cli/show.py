@@ -100,7 +100,7 @@ def _dossier(
     import json
 
     from blade.agent.dossier import BUDGET, check_budget
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.formats.opened import positions
     from blade.pipeline import reviewing
     from blade.pipeline.session import session
@@ -202,7 +202,7 @@ def _threshold(path: Path) -> float | None:
 def _thorough(run: str, task: str, only: str | None, fields: str | None = None) -> list[Shown]:
     """Read the rows through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
     from blade import pipeline
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress
     from blade.formats.mapped import mapping_of
 
     with Progress() as progress:

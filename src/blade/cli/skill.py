@@ -140,8 +140,7 @@ def new(
     """
     from blade.agent.skills import written
     from blade.cli.diagnose import refuse_threshold
-    from blade.cli.output import cannot_write
-    from blade.cli.watch import Progress
+    from blade.cli.output import Progress, cannot_write
     from blade.pipeline import session
 
     refuse_threshold(pass_threshold)
