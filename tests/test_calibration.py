@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from blade import stats
-from blade.compare.verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
+from blade.compare.change_verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
 from tools.calibration import __main__ as command
 from tools.calibration import causes, verdicts
 from tools.calibration.designs import LAWS, Cell, Drawn, draw

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from blade.compare import compare
 from blade.compare.bridge import bridge
-from blade.compare.pairing import Paired, paired
+from blade.compare.task_pairs import Paired, paired
 from blade.model import OTHER, Alignment, Side, Term
 from tests.compare.builders import side
 from tests.compare.versus import aligned

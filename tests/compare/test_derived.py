@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from blade.compare.derived import derived
-from blade.compare.pairing import Paired, paired
+from blade.compare.other_measures import derived
+from blade.compare.task_pairs import Paired, paired
 from blade.model import Derived
 from tests.compare.builders import Outcomes, side
 from tests.compare.versus import aligned

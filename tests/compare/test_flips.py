@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from blade import stats
 from blade.compare.exchange import deals, upright, ways
 from blade.compare.flips import churn, flips, sure_flips, transitions
-from blade.compare.pairing import Paired, paired
+from blade.compare.task_pairs import Paired, paired
 from blade.model import SureFlips
 from tests.compare.builders import Outcomes, side
 from tests.compare.versus import aligned

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from blade import model, stats
 from blade.compare import compare
-from blade.compare.gate import policy as room
-from blade.compare.gate.judge import EXIT, judge, markdown, overall
-from blade.compare.gate.policy import Policy, policy, read_policy
+from blade.compare import gate_policy as room
+from blade.compare.gate import EXIT, judge, markdown, overall
+from blade.compare.gate_policy import Policy, policy, read_policy
 from blade.errors import BladeError
 from blade.model import Checked, Comparison, Derived, Gate, Power, Setting, Side
 from tests.compare.builders import side

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade import model, stats
-from blade.compare.fronts import front
-from blade.compare.many import adjusted, matrix
-from blade.compare.shared import shared
+from blade.compare.several_runs import adjusted, front, matrix, shared
 from blade.model import Comparison, Matrix, Side
 from tests.compare.builders import side
 from tests.compare.versus import aligned, versus

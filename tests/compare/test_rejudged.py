@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from blade import pipeline
 from blade.compare import compare
-from blade.compare.aligned import align
-from blade.compare.pairing import paired
-from blade.compare.rejudged import MODE, rejudged
+from blade.compare.alignment import align
+from blade.compare.rejudgements import MODE, rejudged
+from blade.compare.task_pairs import paired
 from blade.pipeline import comparing
 from blade.tables.index import Silent
 from tests.compare.builders import side

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade.compare.aligned import align
-from blade.compare.settings import config_diff, effects, separation
+from blade.compare.alignment import align
+from blade.compare.run_settings import config_diff, effects, separation
 from blade.model import PROMPT, Setting, Side
 from tests.compare.builders import side
 

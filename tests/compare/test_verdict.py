@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from blade.compare import compare
-from blade.compare.aligned import align
-from blade.compare.pairing import paired
-from blade.compare.verdict import judgement
+from blade.compare.alignment import align
+from blade.compare.change_verdict import judgement
+from blade.compare.task_pairs import paired
 from tests.compare.builders import side
 
 MARGIN = 0.03

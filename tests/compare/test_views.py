@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.compare.bridge import bridge
-from blade.compare.pairing import Paired, paired
-from blade.compare.views import views
+from blade.compare.change_views import views
+from blade.compare.task_pairs import Paired, paired
 from blade.model import Setting, Side, Term, View
 from tests.compare.builders import side
 from tests.compare.test_bridge import MIRRORED, pair_of, pair_with, runs, score

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from blade.compare.pairing import means, paired
-from blade.compare.verdict import judgement
+from blade.compare.change_verdict import judgement
+from blade.compare.task_pairs import means, paired
 from blade.model import Alignment, Comparison, Side
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from blade.compare.aligned import align
+from blade.compare.alignment import align
 from blade.errors import UsageError
 from blade.formats.assemble import Assembled
 from blade.formats.fingerprints import fingerprints

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats as second_opinion
 
 from blade import stats
-from blade.compare.verdict import EQUIVALENT, IMPROVED, REGRESSED, answers, verdict
+from blade.compare.change_verdict import EQUIVALENT, IMPROVED, REGRESSED, answers, verdict
 from tools.calibration.designs import Cell, Drawn, draw, rates
 
 MARGIN = 0.03

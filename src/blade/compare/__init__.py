@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from blade.compare import verdict as verdicts
-from blade.compare.aligned import align
+from blade.compare import change_verdict as verdicts
+from blade.compare.alignment import align
+from blade.compare.behaviour_shifts import shifts
 from blade.compare.bridge import bridge
-from blade.compare.derived import derived
+from blade.compare.change_verdict import EQUIVALENT, judgement
+from blade.compare.change_views import views
+from blade.compare.checkpoints import series
 from blade.compare.flips import churn, flips, sure_flips, transitions
 from blade.compare.losses import with_clean
-from blade.compare.many import adjusted, matrix
 from blade.compare.movers import movers
-from blade.compare.pairing import Paired, means, paired
-from blade.compare.rejudged import rejudged
-from blade.compare.series import series
-from blade.compare.settings import config_diff, effects, separation
-from blade.compare.shifts import shifts
-from blade.compare.shown import signed
-from blade.compare.verdict import EQUIVALENT, judgement
-from blade.compare.views import views
+from blade.compare.other_measures import derived
+from blade.compare.rejudgements import rejudged
+from blade.compare.run_settings import config_diff, effects, separation, signed
+from blade.compare.several_runs import adjusted, matrix
+from blade.compare.task_pairs import Paired, means, paired
 from blade.model import MARGIN, Alignment, Comparison, Setting, Side
 
 if TYPE_CHECKING:
@@ -37,22 +36,22 @@ LARGEST = 1e12  # of a reward, beyond which sums of squares lose the differences
 def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
     """Say everything about the change from baseline `a` to candidate `b`."""
     alignment = align(a, b)
-    told = _compared(a, b, alignment, margin)
-    if told.comparison.refused is not None or told.pair is None:
-        return told.comparison
-    pair = told.pair
+    partial = _compared(a, b, alignment, margin)
+    if partial.comparison.refused is not None or partial.pair is None:
+        return partial.comparison
+    pair = partial.pair
     a, b = rejudged(pair)
     pair = with_clean(dataclasses.replace(pair, a=a, b=b))
     terms, note = bridge(pair)
-    diff, separable = told.comparison.config_diff, told.comparison.separable
+    diff, separable = partial.comparison.config_diff, partial.comparison.separable
     further = views(pair, terms, diff, separable)
     moved, left_out = shifts(pair)
     swing = churn(pair)
-    notes = [*told.comparison.notes]
+    notes = [*partial.comparison.notes]
     if left_out:
         notes.append(f"{left_out:,} further behaviours and errors that did not clearly change are not listed")
     return replace(
-        told.comparison,
+        partial.comparison,
         bridge=terms,
         bridge_note=note,
         views=further,
@@ -72,12 +71,12 @@ def brief(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
     return _compared(a, b, align(a, b), margin).comparison
 
 
-class _Told(NamedTuple):
+class _Partial(NamedTuple):
     comparison: Comparison
     pair: Paired | None
 
 
-def _compared(a: Side, b: Side, alignment: Alignment, margin: float) -> _Told:
+def _compared(a: Side, b: Side, alignment: Alignment, margin: float) -> _Partial:
     score_a, score_b = _score(a), _score(b)
     diff = (*config_diff(a, b, alignment), *_data(alignment, a, b))
     empty = Comparison(
@@ -86,12 +85,12 @@ def _compared(a: Side, b: Side, alignment: Alignment, margin: float) -> _Told:
     )  # fmt: skip
     why = _refusal(a, b, alignment)
     if why is not None:
-        return _Told(replace(empty, refused=why), None)
+        return _Partial(replace(empty, refused=why), None)
     pair = paired(a, b, alignment)
     judged = judgement(pair, margin)
     identical = _are_identical(a, b)
     separable, missing = separation(diff, a, b)
-    told = replace(
+    comparison = replace(
         empty,
         delta=None if score_a is None or score_b is None else score_b - score_a,
         delta_common=float(pair.d.mean()),
@@ -106,13 +105,13 @@ def _compared(a: Side, b: Side, alignment: Alignment, margin: float) -> _Told:
         identical=identical,
         notes=_notes(a, b, alignment, pair, identical),
     )
-    return _Told(told, pair)
+    return _Partial(comparison, pair)
 
 
 def _score(side: Side) -> float | None:
-    found = means(side, side.judged.score)
-    found = found[~np.isnan(found)]
-    return float(found.mean()) if found.size else None
+    task_means = means(side, side.judged.score)
+    task_means = task_means[~np.isnan(task_means)]
+    return float(task_means.mean()) if task_means.size else None
 
 
 def _refusal(a: Side, b: Side, alignment: Alignment) -> str | None:
@@ -143,8 +142,8 @@ def _refusal(a: Side, b: Side, alignment: Alignment) -> str | None:
 
 
 def _some(keys: tuple[str, ...]) -> str:
-    told = ", ".join(keys[:3])
-    return f"{told} and {len(keys) - 3:,} more" if len(keys) > 3 else told or "none"
+    listed = ", ".join(keys[:3])
+    return f"{listed} and {len(keys) - 3:,} more" if len(keys) > 3 else listed or "none"
 
 
 def _data(alignment: Alignment, a: Side, b: Side) -> list[Setting]:
@@ -166,29 +165,29 @@ def _are_identical(a: Side, b: Side) -> bool:
 
 
 def _notes(a: Side, b: Side, alignment: Alignment, pair: Paired, identical: bool) -> tuple[str, ...]:
-    told = []
+    notes = []
     if identical:
-        told.append("both runs hold the same rows: there is nothing to compare")
+        notes.append("both runs hold the same rows: there is nothing to compare")
     outside = (alignment.added, alignment.removed, alignment.modified)
     lost = (alignment.missing_baseline, alignment.missing_candidate)
     if any(outside) or any(lost):
-        told.append(
+        notes.append(
             f"verdicts rest on the {len(alignment.common):,} tasks both runs have; "
             "the effect of the others on the score is in the bridge"
         )
     if pair.n_a.mean() != pair.n_b.mean():
-        told.append(
+        notes.append(
             f"repeats differ: {pair.n_a.mean():.3g} a task in {a.run}, {pair.n_b.mean():.3g} in {b.run}; "
             "every task counts the same"
         )
-    told += _missing(pair)
+    notes += _missing(pair)
     shown = abs(float(pair.d.mean()))
     if not identical and 0 < shown < verdicts.SMALL:
-        told.append(
+        notes.append(
             f"the change is below {100 * verdicts.SMALL:g} points: resources, timeouts, images or sampling "
             "can move a score by as much, so it needs settings that match"
         )
-    return tuple(told)
+    return tuple(notes)
 
 
 def _missing(pair: Paired) -> list[str]:

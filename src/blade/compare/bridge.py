@@ -11,8 +11,7 @@ import numpy as np
 
 from blade import stats
 from blade.compare.losses import Lost, lost
-from blade.compare.pairing import Paired
-from blade.compare.task_sets import TaskSets, mean, reach, task_sets, whole
+from blade.compare.task_pairs import Paired, TaskSets, mean, reach, task_sets, whole
 from blade.model import OTHER, SIDES, Term
 from blade.stats.quantiles import special
 
@@ -51,21 +50,21 @@ def bridge(pair: Paired) -> tuple[tuple[Term, ...], str]:
 def _nothing_shared(pair: Paired, sets: TaskSets) -> tuple[tuple[Term, ...], str]:
     if not (sets.codes_a.size and sets.codes_b.size):
         return (), "A run without a counted row has no score."
-    found = whole(sets, pair.step)
-    term = _term("other tasks", sets.delta, found, 2 * reach(pair), "composition", sets.n_all)
+    change = whole(sets, pair.step)
+    term = _term("other tasks", sets.delta, change, 2 * reach(pair), "composition", sets.n_all)
     return (term,), "The runs share no task."
 
 
 def _common(pair: Paired) -> Term:
-    found = stats.mean_change(pair.d, pair.step)
-    return _term("change on the common tasks", mean(pair.d), found, reach(pair), "task", pair.d.size)
+    change = stats.mean_change(pair.d, pair.step)
+    return _term("change on the common tasks", mean(pair.d), change, reach(pair), "task", pair.d.size)
 
 
-def _term(name: str, value: float, found: stats.Change | None, widest: float, side: str, n: int) -> Term:
+def _term(name: str, value: float, change: stats.Change | None, widest: float, side: str, n: int) -> Term:
     """Where the tasks do not say how sure a term is, it may be anything that is possible."""
-    if found is None:
+    if change is None:
         return Term(name, value, min(-widest, value), max(widest, value), None, side, n)
-    return Term(name, value, found.low, found.high, found.p, side, n)
+    return Term(name, value, change.low, change.high, change.p, side, n)
 
 
 # ---- Tasks that are not common ---------------------------------------------------------------------
@@ -73,10 +72,10 @@ def _term(name: str, value: float, found: stats.Change | None, widest: float, si
 
 def composition(pair: Paired, sets: TaskSets) -> tuple[Term, ...]:
     """What tasks outside the common ones add: each moves its run's mean away from that of the common."""
-    told = pair.alignment
-    kinds_a = _kinds(pair.a, sets.codes_a[sets.n_common :], told.modified, told.missing_candidate)
-    modified_b = told.modified_candidate or told.modified
-    kinds_b = _kinds(pair.b, sets.codes_b[sets.n_common :], modified_b, told.missing_baseline)
+    alignment = pair.alignment
+    kinds_a = _kinds(pair.a, sets.codes_a[sets.n_common :], alignment.modified, alignment.missing_candidate)
+    modified_b = alignment.modified_candidate or alignment.modified
+    kinds_b = _kinds(pair.b, sets.codes_b[sets.n_common :], modified_b, alignment.missing_baseline)
     a, b = (-1, sets.mean_a, kinds_a), (1, sets.mean_b, kinds_b)
     named = (
         ("added tasks", "composition", _OTHERS, (b,)),
@@ -85,13 +84,13 @@ def composition(pair: Paired, sets: TaskSets) -> tuple[Term, ...]:
         ("tasks the candidate lost", "missing", _MISSING, (a,)),
         ("tasks the baseline lost", "missing", _MISSING, (b,)),
     )
-    found = []
+    terms = []
     for name, side, kind, runs in named:
         groups = [(sign, x, x[sets.n_common :][kinds == kind]) for sign, x, kinds in runs]
         groups = [group for group in groups if group[2].size]
         if groups:
-            found.append(_outside(name, side, groups, sets.n_common, reach(pair)))
-    return tuple(found)
+            terms.append(_outside(name, side, groups, sets.n_common, reach(pair)))
+    return tuple(terms)
 
 
 _OTHERS, _MODIFIED, _MISSING = range(3)
@@ -125,7 +124,7 @@ def _outside(
         # Welch's trusts a small group that happens not to vary, and has no answer if neither does.
         p = stats.two_groups(common, outside)
         if change is not None:
-            known = [one for one in (p, change.p) if one is not None]
+            known = [p_value for p_value in (p, change.p) if p_value is not None]
             change = change._replace(se=share * change.se, p=max(known, default=None))
         parts.append(change)
     term = _term(name, value, _added_up(value, parts), most, side, n)
@@ -157,8 +156,8 @@ def model_modes(pair: Paired, least: int) -> int:
     """Named modes of the model that take points in so many rows of common tasks, told apart or not."""
     table, lost_by = _table(pair), lost(pair)
     rows = [
-        np.bincount(_mode_codes(side, table)[one.rows], minlength=len(table))
-        for side, one in zip((pair.a, pair.b), lost_by, strict=True)
+        np.bincount(_mode_codes(side, table)[losses.rows], minlength=len(table))
+        for side, losses in zip((pair.a, pair.b), lost_by, strict=True)
     ]
     enough = ((rows[0] + rows[1]) >= least).tolist()
     return sum(1 for (side, _), is_it in zip(table, enough, strict=True) if is_it and side == MODEL)
@@ -196,30 +195,30 @@ def _modes(pair: Paired) -> tuple[Term, ...]:
     terms = []
     for (side, name), (a, b) in zip(slots, by_slot, strict=True):
         concerned = int(np.count_nonzero((a != 0) | (b != 0)))
-        found = _agreed(pair, a, b, stats.mean_change(a - b, pair.step))
-        terms.append(_term(name, mean(a - b), found, 1.0, side, concerned))
+        change = _agreed(pair, a, b, stats.mean_change(a - b, pair.step))
+        terms.append(_term(name, mean(a - b), change, 1.0, side, concerned))
     models = [place for place, term in enumerate(terms) if term.side in (MODEL, UNDETERMINED)]
-    told = _with_excess([terms[place] for place in models], [by_slot[place] for place in models], pair.step)
-    for place, term in zip(models, told, strict=True):
+    with_excess = _with_excess([terms[place] for place in models], [by_slot[place] for place in models], pair.step)
+    for place, term in zip(models, with_excess, strict=True):
         terms[place] = term
     return tuple(terms)
 
 
-def _agreed(pair: Paired, a: Floats, b: Floats, found: stats.Change | None) -> stats.Change | None:
+def _agreed(pair: Paired, a: Floats, b: Floats, change: stats.Change | None) -> stats.Change | None:
     """A change of losses with a p that an exchange of rows within tasks agrees to.
 
     With different numbers of rows in the runs, rare losses make differences of tasks that are skewed.
     """
-    if found is None or found.p is None:
-        return found
+    if change is None or change.p is None:
+        return change
     lost_a: Floats = np.abs(a) * pair.n_a
     lost_b: Floats = np.abs(b) * pair.n_b
     is_binary = pair.a.is_binary and pair.b.is_binary
     rows = stats.Rows(pair.n_a, pair.n_b, lost_a, lost_b, lost_a, lost_b, is_binary)
     if not stats.is_lopsided(rows):
-        return found
+        return change
     these = stats.within_change(rows, pair.step)
-    return found if these is None or these.p is None else found._replace(p=max(found.p, these.p))
+    return change if these is None or these.p is None else change._replace(p=max(change.p, these.p))
 
 
 def _slots(sizes: dict[tuple[str, str], tuple[float, float]]) -> tuple[list[tuple[str, str]], Ints]:
@@ -251,15 +250,15 @@ def _with_excess(terms: Sequence[Term], by_mode: Sequence[tuple[Floats, Floats]]
     if not terms:
         return []
     in_all = _added(by_mode)
-    found = [_excess(one, in_all, step) for one in by_mode]
-    first = min(range(len(terms)), key=lambda i: _stands_out(found[i][1], terms[i]))
+    excesses = [_excess(mode, in_all, step) for mode in by_mode]
+    first = min(range(len(terms)), key=lambda i: _stands_out(excesses[i][1], terms[i]))
     in_others = _added([*by_mode[:first], *by_mode[first + 1 :]])
-    told = []
-    for i, (term, (expected, p)) in enumerate(zip(terms, found, strict=True)):
+    replaced = []
+    for i, (term, (expected, p)) in enumerate(zip(terms, excesses, strict=True)):
         if i != first:
             p = max(p, _excess(by_mode[i], in_others, step)[1])
-        told.append(msgspec.structs.replace(term, expected=expected, p_excess=p))
-    return told
+        replaced.append(msgspec.structs.replace(term, expected=expected, p_excess=p))
+    return replaced
 
 
 def _stands_out(p: float, term: Term) -> tuple[float, float, str]:
@@ -284,5 +283,5 @@ def _excess(
     whole_size, change = float(size_all.mean()), float(moved_all.mean())
     share = float(size.mean()) / whole_size  # a term without any loss is no term
     excess = moved - share * moved_all - change / whole_size * (size - share * size_all)
-    found = stats.mean_change(excess, step)
-    return share * change, 1.0 if found is None or found.p is None else found.p
+    change_of_excess = stats.mean_change(excess, step)
+    return share * change, 1.0 if change_of_excess is None or change_of_excess.p is None else change_of_excess.p

@@ -1,4 +1,4 @@
-"""Turn paired tasks into what they would show if their rollouts were dealt to the two runs anew."""
+"""Deal the rollouts of each task anew between two runs: what chance alone would show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from blade import stats
-from blade.compare.pairing import Paired, counts
+from blade.compare.task_pairs import Paired, counts
 from blade.stats.quantiles import special
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def passes(pair: Paired) -> tuple[Ints, Ints]:
 
 def moved(pair: Paired) -> Bools:
     """Which tasks differ by more than rounding."""
-    found: Bools = np.abs(pair.d) > ZERO * np.maximum(1.0, np.abs(pair.mean_a) + np.abs(pair.mean_b))
-    return found
+    differs: Bools = np.abs(pair.d) > ZERO * np.maximum(1.0, np.abs(pair.mean_a) + np.abs(pair.mean_b))
+    return differs
 
 
 # ---- Scores of 0 and 1: every way to deal -----------------------------------------------------------
@@ -76,13 +76,13 @@ class Ways(NamedTuple):
 
     @property
     def d(self) -> Floats:
-        found: Floats = self.c_b / self.n_b - self.c_a / self.n_a
-        return found
+        change: Floats = self.c_b / self.n_b - self.c_a / self.n_a
+        return change
 
     def by_kind(self, values: Floats) -> Floats:
         """The mean of `values` over the ways of each kind."""
-        found: Floats = np.bincount(self.kind, self.chance * values).astype(np.float64)
-        return found
+        means: Floats = np.bincount(self.kind, self.chance * values).astype(np.float64)
+        return means
 
     def likely(self, least: float) -> Ways:
         """Only the ways with a chance of at least that."""
@@ -117,9 +117,9 @@ def ways(pair: Paired) -> Ways:
 def _kinds(n_a: Ints, n_b: Ints, total: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Distinct (rows, rows, passes), and how many tasks have each."""
     of_b, of_total = int(n_b.max(initial=0)) + 1, int(total.max(initial=0)) + 1
-    found, tasks = np.unique((n_a * of_b + n_b) * of_total + total, return_counts=True)
-    rows = found // of_total
-    return rows // of_b, rows % of_b, found % of_total, tasks
+    kinds, tasks = np.unique((n_a * of_b + n_b) * of_total + total, return_counts=True)
+    rows = kinds // of_total
+    return rows // of_b, rows % of_b, kinds % of_total, tasks
 
 
 # ---- Other scores: some deals, drawn ----------------------------------------------------------------
@@ -155,9 +155,9 @@ def _split(pair: Paired, tasks: Ints) -> Floats:
 def _afresh(
     tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator
 ) -> Iterator[tuple[Ints, Floats]]:
-    for at in range(tasks.size):
-        shuffled = rng.permuted(np.tile(rows[at], (n, 1)), axis=1)
-        yield tasks[at : at + 1], (shuffled @ split)[None, :]
+    for place in range(tasks.size):
+        shuffled = rng.permuted(np.tile(rows[place], (n, 1)), axis=1)
+        yield tasks[place : place + 1], (shuffled @ split)[None, :]
 
 
 def _alike(
@@ -174,11 +174,11 @@ def _alike(
 def _by_size(pair: Paired) -> Iterator[tuple[Ints, Floats]]:
     """Tasks with the same rows in both runs, and their scores, a task a line."""
     wide = int(pair.n_b.max(initial=0)) + 1
-    found, place = np.unique(pair.n_a * wide + pair.n_b, return_inverse=True)
+    sizes, place = np.unique(pair.n_a * wide + pair.n_b, return_inverse=True)
     order = np.lexsort((pair.code_a, place))
-    ends = np.cumsum(np.bincount(place, minlength=found.size)).tolist()
+    ends = np.cumsum(np.bincount(place, minlength=sizes.size)).tolist()
     first_a, first_b = first_rows(pair)
-    for code, start, end in zip(found.tolist(), [0, *ends[:-1]], ends, strict=True):
+    for code, start, end in zip(sizes.tolist(), [0, *ends[:-1]], ends, strict=True):
         tasks = order[start:end]
         at_a = first_a[tasks, None] + np.arange(code // wide)
         at_b = first_b[tasks, None] + np.arange(code % wide)

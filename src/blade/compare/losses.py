@@ -1,4 +1,4 @@
-"""Turn a group for every row into the score that each common task loses to each group."""
+"""Book the score that each common task loses to failure groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from blade.compare.pairing import Paired, counts
+from blade.compare.task_pairs import Paired, counts, summed
 from blade.model import Side
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ class Lost:
         ends = np.searchsorted(own[order], np.arange(n_groups + 1))
         parts = [order[start:end] for start, end in pairwise(ends.tolist())]
         return [summed(self.task[part], self.points[part], self.n_tasks) for part in parts]
-
-
-def summed(place: Ints, values: Floats, size: int) -> Floats:
-    """The sum of the values at each place."""
-    return np.asarray(np.bincount(place, weights=values, minlength=size), np.float64)
 
 
 def lost(pair: Paired) -> tuple[Lost, Lost]:
@@ -79,8 +74,8 @@ def _lost(side: Side, common: Ints) -> Lost:
 def spoiled(side: Side) -> Bools:
     """Rows that something outside the model spoiled, so that they measure nothing; by counted row."""
     bad = [mode[0] == "infrastructure" or mode == UNSCORED for mode in side.modes]
-    found: Bools = np.array([*bad, False], bool)[side.mode]  # -1 is the last
-    return found
+    is_spoiled: Bools = np.array([*bad, False], bool)[side.mode]  # -1 is the last
+    return is_spoiled
 
 
 def with_clean(pair: Paired) -> Paired:
@@ -104,8 +99,8 @@ def _spoilers(side: Side, codes: Ints, bad: Bools) -> Ints:
     n = counts(side)
     left = n - np.bincount(side.judged.task[bad], minlength=n.size)
     first = np.minimum(np.searchsorted(side.judged.task, codes), side.mode.size - 1)
-    found: Ints = np.where(left[codes] == 0, side.mode[first], -1)
-    return found
+    modes: Ints = np.where(left[codes] == 0, side.mode[first], -1)
+    return modes
 
 
 def _booked(side: Side, codes: Ints, other: Side, spoilers: Ints) -> Side:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from blade import stats
 from blade.compare.bridge import COMPOSITION, MODEL, is_named, model_modes
-from blade.compare.pairing import Paired
-from blade.compare.shown import shown, signed
-from blade.compare.slice_view import NAME, labelled
-from blade.compare.task_sets import TaskSets, task_sets
-from blade.compare.verdict import rows_of
-from blade.model import Mover, Setting, Term, View
+from blade.compare.change_verdict import rows_of
+from blade.compare.change_views import NAME, labelled
+from blade.compare.run_settings import signed
+from blade.compare.task_pairs import Paired, TaskSets, task_sets
+from blade.model import Mover, Setting, Side, Term, View
+
+if TYPE_CHECKING:
+    from blade.model import Ints
 
 LEVEL = 0.05  # of comparisons in which nothing changed, at most this share claims anything
 MIN_TASKS = 5  # fewer cannot be told from chance, and would only make the others harder to tell
@@ -43,13 +48,13 @@ def movers(
     """
     sets = task_sets(pair)
     limit_changed = any(setting.kind == "limit" for setting in config_diff)
-    found = [*_of_bridge(bridge, limit_changed), *_of_slices(pair, sets, views)]
+    candidates = [*_of_bridge(bridge, limit_changed), *_of_slices(pair, sets, views)]
     # Modes that are told together were looked at, too: it is the largest changes that are told apart.
-    n_modes = sum(1 for candidate in found if candidate.term.side == MODEL)
+    n_modes = sum(1 for candidate in candidates if candidate.term.side == MODEL)
     unseen = [1.0] * max(0, model_modes(pair, MIN_TASKS) - n_modes)
-    adjusted = stats.holm([*(candidate.p for candidate in found), *unseen])
-    claimed = [(one, p) for one, p in zip(found, adjusted, strict=False) if p is not None and p <= LEVEL]
-    claimed.sort(key=lambda one: _rank(one[0]))
+    adjusted = stats.holm([*(candidate.p for candidate in candidates), *unseen])
+    claimed = [(claim, p) for claim, p in zip(candidates, adjusted, strict=False) if p is not None and p <= LEVEL]
+    claimed.sort(key=lambda claim: _rank(claim[0]))
     return tuple(_mover(pair, sets, candidate, p) for candidate, p in claimed)
 
 
@@ -87,17 +92,17 @@ def _of_slices(pair: Paired, sets: TaskSets, views: Sequence[View]) -> Iterator[
         if not view.name.startswith(NAME):
             continue
         field = view.name.removeprefix(NAME)
-        told = labelled(pair, sets, field)
-        place = {f"{field}={label}": i for i, label in enumerate(told.labels)}
+        labels = labelled(pair, sets, field)
+        place = {f"{field}={label}": i for i, label in enumerate(labels.labels)}
         for term in view.terms:
             i = place.get(term.term)
             if term.side != "slice" or term.p is None or term.p_excess is None or i is None:
                 continue
-            marked = (told.cell_a == i).tobytes(), (told.cell_b == i).tobytes()
-            if term.n < MIN_TASKS or not told.is_named[i] or marked in seen:
+            marked = (labels.cell_a == i).tobytes(), (labels.cell_b == i).tobytes()
+            if term.n < MIN_TASKS or not labels.is_named[i] or marked in seen:
                 continue
             seen.add(marked)
-            p = max(term.p, term.p_excess, _exchanged(pair, field, told.labels[i]))
+            p = max(term.p, term.p_excess, _exchanged(pair, field, labels.labels[i]))
             yield _Candidate(view.name, term, p, p, False)
 
 
@@ -117,8 +122,8 @@ def _exchanged(pair: Paired, field: str, label: str) -> float:
         rows.squares_b[inside],
         rows.is_binary,
     )
-    found = stats.within_change(chosen, pair.step) if inside.any() else None
-    return 0.0 if found is None or found.p is None else found.p
+    change = stats.within_change(chosen, pair.step) if inside.any() else None
+    return 0.0 if change is None or change.p is None else change.p
 
 
 def _mover(pair: Paired, sets: TaskSets, candidate: _Candidate, p: float) -> Mover:
@@ -158,3 +163,40 @@ def _amount(value: float, is_bounded: bool) -> str:
 
 def _signed(value: float, is_bounded: bool) -> str:
     return signed(100 * value, ".1f") if is_bounded else signed(value, ".3g")
+
+
+MANY = 5  # rollouts from which it is said what they have in common
+MOST = 0.6  # of them must show another fact for it to be said
+LISTED = 5
+
+
+def shown(pair: Paired, term: Term) -> tuple[tuple[tuple[str, str, int], ...], tuple[str, ...]]:
+    """List run, task and repeat of some rollouts booked under the term, of the run that has more of them; and
+    what most of these show as well, in words."""
+    rows_a, rows_b = _rows(pair.a, pair.code_a, term), _rows(pair.b, pair.code_b, term)
+    more_in_a = (rows_a.size, pair.a.run) > (rows_b.size, pair.b.run)
+    side, rows = (pair.a, rows_a) if more_in_a else (pair.b, rows_b)
+    judged = side.judged
+    listed = tuple(
+        (side.run, judged.task_keys[int(judged.task[row])], int(judged.repeat[row])) for row in rows[:LISTED]
+    )
+    return listed, _beside(side, rows, term)
+
+
+def _rows(side: Side, common: Ints, term: Term) -> Ints:
+    codes = [code for code, mode in enumerate(side.modes) if mode == (term.side, term.term)]
+    return np.flatnonzero(np.isin(side.mode, codes) & np.isin(side.judged.task, common))
+
+
+def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
+    if rows.size < MANY or term.side != "model":
+        return ()
+    also = []
+    for name, others in side.behaviours.items():
+        n = int(np.isin(rows, others).sum())
+        if name != term.term and n >= MOST * rows.size:
+            also.append((-n, name))
+    return tuple(
+        f"{-n} of its {rows.size} failing rollouts in {side.run} also show: {name}"
+        for n, name in sorted(also)[:2]
+    )

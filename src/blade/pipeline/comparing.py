@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from blade import compare as stage
-from blade.compare.contents import group_of
-from blade.compare.gate.judge import judge, markdown
-from blade.compare.gate.policy import Policy, read_policy
+from blade.compare.alignment import group_of
+from blade.compare.gate import judge, markdown
+from blade.compare.gate_policy import Policy, read_policy
 from blade.errors import UsageError
 from blade.formats import split
 from blade.model import Comparison, Gap, Outcome, Report, Side

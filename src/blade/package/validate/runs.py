@@ -101,7 +101,7 @@ def _comparable(scored: Sequence[Scan], watcher: Watcher) -> Iterable[Check]:
 def _shared(first: Scan, second: Scan, watcher: Watcher) -> tuple[int, int, str]:
     """The tasks that two files share and those of the larger: by key and content, or by id if that fails."""
     from blade import pipeline
-    from blade.compare.aligned import align
+    from blade.compare.alignment import align
     from blade.pipeline.pages import scoring_of
     from blade.pipeline.sides import column_sides
 

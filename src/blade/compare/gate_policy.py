@@ -1,4 +1,4 @@
-"""Turn a policy file into what a candidate must hold to: read, checked key by key."""
+"""Read the policy of a gate: what it accepts, key by key."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from blade.compare.derived import UNITS
-from blade.compare.verdict import NEW, THESE
-from blade.compare.views import OUTCOMES as FLAGS
+from blade.compare.change_verdict import NEW, THESE
+from blade.compare.change_views import OUTCOMES as FLAGS
+from blade.compare.other_measures import UNITS
 from blade.errors import NothingToRead, Unreadable
 from blade.model import SIDES
 
@@ -259,10 +259,10 @@ def _meant(word: str, known: list[str]) -> str:
 
 
 def _tables(data: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    found = data.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    tables = data.get(key, [])
+    if not isinstance(tables, list) or not all(isinstance(entry, dict) for entry in tables):
         raise _Fault(f"{key} must be a list of tables", f"head each of them with [[{key}]], in two brackets")
-    return found
+    return tables
 
 
 def _text(data: Mapping[str, Any], key: str, where: str) -> str:

@@ -1,4 +1,4 @@
-"""Turn paired tasks into verdicts on two questions: on these tasks, and on new tasks like them."""
+"""Decide whether a change is real: on these tasks, and on new tasks like them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from blade import stats
-from blade.compare.pairing import Paired, counts, means
+from blade.compare.task_pairs import Paired, counts, means
 from blade.model import Power, Side, Tested
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Judgement(NamedTuple):
 def judgement(pair: Paired, margin: float) -> Judgement:
     """Is the change real: for exactly these tasks, and for tasks like them."""
     these, new = answers(rows_of(pair), pair.d)
-    told = [_tested(THESE, these, margin), _tested(NEW, new, margin)]
-    tests = [one for pairs in told for one in pairs]
+    by_question = [_tested(THESE, these, margin), _tested(NEW, new, margin)]
+    tests = [test for pairs in by_question for test in pairs]
     if pair.a.is_binary and pair.b.is_binary and (pair.n_a == 1).all() and (pair.n_b == 1).all():
         tests.append(_mcnemar(pair))
     verdicts = [verdict(these, margin), verdict(new, margin)]
@@ -141,8 +141,8 @@ def _within(side: Side) -> Floats:
     mean = means(side, side.judged.score)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.maximum(means(side, side.judged.score**2) - mean * mean, 0.0)
-        found: Floats = np.where(n > 1, spread * n / (n - 1), np.nan)
-    return found
+        variance: Floats = np.where(n > 1, spread * n / (n - 1), np.nan)
+    return variance
 
 
 def _design(
@@ -152,9 +152,9 @@ def _design(
     d, n_a, n_b = pair.d[both], pair.n_a[both], pair.n_b[both]
     apart = (d - d.mean()) ** 2 * d.size / max(d.size - 1, 1) - (noise_a[both] / n_a + noise_b[both] / n_b)
     omega2 = float(apart.mean())
-    found = stats.mean_change(apart) if d.size >= stats.changes.ENOUGH else None
+    change = stats.mean_change(apart) if d.size >= stats.changes.ENOUGH else None
     p = None
-    if found is not None and found.p is not None:
-        p = found.p / 2 if omega2 > 0 else 1 - found.p / 2
+    if change is not None and change.p is not None:
+        p = change.p / 2 if omega2 > 0 else 1 - change.p / 2
     design = stats.Design(max(0.0, omega2), float(noise_a[both].mean()), float(noise_b[both].mean()))
     return design, p

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.compare.aligned import align
-from blade.compare.pairing import paired
+from blade.compare.alignment import align
+from blade.compare.task_pairs import paired
 from blade.model import PROMPT, Side
 from tests.compare.builders import side
 

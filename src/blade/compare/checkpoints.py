@@ -1,4 +1,4 @@
-"""Turn checkpoints in order into a trend, the first that differs, and tasks learned and forgotten."""
+"""Fit the trend of checkpoints in order: the first that differs, tasks learned and forgotten."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from blade import stats
-from blade.compare.better import LEVEL, p_better, sure_flips
-from blade.compare.pairing import Paired, paired
-from blade.compare.shared import Shared, shared
-from blade.compare.verdict import ALPHA
+from blade.compare.change_verdict import ALPHA
+from blade.compare.flips import LEVEL, p_better, sure_flips
+from blade.compare.several_runs import Shared, shared
+from blade.compare.task_pairs import Paired, paired
 from blade.model import Alignment, Checkpoint, Comparison, Series, Side
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def _is_different(point: Checkpoint) -> bool:
 def _weights(n_runs: int) -> Floats:
     """What each checkpoint adds to a least-squares slope over the positions 0, 1, 2, ..."""
     centred = np.arange(n_runs, dtype=np.float64) - (n_runs - 1) / 2
-    found: Floats = centred / (centred @ centred)
-    return found
+    weights: Floats = centred / (centred @ centred)
+    return weights
 
 
 def _slopes(mean: Floats) -> Floats:
     """The slope of every task, in points of score a checkpoint."""
-    found: Floats = _weights(mean.shape[0]) @ mean
-    return found
+    slopes: Floats = _weights(mean.shape[0]) @ mean
+    return slopes
 
 
 def _slope_step(n: Ints) -> float:

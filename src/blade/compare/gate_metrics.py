@@ -1,4 +1,4 @@
-"""Turn a metric that a policy names into its change between two runs, and how sure that is."""
+"""Measure a metric of a gate's policy: its change between two runs, and how sure that is."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from blade import stats
-from blade.compare.gate.policy import LOSSES, OUTCOMES, Limit
-from blade.compare.many import answer
-from blade.compare.pairing import Paired, means, over_common, paired
-from blade.compare.rejudged import rejudged
-from blade.compare.verdict import ALPHA, NEW
+from blade.compare.change_verdict import ALPHA, NEW
+from blade.compare.gate_policy import LOSSES, OUTCOMES, Limit
+from blade.compare.rejudgements import rejudged
+from blade.compare.several_runs import answer
+from blade.compare.task_pairs import Paired, means, over_common, paired
 from blade.model import Comparison, Derived, Side
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def measured(
         return _of_query(limit, comparison, sides, by_task, (remarks or {}).get(limit.query, ""))
     if limit.slice is None and limit.name in ("score", comparison.score_name):
         return _score(comparison, question)
-    told = next((one for one in comparison.derived if _is_meant(limit, one)), None)
-    if told is not None and limit.slice is None:
-        return _of_derived(limit, told)
+    entry = next((derived for derived in comparison.derived if _is_meant(limit, derived)), None)
+    if entry is not None and limit.slice is None:
+        return _of_derived(limit, entry)
     if limit.slice is None and limit.k is None and limit.name not in (*LOSSES, *OUTCOMES):
         return "the runs do not report it"
     if comparison.baseline not in sides or comparison.candidate not in sides:
@@ -94,32 +94,32 @@ def _unit(score_name: str) -> str:
     return RATE if score_name == "pass_at_1" else "reward"
 
 
-def _is_meant(limit: Limit, one: Derived) -> bool:
-    return (one.name, one.k) == (limit.name, limit.k)
+def _is_meant(limit: Limit, entry: Derived) -> bool:
+    return (entry.name, entry.k) == (limit.name, limit.k)
 
 
-def _of_derived(limit: Limit, one: Derived) -> Measured:
+def _of_derived(limit: Limit, entry: Derived) -> Measured:
     """A measure beside the score. Its 95% interval is all there is; an end of it is a bound too, of 97.5%."""
-    low, high = one.low, one.high
+    low, high = entry.low, entry.high
     if low is None or high is None:  # all tasks change alike
-        alike = stats.mean_change(np.full(one.n, one.change))
+        alike = stats.mean_change(np.full(entry.n, entry.change))
         low, high = (None, None) if alike is None else (alike.low, alike.high)
-    still = stats.mean_change(np.zeros(one.n)) if one.unit == RATE else None
+    still = stats.mean_change(np.zeros(entry.n)) if entry.unit == RATE else None
     if still is not None and low is not None and high is not None:
         # a bootstrap trusts tasks that happen not to differ; so few of them leave at least this open
-        low, high = min(low, one.change + still.low), max(high, one.change + still.high)
+        low, high = min(low, entry.change + still.low), max(high, entry.change + still.high)
     return Measured(
-        baseline=one.baseline,
-        candidate=one.candidate,
-        own=one.candidate,
-        change=one.change,
+        baseline=entry.baseline,
+        candidate=entry.candidate,
+        own=entry.candidate,
+        change=entry.change,
         low=low,
         high=high,
         bound=high if limit.is_cost else low,
         is_exact_bound=False,
         p=None,
-        n=one.n,
-        unit=one.unit,
+        n=entry.n,
+        unit=entry.unit,
     )
 
 
@@ -138,16 +138,16 @@ def _of_query(
     keys_a, keys_b = pair.a.judged.task_keys, pair.b.judged.task_keys
     codes = zip(pair.code_a.tolist(), pair.code_b.tolist(), strict=True)
     values = [(before.get(keys_a[a]), after.get(keys_b[b])) for a, b in codes]
-    both = np.array([one for one in values if None not in one], np.float64).reshape(-1, 2)
+    both = np.array([couple for couple in values if None not in couple], np.float64).reshape(-1, 2)
     is_unmet = _is_unmet(str(limit.query), before, after)
     remark = "; ".join(part for part in (UNMET if is_unmet else "", unknown) if part)
     if len(both) < 2:
         return remark or TOO_FEW
     is_share = bool(((both >= 0) & (both <= 1)).all())
-    found = _of_means(
+    measure = _of_means(
         limit, both[:, 0], both[:, 1], stats.mean_change(both[:, 1] - both[:, 0]), RATE if is_share else ""
     )
-    return found if isinstance(found, str) else replace(found, remark=remark)
+    return measure if isinstance(measure, str) else replace(measure, remark=remark)
 
 
 def _is_unmet(query: str, before: Mapping[str, float], after: Mapping[str, float]) -> bool:
@@ -164,12 +164,12 @@ def _of_tries(limit: Limit, pair: Paired) -> Measured | str:
     if not (pair.a.judged.judged and pair.b.judged.judged):
         return "no threshold says what passes"
     passed = over_common(pair, pair.a.judged.passed, pair.b.judged.passed)
-    at = np.minimum(pair.n_a, pair.n_b) >= k
-    if not at.any():
+    enough = np.minimum(pair.n_a, pair.n_b) >= k
+    if not enough.any():
         return f"no task has {k} repeats in both runs"
     formula = stats.pass_at_k if limit.name == "pass_at_k" else stats.pass_hat_k
     before, after = (
-        formula(n[at], np.rint(rate[at] * n[at]).astype(np.int64), k)
+        formula(n[enough], np.rint(rate[enough] * n[enough]).astype(np.int64), k)
         for n, rate in zip((pair.n_a, pair.n_b), passed, strict=True)
     )
     return _of_means(limit, before, after, stats.mean_change(after - before, pair.step), RATE)
@@ -180,10 +180,10 @@ def _of_rows(limit: Limit, pair: Paired, question: str) -> Measured | str:
     chosen: Bools = np.ones(pair.d.size, bool)
     unit = RATE
     if limit.slice is not None:
-        found = _in_slice(pair, *limit.slice)
-        if isinstance(found, str):
-            return found
-        chosen, values = found, (pair.a.judged.score, pair.b.judged.score)
+        inside = _in_slice(pair, *limit.slice)
+        if isinstance(inside, str):
+            return inside
+        chosen, values = inside, (pair.a.judged.score, pair.b.judged.score)
         unit = _unit(pair.a.score_name)
     elif limit.name in OUTCOMES:
         flag = OUTCOMES[limit.name]
@@ -236,14 +236,14 @@ def _in_slice(pair: Paired, field: str, value: str) -> Bools | str:
     if field not in fields:
         others = f"; it can be {', '.join(fields)}" if fields else ""
         return f"the runs have no field {field} to slice by{others}"
-    told = []
+    columns = []
     for side, codes in ((pair.a, pair.code_a), (pair.b, pair.code_b)):
         of_task, labels = side.slices.get(field, (np.full(len(side.judged.task_keys), -1), ()))
         wanted = labels.index(value) if value in labels else -2
-        told.append((of_task[codes] == wanted, of_task[codes] < 0))
-    (is_a, none_a), (is_b, none_b) = told
-    found: Bools = (is_a | none_a) & (is_b | none_b) & ~(none_a & none_b)
-    return found if found.any() else f"no common task has {field}={value}"
+        columns.append((of_task[codes] == wanted, of_task[codes] < 0))
+    (is_a, none_a), (is_b, none_b) = columns
+    inside: Bools = (is_a | none_a) & (is_b | none_b) & ~(none_a & none_b)
+    return inside if inside.any() else f"no common task has {field}={value}"
 
 
 def _rows(pair: Paired, values: tuple[Floats, Floats], chosen: Bools) -> tuple[stats.Rows, Floats, Floats]:

@@ -1,4 +1,4 @@
-"""Turn paired tasks into what changed beside the score: outcomes, effort, behaviours, errors."""
+"""Compare outcomes, effort, behaviours and errors of two runs on their common tasks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from blade import stats
 from blade.compare.exchange import upright
-from blade.compare.pairing import Paired
+from blade.compare.task_pairs import Paired
 from blade.model import Shift, Side
 
 if TYPE_CHECKING:
     from blade.model import Floats, Ints
 
-    _Told = tuple[Mapping[str, Ints], Mapping[str, Ints]]  # name -> rows, of each run
+    _ByName = tuple[Mapping[str, Ints], Mapping[str, Ints]]  # name -> rows, of each run
 
 LISTED = 30  # behaviours, and as many signatures
 TESTED = 60  # the most frequent of both runs together, which does not look at where they are
@@ -45,20 +45,20 @@ class _Places(NamedTuple):
 
     def rate(self, rows: Ints) -> Floats:
         """The share of each task's rows that `rows` are."""
-        found: Floats = np.bincount(self.of_row[rows], minlength=self.n.size + 1)[:-1] / self.n
-        return found
+        rates: Floats = np.bincount(self.of_row[rows], minlength=self.n.size + 1)[:-1] / self.n
+        return rates
 
     def mean(self, values: Floats) -> Floats:
         """The mean of each task's known values; nan where it has none."""
         known = np.isfinite(values)
         if known.all():
-            found: Floats = np.bincount(self.of_row, values, self.n.size + 1)[:-1] / self.n
-            return found
+            means: Floats = np.bincount(self.of_row, values, self.n.size + 1)[:-1] / self.n
+            return means
         place = self.of_row[known]
         n = np.bincount(place, minlength=self.n.size + 1)
         with np.errstate(invalid="ignore"):
-            found = (np.bincount(place, values[known], self.n.size + 1) / n)[:-1]
-        return found
+            means = (np.bincount(place, values[known], self.n.size + 1) / n)[:-1]
+        return means
 
 
 def shifts(pair: Paired) -> tuple[tuple[Shift, ...], int]:
@@ -69,35 +69,35 @@ def shifts(pair: Paired) -> tuple[tuple[Shift, ...], int]:
     Of behaviours and signatures only the frequent are tested; those alike in every task are not told.
     """
     first, is_turned = upright(pair)
-    found, n_left = _shifts(first)
-    return tuple(_turned(one) for one in found) if is_turned else tuple(found), n_left
+    ranked, n_left = _shifts(first)
+    return tuple(_turned(shift) for shift in ranked) if is_turned else tuple(ranked), n_left
 
 
 def _shifts(pair: Paired) -> tuple[list[Shift], int]:
     a, b = _both_places(pair)
-    found = _tested(_outcomes(pair, a, b)) + _tested(_measured_efforts(pair, a, b))
+    ranked = _tested(_outcomes(pair, a, b)) + _tested(_measured_efforts(pair, a, b))
     n_left = 0
-    for kind, told in (
+    for kind, by_name in (
         ("behaviour", (pair.a.behaviours, pair.b.behaviours)),
         ("signature", (pair.a.signatures, pair.b.signatures)),
     ):
-        n_rows = _frequency(told, (a, b))
+        n_rows = _frequency(by_name, (a, b))
         names = sorted(n_rows, key=lambda name: (-n_rows[name], name))
-        of_kind = _tested(_shown(kind, names[:TESTED], told, (a, b), pair.step))
-        found += of_kind[:LISTED]
+        of_kind = _tested(_shown(kind, names[:TESTED], by_name, (a, b), pair.step))
+        ranked += of_kind[:LISTED]
         n_left += len(of_kind[LISTED:]) + len(names[TESTED:])
-    return found, n_left
+    return ranked, n_left
 
 
-def _turned(one: Shift) -> Shift:
+def _turned(shift: Shift) -> Shift:
     return msgspec.structs.replace(
-        one,
-        baseline=one.candidate,
-        candidate=one.baseline,
-        change=0.0 - one.change,
-        low=None if one.high is None else 0.0 - one.high,
-        high=None if one.low is None else 0.0 - one.low,
-        status=TURNED.get(one.status, one.status),
+        shift,
+        baseline=shift.candidate,
+        candidate=shift.baseline,
+        change=0.0 - shift.change,
+        low=None if shift.high is None else 0.0 - shift.high,
+        high=None if shift.low is None else 0.0 - shift.low,
+        status=TURNED.get(shift.status, shift.status),
     )
 
 
@@ -144,22 +144,22 @@ def _efforts(pair: Paired, a: _Places, b: _Places) -> Iterator[tuple[str, Floats
             yield name, before[both], after[both]
 
 
-def _frequency(told: _Told, places: tuple[_Places, _Places]) -> dict[str, int]:
+def _frequency(by_name: _ByName, places: tuple[_Places, _Places]) -> dict[str, int]:
     """Rows of the common tasks that show each thing in either run; what none shows is not in it."""
     n_rows: dict[str, int] = {}
-    for of_run, place in zip(told, places, strict=True):
+    for of_run, place in zip(by_name, places, strict=True):
         for name, rows in of_run.items():
             n_rows[name] = n_rows.get(name, 0) + int(np.count_nonzero(place.of_row[rows] < place.n.size))
     return {name: n for name, n in n_rows.items() if n}
 
 
 def _shown(
-    kind: str, names: Iterable[str], told: _Told, places: tuple[_Places, _Places], step: float
+    kind: str, names: Iterable[str], by_name: _ByName, places: tuple[_Places, _Places], step: float
 ) -> Iterator[_Measured]:
     nowhere = np.zeros(0, np.int64)
     for name in names:
         before, after = (
-            place.rate(rows.get(name, nowhere)) for rows, place in zip(told, places, strict=True)
+            place.rate(rows.get(name, nowhere)) for rows, place in zip(by_name, places, strict=True)
         )
         if (before != after).any():
             yield _Measured(kind, name, before, after, step)
@@ -170,25 +170,25 @@ def _shown(
 
 def _tested(measured: Iterable[_Measured]) -> list[Shift]:
     """All of one kind, surest first."""
-    found = [_compared(one) for one in measured]
-    adjusted = stats.benjamini_hochberg([shift.p if n >= FEWEST else None for shift, n in found])
-    told = [_judged(shift, p) for (shift, _), p in zip(found, adjusted, strict=True)]
-    return sorted(told, key=lambda one: (_last(one.p_adjusted), -abs(one.change), one.name))
+    pairs = [_compared(entry) for entry in measured]
+    adjusted = stats.benjamini_hochberg([shift.p if n >= FEWEST else None for shift, n in pairs])
+    ranked = [_judged(shift, p) for (shift, _), p in zip(pairs, adjusted, strict=True)]
+    return sorted(ranked, key=lambda entry: (_last(entry.p_adjusted), -abs(entry.change), entry.name))
 
 
-def _compared(one: _Measured) -> tuple[Shift, int]:
+def _compared(measure: _Measured) -> tuple[Shift, int]:
     """A shift that is not judged yet, and how many tasks differ in it."""
-    d = one.after - one.before
-    change = stats.mean_change(d / one.unit, one.step)
-    before, after = float(one.before.mean()), float(one.after.mean())
+    d = measure.after - measure.before
+    change = stats.mean_change(d / measure.unit, measure.step)
+    before, after = float(measure.before.mean()), float(measure.after.mean())
     shift = Shift(
-        kind=one.kind,
-        name=one.name,
+        kind=measure.kind,
+        name=measure.name,
         baseline=before,
         candidate=after,
-        change=after - before if change is None else change.estimate * one.unit,
-        low=None if change is None else change.low * one.unit,
-        high=None if change is None else change.high * one.unit,
+        change=after - before if change is None else change.estimate * measure.unit,
+        low=None if change is None else change.low * measure.unit,
+        high=None if change is None else change.high * measure.unit,
         p=None if change is None else change.p,
         p_adjusted=None,
         n=d.size,

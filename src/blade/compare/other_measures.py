@@ -1,4 +1,4 @@
-"""Turn paired tasks into measures beside the score, such as pass@k and effort, and their change."""
+"""Compare measures beside the score, such as pass@k and effort."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from blade import stats
+from blade.compare.behaviour_shifts import efforts
 from blade.compare.exchange import upright
-from blade.compare.pairing import Paired, over_common
-from blade.compare.shifts import efforts
+from blade.compare.task_pairs import Paired, over_common
 from blade.model import Derived
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ def derived(pair: Paired) -> tuple[Derived, ...]:
     and candidate turns every sign and moves no digit.
     """
     first, is_turned = upright(pair)
-    found = (*_of_passes(first), *_of_effort(first))
-    return tuple(_turned(one) for one in found) if is_turned else found
+    entries = (*_of_passes(first), *_of_effort(first))
+    return tuple(_turned(entry) for entry in entries) if is_turned else entries
 
 
-def _turned(one: Derived) -> Derived:
-    low = None if one.high is None else 0.0 - one.high
-    high = None if one.low is None else 0.0 - one.low
+def _turned(entry: Derived) -> Derived:
+    low = None if entry.high is None else 0.0 - entry.high
+    high = None if entry.low is None else 0.0 - entry.low
     return Derived(
-        one.name, one.k, one.candidate, one.baseline, 0.0 - one.change, low, high, one.n, one.method, one.unit
+        entry.name, entry.k, entry.candidate, entry.baseline, 0.0 - entry.change, low, high, entry.n, entry.method, entry.unit
     )
 
 
@@ -68,8 +68,8 @@ def _of_passes(pair: Paired) -> Iterator[Derived]:
     fewer = np.minimum(n_a, n_b)
     for name, formula in (("pass_at_k", stats.pass_at_k), ("pass_hat_k", stats.pass_hat_k)):
         for k in _ks(fewer):
-            at = fewer >= k
-            yield _mean(pair, name, formula(n_a[at], c_a[at], k), formula(n_b[at], c_b[at], k), k)
+            enough = fewer >= k
+            yield _mean(pair, name, formula(n_a[enough], c_a[enough], k), formula(n_b[enough], c_b[enough], k), k)
     if not (fewer > 1).any():  # with one row a task these are the pass rate
         return
     # With more repeats more tasks are solved once, and fewer always: both runs are asked for the same number.
@@ -89,10 +89,10 @@ def _ks(fewer: Ints) -> Iterator[int]:
 
 def _at(formula: Callable[[Ints, Ints, int], Floats], n: Ints, c: Ints, k: Ints) -> Floats:
     """pass@k or pass^k with a k of each task's own."""
-    found = np.empty(n.size)
-    for one in np.unique(k).tolist():
-        found[k == one] = formula(n[k == one], c[k == one], one)
-    return found
+    values = np.empty(n.size)
+    for tries in np.unique(k).tolist():
+        values[k == tries] = formula(n[k == tries], c[k == tries], tries)
+    return values
 
 
 # ---- Effort ---------------------------------------------------------------------------------------
@@ -100,9 +100,9 @@ def _at(formula: Callable[[Ints, Ints, int], Floats], n: Ints, c: Ints, k: Ints)
 
 def _of_effort(pair: Paired) -> Iterator[Derived]:
     """Means over tasks of their rollouts' mean; of output tokens the ratio too."""
-    found = {name: (before, after) for name, before, after in efforts(pair)}
-    for name in sorted(found, key=lambda name: (_ORDER.get(name, len(_ORDER)), name)):
-        before, after = found[name]
+    columns_of = {name: (before, after) for name, before, after in efforts(pair)}
+    for name in sorted(columns_of, key=lambda name: (_ORDER.get(name, len(_ORDER)), name)):
+        before, after = columns_of[name]
         yield _mean(pair, name, before, after, unit=UNITS.get(name, name))
         # rows are hostile, and may report fewer tokens than none
         if name == RATIO_OF and _is_amount(before) and _is_amount(after):
@@ -122,8 +122,8 @@ def _ratio(pair: Paired, name: str, before: Floats, after: Floats) -> Derived:
 
     def log_ratio(means: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # a draw without a token is no number, and is left out
-            found: Floats = np.log(means[:, 1]) - np.log(means[:, 0])
-        return found
+            ratio: Floats = np.log(means[:, 1]) - np.log(means[:, 0])
+        return ratio
 
     low, high, method = _interval(pair, np.column_stack([before, after]), shares, log_ratio, f"log {name}")
     return Derived(
@@ -161,5 +161,5 @@ def _interval(
     if distinct > DISTINCT:
         change = stats.mean_change(values)
         return (None, None, NO_INTERVAL) if change is None else (change.low, change.high, change.method)
-    found = stats.task_bootstrap(columns, statistic, seed=(pair.a.run, pair.b.run, name))
-    return (None, None, NO_INTERVAL) if found is None else (*found, BOOTSTRAP)
+    interval = stats.task_bootstrap(columns, statistic, seed=(pair.a.run, pair.b.run, name))
+    return (None, None, NO_INTERVAL) if interval is None else (*interval, BOOTSTRAP)

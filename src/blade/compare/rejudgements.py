@@ -9,8 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from blade.compare.bridge import MODEL, UNDETERMINED
-from blade.compare.pairing import Paired
-from blade.compare.settings import config_diff
+from blade.compare.run_settings import config_diff
+from blade.compare.task_pairs import Paired
 from blade.model import Side
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def rejudged(pair: Paired) -> tuple[Side, Side]:
         return a, b
     grains = [grain for grain in (*SURE, COARSE) if grain in a.content and grain in b.content]
     seen = {grain: _results(pair, grain) for grain in grains}
-    told = [
-        one for grain, one in seen.items() if one.decides and (grain in SURE or _form_is_alike(pair, seen))
+    deciding = [
+        results for grain, results in seen.items() if results.decides and (grain in SURE or _form_is_alike(pair, seen))
     ]
-    for one in told:
-        a, b = _booked(a, one.rows_a[one.fails_a]), _booked(b, one.rows_b[one.fails_b])
+    for results in deciding:
+        a, b = _booked(a, results.rows_a[results.fails_a]), _booked(b, results.rows_b[results.fails_b])
     return a, b
 
 
@@ -69,9 +69,9 @@ def _results(pair: Paired, grain: str) -> _Results:
     of_a, of_b = group[: rows_a.size], group[rows_a.size :]
     n = int(group.max(initial=-1)) + 1
     pass_a, fail_a, pass_b, fail_b = (
-        np.bincount(which[told], minlength=n)
+        np.bincount(which[verdict], minlength=n)
         for which, passed in ((of_a, passed_a), (of_b, passed_b))
-        for told in (passed, ~passed)
+        for verdict in (passed, ~passed)
     )
     only_b_fails = (pass_a > 0) & (fail_a == 0) & (fail_b > 0) & (pass_b == 0)
     only_a_fails = (pass_b > 0) & (fail_b == 0) & (fail_a > 0) & (pass_a == 0)
@@ -104,9 +104,9 @@ def _groups(task: Ints, content: Hashes) -> Ints:
     task, content = task[order], content[order]
     new = np.ones(task.size, bool)
     new[1:] = (task[1:] != task[:-1]) | (content[1:] != content[:-1])
-    found = np.empty(task.size, np.int64)
-    found[order] = np.cumsum(new) - 1
-    return found
+    group = np.empty(task.size, np.int64)
+    group[order] = np.cumsum(new) - 1
+    return group
 
 
 def _unsure(passes: Ints, fails: Ints) -> float:
@@ -129,7 +129,7 @@ def _form_is_alike(pair: Paired, seen: Mapping[str, _Results]) -> bool:
     if words is not None and not words.n_other and alike**words.n_shared < CHANCE:
         return False
     diff = config_diff(pair.a, pair.b, pair.alignment)
-    return not any(one.kind in _FORM and one.known and one.counts for one in diff)
+    return not any(setting.kind in _FORM and setting.known and setting.counts for setting in diff)
 
 
 def _booked(side: Side, rows: Ints) -> Side:

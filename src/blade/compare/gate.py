@@ -1,0 +1,425 @@
+"""Judge a candidate by a gate's policy: PASS, WARN, FAIL or INCONCLUSIVE, check by check, and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from statistics import NormalDist
+
+import msgspec
+
+from blade import hostile
+from blade.compare.change_verdict import ALPHA, MAX_REPEATS, NEW
+from blade.compare.gate_metrics import RATE, ByTask, Measured, measured
+from blade.compare.gate_policy import COMMON, COVERAGE, Limit, Policy, Waiver, bad_policy
+from blade.errors import EXIT_FAILED_GATE, EXIT_OK
+from blade.model import Checked, Comparison, Gate, Side
+
+PASS, WARN, INCONCLUSIVE, FAIL = "PASS", "WARN", "INCONCLUSIVE", "FAIL"
+EXIT = {PASS: EXIT_OK, WARN: EXIT_OK, INCONCLUSIVE: EXIT_OK, FAIL: EXIT_FAILED_GATE}
+# From the mildest. A critical question without an answer weighs more than one answered with a warning.
+ORDER = (PASS, WARN, INCONCLUSIVE, FAIL)
+# What a check of each tier can do to the whole; the verdicts not named do nothing.
+WEIGHT = {
+    "critical": {WARN: WARN, INCONCLUSIVE: INCONCLUSIVE, FAIL: FAIL},
+    "supporting": {WARN: WARN, FAIL: WARN},
+    "advisory": {},
+}
+COMPARISON = "comparison"
+_SLACK = 1e-9  # sums of floats miss a limit that is met exactly by less
+
+
+def judge(
+    policy: Policy,
+    comparisons: Sequence[Comparison],
+    coverages: Mapping[str, tuple[int, int]],
+    today: date,
+    sides: Mapping[str, Side] | None = None,
+    by_task: ByTask | None = None,
+    remarks: Mapping[str, str] | None = None,
+) -> Gate:
+    """What the policy says of candidates held against a baseline.
+
+    `coverages` gives rows scored and expected by run; `sides` the runs themselves, from which metrics are
+    computed that a comparison does not hold: of a slice, an outcome, a side of the losses, another k.
+    `by_task` answers the queries of a policy, and `remarks` says which names in them no row has.
+    """
+    checks = [
+        check
+        for comparison in comparisons
+        for check in _checks(policy, comparison, coverages, sides or {}, by_task, remarks)
+    ]
+    in_force = {waiver.label: waiver for waiver in policy.waivers if today <= waiver.expires}
+    waived = [_waived(check, in_force.get(check.metric)) for check in checks]
+    notes = [note for comparison in comparisons for note in cautions(comparison)]
+    notes += waiver_notes(policy.waivers, waived, today)
+    verdict = overall(waived) if waived else FAIL
+    if not waived:
+        notes.append("Nothing was compared, so nothing can pass.")
+    if verdict == INCONCLUSIVE and policy.on_inconclusive == "fail":
+        verdict = FAIL
+        notes.append('The policy counts an inconclusive comparison as failed (on_inconclusive = "fail").')
+    baseline = comparisons[0].baseline if comparisons else ""
+    return Gate(policy.path, verdict, tuple(waived), tuple(notes), baseline, policy.question)
+
+
+def overall(checks: Sequence[Checked]) -> str:
+    """The gravest of what the checks can do, each by its tier."""
+    return max(
+        (WEIGHT[check.tier].get(check.verdict, PASS) for check in checks), key=ORDER.index, default=PASS
+    )
+
+
+# ---- One candidate --------------------------------------------------------------------------------
+
+
+def _checks(
+    policy: Policy,
+    comparison: Comparison,
+    coverages: Mapping[str, tuple[int, int]],
+    sides: Mapping[str, Side],
+    by_task: ByTask | None,
+    remarks: Mapping[str, str] | None,
+) -> list[Checked]:
+    if comparison.refused:
+        text = f"the runs cannot be compared: {comparison.refused}"
+        return [Checked(comparison.candidate, COMPARISON, "critical", FAIL, text)]
+    return [
+        _coverage(policy, comparison, coverages),
+        _common(policy, comparison),
+        *(_metric(policy, limit, comparison, sides, by_task, remarks) for limit in policy.metrics),
+    ]
+
+
+def _coverage(policy: Policy, comparison: Comparison, coverages: Mapping[str, tuple[int, int]]) -> Checked:
+    """Rows that vanished must not make a score: of the baseline as little as of the candidate."""
+    shares = {}
+    for role, run in (("candidate", comparison.candidate), ("baseline", comparison.baseline)):
+        scored, expected = coverages[run]
+        shares[role] = (scored, expected, scored / expected if expected else 0.0)
+    short = [share for _, _, share in shares.values() if share < policy.required_coverage - _SLACK]
+    text = coverage_text(shares, policy.required_coverage)
+    return Checked(
+        comparison.candidate,
+        COVERAGE,
+        "critical",
+        FAIL if short else PASS,
+        text,
+        value=shares["candidate"][2],
+    )
+
+
+def _common(policy: Policy, comparison: Comparison) -> Checked:
+    """A candidate that was evaluated on a part of the baseline's tasks shows nothing about the rest."""
+    alignment = comparison.alignment
+    common = len(alignment.common)
+    total = common + len(alignment.removed) + len(alignment.modified) + len(alignment.missing_candidate)
+    share = common / total if total else 0.0
+    if share < policy.required_common - _SLACK:
+        verdict = FAIL
+    else:
+        verdict = INCONCLUSIVE if common < policy.min_tasks else PASS
+    text = common_text(common, total, share, policy.required_common, policy.min_tasks)
+    return Checked(comparison.candidate, COMMON, "critical", verdict, text, value=share, n=common)
+
+
+def _metric(
+    policy: Policy,
+    limit: Limit,
+    comparison: Comparison,
+    sides: Mapping[str, Side],
+    by_task: ByTask | None,
+    remarks: Mapping[str, str] | None,
+) -> Checked:
+    measure = measured(limit, comparison, sides, policy.question, by_task, remarks)
+    if isinstance(measure, str):
+        text = f"not measured: {measure}"
+        return Checked(comparison.candidate, limit.label, limit.tier, INCONCLUSIVE, text)
+    if measure.unit == RATE and limit.absolute is not None and limit.absolute > 1:
+        raise bad_policy(
+            policy.path, f"the limit of {limit.label} is {limit.absolute:g}", "write 0.02 for two points"
+        )
+    allowed = _allowed(limit, measure.baseline)
+    of_change = of_floor = None
+    if limit.absolute is not None or limit.relative is not None:
+        of_change = _of_change(limit, measure, allowed, comparison.identical)
+    if limit.floor is not None:
+        short = measure.own - limit.floor if limit.is_cost else limit.floor - measure.own
+        of_floor = FAIL if short > _SLACK else PASS
+    return Checked(
+        candidate=comparison.candidate,
+        metric=limit.label,
+        tier=limit.tier,
+        verdict=max((verdict for verdict in (of_change, of_floor) if verdict is not None), key=ORDER.index),
+        text=metric_text(limit, measure, allowed, (of_change, of_floor), comparison, policy.question),
+        baseline=measure.baseline,
+        value=measure.candidate,
+        change=measure.change,
+        low=measure.low,
+        high=measure.high,
+        bound=measure.bound,
+        allowed=allowed,
+        n=measure.n,
+        remark=measure.remark,
+    )
+
+
+def _allowed(limit: Limit, baseline: float) -> float | None:
+    """How much worse the metric may be: where two limits are given both hold, so the stricter counts."""
+    limits = [] if limit.absolute is None else [limit.absolute]
+    if limit.relative is not None and abs(baseline) > 0:
+        limits.append(limit.relative * abs(baseline))
+    return min(limits, default=None)
+
+
+def _of_change(limit: Limit, measure: Measured, allowed: float | None, is_identical: bool) -> str:
+    """PASS: a worse change than allowed is ruled out. FAIL: worse beyond chance, and by more than allowed."""
+    if is_identical:
+        return PASS
+    if allowed is None or measure.bound is None or measure.low is None or measure.high is None:
+        return INCONCLUSIVE
+    if limit.is_cost:
+        is_ruled_out, is_worse, by = measure.bound < allowed, measure.low > 0, measure.change
+    else:
+        is_ruled_out, is_worse, by = measure.bound > -allowed, measure.high < 0, -measure.change
+    if is_ruled_out:
+        return PASS
+    if is_worse and (measure.p is None or measure.p <= ALPHA):
+        return FAIL if by > allowed + _SLACK else WARN
+    return INCONCLUSIVE
+
+
+def _waived(check: Checked, waiver: Waiver | None) -> Checked:
+    """A waiver never makes the whole worse: what a tier does not count needs none."""
+    is_grave = check.verdict == FAIL or WEIGHT[check.tier].get(check.verdict) == INCONCLUSIVE
+    if waiver is None or not is_grave or check.tier == "advisory" or check.metric == COMPARISON:
+        return check
+    text = f"{check.verdict} waived until {waiver.expires.isoformat()}: {waiver.reason}"
+    return msgspec.structs.replace(check, verdict=WARN, waived=text)
+
+
+MINUS = "−"
+_Z95 = NormalDist().inv_cdf(0.975)
+_SEEN = _Z95 + NormalDist().inv_cdf(0.8)  # 5% two-sided, 80% power
+_RULED_OUT = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(0.8)  # 5% one-sided, 80% power
+
+# What each verdict means, for those who meet it in a pull request.
+MEANING = {
+    "PASS": "No critical metric is worse than the policy allows, and the data suffice to say so.",
+    "WARN": "Nothing blocks, but something below is worse or is let pass by a waiver.",
+    "INCONCLUSIVE": "The data do not suffice to say whether a critical metric is worse than allowed.",
+    "FAIL": "A critical check failed.",
+}
+
+
+# ---- One check ------------------------------------------------------------------------------------
+
+
+def metric_text(
+    limit: Limit,
+    measure: Measured,
+    allowed: float | None,
+    verdicts: tuple[str | None, str | None],
+    comparison: Comparison,
+    question: str,
+) -> str:
+    """What was measured, what is allowed, and why that gives the verdict."""
+    of_change, of_floor = verdicts
+    parts = [_measured(measure)]
+    if of_change is not None:
+        parts.append(_reason(limit, measure, allowed, of_change, comparison, question))
+    parts += [measure.remark] if measure.remark else []
+    if of_floor is not None and limit.floor is not None:
+        bound = f"at {'most' if limit.is_cost else 'least'} {value(limit.floor, measure.unit)}"
+        met = "met" if of_floor == "PASS" else "not met"
+        parts.append(f"its own value {value(measure.own, measure.unit)}, {bound}: {met}")
+    return "; ".join(parts)
+
+
+def _measured(measure: Measured) -> str:
+    before, after = value(measure.baseline, measure.unit), value(measure.candidate, measure.unit)
+    interval = ""
+    if measure.low is not None and measure.high is not None:
+        low, high = (difference(end, measure.unit) for end in (measure.low, measure.high))
+        interval = f" [{low.removesuffix(' points')}, {high}]"
+    tasks = f"{measure.n:,} task{'s' if measure.n != 1 else ''}"
+    return f"{before} → {after}: {difference(measure.change, measure.unit)}{interval} over {tasks}"
+
+
+def _reason(
+    limit: Limit,
+    measure: Measured,
+    allowed: float | None,
+    verdict: str,
+    comparison: Comparison,
+    question: str,
+) -> str:
+    way = "rise" if limit.is_cost else "drop"
+    if comparison.identical:
+        return "both runs hold the same rows"
+    if allowed is None:
+        return f"a relative {way} is not defined for a baseline of 0"
+    most = size(allowed, measure.unit)
+    if measure.bound is None:
+        return f"at most {most} of {way} allowed; there is no interval to judge it by"
+    if verdict == "PASS":
+        bound = "one-sided 95% bound" if measure.is_exact_bound else "end of the 95% interval"
+        return f"a {way} of more than {most} is ruled out ({bound} {difference(measure.bound, measure.unit)})"
+    if verdict == "FAIL":
+        return f"the {way} is more than chance and exceeds the {most} allowed"
+    if verdict == "WARN":
+        return f"worse than chance explains, by no more than the {most} allowed, but more is not ruled out"
+    resolve = _resolve(limit, measure, allowed, comparison, question)
+    return f"a {way} of more than {most} is neither shown nor ruled out; {resolve}"
+
+
+def _resolve(limit: Limit, measure: Measured, allowed: float, comparison: Comparison, question: str) -> str:
+    """What this comparison can see, and what an unchanged candidate would need to pass."""
+    if measure.low is None or measure.high is None:
+        return "there is no interval to judge it by"
+    se = (measure.high - measure.low) / 2 / _Z95
+    seen = f"changes from {size(_SEEN * se, measure.unit)} on are seen in 80 of 100 such comparisons"
+    if allowed <= 0:
+        return f"{seen}; with nothing allowed, only a candidate that is shown to be better passes"
+    # A t interval and a bootstrap are a little wider than this normal law: a guide, not a promise.
+    needed = measure.n * (_RULED_OUT * se / allowed) ** 2
+    if needed <= measure.n:
+        return f"{seen}; an unchanged candidate would pass in 80 of 100"
+    ways = [f"{_about(needed):,} tasks"]
+    if limit.name == "score" and limit.slice is None:
+        repeats = _repeats(measure.n, allowed, comparison, question)
+        ways += [] if repeats is None else [f"{repeats:,} repeats of each run"]
+    return f"{seen}; for an unchanged candidate to pass in 80 of 100 it takes about {' or '.join(ways)}"
+
+
+def _repeats(n: int, allowed: float, comparison: Comparison, question: str) -> int | None:
+    """Repeats of each run at which a worse change is ruled out if there is none; None where none suffice."""
+    power = comparison.power
+    if power is None or power.sigma2_a is None or power.sigma2_b is None or power.omega2 is None:
+        return None
+    room = n * (allowed / _RULED_OUT) ** 2 - (power.omega2 if question == NEW else 0.0)
+    repeats = (power.sigma2_a + power.sigma2_b) / room if room > 0 else math.inf
+    return _about(repeats) if 0 < repeats <= MAX_REPEATS else None
+
+
+def coverage_text(shares: Mapping[str, tuple[int, int, float]], required: float) -> str:
+    roles = [
+        f"{role} {percent(share)} ({scored:,} of {expected:,} rows)"
+        for role, (scored, expected, share) in shares.items()
+    ]
+    return f"{', '.join(roles)}; required {percent(required)}"
+
+
+def common_text(n: int, total: int, share: float, required: float, least: int) -> str:
+    text = f"{n:,} of the baseline's {total:,} tasks ({percent(share)}) are compared"
+    return f"{text}; required {percent(required)}, at least {least:,} tasks"
+
+
+# ---- Notes ----------------------------------------------------------------------------------------
+
+
+def cautions(comparison: Comparison) -> Iterator[str]:
+    """What a reader must know beside the verdict."""
+    name = hostile.line(comparison.candidate, 80)
+    if comparison.identical:
+        yield f"{name} holds the same rows as the baseline: nothing was evaluated anew."
+    changed = [setting.key for setting in comparison.config_diff if setting.mechanical and setting.known]
+    if changed:
+        listed = ", ".join(hostile.line(key, 80) for key in changed)
+        yield f"{name} differs from the baseline in what can move the score by itself: {listed}."
+
+
+def waiver_notes(waivers: Sequence[Waiver], checks: Sequence[Checked], today: date) -> Iterator[str]:
+    used = {check.metric for check in checks if check.waived}
+    for waiver in waivers:
+        day = waiver.expires.isoformat()
+        if waiver.expires < today:
+            yield f"The waiver of {waiver.label} expired on {day} and is ignored: {waiver.reason}"
+        elif waiver.label not in used:
+            yield f"The waiver of {waiver.label} (until {day}) was not needed."
+
+
+# ---- Markdown -------------------------------------------------------------------------------------
+
+
+def markdown(gate: Gate, command: str = "") -> str:
+    """A compact summary; whatever comes from runs or policy is escaped."""
+    say, code = hostile.markdown_inline, hostile.markdown_code
+    candidates = list(dict.fromkeys(check.candidate for check in gate.checks))
+    judged = ", ".join(code(name) for name in candidates) or "nothing"
+    parts = [
+        f"## Gate: {say(gate.verdict)}",
+        f"{MEANING.get(gate.verdict, '')} {judged} against {code(gate.baseline)}, on {say(gate.question)}.",
+        _table(gate, len(candidates) > 1),
+    ]
+    waived = [f"{check.metric} of {check.candidate}: {check.waived}" for check in gate.checks if check.waived]
+    listed = [f"- {hostile.markdown_start(say(text))}" for text in (*waived, *gate.notes)]
+    if listed:
+        parts.append("\n".join(listed))
+    parts.append("To repeat it:\n\n" + hostile.markdown_fence(hostile.line(command or _command(gate)), "sh"))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(gate: Gate, has_many: bool) -> str:
+    say = hostile.markdown_inline
+    head = ["Metric", "Tier", "Verdict", "Why"]
+    rows = [[say(check.metric), check.tier, _verdict(check), say(check.text)] for check in gate.checks]
+    if has_many:
+        head = ["Candidate", *head]
+        names = [hostile.markdown_code(check.candidate, in_table=True) for check in gate.checks]
+        rows = [[name, *row] for name, row in zip(names, rows, strict=True)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
+
+
+def _verdict(check: Checked) -> str:
+    return check.verdict if check.verdict == "PASS" else f"**{check.verdict}**"
+
+
+def _command(gate: Gate) -> str:
+    return f"blade compare BASELINE CANDIDATE --gate {hostile.argument(gate.policy) or 'POLICY.toml'}"
+
+
+# ---- Numbers --------------------------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """A share as percent; 0% and 100% only when exact."""
+    if share in (0, 1):
+        return f"{share:.0%}"
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= share < 1:
+        return ">99.9%"
+    return f"{100 * share:.1f}%".replace("-", MINUS)
+
+
+def _about(number: float) -> int:
+    """A whole number, rounded up to two figures: it rests on an estimate."""
+    unit = int(10 ** max(0, math.floor(math.log10(max(number, 1))) - 1))
+    return math.ceil(number / unit) * unit
+
+
+def value(number: float, unit: str) -> str:
+    return percent(number) if unit == RATE else _number(number)
+
+
+def size(number: float, unit: str) -> str:
+    """A difference without its sign."""
+    if unit != RATE:
+        return _number(number)
+    points = 100 * number
+    return f"{points:.1f} points" if points >= 0.05 or points == 0 else "<0.1 points"
+
+
+def difference(number: float, unit: str) -> str:
+    """A difference with its sign."""
+    if abs(number) < 1e-12:
+        return "0 points" if unit == RATE else "0"
+    return ("+" if number > 0 else MINUS) + size(abs(number), unit)
+
+
+def _number(number: float) -> str:
+    if abs(number) >= 1000:
+        return f"{number:,.0f}".replace("-", MINUS)
+    return f"{number:.4g}".replace("-", MINUS)

@@ -1,0 +1,385 @@
+"""List the settings that differ between runs, and say whether the change can be laid to one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from blade.compare.alignment import group_of
+from blade.model import Alignment, Setting, Side
+
+_NOTHING = frozenset(
+    {"", "none", "null", "nan"}
+)  # a setting that was left open: nobody knows what it came to
+_NO_SKILLS = "none"
+_SKILLS_HASH = "skills_ref.hash"
+# Settings that tell the content itself, so that where it lies does not matter.
+_CONTENTS = {
+    "dataset": "data", "tools": "tools", "verifier": "verifier", "system prompt": "prompt", _SKILLS_HASH: "skills"
+}  # fmt: skip
+_SHOWN = 3  # pairs of runs named for one setting
+
+Delta = tuple[float | None, float | None, float | None]  # change over the common tasks, low, high
+
+
+# -- two runs -------------------------------------------------------------------------------------
+
+
+def config_diff(a: Side, b: Side, alignment: Alignment | None = None) -> tuple[Setting, ...]:
+    """The settings that differ: first those that can have moved the score, by kind and name.
+
+    A setting that one run does not state is listed as unknown: what nobody wrote down may well be the same.
+    Only skills are different, which are stamped on every row that had any. With an alignment a template or
+    a format that changed in all tasks is a setting too; other names of the same tasks are listed alone.
+    """
+    settings = _differences(_stated(a), _stated(b))
+    for field in alignment.changed_everywhere if alignment is not None else ():
+        kind = "prompt" if group_of(field) == "text" else "data"
+        counts = group_of(field) != "id"  # no model is asked for the name of a task
+        if not any(setting.kind == kind and setting.known and (setting.counts or not counts) for setting in settings):
+            values = (_digest(a, field), _digest(b, field))
+            mechanical = counts and kind in MECHANICAL
+            settings.append(Setting(field, *values, kind, mechanical, counts=counts))
+    return tuple(sorted(settings, key=_rank))
+
+
+def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[Setting]:
+    settings = []
+    for key, other in _couples(there, here):
+        setting = _setting(key, other, there.get(key), here.get(other))
+        if setting is not None:
+            settings.append(setting)
+    meanings = {_meaning(key) for key in there} & {_meaning(key) for key in here}
+    by_content = {kind for key, kind in _CONTENTS.items() if key in there and key in here}
+    settings = [
+        setting
+        for setting in settings
+        if (setting.known or _meaning(setting.key) not in meanings)
+        and not (_is_place(setting.key) and setting.kind in by_content)
+    ]
+    return _once(sorted(settings, key=_rank))
+
+
+def _rank(setting: Setting) -> tuple[bool, bool, int, int, str]:
+    """What may have moved the score before what cannot; what a run says itself before files beside it."""
+    depth = setting.key.count(".") if setting.key not in _CONTENTS else 0
+    return not (setting.known and setting.counts), not setting.known, KINDS.index(setting.kind), depth, setting.key
+
+
+def _digest(side: Side, field: str) -> str:
+    """All values of a task field as one short word."""
+    return hashlib.sha256(np.sort(side.fingerprints[field]).tobytes()).hexdigest()[:12]
+
+
+def _stated(side: Side) -> dict[str, str]:
+    """What a run states: the rows before a file beside them, everything else by spelling."""
+    stated: dict[str, str] = {}
+    for key, value in (("model", side.model), ("agent", side.agent), ("repeats", _repeats(side))):
+        if value is not None:
+            stated[key] = value
+    if side.threshold is not None:
+        stated["pass threshold"] = _number(side.threshold)
+    for key in sorted(side.settings, key=lambda key: (without_file(key) != key, key)):
+        value = side.settings[key].strip()
+        if value.lower() not in _NOTHING and named(without_file(key)) is not None:
+            stated.setdefault(without_file(key), value)
+    if not any(_meaning(key) == "skills" for key in stated):
+        stated[_SKILLS_HASH] = _NO_SKILLS
+    return stated
+
+
+def _repeats(side: Side) -> str | None:
+    """The commonest number of rollouts expected of a task; the larger one of a tie."""
+    expected = side.expected[side.expected > 0]
+    if not expected.size:
+        return None
+    shares = np.bincount(expected)
+    return str(len(shares) - 1 - int(np.argmax(shares[::-1])))
+
+
+def _couples(there: Mapping[str, str], here: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The settings of both runs side by side; one that stands elsewhere in the other is found by its name."""
+    couples = [(key, key) for key in there.keys() & here.keys()]
+    left, right = (_by_tail(mine.keys() - other.keys()) for mine, other in ((there, here), (here, there)))
+    for tail in left.keys() | right.keys():
+        keys_a, keys_b = left.get(tail, []), right.get(tail, [])
+        if len(keys_a) == len(keys_b) == 1:
+            couples.append((keys_a[0], keys_b[0]))
+        else:
+            couples += [(key, key) for key in (*keys_a, *keys_b)]
+    return couples
+
+
+def _by_tail(keys: set[str]) -> dict[str, list[str]]:
+    by_tail: dict[str, list[str]] = {}
+    for key in keys:
+        by_tail.setdefault(tail_of(key).lower(), []).append(key)
+    return by_tail
+
+
+def _setting(key: str, other: str, baseline: str | None, candidate: str | None) -> Setting | None:
+    """The setting as a difference; None if there is none."""
+    shown = min(key, other, key=lambda name: (len(name), name))  # whichever run comes first
+    about = named(shown)
+    if about is None:
+        return None
+    known = baseline is not None and candidate is not None
+    if known and _plain(baseline, about) == _plain(candidate, about):
+        return None
+    return Setting(shown, baseline, candidate, about.kind, about.kind in MECHANICAL, known, about.counts)
+
+
+def _plain(value: str | None, about: Named) -> str:
+    """A value in one spelling: 1 and 1.0 are the same, and so is a file of the same folder elsewhere."""
+    text = (value or "").strip()
+    if about.kind != "model" and (about.is_place or re.match(r"(/|~/|\.\.?/|[A-Za-z]:\\|\w+://)", text)):
+        return "/".join(re.split(r"[/\\]+", text.rstrip("/"))[-2:])
+    try:
+        return _number(float(text))
+    except (ValueError, OverflowError):
+        return text.lower() if text.lower() in ("true", "false") else text
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def _is_place(key: str) -> bool:
+    about = named(key)
+    return about is not None and about.is_place
+
+
+def _meaning(key: str) -> str:
+    about = named(key)
+    return about.same_as if about is not None else ""
+
+
+def _once(settings: list[Setting]) -> list[Setting]:
+    """Without settings that say again what one before them said: the same thing, or the same two values."""
+    seen: set[tuple[str, ...]] = set()
+    distinct = []
+    for setting in settings:
+        about = named(setting.key)
+        if about is None:
+            continue
+        values = (_plain(setting.baseline, about), _plain(setting.candidate, about)) if ":" in about.same_as else ()
+        if (about.same_as, *values) not in seen:
+            distinct.append(setting)
+        seen.add((about.same_as, *values))
+    return distinct
+
+
+def changed(diff: Sequence[Setting]) -> list[Setting]:
+    """The settings that are known to differ and can have changed what a rollout scores."""
+    return [setting for setting in diff if setting.known and setting.counts]
+
+
+def separation(diff: Sequence[Setting], a: Side, b: Side) -> tuple[bool | None, str]:
+    """Whether the change can be laid to one setting, and else the run that would help, in words.
+
+    True: one setting changed. False: several did. None: none did, or one did and another is unknown.
+    """
+    keys = changed(diff)
+    if len(keys) < 2:
+        is_sure = len(keys) == 1 and all(setting.known or not setting.counts for setting in diff)
+        return (True if is_sure else None), ""
+    first, others = keys[0], keys[1:]
+    run = _run_with(first, others)
+    if len(others) > 1:
+        more = "another such run" if len(others) == 2 else f"{len(others) - 1} more such runs"
+        run += f"; it sets {first.key} apart from the others, which take {more}"
+    return False, run
+
+
+def _run_with(first: Setting, others: Sequence[Setting], baseline: str = "the baseline") -> str:
+    """A run in which one setting is the candidate's and the others are the baseline's."""
+    others_as_before = _listed([f"{setting.key} = {setting.baseline}" for setting in others])
+    if first.key == "model":
+        return f"a run of {first.candidate} with {others_as_before} (everything else as in {baseline})"
+    return f"a run with {first.key} = {first.candidate} and {others_as_before} (everything else as in {baseline})"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+# -- several runs ---------------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """Two runs that differ in a setting."""
+
+    a: str
+    b: str
+    setting: Setting
+    others: list[Setting]  # that changed along with it
+    is_sure: bool  # no setting is stated by one of them only
+    delta: Delta | None
+
+
+def effects(sides: Sequence[Side], deltas: Mapping[tuple[str, str], Delta]) -> tuple[tuple[str, str], ...]:
+    """For each setting that varies among the runs: its effect where two differ in it alone, else why none."""
+    stated = {side.run: _stated(side) for side in sides}
+    steps: dict[str, list[_Step]] = {}
+    for first, second in combinations([side.run for side in sides], 2):
+        is_turned = (first, second) not in deltas and (second, first) in deltas
+        a, b = (second, first) if is_turned else (first, second)
+        diff = sorted(_differences(stated[a], stated[b]), key=_rank)
+        keys = changed(diff)
+        is_sure = all(setting.known or not setting.counts for setting in diff)
+        for setting in keys:
+            others = [other for other in keys if other is not setting]
+            steps.setdefault(setting.key, []).append(_Step(a, b, setting, others, is_sure, deltas.get((a, b))))
+    order = sorted(steps, key=lambda key: _rank(steps[key][0].setting))
+    return tuple((key, _effect(steps[key])) for key in order)
+
+
+def _effect(steps: list[_Step]) -> str:
+    alone = sorted((step for step in steps if not step.others), key=lambda step: step.delta is None)
+    if alone:
+        pairs = "; ".join(_effect_text(step) for step in alone[:_SHOWN])
+        more = f"; and {len(alone) - _SHOWN} more pairs of runs" if len(alone) > _SHOWN else ""
+        return f"identified by runs that differ in it alone: {pairs}{more}"
+    nearest = min(steps, key=lambda step: len(step.others))
+    always = set.intersection(*({setting.key for setting in step.others} for step in steps))
+    names = [setting.key for setting in nearest.others if setting.key in always or not always]
+    run = _run_with(nearest.setting, nearest.others, nearest.a)
+    return f"not separable from {_listed(names)}; {run} would separate it"
+
+
+def signed(number: float, form: str) -> str:
+    """Print a number with its sign: `+0.264`, `−0.410`."""
+    return f"{number:+{form}}".replace("-", "−")
+
+
+def _effect_text(step: _Step) -> str:
+    setting = step.setting
+    words = f"{setting.baseline} → {setting.candidate} ({step.a} → {step.b})"
+    delta, low, high = step.delta or (None, None, None)
+    if delta is not None:
+        words += f" {signed(delta, '.3f')}"
+    if low is not None and high is not None:
+        words += f" [{signed(low, '.3f')}, {signed(high, '.3f')}]"
+    return words if step.is_sure else f"{words}, as far as the runs state their settings"
+
+
+MECHANICAL = frozenset({"limit", "tools", "verifier", "data"})
+KINDS = tuple("model harness skills prompt tools sampling limit verifier data other repeats".split())
+
+_FILE = re.compile(r"[^:\s]+\.(?:ya?ml|json|toml): ")  # "config.yaml: a.b" is the setting a.b of that file
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+# Words of a name that tell its kind; the first kind with a word of the name wins.
+_VERIFIER = frozenset("verifier judge grader scorer rubric threshold reward".split())
+_SKILLS = frozenset("skill skills".split())
+_REPEATS = frozenset("repeat repeats rollouts".split())
+_HOW_MANY = frozenset("samples examples tasks problems instances rows".split())
+_BY_WORD = {
+    kind: frozenset(words.split())
+    for kind, words in {
+        "limit": "max limit limits timeout timeouts deadline budget cutoff context window memory cpu cpus "
+        "gpu gpus concurrency concurrent parallel workers resources retries",
+        "sampling": "temperature top p penalty reasoning effort thinking sampling beam beams greedy stop",
+        "tools": "tool tools mcp functions",
+        "prompt": "prompt prompts instruction instructions template system shot shots",
+        "data": "dataset datasets data benchmark split subset",
+        "harness": "agent agents harness scaffold framework environment env server",
+        "model": "model models checkpoint ckpt weights policy engine quantization dtype precision",
+    }.items()
+}
+_ONE_MODEL = frozenset("policy model name id path checkpoint ckpt weights".split())
+_ONE_AGENT = frozenset("agent name".split())
+
+# Where something lies: of a prompt or a data set that may be all that tells of a change, of a server nothing.
+_PLACE = frozenset("path paths dir directory folder file files filename root".split())
+_SERVER = frozenset("url uri endpoint host hostname address port ip".split())
+# What any two runs differ in: when, by whom and under which name they were started, what they left behind.
+_RECORD = frozenset(
+    "run experiment exp job project session user username owner author email timestamp date datetime created "
+    "started finished uuid log logs logging logger wandb mlflow cache output outputs secret password api "
+    "verbose debug comment description notes blade".split()
+)
+_OURS = frozenset({"tasks grouped by"})
+_OF_A_FILE = frozenset({"prompt", "tools", "data", "verifier", "skills", "model"})
+
+
+class Named(NamedTuple):
+    """What the name of a setting says."""
+
+    kind: str
+    counts: bool  # False: a rollout scores the same whatever it is
+    is_place: bool  # its value says where something lies
+    same_as: str  # settings that say the same thing under several names have the same word here
+
+
+def without_file(key: str) -> str:
+    """The setting without the file it was read from."""
+    return _FILE.sub("", key, count=1)
+
+
+def tail_of(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+@lru_cache(maxsize=4096)
+def named(key: str) -> Named | None:
+    """What a setting is by its name; None if any two runs differ in it and it means nothing.
+
+    Only names of places and records are passed over, and only where no word of theirs names a variable: one
+    variable too many is seen, one too few is not.
+    """
+    tail, words = _words(tail_of(key)), _words(key)
+    kind = _kind(tail, words)
+    if key in _OURS or (tail & _SERVER and kind != "limit"):
+        return None
+    is_place = bool(tail & _PLACE)
+    if is_place and kind not in _OF_A_FILE:
+        return None
+    if tail & _RECORD and kind in ("other", "harness"):
+        return None
+    counts = kind != "repeats" and "seed" not in tail and not _is_how_many(tail)
+    return Named(kind, counts, is_place, _same_as(key, kind, tail))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORDS.findall(text))
+
+
+def _kind(tail: frozenset[str], words: frozenset[str]) -> str:
+    """By the words of the last part of the name, then by those before it."""
+    if words & _VERIFIER:
+        return "verifier"
+    if words & _SKILLS:
+        return "skills"
+    if tail & _REPEATS or {"per", "task"} <= tail:
+        return "repeats"
+    if _is_how_many(tail):
+        return "data"
+    if "seed" in tail:
+        return "other"
+    for part in (tail, words):
+        for kind, known in _BY_WORD.items():
+            if part & known:
+                return kind
+    return "other"
+
+
+def _is_how_many(tail: frozenset[str]) -> bool:
+    """Does it say how many tasks are run, not how."""
+    return tail == {"limit"} or (bool(tail & _HOW_MANY) and bool(tail & {"num", "n", "max", "limit"}))
+
+
+def _same_as(key: str, kind: str, tail: frozenset[str]) -> str:
+    if kind in ("repeats", "skills"):
+        return kind
+    if kind == "model" and tail <= _ONE_MODEL:
+        return kind
+    if kind == "harness" and tail <= _ONE_AGENT:
+        return kind
+    return f"{kind}: {tail_of(key).lower()}"
