@@ -29,7 +29,8 @@ check: .venv/.dev ## ruff, mypy, and whether the map in the docs is up to date
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python scripts/map.py --check
 
-golden: .venv/.dev ## Rewrite the golden files; review their diff like code
+golden: .venv/.dev ## Rewrite the golden files and the schema of report.json; review their diff like code
+	@$(BIN)/python scripts/report_schema.py
 	@BLADE_GOLDEN=write $(BIN)/pytest tests/test_golden.py tests/package/test_example.py
 
 map: .venv/.dev ## Rewrite the map in docs/map.md from the first docstring lines

@@ -50,14 +50,14 @@ def without_claims(blade: Blade) -> Compared:
     """The JSON of `blade compare` without its claims, which are much of its work; with options it is asked."""
     from blade import pipeline
     from blade.pipeline import comparing
-    from blade.report import wire
+    from blade.report import report_json
 
     def run(*arguments: object) -> Said:
         specs = [str(argument) for argument in arguments]
         if len({*specs}) < 2 or any(spec.startswith("-") for spec in specs):
             return by_json(blade)(*specs)
         report = comparing.compare(pipeline.load(specs, Silent()), "blade compare")
-        told = json.dumps(wire.document(pipeline.with_digests(report)), allow_nan=False)
+        told = json.dumps(report_json.document(pipeline.with_digests(report)), allow_nan=False)
         return dict(json.loads(told))
 
     return run

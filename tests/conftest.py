@@ -143,7 +143,7 @@ def diagnosed(blade: Blade) -> Blade:
     """
     from blade import pipeline
     from blade.errors import BladeError
-    from blade.report import wire
+    from blade.report import report_json
 
     def run(*arguments: object) -> Said:
         specs, watcher = [str(argument) for argument in arguments], Listener()
@@ -155,7 +155,7 @@ def diagnosed(blade: Blade) -> Blade:
         except BladeError:
             return blade("diagnose", "--json", *specs)
         told = "".join(f"note: {note}\n" for note in watcher.notes)
-        return Said(0, json.dumps(wire.document(report), allow_nan=False), told)
+        return Said(0, json.dumps(report_json.document(report), allow_nan=False), told)
 
     return run
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
 WING = ROOT / "src" / "blade_eval"  # a room of its own, which only the command line enters
 
-NOUNS = {"hostile", "model", "errors", "stats", "events", "answers", "targets"}
+NOUNS = {"hostile", "model", "errors", "stats", "events", "answers", "targets", "number_format"}
 STAGES = {"formats", "tables", "measure", "diagnose", "compare", "report"}
 HANDS = {"judgements", "queue", "reader", "dossier"}  # rooms of `agent` that know the report and no other stage
 
@@ -28,6 +28,7 @@ RULES: dict[str, set[str]] = {
     "model": set(),
     "errors": {"model"},
     "hostile": set(),
+    "number_format": set(),
     "targets": {"errors"},
     "stats": {"model"},
     "answers": set(),

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from blade import pipeline
 from blade.model import Cause, Report
-from blade.report import wire
+from blade.report import report_json
 from tests.builders import DROP, Row, make_call, make_message, make_result, make_run
 from tests.conftest import Silent
 from tests.quotations import (
@@ -234,7 +234,7 @@ def assert_holds(report: Report, rows: Rows, with_claims: bool = False) -> None:
         assert advice.gain is None or -1 <= advice.gain.low <= advice.gain.point <= advice.gain.high <= 1, advice
         assert 0 <= advice.most <= 1, advice
         assert set(advice.tasks) <= {task.task for task in report.tasks}
-    told = wire.render(report) if with_claims else json.dumps(wire.document(report), allow_nan=False)
+    told = report_json.render(report) if with_claims else json.dumps(report_json.document(report), allow_nan=False)
     VALIDATOR.validate(json.loads(told))
 
 

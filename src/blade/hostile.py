@@ -1,7 +1,9 @@
-"""Take the teeth out of foreign text, for each exit: terminal, Markdown, shell."""
+"""Escape foreign text for each exit: terminal, Markdown, HTML, JSON, shell. HTML pages are escaped in report/html.py."""
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import shlex
 
@@ -35,6 +37,24 @@ def line(text: str, limit: int | None = None) -> str:
         text = text[: 20 * limit] + "…"
     text = " ".join(lines(text).split())
     return text if limit is None or len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def html_text(text: str, limit: int | None = None) -> str:
+    """`text` on one line of an HTML page, where nothing in it is markup."""
+    return html.escape(line(text, limit))
+
+
+# JSON allows these raw, but they deceive whoever prints the file: C1 controls, bidi marks and overrides, line
+# separators, tag characters; lone surrogates cannot be encoded at all. Escaped, they parse to the same text.
+_DECEIVING = re.compile(
+    "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+
+
+def json_text(document: str) -> str:
+    """JSON text in which nothing deceives whoever prints it."""
+    return _DECEIVING.sub(lambda hit: json.dumps(hit[0])[1:-1], document)
 
 
 # What Markdown could read as markup. Intervals such as [32.7%, 51.8%] stay readable: they hold nothing but

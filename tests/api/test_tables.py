@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import blade
-from blade.api.tables import MOST_CHARS, MOST_ROWS, WIRED
-from blade.model import Evidence, Group, Measure, Report
+from blade.api.tables import MOST_CHARS, MOST_ROWS
+from blade.model import Evidence, Group, Measure
 from blade.model.words import Cause, Confidence
 from tests.report.test_hostile import HOSTILE
 from tools.planted import write_run
@@ -64,11 +64,6 @@ def test_a_cause_of_the_whole_run_is_that_of_the_report(folder: Path) -> None:
     rows = found.run_causes().to_dicts()
     assert [row["cause"] for row in rows] == ["IR"]
     assert json.loads(json.dumps(rows)) == found.report().to_dict()["run_causes"]
-
-
-def test_every_row_that_is_wired_has_a_part_of_the_report() -> None:
-    parts = Report.__struct_fields__
-    assert {part for part, _ in WIRED.values()} <= set(parts)
 
 
 def test_a_table_is_a_list_that_filters() -> None:

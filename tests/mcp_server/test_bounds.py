@@ -16,7 +16,7 @@ from blade.agent.mcp import answers, arguments, tools
 from blade.agent.mcp import roots as under
 from blade.agent.mcp.house import House
 from blade.errors import UsageError
-from blade.report.sections import para
+from blade.report.blocks import para
 from blade.tables import cache
 from tests.builders import make_row, make_run
 from tests.conftest import ROOT

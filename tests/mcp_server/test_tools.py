@@ -14,7 +14,7 @@ from blade.agent.mcp import overview, tools
 from blade.agent.mcp.house import House
 from blade.agent.mcp.roots import roots
 from blade.pipeline import reviewing
-from blade.report import text, wire
+from blade.report import report_json, text
 from tests.builders import make_message, make_response, make_row, make_run
 from tests.inert import assert_inert_markdown
 from tests.mcp_server.asking import Asking
@@ -48,7 +48,7 @@ def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("own")))
         held = pipeline.session([str(folder / "runs" / "first.jsonl")]).report
-    return {**json.loads(wire.render(held)), "text": text.render(held)}
+    return {**json.loads(report_json.render(held)), "text": text.render(held)}
 
 
 def test_every_tool_is_described_and_says_what_it_does_to_the_world(ask: Asking) -> None:

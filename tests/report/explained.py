@@ -143,7 +143,7 @@ def group(run: str, kind: tuple[Any, ...], tasks: list[TaskResult], n: int, word
     quote = Evidence(run, tasks[0].task, failing(tasks[0]), step=7, quote=word('{"order_id": "#W42"}'))
     return Group(
         id="", run=run, rung=rung, label=label, confidence=confidence, name=word(name),
-        text=word(f"{rows} failures show it: {name}."), points=points, rows=rows, tasks=len(tasks), passed_rows=rung == "behaviour",
+        text=word(f"{rows} failures show it: {name}."), points=points, rows=rows, tasks=len(tasks), passed_rows=int(rung == "behaviour"),
         query=rows_of(run, tasks), examples=tuple(f"{task.task}/{failing(task)}" for task in tasks), quote=quote,
         why_label=word("the tool accepts an item that no look-up returned"),
         against=(word("one pass does the same"),) if rung == "behaviour" else (),

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from blade.model import Alignment, Churn, Comparison, Derived, Power, Report, Setting, SureFlips, Term
 from blade.query.engine import evaluate as engine
-from blade.report import markdown, wire
+from blade.report import markdown, report_json
+from blade.report.blocks import Num, plain
 from blade.report.change import pages as change
 from blade.report.change import series as change_series
 from blade.report.change import terms as change_terms
 from blade.report.change import verdict as change_verdict
 from blade.report.change import words as change_words
 from blade.report.change.words import scale
-from blade.report.sections import Num, plain
 from tests.inert import uncited
 
 from . import changed
@@ -340,7 +340,7 @@ def test_reproducibility_names_command_sources_and_methods() -> None:
                  "never unchanged", "stands in compare.json", "No figures were drawn"):  # fmt: skip
         assert part in said
     assert "report.json" not in said
-    assert "0123456789abcdef" in wire.render(changed.pair_report())  # the hashes of the inputs are in the JSON alone
+    assert "0123456789abcdef" in report_json.render(changed.pair_report())  # the hashes of the inputs are in the JSON alone
 
 
 def test_a_report_without_comparisons_says_so(one_run: Report) -> None:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blade.model import Power, Report, Term
+from blade.report.blocks import plain
 from blade.report.change import charts as change_charts
 from blade.report.change import figures as change_figures
 from blade.report.change import points as change_points
 from blade.report.change.points import binary_band, is_noise
-from blade.report.sections import plain
 
 from . import changed
 from .conftest import make_report

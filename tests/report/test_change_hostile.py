@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from blade.model import Report
-from blade.report import html, markdown, wire
+from blade.report import html, markdown, report_json
 from blade.report.change import figures as change_figures
 from blade.report.change import pages as change
 from blade.report.change.text import compare_text
@@ -45,7 +45,7 @@ class Exits:
 
     @cached_property
     def json(self) -> str:
-        return wire.render(self.report)
+        return report_json.render(self.report)
 
     @cached_property
     def text(self) -> str:

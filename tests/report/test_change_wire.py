@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade.model import Alignment, Report, Term
-from blade.report import wire
+from blade.report import report_json
 
 from . import changed
 from .test_wire import VALIDATOR
@@ -20,7 +20,7 @@ PROMISED = "baseline candidate delta verdict verdict_new_tasks margin mde tests 
 
 
 def parsed(report: Report) -> Any:
-    return json.loads(wire.render(report), parse_constant=lambda name: pytest.fail(f"{name} on the wire"))
+    return json.loads(report_json.render(report), parse_constant=lambda name: pytest.fail(f"{name} on the wire"))
 
 
 @pytest.mark.parametrize("make", [changed.pair_report, changed.many_report])
@@ -79,7 +79,7 @@ def test_what_is_no_number_is_null(value: float) -> None:
 def test_a_term_without_a_value_is_refused() -> None:
     broken = Term("timeout", math.nan, None, None, None, "model", 3)
     with pytest.raises(ValueError, match="cannot add up"):
-        wire.render(changed.pair_report(bridge=(broken,)))
+        report_json.render(changed.pair_report(bridge=(broken,)))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_term_without_a_value_is_refused() -> None:
     ],
 )
 def test_the_schema_refuses_what_is_wrong(spoil: Callable[[Any], Any]) -> None:
-    document = json.loads(json.dumps(wire.document(changed.many_report())))
+    document = json.loads(json.dumps(report_json.document(changed.many_report())))
     VALIDATOR.validate(document)
     spoil(document)
     assert not VALIDATOR.is_valid(document)
@@ -111,7 +111,7 @@ def test_the_same_report_is_the_same_bytes_whatever_the_order_of_mappings() -> N
     report = changed.many_report()
     assert report.matrix is not None
     turned = replace(report.matrix, only_one=dict(reversed(list(report.matrix.only_one.items()))))
-    assert wire.render(replace(report, matrix=turned)) == wire.render(report)
+    assert report_json.render(replace(report, matrix=turned)) == report_json.render(report)
 
 
 def test_a_claim_holds_its_rollouts_and_what_they_show_as_well() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from blade.report.blocks import Code, Said, plain
 from blade.report.change.names import apart, middle
 from blade.report.change.sentences import note_told, sentence
-from blade.report.sections import Code, Said, plain
 
 ROLLOUTS = [f"codellama-7b_output[_ng_rollout_index={at}]" for at in range(9)]
 

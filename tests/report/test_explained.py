@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade.model import Cause, Gain, Loss, Report
-from blade.report import RENDERERS, causes, figures, html, markdown, metrics, wire
+from blade.report import RENDERERS, causes, figures, html, markdown, metrics, report_json
 from blade.report.facts import facts
 from tests.inert import uncited
 
@@ -267,4 +267,4 @@ def test_a_thousand_of_everything_stays_readable() -> None:
     said = uncited(markdown.render(many))
     assert "996 more groups are in report.json." in said
     assert len(said.split("## Dominant Failure Modes")[1]) < 2 * len(uncited(markdown.render(report)))
-    assert len(wire.document(many)["groups"]) == 1000
+    assert len(report_json.document(many)["groups"]) == 1000

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from blade.model import Measure, Report
 from blade.report import figures
+from blade.report.blocks import plain
 from blade.report.facts import facts
-from blade.report.sections import plain
 
 Cases = dict[str, Callable[[], Report]]
 

@@ -23,6 +23,7 @@ from blade.model import Report
 from blade.pipeline import comparing
 from blade.query.engine import evaluate as engine
 from blade.report import FILES, draft, html, markdown, printed, write
+from blade.report.blocks import Badge, Num, Said, Section, Strong
 from blade.report.change import pages as change
 from blade.report.chapters import chapters, title
 from blade.report.claims import (
@@ -35,7 +36,6 @@ from blade.report.claims import (
     queries,
     unescape_comment,
 )
-from blade.report.sections import Badge, Num, Said, Section, Strong
 from tests.inert import ANCHOR, uncited
 from tools.planted import write_demo
 from tools.planted.pairs import write_pair
@@ -300,8 +300,8 @@ def test_a_draft_carries_the_queries_of_what_it_keeps(folder: Path) -> None:
 
 def test_the_same_report_makes_the_same_claims_whatever_the_seed_of_hashes() -> None:
     code = (
-        "from tests.report import changed; from blade.report import wire;"
-        "import hashlib; print(hashlib.sha256(wire.render(changed.pair_report()).encode()).hexdigest())"
+        "from tests.report import changed; from blade.report import report_json;"
+        "import hashlib; print(hashlib.sha256(report_json.render(changed.pair_report()).encode()).hexdigest())"
     )
     root = Path(__file__).resolve().parents[2]
     said = {

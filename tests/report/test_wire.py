@@ -12,7 +12,8 @@ import jsonschema
 import pytest
 
 from blade.model import Measure, Report
-from blade.report import wire
+from blade.report import report_json
+from scripts import report_schema
 
 SCHEMA = json.loads((files("blade.report") / "report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -32,13 +33,17 @@ def read(text: str) -> Any:
 
 
 def parsed(report: Report) -> Any:
-    return read(wire.render(report))
+    return read(report_json.render(report))
 
 
 @pytest.fixture(scope="module")
 def printed(report: Report) -> str:
     """Every kind of report as it goes out, printed once."""
-    return wire.render(report)
+    return report_json.render(report)
+
+
+def test_the_schema_is_made_of_the_nouns() -> None:
+    assert report_schema.document() == SCHEMA, "make golden writes it"
 
 
 def test_the_schema_is_a_schema() -> None:
@@ -56,12 +61,12 @@ def test_layout_is_a_line_for_each_entry_and_one_last_newline(report: Report, pr
     assert printed.startswith('{\n"schema": "blade.report/2",\n"made_by": {')
     assert printed.endswith("\n}\n")
     assert '\n"claims": [\n{"id":"c1",' in printed or '\n"claims": [],\n' in printed
-    assert wire.render(report) == printed
+    assert report_json.render(report) == printed
 
 
 def test_floats_print_by_repr(build: Callable[..., Report]) -> None:
     third = Measure("airline", "x", 1 / 3, 3, low=0.1 + 0.2, high=-0.0)
-    text = wire.render(build({"airline": {"0": [1.0]}}, measures=(third,)))
+    text = report_json.render(build({"airline": {"0": [1.0]}}, measures=(third,)))
     assert '"value":0.3333333333333333,' in text
     assert '"low":0.30000000000000004,' in text
     assert '"high":0.0,' in text
@@ -80,7 +85,7 @@ def test_other_scripts_are_kept_and_deceivers_escaped(build: Callable[..., Repor
     report = build(
         {"Ωμέγα-日本": {"0": [1.0]}}, made_by={"blade": "1", "command": "a\u202eb\x9bc\ud800d\u2028"}
     )
-    text = wire.render(report)
+    text = report_json.render(report)
     assert "Ωμέγα-日本" in text
     assert "a\\u202eb\\u009bc\\ud800d\\u2028" in text
     assert json.loads(text)["made_by"]["command"] == "a\u202eb\x9bc\ud800d\u2028"
@@ -125,7 +130,7 @@ def test_only_the_first_thousand_skipped_lines_are_listed(
     ],
 )
 def test_the_schema_refuses_what_is_wrong(explained: Report, spoil: Callable[[Any], Any]) -> None:
-    document = json.loads(json.dumps(wire.document(explained)))
+    document = json.loads(json.dumps(report_json.document(explained)))
     VALIDATOR.validate(document)
     spoil(document)
     assert not VALIDATOR.is_valid(document)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from blade.report import words
+from blade import number_format
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ from blade.report import words
     ],
 )
 def test_percent_says_0_and_100_only_when_exact(value: float | None, said: str) -> None:
-    assert words.percent(value) == said
+    assert number_format.percent(value) == said
 
 
 def test_no_inexact_rate_prints_as_0_or_100() -> None:
-    said = {words.percent(at / 20_000) for at in range(1, 20_000)}
+    said = {number_format.percent(at / 20_000) for at in range(1, 20_000)}
     assert not said & {"0%", "0.0%", "100%", "100.0%"}
 
 
@@ -50,7 +50,7 @@ def test_no_inexact_rate_prints_as_0_or_100() -> None:
     ],
 )
 def test_points_are_signed(value: float | None, said: str) -> None:
-    assert words.points(value) == said
+    assert number_format.points(value) == said
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_points_are_signed(value: float | None, said: str) -> None:
      (1e300, "1e+300"), (math.nan, "–")],
 )  # fmt: skip
 def test_numbers_keep_about_four_figures(value: float, said: str) -> None:
-    assert words.number(value) == said
+    assert number_format.number(value) == said
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_numbers_keep_about_four_figures(value: float, said: str) -> None:
     [(0.0, "0"), (1.0, "1"), (0.0004, "<0.001"), (0.9999, ">0.999"), (0.62, "0.62"), (0.004, "0.004")],
 )
 def test_probabilities_are_0_and_1_only_when_exact(value: float, said: str) -> None:
-    assert words.probability(value) == said
+    assert number_format.probability(value) == said
 
 
 def test_p_values_read_as_such() -> None:
-    assert [words.p_value(value) for value in (0.25, 0.0001, 0.0, None)] == [
+    assert [number_format.p_value(value) for value in (0.25, 0.0001, 0.0, None)] == [
         "p = 0.25",
         "p <0.001",
         "p <0.001",
@@ -80,8 +80,8 @@ def test_p_values_read_as_such() -> None:
 
 
 def test_listing_and_counts() -> None:
-    assert words.listing([]) == ""
-    assert words.listing(["a"]) == "a"
-    assert words.listing(["a", "b", "c"]) == "a, b and c"
-    assert words.count(1, "task") == "1 task"
-    assert words.count(1319, "task") == "1,319 tasks"
+    assert number_format.listing([]) == ""
+    assert number_format.listing(["a"]) == "a"
+    assert number_format.listing(["a", "b", "c"]) == "a, b and c"
+    assert number_format.count(1, "task") == "1 task"
+    assert number_format.count(1319, "task") == "1,319 tasks"

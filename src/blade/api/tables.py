@@ -10,7 +10,6 @@ import msgspec
 
 from blade import hostile
 from blade.errors import UsageError
-from blade.model import Report
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -42,28 +41,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "Waiting": ("run", "task", "bucket", "cause", "confidence", "lost", "value", "tokens", "reason"),
 }
 MOST_FIELDS = 9
-
-# The part of a report in which a row stands, and its name in report.json.
-WIRED: dict[str, tuple[str, str]] = {
-    "Attribution": ("attributions", "attributions"),
-    "Buckets": ("buckets", "buckets"),
-    "Comparison": ("comparisons", "comparisons"),
-    "Compared": ("compared", "reported"),
-    "Funnel": ("funnels", "funnel"),
-    "Gap": ("gaps", "gaps"),
-    "Group": ("groups", "groups"),
-    "Health": ("health", "health"),
-    "Loss": ("losses", "losses"),
-    "Measure": ("measures", "measures"),
-    "Recommendation": ("recommendations", "recommendations"),
-    "Run": ("runs", "runs"),
-    "RunCause": ("run_causes", "run_causes"),
-    "Skipped": ("skipped", "skipped"),
-    "Slice": ("slices", "slices"),
-    "TaskResult": ("tasks", "tasks"),
-    "Trust": ("trust", "trust"),
-    "Unexplained": ("unexplained", "unexplained"),
-}
 
 
 class Table(Sequence[Row], Generic[Row]):
@@ -167,16 +144,10 @@ class Table(Sequence[Row], Generic[Row]):
 
 def to_dict(row: msgspec.Struct) -> dict[str, Any]:
     """One row as report.json writes it; what that does not have, by its fields."""
-    name = type(row).__name__
-    if name not in WIRED:
-        found: dict[str, Any] = msgspec.to_builtins(row)
-        return found
-    from blade.report.wire import document
+    from blade.report.report_json import values
 
-    part, key = WIRED[name]
-    only: dict[str, Any] = {part: (row,)}
-    wire: dict[str, Any] = document(Report(made_by={}, **only))[key][0]
-    return wire
+    written: dict[str, Any] = values(row)
+    return written
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

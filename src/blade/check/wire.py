@@ -49,7 +49,7 @@ def problems(findings: Sequence[Finding]) -> list[Finding]:
 
 def as_json(findings: Sequence[Finding]) -> str:
     """What `blade check --json` prints."""
-    from blade.report.wire import escaped
+    from blade.hostile import json_text
 
     wire = {"schema": SCHEMA, "counts": counts(findings), "findings": msgspec.to_builtins(list(findings))}
-    return escaped(json.dumps(wire, ensure_ascii=False, indent=2)) + "\n"
+    return json_text(json.dumps(wire, ensure_ascii=False, indent=2)) + "\n"

@@ -184,9 +184,9 @@ def as_document(one: Judgement) -> dict[str, Any]:
 
 
 def _printed(document: Any) -> str:
-    from blade.report.wire import escaped
+    from blade.hostile import json_text
 
-    return escaped(json.dumps(document, indent=2, ensure_ascii=False))
+    return json_text(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _line(one: Judgement, said: bool = True) -> str:
@@ -233,14 +233,14 @@ def _tell_withdrawn(found: Sequence[Judgement], as_json: bool) -> None:
 def _listed(session: Session, only: str | None, as_json: bool) -> str:
     """What was judged of a run, and how far its authors agree."""
     from blade.hostile import line
-    from blade.report.wire_conclusions import agreement
+    from blade.report.report_json import values
 
     one = session.run(only)
     facts = session.facts[one.name]
     if as_json:
         told = {
             "judgements": [as_document(found) for found in facts.judgements],
-            "agreements": [agreement(found) for found in facts.agreements],
+            "agreements": values(facts.agreements),
             "fallen": [gap.why for gap in session.report.gaps if gap.what == f"judgements of {one.name}"],
         }
         return _printed(told)

@@ -140,9 +140,9 @@ def render(result: dict[str, Any], chars: int, is_whole: bool = True) -> str:
 
 def as_json(result: Any) -> str:
     """Write the same for a program; nothing in it deceives whoever prints it."""
-    from blade.report.wire import escaped
+    from blade.hostile import json_text
 
-    return escaped(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
+    return json_text(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:

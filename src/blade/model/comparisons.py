@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from blade.model.rows import Judged
+from blade.model.words import Bucket, Count, Effect, GateVerdict, PairVerdict, Share, ShiftKind, Tier, Verdict
 
 if TYPE_CHECKING:
     from blade.model.rows import Bools, Floats, Hashes, Ints
@@ -83,7 +84,7 @@ class Tested(msgspec.Struct, frozen=True):
 
     question: str  # "these tasks" or "new tasks", or the name of a derived measure
     name: str  # of the test
-    p: float | None
+    p: Share | None
     estimate: float | None
     low: float | None
     high: float | None
@@ -98,11 +99,11 @@ class Term(msgspec.Struct, frozen=True):
     value: float
     low: float | None
     high: float | None
-    p: float | None  # that it is 0; None: cannot be tested
+    p: Share | None  # that it is 0; None: cannot be tested
     side: str  # one of SIDES, or composition, missing, slice, mix, task, outcome, setting
-    n: int  # what it rests on: tasks
+    n: Count  # what it rests on: tasks
     expected: float | None = None  # what it would be if it took its share and no more
-    p_excess: float | None = None  # that it takes no more than its share
+    p_excess: Share | None = None  # that it takes no more than its share
 
 
 class View(msgspec.Struct, frozen=True):
@@ -122,7 +123,7 @@ class Mover(msgspec.Struct, frozen=True):
     value: float
     low: float | None
     high: float | None
-    p_adjusted: float
+    p_adjusted: Share
     share: float | None  # of the change; None where the change is near 0
     mechanical: bool  # limit, timeout, verifier, composition or infrastructure: told first
     text: str
@@ -138,8 +139,8 @@ class Flip(msgspec.Struct, frozen=True):
     baseline: tuple[float, int]  # passes (or sum of scores), repeats
     candidate: tuple[float, int]
     change: float
-    p_better: float | None  # posterior probability that the candidate is better at it
-    p_class_change: float | None  # that its bucket truly changed
+    p_better: Share | None  # posterior probability that the candidate is better at it
+    p_class_change: Share | None  # that its bucket truly changed
     classes: tuple[str, str]  # buckets by counts
 
 
@@ -148,45 +149,45 @@ class Churn(msgspec.Struct, frozen=True):
 
     gains: float  # points of score
     losses: float  # negative
-    n_up: int
-    n_down: int
+    n_up: Count
+    n_down: Count
     null_churn: float  # mean of gains - losses if labels of rollouts are exchanged within tasks
     null_low: float
     null_high: float
     null_changed: float  # tasks that would change
-    p: float | None  # that churn is no larger than that
+    p: Share | None  # that churn is no larger than that
 
 
 class SureFlips(msgspec.Struct, frozen=True):
     """Tasks that look better or worse at 95%, beside how many would if the runs were one."""
 
-    up: int
-    down: int
+    up: Count
+    down: Count
     null_up: float | None  # None: nothing says how repeats vary
     null_down: float | None
 
 
 class Transition(msgspec.Struct, frozen=True):
-    before: str  # always, sometimes, never
-    after: str
-    n: int  # tasks by counts
-    sure: int  # of these, with P(class change) >= .8; on the diagonal: with P(no change) >= .8
+    before: Bucket  # always, sometimes, never
+    after: Bucket
+    n: Count  # tasks by counts
+    sure: Count  # of these, with P(class change) >= .8; on the diagonal: with P(no change) >= .8
 
 
 class Shift(msgspec.Struct, frozen=True):
     """Something other than the score that changed: a behaviour, an error, tokens, turns."""
 
-    kind: str  # behaviour, signature, outcome, effort
+    kind: ShiftKind  # behaviour, signature, outcome, effort
     name: str
     baseline: float  # rate over tasks, or mean over tasks
     candidate: float
     change: float
     low: float | None
     high: float | None
-    p: float | None
-    p_adjusted: float | None
-    n: int  # tasks
-    status: str  # appeared, disappeared, more, less, unclear
+    p: Share | None
+    p_adjusted: Share | None
+    n: Count  # tasks
+    status: Effect  # appeared, disappeared, more, less, unclear
 
 
 class Power(msgspec.Struct, frozen=True):
@@ -198,23 +199,23 @@ class Power(msgspec.Struct, frozen=True):
     omega2: float | None  # variance of the true change over tasks
     sigma2_a: float | None  # variance between repeats of a task
     sigma2_b: float | None
-    p_heterogeneity: float | None
+    p_heterogeneity: Share | None
     target: float | None  # the change that more data should resolve
-    repeats_needed: int | None  # of each run; None: no number of repeats is enough
-    tasks_needed: int | None  # further tasks, as these with as many repeats
+    repeats_needed: Count | None  # of each run; None: no number of repeats is enough
+    tasks_needed: Count | None  # further tasks, as these with as many repeats
 
 
 class Derived(msgspec.Struct, frozen=True):
     """A measure beside the score, of both runs over the common tasks."""
 
     name: str
-    k: int | None
+    k: Count | None
     baseline: float
     candidate: float
     change: float
     low: float | None
     high: float | None
-    n: int
+    n: Count
     method: str
     unit: str = "rate"  # rate, or what it counts
 
@@ -232,12 +233,12 @@ class Comparison(msgspec.Struct, frozen=True):
     common_baseline: float | None
     common_candidate: float | None
     alignment: Alignment
-    verdict: str | None  # on these tasks: improved, regressed, equivalent, inconclusive
-    verdict_new_tasks: str | None
-    margin: float
+    verdict: Verdict | None  # on these tasks: improved, regressed, equivalent, inconclusive
+    verdict_new_tasks: Verdict | None  # on new tasks like these
+    margin: float  # of equivalence, in points of score: a setting, whatever the rows
     power: Power | None
     tests: tuple[Tested, ...] = ()
-    bridge: tuple[Term, ...] = ()
+    bridge: tuple[Term, ...] = ()  # the default view: its values add up to delta
     bridge_note: str = ""
     views: tuple[View, ...] = ()
     movers: tuple[Mover, ...] = ()
@@ -253,8 +254,8 @@ class Comparison(msgspec.Struct, frozen=True):
     identical: bool = False  # the runs hold the same rows
     refused: str | None = None  # why there is no comparison
     notes: tuple[str, ...] = ()
-    p_adjusted: float | None = None  # on these tasks, over all candidates held against one baseline
-    p_adjusted_new: float | None = None
+    p_adjusted: Share | None = None  # on these tasks, over all candidates held against one baseline
+    p_adjusted_new: Share | None = None
     quick: bool = False  # from the columns alone: no trace was read
 
 
@@ -275,18 +276,18 @@ class Alone(msgspec.Struct, frozen=True):
     run: str
     task: str
     task_name: str
-    passes: int
-    repeats: int
-    others: int  # repeats of the other runs, none of which passes
-    p_chance: float  # that so many passes, dealt to the runs at random, all fall to one run
+    passes: Count
+    repeats: Count
+    others: Count  # repeats of the other runs, none of which passes
+    p_chance: Share  # that so many passes, dealt to the runs at random, all fall to one run
 
 
 class Matrix(msgspec.Struct, frozen=True):
     """Several runs against one another."""
 
     runs: tuple[str, ...]
-    n_tasks: int  # that all of them have
-    verdicts: tuple[tuple[str, ...], ...]  # row against column, on new tasks; "" on the diagonal
+    n_tasks: Count  # that all of them have
+    verdicts: tuple[tuple[PairVerdict, ...], ...]  # row against column, on new tasks; "" on the diagonal
     deltas: tuple[tuple[float | None, ...], ...]
     p_adjusted: tuple[tuple[float | None, ...], ...]
     placed: tuple[Placed, ...]
@@ -306,18 +307,18 @@ class Checkpoint(msgspec.Struct, frozen=True):
     change: float | None  # against the first
     low: float | None
     high: float | None
-    p_adjusted: float | None
+    p_adjusted: Share | None
 
 
 class Series(msgspec.Struct, frozen=True):
     """Checkpoints in order."""
 
     runs: tuple[str, ...]
-    n_tasks: int
+    n_tasks: Count
     slope: float | None  # points of score a checkpoint, over tasks
     low: float | None
     high: float | None
-    p: float | None
+    p: Share | None
     checkpoints: tuple[Checkpoint, ...]
     first_different: str | None
     learned: tuple[tuple[str, float], ...]  # task, posterior probability
@@ -325,7 +326,7 @@ class Series(msgspec.Struct, frozen=True):
     n_learned: int = 0  # those above the limit of the list included
     n_forgotten: int = 0
     null_learned: float | None = None  # tasks that would be told so if labels of rollouts meant nothing
-    null_forgotten: float | None = None
+    null_forgotten: float | None = None  # likewise
     notes: tuple[str, ...] = ()
 
 
@@ -334,8 +335,8 @@ class Checked(msgspec.Struct, frozen=True):
 
     candidate: str
     metric: str
-    tier: str  # critical, supporting, advisory
-    verdict: str  # PASS, WARN, FAIL, INCONCLUSIVE
+    tier: Tier  # critical, supporting, advisory
+    verdict: GateVerdict  # PASS, WARN, FAIL, INCONCLUSIVE
     text: str
     waived: str = ""  # why a failure is let pass, and until when
     baseline: float | None = None  # the metric itself
@@ -345,14 +346,14 @@ class Checked(msgspec.Struct, frozen=True):
     high: float | None = None
     bound: float | None = None  # how much worse it may be: one-sided 95% bound of the change
     allowed: float | None = None  # how much worse it is allowed to be
-    n: int | None = None  # tasks
+    n: Count | None = None  # tasks
     remark: str = ""  # of a query: that it meets no rollout, or names what no row has; stands in `text` too
 
 
 class Gate(msgspec.Struct, frozen=True):
     policy: str  # where it was read
-    verdict: str
+    verdict: GateVerdict
     checks: tuple[Checked, ...]
     notes: tuple[str, ...] = ()
     baseline: str = ""
-    question: str = "new tasks"
+    question: str = "new tasks"  # that the policy asks: these tasks or new tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from blade.model.measured import Evidence
-from blade.model.words import Cause, Confidence
+from blade.model.words import Cause, Confidence, Count, Texts, TrustLevel
 
 
 class Gain(msgspec.Struct, frozen=True):
@@ -21,10 +21,10 @@ class Trust(msgspec.Struct, frozen=True):
     """What a reader must know before the score is used."""
 
     run: str
-    level: str  # alarm: labelled, the score cannot be used as it stands; warning; note
+    level: TrustLevel  # alarm: labelled, the score cannot be used as it stands; warning; note
     label: Cause | None
     text: str
-    rows: int  # rows concerned
+    rows: Count  # rows concerned
     query: str  # a SELECT that gives them
     fix: str = ""
 
@@ -40,14 +40,14 @@ class Group(msgspec.Struct, frozen=True):
     name: str  # a phrase
     text: str  # a sentence
     points: float  # of the score that these rows lose
-    rows: int  # failing rows
-    tasks: int
-    passed_rows: int  # passing rows that show the same fact
+    rows: Count  # failing rows
+    tasks: Count
+    passed_rows: Count  # passing rows that show the same fact
     query: str  # a SELECT that gives the failing rows: run, task, repeat, row
-    examples: tuple[str, ...]  # TASK/REPEAT
+    examples: Texts  # TASK/REPEAT
     quote: Evidence | None
     why_label: str
-    against: tuple[str, ...]
+    against: tuple[str, ...]  # what speaks against it
     consequences: tuple[str, ...]
     fix: str
     gain: Gain | None  # None: not identified
@@ -59,7 +59,7 @@ class Unexplained(msgspec.Struct, frozen=True):
 
     run: str
     points: float
-    rows: int
+    rows: Count
     query: str
 
 
@@ -79,7 +79,7 @@ class TaskMatrix(msgspec.Struct, frozen=True):
 class Blame(msgspec.Struct, frozen=True):
     """A step that may have decided a rollout."""
 
-    step: int
+    step: Count
     weight: float
     reason: str
 
@@ -96,10 +96,10 @@ class Attribution(msgspec.Struct, frozen=True):
     mode: str  # the name of the group
     mechanism: str  # what its own rows show, in a sentence
     repeat: int | None  # the rollout that shows it
-    step: int | None
-    steps: tuple[Blame, ...]
-    grounds: tuple[str, ...]
-    against: tuple[str, ...]
+    step: Count | None  # None: no step is blamed
+    steps: tuple[Blame, ...]  # ranked
+    grounds: tuple[str, ...]  # what speaks for it
+    against: tuple[str, ...]  # what speaks against it
     evidence: tuple[Evidence, ...]
     lost: float  # points of score this task loses
     judged_by: str = ""  # who gave the cause, where a judgement stands in for the engine's proposal
@@ -115,15 +115,15 @@ class RunCause(msgspec.Struct, frozen=True):
     cause: Cause
     mode: str
     text: str
-    n_rollouts: int
-    lost: float
+    n_rollouts: Count
+    lost: float  # points of score; 0: it distorts without losing
     evidence: tuple[Evidence, ...]
 
 
 class Recommendation(msgspec.Struct, frozen=True):
     """What to change, and what it could win."""
 
-    rank: int
+    rank: Count
     run: str
     group: str  # id of the group it repairs; empty where it repairs the measurement as a whole
     action: str

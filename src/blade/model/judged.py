@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from blade.model.measured import Evidence
-from blade.model.words import Cause, Confidence
+from blade.model.words import Cause, Confidence, Count
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -41,10 +41,10 @@ class Agreement(msgspec.Struct, frozen=True):
     """How often two who labelled the same tasks said the same; one of them may be the engine."""
 
     run: str
-    first: str
+    first: str  # an author, or engine
     second: str
     n: int  # tasks that both labelled
-    agreed: int
+    agreed: Count
     kappa: float | None  # None: chance alone decides, or nothing was labelled by both
     confusion: tuple[tuple[Cause, Cause, int], ...]  # what the first said, what the second said, how often
 

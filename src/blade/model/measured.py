@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from blade.model.rows import Artifact, Coverage, Source
-from blade.model.words import Cause, Level, Outcome, RewardKind
+from blade.model.words import Bucket, Cause, Count, Level, Outcome, RewardKind, Share, Unit
 
 # What stands for a value that may not be shared: its kind, a keyed code and, of a dropped text, its length.
 # Markdown may escape the brackets.
@@ -25,7 +25,7 @@ class Evidence(msgspec.Struct, frozen=True):
     run: str
     task: str
     repeat: int | None
-    step: int | None = None
+    step: Count | None = None
     field: str | None = None
     quote: str | None = None
 
@@ -46,9 +46,9 @@ class Measure(msgspec.Struct, frozen=True):
     run: str
     name: str
     value: float | None
-    n: int  # what `unit` counts
-    unit: str = "tasks"
-    k: int | None = None
+    n: Count  # what `unit` counts
+    unit: Unit = "tasks"
+    k: Count | None = None
     slice: str | None = None
     low: float | None = None
     high: float | None = None
@@ -67,15 +67,15 @@ class TaskResult(msgspec.Struct, frozen=True):
     run: str
     task: str
     task_name: str
-    n: int
-    passed: int | None
-    rate: float | None
+    n: Count
+    passed: Count | None
+    rate: Share | None
     mean_reward: float | None
-    shrunk: float | None
-    low: float | None
-    high: float | None
-    bucket: str | None  # always, sometimes, never, missing; None where there is no pass rate
-    p_bucket: float | None
+    shrunk: Share | None
+    low: Share | None
+    high: Share | None
+    bucket: Bucket | None  # always, sometimes, never, missing; None where there is no pass rate
+    p_bucket: Share | None
     repeats: tuple[Repeat, ...]
 
 
@@ -95,15 +95,15 @@ class Health(msgspec.Struct, frozen=True):
     level: Level
     text: str
     value: float | None
-    n: int
+    n: Count
     task: str | None = None
     evidence: tuple[Evidence, ...] = ()
 
 
 class FunnelStage(msgspec.Struct, frozen=True):
     name: str
-    reached: int
-    of: int
+    reached: Count
+    of: Count
 
 
 class Funnel(msgspec.Struct, frozen=True):
@@ -118,12 +118,12 @@ class Slice(msgspec.Struct, frozen=True):
     run: str
     field: str
     value: str
-    n_tasks: int
+    n_tasks: Count
     pass_rate: float | None  # mean over tasks of `score`
     low: float | None
     high: float | None
     rest: float | None  # the same of all other tasks
-    p_adjusted: float | None  # against the rest, corrected over all fields and values; None: not testable
+    p_adjusted: Share | None  # against the rest, corrected over all fields and values; None: not testable
 
     @property
     def is_worse(self) -> bool:
@@ -169,13 +169,13 @@ class Run(msgspec.Struct, frozen=True):
     artifacts: tuple[Artifact, ...]
     notes: tuple[str, ...]
     settings: Mapping[str, str]
-    n_tasks: int
-    n_rollouts: int
+    n_tasks: Count
+    n_rollouts: Count
     coverage: Coverage
     reward_kind: RewardKind
     pass_threshold: float
     has_pass_rate: bool
     score_name: str
     score: float | None
-    oracle: float | None
+    oracle: float | None  # the score of the best repeat of every task
     outcomes: Mapping[Outcome, int]  # rows as they were scored, keys where there is no row

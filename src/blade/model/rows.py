@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from blade.model.words import Count, Digest
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -26,9 +28,9 @@ class Source(msgspec.Struct, frozen=True):
     """One rollouts file of a run."""
 
     path: str
-    sha256: str | None  # of the file as it lies on disk; None until someone asks
-    bytes: int
-    rows: int
+    sha256: Digest | None  # of the file as it lies on disk; None until someone asks
+    bytes: Count
+    rows: Count
 
 
 class Artifact(msgspec.Struct, frozen=True):

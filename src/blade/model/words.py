@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
 
 
 class Outcome(StrEnum):
@@ -49,3 +52,27 @@ class Level(StrEnum):
     INFO = "info"
     WARNING = "warning"
     PROBLEM = "problem"
+
+
+# How JSON schemas narrow the types of nouns: reports that are written keep to it, nothing checks it when one is read.
+Count = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
+Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+
+
+def _words(listed: str) -> Meta:
+    return Meta(extra_json_schema={"enum": listed.split()})
+
+
+Bucket = Annotated[str, _words("always sometimes never missing")]
+Effect = Annotated[str, _words("appeared disappeared more less unclear")]
+GateVerdict = Annotated[str, _words("PASS WARN FAIL INCONCLUSIVE")]
+ShiftKind = Annotated[str, _words("behaviour signature outcome effort")]
+Tier = Annotated[str, _words("critical supporting advisory")]
+TrustLevel = Annotated[str, _words("alarm warning note")]
+Unit = Annotated[str, _words("tasks rows")]
+Verdict = Annotated[str, _words("improved regressed equivalent inconclusive")]
+PairVerdict = Annotated[
+    str, Meta(extra_json_schema={"enum": [*"improved regressed equivalent inconclusive refused".split(), ""]})
+]
+Digest = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9a-f]{64}$"})]
+Texts = Annotated[tuple[str, ...], Meta(extra_json_schema={"minItems": 1})]  # at least one

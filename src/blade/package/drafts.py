@@ -200,6 +200,6 @@ def _anchors(
 
 
 def _json(value: Any) -> str:
-    from blade.report.wire import escaped
+    from blade.hostile import json_text
 
-    return escaped(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return json_text(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"

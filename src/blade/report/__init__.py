@@ -8,10 +8,10 @@ from typing import Protocol
 
 from blade.model import Report
 from blade.report import folder as kept
-from blade.report import html, markdown, metrics, text, wire
+from blade.report import html, markdown, metrics, report_json, text
+from blade.report.blocks import Figure, Section
 from blade.report.chapters import chapters, title
 from blade.report.claims import claims_of
-from blade.report.sections import Figure, Section
 
 
 class Renderer(Protocol):
@@ -26,7 +26,7 @@ RENDERERS: dict[str, Renderer] = {
     "text": text,
     "markdown": markdown,
     "html": html,
-    "wire": wire,
+    "wire": report_json,
     "metrics": metrics,
 }
 
@@ -41,7 +41,7 @@ def write(report: Report, folder: Path, figures: bool = True, force: bool = Fals
     sections, version = chapters(report, drawn), report.made_by.get("blade", "")
     texts[FILES["markdown"]] = markdown.page(title(report), sections)
     texts[FILES["html"]] = html.page(title(report), sections, version)
-    texts[FILES["wire"]] = wire.render(report, drawn, claims_of(sections).listed)
+    texts[FILES["wire"]] = report_json.render(report, drawn, claims_of(sections).listed)
     texts[FILES["metrics"]] = metrics.render(report, drawn)
     return kept.put(folder, texts, _stale(folder, texts), force)
 
@@ -66,19 +66,19 @@ def write_comparison(
     texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
     texts[COMPARED["markdown"]] = markdown.page(named, sections)
     texts[COMPARED["html"]] = html.page(named, sections, report.made_by.get("blade", ""))
-    texts[COMPARED["wire"]] = wire.render(report, drawn, claims_of(sections).listed)
+    texts[COMPARED["wire"]] = report_json.render(report, drawn, claims_of(sections).listed)
     texts |= extra or {}
     return kept.put(folder, texts, _stale(folder, texts, COMPARED_FIGURES), force)
 
 
 def printed(report: Report) -> str:
     """report.json as `write` writes it, without drawing a figure."""
-    return wire.render(report, _figures(report, draw=False))
+    return report_json.render(report, _figures(report, draw=False))
 
 
 def printed_comparison(report: Report) -> str:
     """compare.json as `write_comparison` writes it, without drawing a figure."""
-    return wire.render(report, (), claims_of(_comparison(report)).listed)
+    return report_json.render(report, (), claims_of(_comparison(report)).listed)
 
 
 def pages(report: Report) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from blade.model import Confidence, Report
 from blade.report import numbers
-from blade.report.sections import Block, Code, Heading, Table, cells, para
+from blade.report.blocks import Block, Code, Heading, Table, cells, para
 
 
 def accuracy(report: Report) -> list[Block]:

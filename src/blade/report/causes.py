@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Cause, Loss
-from blade.report import numbers, queries, words
+from blade.report import numbers, queries
+from blade.report.blocks import Badge, Line, Span, plain
 from blade.report.facts import Facts
-from blade.report.sections import Badge, Line, Span, plain
 
 NAMES = {
     Cause.KNOWLEDGE_GAP: "knowledge gap",
@@ -88,7 +88,7 @@ def is_explained(losses: list[Loss]) -> bool:
 
 def points(value: float | None) -> str:
     """Lost points of score, unsigned: a loss is called one."""
-    return words.points(value).removeprefix("+")
+    return number_format.points(value).removeprefix("+")
 
 
 def all_lost(facts: Facts) -> Span:

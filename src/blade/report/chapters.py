@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Report
-from blade.report import first_page, words
+from blade.report import first_page
+from blade.report.blocks import Block, Code, Figure, Heading, Section, para
 from blade.report.facts import Facts, facts
 from blade.report.failure_groups import (
     cross_model,
@@ -15,7 +16,6 @@ from blade.report.failure_groups import (
 )
 from blade.report.inventory import artifact_inventory, reproducibility
 from blade.report.results import aggregate_results, task_outcome_buckets, workflow_funnel
-from blade.report.sections import Block, Code, Figure, Heading, Section, para
 
 
 def title(report: Report) -> str:
@@ -24,7 +24,7 @@ def title(report: Report) -> str:
     shared = benchmarks.pop() if len(benchmarks) == 1 else None
     names = [hostile.line(run.name, 60) for run in report.runs]
     subject = hostile.line(shared or "", 80) or (
-        words.listing(names) if 0 < len(names) <= 3 else words.count(len(names), "run")
+        number_format.listing(names) if 0 < len(names) <= 3 else number_format.count(len(names), "run")
     )
     return f"{subject} BLADE Analysis Report"
 

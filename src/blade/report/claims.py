@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from blade.query.comments import escape_comment, unescape_comment
-from blade.report.sections import (
+from blade.report.blocks import (
     Block,
     Bullets,
     Commands,
@@ -36,10 +36,10 @@ _SCALES = {"%": 100.0, "points": 100.0}
 class Claim(msgspec.Struct, frozen=True):
     """One number or sentence of a page, and the query that gives its value again."""
 
-    id: str
-    value: float | str
-    text: str
-    query: str
+    id: str  # c1, c2, … in the order of print, as the pages name it
+    value: float | str  # the unrounded number, or a sentence as the engine wrote it
+    text: str  # as printed
+    query: str  # what gives the value again: a measure, a SELECT over the tables, or engine.LIST(…).FIELD
 
 
 class Claims:

@@ -7,11 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from blade import hostile
 from blade.model import Report
 from blade.report import first_page, places, results
-from blade.report.chapters import chapters, title
-from blade.report.claims import Claims
-from blade.report.facts import Facts, facts
-from blade.report.markdown import laid_out
-from blade.report.sections import (
+from blade.report.blocks import (
     Block,
     Bullets,
     Code,
@@ -26,6 +22,10 @@ from blade.report.sections import (
     para,
     plain,
 )
+from blade.report.chapters import chapters, title
+from blade.report.claims import Claims
+from blade.report.facts import Facts, facts
+from blade.report.markdown import laid_out
 
 MAX_IDS = 60
 MAX_JUDGED = 12  # judgements whose quotations are printed

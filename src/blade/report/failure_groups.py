@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Report, TaskResult
-from blade.report import causes, first_page, judged, numbers, places, quantities, queries, results, words
+from blade.report import causes, first_page, judged, numbers, places, quantities, queries, results
+from blade.report.blocks import Block, Code, Figure, Heading, Line, Table, cells, named, para
 from blade.report.change import pages as change
 from blade.report.facts import Facts
-from blade.report.sections import Block, Code, Figure, Heading, Line, Table, cells, named, para
 
 MAX_TASKS = 5  # tasks of a table
 MAX_FIXES = 6
@@ -72,7 +72,7 @@ def _task(facts: Facts, task: TaskResult) -> tuple[Line, ...]:
         for count, name in ((task.passed or 0, "passes"), (task.n, "n"))
     )
     found = facts.attribution.get(task.task)
-    label: Line = (causes.badge(found.cause),) if found else (words.NONE,)
+    label: Line = (causes.badge(found.cause),) if found else (number_format.NONE,)
     said: Line = (
         (numbers.said(found.mechanism, f"{facts.entry('attributions', found)}.mechanism", 280),)
         if found
@@ -120,7 +120,7 @@ def cross_model(report: Report, runs: tuple[Facts, ...], figures: tuple[Figure, 
     rows = tuple(
         cells(
             Code(hostile.line(facts.run.name, 80)),
-            Code(hostile.line(facts.run.model, 80)) if facts.run.model else words.NONE,
+            Code(hostile.line(facts.run.model, 80)) if facts.run.model else number_format.NONE,
             quantities.label(facts.score),
             quantities.with_interval(facts.score, facts.is_rate),
             quantities.n_of(facts.score),

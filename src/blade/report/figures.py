@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Report, TaskResult
-from blade.report import causes, numbers, words
+from blade.report import causes, numbers
+from blade.report.blocks import Figure, Line
 from blade.report.facts import Facts, facts
-from blade.report.sections import Figure, Line
 
 MAX_TASKS = 200  # points in the strip of tasks
 MAX_MODES = 12  # bars of the losses; the smaller ones share the last
@@ -177,7 +177,7 @@ def tasks_spec(run: Facts) -> tuple[Spec, Line] | None:
         {"rank": at, "rate": t.rate, "shrunk": t.shrunk, "low": t.low, "high": t.high, "bucket": t.bucket}
         for at, t in kept
     ]
-    shown = words.count(len(rated), "task")
+    shown = number_format.count(len(rated), "task")
     if len(kept) < len(rated):
         shown = f"{len(kept)} of {shown}, evenly sampled"
     about = f"{hostile.line(run.run.name, 60)} · {shown}"
@@ -242,7 +242,7 @@ def funnel_spec(run: Facts) -> tuple[Spec, Line] | None:
     stages = run.funnel.stages
     values = []
     for label, stage in zip(distinct([stage.name for stage in stages]), stages, strict=True):
-        share = words.percent(stage.reached / stage.of if stage.of else None)
+        share = number_format.percent(stage.reached / stage.of if stage.of else None)
         said = f"{stage.reached:,} ({share})"
         values.append({"label": label, "reached": stage.reached, "of": stage.of, "said": said})
     most = max(stage.of for stage in stages)
@@ -356,7 +356,7 @@ def losses_spec(run: Facts) -> tuple[Spec, Line] | None:
         {"mark": said, "encoding": {"y": ROWS, "x": x, "text": {"field": "said"}}},
     ]
     total = causes.points(causes.total(found))
-    about = f"{hostile.line(run.run.name, 60)} · {total} lost over {words.count(run.score.n, 'task')}"
+    about = f"{hostile.line(run.run.name, 60)} · {total} lost over {number_format.count(run.score.n, 'task')}"
     spec = _spec("Score lost by cause and mode", about, (WIDTH - 200, {"step": 26}), values, layers)
     return spec, (
         "Points of score lost by cause and mode; all bars together are ",

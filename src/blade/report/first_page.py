@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Cause, Gain, Group, Outcome, Recommendation, Slice, Trust
-from blade.report import causes, numbers, places, quantities, queries, words
-from blade.report.facts import Facts
-from blade.report.sections import (
+from blade.report import causes, numbers, places, quantities, queries
+from blade.report.blocks import (
     Block,
     Bullets,
     Code,
@@ -19,6 +18,7 @@ from blade.report.sections import (
     cells,
     para,
 )
+from blade.report.facts import Facts
 
 TRUSTED, POINTS, FIX, LOOK, WHERE, HAPPENED = LABELS = (
     "Can the score be trusted?", "Where the points went", "Fix first", "Look at", "On which tasks", "What happened",
@@ -127,7 +127,7 @@ def points(facts: Facts) -> list[tuple[Line, Line, Line, Line, Line]]:
         query = facts.entry("groups", group)
         rows.append(
             (
-                (_size(group.points, f"{query}.points") if lost else words.NONE,),
+                (_size(group.points, f"{query}.points") if lost else number_format.NONE,),
                 (numbers.said(group.name, f"{query}.name", 120),),
                 (group.label.value,),
                 numbers.count(group.rows, "failure", f"{query}.rows"),
@@ -138,7 +138,7 @@ def points(facts: Facts) -> list[tuple[Line, Line, Line, Line, Line]]:
     if rest is not None:
         query = facts.entry("unexplained", rest)
         failures = numbers.count(rest.rows, "failure", f"{query}.rows")
-        size: Line = (_size(rest.points, f"{query}.points") if lost else words.NONE,)
+        size: Line = (_size(rest.points, f"{query}.points") if lost else number_format.NONE,)
         rows.append((size, ("unexplained",), ("",), failures, ("",)))
     return rows
 
@@ -177,7 +177,7 @@ def gain(facts: Facts, one: Recommendation) -> Line:
         return ()
     return (
         "(Gain not identified; at most ",
-        numbers.num(words.points(one.most).removeprefix("+"), one.most, f"{query}.most"),
+        numbers.num(number_format.points(one.most).removeprefix("+"), one.most, f"{query}.most"),
         ".)",
     )
 

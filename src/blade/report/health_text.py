@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import math
 from textwrap import wrap
 from typing import Any
 
 import msgspec
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Evidence, Health, Level, Report, Trust
-from blade.report import causes, first_page, words
+from blade.report import causes, first_page
+from blade.report.blocks import short
 from blade.report.facts import Facts, facts
 from blade.report.places import place
-from blade.report.sections import short
+from blade.report.report_json import indented, number, values
 from blade.report.text import columns
-from blade.report.wire import escaped
-from blade.report.wire_conclusions import trust as trust_entry
 
 SCHEMA = "blade.health/2"
 LABEL = 9  # columns of the levels on the left
@@ -58,7 +55,7 @@ def _answer(run: Facts) -> str:
 def _trusted(one: Trust) -> str:
     """Write an entry with its label spelled out and the number of rows that it concerns."""
     label = f"{causes.called(one.label)}; " if one.label is not None else ""
-    return f"{hostile.line(one.text, TEXT)} [{label}{words.count(one.rows, 'row')}]"
+    return f"{hostile.line(one.text, TEXT)} [{label}{number_format.count(one.rows, 'row')}]"
 
 
 def _entry(level: str, text: str, width: int) -> list[str]:
@@ -82,25 +79,21 @@ def as_json(report: Report) -> str:
         "made_by": dict(report.made_by),
         "runs": [_document(run) for run in facts(report)],
     }
-    return escaped(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
+    return indented(document)
 
 
 def _document(run: Facts) -> dict[str, Any]:
     return {
         "name": run.run.name,
         "score_name": run.run.score_name,
-        "score": _number(run.run.score),
+        "score": number(run.run.score),
         "n_tasks": run.run.n_tasks,
         "n_rollouts": run.run.n_rollouts,
-        "trust": [trust_entry(one) for one in run.trust],
+        "trust": values(run.trust),
         "flags": [_flag(flag) for flag in run.health],
     }
 
 
 def _flag(flag: Health) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(flag)
-    return {**fields, "value": _number(flag.value), "n": int(flag.n)}
-
-
-def _number(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
+    return {**fields, "value": number(flag.value), "n": int(flag.n)}

@@ -10,8 +10,8 @@ from typing import Any
 from blade import hostile
 from blade.model import Report
 from blade.query.comments import escape_comment
+from blade.report.blocks import Figure, Section, plain
 from blade.report.chapters import chapters, title
-from blade.report.sections import Figure, Section, plain
 
 SUFFIX = ".html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")

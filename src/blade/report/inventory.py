@@ -6,8 +6,7 @@ from blade import hostile
 from blade.model import Report
 from blade.report import numbers, places, queries
 from blade.report.accuracy import accuracy
-from blade.report.facts import Facts
-from blade.report.sections import (
+from blade.report.blocks import (
     Block,
     Bullets,
     Code,
@@ -20,6 +19,7 @@ from blade.report.sections import (
     cells,
     para,
 )
+from blade.report.facts import Facts
 
 MAX_SKIPPED = 20
 MAX_ROWS = 30

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Judgement
-from blade.report import causes, numbers, places, words
+from blade.report import causes, numbers, places
+from blade.report.blocks import Block, Code, Heading, Line, Para, Table, cells, para
 from blade.report.facts import Facts
-from blade.report.sections import Block, Code, Heading, Line, Para, Table, cells, para
 
 MAX_ROWS = 40
 
@@ -53,7 +53,7 @@ def _row(facts: Facts, one: Judgement) -> tuple[Line, ...]:
     return cells(
         (Code(hostile.line(places.place(one.task, one.repeat), 60)),),
         causes.named(one.cause),
-        engine.value if engine is not None else words.NONE,
+        engine.value if engine is not None else number_format.NONE,
         Code(hostile.line(one.by, 60)),
         Code(one.at[:10]),
         numbers.said(one.mechanism, f"{facts.judgement(one)}.mechanism", 200),

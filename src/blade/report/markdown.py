@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Report
-from blade.report.chapters import chapters, title
-from blade.report.claims import Claims, claims_of
-from blade.report.sections import (
+from blade.report.blocks import (
     Badge,
     Block,
     Bullets,
@@ -25,6 +23,8 @@ from blade.report.sections import (
     Table,
     Tiles,
 )
+from blade.report.chapters import chapters, title
+from blade.report.claims import Claims, claims_of
 
 SUFFIX = ".md"
 ONE_LINE = 300  # characters of a quotation that needs no block of its own

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 from blade.model import Cause, Outcome, Report
+from blade.report.blocks import Figure
 from blade.report.causes import largest, lost_by_side, total
 from blade.report.facts import Facts, facts
-from blade.report.sections import Figure
-from blade.report.wire import escaped
-from blade.report.wire_conclusions import number
+from blade.report.report_json import indented, number
 
 SUFFIX = ".json"
 
@@ -20,7 +18,7 @@ def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
     """One object for one run, `{"runs": {name: object}}` for several."""
     found = {run.run.name: metrics(run) for run in facts(report)}
     document = next(iter(found.values())) if len(found) == 1 else {"runs": found}
-    return escaped(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
+    return indented(document)
 
 
 def metrics(facts: Facts) -> dict[str, Any]:

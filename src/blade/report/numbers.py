@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from blade import hostile
-from blade.report import words
-from blade.report.sections import Code, Line, Num, Said, Span, prose
+from blade import hostile, number_format
+from blade.report.blocks import Code, Line, Num, Said, Span, prose
 
 
 def num(text: str, value: float | None, query: str, strong: bool = False) -> Span:
@@ -18,39 +17,39 @@ def num(text: str, value: float | None, query: str, strong: bool = False) -> Spa
 
 
 def whole(value: int, query: str, strong: bool = False) -> Span:
-    return num(words.whole(value), value, query, strong)
+    return num(number_format.whole(value), value, query, strong)
 
 
 def number(value: float | None, query: str) -> Span:
-    return num(words.number(value), value, query)
+    return num(number_format.number(value), value, query)
 
 
 def percent(value: float | None, query: str) -> Span:
-    return num(words.percent(value), value, query)
+    return num(number_format.percent(value), value, query)
 
 
 def points(value: float | None, query: str, strong: bool = False) -> Span:
     """A signed difference of two fractions in percentage points."""
-    return num(words.points(value), value, query, strong)
+    return num(number_format.points(value), value, query, strong)
 
 
 def size(value: float | None, query: str) -> Span:
     """Points without a plus sign: a loss is called one."""
-    return num(words.points(value).removeprefix("+"), value, query)
+    return num(number_format.points(value).removeprefix("+"), value, query)
 
 
 def probability(value: float | None, query: str) -> Span:
-    return num(words.probability(value), value, query)
+    return num(number_format.probability(value), value, query)
 
 
 def p_number(value: float | None, query: str) -> Span:
-    return num(words.p_number(value), value, query)
+    return num(number_format.p_number(value), value, query)
 
 
 def p_value(value: float | None, query: str) -> Line:
     """`p = 0.25`, `p <0.001`, `p not testable`."""
-    text = words.p_number(value)
-    if text == words.NONE:
+    text = number_format.p_number(value)
+    if text == number_format.NONE:
         return ("p not testable",)
     return ("p " if text[0] in "<>" else "p = ", p_number(value, query))
 

@@ -8,8 +8,8 @@ from blade import hostile
 from blade.model import Evidence, Outcome, Run, TaskResult
 from blade.model.rows import MAPPED
 from blade.report import numbers
+from blade.report.blocks import Block, Code, Commands, Line, Para, Quote, Span, para
 from blade.report.facts import Facts
-from blade.report.sections import Block, Code, Commands, Line, Para, Quote, Span, para
 
 QUOTE = 700  # characters of a quotation; blade show has all of it
 MAX_IDS = 8

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Measure
-from blade.report import numbers, queries, words
-from blade.report.sections import Line, Span
+from blade.report import numbers, queries
+from blade.report.blocks import Line, Span
 
 
 class Quantity(NamedTuple):
@@ -102,10 +102,10 @@ def said(measure: Measure, value: float | None, is_rate: bool) -> str:
     if form.startswith("score"):
         form = ("points" if form.endswith("points") else "rate") if is_rate else "number"
     if form == "points":
-        return words.points(value)
+        return number_format.points(value)
     if form == "rate" and (value is None or -1e-9 <= value <= 1 + 1e-9):
-        return words.percent(value)
-    return words.number(value)
+        return number_format.percent(value)
+    return number_format.number(value)
 
 
 def query(measure: Measure, part: str = "value") -> str:

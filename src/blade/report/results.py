@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from blade import hostile
 from blade.model import Cause, Compared, Funnel, FunnelStage, Health, Level, Measure, RewardKind, Slice
 from blade.report import numbers, places, quantities, queries
+from blade.report.blocks import Badge, Block, Code, Figure, Heading, Line, Table, cells, named, para
 from blade.report.facts import Facts
 from blade.report.figures import MAX_RUNS
 from blade.report.quantities import EFFORTS, QUANTITIES
-from blade.report.sections import Badge, Block, Code, Figure, Heading, Line, Table, cells, named, para
 
 MAX_ROWS = 30
 MAX_SLICES = 12

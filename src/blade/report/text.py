@@ -7,12 +7,12 @@ import shutil
 import sys
 from textwrap import wrap
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Report
-from blade.report import causes, first_page, quantities, words
+from blade.report import causes, first_page, quantities
+from blade.report.blocks import Figure, Line, short
 from blade.report.change import verdict as change_verdict
 from blade.report.facts import Facts, facts
-from blade.report.sections import Figure, Line, short
 
 SUFFIX = ".txt"
 WIDEST, NARROWEST = 110, 60  # columns
@@ -167,16 +167,16 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
             [
                 fitted(hostile.line(each.run.name, 60), NAME),
                 quantities.said(each.score, each.score.value, each.is_rate),
-                short(quantities.interval(each.score, each.is_rate)).strip() or words.NONE,
+                short(quantities.interval(each.score, each.is_rate)).strip() or number_format.NONE,
                 f"{each.score.n:,}",
                 f"{each.run.n_rollouts:,}",
                 _said(first_page.trust(each)[0]).partition(":")[0].partition(",")[0].rstrip("."),
-                f"{largest.label.value} {hostile.line(largest.name, 60)}" if largest else words.NONE,
+                f"{largest.label.value} {hostile.line(largest.name, 60)}" if largest else number_format.NONE,
             ]
         )
     *widths, last = [max(cell_len(row[at]) for row in [head, *rows]) for at in range(len(head))]
     before = sum(widths) + 2 * len(widths)
-    found = [f"{words.count(len(runs), 'run')}", ""]
+    found = [f"{number_format.count(len(runs), 'run')}", ""]
     for row in [head, *rows]:
         *cells, group = row
         lines = wrapped(group, max(20, min(last, width - before)))
@@ -244,9 +244,9 @@ def _ending(report: Report, width: int) -> list[str]:
     said = []
     if report.skipped_total:
         said.append(
-            f"{words.count(report.skipped_total, 'line or file', 'lines or files')} could not be read."
+            f"{number_format.count(report.skipped_total, 'line or file', 'lines or files')} could not be read."
         )
     if report.gaps:
         where = "see the report" if " -o " in report.made_by.get("command", "") else "see the report: -o DIR"
-        said.append(f"{words.count(len(report.gaps), 'limitation')} ({where}).")
+        said.append(f"{number_format.count(len(report.gaps), 'limitation')} ({where}).")
     return ["", *wrapped(" ".join(said), width)] if said else []

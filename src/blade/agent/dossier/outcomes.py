@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from blade import events
+from blade import events, number_format
 from blade.agent.dossier import frame, steps
 from blade.agent.dossier.case import Case
 from blade.model import Outcome, TaskResult, Trace
-from blade.report import words
 
 _MAX_LINES = 12  # repeats that have a line of their own
 _MAX_RANGES = 12
@@ -25,7 +24,7 @@ def counted(case: Case) -> list[str]:
     seen = Counter(one.outcome.value.replace("_", " ") if one.outcome else "not judged" for one in repeats)
     order = [outcome.value.replace("_", " ") for outcome in Outcome] + ["not judged"]
     said = ", ".join(f"{seen[name]} {name}" for name in order if seen[name])
-    line = f"{words.count(len(repeats), 'repeat')}: {said}"
+    line = f"{number_format.count(len(repeats), 'repeat')}: {said}"
     if 1 < len(repeats) <= _MAX_SIGNS:
         line += f" (in order {_signs(case.result)}; 1 passes)"
     elif len(repeats) > 1:
@@ -100,12 +99,12 @@ def _ranges(numbers: list[int]) -> str:
 
 def _reward(trace: Trace) -> str:
     value = trace.rollout.reward
-    return "none" if value is None else words.number(value)
+    return "none" if value is None else number_format.number(value)
 
 
 def _effort(trace: Trace) -> str:
     calls = sum(step.kind == "call" for step in trace.steps)
-    return f"{words.count(len(trace.steps), 'step')}, {words.count(calls, 'call')}"
+    return f"{number_format.count(len(trace.steps), 'step')}, {number_format.count(calls, 'call')}"
 
 
 def _last(trace: Trace) -> tuple[str, str]:

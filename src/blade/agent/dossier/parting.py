@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.agent.dossier import frame, steps
 from blade.agent.dossier.case import Case
 from blade.model import Call, Trace
-from blade.report import words
 
 _MAX_TOOLS = 30
 
@@ -34,7 +33,7 @@ def _sequence(name: str, trace: Trace, room: int) -> str:
         return f"{name} repeat {trace.rollout.repeat}: no calls"
     runs = [tool for tool, _ in groupby(tools)]
     more = [] if len(runs) <= _MAX_TOOLS else [f"… {len(runs) - _MAX_TOOLS} more"]
-    head = f"{name} repeat {trace.rollout.repeat}, {words.count(len(tools), 'call')}"
+    head = f"{name} repeat {trace.rollout.repeat}, {number_format.count(len(tools), 'call')}"
     return frame.behind(head, " > ".join([*runs[:_MAX_TOOLS], *more]), room)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from blade import number_format
 from blade.agent.dossier import frame
 from blade.agent.dossier.case import Case
 from blade.model import Attribution, Cause, Confidence, Group
-from blade.report import causes, places, words
+from blade.report import causes, places
 
 MEANS = {
     Cause.KNOWLEDGE_GAP: "the model does not know it or cannot do it",
@@ -55,8 +56,8 @@ def _labelled(cause: Attribution) -> list[str]:
 
 
 def _group(group: Group) -> list[str]:
-    size = f"{words.count(group.rows, 'failure')} in {words.count(group.tasks, 'task')}"
-    passes = words.count(group.passed_rows, "passing rollout")
+    size = f"{number_format.count(group.rows, 'failure')} in {number_format.count(group.tasks, 'task')}"
+    passes = number_format.count(group.passed_rows, "passing rollout")
     return [
         frame.behind(f"failure group {frame.ours(group.id)}", group.name, 40),
         f"in the whole run: {size}, {causes.points(group.points)} of the score; {passes} show it too",
@@ -114,7 +115,7 @@ def flags(case: Case, room: int) -> list[str]:
     group = case.group.text if case.group is not None else None
     return [
         frame.behind(
-            f"{one.level} on the whole run{f', {one.label.value}' if one.label else ''}, {words.count(one.rows, 'row')}",
+            f"{one.level} on the whole run{f', {one.label.value}' if one.label else ''}, {number_format.count(one.rows, 'row')}",
             one.text if one.text != group else "the failure group above",
             room,
         )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 
-from blade import events
+from blade import events, number_format
 from blade.agent.dossier import frame, steps
 from blade.agent.dossier.budget import Page, Part, price
 from blade.agent.dossier.case import Case
-from blade.report import words
 
 _MARK = "*"  # beside steps that the cause points to
 _MOST = 400  # steps that are considered for the outline
@@ -137,6 +136,6 @@ def title(case: Case) -> list[str]:
         return []
     n = len(case.focus.steps)
     repeat = case.focus.rollout.repeat
-    said = f"repeat {repeat}, {case.outcome(repeat)}, {words.count(n, 'step')}"
+    said = f"repeat {repeat}, {case.outcome(repeat)}, {number_format.count(n, 'step')}"
     stars = f"; {_MARK} marks steps that the cause points to" if case.candidates else ""
     return [frame.ours(f"## rollout in focus: {said}{stars}")]

@@ -11,8 +11,8 @@ from blade.agent.mcp.answers import Answer, answer, cut, listed, paged
 from blade.agent.mcp.house import House, refuse_threshold
 from blade.errors import Unreadable, UsageError
 from blade.hostile import line, quoted
-from blade.report import wire_comparisons
-from blade.report.sections import Block, Code, Heading, Quote, para, prose
+from blade.report import report_json
+from blade.report.blocks import Block, Code, Heading, Quote, para, prose
 
 if TYPE_CHECKING:
     from blade.model import Report
@@ -32,11 +32,11 @@ def compare(house: House, asked: arguments.Compare) -> Answer:
         names = ", ".join(line(run.name, 60) for run in report.runs[:4])
         told = Quote(("As ", Code("blade compare"), " tells it"), compare_text(report))
         return answer(asked, f"Comparison of {names}", {}, [told])
-    wire = [wire_comparisons.comparison(one) for one in report.comparisons]
+    wire = [report_json.values(one) for one in report.comparisons]
     document = {
         "runs": [{"name": run.name, "score_name": run.score_name, "score": run.score} for run in report.runs],
         "comparisons": [_brief(one) for one in wire],
-        "series": wire_comparisons.series(report.series) if report.series is not None else None,
+        "series": report_json.values(report.series),
     }
     return answer(asked, "", document, [])
 

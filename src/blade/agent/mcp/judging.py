@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
+from blade import number_format
 from blade.agent.mcp import arguments, roots
 from blade.agent.mcp.answers import Answer, answer, listed, paged
 from blade.agent.mcp.house import House, key_of
 from blade.hostile import line, quoted
 from blade.model import Agreement, Judgement
-from blade.report import places, words
-from blade.report.sections import Block, Bullets, Code, Heading, Line, Quote, para
+from blade.report import places
+from blade.report.blocks import Block, Bullets, Code, Heading, Line, Quote, para
 
 
 def record(house: House, asked: arguments.RecordJudgement) -> Answer:
@@ -38,7 +39,7 @@ def record(house: House, asked: arguments.RecordJudgement) -> Answer:
         for one in kept
     ]
     blocks: list[Block] = [
-        para(f"{words.count(len(kept), 'judgement')} verified and kept beside the run."),
+        para(f"{number_format.count(len(kept), 'judgement')} verified and kept beside the run."),
         Bullets(tuple(items)),
         para("They stand in for the engine's proposals from now on. blade_judgements tells the agreement."),
     ]
@@ -60,7 +61,7 @@ def judgements(house: House, asked: arguments.Judgements) -> Answer:
     agreements = [one for one in session.report.agreements if one.run == run.name]
     page = paged(found, asked, msgspec.to_builtins, _judgement)
     head = {"run": run.name, "agreements": [msgspec.to_builtins(one) for one in agreements]}
-    intro: list[Block] = [para(f"{words.count(len(found), 'judgement')} of this run.")]
+    intro: list[Block] = [para(f"{number_format.count(len(found), 'judgement')} of this run.")]
     intro += [Bullets(tuple(_agreement(one) for one in agreements))] if agreements else []
     return listed(asked, f"Judgements of {line(run.name, 120)}", head, "judgements", page, intro)
 
@@ -68,7 +69,7 @@ def judgements(house: House, asked: arguments.Judgements) -> Answer:
 def _agreement(one: Agreement) -> Line:
     kappa = "kappa not defined" if one.kappa is None else f"kappa {one.kappa:.2f}"
     both = (Code(line(one.first, 80)), " and ", Code(line(one.second, 80)))
-    return (*both, f": {one.agreed} of {words.count(one.n, 'task')} alike, {kappa}")
+    return (*both, f": {one.agreed} of {number_format.count(one.n, 'task')} alike, {kappa}")
 
 
 def _judgement(one: Judgement) -> tuple[Block, ...]:

@@ -6,15 +6,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from blade import number_format
 from blade.agent.mcp import arguments, roots
 from blade.agent.mcp.answers import TEXT, Answer, answer, cut, listed, paged
 from blade.agent.mcp.house import House
 from blade.errors import BladeError
 from blade.hostile import line, lines, quoted
-from blade.report import places, text, words
-from blade.report.sections import Block, Code, Heading, Quote, Table, cells, para
-from blade.report.wire import document as wired
-from blade.report.wire_conclusions import number
+from blade.report import places, text
+from blade.report.blocks import Block, Code, Heading, Quote, Table, cells, para
+from blade.report.report_json import document as wired
+from blade.report.report_json import number
 
 QUOTES = 2  # quotations of one entry
 SHOWN = 8  # recommendations and the like of a summary
@@ -74,7 +75,7 @@ def _runs_table(told: list[dict[str, Any]]) -> Table:
                 )
                 continue
             score = (
-                "no score" if run["score"] is None else f"{run['score_name']} {words.number(run['score'])}"
+                "no score" if run["score"] is None else f"{run['score_name']} {number_format.number(run['score'])}"
             )
             counts = (f"{run['n_tasks']:,}", f"{run['n_rollouts']:,}")
             rows.append(cells(Code(place["run"]), Code(run["name"]), *counts, score))
@@ -100,7 +101,7 @@ def summary(house: House, asked: arguments.Summary) -> Answer:
         more = para("More: blade_tasks, blade_queue and blade_dossier, blade_groups, blade_health.")
         blocks = [
             Quote(
-                (f"{words.count(len(report.runs), 'run')}, as ", Code("blade diagnose"), " prints it"),
+                (f"{number_format.count(len(report.runs), 'run')}, as ", Code("blade diagnose"), " prints it"),
                 text.render(report),
             )
         ]
@@ -172,7 +173,7 @@ def health(house: House, asked: arguments.Health) -> Answer:
     (told,) = _of(wire["runs"], [run.name], "name")
     head = {key: told[key] for key in ("name", "score_name", "score", "n_tasks", "n_rollouts")}
     head["levels"] = _levels(wire, run.name)
-    counts = [words.count(n, level) for level, n in head["levels"]["trust"].items()]
+    counts = [number_format.count(n, level) for level, n in head["levels"]["trust"].items()]
     page = paged(entries, asked, dict, _health_entry)
     intro = [para(f"{', '.join(counts)}. An alarm means that the score cannot be used as it is.")]
     return listed(asked, f"Health of {line(run.name, 120)}", head, "entries", page, intro)
@@ -183,7 +184,7 @@ def _health_entry(entry: dict[str, Any]) -> tuple[Block, ...]:
         label = f", label {entry['label']}" if entry["label"] else ""
         fix = f"\nFix: {entry['fix']}" if entry["fix"] else ""
         # the sentence repeats words of rows, so it stands in a fence
-        said = Quote((words.count(entry["rows"], "rollout"),), lines(entry["text"] + fix))
+        said = Quote((number_format.count(entry["rows"], "rollout"),), lines(entry["text"] + fix))
         return (Heading((f"{entry['level']}{label}",)), said)
     return (
         Heading((f"{entry['level']}: ", Code(line(entry["flag"], 60)))),

@@ -10,7 +10,7 @@ from blade.agent.mcp.house import House
 from blade.errors import UsageError
 from blade.hostile import line
 from blade.query.box import Outcome
-from blade.report.sections import Block, Code, Table, cells, para
+from blade.report.blocks import Block, Code, Table, cells, para
 
 SHOWN = 100  # rows of one answer
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from blade import number_format
 from blade.agent.mcp import arguments
 from blade.agent.mcp.answers import Answer, Page, listed, paged, told
 from blade.agent.mcp.house import House, key_of
@@ -14,8 +15,7 @@ from blade.errors import UsageError
 from blade.formats.items import quotable
 from blade.hostile import line, quoted
 from blade.model import Trace, Waiting
-from blade.report import words
-from blade.report.sections import Block, Bullets, Code, Heading, Quote, Table, cells, para
+from blade.report.blocks import Block, Bullets, Code, Heading, Quote, Table, cells, para
 
 FRAMEWORK = ("responses_create_params", "response", "reward")
 FIELDS = 40  # fields of a row that are told
@@ -45,7 +45,7 @@ def queue(house: House, asked: arguments.Queue) -> Answer:
 
 def _waiting(one: Waiting) -> Table:
     row = cells(
-        Code(line(one.task, 80)), Code(line(one.task_name, 80)), one.bucket or words.NONE,
+        Code(line(one.task, 80)), Code(line(one.task_name, 80)), one.bucket or number_format.NONE,
         one.cause.value, one.confidence.value, f"{one.lost * 100:.2f}",
         f"{one.value * 100:.2f}", f"{one.tokens:,}",
         Code(line(one.reason.replace("`", ""), 200)),  # the name of a group repeats words of rows

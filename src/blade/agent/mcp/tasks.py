@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from blade import number_format
 from blade.agent.mcp import arguments
 from blade.agent.mcp.answers import MOST, TEXT, Answer, cut, listed, paged
 from blade.agent.mcp.house import House, key_of
 from blade.agent.mcp.overview import QUOTES, one_table, quote, with_whole_query
 from blade.hostile import line, lines
-from blade.report import words
-from blade.report.sections import Block, Code, Heading, Line, Quote, Table, cells, para
-from blade.report.wire import document as wired
+from blade.report.blocks import Block, Code, Heading, Line, Quote, Table, cells, para
+from blade.report.report_json import document as wired
 
 
 def tasks(house: House, asked: arguments.Tasks) -> Answer:
@@ -43,19 +43,19 @@ def _task(one: dict[str, Any]) -> dict[str, Any]:
 
 def _table(one: dict[str, Any]) -> Table:
     cause = one["attribution"]
-    passed = words.NONE if one["passed"] is None else f"{one['passed']} of {one['n']}"
+    passed = number_format.NONE if one["passed"] is None else f"{one['passed']} of {one['n']}"
     about: tuple[str | Line, ...] = ("", "", "", "")
     if cause:
         about = (
             cause["cause"],
             cause["confidence"],
-            f"{cause['lost'] * 100:.2f}" if cause.get("lost") is not None else words.NONE,
+            f"{cause['lost'] * 100:.2f}" if cause.get("lost") is not None else number_format.NONE,
             (Code(line(cause["text"].replace("`", ""), 200)),),  # words of rows and of judges
         )
     row = cells(
         Code(line(one["task"], 80)),
         Code(line(one["task_name"], 80)),
-        one["bucket"] or words.NONE,
+        one["bucket"] or number_format.NONE,
         passed,
         *about,
     )
@@ -88,12 +88,12 @@ def groups(house: House, asked: arguments.Groups) -> Answer:
 def _left(rest: dict[str, Any] | None) -> str:
     if rest is None:
         return "Nothing was diagnosed."
-    return f"Unexplained: {100 * rest['points']:.1f} points, {words.count(rest['rows'], 'failure')}."
+    return f"Unexplained: {100 * rest['points']:.1f} points, {number_format.count(rest['rows'], 'failure')}."
 
 
 def _group(group: dict[str, Any]) -> tuple[Block, ...]:
-    size = f"{100 * group['points']:.1f} points, {words.count(group['rows'], 'failure')} in "
-    size += f"{words.count(group['tasks'], 'task')}, {words.count(group['passed_rows'], 'pass', 'passes')} with it"
+    size = f"{100 * group['points']:.1f} points, {number_format.count(group['rows'], 'failure')} in "
+    size += f"{number_format.count(group['tasks'], 'task')}, {number_format.count(group['passed_rows'], 'pass', 'passes')} with it"
     # names and sentences repeat words of rows, so they stand in fences
     said = [group["name"], group["text"], f"Label {group['label']}: {group['why_label']}."]
     said += [f"Against it: {'; '.join(group['against'])}."] if group["against"] else []

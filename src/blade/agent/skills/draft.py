@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from blade import __version__
+from blade import __version__, number_format
 from blade.agent.skills import schema
 from blade.agent.skills.names import skill_name
 from blade.hostile import line as clean
 from blade.hostile import markdown_code, markdown_fence
 from blade.model import Cause, Confidence
-from blade.report import words
 from blade.report.facts import facts
 
 if TYPE_CHECKING:
@@ -104,10 +103,10 @@ def _overview(
     first = runs[0].run
     tools = _tools(loaded)
     yield (
-        f"The benchmark {_code(name)} has {words.count(first.n_tasks, 'task')} in these runs, "
-        f"{words.count(first.coverage.repeats, 'repeat')} of each. "
+        f"The benchmark {_code(name)} has {number_format.count(first.n_tasks, 'task')} in these runs, "
+        f"{number_format.count(first.coverage.repeats, 'repeat')} of each. "
         + (
-            f"The agent acts through {words.count(len(tools), 'tool')}: {_codes(tools)}."
+            f"The agent acts through {number_format.count(len(tools), 'tool')}: {_codes(tools)}."
             if tools
             else _without_tools(loaded)
         )
@@ -134,7 +133,7 @@ def _schema(fields: Sequence[schema.Field], runs: Sequence[Facts]) -> Iterator[s
     of = fields[0].of if fields else 0
     grouped = runs[0].run.settings.get("tasks grouped by", "")
     yield (
-        f"One JSON object a line. Counted over a sample of {words.count(of, 'row')}; "
+        f"One JSON object a line. Counted over a sample of {number_format.count(of, 'row')}; "
         f"tasks are told apart by {_code(grouped)}. Fields that are null in all of them are left out."
     )
     yield ""
@@ -263,7 +262,7 @@ def _groups(runs: Sequence[Facts]) -> Iterator[str]:
     n = sum(one.rows for one in rest)
     yield from (
         "",
-        f"Unexplained: {words.count(n, 'failure')}." + (" Read some of them first." if n else ""),
+        f"Unexplained: {number_format.count(n, 'failure')}." + (" Read some of them first." if n else ""),
         "",
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from blade import number_format
 from blade.model import Matrix, Placed, Report, Series
-from blade.report import numbers, words
+from blade.report import numbers
+from blade.report.blocks import Line
 from blade.report.change import words as say
 from blade.report.change.many import score_name
 from blade.report.change.words import Scale
 from blade.report.figures import BAR, INK, SOFT, WIDTH, Spec, distinct, sampled
-from blade.report.sections import Line
 
 MAX_CHECKPOINTS = 60
 MAX_PLACED = 40
@@ -62,7 +63,7 @@ def series_spec(report: Report) -> tuple[Spec, Line] | None:
 
 
 def _tasks(n: int) -> str:
-    return words.count(n, "task")
+    return number_format.count(n, "task")
 
 
 def _checkpoints(found: Series, by: float) -> list[Spec]:

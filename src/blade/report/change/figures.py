@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Comparison, Report
-from blade.report import words
+from blade.report.blocks import Figure, Line
 from blade.report.change import words as say
 from blade.report.change.charts import MOVED, front_spec, series_spec, times, titled
 from blade.report.change.points import Scatter, scatter
@@ -26,7 +26,6 @@ from blade.report.figures import (
     distinct,
     svg,
 )
-from blade.report.sections import Figure, Line
 
 MAX_TERMS = 14  # bars of a bridge; the smaller ones share one
 COLOURS = {**SIDES, "composition": "#0072B2", "missing": "#7A869A", "several": RULE}
@@ -81,7 +80,7 @@ def bridge_spec(report: Report, comparison: Comparison) -> tuple[Spec, Line] | N
     }
     used |= {value["side"]: BAR for value in steps if value["side"] not in used}
     of = say.score_label(comparison.score_name)
-    n = words.count(len(comparison.alignment.common), "task")
+    n = number_format.count(len(comparison.alignment.common), "task")
     about = f"{_pair(comparison)} · {scale.said(comparison.delta)} of {of} · {n} in common"
     spec: Spec = {
         "title": titled("From the baseline's score to the candidate's", about),
@@ -98,7 +97,7 @@ def bridge_spec(report: Report, comparison: Comparison) -> tuple[Spec, Line] | N
 
 
 def _level(scale: Scale, value: float) -> str:
-    return words.percent(value) if scale.is_rate else words.number(value)
+    return number_format.percent(value) if scale.is_rate else number_format.number(value)
 
 
 def _steps(comparison: Comparison, start: float, scale: Scale) -> list[Spec]:
@@ -180,7 +179,7 @@ def scatter_spec(report: Report, comparison: Comparison) -> tuple[Spec, Line] | 
     band = [{"x": x, "low": low, "high": high} for x, low, high in _padded(found, is_rate)]
     spec: Spec = {
         "title": titled(
-            "Each task in both runs", f"{_pair(comparison)} · {words.count(found.n_tasks, 'task')}"
+            "Each task in both runs", f"{_pair(comparison)} · {number_format.count(found.n_tasks, 'task')}"
         ),
         "width": 400,
         "height": 400,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Checked, Gate
-from blade.report import numbers, queries, words
+from blade.report import numbers, queries
+from blade.report.blocks import Badge, Block, Bullets, Code, Line, Table, cells, para
 from blade.report.change import words as say
 from blade.report.change.sentences import note_told, sentence
-from blade.report.sections import Badge, Block, Bullets, Code, Line, Table, cells, para
 
 TONES = {"PASS": "good", "WARN": "warning", "FAIL": "bad", "INCONCLUSIVE": "warning"}
 ORDER = ("FAIL", "INCONCLUSIVE", "WARN", "PASS")
@@ -43,8 +43,8 @@ def _check(found: Gate, one: Checked, names: set[str]) -> tuple[Line, ...]:
         Code(hostile.line(one.metric, 60)),
         say.run(one.candidate, 60),
         sentence(one.text, f"{query}.text", 400, names),
-        numbers.whole(one.n, f"{query}.n") if one.n is not None else words.NONE,
-        numbers.said(one.waived, f"{query}.waived", 200) if one.waived else words.NONE,
+        numbers.whole(one.n, f"{query}.n") if one.n is not None else number_format.NONE,
+        numbers.said(one.waived, f"{query}.waived", 200) if one.waived else number_format.NONE,
     )
 
 

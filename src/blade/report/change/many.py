@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Comparison, Matrix, Placed, Report
-from blade.report import numbers, places, queries, words
-from blade.report.change import words as say
-from blade.report.change.names import apart
-from blade.report.change.sentences import note_told, sentence
-from blade.report.change.series import series
-from blade.report.change.terms import mover_query, ranked, unclaimed
-from blade.report.change.verdict import pair
-from blade.report.change.words import NEW, THESE, Scale
-from blade.report.sections import (
+from blade.report import numbers, places, queries
+from blade.report.blocks import (
     Badge,
     Block,
     Bullets,
@@ -28,6 +21,13 @@ from blade.report.sections import (
     named,
     para,
 )
+from blade.report.change import words as say
+from blade.report.change.names import apart
+from blade.report.change.sentences import note_told, sentence
+from blade.report.change.series import series
+from blade.report.change.terms import mover_query, ranked, unclaimed
+from blade.report.change.verdict import pair
+from blade.report.change.words import NEW, THESE, Scale
 
 MAX_PAIRS = 12  # runs of a matrix that is printed
 MAX_ROWS = 30
@@ -61,9 +61,9 @@ def overview(report: Report) -> list[Block]:
 def _candidate(one: Comparison, name: str, report: Report) -> tuple[Line, ...]:
     scale, found = say.scale(one.score_name), say.test_of(one, NEW)
     if one.refused is not None:
-        return cells(Code(name), *[words.NONE] * 3, "not compared", words.NONE, words.NONE)
-    change: Line = (words.NONE,)
-    p: Span = words.NONE
+        return cells(Code(name), *[number_format.NONE] * 3, "not compared", number_format.NONE, number_format.NONE)
+    change: Line = (number_format.NONE,)
+    p: Span = number_format.NONE
     if found is not None:
         query = say.test_query(one, found)
         change, p = scale.tested(found, query), numbers.p_number(found.p, f"{query}.p")
@@ -133,7 +133,7 @@ def _pairs(found: Matrix, scale: Scale, file: str) -> list[Block]:
         cells(
             LETTERS[row],
             say.run(run, 60),
-            *(words.NONE if row == column else _pair(found, row, column, scale) for column in range(n)),
+            *(number_format.NONE if row == column else _pair(found, row, column, scale) for column in range(n)),
         )
         for row, run in enumerate(found.runs)
     ]
@@ -202,7 +202,7 @@ def _solved(found: Matrix) -> list[Block]:
         if keys
     ][:MAX_ROWS]
     rows += [
-        cells(who, numbers.whole(len(keys), f"{every}.count"), words.NONE, _keys(keys, f"{every}.count"))
+        cells(who, numbers.whole(len(keys), f"{every}.count"), number_format.NONE, _keys(keys, f"{every}.count"))
         for who, keys, every in (
             ("no run", found.none_solves, "engine.matrix.none_solves"),
             ("every run", found.all_solve, "engine.matrix.all_solve"),
@@ -245,7 +245,7 @@ def _surest(found: Matrix, run: str, keys: Sequence[str]) -> Line:
 
 
 def _keys(keys: Sequence[str], query: str) -> Line:
-    return places.names(keys, query) if keys else (words.NONE,)
+    return places.names(keys, query) if keys else (number_format.NONE,)
 
 
 def _settings(found: Matrix) -> list[Block]:

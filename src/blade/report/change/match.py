@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Comparison, Setting
-from blade.report import numbers, places, queries, words
+from blade.report import numbers, places, queries
+from blade.report.blocks import Badge, Block, Code, Line, Para, Span, Strong, Table, cells, para
 from blade.report.change import words as say
 from blade.report.change.sentences import sentence
 from blade.report.change.verdict import pair
-from blade.report.sections import Badge, Block, Code, Line, Para, Span, Strong, Table, cells, para
 
 MAX_SETTINGS = 40
 KINDS = (
@@ -37,7 +37,7 @@ def _tasks(comparison: Comparison) -> list[Block]:
     rows = []
     for name, means in KINDS:
         keys: tuple[str, ...] = getattr(found, name)
-        listed = places.names(keys, f"{query}.{name}.count") if keys else (words.NONE,)
+        listed = places.names(keys, f"{query}.{name}.count") if keys else (number_format.NONE,)
         rows.append(cells(means, numbers.whole(len(keys), f"{query}.{name}.count"), listed))
     matched = numbers.said(found.matched_by, f"{query}.matched_by", 200)
     blocks: list[Block] = [
@@ -92,7 +92,7 @@ def _settings(comparison: Comparison, file: str) -> list[Block]:
 
 
 def _setting(one: Setting) -> tuple[Line, ...]:
-    mark: Span = Badge("mechanical", "warning") if one.mechanical and one.counts else words.NONE
+    mark: Span = Badge("mechanical", "warning") if one.mechanical and one.counts else number_format.NONE
     return cells(
         Code(hostile.line(one.key, 80)),
         _value(one.baseline),

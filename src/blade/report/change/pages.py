@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from blade import number_format
 from blade.model import Comparison, Report
-from blade.report import places, words
+from blade.report import places
+from blade.report.blocks import Block, Bullets, Figure, Heading, Line, Section, para
 from blade.report.change import words as say
 from blade.report.change.gate import gate
 from blade.report.change.many import many_runs, overview
@@ -15,7 +17,6 @@ from blade.report.change.terms import further_views, what_moved_it
 from blade.report.change.verdict import verdict
 from blade.report.facts import facts
 from blade.report.inventory import gaps, made_by, run_settings, skipped
-from blade.report.sections import Block, Bullets, Figure, Heading, Line, Section, para
 
 FILE = "compare.json"
 MAX_TOLD = 8  # candidates told in full; all stand in the overview and on the wire
@@ -53,7 +54,7 @@ def title(report: Report) -> str:
     if not found:
         return "BLADE Comparison Report"
     baseline, *names = apart([found[0].baseline, *(one.candidate for one in found)], 60)
-    told = words.listing(names) if len(names) <= 3 else words.count(len(names), "candidate")
+    told = number_format.listing(names) if len(names) <= 3 else number_format.count(len(names), "candidate")
     return f"{baseline} → {told} BLADE Comparison Report"
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from blade import hostile
-from blade.report import words
-from blade.report.sections import Line, Said
+from blade import hostile, number_format
+from blade.report.blocks import Line, Said
 
 # What is taken from elsewhere keeps its letters: code spans and quotations.
 _FOREIGN = r"`[^`]*`|“[^”]*”|\"[^\"]*\""
@@ -52,6 +51,6 @@ def _signed(said: str, names: Collection[str]) -> str:
     kept = "|".join([_FOREIGN, *(rf"(?<!\w){re.escape(name)}(?!\w)" for name in _cleaned(names))])
 
     def sign(hit: re.Match[str]) -> str:
-        return words.MINUS if hit["minus"] else hit[0]
+        return number_format.MINUS if hit["minus"] else hit[0]
 
     return re.sub(f"{kept}|{_SIGNS}", sign, said)

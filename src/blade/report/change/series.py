@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from blade import hostile
 from blade.model import Report, Series
 from blade.report import numbers, places, queries
-from blade.report.change import words as say
-from blade.report.change.sentences import note_told
-from blade.report.change.words import ALPHA, Scale
-from blade.report.sections import (
+from blade.report.blocks import (
     Block,
     Bullets,
     Code,
@@ -25,6 +22,9 @@ from blade.report.sections import (
     named,
     para,
 )
+from blade.report.change import words as say
+from blade.report.change.sentences import note_told
+from blade.report.change.words import ALPHA, Scale
 
 MAX_ROWS = 60
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Comparison, Derived, Measure, Shift
-from blade.report import numbers, places, quantities, queries, words
+from blade.report import numbers, places, quantities, queries
+from blade.report.blocks import Badge, Block, Heading, Line, Span, Table, cells, para
 from blade.report.change import words as say
 from blade.report.change.words import Scale
-from blade.report.sections import Badge, Block, Heading, Line, Span, Table, cells, para
 
 MAX_ROWS = 15
 # In the order of print: what ends a rollout first, since it can move the score mechanically.
@@ -84,8 +84,8 @@ def shift_name(one: Shift) -> str:
 
 
 def _relative(value: float) -> str:
-    said = words.percent(abs(value))
-    return f"{'+' if value > 0 else words.MINUS if value < 0 else ''}{said}"
+    said = number_format.percent(abs(value))
+    return f"{'+' if value > 0 else number_format.MINUS if value < 0 else ''}{said}"
 
 
 def status(word: str) -> Span:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Churn, Comparison, Flip, Report, Run
-from blade.report import numbers, places, queries, words
-from blade.report.change import words as say
-from blade.report.change.terms import key
-from blade.report.change.verdict import pair
-from blade.report.change.words import ALPHA, Scale
-from blade.report.sections import (
+from blade.report import numbers, places, queries
+from blade.report.blocks import (
     Block,
     Figure,
     Heading,
@@ -24,6 +20,10 @@ from blade.report.sections import (
     named,
     para,
 )
+from blade.report.change import words as say
+from blade.report.change.terms import key
+from blade.report.change.verdict import pair
+from blade.report.change.words import ALPHA, Scale
 
 MAX_FLIPS = 20
 TO_READ = 3  # tasks whose commands are written out, in both runs
@@ -241,7 +241,7 @@ def _counted(result: tuple[float, int], scale: Scale, query: str, place: tuple[s
     where rollouts can be counted in its tables."""
     total, n = result
     if not n:
-        return (words.NONE,)
+        return (number_format.NONE,)
     is_counted = scale.is_rate and total == int(total)
     of_passes, of_repeats = f"{query}[0]", f"{query}[1]"
     if place is not None and is_counted:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Comparison, Mover, Report, Term, View
-from blade.report import numbers, places, queries, words
-from blade.report.change import words as say
-from blade.report.change.sentences import note_told, sentence
-from blade.report.change.verdict import BRIDGE, pair
-from blade.report.change.words import Scale
-from blade.report.sections import (
+from blade.report import numbers, places, queries
+from blade.report.blocks import (
     Badge,
     Block,
     Bullets,
@@ -28,6 +24,10 @@ from blade.report.sections import (
     named,
     para,
 )
+from blade.report.change import words as say
+from blade.report.change.sentences import note_told, sentence
+from blade.report.change.verdict import BRIDGE, pair
+from blade.report.change.words import Scale
 
 MAX_ROWS = 25  # terms of a table; the smaller ones share its last row
 SAME = 1e-9  # terms add up to this
@@ -232,7 +232,7 @@ def terms_table(comparison: Comparison, terms: Sequence[Term], scale: Scale, fil
     if left:
         total = scale.change(math.fsum(term.value for term in left), _rest_query(query, terms, shown))
         name = numbers.count(len(left), "smaller term", f"{query}.count - {len(shown)}")
-        nothing = [words.NONE] * (2 + 2 * beyond)
+        nothing = [number_format.NONE] * (2 + 2 * beyond)
         rows.append(cells((*name, f", each in {file}"), "several", total, *nothing))
     return Table(header, tuple(rows), "llrrr" + "rr" * beyond)
 
@@ -292,7 +292,7 @@ def sum_line(comparison: Comparison, terms: Sequence[Term], query: str) -> Line:
 
 
 def _six(value: float) -> str:
-    sign = words.MINUS if value < -5e-7 else "+" if value >= 5e-7 else ""
+    sign = number_format.MINUS if value < -5e-7 else "+" if value >= 5e-7 else ""
     return f"{sign}{abs(value):.6f}"
 
 

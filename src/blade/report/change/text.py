@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from textwrap import wrap
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Checked, Churn, Comparison, Report, Term
-from blade.report import words
+from blade.report.blocks import short
 from blade.report.change import gate as change_gate
 from blade.report.change import match as change_match
 from blade.report.change import series as change_series
@@ -20,7 +20,6 @@ from blade.report.change.names import apart, cell_width, middle
 from blade.report.change.sentences import sentence
 from blade.report.change.verdict import pair
 from blade.report.change.words import NEW, THESE, Scale
-from blade.report.sections import short
 from blade.report.text import fitted, padded
 
 COLUMNS = 100
@@ -108,7 +107,7 @@ def _churn(comparison: Comparison, churn: Churn) -> str:
         return said + "with so few repeats, how much of it is noise is unknown"
     word = "beyond" if churn.p <= say.ALPHA else "not beyond"
     null = f"{_bare(churn.null_low, scale)} to {_bare(churn.null_high, scale)}".replace("+", "")
-    return said + f"two runs of one model would differ by {null}, so {word} noise ({words.p_value(churn.p)})"
+    return said + f"two runs of one model would differ by {null}, so {word} noise ({number_format.p_value(churn.p)})"
 
 
 def _notes(notes: list[str], room: int) -> list[str]:
@@ -118,7 +117,7 @@ def _notes(notes: list[str], room: int) -> list[str]:
         left = len(told) - shown
         label = "" if shown else "Notes"
         more = (
-            _told(label, f"{words.count(left, 'more note' if shown else 'note')} in the report", 1)
+            _told(label, f"{number_format.count(left, 'more note' if shown else 'note')} in the report", 1)
             if left
             else []
         )
@@ -160,7 +159,7 @@ def _verdicts(comparison: Comparison, scale: Scale) -> list[str]:
     for question, label in LABELS.items():
         word = say.verdict_on(comparison, question) or "no verdict"
         tested = say.test_of(comparison, question)
-        change = _with_level(short(scale.tested(tested, ""))) if tested else words.NONE
+        change = _with_level(short(scale.tested(tested, ""))) if tested else number_format.NONE
         rests = short(change_verdict.rests_on(comparison, question))
         if say.is_small(comparison, question):
             change = f"{say.SMALL}: {change}"
@@ -198,7 +197,7 @@ def _movers(comparison: Comparison, report: Report, told: int, shows: bool) -> l
             ]
     found += _told("", short(change_terms.undetermined(comparison)), 2)
     left = len(movers) - told
-    return found + (_told("", f"{words.count(left, 'more claim')} in the report", 1) if left > 0 else [])
+    return found + (_told("", f"{number_format.count(left, 'more claim')} in the report", 1) if left > 0 else [])
 
 
 def _bridge(comparison: Comparison, scale: Scale) -> list[str]:
@@ -226,7 +225,7 @@ def _bare(value: float, scale: Scale) -> str:
 
 
 def _level(scale: Scale, value: float | None) -> str:
-    return words.percent(value) if scale.is_rate else words.number(value)
+    return number_format.percent(value) if scale.is_rate else number_format.number(value)
 
 
 def _size(scale: Scale, value: float) -> str:
@@ -261,7 +260,7 @@ def _series(report: Report, scale: Scale) -> list[str]:
     untold = short(change_series.single_rollouts(found, report))
     learned, forgotten = found.n_learned or len(found.learned), found.n_forgotten or len(found.forgotten)
     moved = (
-        untold[:1].upper() + untold[1:] or f"{words.count(learned, 'task')} learned, {forgotten:,} forgotten"
+        untold[:1].upper() + untold[1:] or f"{number_format.count(learned, 'task')} learned, {forgotten:,} forgotten"
     )
     return [*_told("Series", short(change_series.trend(found, scale)), 4), *_told("", moved, 2)]
 
@@ -275,7 +274,7 @@ def _gate(report: Report, room: int) -> list[str]:
     open_.sort(key=lambda one: change_gate.place(one.verdict))
     doubtful = [one for one in gate.checks if one.verdict == "PASS" and one.remark]
     waived = sum(bool(one.waived) for one in gate.checks)
-    said = f"{gate.verdict}: {words.count(len(gate.checks), 'check')}, {len(open_):,} not passed"
+    said = f"{gate.verdict}: {number_format.count(len(gate.checks), 'check')}, {len(open_):,} not passed"
     head = _told("Gate", said + (f", {waived:,} waived" if waived else ""), 1)
     checks = _checks([*open_, *doubtful], gate.baseline)
     room = max(room, LEAST_GATE)
@@ -284,7 +283,7 @@ def _gate(report: Report, room: int) -> list[str]:
         if len(head) + len(found) <= room:
             return [*head, *found]
     shown = room - len(head) - 1
-    left = words.count(len(checks) - shown, "more check")
+    left = number_format.count(len(checks) - shown, "more check")
     more = _told("", f"{left} {'to look at' if doubtful else 'not passed'}, in the report", 1)
     return [*head, *found[:shown], *more]
 
@@ -304,7 +303,7 @@ def _checks(found: list[Checked], baseline: str) -> list[str]:
 def _ending(report: Report) -> list[str]:
     found: list[str] = []
     if report.skipped_total:
-        n = words.count(report.skipped_total, "line or file", "lines or files")
+        n = number_format.count(report.skipped_total, "line or file", "lines or files")
         found += _told("Skipped", f"{n} that could not be read", 1)
     return found
 
@@ -329,12 +328,12 @@ def _several(report: Report) -> list[str]:
     room -= len(found) > room
     base = f"{middle(first.baseline, 40)} ({_level(scale, first.score_baseline)} "
     lines = [
-        f"BLADE  {words.count(len(found), 'candidate')} against {base}{say.score_label(first.score_name)})",
+        f"BLADE  {number_format.count(len(found), 'candidate')} against {base}{say.score_label(first.score_name)})",
         "",
         *_table(found, room),
     ]
     if len(found) > room:
-        lines.append(f"… {words.count(len(found) - room, 'more candidate')} in the report")
+        lines.append(f"… {number_format.count(len(found) - room, 'more candidate')} in the report")
     legend = f"Intervals are 95%; p is Holm's over all candidates; margin {short(say.margin(first))}"
     is_small = any(say.is_small(one, question) for one in found for question in LABELS)
     lines += ["", legend + (f"; * {say.SMALL}." if is_small else ".")]
@@ -363,10 +362,10 @@ def _table(found: tuple[Comparison, ...], room: int) -> list[str]:
 def _candidate(one: Comparison) -> list[str]:
     scale, tested = say.scale(one.score_name), say.test_of(one, NEW)
     if one.refused is not None:
-        return ["", words.NONE, words.NONE, "not compared", words.NONE, words.NONE, "0"]
-    change = short(scale.tested(tested, "")) if tested else words.NONE
+        return ["", number_format.NONE, number_format.NONE, "not compared", number_format.NONE, number_format.NONE, "0"]
+    change = short(scale.tested(tested, "")) if tested else number_format.NONE
     verdicts = [
-        (say.verdict_on(one, question) or words.NONE) + "*" * say.is_small(one, question)
+        (say.verdict_on(one, question) or number_format.NONE) + "*" * say.is_small(one, question)
         for question in LABELS
     ]
     return [
@@ -374,10 +373,10 @@ def _candidate(one: Comparison) -> list[str]:
         _level(scale, one.score_candidate),
         change.replace(" points", ""),
         *verdicts,
-        words.p_number(
+        number_format.p_number(
             one.p_adjusted_new if one.p_adjusted_new is not None else tested.p if tested else None
         ),
-        words.whole(len(one.alignment.common)),
+        number_format.whole(len(one.alignment.common)),
     ]
 
 

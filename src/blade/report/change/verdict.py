@@ -7,11 +7,11 @@ import math
 from blade import hostile
 from blade.model import Comparison, Power, Report, Tested
 from blade.report import numbers, queries
+from blade.report.blocks import Block, Bullets, Line, Para, Strong, Table, cells, para, plain, short
 from blade.report.change import words as say
 from blade.report.change.names import apart
 from blade.report.change.sentences import note_told, sentence
 from blade.report.change.words import ALPHA, NEW, THESE
-from blade.report.sections import Block, Bullets, Line, Para, Strong, Table, cells, para, plain, short
 
 BRIDGE = "bridge"  # the view that claims of the bridge are made in
 ON = {THESE: "on these tasks", NEW: "for new tasks like these"}

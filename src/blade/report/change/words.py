@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import MARGIN, Comparison, Measure, Report, RewardKind, Tested
-from blade.report import numbers, quantities, queries, words
+from blade.report import numbers, quantities, queries
+from blade.report.blocks import Badge, Code, Line, Span
 from blade.report.change.names import middle
-from blade.report.sections import Badge, Code, Line, Span
 
 THESE, NEW = "these tasks", "new tasks"  # the two questions every verdict answers
 TONES = {"improved": "good", "regressed": "bad", "equivalent": "quiet", "inconclusive": "warning"}
@@ -30,7 +30,7 @@ class Scale(NamedTuple):
     def said(self, value: float | None) -> str:
         """`+8.4 points`, or `+0.084` where the score is no rate."""
         if self.is_rate or value is None or not math.isfinite(value):
-            return words.points(value)
+            return number_format.points(value)
         return signed(value)
 
     def change(self, value: float | None, query: str, strong: bool = False) -> Span:
@@ -39,7 +39,7 @@ class Scale(NamedTuple):
     def size(self, value: float | None, query: str) -> Span:
         """A change without its sign: `8.4 points`."""
         if value is None:
-            return words.NONE
+            return number_format.NONE
         return numbers.num(self.said(abs(value)).removeprefix("+"), abs(value), query)
 
     def interval(self, low: float | None, high: float | None, query: str) -> Line:
@@ -58,8 +58,8 @@ def scale(score_name: str) -> Scale:
 
 def signed(value: float) -> str:
     """A plain number with its sign."""
-    said = words.number(value)
-    return f"+{said}" if value >= words.EXACT else said
+    said = number_format.number(value)
+    return f"+{said}" if value >= number_format.EXACT else said
 
 
 def score_label(score_name: str) -> str:

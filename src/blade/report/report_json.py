@@ -1,0 +1,364 @@
+"""Write report.json: the nouns of the report as JSON values, under the names of the wire format `blade.report/2`.
+
+Each noun is written field by field, as `model` declares it; the tables below hold what the wire says otherwise.
+`scripts/report_schema.py` makes report.schema.json of the same tables.
+
+    blade.report/1  first version
+    blade.report/2  claims are {id, value, text, query}: a query over the tables or of the engine; no indents;
+                    trust, groups, unexplained and task_matrix instead of findings, behaviours, signatures,
+                    meanings, mechanisms, contrasts and divergences
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from blade import hostile
+from blade.model import (
+    Agreement,
+    Alignment,
+    Attribution,
+    Cause,
+    Checked,
+    Compared,
+    Comparison,
+    Evidence,
+    Flip,
+    Funnel,
+    Gate,
+    Group,
+    Health,
+    Matrix,
+    Measure,
+    Mover,
+    Recommendation,
+    Report,
+    Run,
+    Series,
+    Skipped,
+    Term,
+)
+from blade.model.words import Count, Share
+from blade.report.blocks import Figure
+from blade.report.chapters import chapters
+from blade.report.claims import Claim, claims_of
+from blade.report.order import ordered
+
+SUFFIX = ".json"
+SCHEMA = "blade.report/2"
+MAX_SKIPPED = 1000
+MAX_KEYS = 1000  # task keys of one list on the wire; its count says how many there are
+
+
+def render(report: Report, figures: tuple[Figure, ...] = (), claims: Sequence[Claim] | None = None) -> str:
+    """The report as JSON text; of figures only what their captions claim is part of the wire.
+
+    `claims` are those of the pages; unless told, those of the report's own.
+    """
+    if claims is None:
+        claims = claims_of(chapters(report, figures)).listed
+    return hostile.json_text(laid_out(document(report, claims)))
+
+
+def document(report: Report, claims: Sequence[Claim] = ()) -> dict[str, Any]:
+    """The report as JSON values, keys in the order of the format's description."""
+    wired: dict[str, Any] = values(ordered(report))
+    return {**wired, "claims": msgspec.to_builtins(list(claims))}
+
+
+def laid_out(document: dict[str, Any]) -> str:
+    """JSON with a line for each key and each entry of a list: quick to read through, and to compare."""
+    lines = []
+    for key, value in document.items():
+        if isinstance(value, list) and value:
+            entries = ",\n".join(_compact(entry) for entry in value)
+            lines.append(f"{_compact(key)}: [\n{entries}\n]")
+        else:
+            lines.append(f"{_compact(key)}: {_compact(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def indented(document: dict[str, Any]) -> str:
+    """A short document as JSON text with an indent, in which nothing deceives whoever prints it."""
+    return hostile.json_text(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
+
+
+# ---- Nouns as JSON values ------------------------------------------------------------------------
+
+
+def values(value: Any, is_float: bool = False) -> Any:
+    """A noun, or what it holds, as JSON has it; `is_float` says that whole numbers in it are measured ones."""
+    if isinstance(value, msgspec.Struct):
+        written = ((name, take(value), of) for name, take, of in members(type(value)))
+        return {name: values(part, of) for name, part, of in written if part is not UNSET}
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, float) or (is_float and isinstance(value, int)):
+        return number(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Mapping):
+        return {str(values(key)): values(part, is_float) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [values(part, is_float) for part in value]
+    return values(value.item(), is_float) if hasattr(value, "item") else str(value)
+
+
+def number(value: float | None) -> float | None:
+    """A measured number; JSON has no nan and no infinity, and adding 0.0 turns -0.0 into 0.0."""
+    return float(value) + 0.0 if value is not None and math.isfinite(value) else None
+
+
+@cache
+def members(noun: type) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
+    """What the wire has of a noun: its names in order, how each is taken, and whether it is a measured number."""
+    kinds = types(noun)
+    forms = FORMS.get(noun, {})
+    return tuple(
+        (name, forms[name][1] if name in forms else attrgetter(name), "float" in str(kind))
+        for name, kind in kinds.items()
+    )
+
+
+def types(noun: type) -> dict[str, Any]:
+    """The names that the wire has of a noun, each with its type."""
+    hints = get_type_hints(noun, include_extras=True)
+    names = ORDER[noun].split() if noun in ORDER else noun.__struct_fields__  # type: ignore[attr-defined]
+    forms = FORMS.get(noun, {})
+    return {name: forms[name][0] if name in forms else hints[name] for name in names}
+
+
+# ---- What the wire says otherwise ----------------------------------------------------------------
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """Tasks: all are counted, the first are listed."""
+
+    n: Count
+    tasks: tuple[str, ...]
+
+
+class RankedTask(msgspec.Struct, frozen=True):
+    task: str
+    p: Share  # posterior probability
+
+
+class RankedTasks(msgspec.Struct, frozen=True):
+    """Tasks, the surest first: all are counted, the first are listed."""
+
+    n: Count
+    tasks: Annotated[tuple[RankedTask, ...], Meta(extra_json_schema={"maxItems": MAX_KEYS})]
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What the rollouts of a task add up to."""
+
+    sum: float  # passes, or sum of scores
+    n: Count  # repeats
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One rollout."""
+
+    run: str
+    task: str
+    repeat: int
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """What the runs together say of a setting."""
+
+    setting: str
+    text: str
+
+
+class LabelPair(msgspec.Struct, frozen=True):
+    """What two authors said of the same tasks, and how often."""
+
+    first: Cause
+    second: Cause
+    n: Count
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """Words of one rollout, of a step or of a field."""
+
+    task: str
+    repeat: int | None
+    step: Count | UnsetType
+    field: str | UnsetType | None
+    text: str | None
+
+
+class JudgedTask(msgspec.Struct, frozen=True):
+    """What somebody holds to be the cause of a failed task; it stands in the rows."""
+
+    id: str
+    run: str
+    task: str
+    cause: Cause
+    mode: str  # a name for what happened; may be empty
+    mechanism: str  # what happened, in a sentence
+    by: str
+    at: str  # when, in UTC
+    proposed: Cause | None  # what the engine proposed when it was given
+    condition: str  # the condition that the rollout meets, where it was judged by one; else empty
+    evidence: tuple[Evidence, ...]  # none where the condition alone stands for it
+
+
+def _keys(tasks: Sequence[str]) -> Keys:
+    return Keys(len(tasks), tuple(tasks[:MAX_KEYS]))
+
+
+def _ranked(tasks: Sequence[tuple[str, float]], n: int) -> RankedTasks:
+    return RankedTasks(max(int(n), len(tasks)), tuple(RankedTask(task, p) for task, p in tasks[:MAX_KEYS]))
+
+
+def _quote(group: Group) -> Quote | None:
+    if (quote := group.quote) is None:
+        return None
+    step, field = (UNSET, quote.field) if quote.step is None else (quote.step, UNSET)
+    return Quote(quote.task, quote.repeat, step, field, quote.quote)
+
+
+def _addend(term: Term) -> float:
+    if not math.isfinite(term.value):
+        raise ValueError(f"the term {term.term!r} has no value, so its view cannot add up")
+    return term.value
+
+
+def _judgements(report: Report) -> list[JudgedTask]:
+    return [
+        JudgedTask(
+            one.id, run, one.task, one.cause, one.mode, one.mechanism, one.by, one.at, one.proposed,
+            one.condition, one.shown(run),
+        )
+        for run, judgements in report.judgements.items() for one in judgements
+    ]  # fmt: skip
+
+
+def _of(kind: Any, path: str) -> tuple[Any, Callable[[Any], Any]]:
+    """What the noun has elsewhere."""
+    return kind, attrgetter(path)
+
+
+def _or_null(name: str) -> tuple[Any, Callable[[Any], Any]]:
+    """An empty text as null."""
+    return str | None, lambda noun: getattr(noun, name) or None
+
+
+def _counted_keys(name: str) -> tuple[Any, Callable[[Any], Any]]:
+    return Keys, lambda noun: _keys(getattr(noun, name))
+
+
+# Noun -> name on the wire -> its type there, and how it is taken from the noun.
+FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
+    Report: {
+        "schema": (Literal["blade.report/2"], lambda report: SCHEMA),
+        "funnel": _of(tuple[Funnel, ...], "funnels"),
+        "claims": (tuple[Claim, ...], lambda report: ()),  # added by `document`: they are of the pages
+        "skipped": (tuple[Skipped, ...], lambda report: report.skipped[:MAX_SKIPPED]),
+        "skipped_total": (Count, lambda report: max(report.skipped_total, len(report.skipped))),
+        "reported": _of(tuple[Compared, ...], "compared"),
+        "judgements": (tuple[JudgedTask, ...], _judgements),
+    },
+    Run: {
+        "settings": (Mapping[str, str], lambda run: dict(sorted(run.settings.items()))),
+        "expected_rollouts": _of(Count, "coverage.expected"),
+        "expected_from": _of(str, "coverage.expected_from"),
+        **{
+            name: _of(Count, f"coverage.{name}")
+            for name in "scored failed masked lost duplicates repeats superseded unexpected "
+            "identical_duplicates unnumbered_copies".split()
+        },
+    },
+    Evidence: {
+        # only there where a placeholder stands in the quote for what may not be shared
+        "redacted": (Literal[True] | UnsetType, lambda evidence: True if evidence.is_redacted else UNSET)
+    },
+    Group: {"quote": (Quote | None, _quote)},
+    Attribution: {
+        "group": _or_null("group"),  # id of the group; null: unexplained, or judged otherwise
+        "text": _of(str, "mechanism"),  # what the task's own rows show, in a sentence
+        "judged_by": _or_null("judged_by"),  # who gave the cause; null: the engine
+    },
+    Agreement: {
+        "confusion": (tuple[LabelPair, ...], lambda found: [LabelPair(*pair) for pair in found.confusion])
+    },
+    Recommendation: {
+        "group": _or_null("group"),  # id of the group it repairs
+    },
+    Comparison: {
+        # smallest detectable effect, on new tasks
+        "mde": (float | None, lambda found: found.power.mde if found.power is not None else None),
+    },
+    Term: {
+        "value": (float, _addend),  # points of score; positive: the candidate gains
+    },
+    Flip: {
+        "baseline": (Counted, lambda flip: Counted(*flip.baseline)),
+        "candidate": (Counted, lambda flip: Counted(*flip.candidate)),
+    },
+    Alignment: {
+        name: _counted_keys(name)
+        for name in "common added removed modified missing_baseline missing_candidate common_candidate "
+        "modified_candidate".split()
+    },
+    Mover: {"rollouts": (tuple[Place, ...], lambda mover: [Place(*place) for place in mover.rollouts])},
+    Matrix: {
+        "only_one": (
+            Mapping[str, Keys],
+            lambda matrix: {run: _keys(tasks) for run, tasks in sorted(matrix.only_one.items())},
+        ),
+        "none_solves": _counted_keys("none_solves"),
+        "all_solve": _counted_keys("all_solve"),
+        "settings": (tuple[Effect, ...], lambda matrix: [Effect(*effect) for effect in matrix.settings]),
+        # run -> tasks that it alone would solve if passes fell to the runs at random
+        "expected_alone": (Mapping[str, float], lambda matrix: dict(sorted(matrix.expected_alone.items()))),
+    },
+    Series: {
+        "learned": (RankedTasks, lambda series: _ranked(series.learned, series.n_learned)),
+        "forgotten": (RankedTasks, lambda series: _ranked(series.forgotten, series.n_forgotten)),
+    },
+}  # fmt: skip
+
+# Noun -> its names on the wire, where they are others than its fields or in another order.
+ORDER: dict[type, str] = {
+    Report: "schema made_by runs measures buckets tasks health funnel slices trust groups unexplained task_matrix "
+    "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy "
+    "reported judgements agreements matrix series gate",
+    Run: "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored "
+    "failed masked lost duplicates repeats expected_from superseded unexpected identical_duplicates "
+    "unnumbered_copies outcomes reward_kind pass_threshold score_name score oracle",
+    Measure: "run name k slice value n unit low high method",
+    Health: "run flag level task text value n evidence",
+    Evidence: "run task repeat step field quote redacted",
+    Attribution: "id run task group cause confidence mode text repeat step steps grounds against lost judged_by "
+    "proposed proposed_confidence evidence",
+    Comparison: "baseline candidate delta verdict verdict_new_tasks margin mde tests bridge views flips config_diff "
+    "refused score_name score_baseline score_candidate delta_common common_baseline common_candidate alignment "
+    "power bridge_note movers churn sure transitions shifts derived separable missing_run identical notes "
+    "p_adjusted p_adjusted_new",
+    Term: "term value low high side p n expected p_excess",
+    Alignment: "matched_by changed_fields common added removed modified missing_baseline missing_candidate "
+    "common_candidate modified_candidate changed_everywhere",
+    Series: "runs n_tasks slope low high p checkpoints first_different learned forgotten null_learned "
+    "null_forgotten notes",
+    Gate: "policy baseline question verdict checks notes",
+    Checked: "candidate metric tier verdict text waived baseline value change low high bound allowed n",
+}
