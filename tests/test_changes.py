@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from blade import stats
 from blade.stats import changes
-from blade.stats.changes import Rows
+from blade.stats.paired_changes import Rows
 
 # 8 tasks x 4 repeats x 2 runs.
 A = np.array([4, 3, 4, 2, 1, 0, 2, 0], float)

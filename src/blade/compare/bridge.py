@@ -13,7 +13,7 @@ from blade import stats
 from blade.compare.losses import Lost, lost
 from blade.compare.task_pairs import Paired, TaskSets, mean, reach, task_sets, whole
 from blade.model import OTHER, SIDES, Term
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
 
 if TYPE_CHECKING:
     from blade.model import Floats, Ints, Side

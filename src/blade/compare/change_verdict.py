@@ -120,7 +120,7 @@ def power(pair: Paired, these: stats.Change | None, new: stats.Change | None, ma
         wanted = math.ceil(stats.tasks_needed(stats.Design(spread, 0.0, 0.0), 1, 1, target)) - n
         tasks = wanted if wanted > 0 else None
     # five tasks that differ cannot reject anything, however much they do
-    can_tell = new is not None and int(np.count_nonzero(pair.d)) >= stats.changes.LEAST
+    can_tell = new is not None and int(np.count_nonzero(pair.d)) >= stats.paired_changes.LEAST
     return Power(
         se=new.se if new is not None else None,
         mde=stats.detectable(new.se) if new is not None and can_tell else None,
@@ -152,7 +152,7 @@ def _design(
     d, n_a, n_b = pair.d[both], pair.n_a[both], pair.n_b[both]
     apart = (d - d.mean()) ** 2 * d.size / max(d.size - 1, 1) - (noise_a[both] / n_a + noise_b[both] / n_b)
     omega2 = float(apart.mean())
-    change = stats.mean_change(apart) if d.size >= stats.changes.ENOUGH else None
+    change = stats.mean_change(apart) if d.size >= stats.paired_changes.ENOUGH else None
     p = None
     if change is not None and change.p is not None:
         p = change.p / 2 if omega2 > 0 else 1 - change.p / 2

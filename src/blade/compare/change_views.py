@@ -15,8 +15,8 @@ from blade.compare.losses import lost
 from blade.compare.run_settings import changed
 from blade.compare.task_pairs import Paired, Spread, TaskSets, mean, means, reach, spread, task_sets
 from blade.model import Setting, Side, Term, View
-from blade.stats.pairs import per_pair
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
+from blade.stats.passes_at_k import per_pair
 
 if TYPE_CHECKING:
     from blade.model import Bools, Floats, Ints

@@ -9,7 +9,7 @@ import numpy as np
 
 from blade import stats
 from blade.compare.task_pairs import Paired, counts
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
 
 if TYPE_CHECKING:
     from blade.model import Bools, Floats, Ints, Side

@@ -12,8 +12,8 @@ from blade import stats
 from blade.compare import exchange
 from blade.compare.task_pairs import Paired, over_common
 from blade.model import Churn, Flip, SureFlips, Transition
-from blade.stats.quantiles import Z95, special
-from blade.stats.sums import cell_size, law_of_sum
+from blade.stats.intervals import Z95, special
+from blade.stats.paired_changes import cell_size, law_of_sum
 
 if TYPE_CHECKING:
     from blade.model import Bools, Floats, Ints

@@ -15,7 +15,7 @@ from blade.compare.alignment import align
 from blade.compare.change_verdict import ALPHA, EQUIVALENT, IMPROVED, INCONCLUSIVE, NEW, REGRESSED, THESE
 from blade.compare.task_pairs import counts, means
 from blade.model import Alone, Comparison, Matrix, Placed, Side, Tested
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
 
 if TYPE_CHECKING:
     from blade.model import Bools, Floats, Ints

@@ -10,7 +10,7 @@ import numpy as np
 
 from blade import stats
 from blade.model import Alignment, Side
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from blade.events.episodes import calls, episode
-from blade.events.errors import ERROR, reads_as_error
-from blade.events.expects import ACTIONS, ARGUMENTS, gold, prompt
-from blade.events.masks import fingerprint, masked
-from blade.events.quotes import QUOTE, at_step, field_text, in_field, quoted, step_text, step_texts
-from blade.events.spelling import canonical, compact, parsed
+from blade.events.episodes import (
+    CHECK,
+    ERROR,
+    READ,
+    WRITE,
+    calls,
+    command_of,
+    declared_tools,
+    episode,
+    reads_as_error,
+    what_it_does,
+)
+from blade.events.golds import ACTIONS, ARGUMENTS, gold, prompt
+from blade.events.quotes import (
+    QUOTE,
+    at_step,
+    canonical,
+    compact,
+    field_text,
+    fingerprint,
+    in_field,
+    masked,
+    parsed,
+    quoted,
+    step_text,
+    step_texts,
+)
 from blade.events.tokens import phases, salient_tokens, tool_tokens, without_runs
-from blade.events.tools import CHECK, READ, WRITE, command_of, declared_tools, what_it_does
 
 __all__ = [
     "ACTIONS",

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from blade.events.errors import reads_as_error
-from blade.events.spelling import canonical, parsed
-from blade.events.tools import declared_tools, what_it_does
+from blade.events.episodes import declared_tools, reads_as_error, what_it_does
+from blade.events.quotes import canonical, parsed
 from blade.formats.items import answers_of
 from blade.model import Call, Episode, Step, Trace
 

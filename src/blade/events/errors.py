@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from blade.events.spelling import parsed
-from blade.events.tools import READ
+from blade.events.episodes import READ
+from blade.events.quotes import parsed
 
 _HEAD = 500  # characters of a result in which an error is told
 _OPENING = 40  # of what a reading tool returns, only its opening is the tool's own word

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from blade.events.spelling import parsed
-from blade.events.tools import declared_tools
+from blade.events.episodes import declared_tools
+from blade.events.quotes import parsed
 from blade.model import Gold
 
 _ANSWERS = (

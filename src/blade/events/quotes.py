@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from blade.events.spelling import compact
+from blade.events.quotes import compact
 from blade.model import Episode, Evidence, Step
 
 QUOTE = 200  # characters of a quotation

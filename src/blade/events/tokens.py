@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
-from blade.events.tools import CHECK, READ, WRITE, command_of
+from blade.events.episodes import CHECK, READ, WRITE, command_of
 from blade.model import Call, Episode
 
 _SALIENT = ("path", "file", "file_path", "filename", "command", "cmd", "action", "query", "name", "id")

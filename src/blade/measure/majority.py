@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ DENSE_K = 16
 DEFAULT_FIELD = "extracted_answer"
 BOOL, TEXT = 2, 4
 MOST_STEPS = 400_000  # of counting votes, each some microseconds: a few seconds for a run
+CELLS = 10_000  # of an array that cost about as much as a step
 TOO_MANY = "not computed: so many votes of so many rows would take minutes"
 
 
@@ -32,9 +35,10 @@ def measures(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iter
     if not votes.any():
         return
     election = _election(column.hash[scoring.rows], votes, scoring)
+    stood = Counter(ballot for ballot, _ in election.candidates)
     left = MOST_STEPS
     for k in ks_up_to(int(scoring.n.max()), DENSE_K):
-        steps = sum(_steps(*election.ballots[ballot], k) for ballot, _ in election.candidates)
+        steps = sum(n * _steps(*election.ballots[ballot], k) for ballot, n in stood.items())
         if steps > left:
             yield Measure(rollouts.run, "majority_at_k", None, 0, k=k, method=TOO_MANY)
         else:
@@ -103,11 +107,13 @@ def _won(election: Election, scoring: Scoring, k: int) -> Floats:
     return np.where(scoring.n >= k, np.round(won, 12), np.nan)
 
 
-def _steps(counts: list[int], n_none: int, k: int) -> int:
-    """How many steps `stats.majority_at_k` takes, roughly."""
+def _steps(counts: list[int], n_none: int, k: int) -> float:
+    """How many steps `stats.majority_at_k` takes, roughly: its array operations, and what large arrays add to them."""
     if k in (1, sum(counts) + n_none):
         return 0
-    return sum(min(k, count) ** 2 for count in counts) + len(counts) * min(k, max(counts))
+    most = min(k, max(counts))
+    cells = 2 * k * k * sum(min(count, most) * (1 + math.log(max(1.0, most / count))) for count in counts)
+    return sum(min(k, count) ** 2 for count in counts) + len(counts) * most + cells / CELLS
 
 
 def _chance(counts: list[int], n_none: int, rows: int, k: int) -> float:
@@ -115,6 +121,8 @@ def _chance(counts: list[int], n_none: int, rows: int, k: int) -> float:
     n = sum(counts) + n_none
     if k > n:
         return 0.0  # the task is not counted
+    if k == 1:
+        return rows / n
     if k == n:
         return (rows == max(counts)) / counts.count(max(counts))
     others = list(counts)

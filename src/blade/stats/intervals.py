@@ -1,19 +1,49 @@
-"""Counts or task means into 95 % intervals; None where there is nothing to stand on."""
+"""Compute 95 % intervals of counts and task means: Wilson's, Student's t, and their quantiles; None where the data hold no spread."""
 
 from __future__ import annotations
 
+import importlib
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-
-from blade.stats.quantiles import Z95, special, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from blade.model import Floats
     from blade.stats.variance import Variance
+
+Z95 = NormalDist().inv_cdf(0.975)
+_EXPANSION_DF = 200.0
+_EXPANSION_Z = 4.0  # beyond, four terms at 200 degrees of freedom lose the ninth digit
+
+
+def special() -> Any:
+    """`scipy.special`, loaded on first need: the import costs more than the summary of a large run."""
+    return importlib.import_module("scipy.special")
+
+
+def t_quantile(p: float, df: float) -> float:
+    """Student's t quantile; `ValueError` unless 0 < p < 1 and df > 0."""
+    if not (0.0 < p < 1.0 and df > 0.0):
+        raise ValueError(f"no t quantile at p={p}, df={df}")
+    z = NormalDist().inv_cdf(p)
+    if df >= _EXPANSION_DF and abs(z) <= _EXPANSION_Z:
+        return _cornish_fisher(z, df)
+    return float(special().stdtrit(df, p))
+
+
+def _cornish_fisher(z: float, df: float) -> float:
+    """Abramowitz & Stegun 26.7.5: the t quantile as a series in 1/df around the normal one."""
+    z2 = z * z
+    g1 = (z2 + 1) / 4
+    g2 = ((5 * z2 + 16) * z2 + 3) / 96
+    g3 = (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384
+    g4 = ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160
+    return z * (1 + (g1 + (g2 + (g3 + g4 / df) / df) / df) / df)
+
 
 FEW_TASKS = 50
 NEAR_FLOOR, NEAR_CEILING = 0.1, 0.9
@@ -42,45 +72,6 @@ def wilson(successes: float, n: float, z: float | None = None) -> Interval | Non
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
     return Interval(low, high, "wilson")
-
-
-def clopper_pearson(successes: float, n: float) -> Interval | None:
-    """Clopper & Pearson (1934): inverts the binomial test, never covers less than 95 %."""
-    if not _is_proportion(successes, n):
-        return None
-    quantile = special().betaincinv
-    low = 0.0 if successes == 0 else float(quantile(successes, n - successes + 1, 0.025))
-    high = 1.0 if successes == n else float(quantile(successes + 1, n - successes, 0.975))
-    return Interval(low, high, "clopper-pearson")
-
-
-def jeffreys(successes: float, n: float) -> Interval | None:
-    """Beta(1/2, 1/2) posterior, reaching 0 and 1 at the ends as in Brown, Cai & DasGupta (2001) sec. 4.1."""
-    if not _is_proportion(successes, n):
-        return None
-    low, high = _beta_posterior(successes, n, 0.5)
-    return Interval(0.0 if successes == 0 else low, 1.0 if successes == n else high, "jeffreys")
-
-
-def beta11(successes: float, n: float) -> Interval | None:
-    """Posterior under a uniform prior (Bowyer et al. 2025); excludes the estimate at 0 of n and n of n."""
-    if not _is_proportion(successes, n):
-        return None
-    return Interval(*_beta_posterior(successes, n, 1.0), "beta(1,1)")
-
-
-def _beta_posterior(successes: float, n: float, prior: float) -> tuple[float, float]:
-    low, high = special().betaincinv(successes + prior, n - successes + prior, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def wald(successes: float, n: float) -> Interval | None:
-    """The textbook interval, for comparison only: n of n gives zero width."""
-    if not _is_proportion(successes, n):
-        return None
-    p = successes / n
-    half = Z95 * math.sqrt(p * (1 - p) / n)
-    return Interval(max(0.0, p - half), min(1.0, p + half), "wald")
 
 
 def t_interval(values: ArrayLike, lo: float | None = None, hi: float | None = None) -> Interval | None:
@@ -147,11 +138,6 @@ def _macro_n_eff(counts: Floats, variance: Variance) -> float:
     """
     icc = 1.0 if variance.icc is None else min(1.0, max(0.0, variance.icc))
     return float(counts.size / (icc + (1 - icc) * np.mean(1 / counts)))
-
-
-def upper_bound_zero(k: int, level: float = 0.95) -> float:
-    """Largest p that 0 passes of `k` leave open (exact one-sided binomial); 1 when nothing was tried."""
-    return 1.0 if k < 1 else 1 - (1 - level) ** (1 / k)
 
 
 def _task_t(x: Floats, lo: float | None, hi: float | None) -> Interval | None:

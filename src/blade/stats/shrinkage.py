@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from blade.stats.pairs import distinct_pairs, per_pair, valid_pairs
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
+from blade.stats.passes_at_k import distinct_pairs, per_pair, valid_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

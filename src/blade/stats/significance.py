@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from blade import events
-from blade.events.masks import masked
+from blade.events.quotes import masked
 from blade.formats import opened
 from blade.formats.assemble import Assembled
 from blade.formats.fields import head

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
 from blade_eval.profile.statistics import cut, largest, smallest, spread_out
 from blade_eval.profile.table import Column, Floats, Ints
 
