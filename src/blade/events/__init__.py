@@ -1,4 +1,4 @@
-"""Turn a trace into events: calls, errors, what each tool does, what the task expects, quotations."""
+"""Read a trace as events: calls, errors, what each tool does, what the task expects, quotations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from blade.events.episodes import (
 )
 from blade.events.golds import ACTIONS, ARGUMENTS, gold, prompt
 from blade.events.quotes import (
-    QUOTE,
     at_step,
     canonical,
     compact,
     field_text,
-    fingerprint,
     in_field,
     masked,
     parsed,
@@ -29,37 +27,9 @@ from blade.events.quotes import (
     step_text,
     step_texts,
 )
-from blade.events.tokens import phases, salient_tokens, tool_tokens, without_runs
 
 __all__ = [
-    "ACTIONS",
-    "ARGUMENTS",
-    "CHECK",
-    "ERROR",
-    "QUOTE",
-    "READ",
-    "WRITE",
-    "at_step",
-    "calls",
-    "canonical",
-    "command_of",
-    "compact",
-    "declared_tools",
-    "episode",
-    "field_text",
-    "fingerprint",
-    "gold",
-    "in_field",
-    "masked",
-    "parsed",
-    "phases",
-    "prompt",
-    "quoted",
-    "reads_as_error",
-    "salient_tokens",
-    "step_text",
-    "step_texts",
-    "tool_tokens",
-    "what_it_does",
-    "without_runs",
-]
+    "ACTIONS", "ARGUMENTS", "CHECK", "ERROR", "READ", "WRITE", "at_step", "calls", "canonical", "command_of", "compact",
+    "declared_tools", "episode", "field_text", "gold", "in_field", "masked", "parsed", "prompt", "quoted", "reads_as_error",
+    "step_text", "step_texts", "what_it_does",
+]  # fmt: skip

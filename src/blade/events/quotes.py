@@ -1,12 +1,79 @@
-"""Turn a step or a field of a row into a quotation from it."""
+"""Spell JSON values in one way, mask volatile ones, and quote passages of steps and fields."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from blade.events.quotes import compact
+import msgspec
+
 from blade.model import Episode, Evidence, Step
+
+_VOLATILE = frozenset("timestamp request_id call_id nonce trace_id span_id idempotency_key session_id".split())
+
+
+def parsed(text: str) -> Any:
+    """The JSON in a text; None if there is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def canonical(value: Any) -> str:
+    """A JSON value in one spelling, without fields that differ from call to call by nature."""
+    if isinstance(value, dict) and _VOLATILE & value.keys():
+        value = {key: inner for key, inner in value.items() if key not in _VOLATILE}
+    try:
+        text = msgspec.json.encode(value, order="deterministic").decode()
+        return msgspec.json.encode(_whole(value), order="deterministic").decode() if ".0" in text else text
+    except (TypeError, ValueError, RecursionError, UnicodeError):
+        return repr(value)
+
+
+def _whole(value: Any) -> Any:
+    """A JSON value in which 2.0 is 2."""
+    if isinstance(value, dict):
+        return {key: _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def compact(value: Any) -> str:
+    """A value as it is quoted when it is no string."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_MASKS = (
+    ("<url>", r"[a-z][a-z0-9+.-]{1,10}://[^\s'\"<>)\]]+"),
+    ("<email>", r"[\w.+-]+@[\w-]+\.[\w.-]+"),
+    ("<uuid>", r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"),
+    ("<time>", r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b"
+     r"|\b\d\d:\d\d:\d\d(?:\.\d+)?\b"),
+    ("<hex>", r"\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{16,}\b"),
+    ("<path>", r"(?<![\w<])(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}/?|\b[A-Za-z]:\\[\w\\.-]+"),
+    ("<text>", r"'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"|`[^`\n]{1,200}`"),
+    ("<n>", r"(?<![\w<])#?[A-Za-z]{0,4}-?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+     r"(?: ?(?:ms|s|sec|seconds?|minutes?|[kKMGT]i?B|bytes|%))?(?!\w)"),
+    ("<id>", r"\b\w*\d{3,}\w*\b"),
+)  # fmt: skip
+_MASK = re.compile("|".join(f"(?P<m{number}>{pattern})" for number, (_, pattern) in enumerate(_MASKS)))
+_NAMES = {f"m{number}": name for number, (name, _) in enumerate(_MASKS)}
+_MASKABLE = re.compile(r"[\d'\"`/\\@]")  # without any of these there is nothing to mask
+
+
+@lru_cache(maxsize=50_000)
+def masked(text: str, limit: int = 200) -> str:
+    """Text with volatile values replaced by what they are, in one line."""
+    spaced = " ".join(text[: 2 * limit].split())
+    if _MASKABLE.search(spaced) is None:
+        return spaced[:limit]
+    return _MASK.sub(lambda hit: _NAMES[hit.lastgroup or "m0"], spaced)[:limit]
+
 
 QUOTE = 200  # characters of a quotation
 

@@ -1,4 +1,4 @@
-"""Turn a row into what its task gives and what it expects."""
+"""Read from a row what its task asks and what it expects: the gold answer, the expected calls, the prompt."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ _ANSWERS = (
     "expected_answer expected_output gold_answer gold ground_truth reference_answer correct_answer target "
     "answer_key label solution answer expected_outputs".split()
 )
-ACTIONS = (
-    "expected_actions gold_actions expected_tool_calls expected_calls ground_truth_actions actions".split()
-)
+ACTIONS = "expected_actions gold_actions expected_tool_calls expected_calls ground_truth_actions actions".split()
 _PERHAPS = ("ground_truth", "expected_answers")  # where every entry calls a tool that the row declares
 _HOLDERS = ("", "verifier_metadata", "metadata", "verifier")
 ARGUMENTS = ("kwargs", "arguments", "args", "parameters", "input")
@@ -72,10 +70,7 @@ def _as_actions(value: Any) -> tuple[tuple[str, Any], ...]:
     """Calls the model must make; an action that the user takes is none of them."""
     found = []
     for entry in value if isinstance(value, list) else ():
-        if not isinstance(entry, Mapping) or entry.get("requestor", "assistant") not in (
-            "assistant",
-            "agent",
-        ):
+        if not isinstance(entry, Mapping) or entry.get("requestor", "assistant") not in ("assistant", "agent"):
             continue
         source = _inner(entry)
         name = source.get("name", source.get("tool"))
