@@ -11,89 +11,56 @@ from blade.model import Evidence
 from tests.builders import make_call, make_message, make_result
 from tests.traces import did, make_episode, make_task, make_tool, rollout
 
-
-@pytest.mark.parametrize(
-    ("text", "does", "failed"),
-    [
-        ("Error: user not found", "read", True),
-        ("Traceback (most recent call last):\n  KeyError: 'x'", "write", True),
-        ("command exited with code 2", "check", True),
-        ("exit code: 0", "check", False),
-        ("0 errors, 3 warnings", "check", False),
-        ("no errors found", "check", False),
-        ('{"error": null, "rows": []}', "read", False),
-        ('{"error": "quota"}', "read", True),
-        ('{"success": false, "rows": []}', "write", True),
-        ('{"exit_code": 1, "stdout": ""}', "check", True),
-        ('{"status": "failed"}', "write", True),
-        ('{"status": "delivered", "note": "the error was ours"}', "read", False),
-        ("1. Type I error\n2. Error theory", "write", True),  # a writing tool speaks for itself
-        ("Wikipedia: " + "x" * 200 + " an error in judgement", "read", False),
-        ("user not found", "read", True),
-        ("# notes\n# invalid entries are dropped", "read", False),  # the content of a file
-        ("Error: no such page\nsee the log", "read", True),
-        ("\n\nError: no such page\nsee the log", "read", True),
-        ("a.log:\nError: no such page", "read", False),
-        ("a.log:\nError: no such page", "write", True),
-        (
-            "Pages on errors: Error theory, by J. L. Mackie",
-            "read",
-            True,
-        ),  # too short to tell it from an answer
-        ("A reign of terror", "read", False),
-        ("rate_limit_error", "read", True),
-        ("MyOwnException raised", "read", True),
-        ("connect ECONNREFUSED 10.0.0.1", "write", True),
-        ("host unreachable", "read", True),
-        ("worker OOMKilled", "check", True),
-        ("transaction aborted", "write", True),
-        ("request refused", "read", True),
-        ("write aborted: No space left on device", "write", True),
-        ("503 Service Unavailable", "write", True),
-        ("process ended: exit 137", "check", True),
-        ("Errors:\nthe street needs a number", "write", True),
-        ("2 failures, 1 warning", "check", True),
-        ("some exceptions were raised", "check", True),
-        ("0 failures, 0 exceptions", "check", False),
-        ("no failures", "check", False),
-        ("malformed address", "write", True),
-        ("a well formed address", "write", False),
-        ("redirect() missing 1 required argument: 'street'", "check", True),
-        ("missing required field `street`", "write", True),
-        ("1 page is missing, 2 are required", "write", False),
-        ("", "read", False),
+ERRORS = {
+    "read": [
+        "Error: user not found", '{"error": "quota"}', "user not found", "Error: no such page\nsee the log", "\n\nError: no such page\nsee",
+        "Pages on errors: Error theory, by J. L. Mackie",  # too short to tell it from an answer
+        "rate_limit_error", "MyOwnException raised", "host unreachable", "request refused",
     ],
-)
-def test_a_result_is_an_error_where_the_tool_itself_says_so(text: str, does: str, failed: bool) -> None:
-    assert events.reads_as_error(text, does) is failed
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "does"),
-    [
-        ("get_order", {}, "read"),
-        ("cancelOrder", {}, "write"),
-        ("mcp__shop__update_item", {}, "write"),
-        ("get_update_history", {}, "read"),
-        ("run_tests", {}, "check"),
-        ("validate", {}, "check"),
-        ("dataset_info", {}, "read"),
-        ("transfer_to_human_agents", {}, "read"),  # to hand over changes nothing
-        ("escalate_case", {}, "read"),
-        ("transfer_money", {}, "write"),
-        ("refuel_data", {}, "write"),
-        ("bash", {"command": "ls -l"}, "read"),
-        ("bash", {"command": "echo hi > out.txt"}, "write"),
-        ("bash", {"command": "ls 2>/dev/null"}, "read"),
-        ("bash", {"command": "ls 2>&1 | head"}, "read"),
-        ("bash", {"command": "sed -i s/a/b/ f"}, "write"),
-        ("bash", {"command": "cd x && pytest -q"}, "check"),
-        ("shell", {"command": ["git", "commit", "-m", "x"]}, "write"),
-        ("bash", {"command": "python -c 'print(a >= b)'"}, "read"),
+    "write": [
+        "Traceback (most recent call last):\n  KeyError: 'x'", '{"success": false, "rows": []}', "connect ECONNREFUSED 10.0.0.1",
+        "1. Type I error\n2. Error theory",  # a writing tool speaks for itself
+        "a.log:\nError: no such page", "transaction aborted", "write aborted: No space left on device", "503 Service Unavailable",
+        "Errors:\nthe street needs a number", "malformed address", "missing required field `street`",
     ],
-)
-def test_what_a_tool_does(tool: str, arguments: dict[str, object], does: str) -> None:
-    assert events.what_it_does(tool, arguments, None, {}) == does
+    "check": [
+        "command exited with code 2", '{"exit_code": 1, "stdout": ""}', '{"status": "failed"}', "worker OOMKilled", "process ended: exit 137",
+        "2 failures, 1 warning", "some exceptions were raised", "redirect() missing 1 required argument: 'street'",
+    ],
+}  # fmt: skip
+FINE = {
+    "read": [
+        "", '{"error": null, "rows": []}', '{"status": "delivered", "note": "the error was ours"}', "A reign of terror",
+        "Wikipedia: " + "x" * 200 + " an error in judgement", "# notes\n# invalid entries are dropped",  # the content of a file
+        "a.log:\nError: no such page",
+    ],
+    "write": ["a well formed address", "1 page is missing, 2 are required"],
+    "check": ["exit code: 0", "0 errors, 3 warnings", "no errors found", "0 failures, 0 exceptions", "no failures"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("does", ERRORS)
+def test_a_result_is_an_error_where_the_tool_itself_says_so(does: str) -> None:
+    assert [text for text in ERRORS[does] if not events.reads_as_error(text, does)] == []
+    assert [text for text in FINE[does] if events.reads_as_error(text, does)] == []
+
+
+TOOLS = {
+    "read": "get_order get_update_history dataset_info transfer_to_human_agents escalate_case",  # to hand over changes nothing
+    "write": "cancelOrder mcp__shop__update_item transfer_money refuel_data",
+    "check": "run_tests validate",
+}
+COMMANDS: dict[str, list[object]] = {
+    "read": ["ls -l", "ls 2>/dev/null", "ls 2>&1 | head", "python -c 'print(a >= b)'"],
+    "write": ["echo hi > out.txt", "sed -i s/a/b/ f", ["git", "commit", "-m", "x"]],
+    "check": ["cd x && pytest -q"],
+}
+
+
+@pytest.mark.parametrize("does", TOOLS)
+def test_what_a_tool_does(does: str) -> None:
+    assert {events.what_it_does(tool, {}, None, {}) for tool in TOOLS[does].split()} == {does}
+    assert {events.what_it_does("bash", {"command": command}, None, {}) for command in COMMANDS[does]} == {does}
 
 
 def test_a_person_and_then_the_schema_know_better_than_the_name() -> None:
@@ -103,34 +70,17 @@ def test_a_person_and_then_the_schema_know_better_than_the_name() -> None:
 
 
 def test_equal_actions_have_equal_keys() -> None:
-    task = make_task(
-        rollout(
-            did(
-                ("a", '{"x": 1, "y": 2}', "ok"),
-                ("a", '{"y":2.0,"x":1,"timestamp":"9"}', "ok"),
-                ("a", "x  y", ""),
-            )
-        )
-    )
-    first, second, third = task.episodes[0].calls
+    acts = did(("a", '{"x": 1, "y": 2}', "ok"), ("a", '{"y":2.0,"x":1,"timestamp":"9"}', "ok"), ("a", "x  y", ""))
+    first, second, third = make_task(rollout(acts)).episodes[0].calls
     assert first.key == second.key
     assert third.arguments is None
     assert third.key == "a x y"
 
 
 def test_a_result_goes_to_the_first_open_call_of_its_id() -> None:
-    items = [
-        make_call("c", "one"),
-        make_call("c", "two"),
-        make_result("c", "1"),
-        make_result("c", "2"),
-        make_result("z", "?"),
-    ]
+    items = [make_call("c", "one"), make_call("c", "two"), make_result("c", "1"), make_result("c", "2"), make_result("z", "?")]
     calls = make_episode(rollout(items)).calls
-    assert [(call.tool, call.output, call.result_step) for call in calls] == [
-        ("one", "1", 2),
-        ("two", "2", 3),
-    ]
+    assert [(call.tool, call.output, call.result_step) for call in calls] == [("one", "1", 2), ("two", "2", 3)]
 
 
 def test_results_that_all_carry_the_id_of_the_last_call_come_in_the_order_of_the_calls() -> None:
@@ -158,9 +108,7 @@ def test_the_final_text_stands_after_the_last_call() -> None:
 
 
 def test_masking_takes_what_is_volatile_and_leaves_the_words() -> None:
-    text = (
-        "GET https://a.b/c?d=1 for 'bob' at 2024-05-01T10:00:00Z failed: 0xdeadbeef in /usr/lib/x.py line 30"
-    )
+    text = "GET https://a.b/c?d=1 for 'bob' at 2024-05-01T10:00:00Z failed: 0xdeadbeef in /usr/lib/x.py line 30"
     assert events.masked(text) == "GET <url> for <text> at <time> failed: <hex> in <path> line <n>"
     assert events.masked("order #W2378156  not   found") == "order <n> not found"
     assert events.masked("plain words stay") == "plain words stay"
@@ -189,46 +137,22 @@ def test_expected_actions_of_the_user_are_not_the_models() -> None:
     ]
     gold = events.gold({"expected_actions": actions, "expected_answer": " 42 "})
     assert gold.actions == (("refund", {"id": 1}), ("close", {"id": 2}))
-    assert (gold.answer, gold.answer_field, gold.actions_field) == (
-        "42",
-        "expected_answer",
-        "expected_actions",
-    )
+    assert (gold.answer, gold.answer_field, gold.actions_field) == ("42", "expected_answer", "expected_actions")
 
 
 def test_declared_tools_in_both_spellings() -> None:
-    row = rollout(
-        [], tools=[make_tool("a", "x", x="string"), {"type": "function", "function": {"name": "b"}}]
-    )
+    row = rollout([], tools=[make_tool("a", "x", x="string"), {"type": "function", "function": {"name": "b"}}])
     assert set(events.declared_tools(row)) == {"a", "b"}
-
-
-def test_tokens_at_three_granularities() -> None:
-    episode = make_episode(
-        rollout(
-            did(
-                "hm",
-                ("get_x", '{"path": "/a/b.py"}', "ok"),
-                ("edit_x", "{}", "Error: no"),
-                ("run_tests", "{}", "ok"),
-            )
-        )
-    )
-    assert [token for token, _ in events.phases(episode)] == ["SAY", "READ", "WRITE", "ERR", "VERIFY"]
-    assert events.tool_tokens(episode) == [("get_x", 1), ("edit_x!", 3), ("run_tests", 5)]
-    assert events.salient_tokens(episode)[0] == ("get_x(b.py)", 1)
-    assert events.without_runs([("a", 1), ("a", 2), ("b", 3)]) == [("a", 1), ("b", 3)]
 
 
 def test_quotations_are_exact_substrings() -> None:
     long = "x" * 300 + "needle" + "y" * 300
     episode = make_episode(rollout(did(long), verifier={"why": {"é": 1}}))
-    found = events.at_step(episode, 0, long.index("needle"))
-    assert isinstance(found, Evidence)
-    assert found.quote in long
-    assert "needle" in found.quote
-    field = events.in_field(episode, "verifier.why")
-    assert field is not None
+    passage, field = events.at_step(episode, 0, long.index("needle")), events.in_field(episode, "verifier.why")
+    assert isinstance(passage, Evidence)
+    assert isinstance(field, Evidence)
+    assert passage.quote in long
+    assert "needle" in passage.quote
     assert field.quote == '{"é":1}'
     assert events.in_field(episode, "verifier.nothing") is None
     assert events.at_step(episode, 9) is None

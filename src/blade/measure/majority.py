@@ -107,13 +107,13 @@ def _won(election: Election, scoring: Scoring, k: int) -> Floats:
     return np.where(scoring.n >= k, np.round(won, 12), np.nan)
 
 
-def _steps(counts: list[int], n_none: int, k: int) -> float:
+def _steps(counts: list[int], n_none: int, k: int) -> int:
     """How many steps `stats.majority_at_k` takes, roughly: its array operations, and what large arrays add to them."""
     if k in (1, sum(counts) + n_none):
         return 0
     most = min(k, max(counts))
     cells = 2 * k * k * sum(min(count, most) * (1 + math.log(max(1.0, most / count))) for count in counts)
-    return sum(min(k, count) ** 2 for count in counts) + len(counts) * most + cells / CELLS
+    return sum(min(k, count) ** 2 for count in counts) + len(counts) * most + int(cells / CELLS)
 
 
 def _chance(counts: list[int], n_none: int, rows: int, k: int) -> float:
