@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade import stats
-from blade.stats import changes
+from blade.stats import paired_changes as changes
 from blade.stats.paired_changes import Rows
 
 # 8 tasks x 4 repeats x 2 runs.
