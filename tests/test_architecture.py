@@ -40,18 +40,17 @@ RULES: dict[str, set[str]] = {
     "pipeline": NOUNS | STAGES | HANDS | {"tables", "query"},
     "report": NOUNS | {"query"},
     "check": NOUNS | {"formats", "tables", "report", "sanitize", "pipeline", "query"},
-    "backoff": set(),
-    "refusal": set(),
+    "endpoint": set(),
     "agent": set(),
     "judgements": NOUNS,
     "queue": NOUNS,
     "dossier": NOUNS | {"report"},
-    "reader": NOUNS | {"backoff", "refusal"},
+    "reader": NOUNS | {"endpoint"},
     "skills": NOUNS | STAGES | {"pipeline"},
     "mcp": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
     "package": NOUNS | STAGES | {"pipeline", "tables", "query", "check", "sanitize", "skills"},
     "sanitize": NOUNS,
-    "blade_eval": {"model", "errors", "stats", "answers", "hostile", "formats", "backoff", "refusal"},
+    "blade_eval": {"model", "errors", "stats", "answers", "hostile", "formats", "endpoint"},
     "api": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
     "cli": NOUNS | STAGES | HANDS | {"pipeline", "tables", "query", "check", "package", "sanitize", "skills", "mcp", "blade_eval"},
 }
@@ -61,11 +60,11 @@ TABLES = {"measure": "MEASURES", "blade_eval/verifiers": "ENVIRONMENTS", "blade_
 
 # Packages that cost start-up time, and the places that must stay quick to import.
 HEAVY = {
-    "numpy", "scipy", "duckdb", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "openai", "mcp",
+    "numpy", "scipy", "duckdb", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "mcp",
     "omegaconf", "aiohttp", "math_verify", "jiwer", "sacrebleu", "rapidfuzz", "markdown_it",
 }  # fmt: skip
-LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "agent/mcp/*.py", "agent/reader/*.py"]
-HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "openai", "mcp", "omegaconf", "aiohttp", "markdown_it"}
+LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "agent/mcp/*.py", "agent/reader/*.py", "endpoint/*.py"]
+HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "mcp", "omegaconf", "aiohttp", "markdown_it"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade.backoff import asked_wait
+from blade.endpoint.chat import Form, Unsayable, chat_request, response_of
+from blade.endpoint.faults import asked_wait
 from blade.errors import UsageError
 from blade_eval.environment import Unmeasured
 from blade_eval.models import model
 from blade_eval.models.openai_model import OpenAIModel, request
-from blade_eval.models.openai_model.chat import ChatForm, Unsayable, chat_request, response_of
 from tests.evaluate.openai_server import (
     ALL_KINDS,
     Body,
@@ -672,7 +672,7 @@ def test_thoughts_are_not_sent_to_a_server_that_refuses_them() -> None:
     with serving(picky, is_chat_only=True) as server:
         found, _ = asked(server, {"input": items})
     assert said(found) == "fine"
-    assert chat_request({"input": items}, ChatForm(has_reasoning=False))["messages"][1].keys() == {
+    assert chat_request({"input": items}, Form(has_reasoning=False))["messages"][1].keys() == {
         "role", "content", "tool_calls",
     }  # fmt: skip
 

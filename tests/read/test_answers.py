@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade import pipeline
-from blade.agent.reader.asked import ACCEPTED, DISCARDED
+from blade.agent.reader import ACCEPTED, DISCARDED
 from blade.pipeline import asking, clusters, reviewing
 from blade.pipeline.session import Session
 from blade.report.facts import facts

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade import pipeline
-from blade.agent.reader import Answer, Cap, Kept, Price, Purse, Usage
-from blade.agent.reader.asked import ACCEPTED, DISCARDED, KEPT, LEFT
+from blade.agent.reader import ACCEPTED, DISCARDED, KEPT, LEFT, Answer, Cap, Kept, Price, Purse, Usage
 from blade.pipeline import asking
 from blade.pipeline.session import Session
 from tests.conftest import ROOT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -309,18 +308,6 @@ def test_redacted_prompts_are_said_to_be_so(
     assert said.code == 0, said.err
     assert "with placeholders for what looks private" in said.err
     assert "1 accepted" in said.out
-
-
-def test_the_extra_is_named_where_it_is_missing(
-    read: Any, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)  # as if it were not installed
-    said = read("--label")
-    assert said.code == 2
-    assert "pip install 'blade-diagnostics[llm]'" in said.err
-    assert "llm-not-installed" in said.err
-    assert read("--label", "--dry-run").code == 0
-    assert server.calls == []
 
 
 def test_help_says_what_leaves_the_house(blade: Blade) -> None:

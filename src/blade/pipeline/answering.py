@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from blade.agent import judgements, reader
 from blade.agent.judgements import Seen
-from blade.agent.reader.prompts import shown
+from blade.agent.reader import shown
 from blade.model import Cause, Judgement
 from blade.model.measured import PLACEHOLDER
 from blade.pipeline import judging, pages, reading

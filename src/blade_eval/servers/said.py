@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from blade.endpoint.faults import cut
 from blade_eval.environment import Row, Unmeasured
-from blade_eval.models.openai_model.faults import cut
 
 
 def failure(unmeasured: Unmeasured) -> tuple[int, Row]:

@@ -1,30 +1,31 @@
-"""Ask an OpenAI-compatible endpoint once, and turn whatever goes wrong into one kind of fault."""
+"""Ask a model behind an OpenAI-compatible endpoint, and say what to do about whatever goes wrong."""
 
 from __future__ import annotations
 
+import os
 import re
-import time
-from collections.abc import Sequence
-from threading import Lock
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from blade import hostile, refusal
-from blade.agent.reader import wire
+from blade import hostile
 from blade.agent.reader.questions import Prompt
-from blade.agent.reader.wire import CHAT, LIMITS, RESPONSES, Form, Reply
-from blade.backoff import asked_wait
+from blade.agent.reader.spending import Usage
+from blade.endpoint import client, faults
+from blade.endpoint.chat import Form
 from blade.errors import UsageError
 
+if TYPE_CHECKING:
+    from blade.endpoint.client import Client
+
 PUBLIC = "https://api.openai.com/v1"
-AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-MOST_BODY = 8 << 20  # bytes of a response
+_MOST_BODY = 8 << 20  # bytes of a response
 _SHORT, _LONG = 10, 24  # characters of a key, with a digit in it and without
-_NO_SCHEMA = re.compile(
-    r"response_format|json_schema|text\.format|\bschema\b|structured output|\bstrict\b", re.IGNORECASE
-)
+_FORM = Form(limits=("max_completion_tokens", "max_tokens", ""))
+_OWNERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 
 
 class Fault(Exception):
@@ -39,120 +40,97 @@ class Fault(Exception):
         self.is_charged = False  # the endpoint may have done the work
 
 
+class Reply(msgspec.Struct, frozen=True):
+    """What came back: the text, what it cost, and why there may be no text."""
+
+    text: str
+    usage: Usage | None  # None: the endpoint does not say
+    fault: str = ""  # cut short, refused
+
+
 class Endpoint:
-    """One model behind one URL; what its endpoint understands is found out once."""
+    """One model behind one URL."""
 
     def __init__(self, model: str, url: str, key: str, timeout: float, limit: int) -> None:
-        openai = _package()
-        self.model, self.host, self.limit, self.timeout = model, host_of(url), limit, timeout
-        self._key = key
+        self.model, self.host, self.limit = model, host_of(url), limit
+        self._url, self._key, self._timeout = url, key, timeout
         # endpoints that want no key are given words such as `none` or `EMPTY`, which rollouts may hold too
         is_secret = len(key) >= _LONG or (len(key) >= _SHORT and any(sign.isdigit() for sign in key))
         self._secret = _spelled(key) if is_secret else None
-        self.form = Form()
-        self._changing = Lock()
-        self._client: Any = openai.OpenAI(
-            api_key=key or "none",
-            base_url=url,
-            timeout=timeout,
-            max_retries=0,  # we wait ourselves, within our own bounds
-            # a redirect would carry rollouts to a host that nobody named
-            http_client=openai.DefaultHttpxClient(follow_redirects=False),
-        )
 
-    def ask(self, prompt: Prompt, turns: Sequence[tuple[str, str]], schema: dict[str, Any]) -> Reply:
-        """One reply; a form that the endpoint does not know is left for a simpler one."""
-        while True:
-            form = self.form
-            try:
-                content = self._sent(form, wire.body(form, self.model, prompt, turns, schema, self.limit))
-            except _Refused as refused:
-                if self._simpler(form, refused):
-                    continue
-                raise self._told(refused) from None
-            try:
-                found = wire.reply(form, content)
-            except (msgspec.DecodeError, RecursionError):
-                raise _torn("the endpoint sent no whole response") from None
-            return msgspec.structs.replace(
-                found, text=self.without_key(found.text), fault=self.without_key(found.fault)
-            )
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Client]:
+        """The connections to it, open while the block lasts."""
+        url = client.address(self._url)
+        assert url is not None  # as `host_of` has found
+        headers = {header: os.environ[name] for name, header in _OWNERS.items() if os.environ.get(name)}
+        async with client.connected(
+            url, self._key, self._timeout, _FORM, most_body=_MOST_BODY, headers=headers
+        ) as connection:
+            yield connection
 
-    def _sent(self, form: Form, body: dict[str, Any]) -> bytes:
-        openai = _package()
-        made = self._client.responses if form.api == RESPONSES else self._client.chat.completions
+    async def ask(
+        self,
+        connection: Client,
+        prompt: Prompt,
+        turns: Sequence[tuple[str, str]],
+        schema: dict[str, Any],
+    ) -> Reply:
+        """One reply; `turns` are what was said after the prompt, by role."""
         try:
-            with made.with_streaming_response.create(**body) as response:
-                return self._read(response)
-        except openai.APIStatusError as error:
-            raise _Refused(error.status_code, error.body, asked_wait(error.response.headers)) from None
-        except openai.APITimeoutError:
-            raise self._slow() from None
-        except openai.APIConnectionError as error:
-            raise _torn(f"no connection to {self.host}: {_why(error)}") from None
-        except openai.OpenAIError as error:
-            told = self.without_key(hostile.line(self.without_key(str(error)), 200))
-            raise _torn(f"the endpoint answered nonsense: {told}") from None
-
-    def _read(self, response: Any) -> bytes:
-        """The body, within a time and a size: the client's own time limit starts anew with every byte."""
-        until, held = time.monotonic() + self.timeout, bytearray()
-        try:
-            for piece in response.iter_bytes():
-                held += piece
-                if len(held) > MOST_BODY:
-                    raise _torn(f"the endpoint sent more than {MOST_BODY >> 20} MiB")
-                if time.monotonic() > until:
-                    raise self._slow()
-        except Fault:
-            raise
-        except Exception as error:  # the classes of the HTTP library differ from version to version
-            if "timeout" in type(error).__name__.lower():
-                raise self._slow() from None
-            raise _torn(f"the response broke off: {type(error).__name__}") from None
-        return bytes(held)
-
-    def _slow(self) -> Fault:
-        return _torn(f"no answer within {self.timeout:g} s; --timeout gives it longer")
-
-    def _simpler(self, form: Form, refused: _Refused) -> bool:
-        """Step down to a form that the endpoint may know; False where there is none to try."""
-        new = _stepped(form, refused)
-        if new is None:
-            return False
-        with self._changing:
-            if self.form == form:  # another question may have stepped down meanwhile
-                self.form = new
-        return True
+            response = await connection.ask(lambda form: self._request(form, prompt, turns, schema))
+        except faults.Fault as fault:
+            raise self._told(fault) from None
+        return self._reply(response)
 
     def without_key(self, text: str) -> str:
         """A text of the endpoint in which it repeats the key, plainly or escaped, does not keep it."""
         return text if self._secret is None else self._secret.sub("[key]", text)
 
-    def _told(self, refused: _Refused) -> Fault:
+    def _request(
+        self, form: Form, prompt: Prompt, turns: Sequence[tuple[str, str]], schema: dict[str, Any]
+    ) -> dict[str, Any]:
+        shape: dict[str, Any] = {"type": "json_schema", "name": "answer", "strict": True, "schema": schema}
+        system = prompt.system
+        if not form.has_schema:
+            text = msgspec.json.encode(schema).decode()
+            system += (
+                f"\n\nReply with one JSON object and nothing else, valid under this JSON Schema:\n{text}"
+            )
+        return {
+            "model": self.model,
+            "instructions": system,
+            "input": [{"role": role, "content": text} for role, text in (("user", prompt.user), *turns)],
+            "max_output_tokens": self.limit,
+            "store": False,  # the endpoint is asked to keep nothing
+            **({"text": {"format": shape}} if form.has_schema else {}),
+        }
+
+    def _reply(self, response: dict[str, Any]) -> Reply:
+        messages = [item.get("content") or [] for item in response["output"] if item.get("type") == "message"]
+        parts = [
+            part
+            for content in messages
+            for part in ([{"text": content}] if isinstance(content, str) else content)
+        ]
+        text = self.without_key("".join(str(part.get("text") or "") for part in parts))
+        refusal = next((str(part["refusal"]) for part in parts if part.get("refusal")), "")
+        reason = (response.get("incomplete_details") or {}).get("reason", "max_output_tokens")
+        fault = ""
+        if response.get("status") == "incomplete" and reason == "max_output_tokens":
+            fault = "the reply was cut short at the limit of output tokens; --max-output raises it"
+        elif refusal:
+            fault = self.without_key(f"the model refused: {refusal}")
+        elif not text.strip():
+            fault = "the reply is empty"
+        return Reply(text, _usage(response.get("usage")), fault)
+
+    def _told(self, fault: faults.Fault) -> Fault:
         # before it is cut, for half a key is not found; and after, for what is invisible may have hidden it
-        said = self.without_key(hostile.line(self.without_key(refused.text), 300))
-        text = f": {said}" if said else ""
-        fault = Fault(f"{self.host} answered {refused.status}{text}", *_advice(refused, self.model))
-        fault.wait = refused.wait
-        return fault
-
-
-class _Refused(Exception):
-    def __init__(self, status: int, body: Any, wait: float | None) -> None:
-        self.status, self.wait = status, wait
-        self.text = refusal.words(body)
-        super().__init__(self.text)
-
-
-def _spelled(key: str) -> re.Pattern[str]:
-    """What finds a key however it is escaped: as JSON, as a URL, as HTML, and escaped twice."""
-    ways = []
-    for sign in key:
-        code = ord(sign)
-        plain = rf"\\{{0,8}}(?:{re.escape(sign)}|(?:u00|x){code:02x})"
-        ways.append(rf"(?:{plain}|%{code:02x}|&#0*(?:{code}|x0*{code:x});)")
-    return re.compile("".join(ways), re.IGNORECASE)
+        text = self.without_key(hostile.line(self.without_key(fault.text), 300))
+        advised = Fault(text, *_advice(fault, self.model))
+        advised.wait, advised.is_charged = fault.wait, fault.status is None
+        return advised
 
 
 def host_of(url: str) -> str:
@@ -169,63 +147,43 @@ def host_of(url: str) -> str:
     return f"{host}:{port}" if port else host
 
 
-def _package() -> Any:
-    try:
-        import openai
-    except ImportError:
-        raise UsageError(
-            "`blade read` needs the package `openai`, which is not installed",
-            "pip install 'blade-diagnostics[llm]'",
-            "llm-not-installed",
-        ) from None
-    return openai
+def _spelled(key: str) -> re.Pattern[str]:
+    """What finds a key however it is escaped: as JSON, as a URL, as HTML, and escaped twice."""
+    ways = []
+    for sign in key:
+        code = ord(sign)
+        plain = rf"\\{{0,8}}(?:{re.escape(sign)}|(?:u00|x){code:02x})"
+        ways.append(rf"(?:{plain}|%{code:02x}|&#0*(?:{code}|x0*{code:x});)")
+    return re.compile("".join(ways), re.IGNORECASE)
 
 
-def _torn(text: str) -> Fault:
-    fault = Fault(text, "is the endpoint running, and is --base-url right?", again=True)
-    fault.is_charged = True
-    return fault
-
-
-def _stepped(form: Form, refused: _Refused) -> Form | None:
-    status, text = refused.status, refused.text
-    if form.api == RESPONSES and status in (404, 405, 501):
-        return Form(CHAT)
-    if status not in (400, 415, 422):
+def _usage(counts: dict[str, Any] | None) -> Usage | None:
+    counts = counts or {}
+    tokens_in = counts.get("input_tokens", counts.get("prompt_tokens"))
+    tokens_out = counts.get("output_tokens", counts.get("completion_tokens"))
+    if not (type(tokens_in) is int and type(tokens_out) is int and min(tokens_in, tokens_out) >= 0):
         return None
-    if form.has_schema and _NO_SCHEMA.search(text):
-        return msgspec.structs.replace(form, has_schema=False)
-    if form.api == RESPONSES and (refusal.has_no_responses(text) or refusal.refuses("store", text)):
-        return Form(CHAT, form.has_schema)
-    if form.api == CHAT and form.limit:
-        other = LIMITS[LIMITS.index(form.limit) + 1]
-        if refusal.refuses(form.limit, text) or (other and refusal.needs(other, text)):
-            return msgspec.structs.replace(form, limit=other)
-    return None
+    return Usage(tokens_in, tokens_out)
 
 
-def _advice(refused: _Refused, model: str) -> tuple[str, bool, bool]:
+def _advice(fault: faults.Fault, model: str) -> tuple[str, bool, bool]:
     """What to do, whether to try again, and whether no other question would fare better."""
-    status = refused.status
-    if status == 402 or (status == 429 and refusal.has_no_credit(refused.text)):
+    status = fault.status
+    if status is None:
+        more = ", or give it longer with --timeout" if fault.kind == "model_timeout" else ""
+        return f"is the endpoint running, and is --base-url right?{more}", True, False
+    if fault.has_no_credit:
         return "the account has no credit left at this endpoint", False, True
-    if status in AGAIN:
+    if fault.again:
         return "the endpoint is busy or broken; fewer at once with --concurrency, or try later", True, False
     if status in (401, 403):
         return "is the key right, and may it use this model? it is read from the environment", False, True
     if status in (404, 405, 501):
         name = hostile.line(model, 80)
-        return (
-            f"is --base-url right (it mostly ends in /v1), and does it offer the model {name}?",
-            False,
-            True,
-        )
+        hint = f"is --base-url right (it mostly ends in /v1), and does it offer the model {name}?"
+        return hint, False, True
     if 300 <= status < 400:
         return "redirects are not followed; give the address it points to with --base-url", False, True
-    if status == 413 or refusal.is_too_long(refused.text):
+    if status == 413 or faults.is_too_long(fault.said):
         return "the prompt is too long for the model; --budget makes dossiers shorter", False, False
     return "the endpoint does not take this request; what it says stands above", False, False
-
-
-def _why(error: Exception) -> str:
-    return type(error.__cause__).__name__ if error.__cause__ is not None else "it failed"

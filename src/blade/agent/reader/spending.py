@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Condition
+import asyncio
 
 import msgspec
 
@@ -30,16 +30,17 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
-def believed(told: Usage | None, most: Usage, text: str) -> Usage:
+def believed(counted: Usage | None, most: Usage, text: str) -> Usage:
     """What a call is charged with: what the endpoint says, unless it says nothing or less than can be.
 
     A cap must bind at an endpoint that counts nothing, too: there the greater of both counts.
     """
-    if told is not None and told.tokens_in * _LONGEST >= most.tokens_in and (told.tokens_out or not text):
-        return told
+    is_likely = counted is not None and counted.tokens_in * _LONGEST >= most.tokens_in
+    if counted is not None and is_likely and (counted.tokens_out or not text):
+        return counted
     tokens_in, tokens_out = most.tokens_in, min(most.tokens_out, max(EXPECTED_OUT, len(text) // 4))
-    if told is not None:
-        tokens_in, tokens_out = max(told.tokens_in, tokens_in), max(told.tokens_out, tokens_out)
+    if counted is not None:
+        tokens_in, tokens_out = max(counted.tokens_in, tokens_in), max(counted.tokens_out, tokens_out)
     return Usage(tokens_in, tokens_out, tokens_in + tokens_out)
 
 
@@ -68,28 +69,30 @@ class Purse:
         self.spent = Usage()
         self._out = Usage()  # by calls under way, at most
         self._calls = 0
-        self._changed = Condition()
+        self._settled = asyncio.Event()
 
     def take(self, most: Usage) -> bool:
-        """Set aside the most that a call can cost; False if that would pass the cap.
+        """Set aside the most that a call can cost; False if that would pass the cap."""
+        if not self._fits(self._out + most):
+            return False
+        self._out, self._calls = self._out + most, self._calls + 1
+        return True
 
-        Calls under way are waited for where they decide: they mostly cost less than was set aside.
-        """
-        with self._changed:
-            while self._calls and not self._fits(self._out + most):
-                self._changed.wait()
-            if not self._fits(self._out + most):
+    async def taken(self, most: Usage) -> bool:
+        """The same once calls under way are over, where they decide: mostly they cost less than set aside."""
+        while not self.take(most):
+            if not self._calls:
                 return False
-            self._out, self._calls = self._out + most, self._calls + 1
-            return True
+            self._settled.clear()
+            await self._settled.wait()
+        return True
 
     def settle(self, most: Usage, cost: Usage) -> None:
         """A call for which `most` was set aside did cost this."""
-        with self._changed:
-            left = Usage(-most.tokens_in, -most.tokens_out, -most.estimated)
-            self._out, self._calls = self._out + left, self._calls - 1
-            self.spent += cost
-            self._changed.notify_all()
+        left = Usage(-most.tokens_in, -most.tokens_out, -most.estimated)
+        self._out, self._calls = self._out + left, self._calls - 1
+        self.spent += cost
+        self._settled.set()
 
     def _fits(self, more: Usage) -> bool:
         usage = self.spent + more

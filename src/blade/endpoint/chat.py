@@ -1,4 +1,4 @@
-"""Turn a Responses request into a chat request, and a chat completion into a Responses object."""
+"""Convert a Responses request to a chat request, and a chat completion to a Responses object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from blade_eval.environment import Response, Row, Unmeasured
+Row = dict[str, Any]
 
 # What only the Responses API can do; leaving it out in silence would be another request.
 _IMPOSSIBLE = ("previous_response_id", "conversation", "prompt", "background")
@@ -30,21 +30,27 @@ class Unsayable(ValueError):
     """The request has something that a chat endpoint cannot be told."""
 
 
-class ChatForm(msgspec.Struct, frozen=True):
-    """What a chat endpoint was found to understand."""
+class BadRequest(ValueError):
+    """What is to be sent is no request."""
 
-    # every endpoint knows max_tokens or says that it wants the other; the other is often ignored in silence
-    limit: str = "max_tokens"
-    has_reasoning: bool = True  # takes the thoughts of earlier steps back
+
+class Form(msgspec.Struct, frozen=True):
+    """What an endpoint was found to understand."""
+
+    # names of the limit in a chat, those before were refused; every endpoint knows max_tokens or says that
+    # it wants the other, while the other is often ignored in silence; "" leaves the limit out
+    limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
+    has_reasoning: bool = True  # a chat takes the thoughts of earlier steps back
+    has_schema: bool = True  # JSON Schemas of replies are understood
 
 
 # ---- The request -------------------------------------------------------------------------------
 
 
-PLAIN = ChatForm()  # as a server is asked at first
+PLAIN = Form()  # as an endpoint is asked at first
 
 
-def chat_request(params: Mapping[str, Any], form: ChatForm = PLAIN) -> Row:
+def chat_request(params: Mapping[str, Any], form: Form = PLAIN) -> Row:
     """The body of a chat request that asks the same as `params`, which hold no nulls."""
     for name in _IMPOSSIBLE:
         if params.get(name):
@@ -57,8 +63,8 @@ def chat_request(params: Mapping[str, Any], form: ChatForm = PLAIN) -> Row:
             body["tool_choice"] = _choice(params["tool_choice"])
         if "parallel_tool_calls" in params:
             body["parallel_tool_calls"] = params["parallel_tool_calls"]
-    if "max_output_tokens" in params:
-        body[form.limit] = params["max_output_tokens"]
+    if "max_output_tokens" in params and form.limits[0]:
+        body[form.limits[0]] = params["max_output_tokens"]
     if effort := _object(params.get("reasoning") or {}, "reasoning").get("effort"):
         body["reasoning_effort"] = effort
     if params.get("top_logprobs"):
@@ -94,7 +100,7 @@ def _choice(choice: Any) -> Any:
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Unmeasured("bad_request", f"{what} of the request is no object", terminal=True)
+        raise BadRequest(f"{what} of the request is no object")
     return value
 
 
@@ -102,14 +108,14 @@ def _told(item: Mapping[str, Any], field: str) -> str:
     value = item.get(field)
     if not isinstance(value, str):
         reason = f"an item {str(item.get('type'))[:40]} of the request has no {field}"
-        raise Unmeasured("bad_request", reason, terminal=True)
+        raise BadRequest(reason)
     return value
 
 
-def _messages(params: Mapping[str, Any], form: ChatForm) -> list[Row]:
+def _messages(params: Mapping[str, Any], form: Form) -> list[Row]:
     said = params.get("input") or []
     if not isinstance(said, str | list):
-        raise Unmeasured("bad_request", "the input of the request is no text and no list", terminal=True)
+        raise BadRequest("the input of the request is no text and no list")
     given = [{"role": "user", "content": said}] if isinstance(said, str) else said
     items = [_object(item, "an item") for item in given]
     made: list[Row] = []
@@ -195,7 +201,7 @@ def _thought_of(item: Mapping[str, Any]) -> str:
 # ---- The response ------------------------------------------------------------------------------
 
 
-def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoughts: bool = True) -> Response:
+def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoughts: bool = True) -> Row:
     """A chat completion as a Responses object; raises where it is none."""
     choices = chat.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
@@ -321,16 +327,17 @@ def _calls(message: Mapping[str, Any], name: str) -> list[Row]:
 def _usage(told: Any) -> Row | None:
     if not isinstance(told, Mapping):
         return None
-    asked, answered = told.get("prompt_tokens"), told.get("completion_tokens")
-    if not isinstance(asked, int) or not isinstance(answered, int):
+    sent = told.get("prompt_tokens", told.get("input_tokens"))
+    answered = told.get("completion_tokens", told.get("output_tokens"))
+    if not isinstance(sent, int) or not isinstance(answered, int):
         return None
     cached = (told.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     thought = (told.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
     found: Row = {
-        "input_tokens": asked,
+        "input_tokens": sent,
         "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": answered,
         "output_tokens_details": {"reasoning_tokens": thought},
-        "total_tokens": told.get("total_tokens") or asked + answered,
+        "total_tokens": told.get("total_tokens") or sent + answered,
     }
     return found | ({"cost": told["cost"]} if isinstance(told.get("cost"), int | float) else {})

@@ -1,0 +1,185 @@
+"""Name what an answer that is no answer means: another try, another form, or the end. Servers' words vary."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from blade.endpoint.chat import Form
+
+_MOST = 2000  # characters of what an error says, and of a body that a failure keeps
+_AGAIN = frozenset({408, 409, 425, 429})
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_NO_SCHEMA = re.compile(
+    r"response_format|json_schema|text\.format|\bschema\b|structured output|\bstrict\b", re.IGNORECASE
+)
+_NO_MODEL = re.compile(
+    r"model_not_found|\bmodel\b.{0,200}\b(?:does not exist|not found|not exist|unknown)\b", re.I | re.S
+)
+# A parameter that is not supported, an image's URL that is invalid and a link to a manual's page about
+# responses are no missing route.
+_NO_ROUTE = re.compile(
+    r"\b(?:unknown|invalid|unrecogni[sz]ed|unsupported|no such) (?:request )?(?:(?:api )?(?:endpoint|route)\b"
+    r"|(?:url|path)\b\W{0,3}(?:post )?\S*/responses\b(?!/))"
+    r"|(?:\b(?:endpoint|route|responses api)|/responses(?!/))\b.{0,30}"
+    r"(?:not (?:supported|implemented|available|found|exist)|unsupported|enabled only|only enabled)"
+    r"|not (?:supported|available|enabled) (?:with|by|in|on|for|through|via) the responses api\b",
+    re.IGNORECASE,
+)
+# Codes alone: words may say "if you are out of credit", or link to a page about billing.
+_NO_CREDIT = re.compile(
+    r"\b(?:insufficient_(?:quota|funds|balance|credits?)|billing_(?:not_active|hard_limit_reached))\b"
+)
+_NOT_KNOWN = r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed|recogni[sz]ed)"
+_NO_VALUE = re.compile(
+    r"unsupported[ _]value|invalid_value|too (?:large|big|high|small)|at (?:most|least)", re.IGNORECASE
+)
+# OpenAI, vLLM, SGLang, llama.cpp, TGI and Anthropic each have their own words for the same.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|context[ _]?(?:length|window|size)"
+    r"|maximum (?:context|model|input|prompt) length|max_model_len|prompt is too long|input (?:is )?too long"
+    r"|exceeds? .{0,40}\bcontext\b|inputs? tokens? \+",
+    re.IGNORECASE,
+)
+
+
+class Fault(Exception):
+    """A try without an answer."""
+
+    def __init__(
+        self, kind: str, text: str, *, again: bool = False, status: int | None = None, body: str = ""
+    ) -> None:
+        super().__init__(text)
+        self.kind = kind  # of few, such as model_refused
+        self.text, self.status, self.body = text, status, body
+        self.again = again  # worth another try
+        self.is_terminal = False  # the same request fails on every later day too
+        self.wait: float | None = None  # seconds that the server asks for
+
+    @property
+    def said(self) -> str:
+        """What the body of a refusal says."""
+        try:
+            return words(msgspec.json.decode(self.body))
+        except (msgspec.DecodeError, RecursionError):
+            return words(self.body)
+
+    @property
+    def has_no_credit(self) -> bool:
+        """Whether the account is empty, so that a 429 is for good."""
+        return self.status == 402 or (self.status == 429 and _NO_CREDIT.search(self.said) is not None)
+
+    @property
+    def has_no_model(self) -> bool:
+        return _NO_MODEL.search(self.said) is not None
+
+    @property
+    def has_no_responses(self) -> bool:
+        """Whether the server has no Responses API, rather than not this model."""
+        if self.status in (404, 405, 501):
+            return not self.has_no_model
+        is_refusal = self.status in (400, 415, 422) and self.kind == "model_refused"
+        return is_refusal and _NO_ROUTE.search(self.said) is not None
+
+
+def of_status(status: int, body: str, headers: Mapping[str, str]) -> Fault:
+    """The fault of an HTTP status other than 200."""
+    fault = Fault("model_refused", f"answered {status}", status=status, body=body)
+    said = fault.said
+    fault.text += f": {said}" if said else ""
+    if fault.has_no_credit:
+        fault.text += " (no credit is left)"
+    elif status in _AGAIN or (status >= 500 and status != 501):
+        fault.kind = {429: "model_rate_limited", 408: "model_timeout"}.get(status, "model_unreachable")
+        fault.again, fault.wait = True, asked_wait(headers)
+    elif status in (400, 413, 422) and is_too_long(said) and not any(refuses(name, said) for name in _LIMITS):
+        fault.kind, fault.is_terminal = "context_length_exceeded", True
+    elif 300 <= status < 400:
+        fault.text += " (redirects are not followed)"
+    return fault
+
+
+def in_body(error: Any, body: str) -> Fault:
+    """The fault of an error object that came where an answer should be."""
+    said = words({"error": error})
+    if is_too_long(said):
+        fault = Fault("context_length_exceeded", said, body=body)
+        fault.is_terminal = True
+        return fault
+    return Fault("model_garbage", f"sent an error in place of the answer: {said}", again=True, body=body)
+
+
+def simpler(form: Form, fault: Fault, is_chat: bool) -> Form | None:
+    """The form that a refusal asks for, or None where there is none to try."""
+    said = fault.said
+    if fault.status not in (400, 415, 422) or fault.kind != "model_refused":
+        return None
+    if form.has_schema and _NO_SCHEMA.search(said):
+        return msgspec.structs.replace(form, has_schema=False)
+    if not is_chat:
+        return None
+    if form.has_reasoning and "reasoning_content" in said:
+        return msgspec.structs.replace(form, has_reasoning=False)
+    limit, *others = form.limits
+    if others and (refuses(limit, said) or (others[0] and _needs(others[0], said))):
+        return msgspec.structs.replace(form, limits=tuple(others))
+    return None
+
+
+def cut(text: str) -> str:
+    """A body as a failure keeps it."""
+    return text if len(text) <= _MOST else text[:_MOST] + "…"
+
+
+def words(body: Any) -> str:
+    """What a decoded error body says, within its `error` or bare; nothing else of it is shown."""
+    if isinstance(body, list):
+        return words(body[0]) if body and isinstance(body[0], dict) else ""
+    if isinstance(body, dict):
+        inner = body.get("error") or body
+        error = inner if isinstance(inner, dict) else {"message": inner}
+        names = ("message", "detail", "code", "type", "param")
+        return "; ".join(str(error[name]) for name in names if error.get(name))[:_MOST]
+    return body[:_MOST] if isinstance(body, str) else ""
+
+
+def is_too_long(said: str) -> bool:
+    """Whether the request is longer than the model's context."""
+    return _TOO_LONG.search(said) is not None
+
+
+def _needs(name: str, said: str) -> bool:
+    """Whether the server asks for a parameter of that name."""
+    return re.search(rf"\b{name}\b.{{0,40}}\b(?:required|missing)\b", said, re.IGNORECASE) is not None
+
+
+def refuses(name: str, said: str) -> bool:
+    """Whether the server does not know a parameter of that name, rather than dislike its value."""
+    if _NO_VALUE.search(said):
+        return False
+    named = rf"\b{name}\b"
+    way = rf"(?:{_NOT_KNOWN}).{{0,40}}{named}|{named}.{{0,60}}(?:{_NOT_KNOWN})"
+    return re.search(way, said, re.IGNORECASE) is not None
+
+
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """The seconds of Retry-After, given as a number or as a date; None if it says nothing."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        text = headers.get(name)
+        if text is None:
+            continue
+        try:
+            seconds = float(text) / unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(text).timestamp() - time.time()
+            except (ValueError, TypeError):
+                continue
+        if seconds == seconds and seconds < float("inf"):
+            return max(0.0, seconds)
+    return None
