@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blade.check import Finding, World, checked
-from blade.check.wire import VERDICTS
+from blade.check.check_findings import VERDICTS
 from blade.model.checked import CONTRADICTED
 
 from .conftest import Desk

@@ -15,7 +15,7 @@ import pytest
 
 from blade import pipeline
 from blade.check import Finding, World, checked, world_for, world_of
-from blade.check.beside import with_claims
+from blade.check.json_reports import with_claims
 from blade.errors import UsageError
 from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.pipeline import comparing

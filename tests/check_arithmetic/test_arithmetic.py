@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.check.arithmetic import contradictions
-from blade.check.document import parse
+from blade.check.markdown_document import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "tests" / "contradictions"

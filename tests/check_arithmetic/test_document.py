@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.check.document import parse
+from blade.check.markdown_document import parse
 
 
 def test_sentences_keep_their_lines_and_headings() -> None:

@@ -38,9 +38,9 @@ class Checked:
     @property
     def counts(self) -> dict[str, int]:
         """How many statements are supported, contradicted, unverifiable, uncited, opinion."""
-        from blade.check import wire
+        from blade.check import check_findings
 
-        return wire.counts(self._findings)
+        return check_findings.counts(self._findings)
 
     def claims(self) -> Table[Statement]:
         """Every statement that was read."""
@@ -48,15 +48,15 @@ class Checked:
 
     def problems(self) -> Table[Statement]:
         """All that is not supported, contradictions first."""
-        from blade.check import wire
+        from blade.check import check_findings
 
-        return Table(Statement, map(_statement, wire.problems(self._findings)))
+        return Table(Statement, map(_statement, check_findings.problems(self._findings)))
 
     def to_dict(self) -> dict[str, Any]:
         """What `blade check --json` prints."""
-        from blade.check import wire
+        from blade.check import check_findings
 
-        document: dict[str, Any] = json.loads(wire.as_json(self._findings))
+        document: dict[str, Any] = json.loads(check_findings.as_json(self._findings))
         return document
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ def _text(text: str | os.PathLike[str]) -> str:
     """A text as it is; that of a file where a path or the name of a report is given."""
     if isinstance(text, str) and ("\n" in text or not text.lower().endswith(ENDINGS)):
         return text
-    from blade.check.beside import with_claims
+    from blade.check.json_reports import with_claims
 
     path = Path(text)
     try:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from blade.check.arithmetic import contradictions
-from blade.check.document import Document, parse
-from blade.check.passages import Passage, passages
-from blade.check.world import World, world_for, world_of
+from blade.check.markdown_document import Document, Passage, parse, passages
+from blade.check.report_ground import World, world_for, world_of
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, Finding
 
 __all__ = ["Finding", "World", "checked", "world_for", "world_of"]
@@ -21,23 +20,23 @@ def checked(text: str, world: World | None) -> tuple[Finding, ...]:
     if text.lstrip()[:1] in ("{", "["):
         from blade.check.json_reports import json_findings
 
-        found = json_findings(text, world, _markdown)
-        if found is not None:
-            return found
+        findings = json_findings(text, world, _markdown)
+        if findings is not None:
+            return findings
     return _markdown(text, world)
 
 
 def _markdown(text: str, world: World | None) -> tuple[Finding, ...]:
     document = parse(text)
-    found = list(_sourced(document, list(passages(document)), text, world))
-    found += _arithmetic(document, found)
-    return tuple(sorted(found, key=lambda finding: (finding.line, finding.kind)))
+    findings = list(_sourced(document, list(passages(document)), text, world))
+    findings += _arithmetic(document, findings)
+    return tuple(sorted(findings, key=lambda finding: (finding.line, finding.kind)))
 
 
-def _arithmetic(document: Document, found: list[Finding]) -> Iterator[Finding]:
+def _arithmetic(document: Document, earlier: list[Finding]) -> Iterator[Finding]:
     """What the report says against itself; numbers that hold by their citations are not blamed."""
-    holds = {(item.line, item.printed.strip()) for item in found if item.verdict == SUPPORTED}
-    uncited = {line for item in found if item.verdict == UNCITED for line in item.lines}
+    holds = {(item.line, item.printed.strip()) for item in earlier if item.verdict == SUPPORTED}
+    uncited = {line for item in earlier if item.verdict == UNCITED for line in item.lines}
     for item in contradictions(document):
         if (item.line, item.stated.strip()) not in holds or uncited & set(item.lines):
             place = (item.line, item.lines, item.text, item.stated, item.expected)
@@ -46,10 +45,9 @@ def _arithmetic(document: Document, found: list[Finding]) -> Iterator[Finding]:
 
 def _sourced(document: Document, listed: list[Passage], text: str, world: World | None) -> Iterator[Finding]:
     """What rests on the rows, and what names no source."""
-    from blade.check.cited_numbers import Answers, cited, verified
-    from blade.check.ids import Ids, named
-    from blade.check.mismatches import mismatches
+    from blade.check.cited_numbers import Answers, cited, mismatches, verified
     from blade.check.quotations import quotations
+    from blade.check.row_ids import Ids, named
     from blade.check.uncited_numbers import opinions, uncited
     from blade.query.citations import PLACE
 
@@ -59,12 +57,12 @@ def _sourced(document: Document, listed: list[Passage], text: str, world: World 
     items = cited(document, listed, text)
     numbers = [item for item in items if item.citation.is_open or not PLACE.fullmatch(item.citation.query)]
     answers = Answers(world.ground, (item.citation.query for item in numbers if not item.citation.is_open))
-    found, covered = quotations(document, listed, world.rows)
+    listed_findings, covered = quotations(document, listed, world.rows)
     own = [passage for passage in listed if passage.line not in covered]
-    found += [*(verified(item, answers) for item in numbers), *mismatches(numbers, world)]
-    found += [finding for passage in own for finding in Ids(passage, world).findings()]
+    listed_findings += [*(verified(item, answers) for item in numbers), *mismatches(numbers, world)]
+    listed_findings += [finding for passage in own for finding in Ids(passage, world).findings()]
     engine = {(passage.text, passage.own) for passage in passages(parse(world.page()))}
     own = [passage for passage in own if (passage.text, passage.own) not in engine]
-    for finding in (*found, *uncited(own, items, answers, world), *opinions(own)):
+    for finding in (*listed_findings, *uncited(own, items, answers, world), *opinions(own)):
         tasks = dict.fromkeys((*finding.tasks, *named(finding.text, world.rows)))
         yield replace(finding, tasks=tuple(tasks))

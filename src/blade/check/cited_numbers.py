@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from blade.check.document import Comment, Document, parse
-from blade.check.passages import Passage
-from blade.check.row_texts import squeezed
+from blade.check.markdown_document import Comment, Document, Passage, parse
+from blade.check.quotations import squeezed
+from blade.check.report_ground import World
 from blade.errors import BladeError, UsageError
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.model.measured import PLACEHOLDER
@@ -17,7 +17,7 @@ from blade.query import box, citations
 from blade.query.citations import PLACE, Citation, in_words
 from blade.query.figures import agrees, last_figure
 from blade.query.ground import Ground, Table
-from blade.query.measures import Answer
+from blade.query.measures import Answer, measure_of
 from blade.query.names import CONSTANT
 
 _STRING = re.compile(r"'(?:[^']|'')*'")
@@ -91,17 +91,17 @@ def needs_traces(query: str) -> bool:
 def cited(document: Document, passages: Sequence[Passage], text: str) -> list[Cited]:
     """Every citation of a report, filled in or still open."""
     names = citations.definitions(text) if "<!--blade claims" in text else {}
-    found = [item for passage in passages for item in _in_passage(passage, names)]
+    items = [item for passage in passages for item in _in_passage(passage, names)]
     placed = {(comment.line, comment.text) for passage in passages for comment in passage.comments}
     alone = [comment for comment in document.comments if (comment.line, comment.text) not in placed]
-    return found + list(_alone(alone, text.split("\n"), names))
+    return items + list(_alone(alone, text.split("\n"), names))
 
 
 def _citation(text: str, names: dict[str, str], listed: str) -> Citation | None:
     """The citation in a comment; a claim that a list of claims lacks is one too, and wrong."""
-    found = citations.citation_in(text, names, 0, 0, listed)
-    is_lost = found is None and names and _CLAIM.fullmatch(text)
-    return Citation(text, "", None, 0, 0, False) if is_lost else found
+    citation = citations.citation_in(text, names, 0, 0, listed)
+    is_lost = citation is None and names and _CLAIM.fullmatch(text)
+    return Citation(text, "", None, 0, 0, False) if is_lost else citation
 
 
 def _in_passage(passage: Passage, names: dict[str, str]) -> Iterator[Cited]:
@@ -220,7 +220,7 @@ def _states(printed: str, value: str) -> bool:
 
 def _same_table(printed: str, answer: list[Answer] | Table) -> bool:
     """Whether every cell of a printed table is what the query gives, at its precision."""
-    rows = answer.rows if isinstance(answer, Table) else [(one.group, one.value, one.n) for one in answer]
+    rows = answer.rows if isinstance(answer, Table) else [(entry.group, entry.value, entry.n) for entry in answer]
     tables = parse(printed).tables
     if len(tables) != 1 or len(tables[0].rows) != len(rows[: citations.MAX_TABLE]):
         return False
@@ -241,3 +241,107 @@ def _same_cell(printed: str, value: object) -> bool:
 def _finding(item: Cited, verdict: str, printed: str, expected: str, reading: str, why: str) -> Finding:
     place = (item.line, item.lines, item.text, printed, expected)
     return Finding(verdict, "citation", *place, reading, why, item.citation.query)
+
+
+_EQUALS = re.compile(
+    r"(?P<no>\bnot\s+)?(?:\b\w+\.)?(?P<column>\"[^\"]+\"|\b[a-z_]\w*)\s*==?\s*(?:'(?P<text>(?:[^']|'')*)'|(?P<n>\d+)\b)",
+    re.IGNORECASE,
+)
+_CALLS = re.compile(r"\bcalls\(\s*'(?P<tool>(?:[^']|'')*)'\s*\)", re.IGNORECASE)
+_PASSED = re.compile(r"(?P<no>\bnot\s+)?\bpassed\b(?!')(?P<un>\s*(?:=|is)\s*(?:false|0)\b)?", re.IGNORECASE)
+_OUTCOMES = {  # the words for the two outcomes that every run has
+    "passed": re.compile(r"\bpass(?:e[sd]|ing)?\b(?!\s*rate)", re.IGNORECASE),
+    "failed": re.compile(r"\bfail(?:s|ed|ing|ures?)?\b(?!\s*rate)", re.IGNORECASE),
+}
+_ORDINALS = "first second third fourth fifth sixth seventh eighth".split()
+_BREAK = re.compile(r"[;:—–]|\.\s")
+About = tuple[str, str]  # a column, or `measured` or `k`; and the value that a citation is about
+
+
+def mismatches(items: Sequence[Cited], world: World) -> Iterator[Finding]:
+    """One finding for each citation whose clause names something else of the same column, and not its own."""
+    subjects = {id(item): list(about(item.citation.query)) for item in items if not item.citation.is_open}
+    every: dict[int, set[About]] = {}
+    for item in items:
+        every.setdefault(id(item.passage), set()).update(subjects.get(id(item), ()))
+    for item in items:
+        for subject in subjects.get(id(item), ()):
+            other = _other(subject, item, every[id(item.passage)], world)
+            if other is not None:
+                words = " ".join(subject) if subject[1].isdecimal() else subject[1]
+                place = (item.line, item.lines, item.text, item.before[-80:].strip(), "", f"about {words}")
+                why = f"the sentence says {other}, the citation is about {words}"
+                yield Finding(UNVERIFIABLE, "citation", *place, why, item.citation.query)
+                break
+
+
+def about(query: str) -> Iterator[About]:
+    """The values, tools and outcomes that a query selects by."""
+    try:
+        measure = measure_of(query)
+    except BladeError:
+        return
+    condition = query if measure is None else measure.where or ""
+    if measure is not None and measure.name in ("mean", "sum"):
+        yield "measured", (measure.argument or "").strip('"')
+    if measure is not None and measure.name in ("pass_at_k", "pass_hat_k"):
+        yield "k", str(measure.k)
+    if query.startswith("engine.") or re.search(r"\bor\b|\bcase\b", condition, re.IGNORECASE):
+        return
+    for hit in _EQUALS.finditer(condition):
+        value = (hit["text"] or hit["n"] or "").replace("''", "'")
+        if value and not hit["no"]:
+            yield hit["column"].strip('"'), value
+    yield from (("tool", hit["tool"].replace("''", "'")) for hit in _CALLS.finditer(condition))
+    fails = [bool(hit["no"] or hit["un"]) for hit in _PASSED.finditer(condition)]
+    yield from (("outcome", "failed" if fail else "passed") for fail in fails)
+
+
+def _other(subject: About, item: Cited, every: set[About], world: World) -> str | None:
+    """The other value that the clause of a number names, where nothing around it names the cited one."""
+    (column, cited), passage = subject, item.passage
+    if passage is None:
+        return None
+    breaks = [hit.end() for hit in _BREAK.finditer(passage.own)]
+    start = max((place for place in breaks if place <= item.start), default=0)
+    end = min((place for place in breaks if place > item.end), default=len(passage.own))
+    clause = passage.label if passage.kind == "cell" else passage.own[start:end]
+    context = " ".join((clause, passage.text, passage.before, passage.around, *passage.headings))
+    if _names(subject, context, is_lenient=True):
+        return None
+    for value in _alternatives(column, cited, world):
+        if value != cited and (column, value) not in every and _names((column, value), clause):
+            return value
+    for number, word in enumerate(_ORDINALS) if cited.isdecimal() else ():
+        hit = re.search(rf"\b{word}\s+{re.escape(column)}\b", clause, re.IGNORECASE)
+        if hit and int(cited) not in (number, number + 1):
+            return hit[0]
+    return None
+
+
+def _alternatives(column: str, cited: str, world: World) -> Iterable[str]:
+    """The other values that could have been meant."""
+    if column == "measured":  # columns that differ from it in their first word, by which `_names` tells them
+        tail = cited.partition("_")[2]
+        return [name for name in world.columns() if tail and name.partition("_")[2] == tail]
+    fixed = {"outcome": tuple(_OUTCOMES), "k": tuple(map(str, range(1, 65))), "run": world.rows.runs}
+    return fixed[column] if column in fixed else world.values(column)
+
+
+def _names(subject: About, text: str, is_lenient: bool = False) -> bool:
+    """Whether a text names a value; leniently also by its beginning or inside another word."""
+    column, value = subject
+    if column == "outcome" and value in _OUTCOMES:
+        return _OUTCOMES[value].search(text) is not None
+    word = re.escape(value)
+    if column == "k":
+        pattern = rf"[@^]{word}\b" + (rf"|\b{word}\b" if is_lenient else "")
+    elif column == "measured":
+        pattern = rf"(?<!\bin )\b{re.escape(value.split('_')[0])}\b"
+    elif column == "tool" or re.fullmatch(r"[\d.]+|\w{1,2}", value):  # may mean anything
+        pattern = rf"[`“\"'‘]{word}[`”\"'’]|\b{re.escape(column)}\s+(?:number\s+)?#?{word}\b"
+        pattern += rf"|\b{word}\b" if is_lenient else ""
+    else:
+        start = rf"(?<!\w-)\b{re.escape(value[:4])}"
+        pattern = start if is_lenient else rf"(?<![\w-]){word}(?!\w|-(?!\w+\b))"
+    return re.search(pattern, text, re.IGNORECASE) is not None

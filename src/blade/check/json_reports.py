@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
 from blade import hostile
 from blade.check.cited_numbers import Answers
-from blade.check.row_texts import Address, RowTexts, holds, squeezed
-from blade.check.world import World
+from blade.check.quotations import RowTexts, holds, squeezed
+from blade.check.report_ground import World
+from blade.check.row_ids import Address
 from blade.errors import BladeError, UsageError
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.model.measured import PLACEHOLDER
 from blade.query.citations import in_words
+from blade.query.comments import escape_comment
 from blade.query.ground import value as single
 
 SCHEMA = "blade.report/2"
@@ -55,17 +58,17 @@ def _claims(data: dict[str, Any], text: str, world: World) -> Iterator[Finding]:
 def _claim(claim: dict[str, Any], line: int, answers: Answers) -> Finding:
     from blade.report.claims import agrees
 
-    query, told, printed = claim["query"], claim.get("value"), str(claim.get("text", ""))
+    query, stated, printed = claim["query"], claim.get("value"), str(claim.get("text", ""))
     place = (line, (line,), f"claims {claim.get('id')}: {printed}", printed)
     try:
         value = single(query, answers)
     except BladeError as error:
         return Finding(UNVERIFIABLE, "citation", *place, "", in_words(query), error.message, query)
-    is_number = isinstance(value, int | float) and isinstance(told, int | float)
-    same = abs(value - told) <= 1e-9 * max(1.0, abs(value)) if is_number else value == told
+    is_number = isinstance(value, int | float) and isinstance(stated, int | float)
+    same = abs(value - stated) <= 1e-9 * max(1.0, abs(value)) if is_number else value == stated
     same = same and (value is None or agrees(printed, value))
-    if PLACEHOLDER.search(f"{told} {query}"):  # what stands beside what was taken out is compared
-        same = same or (isinstance(value, str) and isinstance(told, str) and holds(squeezed(value), told))
+    if PLACEHOLDER.search(f"{stated} {query}"):  # what stands beside what was taken out is compared
+        same = same or (isinstance(value, str) and isinstance(stated, str) and holds(squeezed(value), stated))
     reading, why = f"{in_words(query)} = {value}"[:300], "" if same else "the query gives another value"
     verdict = SUPPORTED if same else UNVERIFIABLE if PLACEHOLDER.search(query) else CONTRADICTED
     return Finding(verdict, "citation", *place, str(value)[:200], reading, why, query)
@@ -110,3 +113,25 @@ def _prose(data: Any, text: str, world: World | None, read: Reader) -> tuple[Fin
         path, line = places[min(finding.line, len(places)) - 1]
         moved.append(replace(finding, line=line, lines=(line,), text=f"{path}: {finding.text}"))
     return tuple(moved)
+
+
+_MARKED = re.compile(r"<!--c\d+-->")  # what a report of ours leaves behind a number
+
+
+def claims_file(path: Path) -> Path:
+    """Name the JSON file that belongs to a page."""
+    return path.with_suffix(".json")
+
+
+def with_claims(text: str, path: Path) -> str:
+    """Add the queries of its claims to the text of the page at `path`, where they are beside it."""
+    if path.suffix != ".md" or not _MARKED.search(text) or "<!--blade claims" in text:
+        return text
+    if not claims_file(path).is_file():
+        return text
+    try:
+        claims = json.loads(claims_file(path).read_text(encoding="utf-8"))["claims"]
+        lines = [f"{claim['id']} {escape_comment(claim['query'])}" for claim in claims]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return text  # no report of ours
+    return "\n".join([text.rstrip("\n"), "", "<!--blade claims", *lines, "-->", ""])

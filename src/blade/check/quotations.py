@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 import msgspec
 
 from blade import hostile
-from blade.check import ids as names
-from blade.check.document import Document, Quotation
-from blade.check.ids import addresses, leading, runs_named, steps_in, without_steps
-from blade.check.passages import Passage, blanked, quotes_in
-from blade.check.row_texts import Address, RowTexts, squeezed
-from blade.check.world import Rows
+from blade.check import row_ids as names
+from blade.check.markdown_document import Document, Passage, Quotation, blanked, quotes_in
+from blade.check.report_ground import Rows
+from blade.check.row_ids import Address, addresses, leading, runs_named, steps_in, without_steps
+from blade.events import step_texts
+from blade.formats.items import NOTHING, quotable, value_at
+from blade.model import Trace
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.model.measured import PLACEHOLDER
 from blade.query.citations import PLACE
 
 SHORTEST = 16  # characters from which words in quotation marks are taken for a quotation
@@ -57,7 +60,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 def quotations(document: Document, passages: list[Passage], rows: Rows) -> tuple[list[Finding], set[int]]:
     """Every quotation looked up in the rows; and the lines of block quotes, which the report does not say."""
     excerpts = [block for source in document.quotations if (block := _block(source, document, rows))]
-    covered = {line for one in excerpts if one.kind == "quote" and not one.is_loose for line in one.lines}
+    covered = {line for excerpt in excerpts if excerpt.kind == "quote" and not excerpt.is_loose for line in excerpt.lines}
     for is_cell, group in groupby(passages, key=lambda passage: passage.kind == "cell" and passage.line):
         row = list(group)
         own = None if is_cell is False else _row_address(row, rows)
@@ -65,7 +68,7 @@ def quotations(document: Document, passages: list[Passage], rows: Rows) -> tuple
             if passage.line not in covered and len(passage.own) <= 6_000:
                 excerpts += _in_passage(passage, own, rows)
     judged = _judged(excerpts, rows)
-    blocks = {line for one, finding in judged if finding and one.kind == "quote" for line in one.lines}
+    blocks = {line for excerpt, finding in judged if finding and excerpt.kind == "quote" for line in excerpt.lines}
     return [finding for _, finding in judged if finding is not None], blocks
 
 
@@ -218,7 +221,7 @@ def _row_address(row: Sequence[Passage], rows: Rows) -> tuple[Address, ...]:
 
 
 def _judged(excerpts: Sequence[Excerpt], rows: Rows) -> list[tuple[Excerpt, Finding | None]]:
-    texts, found, left = RowTexts(rows), list[tuple[Excerpt, Finding | None]](), list[Excerpt]()
+    texts, results, left = RowTexts(rows), list[tuple[Excerpt, Finding | None]](), list[Excerpt]()
     for excerpt in excerpts:
         runs, stated = runs_named(excerpt.around, rows.runs), (*excerpt.where, *excerpt.near)
         place = next((there for where in stated if (there := texts.at(excerpt.quote, where, runs))), None)
@@ -226,13 +229,13 @@ def _judged(excerpts: Sequence[Excerpt], rows: Rows) -> list[tuple[Excerpt, Find
             left.append(excerpt)
         elif any(where.task in rows.ambiguous and not where.is_pinned for where in stated):
             why = "the task that is named can be two tasks: the index of one is the name of another"
-            found.append((excerpt, _finding(excerpt, UNVERIFIABLE, why)))
+            results.append((excerpt, _finding(excerpt, UNVERIFIABLE, why)))
         else:
             is_kept = not excerpt.is_unsaid or excerpt.kind == "fence"
             why = f"stands in {_shown(place, rows)}"
-            found.append((excerpt, _finding(excerpt, SUPPORTED, why) if is_kept else None))
+            results.append((excerpt, _finding(excerpt, SUPPORTED, why) if is_kept else None))
     places = texts.anywhere(dict.fromkeys(excerpt.quote for excerpt in left if not excerpt.is_unsaid))
-    return found + [(excerpt, _elsewhere(excerpt, places, texts)) for excerpt in left]
+    return results + [(excerpt, _elsewhere(excerpt, places, texts)) for excerpt in left]
 
 
 def _elsewhere(excerpt: Excerpt, places: dict[str, Address | None], texts: RowTexts) -> Finding | None:
@@ -335,3 +338,95 @@ def _has(pattern: str, text: str) -> bool:
 def _is_said(before: str, after: str = "") -> bool:
     """Whether someone in a rollout is said to have said it."""
     return _has(_SAID, before) or _has(_SAID_AFTER, after[:_REACH])
+
+
+_CUT = re.compile(r"\s*(?:\[?(?:…|\.{3,})\]?(?:\s*\([\d,]+ characters more\))?)\s*")
+_PUT_IN = re.compile(r"\[[^\[\]]{0,80}\]")  # a word of whoever quotes
+_BREAK = re.compile(r"\\+[nrt]")
+_SAME = str.maketrans(
+    dict.fromkeys("“”„‟«»‘’‚‛\"'", "'") | dict.fromkeys("–—−‐‑", "-") | dict.fromkeys("\\*`", "")
+)
+_EDGES = ".,;:!?'"
+_WORK = 3_000_000_000  # characters compared in a search of all rows, at most
+
+
+def squeezed(text: str) -> str:
+    """A text without what quoting changes: white space, escaped line breaks, marks, emphasis, case."""
+    return "".join(_BREAK.sub(" ", text).translate(_SAME).casefold().split())
+
+
+def pieces(quote: str, put_in: bool = False) -> list[str]:
+    """The parts of a quotation between its cuts, squeezed; `put_in` takes [words] for cuts as well."""
+    text = PLACEHOLDER.sub("…", quote)  # it stands for something that was taken out
+    parts = [squeezed(part) for part in _CUT.split(_PUT_IN.sub("…", text) if put_in else text)]
+    parts[0], parts[-1] = parts[0].lstrip(_EDGES), parts[-1].rstrip(_EDGES)
+    return [part for part in parts if part]
+
+
+def _in_order(parts: Iterable[str], text: str) -> bool:
+    place = 0
+    for part in parts:
+        place = text.find(part, place) + len(part)
+        if place < len(part):
+            return False
+    return True
+
+
+class RowTexts:
+    """The texts of rows, squeezed, opened as they are asked for."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self._of = lru_cache(maxsize=200)(self._texts)
+
+    def at(self, quote: str, where: Address, runs: Iterable[str]) -> Address | None:
+        """Where a quotation stands in the rollouts of an address, at its steps or field if it names any."""
+        for trace, text in (pair for run in runs for pair in self._of(run, where.task, where.repeat)):
+            place = _in_trace(quote, trace, text, where)
+            if place is not None:
+                return place
+        is_failure = bool(where.field) and quote.strip() in self.rows.failures(where.task, where.repeat)
+        return where.rollout if is_failure else None
+
+    def anywhere(self, quotes: Iterable[str]) -> dict[str, Address | None]:
+        """The first rollout that holds each quotation, or None; what was not looked for is left out."""
+        wanted = {quote: (pieces(quote), pieces(quote, put_in=True)) for quote in quotes}
+        wanted = {quote: parts for quote, parts in wanted.items() if parts[1]}
+        places: dict[str, Address | None] = {}
+        work = 0
+        for trace in (trace for run in self.rows.runs if wanted for trace in self.rows.each(run)):
+            left = [quote for quote in wanted if quote not in places]
+            text = squeezed(quotable(trace.row))
+            work += len(text) * (len(left) + 20)
+            if work > _WORK or not left:
+                return places
+            for quote in left:
+                if any(_in_order(parts, text) for parts in wanted[quote]):
+                    places[quote] = _in_trace(quote, trace, text, None)
+        return dict.fromkeys(wanted) | places
+
+    def _texts(self, run: str, task: str, repeat: int | None) -> list[tuple[Trace, str]]:
+        return [(trace, squeezed(quotable(trace.row))) for trace in self.rows.at(run, task, repeat)]
+
+
+def _in_trace(quote: str, trace: Trace, text: str, where: Address | None) -> Address | None:
+    rollout = Address(trace.rollout.task, trace.rollout.repeat, run=trace.rollout.run)
+    if where is not None and where.field is not None:
+        value = value_at(trace.row, where.field)
+        is_there = value is not NOTHING and holds(squeezed(quotable(value)), quote)
+        return msgspec.structs.replace(rollout, field=where.field) if is_there else None
+    is_step = where is not None and bool(where.steps)
+    if not is_step and not holds(text, quote):
+        return None
+    calls = {step.call_id: step.index for step in trace.steps if step.kind == "call" and step.call_id}
+    for step in trace.steps:  # a result may go by the step of its call, as in the table of calls
+        own = (step.index, calls.get(step.call_id or "", -1) if step.kind == "result" else -1)
+        is_meant = where is None or not is_step or not {*own}.isdisjoint(where.steps)
+        if is_meant and any(holds(squeezed(part), quote) for part in step_texts(step)):
+            return msgspec.structs.replace(rollout, steps=(step.index,))
+    return None if is_step else rollout
+
+
+def holds(text: str, quote: str) -> bool:
+    """Whether a squeezed text has all pieces of a quotation in order."""
+    return _in_order(pieces(quote), text) or _in_order(pieces(quote, put_in=True), text)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
 
-from blade.check.arithmetic.figures import phrase
+import msgspec
+
+from blade.check.arithmetic.printed_numbers import Figure, phrase
 from blade.check.cited_numbers import Answers, Cited, is_sentence
-from blade.check.ids import mentions, numbered, runs_named, step_spans, with_noun
-from blade.check.passages import Passage, blanked, quotes_in
-from blade.check.suggestions import Suggestions
-from blade.check.world import World
+from blade.check.markdown_document import Passage, blanked, quotes_in
+from blade.check.report_ground import World
+from blade.check.row_ids import mentions, numbered, runs_named, step_spans, with_noun
 from blade.model.checked import OPINION, UNCITED, Finding
 from blade.model.measured import PLACEHOLDER
 from blade.query.figures import last_figure
 from blade.query.ground import value
+from blade.tables.database import literal, quoted
 
 Spans = list[tuple[int, int]]
 _NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
@@ -95,3 +100,126 @@ def opinions(passages: Sequence[Passage]) -> Iterator[Finding]:
         is_cited = any(re.match(r"blade:|c\d+$", comment.text) for comment in passage.comments)
         if cause is not None and not is_cited and not any(True for _ in quotes_in(passage.own)):
             yield Finding(OPINION, "cause", passage.line, passage.lines, passage.text, cause[0])
+
+
+MAX_QUERIES = 2_000
+MAX_COLUMNS, MAX_VALUES = 24, 20  # columns that conditions are made of, and values of each
+MAX_K = 8
+_EFFORTS = "turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd"
+_ENDS = "repeat outcome last_tool last_kind stop_reason truncated errored timed_out equals_gold".split()
+COUNT, RATE, MEAN = "count", "rate", "mean"
+_SCORED = "filter (where not masked and passed is not null)"
+_MEASURES = (  # name, outcome, kind, and what gives it for each group of rows
+    ("count", "", COUNT, "count(*)"),
+    ("tasks", "", COUNT, "count(distinct task)"),
+    ("pass_at_1", "", RATE, f"sum(cast(passed as int) * share) {_SCORED} / count(distinct task) {_SCORED}"),
+    ("rate", "", RATE, f"avg(cast(passed as int)) {_SCORED}"),
+    ("count", "passed", COUNT, "count(*) filter (where passed)"),
+    ("tasks", "passed", COUNT, "count(distinct task) filter (where passed)"),
+    ("count", "not passed", COUNT, "count(*) filter (where not passed)"),
+    ("tasks", "not passed", COUNT, "count(distinct task) filter (where not passed)"),
+)
+_TWINS = {"tasks": "count", "rate": "pass_at_1"}  # the same where each task has one row
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A short query and what it gives."""
+
+    query: str
+    value: float
+    kind: str
+
+
+class Suggestions:
+    """The bank of short queries about each run, made when it is first asked."""
+
+    def __init__(self, world: World) -> None:
+        self._bank = cache(lambda run: list(islice(bank(world, run), MAX_QUERIES)))
+
+    def query(self, figure: Figure, runs: Sequence[str]) -> str | None:
+        """The query that gives a printed number, if exactly one of the bank does."""
+        if figure.unit not in ("", "%", "$", "s") or figure.signed:
+            return None
+        fitting = {known.query for run in runs[:4] for known in self._bank(run) if _gives(known, figure)}
+        return fitting.pop() if len(fitting) == 1 else None
+
+
+def _gives(known: Known, figure: Figure) -> bool:
+    is_whole = figure.step >= 1 and not figure.unit
+    scaled = known.value * 100 if figure.unit == "%" else known.value
+    if (figure.unit == "%") != (known.kind == RATE) and (figure.unit == "%" or is_whole):
+        return False
+    if known.kind == COUNT:
+        return is_whole and scaled == figure.value
+    is_slice = re.search(r"\.(?:low|high)\b|\bwhere (?!run = '[^']*'$)", known.query)
+    if (is_whole and abs(figure.value) < 100) or (figure.digits < 3 and is_slice):
+        return False  # a mean of 7.2 is not printed as 7; of so many slices one is 40% by chance
+    return abs(scaled - figure.value) <= figure.step / 2 + 1e-9
+
+
+def bank(world: World, run: str) -> Iterator[Known]:
+    """The short queries about a run; of conditions that select the same rows the first."""
+    columns, seen = world.columns(), set[int]()
+    efforts = [name for name in _EFFORTS.split() if columns.get(name, "VARCHAR") != "VARCHAR"]
+    means = ((f"mean({name})", f"avg({quoted(name)}) filter (where not masked)") for name in efforts)
+    measures = (*_MEASURES, *((name, "", MEAN, sql) for name, sql in means))
+    scope = f"run = {literal(run)}" if len(world.rows.runs) > 1 else ""
+    yield from _whole_run(world, run, scope)
+    plain: dict[tuple[str, str], float] = {}  # what a measure gives without a condition of its own
+    for column in ("", "passed", *_columns(world, run, columns)):
+        for key, rows, *numbers in _groups(world, run, column, [sql for *_, sql in measures]):
+            condition = _condition(column, key)
+            if condition is None or rows in seen:
+                continue
+            seen.add(rows)
+            values = {measure[:2]: number for measure, number in zip(measures, numbers, strict=True)}
+            for name, outcome, kind, _ in measures:
+                number, twin = values[name, outcome], values.get((_TWINS.get(name, ""), outcome))
+                is_given = column in ("passed", "outcome") and bool(outcome or kind == RATE)
+                if number is None or is_given or (twin is not None and abs(twin - number) < 1e-9):
+                    continue
+                where = " and ".join(filter(None, (scope, condition, outcome)))
+                if plain.setdefault((name, outcome), number) != number or not condition:
+                    yield Known(f"{name} where {where}" if where else name, float(number), kind)
+
+
+def _condition(column: str, key: str | None) -> str | None:
+    if not column or key is None:
+        return None if column else ""
+    name = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else quoted(column)
+    return {"true": name, "false": f"not {name}"}.get(key, f"{name} = {literal(key)}")
+
+
+def _columns(world: World, run: str, columns: dict[str, str]) -> list[str]:
+    """Columns of few values by which rows can be told apart."""
+    sql = f"""select "column" from fields where run = {literal(run)} and "distinct" between 2 and {MAX_VALUES}
+        and type in ('text', 'boolean') and role in ('task-level', 'verdict', 'other') order by 1"""
+    names = [*_ENDS, *(row[0] for row in world.select(sql))]
+    return [name for name in dict.fromkeys(names) if name in columns][:MAX_COLUMNS]
+
+
+def _groups(world: World, run: str, column: str, measures: Sequence[str]) -> list[tuple[Any, ...]]:
+    """For each value of a column: the value, which rows have it, and the measures of them."""
+    key = f"cast({quoted(column)} as varchar)" if column else "'true'"
+    return world.select(f"""
+        with held as (
+            select *, {key} as key, 1.0 / count(*) {_SCORED} over (partition by {key}, task) as share
+            from rollouts where run = {literal(run)})
+        select key, bit_xor(hash("row")), {", ".join(measures)}
+        from held group by key order by count(*) desc limit {MAX_VALUES}""")
+
+
+def _whole_run(world: World, run: str, scope: str) -> Iterator[Known]:
+    """Measures of several repeats, intervals and buckets."""
+    where = f" where {scope}" if scope else ""
+    repeats = world.select(f"select repeats from runs where run = {literal(run)}")
+    ks = range(2, min(MAX_K, repeats[0][0] if repeats else 1) + 1)
+    queries = [f"{name}({k}){where}" for k in ks for name in ("pass_at_k", "pass_hat_k")]
+    for query in [*queries, f"pass_at_1.low{where}", f"pass_at_1.high{where}"]:
+        number = value(query, world.ground)
+        if number is not None:
+            yield Known(query, number, RATE)
+    buckets = f"select bucket, count(*) from tasks where run = {literal(run)} and bucket is not null group by 1"
+    for bucket, n in world.select(buckets):
+        where = " and ".join(filter(None, (scope, f"bucket = {literal(bucket)}")))
+        yield Known(f"select count(*) from tasks where {where}", float(n), COUNT)

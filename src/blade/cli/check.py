@@ -18,7 +18,7 @@ from blade.errors import EXIT_FAILED_GATE, BladeError, NothingToRead, Unreadable
 if TYPE_CHECKING:
     from blade.check import World
     from blade.check.cited_numbers import Answers
-    from blade.check.world import Rows
+    from blade.check.report_ground import Rows
     from blade.model.checked import Finding
 
 MOST = 40  # entries of each part on the screen, and numbers that a model is asked about
@@ -81,7 +81,7 @@ def check(
     ask = asker(whom, bool(runs or more)) if llm else None
     if output:
         refuse_existing(Path(output), force)
-    from blade.check import checked, wire, world_for
+    from blade.check import check_findings, checked, world_for
 
     text = read_report(report)
     with Progress() as progress:
@@ -94,10 +94,10 @@ def check(
     names = world.rows.runs if world is not None else ()
     is_ours = "<!--blade claims" in text  # our own page: every number of it is cited
     shown = as_text(findings, report, names, is_all, is_ours)
-    click.echo(wire.as_json(findings) if as_json else shown, nl=False)
+    click.echo(check_findings.as_json(findings) if as_json else shown, nl=False)
     if output:
         click.echo(f"Wrote {output}", err=as_json)
-    if wire.counts(findings)["contradicted"]:
+    if check_findings.counts(findings)["contradicted"]:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
@@ -129,7 +129,7 @@ def read_report(report: str) -> str:
             json.loads(text)
         except (ValueError, RecursionError) as error:
             raise _unreadable(f"{report} is not complete JSON", "it may be cut; write it again") from error
-    from blade.check.beside import with_claims
+    from blade.check.json_reports import with_claims
 
     return with_claims(text, path)
 
@@ -142,14 +142,14 @@ def as_text(
     findings: Sequence[Finding], name: str, runs: Sequence[str], is_all: bool = False, is_ours: bool = False
 ) -> str:
     """The summary, then what is wrong or open, what each citation says, and what names no source."""
-    from blade.check import wire
+    from blade.check import check_findings
     from blade.hostile import line
     from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 
     against = f"against {', '.join(line(run, 40) for run in runs[:4])}" if runs else "alone"
-    lines = [f"BLADE check  {line(name, 60)} {against}", wire.summary(findings, bool(runs))]
+    lines = [f"BLADE check  {line(name, 60)} {against}", check_findings.summary(findings, bool(runs))]
     by_verdict = {
-        verdict: [finding for finding in findings if finding.verdict == verdict] for verdict in wire.VERDICTS
+        verdict: [finding for finding in findings if finding.verdict == verdict] for verdict in check_findings.VERDICTS
     }
     most = len(findings) if is_all else MOST
 
@@ -201,7 +201,7 @@ def _problem(finding: Finding) -> list[str]:
 
 def annotated(text: str, findings: Sequence[Finding]) -> str:
     """The report with a quoted remark after each paragraph, table or quotation that is wrong or open."""
-    from blade.check.document import parse
+    from blade.check.markdown_document import parse
     from blade.hostile import line, markdown_inline
     from blade.model.checked import CONTRADICTED, UNVERIFIABLE
 
@@ -314,7 +314,7 @@ def cite(
         refuse_existing(Path(output), force)
     text = read_report(file)
     from blade.check.cited_numbers import Answers
-    from blade.check.world import world_for
+    from blade.check.report_ground import world_for
     from blade.query.citations import PLACE, citations, filled
 
     with Progress() as progress:

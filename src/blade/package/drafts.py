@@ -171,7 +171,7 @@ def _own_share(text: str, package: Layout, parts: Golden, watcher: Watcher) -> f
 
 def _sentences(text: str) -> list[str]:
     """The sentences and table rows of a text, without their numbers."""
-    from blade.check.document import parse
+    from blade.check.markdown_document import parse
     from blade.package.judge.statements import row_text
 
     document = parse(text)

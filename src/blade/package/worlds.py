@@ -22,7 +22,7 @@ from blade.query.ground import Table, value
 from blade.query.measures import measure_of
 
 if TYPE_CHECKING:
-    from blade.check.world import World
+    from blade.check.report_ground import World
     from blade.tables.index import Watcher
 
 # What looks into single tasks or their traces.

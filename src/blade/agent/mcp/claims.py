@@ -80,15 +80,15 @@ def _short(value: Any) -> Any:
 
 def check_claims(house: House, asked: arguments.CheckClaims) -> Answer:
     """Check a report: what is wrong, what cannot be verified, what names no source."""
-    from blade.check import wire
+    from blade.check import check_findings
 
     findings, names = _checked(house, asked)
-    seen = wire.counts(findings)
-    problems = json.loads(wire.as_json(wire.problems(findings)))["findings"]
+    seen = check_findings.counts(findings)
+    problems = json.loads(check_findings.as_json(check_findings.problems(findings)))["findings"]
     page = paged(problems, asked, dict, _problem)
     head = {"against": names, "counts": seen}
     against = ", ".join(line(name, 60) for name in names) or "nothing but itself; name runs to check it by"
-    intro = [para(f"Checked against {against}: {wire.summary(findings, bool(names))}.")]
+    intro = [para(f"Checked against {against}: {check_findings.summary(findings, bool(names))}.")]
     return listed(asked, "Check of a report", head, "problems", page, intro)
 
 
@@ -103,7 +103,7 @@ def _checked(house: House, asked: arguments.CheckClaims) -> tuple[tuple[Finding,
 
 
 def _text(house: House, asked: arguments.CheckClaims) -> str:
-    from blade.check.beside import claims_file, with_claims
+    from blade.check.json_reports import claims_file, with_claims
 
     if (asked.report is None) == (asked.path is None):
         raise UsageError(

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blade.check.arithmetic.announcements import as_tables, unmet
-from blade.check.arithmetic.cells import wrong_cells
-from blade.check.arithmetic.quantities import conflicts, mismatches
-from blade.check.arithmetic.relations import exceptions
-from blade.check.arithmetic.sentences import faults
-from blade.check.arithmetic.tables import Contradiction, Grid, Place, Violation, broken_totals, grid, turned
-from blade.check.document import Document
+from blade.check.arithmetic.repeated_quantities import conflicts, mismatches
+from blade.check.arithmetic.sentence_sums import faults
+from blade.check.arithmetic.table_sums import (
+    Contradiction,
+    Grid,
+    Place,
+    Violation,
+    as_tables,
+    broken_totals,
+    exceptions,
+    grid,
+    turned,
+    unmet,
+    wrong_cells,
+)
+from blade.check.markdown_document import Document
 
 __all__ = ["Contradiction", "contradictions"]
 
@@ -20,12 +29,12 @@ def contradictions(document: Document) -> list[Contradiction]:
     tables = (*document.tables, *as_tables(document))
     grids = [source for table in tables if (source := grid(table)) is not None]
     inner = [*_sentences(document), *(fault for source in grids for fault in _table(source))]
-    kept = list({(fault.line, fault.stated): fault for fault in reversed(inner)}.values())
+    distinct = list({(fault.line, fault.stated): fault for fault in reversed(inner)}.values())
     for fault in (*unmet(grids), *mismatches(grids), *conflicts(document, grids)):
         # A number that is wrong in its own sentence or table is wrong elsewhere too: one cause, told once.
-        told = {line for old in kept for line in (old.lines if old.kind == "total" else (old.line,))}
-        kept += [fault] if told.isdisjoint(fault.lines) else []
-    return sorted(kept, key=lambda fault: (fault.line, fault.kind))
+        lines = {line for old in distinct for line in (old.lines if old.kind == "total" else (old.line,))}
+        distinct += [fault] if lines.isdisjoint(fault.lines) else []
+    return sorted(distinct, key=lambda fault: (fault.line, fault.kind))
 
 
 def _sentences(document: Document) -> Iterator[Contradiction]:

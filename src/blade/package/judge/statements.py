@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from blade.check.document import Document, Row, Sentence, Table, parse
+from blade.check.markdown_document import Document, Row, Sentence, Table, parse
 from blade.query.figures import Figure
 
 if TYPE_CHECKING:
-    from blade.check.world import World
+    from blade.check.report_ground import World
 
 
 class Tasks(msgspec.Struct, frozen=True):

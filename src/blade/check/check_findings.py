@@ -33,9 +33,9 @@ def summary(findings: Sequence[Finding], has_runs: bool) -> str:
     seen.update((finding.verdict, "") for finding in findings)
     wrong = [f"{n:,} {kind}" for (verdict, kind), n in seen.items() if verdict == CONTRADICTED and kind]
     parts = [f"{seen[CONTRADICTED, '']:,} wrong ({', '.join(wrong)})"] if wrong else []
-    for verdict, kind, one, many in _PARTS:
+    for verdict, kind, singular, many in _PARTS:
         n = seen[verdict, kind]
-        parts += [f"{n:,} {one if n == 1 else many}"] if n else []
+        parts += [f"{n:,} {singular if n == 1 else many}"] if n else []
     if not has_runs:
         parts = [*(parts or ["no contradiction in its arithmetic"]), "nothing was checked against rows"]
     return ", ".join(parts) or "nothing in it could be checked"
@@ -43,8 +43,8 @@ def summary(findings: Sequence[Finding], has_runs: bool) -> str:
 
 def problems(findings: Sequence[Finding]) -> list[Finding]:
     """All that is not supported, by verdict and then in the order of the report."""
-    found = [finding for finding in findings if finding.verdict != SUPPORTED]
-    return sorted(found, key=lambda finding: VERDICTS.index(finding.verdict))
+    problems_only = [finding for finding in findings if finding.verdict != SUPPORTED]
+    return sorted(problems_only, key=lambda finding: VERDICTS.index(finding.verdict))
 
 
 def as_json(findings: Sequence[Finding]) -> str:

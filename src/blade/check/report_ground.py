@@ -29,9 +29,9 @@ class Rows:
     """The rows of loaded runs, opened as they are asked for."""
 
     def __init__(self, loaded: Sequence[Loaded]) -> None:
-        self._runs = {one.name: one.run for one in loaded}
+        self._runs = {entry.name: entry.run for entry in loaded}
         self.runs = tuple(self._runs)
-        self.notes = " ".join(note for one in loaded for note in one.notes)
+        self.notes = " ".join(note for entry in loaded for note in entry.notes)
         self.ambiguous: set[str] = set()  # the key of one task and the name of another
         self._codes: dict[tuple[str, str], set[int]] = {}  # by run and by key or name
         self._trace = lru_cache(maxsize=MAX_TRACES)(self._traced)
@@ -49,29 +49,29 @@ class Rows:
 
     def repeats(self, task: str, runs: Iterable[str]) -> set[int]:
         """The repeats of a task: those with a row, and those that were expected and left none."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for run in runs:
             rollouts, coverage = self._runs[run].rollouts, self._runs[run].coverage
             for code in self._codes.get((run, task), ()):
-                found |= set(rollouts.repeat[rollouts.task == code].tolist())
+                numbers |= set(rollouts.repeat[rollouts.task == code].tolist())
                 lost = (*coverage.failed_keys, *coverage.lost_keys)
-                found |= {repeat for key, repeat in lost if key == rollouts.task_keys[code]}
-        return found
+                numbers |= {repeat for key, repeat in lost if key == rollouts.task_keys[code]}
+        return numbers
 
     def failures(self, task: str, repeat: int | None) -> list[str]:
         """What the failures file calls the failure of a rollout without a row."""
-        held = [(run.coverage.failed_keys, run.coverage.failed_classes) for run in self._runs.values()]
-        return [name for pair in held for key, name in zip(*pair, strict=False) if key == (task, repeat)]
+        lost_keys = [(run.coverage.failed_keys, run.coverage.failed_classes) for run in self._runs.values()]
+        return [name for pair in lost_keys for key, name in zip(*pair, strict=False) if key == (task, repeat)]
 
     def at(self, run: str, task: str, repeat: int | None = None) -> list[Trace]:
         """The rollouts of a task, or of one of its repeats; a task goes by its key or its name."""
-        rollouts, found = self._runs[run].rollouts, list[Trace]()
+        rollouts, traces = self._runs[run].rollouts, list[Trace]()
         for code in sorted(self._codes.get((run, task), ())):
             is_meant = rollouts.task == code
             if repeat is not None:
                 is_meant &= rollouts.repeat == repeat
-            found += [self._trace(run, position) for position in is_meant.nonzero()[0].tolist()]
-        return found
+            traces += [self._trace(run, position) for position in is_meant.nonzero()[0].tolist()]
+        return traces
 
     def each(self, run: str) -> Iterator[Trace]:
         """Every rollout of a run, one after the other; none is kept."""
@@ -122,13 +122,13 @@ def world_for(
     """The world of a report, with the run names and the options that it records of its own making."""
     recorded = re.search(r'^Made by BLADE [^\n]*?command `+ ?(.+?) ?`+[.,]|"command": ?"(blade .*?)(?<!\\)"', text, re.M)
     command = (recorded[1] or recorded[2]).replace("\\|", "|") if recorded else ""
-    given, is_comparison = _options(command), command.startswith("blade compare")
+    options, is_comparison = _options(command), command.startswith("blade compare")
     loaded = _named(specs, text, watcher)
-    if threshold is None and "--pass-threshold" in given:
-        threshold = float(given["--pass-threshold"])
-    if baseline is None and given.get("--baseline") in [one.name for one in loaded]:
-        baseline = given["--baseline"]
-    loaded = comparing.split_runs(loaded, given["--by"]) if "--by" in given else loaded
+    if threshold is None and "--pass-threshold" in options:
+        threshold = float(options["--pass-threshold"])
+    if baseline is None and options.get("--baseline") in [entry.name for entry in loaded]:
+        baseline = options["--baseline"]
+    loaded = comparing.split_runs(loaded, options["--by"]) if "--by" in options else loaded
     loaded = comparing.baseline_first(loaded, baseline)
     loaded = _then(text, loaded, watcher) if command else loaded
 
@@ -137,8 +137,8 @@ def world_for(
         if not is_comparison:
             return pages.diagnose(loaded, command, threshold, watcher)
         return comparing.compare(
-            loaded, command, threshold=threshold, margin=float(given.get("--margin", comparing.MARGIN)),
-            ordered="--series" in given, quick="--quick" in given, watcher=watcher,
+            loaded, command, threshold=threshold, margin=float(options.get("--margin", comparing.MARGIN)),
+            ordered="--series" in options, quick="--quick" in options, watcher=watcher,
         )  # fmt: skip
 
     world = world_of(loaded, threshold, watcher)
@@ -157,19 +157,19 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
     """The runs as our own report knew them: without judgements that were given since it was made."""
     runs, since, lines = list[Loaded](), 0, text.split("\n")
     for run in loaded:
-        known = tuple(one for one in run.judgements if any(_lists(line, one) for line in lines))
-        kept = run.judgements if len(known) >= MOST_JUDGEMENTS else known
-        since += len(run.judgements) - len(kept)
-        artifacts = tuple(one for one in run.artifacts if kept or one.kind != "judgements")
-        runs.append(replace(run, judgements=kept, artifacts=artifacts))
+        known = tuple(judgement for judgement in run.judgements if any(_lists(line, judgement) for line in lines))
+        standing = run.judgements if len(known) >= MOST_JUDGEMENTS else known
+        since += len(run.judgements) - len(standing)
+        artifacts = tuple(judgement for judgement in run.artifacts if standing or judgement.kind != "judgements")
+        runs.append(replace(run, judgements=standing, artifacts=artifacts))
     if since:
         watcher.notice(f"{since} judgement(s) were given since the report was made; they are left out here")
     return runs
 
 
-def _lists(line: str, one: Judgement) -> bool:
-    cells = (f"{one.task}/{one.repeat}", one.by, one.at[:10])
-    return f'"{one.id}"' in line or all(f"`{cell}`" in line for cell in cells)
+def _lists(line: str, judgement: Judgement) -> bool:
+    cells = (f"{judgement.task}/{judgement.repeat}", judgement.by, judgement.at[:10])
+    return f'"{judgement.id}"' in line or all(f"`{cell}`" in line for cell in cells)
 
 
 _OPTION = re.compile(
@@ -186,12 +186,12 @@ def _options(command: str) -> dict[str, str]:
 def _named(specs: Sequence[str], text: str, watcher: Watcher) -> list[Loaded]:
     """The runs, under the names that the citations of a report give them."""
     loaded = load(specs, watcher)
-    known, cited = [one.name for one in loaded], re.findall(r"\brun\s*=\s*\\?'([^'/=:\\]+)'", text)
+    known, cited = [entry.name for entry in loaded], re.findall(r"\brun\s*=\s*\\?'([^'/=:\\]+)'", text)
     others = [name for name in dict.fromkeys(cited) if name not in known]
     if not others or len(specs) != len(loaded) or any("=" in spec or spec == "-" for spec in specs):
         return loaded
-    alike = [[name for name in others if one.startswith(name)] for one in known]
+    alike = [[name for name in others if entry.startswith(name)] for entry in known]
     is_ours = "<!--blade claims" in text or '"blade.report/' in text  # then all its queries name its runs
     alike = [others] if is_ours and len(others) == len(known) == 1 else alike
-    told = [f"{fits[0]}={spec}" if len(fits) == 1 else spec for fits, spec in zip(alike, specs, strict=True)]
-    return load(told, watcher) if told != list(specs) else loaded
+    specified = [f"{fits[0]}={spec}" if len(fits) == 1 else spec for fits, spec in zip(alike, specs, strict=True)]
+    return load(specified, watcher) if specified != list(specs) else loaded

@@ -8,8 +8,17 @@ from itertools import pairwise, permutations
 
 import msgspec
 
-from blade.check.arithmetic.figures import Figure, Phrase, Span, meets, minus, phrase, quotient, shown
-from blade.check.arithmetic.labels import pattern
+from blade.check.arithmetic.printed_numbers import (
+    Figure,
+    Phrase,
+    Span,
+    meets,
+    minus,
+    pattern,
+    phrase,
+    quotient,
+    shown,
+)
 
 Fault = tuple[str, str, str, str]  # kind, stated, expected, why
 _OF_THEM = re.compile(r".*?(?P<count>[\d,]*\d) of (?:them|these|those)\b(?P<rest>.*)", re.S)
@@ -54,7 +63,7 @@ def _shares(words: Phrase) -> Iterator[Fault]:
     """26 of 29 errors (89.7%) · 89.7% (26 of 29) · 26 (89.7%) of 29 · Of 29 errors, 26 (89.7%) are …"""
     figures, gaps = words.figures, words.gaps
     # 40 of the 84 passes: this 84 has its part, and is the whole of nothing else
-    given = [figure for index, figure in enumerate(figures) if figure.is_count and _GIVEN.search(gaps[index])
+    inputs = [figure for index, figure in enumerate(figures) if figure.is_count and _GIVEN.search(gaps[index])
              and not (index and _OWN_WHOLE.fullmatch(gaps[index]))]  # fmt: skip
     for index, (left, right) in enumerate(pairwise(figures)):
         before, gap, after = gaps[index : index + 3]
@@ -66,10 +75,10 @@ def _shares(words: Phrase) -> Iterator[Fault]:
             if _OF.fullmatch(before) and first.is_count:
                 part, wholes = first, [left]
             elif is_aside:
-                wholes = [last] if _THEN_WHOLE.fullmatch(after) and last.is_count else given
+                wholes = [last] if _THEN_WHOLE.fullmatch(after) and last.is_count else inputs
         elif left.unit == "%" and right.is_count and _THEN_PART.fullmatch(gap) and gap[0] != ")":
             part, share = right, left
-            wholes = [last] if _OF.fullmatch(after) and last.is_count else given if is_aside else []
+            wholes = [last] if _OF.fullmatch(after) and last.is_count else inputs if is_aside else []
             wholes = [] if _AVERAGED.search(gap) else wholes
         is_part = len(wholes) == 1 and 0 < part.value <= wholes[0].value and not share.hedged
         if is_part and not _is_explained(words, share):
@@ -135,7 +144,7 @@ def _changes(words: Phrase) -> Iterator[Fault]:
 
 
 def _are_years(start: Figure, end: Figure) -> bool:
-    return all(not one.unit and one.step == 1 and 1900 <= one.value <= 2100 for one in (start, end))
+    return all(not figure.unit and figure.step == 1 and 1900 <= figure.value <= 2100 for figure in (start, end))
 
 
 def _is_size(start: Figure, size: Figure, before: str, after: str, is_loose: bool) -> bool:

@@ -13,10 +13,9 @@ from itertools import combinations
 
 import msgspec
 
-from blade.check.arithmetic.figures import Figure, agree, phrase
-from blade.check.arithmetic.labels import EMPTY, UNSURE, Label, label, summary
-from blade.check.arithmetic.tables import Contradiction, Grid, Series, turned
-from blade.check.document import Document, Sentence
+from blade.check.arithmetic.printed_numbers import EMPTY, UNSURE, Figure, Label, agree, label, phrase, summary
+from blade.check.arithmetic.table_sums import Contradiction, Grid, Series, turned
+from blade.check.markdown_document import Document, Sentence
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -36,11 +35,11 @@ def conflicts(document: Document, grids: Sequence[Grid]) -> Iterator[Contradicti
     tables = [source for source in grids if source.table.header[0].text and not source.is_mixed]
     names = [name for source in tables for name in source.names]
     words = frozenset(word for name in names for word in label(name) if not word.isdigit())
-    given = label(f"{document.title} suite benchmark run dataset evaluation set model report")
+    titles = label(f"{document.title} suite benchmark run dataset evaluation set model report")
     mentions = [mention for source in grids for mention in _tabled(source, words)]
     printed = {(mention.figure.value, mention.figure.unit, mention.line) for mention in mentions}
     for sentence in document.sentences:
-        mentions += _stated(sentence, words, given)
+        mentions += _stated(sentence, words, titles)
         printed |= {(figure.value, figure.unit, sentence.line) for figure in phrase(sentence.text).figures}
     lines: dict[tuple[float, str], int] = defaultdict(int)
     groups: dict[tuple[Label, str], list[Mention]] = defaultdict(list)
@@ -122,7 +121,7 @@ _PART = re.compile(r" ?(?:of|out of|/|to|–|-|vs|or|±|x|×|\+|=|times)(?:\s|$)
 _CLAUSE = re.compile(r"[,;:—–()]| and | while | but | whereas ")
 
 
-def _stated(sentence: Sentence, words: Label, given: Label) -> Iterator[Mention]:
+def _stated(sentence: Sentence, words: Label, titles: Label) -> Iterator[Mention]:
     """Figures of a sentence with their names: 31 timeouts · timeouts (31) · median latency was 9 s."""
     spoken, section = phrase(sentence.text), " ".join(sentence.headings[:1])
     earlier = "" if re.search(r"\b(?:both|all|overall|total|across)\b", sentence.text) else sentence.before
@@ -139,7 +138,7 @@ def _stated(sentence: Sentence, words: Label, given: Label) -> Iterator[Mention]
         size = min(next(ends, 5), 5)
         noun, rest = " ".join(tail[:size]), " ".join(tail[size:])
         here = (label(clause) & words) or (label(" ".join(spoken.gaps)) & words)
-        here |= label(rest) - given if _NARROWS.match(rest) else frozenset()
+        here |= label(rest) - titles if _NARROWS.match(rest) else frozenset()
         is_all = sentence.kind == "heading" or _ALL.search(before) or "in total" in rest
         is_share = after.endswith("(") and any(other.unit == "%" for other in spoken.figures[index + 1 :][:1])
         is_whole = _DEFINITE.search(before) or not rest or rest.startswith(("and ", "or "))

@@ -8,9 +8,8 @@ from functools import lru_cache
 
 import msgspec
 
-from blade.check.passages import Passage, blanked, quotes_in
-from blade.check.row_texts import Address
-from blade.check.world import Rows, World
+from blade.check.markdown_document import Passage, blanked, quotes_in
+from blade.check.report_ground import Rows, World
 from blade.formats.items import NOTHING, value_at
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 
@@ -51,6 +50,27 @@ _FRACTION = re.compile(
 _OF = re.compile(r"`?\s*(?:\(\s*\d|%|=|(?:of|(?:task|rollout|repeat|attempt|time)s?|pass|fail)\b)", re.I)
 
 
+class Address(msgspec.Struct, frozen=True):
+    """A rollout, or a task, and the steps or the field of it."""
+
+    task: str
+    repeat: int | None = None
+    steps: tuple[int, ...] = ()
+    field: str | None = None
+    run: str = ""
+    is_pinned: bool = False  # the step belongs to the address itself: 12/0#4
+
+    @property
+    def rollout(self) -> Address:
+        return Address(self.task, self.repeat)
+
+    def __str__(self) -> str:
+        place = self.task if self.repeat is None else f"{self.task}/{self.repeat}"
+        if self.steps:
+            return f"{place}, step {', '.join(map(str, self.steps))}"
+        return f"{place}, field {self.field}" if self.field else place
+
+
 class Numbered(msgspec.Struct, frozen=True):
     """Numbers right behind the word for what they number: `steps 4 and 7`."""
 
@@ -73,14 +93,14 @@ class Mention(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=20_000)
 def numbered(text: str) -> tuple[Numbered, ...]:
     """What a text names by its number, in order; `4 steps` and `steps: 4` are amounts."""
-    found = []
+    addresses = []
     for hit in _NUMBERED.finditer(text):
         digits = hit["number"] or hit["numbers"]
         numbers = [int(number) for number in re.findall(r"\d+", digits)]
         if re.search(_RANGE, digits) and len(numbers) == 2 and 0 < numbers[1] - numbers[0] < 200:
             numbers = list(range(numbers[0], numbers[1] + 1))
-        found.append(Numbered((hit["one"] or hit["some"]).lower(), tuple(numbers), *hit.span(), hit[0]))
-    return tuple(found)
+        addresses.append(Numbered((hit["one"] or hit["some"]).lower(), tuple(numbers), *hit.span(), hit[0]))
+    return tuple(addresses)
 
 
 def steps_in(text: str) -> tuple[int, ...]:
@@ -98,19 +118,19 @@ def step_spans(text: str) -> list[tuple[int, int]]:
 def mentions(text: str, rows: Rows) -> tuple[Mention, ...]:
     """The tasks and rollouts that a text names, in order."""
     coded = {hit.end(): hit for hit in _CODED.finditer(text) if hit["task"] in rows.names}
-    found = [_pinned(coded.get(hit.end(), hit)) for hit in _HASH.finditer(text)]
+    all_mentions = [_pinned(coded.get(hit.end(), hit)) for hit in _HASH.finditer(text)]
     taken = bytearray(len(text))
     lists = [name for name in numbered(text) if name.kind == TASK and len(name.numbers) > 1]
-    found += [Mention(Address(str(n)), name.start, name.end, True) for name in lists for n in name.numbers]
-    for mention in found:
+    all_mentions += [Mention(Address(str(n)), name.start, name.end, True) for name in lists for n in name.numbers]
+    for mention in all_mentions:
         taken[mention.start : mention.end] = b"x" * (mention.end - mention.start)
     for pattern, read in ((_NOUN, _noun), (_WORD, _word)):
         for hit in pattern.finditer(text):
             other = None if any(taken[hit.start() : hit.end()]) else read(hit, rows)
             if other is not None:
-                found.append(other)
+                all_mentions.append(other)
                 taken[hit.start() : hit.end()] = b"x" * len(hit[0])
-    return tuple(sorted(found, key=lambda mention: mention.start))
+    return tuple(sorted(all_mentions, key=lambda mention: mention.start))
 
 
 def _pinned(hit: re.Match[str]) -> Mention:
@@ -197,8 +217,8 @@ def leading(text: str, rows: Rows) -> Address | None:
 def named(text: str, rows: Rows) -> tuple[str, ...]:
     """The tasks and rollouts that a text names first, by their keys: 12, 12/0."""
     places = [mention.address for mention in mentions(text, rows)[:MAX_NAMED]]
-    found = [(key, place.repeat) for place in places for key in rows.keys(place.task)]
-    return tuple(dict.fromkeys(key if repeat is None else f"{key}/{repeat}" for key, repeat in found))
+    keys = [(key, place.repeat) for place in places for key in rows.keys(place.task)]
+    return tuple(dict.fromkeys(key if repeat is None else f"{key}/{repeat}" for key, repeat in keys))
 
 
 def runs_named(text: str, runs: tuple[str, ...]) -> tuple[str, ...]:
@@ -266,7 +286,7 @@ class Ids:
     def _around(self) -> Sequence[Mention]:
         """The rollout named last before the sentence, else in the nearest heading that names any."""
         texts = (self.passage.before[-2000:], *reversed(self.passage.headings))
-        return next((found[-1:] for text in texts if (found := mentions(text, self.rows))), ())
+        return next((nearest[-1:] for text in texts if (nearest := mentions(text, self.rows))), ())
 
     def _exists(self, mention: Mention) -> Iterator[Finding]:
         place, printed = mention.address.rollout, self.text[mention.start : mention.end]
@@ -311,9 +331,9 @@ class Ids:
 
     def _step(self, name: Numbered, around: Sequence[Mention], repeat: int | None) -> Iterator[Finding]:
         places = [mention.address.rollout for mention in around]
-        places = [Address(one.task, repeat) if one.repeat is None else one for one in places]
+        places = [Address(address.task, repeat) if address.repeat is None else address for address in places]
         place = places[self._nearest(name) if self.here else -1]
-        lengths = {one: self._length(one) for one in places}
+        lengths = {address: self._length(address) for address in places}
         if max(name.numbers) < lengths[place]:
             yield self._finding(SUPPORTED, name.text, f"{place} has such a step")
         elif max(name.numbers) > max(lengths.values()) > 0:
