@@ -186,6 +186,11 @@ def tried(action: str) -> str:
         "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
         "socket.create_connection(('1.1.1.1', 53), 1)",
         "socket.getaddrinfo('example.org', 80)",
+        # channels between boxes, by a file that all may read
+        "import fcntl; fcntl.flock(os.open(os.__file__, 0), fcntl.LOCK_EX)",
+        "import fcntl; fcntl.fcntl(os.open(os.__file__, 0), fcntl.F_GETLK, bytes(32))",
+        "import fcntl; fcntl.fcntl(os.open('/usr', 0), fcntl.F_NOTIFY, fcntl.DN_ACCESS)",
+        "import ctypes; os.close(ctypes.CDLL(None).inotify_init1(0))",
     ],
 )
 def test_what_is_not_the_programs_is_out_of_reach(action: str) -> None:

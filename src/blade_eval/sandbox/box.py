@@ -296,12 +296,14 @@ def plan(program: str, files: Mapping[str, str], limits: Limits, readable: Seque
 def driver() -> dict[str, str]:
     """The few files of BLADE that lie in every box, in a package of that name with nothing else in it."""
     package = "blade_eval/sandbox/"
-    empty = dict.fromkeys(("blade/__init__.py", "blade_eval/__init__.py", package + "__init__.py"), "")
-    shared = {
-        package + name: (HERE / name).read_text("utf-8") for name in ("names.py", "plain.py", "remote.py")
+    empty = dict.fromkeys(("blade_eval/__init__.py", package + "__init__.py"), "")
+    shared = {package + name: (HERE / name).read_text("utf-8") for name in ("names.py", "plain.py")}
+    return {
+        **empty,
+        **shared,
+        "driver.py": (HERE / "driver.py").read_text("utf-8"),
+        "program.py": shared[package + "names.py"],  # which also runs a program that reads its input
     }
-    entries = {name: (HERE / name).read_text("utf-8") for name in ("inside.py", "program.py")}
-    return {**empty, **shared, **entries}
 
 
 @cache

@@ -1,6 +1,6 @@
-"""The names that solutions of coding tasks use without importing them, as their templates do.
+"""Provide the names that coding solutions use without importing them; run one as the main program.
 
-The file also lies in the box, and runs before every program there: it imports almost nothing.
+The file also lies in the box, where it is the entry of a program that reads its input: it imports almost nothing.
 """
 
 from __future__ import annotations
@@ -28,31 +28,65 @@ MODULES = set(
 )
 HOME = {name: home for home, names in MEMBERS.items() for name in names.split()}
 
+# What tests judge with. A solution that could answer for these would be told what is expected of it.
+JUDGES = {
+    "math": "isclose fabs isnan isinf",
+    "numpy": "allclose array_equal",
+    "numpy.testing": "assert_allclose assert_array_equal assert_almost_equal assert_array_almost_equal"
+    " assert_equal",
+    "decimal": "Decimal",
+    "fractions": "Fraction",
+}
+JUDGED_BY = {name: home for home, names in JUDGES.items() for name in names.split()}
+ALIASES = {"np": "numpy", "pd": "pandas"}
+
 
 def used(code: types.CodeType) -> set[str]:
     """Every name that a program looks up by name, attributes among them."""
-    found = set(code.co_names)
+    names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found |= used(constant)
-    return found
+            names |= used(constant)
+    return names
 
 
-def given(code: types.CodeType, space: dict[str, object]) -> None:
+def provide(code: types.CodeType, space: dict[str, object]) -> None:
     """Give a program the customary names that it uses; its own imports and definitions replace them."""
-    modules(code, space)
-    for name in used(code) - space.keys():
-        if name in HOME:
-            space[name] = member(name)
+    provide_modules(code, space)
+    for name in (used(code) & HOME.keys()) - space.keys():
+        space[name] = member(name, HOME)
 
 
-def member(name: str) -> object:
+def member(name: str, home: dict[str, str]) -> object:
     """A customary name."""
-    found: object = getattr(__import__(HOME[name]), name)
+    found: object = getattr(__import__(home[name], fromlist=["_"]), name)
     return found
 
 
-def modules(code: types.CodeType, space: dict[str, object]) -> None:
+def provide_modules(code: types.CodeType, space: dict[str, object]) -> None:
     """Give a program the customary modules that it uses and does not import."""
     for name in (used(code) & MODULES) - space.keys():
         space[name] = __import__(name)
+
+
+def _main() -> None:
+    """Run the solution under this module's name, with nothing of this module in its way."""
+    import builtins
+    import sys
+
+    with open("/tmp/box/solution.py", encoding="utf-8", errors="surrogatepass") as file:
+        code = compile(file.read(), "solution.py", "exec")
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # which `site` would have set
+    given: dict[str, object] = {}
+    provide(code, given)
+    space = globals()
+    for name in [name for name in space if not name.startswith("__")]:
+        del space[name]
+    space.pop("__annotations__", None)
+    space["__doc__"] = None
+    space.update(given)
+    exec(code, space)
+
+
+if __name__ in ("__main__", "__mp_main__"):  # the second is what a worker process makes of the first
+    _main()

@@ -1,9 +1,8 @@
-"""Plain data as JSON and back: all that may cross between a program under test and whoever judges it.
+"""Encode plain data as JSON and decode it: all that may cross between a program under test and its judge.
 
 Nothing that carries behaviour crosses: an object whose equality says yes to everything stays where it is,
-and at most its number goes over, where both sides agree on numbers.
-The file also lies in the box, beside `inside.py`, so it imports the standard library alone, and numpy only
-where an array is to cross.
+and at most its number goes over, where both sides agree on numbers. The file also lies in the box, so it
+imports the standard library alone, and numpy only where an array is to cross.
 """
 
 from __future__ import annotations
@@ -12,18 +11,19 @@ import datetime
 import json
 import types
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 LONGEST = 100_000  # of what an iterator gives
+SHOWN = 2000  # characters of a value
 SMALL = 1 << 53  # beyond, readers of JSON differ
 FACTORIES = {kind.__name__: kind for kind in (int, float, str, bool, list, dict, set, tuple)}
-
-HANDLES: dict[str, type] = {"thing": int, "coroutine": int, "name": str}  # only tests send names, and only solutions hear them
+BROKEN = "Runtime error: something else was written where the answer belongs"
 
 Number = Callable[[Any], dict[str, Any] | None]  # what stands for a value that is not plain
+Handles = Mapping[str, Callable[[Any], Any]]  # what this side hears besides plain data: things by number
 
 
 class NotPlain(Exception):
@@ -42,10 +42,10 @@ def encoded(value: Any, number: Number | None = None) -> str:
         raise TooMuch("a value that is nested too deeply or contains itself") from fault
 
 
-def decoded(text: str | bytes, thing: Callable[[str, Any], Any] | None = None) -> Any:
+def decoded(text: str | bytes, handles: Handles | None = None) -> Any:
     """The value that was encoded; ValueError when the text is nothing that `encoded` writes."""
     try:
-        return _unpacked(json.loads(text), thing)
+        return _unpacked(json.loads(text), handles or {})
     except Exception as fault:  # names of fields and types of arrays fail in more ways than can be listed
         raise ValueError(f"not plain data: {type(fault).__name__}") from fault
 
@@ -62,124 +62,167 @@ def _packed(value: Any, number: Number | None) -> Any:
         return {"float": float.hex(value)}
     if isinstance(value, list):
         return [_packed(item, number) for item in list.__iter__(value)]
-    try:
-        kind = _kind(value)
-    except NotPlain:
+    kind = _kind(value)
+    if kind is None:
         numbered = number(value) if number else None
         if numbered is None:
-            raise
+            raise NotPlain(f"a {type(value).__qualname__}")
         return numbered
-    return {kind: _content(kind, value, number)}
+    return {kind: PACKED[kind](value, lambda inner: _packed(inner, number))}
 
 
-def _kind(value: Any) -> str:
-    for kind, types_ in (
-        ("tuple", (tuple,)), ("counter", (Counter,)), ("defaultdict", (defaultdict,)),
-        ("ordered", (OrderedDict,)), ("dict", (dict,)), ("set", (set,)), ("frozenset", (frozenset,)),
-        ("bytes", (bytes, bytearray)), ("complex", (complex,)), ("range", (range,)), ("deque", (deque,)),
-        ("decimal", (Decimal,)), ("fraction", (Fraction,)), ("datetime", (datetime.datetime,)),
-        ("date", (datetime.date,)), ("timedelta", (datetime.timedelta,)), ("ellipsis", (types.EllipsisType,)),
-        ("iterator", (Iterator, KeysView, ValuesView, ItemsView)),
-    ):  # fmt: skip
-        if isinstance(value, types_):
-            has_names = kind == "tuple" and isinstance(getattr(type(value), "_fields", None), tuple)
-            return "namedtuple" if has_names else kind
-    if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
-        is_array = type(value).__name__ == "ndarray" and value.dtype.kind in "biufc"
-        return "array" if is_array else "same"
-    raise NotPlain(f"a {type(value).__qualname__}")
+KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("tuple", (tuple,)), ("counter", (Counter,)), ("defaultdict", (defaultdict,)),
+    ("ordered", (OrderedDict,)), ("dict", (dict,)), ("set", (set,)), ("frozenset", (frozenset,)),
+    ("bytes", (bytes, bytearray)), ("complex", (complex,)), ("range", (range,)), ("deque", (deque,)),
+    ("decimal", (Decimal,)), ("fraction", (Fraction,)), ("datetime", (datetime.datetime,)),
+    ("date", (datetime.date,)), ("timedelta", (datetime.timedelta,)), ("ellipsis", (types.EllipsisType,)),
+    ("iterator", (Iterator, KeysView, ValuesView, ItemsView)),
+)  # fmt: skip
 
 
-def _content(kind: str, value: Any, number: Number | None) -> Any:
-    if kind in ("dict", "counter", "ordered"):
-        return _pairs(value, number)
-    if kind == "defaultdict":
-        factory = value.default_factory
-        return [getattr(factory, "__name__", "") if isinstance(factory, type) else "", _pairs(value, number)]
-    if kind == "namedtuple":
-        items = [_packed(item, number) for item in tuple.__iter__(value)]
-        return [type(value).__name__, [str(name) for name in type(value)._fields], items]
-    if kind in ("tuple", "set", "frozenset", "deque"):
-        return [_packed(item, number) for item in value]
-    if kind == "iterator":
-        items = []
-        for item in value:
-            items.append(_packed(item, number))
-            if len(items) > LONGEST:
-                raise TooMuch(f"an iterator of more than {LONGEST:,} items")
-        return items
-    simple: dict[str, Callable[[], Any]] = {
-        "bytes": lambda: bytes(value).hex(),
-        "complex": lambda: [float.hex(value.real), float.hex(value.imag)],
-        "range": lambda: [_packed(part, None) for part in (value.start, value.stop, value.step)],
-        "decimal": lambda: str(value),
-        "fraction": lambda: [_packed(value.numerator, None), _packed(value.denominator, None)],
-        "datetime": lambda: value.isoformat(),
-        "date": lambda: value.isoformat(),
-        "timedelta": lambda: [value.days, value.seconds, value.microseconds],
-        "ellipsis": lambda: None,
-        "array": lambda: [value.dtype.str, _packed(value.tolist(), None)],
-        "same": lambda: _packed(value.tolist(), number),
-    }
-    return simple[kind]()
+def _kind(value: Any) -> str | None:
+    kind = next((kind for kind, types_ in KINDS if isinstance(value, types_)), None)
+    if kind == "tuple" and isinstance(getattr(type(value), "_fields", None), tuple):
+        return "namedtuple"
+    if kind or type(value).__module__.partition(".")[0] != "numpy" or not hasattr(value, "tolist"):
+        return kind
+    is_array = type(value).__name__ == "ndarray" and value.dtype.kind in "biufc"
+    return "array" if is_array else "same"
 
 
-def _pairs(value: dict[Any, Any], number: Number | None) -> list[Any]:
-    return [[_packed(key, number), _packed(item, number)] for key, item in dict.items(value)]
+def _items(values: Any, pack: Callable[[Any], Any]) -> list[Any]:
+    items = []
+    for item in values:
+        items.append(pack(item))
+        if len(items) > LONGEST:
+            raise TooMuch(f"an iterator of more than {LONGEST:,} items")
+    return items
 
 
-def _unpacked(value: Any, thing: Callable[[str, Any], Any] | None) -> Any:
+def _each(value: Any, pack: Callable[[Any], Any]) -> list[Any]:
+    return [pack(item) for item in value]
+
+
+def _pairs(value: dict[Any, Any], pack: Callable[[Any], Any]) -> list[Any]:
+    return [[pack(key), pack(item)] for key, item in dict.items(value)]
+
+
+def _factory(value: defaultdict[Any, Any]) -> str:
+    factory = value.default_factory
+    return getattr(factory, "__name__", "") if isinstance(factory, type) else ""
+
+
+PACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    **dict.fromkeys(("dict", "counter", "ordered"), _pairs),
+    **dict.fromkeys(("tuple", "set", "frozenset", "deque"), _each),
+    "defaultdict": lambda value, pack: [_factory(value), _pairs(value, pack)],
+    "namedtuple": lambda value, pack: [
+        type(value).__name__, [str(name) for name in type(value)._fields], _each(tuple.__iter__(value), pack)
+    ],
+    "iterator": _items,
+    "bytes": lambda value, pack: bytes(value).hex(),
+    "complex": lambda value, pack: [float.hex(value.real), float.hex(value.imag)],
+    "range": lambda value, pack: [pack(part) for part in (value.start, value.stop, value.step)],
+    "decimal": lambda value, pack: str(value),
+    "fraction": lambda value, pack: [pack(value.numerator), pack(value.denominator)],
+    "datetime": lambda value, pack: value.isoformat(),
+    "date": lambda value, pack: value.isoformat(),
+    "timedelta": lambda value, pack: [value.days, value.seconds, value.microseconds],
+    "ellipsis": lambda value, pack: None,
+    "array": lambda value, pack: [value.dtype.str, pack(value.tolist())],
+    "same": lambda value, pack: pack(value.tolist()),
+}  # fmt: skip
+
+
+def _unpacked(value: Any, handles: Handles) -> Any:
     """A value of what JSON gave."""
-
-    def unpacked(inner: Any) -> Any:
-        return _unpacked(inner, thing)
-
-    def pairs(inner: Any) -> dict[Any, Any]:
-        return {unpacked(key): unpacked(item) for key, item in inner}
-
     if isinstance(value, list):
-        return [unpacked(item) for item in value]
+        return [_unpacked(item, handles) for item in value]
+    if isinstance(value, float):
+        raise ValueError("a bare float")
     if not isinstance(value, dict):
-        if isinstance(value, float):
-            raise ValueError("a bare float")
         return value
     ((kind, content),) = value.items()
-    if thing is not None and kind in HANDLES:
-        if type(content) is not HANDLES[kind]:
-            raise ValueError("a handle of another type")
-        return thing(kind, content)
-    makers: dict[str, Callable[[], Any]] = {
-        "int": lambda: int(content, 16),
-        "float": lambda: float.fromhex(content),
-        "tuple": lambda: tuple(unpacked(content)),
-        "namedtuple": lambda: namedtuple(content[0], content[1])(*unpacked(content[2])),
-        "dict": lambda: pairs(content),
-        "counter": lambda: Counter(pairs(content)),
-        "ordered": lambda: OrderedDict(pairs(content)),
-        "defaultdict": lambda: defaultdict(FACTORIES.get(content[0]), pairs(content[1])),
-        "set": lambda: set(unpacked(content)),
-        "frozenset": lambda: frozenset(unpacked(content)),
-        "bytes": lambda: bytes.fromhex(content),
-        "complex": lambda: complex(float.fromhex(content[0]), float.fromhex(content[1])),
-        "range": lambda: range(*unpacked(content)),
-        "deque": lambda: deque(unpacked(content)),
-        "decimal": lambda: Decimal(content),
-        "fraction": lambda: Fraction(*unpacked(content)),
-        "datetime": lambda: datetime.datetime.fromisoformat(content),
-        "date": lambda: datetime.date.fromisoformat(content),
-        "timedelta": lambda: datetime.timedelta(*content),
-        "ellipsis": lambda: ...,
-        "iterator": lambda: iter(unpacked(content)),
-        "array": lambda: _array(content[0], unpacked(content[1])),
-        "same": lambda: unpacked(content),
-    }
-    return makers[kind]()
+    if kind in handles:
+        if type(content) is not int and kind != "name":
+            raise ValueError("a handle that is no number")
+        return handles[kind](content)
+    return UNPACKED[kind](content, lambda inner: _unpacked(inner, handles))
 
 
-def _array(kind: str, content: Any) -> Any:
+def _dict(content: Any, unpack: Callable[[Any], Any]) -> dict[Any, Any]:
+    return {unpack(key): unpack(item) for key, item in content}
+
+
+def _array(content: Any, unpack: Callable[[Any], Any]) -> Any:
     import numpy
 
-    dtype = numpy.dtype(kind)
+    dtype = numpy.dtype(content[0])
     if dtype.kind not in "biufc":
         raise ValueError("an array of something else than numbers")
-    return numpy.array(content, dtype=dtype)
+    return numpy.array(unpack(content[1]), dtype=dtype)
+
+
+UNPACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    "int": lambda content, unpack: int(content, 16),
+    "float": lambda content, unpack: float.fromhex(content),
+    "tuple": lambda content, unpack: tuple(unpack(content)),
+    "namedtuple": lambda content, unpack: namedtuple(content[0], content[1])(*unpack(content[2])),
+    "dict": _dict,
+    "counter": lambda content, unpack: Counter(_dict(content, unpack)),
+    "ordered": lambda content, unpack: OrderedDict(_dict(content, unpack)),
+    "defaultdict": lambda content, unpack: defaultdict(FACTORIES.get(content[0]), _dict(content[1], unpack)),
+    "set": lambda content, unpack: set(unpack(content)),
+    "frozenset": lambda content, unpack: frozenset(unpack(content)),
+    "bytes": lambda content, unpack: bytes.fromhex(content),
+    "complex": lambda content, unpack: complex(float.fromhex(content[0]), float.fromhex(content[1])),
+    "range": lambda content, unpack: range(*unpack(content)),
+    "deque": lambda content, unpack: deque(unpack(content)),
+    "decimal": lambda content, unpack: Decimal(content),
+    "fraction": lambda content, unpack: Fraction(*unpack(content)),
+    "datetime": lambda content, unpack: datetime.datetime.fromisoformat(content),
+    "date": lambda content, unpack: datetime.date.fromisoformat(content),
+    "timedelta": lambda content, unpack: datetime.timedelta(*content),
+    "ellipsis": lambda content, unpack: ...,
+    "iterator": lambda content, unpack: iter(unpack(content)),
+    "array": _array,
+    "same": lambda content, unpack: unpack(content),
+}
+
+
+def unequal(answer: str, wanted: str) -> dict[str, str | bool] | None:
+    """None when an answer is what is expected; else what is wrong and what was returned, as texts.
+
+    It runs in a worker that may be ended. Whatever fails while the answer is read is the answer's fault.
+    """
+    if answer.startswith(('{"thing":', '{"coroutine":')):
+        return {"wrong": False, "message": "Runtime error: what was returned is no plain data", "got": ""}
+    expected = _listed(decoded(wanted))
+    try:
+        value = decoded(answer)
+        if _listed(value) == expected:
+            return None
+        shown = _shown(value)
+    except Exception:  # such as Decimal("sNaN"), which equals nothing and says so loudly
+        return {"wrong": False, "message": BROKEN, "got": ""}
+    message = f"Wrong answer: {shown[:80]} where {_shown(expected)[:80]} is expected"
+    return {"wrong": True, "message": message, "got": shown[:SHOWN]}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Iterator):
+        return "an iterator"
+    try:
+        return repr(value).encode("utf-8", "replace").decode("utf-8")
+    except (ValueError, RecursionError):  # a number of too many digits to be written
+        return f"a {type(value).__name__} too large to be shown"
+
+
+def _listed(value: Any) -> Any:
+    """Expected values come from JSON, which has no tuples, at any depth."""
+    if isinstance(value, list | tuple | deque):
+        return [_listed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
+    return _listed(value.tolist()) if hasattr(value, "tolist") else value

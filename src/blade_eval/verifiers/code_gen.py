@@ -29,7 +29,8 @@ import msgspec
 from blade_eval import fences, limited, replies
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.sandbox import Limits, asserting, needed
-from blade_eval.sandbox.judged import RUNTIME, SHOWN, Asserted, Judged, asserted, calls, outputs
+from blade_eval.sandbox.plain import SHOWN
+from blade_eval.sandbox.verdicts import RUNTIME, Asserted, Judged, asserted, calls, outputs
 from blade_eval.task_row import faulty, field
 
 LANGUAGES = ("python", "python3", "py")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blade_eval import fences
 from blade_eval.environment import Unmeasured
 from blade_eval.sandbox import holds, plain
-from blade_eval.sandbox.judged import differs
+from blade_eval.sandbox.verdicts import differs
 from blade_eval.verifiers.code_gen import environment, extracted
 from tests.evaluate.verifiers.attempts import example, judged, responses, shipped, survives
 

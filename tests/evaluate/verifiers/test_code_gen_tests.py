@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blade_eval.environment import Unmeasured
-from blade_eval.sandbox import asserting, compared, holds, plain
+from blade_eval.sandbox import asserting, holds, plain
+from blade_eval.sandbox.box import packages
 from blade_eval.verifiers import code_gen
 from blade_eval.verifiers.code_gen import environment
 from tests.evaluate.verifiers.attempts import judged
 
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
 boxed = pytest.mark.skipif(bool(MISSING), reason=f"no box on this machine: {'; '.join(MISSING)}")
+
+has_numpy = pytest.mark.skipif(not (Path(packages()) / "numpy").exists(), reason="no numpy of its own")
 
 SQUARE = "def f(x): return x * x"
 WRONG, TIME, RUNTIME = -2, -3, -4
@@ -212,18 +216,143 @@ def test_one_process_for_both_is_forged_easily_and_only_used_when_asked_for(name
 
 
 @boxed
-@pytest.mark.parametrize(
-    "test",
-    [
-        "a = [1]\nassert f(a) is a",
-        "assert f(lambda x: x) == 1",
-        "assert Own(1) + Own(2) == 3",
-        "assert Own(3) == 3",
-    ],
-)
+@pytest.mark.parametrize("test", ["a = [1]\nassert f(a) is a", "assert f(lambda x: x) == 1", "class B(Own): pass\nassert B(1).v == 1"])
 def test_what_cannot_be_seen_from_outside_is_not_measured(test: str) -> None:
     code = "class Own:\n    def __init__(self, v): self.v = v\ndef f(x): return x"
     assert verdict(code, test) == (None, "unsafe_check")
+
+
+# --- what a red team broke ---
+
+YES = "class Y:\n    def __eq__(self, o): return True\n    __lt__ = __contains__ = __eq__\n    def __sub__(self, o): return 0\n    __hash__ = None\n"
+PATCH = "import sys\nsys.modules['__main__']._numbered = lambda v: {'name': 'z'}\n"
+TURNED = {
+    "patched reply": (PATCH + "def f(x): return object()", "assert f(5) == 25"),
+    "patched reply of a class": (PATCH + "def F(x): return object()", "assert F(5) == 25"),
+    "equal to everything": (YES + "def f(x): return Y()", "assert f(5) == 25"),
+    "capitalised, equal": (YES + "def Square(x): return Y()", "assert Square(5) == 25"),
+    "capitalised, contains": (YES + "def Square(x): return Y()", "assert 25 in Square(5)"),
+    "capitalised, less": (YES + "def Square(x): return Y()", "assert Square(5) < 26"),
+    "capitalised, minus": (YES + "def Square(x): return Y()", "assert abs(Square(5) - 25) < 1"),
+    "capitalised, judged by itself": ("class Y:\n    def issuperset(self, o): return True\ndef Digits(x): return Y()", "assert Digits(5).issuperset({2, 5})"),
+    "a constant that is an object": (YES + "MOD = Y()\ndef f(x): return x", "assert f(1) == 1 and MOD == 7"),
+    "a constant that is missing": ("def f(x): return x", "assert MOD == 7"),
+    "an attribute of a constant": (YES + "MOD = Y()", "assert MOD.real == 7"),
+    "an exception that is handed on": ("def f(x): raise ValueError('x')\ndef g(e): return 1", "try: r = f(1)\nexcept ValueError as e: r = g(e)\nassert r == 2"),
+}  # fmt: skip
+
+
+@boxed
+@pytest.mark.parametrize("name", TURNED)
+def test_c1_a_zero_stays_a_zero_whatever_the_solution_sends(name: str) -> None:
+    code, test = TURNED[name]
+    assert verdict(code, test) == (0.0, "apart")
+    assert verdict(code, test, allow_in_process=True) == (0.0, "apart")
+
+
+VECTOR = (
+    "class Vector:\n    def __init__(s, x): s.x = x\n    def __add__(s, o): return Vector(s.x + o.x)\n"
+    "    def __mul__(s, k): return Vector(s.x * k)\n    def __eq__(s, o): return s.x == o.x"
+)
+BAG = "class Bag:\n    def __init__(s): s.a = []\n    def put(s, x): s.a.append(x)\n    def __contains__(s, x): return x in s.a\n    def __getitem__(s, i): return s.a[i]"
+LOCK = "class L:\n    def __init__(s): s.a = 0\n    def __enter__(s): s.a = 1; return s\n    def __exit__(s, *a): s.a = 2"
+REACHED = {
+    "capitalised": ("def Split(s): return list(s)", "assert Split('ab') == ['a', 'b']"),
+    "capitalised, in brackets": ("def Diff(a, b): return [x for x in a if x not in b]", "assert (Diff([1, 2], [2])) == [1]"),
+    "operators of a class": (VECTOR, "v = Vector(1)\nassert v.x == 1 and Vector(1) + Vector(2) == Vector(3) == v * 3"),
+    "operators that give plain data": ("class Own:\n    def __init__(s, v): s.v = v\n    def __add__(s, o): return s.v + o.v", "assert Own(1) + Own(2) == 3"),
+    "a container": (BAG, "b = Bag()\nb.put(3)\nassert 3 in b and 4 not in b and b[0] == 3"),
+    "a context": (LOCK, "l = L()\nwith l as m: assert m.a == 1\nassert l.a == 2"),
+    "its own name": ("def f(x): 'doc'", "assert f.__name__ == 'f'"),
+}  # fmt: skip
+
+
+@boxed
+@pytest.mark.parametrize("name", REACHED)
+def test_c1_what_tests_ask_of_names_and_classes_is_measured(name: str) -> None:
+    code, test = REACHED[name]
+    assert verdict(code, test) == (1.0, "apart")
+
+
+MALFORMED = {
+    "odd fields": "class T(tuple):\n    _fields = ('a b', 'class', '')\ndef f(x): return T((1,))",
+    "odd dtype": "import sys\nsys.modules['__main__'].plain.encoded = lambda *a, **k: '{\"array\":[\"<f8,(((\",[1]]}'\ndef f(x): return 1",
+    "two keys": "import sys\nsys.modules['__main__'].plain.encoded = lambda *a, **k: '{\"a\":1,\"b\":2}'\ndef f(x): return 1",
+    "not even text": "import sys\nsys.modules['__main__'].plain.encoded = lambda *a, **k: 7\ndef f(x): return 1",
+}
+
+
+@boxed
+@pytest.mark.parametrize("name", MALFORMED)
+def test_h1_an_answer_that_cannot_be_read_is_the_answers_fault(name: str) -> None:
+    called = {"unit_tests": {"fn_name": "f", "inputs": ["5"], "outputs": ["25"]}}
+    assert verdict(MALFORMED[name], called) == (0.0, "calls")
+    assert verdict(MALFORMED[name], "assert f(5) == 25") == (0.0, "apart")
+
+
+LOOP = "n = 0\nfor got, want in zip(map(f, [1, 2]), [1, 4]):\n    assert got == want\n"
+
+
+@boxed
+def test_m1_an_exception_that_ends_loops_does_not_end_the_tests() -> None:
+    assert verdict("def f(x): raise StopIteration", LOOP) == (0.0, "apart")
+    assert verdict("class S(StopAsyncIteration): pass\ndef f(x): raise S", LOOP) == (0.0, "apart")
+    assert verdict(SQUARE, LOOP) == (1.0, "apart")
+    caught = "try: f(5)\nexcept StopIteration: pass\nelse: assert False"
+    assert verdict("def f(x): raise StopIteration", caught) == (1.0, "apart")
+
+
+ALWAYS = "def f(x): return 0.0\ndef isclose(*a, **k): return True\nclass np: isclose = allclose = isclose\nfloor = isclose\n"
+
+
+@boxed
+@pytest.mark.parametrize(
+    "test",
+    [
+        "assert isclose(f(2), 4.0)",
+        "r = f(2)\nassert isclose(r, 4.0)",
+        "assert floor(f(2)) == 4",
+        pytest.param("assert np.isclose(f(2), 4.0)", marks=has_numpy),
+        pytest.param("assert np.allclose([f(2)], [4.0])", marks=has_numpy),
+    ],
+)
+def test_m2_names_that_tests_judge_with_are_not_the_solutions(test: str) -> None:
+    assert verdict(ALWAYS, test) == (0.0, "apart")
+    assert verdict("def f(x): return 4.0", test) == (1.0, "apart")
+
+
+@boxed
+@has_numpy
+@pytest.mark.parametrize(
+    "test",
+    [
+        "import numpy as np\nassert np.allclose(f(2), 4.0)",
+        "from numpy import allclose\nassert allclose(f(2), 4.0)",
+        "import numpy\nnumpy.testing.assert_allclose(f(2), 4.0)",
+        "assert np.isclose(f(2), 4.0).all()",
+    ],
+)
+def test_m3_an_empty_answer_is_close_to_nothing(test: str) -> None:
+    assert verdict("def f(x): return []", test) == (0.0, "apart")
+    assert verdict("def f(x): return 4.0", test) == (1.0, "apart")
+
+
+@boxed
+def test_l2_a_solution_named_like_a_builtin_is_asked() -> None:
+    assert verdict("def sum(a): return 3", "assert sum([1, 2]) == 3") == (1.0, "apart")
+    assert verdict("def sum(a): return 4", "assert sum([1, 2]) == 3") == (0.0, "apart")
+    by_entry = {"test": "def check(candidate):\n    assert candidate([1, 2]) == max([1, 2]) == 2", "entry_point": "max"}
+    assert verdict("def max(a): return 1", by_entry) == (0.0, "apart")
+    assert verdict("def set(x): return 0\ndef f(x): return x", "assert set(f([1])) == {1}") == (1.0, "apart")
+
+
+@boxed
+def test_l2_a_time_out_that_the_machine_may_have_caused_can_be_tried_again() -> None:
+    limits = {"unit_test_timeout_secs": 5, "unit_test_wall_secs": 0.3}
+    row = {"verifier_metadata": {"test_list": ["import time\ntime.sleep(60)\nassert f(5) == 25"]}}
+    with pytest.raises(Unmeasured) as missing:
+        judged(environment(limits), row, f"```python\n{SQUARE}\n```")
+    assert (missing.value.kind, missing.value.terminal) == ("task_invalid", False)
 
 
 @boxed
@@ -243,7 +372,7 @@ def test_a_function_with_a_customary_name_is_the_solutions() -> None:
 
 def test_tuples_are_lists_at_any_depth() -> None:
     def same(value: Any, wanted: Any) -> bool:
-        return compared.unequal(plain.encoded(value), plain.encoded(wanted)) is None
+        return plain.unequal(plain.encoded(value), plain.encoded(wanted)) is None
 
     assert same({"k": (1, (2,))}, {"k": [1, [2]]})
     assert same([{"k": ()}], [{"k": []}])

@@ -1,27 +1,39 @@
-"""Let a solution be called from outside its box, and judge what it answers where it cannot reach."""
+"""Judge a solution by its tests: printed output, returned values, or programs that call it.
+
+The solution runs in a box; what it answers is judged where it cannot reach. Tests that are programs run in a box
+of their own, and what of them cannot be done that way is read from their text, before anything runs.
+"""
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import builtins
 import json
 import math
+import re
 import secrets
+import symtable
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
 
 from blade_eval import limited
 from blade_eval.environment import Unmeasured
-from blade_eval.sandbox import plain
+from blade_eval.sandbox import names, plain
 from blade_eval.sandbox.box import Limits, Session, run, session
+from blade_eval.sandbox.plain import BROKEN, SHOWN
+from blade_eval.task_row import faulty
 
 WRONG, TIME, RUNTIME = -2, -3, -4
-SHOWN = 2000
-BROKEN = "Runtime error: something else was written where the answer belongs"
 COMPARING = 2  # seconds of computing at most for reading and comparing one answer
+STARTING = 60.0  # seconds on the clock until an interpreter runs in its box; no solution pays for these
+HANDLE = re.compile(r'\{"(?:thing|coroutine)":\d{1,9}\}')
+
+UNANSWERED = "Time limit: no answer after"
 
 How = Literal["outputs", "calls", "apart", "in_process"]
 
@@ -129,11 +141,11 @@ def differs(said: str, wanted: str) -> str | None:
 
 
 def _same_numbers(one: str, other: str) -> bool:
-    from decimal import Decimal, InvalidOperation
+    from decimal import Decimal
 
     try:
         return [Decimal(word) for word in one.split()] == [Decimal(word) for word in other.split()]
-    except (InvalidOperation, ValueError):
+    except (ArithmeticError, ValueError):
         return False
 
 
@@ -147,7 +159,7 @@ async def _reply(
             await box.send(json.dumps(message).encode())
             line = await box.line()
     except TimeoutError:
-        raise Ended(Fault(TIME, f"Time limit: no answer after {limits.clock:g} s")) from None
+        raise Ended(Fault(TIME, f"{UNANSWERED} {limits.clock:g} s")) from None
     if line is None:
         box.stop()
         ending = await box.ended()
@@ -167,6 +179,15 @@ def _raised(reply: Said) -> Fault | None:
     return Fault(RUNTIME, message[:SHOWN], reply.raised.trace[-SHOWN:])
 
 
+async def _begun(*boxes: Session) -> None:
+    """Wait until the interpreters run: how long that takes says nothing of a solution."""
+    for box in boxes:
+        try:
+            await _reply(box, {"begin": True}, Limits(wall=STARTING))
+        except Ended as ended:
+            raise Unmeasured("sandbox_failed", f"the box did not start: {ended.fault.message}") from ended
+
+
 async def _loaded(box: Session, code: str, before: str, entry: str | None, limits: Limits) -> None:
     reply = await _reply(box, {"load": code, "before": before, "entry": entry}, limits)
     if fault := _raised(reply):
@@ -178,7 +199,7 @@ async def _loaded(box: Session, code: str, before: str, entry: str | None, limit
 def _whole(limits: Limits, n: int) -> Limits:
     """The limits of a box that answers n times: each answer has its own time, and the box the sum."""
     rounds = n + 1
-    return replace(limits, cpu=limits.cpu * rounds, wall=limits.clock * rounds)
+    return replace(limits, cpu=limits.cpu * rounds, wall=limits.clock * rounds + STARTING)
 
 
 async def calls(
@@ -186,8 +207,9 @@ async def calls(
 ) -> Judged:
     """Call a function of the solution and compare what it returns, outside of the box."""
     begun, position = time.monotonic(), 0
-    async with session("inside.py", {}, _whole(limits, len(given))) as box:
+    async with session("driver.py", {}, _whole(limits, len(given))) as box:
         try:
+            await _begun(box)
             await _loaded(box, code, "", None, limits)
             for args, wanted in zip(given, expected, strict=True):
                 message = {"ask": "call", "on": name, "given": plain.encoded([list(args), {}])}
@@ -205,14 +227,15 @@ async def _unequal(reply: Said, wanted: Any, limits: Limits) -> Fault | None:
     if reply.value is None:
         return Fault(RUNTIME, BROKEN)
     seconds = min(COMPARING, math.ceil(limits.cpu))
-    function = "blade_eval.sandbox.compared:unequal"
     try:
-        found = await limited.call(function, reply.value, plain.encoded(wanted), seconds=seconds)
+        difference = await limited.call(
+            "blade_eval.sandbox.plain:unequal", reply.value, plain.encoded(wanted), seconds=seconds
+        )
     except limited.TooCostly as fault:
         return Fault(RUNTIME, f"Runtime error: the answer cannot be compared: {fault}")
-    if found is None:
+    if difference is None:
         return None
-    return Fault(WRONG if found["wrong"] else RUNTIME, found["message"], found["got"])
+    return Fault(WRONG if difference["wrong"] else RUNTIME, difference["message"], difference["got"])
 
 
 @dataclass(frozen=True)
@@ -223,7 +246,7 @@ class Asserted:
     setup: str = ""  # runs before the tests, out of the solution's reach
     before: str = ""  # runs before the solution: what the task gave, such as imports and helpers
     entry: str | None = None
-    names: Mapping[str, str] | None = None  # other names under which the tests know the solution's
+    names: Mapping[str, str] = field(default_factory=dict)  # other names under which the tests know the solution's
 
 
 async def asserted(
@@ -238,7 +261,8 @@ async def asserted(
     whole = _whole(limits, len(task.tests))
     if in_process:
         return await _together(code, task, limits, whole, begun)
-    result = await _apart(code, task, limits, whole, begun)
+    reading = Reading(task)
+    result = reading.unreachable() or await _apart(code, task, reading, limits, whole, begun)
     if isinstance(result, Judged):
         return result
     if or_in_process:
@@ -250,8 +274,140 @@ async def asserted(
     )
 
 
-def _message(task: Asserted, test: str, nonce: str, remote: bool) -> dict[str, Any]:
-    return {"test": test, "names": dict(task.names or {}), "remote": remote, "nonce": nonce}
+class Reading:
+    """What the text of the tests says of the names in it: which are theirs, and which the solution's."""
+
+    def __init__(self, task: Asserted) -> None:
+        self.task = task
+        self.trees = [_tree(text) for text in (task.setup, *task.tests)]
+        self.free = [_free(text) for text in (task.setup, *task.tests)]
+        self.others = set[str]().union(*self.free) - CUSTOMARY - task.names.keys()
+        self.classes = self._classes()
+
+    def unreachable(self) -> str | None:
+        """What cannot be seen from another process, whatever the solution does: identity, and being a base."""
+        given = _tree(self.task.before, lenient=True)
+        known = {node.name for node in given.body if isinstance(node, ast.ClassDef)} | CUSTOMARY
+        for node in (node for tree in self.trees for node in ast.walk(tree)):
+            sides: list[ast.expr] = []
+            if isinstance(node, ast.Call) and _last_name(node.func) in ("assertIs", "assertIsNot"):
+                sides = node.args[:2]
+            elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+                sides = [node.left, node.comparators[0]]
+            elif isinstance(node, ast.ClassDef):
+                bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                if own := bases & self.others - known:
+                    return f"the tests derive a class from {min(own)}"
+            called = [side.func if isinstance(side, ast.Call) else side for side in sides]
+            if called and all(isinstance(side, ast.Name) and not hasattr(builtins, side.id) for side in called):
+                return "the tests ask whether two values are the same object"
+        return None
+
+    def sources(self, place: int) -> dict[str, str]:
+        """Who answers for each name that a text uses and does not define; the text at 0 is the setup."""
+        tree, free = self.trees[place], self.free[place]
+        caught = {name.id for node in ast.walk(tree) for name in _caught(node)}
+        wrapping = {name for name in names.HOME if any(_wraps(node, name, free) for node in ast.walk(tree))}
+        found = {}
+        for name in sorted(free | caught):
+            if name in caught:
+                found[name] = "caught"
+            elif self._is_under_test(name, tree):
+                found[name] = "solution"
+            elif name in names.JUDGED_BY or name in names.ALIASES or name in wrapping:
+                found[name] = "tests"
+            elif not hasattr(builtins, name):
+                found[name] = "solution"
+        return found
+
+    def _is_under_test(self, name: str, tree: ast.Module) -> bool:
+        """Is a name that Python or a library has the solution's? If it is the entry, or nothing else can be."""
+        if name not in names.JUDGED_BY and not hasattr(builtins, name):
+            return False
+        if name == self.task.entry:
+            return True
+        if self.others or self.task.entry or isinstance(getattr(builtins, name, None), type):
+            return False
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        own = [node for node in calls if _last_name(node.func) == name]
+        inner = [part for node in own for part in ast.walk(node) if isinstance(part, ast.Call) and part is not node]
+        return bool(own) and not inner and name not in ("print", "isinstance", "len")
+
+    def _classes(self) -> set[str]:
+        """Names that the tests use as classes: an attribute of theirs or of what they make is used as of an object."""
+        classes, makers = set(), dict[str, str]()
+        nodes = [node for tree in self.trees for node in ast.walk(tree)]
+        for node in nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                makers |= {ast.unparse(target): _last_name(node.value.func) for target in node.targets}
+            if isinstance(node, ast.Call) and _last_name(node.func) == "isinstance" and len(node.args) > 1:
+                classes |= {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+        for node in nodes:
+            if isinstance(node, ast.Attribute):
+                holder = node.value
+                if isinstance(holder, ast.Name) and holder.id not in makers:
+                    classes.add(holder.id)
+                elif node.attr not in QUERIES:
+                    maker = _last_name(holder.func) if isinstance(holder, ast.Call) else ""
+                    classes.add(maker or makers.get(ast.unparse(holder), ""))
+        classes = {self.task.names.get(name, name) for name in classes}
+        return {name for name in classes if name[:1].isupper()}
+
+
+CUSTOMARY = {*names.HOME, *names.MODULES, *names.JUDGED_BY, *names.ALIASES, *dir(builtins)}
+CHANGES = set("add append clear discard extend insert pop popitem remove reverse sort update".split())
+QUERIES = {name for kind in (str, list, dict, set, int, float) for name in dir(kind)} - CHANGES
+
+
+def _tree(text: str, lenient: bool = False) -> ast.Module:
+    """The text of a task, parsed; one that is no Python is the task's fault."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if lenient:
+            return ast.Module([], [])
+        raise faulty(f"the tests are no Python: {error}") from error
+
+
+def _free(text: str) -> set[str]:
+    """The names that a program looks up and does not define."""
+    tables = [symtable.symtable(text, "<test>", "exec")]
+    own = {symbol.get_name() for symbol in tables[0].get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    free = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        is_top = table.get_type() == "module"
+        free |= {s.get_name() for s in table.get_symbols() if s.is_referenced() and (is_top or s.is_global())}
+    return free - own
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _caught(node: ast.AST) -> Iterator[ast.Name]:
+    """The names of exceptions that the tests expect."""
+    kinds: ast.expr | None = None
+    if isinstance(node, ast.ExceptHandler):
+        kinds = node.type
+    elif isinstance(node, ast.Call) and node.args and _last_name(node.func).startswith(("raises", "assertRaises")):
+        kinds = node.args[0]
+    if kinds is not None:
+        yield from (part for part in ast.walk(kinds) if isinstance(part, ast.Name))
+
+
+def _wraps(node: ast.AST, name: str, free: set[str]) -> bool:
+    """Is a customary name called on what another name of the solution gives? Then it only judges."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != name:
+        return False
+    inner = {part.id for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Name)}
+    return bool((inner & free) - {name, *dir(builtins)})
+
+
+def _message(task: Asserted, test: str, nonce: str, sources: Mapping[str, str] | None = None) -> dict[str, Any]:
+    remote = sources is not None
+    return {"test": test, "names": dict(task.names), "remote": remote, "nonce": nonce, "sources": sources or {}}
 
 
 def _verdict(reply: Said, nonce: str) -> Fault | None:
@@ -284,7 +440,7 @@ class Between:
             until = until or time.monotonic() + self.limits.clock
             request = {"ask": reply.ask, "on": reply.on, "given": reply.given, "hears": reply.hears}
             answer = await _reply(self.solution, request, self.limits, until)
-            is_data = answer.value is not None and not answer.value.startswith('{"thing":')
+            is_data = answer.value is not None and not HANDLE.fullmatch(answer.value)
             self.is_used = self.is_used or reply.ask != "value" or is_data
             reply = await self._of_tests(_clean(answer))
         return reply
@@ -297,11 +453,12 @@ class Between:
             if self.is_used:
                 told = f"{ended.fault.message} (in the tests, with what the solution gave them)"
                 raise Ended(replace(ended.fault, message=told)) from ended
-            raise _invalid(f"the tests themselves ended: {ended.fault.message}") from ended
+            by_clock = ended.fault.message.startswith(UNANSWERED)  # on a busy machine, perhaps not the tests' fault
+            raise _invalid(f"the tests themselves ended: {ended.fault.message}", not by_clock) from ended
 
 
-def _invalid(reason: str) -> Unmeasured:
-    return Unmeasured("task_invalid", reason, terminal=True)
+def _invalid(reason: str, terminal: bool = True) -> Unmeasured:
+    return Unmeasured("task_invalid", reason, terminal=terminal)
 
 
 def _clean(answer: Said) -> dict[str, Any]:
@@ -315,20 +472,23 @@ def _clean(answer: Said) -> dict[str, Any]:
     return {**clean, "value": answer.value}
 
 
-async def _apart(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged | str:
+async def _apart(
+    code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits, begun: float
+) -> Judged | str:
     """The reason when the tests ask for what cannot cross."""
     position = 0
     # The tests wait for the solution, and must not run out of time because of it.
     patient = replace(whole, wall=2 * whole.clock + 60)
-    async with session("inside.py", {}, whole) as solution, session("inside.py", {}, patient) as tests:
+    async with session("driver.py", {}, whole) as solution, session("driver.py", {}, patient) as tests:
         between = Between(solution, tests, limits)
         try:
+            await _begun(solution, tests)
             await _loaded(solution, code, task.before, task.entry, limits)
-            if reason := await _prepared(between, task):
+            if reason := await _prepared(between, task, reading):
                 return reason
-            for test in task.tests:
+            for place, test in enumerate(task.tests, 1):
                 nonce = secrets.token_hex(16)
-                reply = await between.run(_message(task, test, nonce, True))
+                reply = await between.run(_message(task, test, nonce, reading.sources(place)))
                 if reply.unreachable is not None:
                     return reply.unreachable
                 if fault := _verdict(reply, nonce):
@@ -343,10 +503,10 @@ async def _apart(code: str, task: Asserted, limits: Limits, whole: Limits, begun
     return Judged(position, None, time.monotonic() - begun, "apart")
 
 
-async def _prepared(between: Between, task: Asserted) -> str | None:
+async def _prepared(between: Between, task: Asserted, reading: Reading) -> str | None:
     """Load what the tests need; the task's own text is tried first, for the helpers it may define."""
-    message = {"set_up": task.setup, "before": task.before, "entry": task.entry, "names": task.names or {}}
-    reply = await between.run(message)
+    message = {"set_up": task.setup, "before": task.before, "entry": task.entry, "names": dict(task.names)}
+    reply = await between.run({**message, "classes": sorted(reading.classes), "sources": reading.sources(0)})
     if fault := _raised(reply):
         if between.is_used:
             raise Ended(fault)
@@ -357,14 +517,15 @@ async def _prepared(between: Between, task: Asserted) -> str | None:
 async def _together(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged:
     """Solution and tests in one process: the tests and the nonce come only after the solution was loaded."""
     position = 0
-    async with session("inside.py", {}, whole) as box:
+    async with session("driver.py", {}, whole) as box:
         try:
+            await _begun(box)
             await _loaded(box, code, task.before, task.entry, limits)
             if task.setup:
                 await _loaded(box, task.setup, "", None, limits)
             for test in task.tests:
                 nonce = secrets.token_hex(16)
-                reply = await _reply(box, _message(task, test, nonce, False), limits)
+                reply = await _reply(box, _message(task, test, nonce), limits)
                 if fault := _verdict(reply, nonce):
                     raise Ended(fault)
                 position += 1
