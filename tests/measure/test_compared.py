@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from blade.measure.compared import UNEXPLAINED, compared
+from blade.measure.reconciliation import UNEXPLAINED, compared
 from blade.measure.scoring import scoring
 from blade.model import Compared, ReportedNumber
 from tests.measure.builders import F1_A, make_coverage, make_rollouts

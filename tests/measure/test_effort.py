@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from blade.measure.effort import measures
+from blade.measure.outcome_rates import effort as measures
 from blade.measure.scoring import scoring
 from blade.model import Measure
 from tests.measure.builders import make_rollouts

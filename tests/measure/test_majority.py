@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blade.measure.majority import measures
+from blade.measure.outcome_rates import majority as measures
 from blade.measure.scoring import scoring
 from blade.model import Benchmark
 from tests.measure.builders import make_rollouts

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.measure import compared, effort, funnel, health, majority, outcomes, slices, tasks
-from blade.measure.scoring import Scoring, scoring
+from blade.measure import funnel, health, outcome_rates, reconciliation, slices
+from blade.measure.scoring import Scoring, buckets, scoring, task_results
 from blade.model import Benchmark, Coverage, Outcome, ReportedNumber, Rollouts
 from tests.measure.builders import make_coverage, make_rollouts
 
@@ -56,15 +56,15 @@ def build(rows: list[Any]) -> tuple[Rollouts, Coverage]:
 def everything(rollouts: Rollouts, coverage: Coverage, threshold: float | None = None) -> list[Any]:
     rule, facts = scoring(rollouts, threshold), Benchmark()
     return [
-        *outcomes.measures("run", rollouts, coverage, rule),
-        *majority.measures(rollouts, rule, facts),
-        *effort.measures(rollouts, rule),
-        *tasks.task_results(rollouts, coverage, rule),
-        tasks.buckets(rollouts, rule),
+        *outcome_rates.measures("run", rollouts, coverage, rule),
+        *outcome_rates.majority(rollouts, rule, facts),
+        *outcome_rates.effort(rollouts, rule),
+        *task_results(rollouts, coverage, rule),
+        buckets(rollouts, rule),
         *health.health(rollouts, coverage, rule),
         funnel.funnel(rollouts, coverage, rule, facts),
         *sliced(rollouts, rule, facts),
-        *compared.compared("run", REPORTED, rollouts, coverage, rule),
+        *reconciliation.compared("run", REPORTED, rollouts, coverage, rule),
     ]
 
 
@@ -91,13 +91,13 @@ def test_every_expected_rollout_is_somewhere_once(rows: list[Any]) -> None:
     rollouts, coverage = build(rows)
     assert coverage.expected == coverage.scored + coverage.failed + coverage.masked + coverage.lost
     rule = scoring(rollouts, None)
-    results = tasks.task_results(rollouts, coverage, rule)
+    results = task_results(rollouts, coverage, rule)
     repeats = [each.outcome for result in results for each in result.repeats]
     assert len(repeats) == coverage.expected
     assert repeats.count(Outcome.MISSING) == coverage.failed + coverage.lost
     assert repeats.count(Outcome.MASKED) == coverage.masked
     assert sum(result.n for result in results) == coverage.scored
-    found = tasks.buckets(rollouts, rule)
+    found = buckets(rollouts, rule)
     if rule.has_pass_rate:
         listed = [*found.always, *found.sometimes, *found.never, *found.missing]
         assert sorted(listed) == sorted(rollouts.task_keys)
@@ -109,7 +109,7 @@ def test_every_expected_rollout_is_somewhere_once(rows: list[Any]) -> None:
 def test_estimates_lie_in_their_intervals_and_bounds(rows: list[Any]) -> None:
     rollouts, coverage = build(rows)
     rule = scoring(rollouts, None)
-    found = {(each.name, each.k): each for each in outcomes.measures("run", rollouts, coverage, rule)}
+    found = {(each.name, each.k): each for each in outcome_rates.measures("run", rollouts, coverage, rule)}
     for each in found.values():
         if each.low is not None and each.high is not None:
             assert each.low - 1e-12 <= each.value <= each.high + 1e-12

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blade.measure.outcomes import ks_up_to, measures
+from blade.measure.outcome_rates import ks_up_to, measures
 from blade.measure.scoring import scoring
 from blade.model import Measure
 from tests.measure.builders import F1_A, F1_B, TAU_AIRLINE, make_coverage, make_rollouts

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from blade.measure.scoring import scoring
-from blade.measure.tasks import buckets, task_results
+from blade.measure.scoring import buckets, scoring, task_results
 from blade.model import Buckets, Outcome, TaskResult
 from tests.measure.builders import F1_A, make_coverage, make_rollouts
 

@@ -163,8 +163,8 @@ def _measured(path: Path) -> dict[str, float]:
     scoring = measure.scoring.scoring(rollouts, None)
     took["scoring"] = time.perf_counter() - begun
     stages: dict[str, Callable[[], object]] = {
-        "outcomes": lambda: list(measure.outcomes.measures(one.name, rollouts, coverage, scoring)),
-        "buckets": lambda: measure.tasks.buckets(rollouts, scoring),
+        "outcomes": lambda: list(measure.outcome_rates.measures(one.name, rollouts, coverage, scoring)),
+        "buckets": lambda: measure.scoring.buckets(rollouts, scoring),
         "funnel": lambda: measure.funnel.funnel(rollouts, coverage, scoring, benchmark),
         "health": lambda: list(measure.health.health(rollouts, coverage, scoring, opened.quoter(one.run))),
         "whole report": lambda: pipeline.summarise(loaded, "bench"),

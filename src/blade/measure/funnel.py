@@ -1,4 +1,4 @@
-"""Turn the rows of a run into how many rollouts reached each stage of the workflow."""
+"""Count how many rollouts reached each stage of the workflow, declared or inferred."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from blade.measure.scoring import Scoring
+from blade.measure.slices import ABSENT, NULL, NUMBER, TEXT
 from blade.model import LAST_KINDS, Benchmark, Column, Coverage, Funnel, FunnelStage, Rollouts, Stage
 
 if TYPE_CHECKING:
     from blade.model import Bools
 
 MESSAGE, USER, RESULT = (LAST_KINDS.index(kind) for kind in ("message", "user", "result"))
-ABSENT, NULL, BOOL, NUMBER, TEXT = range(5)
 
 # What a stage of `blade.toml` may name besides the fields of the rows.
 ATTRIBUTES = (
@@ -29,10 +29,7 @@ def funnel(rollouts: Rollouts, coverage: Coverage, scoring: Scoring, benchmark: 
     unknown = [stage.field for stage in benchmark.stages if not _is_known(rollouts, stage)]
     if unknown:
         source += f" (no row has: {', '.join(unknown)})"
-    if benchmark.stages:
-        reached = _declared(rollouts, benchmark.stages)
-    else:
-        reached = _inferred(rollouts, scoring)
+    reached = _declared(rollouts, benchmark.stages) if benchmark.stages else _inferred(rollouts, scoring)
     stages = tuple(FunnelStage(name, _keys(rollouts, rows), coverage.expected) for name, rows in reached)
     return Funnel(rollouts.run, source, stages)
 

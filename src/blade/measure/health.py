@@ -1,4 +1,4 @@
-"""Turn counts about the evaluation itself into flags that a reader of the score must know."""
+"""Flag what a reader of the score must know of the evaluation itself: missing, doubled, unscored, cut or empty rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blade import stats
-from blade.measure.outcomes import missing_bounds
+from blade.measure.outcome_rates import missing_bounds
 from blade.measure.scoring import TOLERANCE, Scoring
 from blade.model import LAST_KINDS, Coverage, Evidence, Health, Level, RewardKind, Rollouts
 

@@ -155,10 +155,10 @@ def _golds_to_review(report: Report, run: str, matrix: TaskMatrix) -> Trust:
     )
 
 
-def drafts(loaded: Sequence[Loaded]) -> list[measure.draft.Draft]:
+def drafts(loaded: Sequence[Loaded]) -> list[measure.slices.Draft]:
     """A draft of the benchmark facts of each run."""
     return [
-        measure.draft.draft(
+        measure.slices.draft(
             one.run.rollouts, measure.scoring.scoring(one.run.rollouts, one.benchmark.pass_threshold)
         )
         for one in loaded
@@ -202,8 +202,8 @@ def _with_reading(page: Report, read: Reading) -> Report:
             page,
             buckets=(Buckets(people.run, *people.by_outcome(), page.buckets[0].missing),),
             measures=(
-                *(one for one in page.measures if one.name not in measure.outcomes.OF_TRIES),
-                *measure.outcomes.of_tries(people.run, people.task, people.passed, "by prompt"),
+                *(one for one in page.measures if one.name not in measure.outcome_rates.OF_TRIES),
+                *measure.outcome_rates.of_tries(people.run, people.task, people.passed, "by prompt"),
             ),
         )
     return replace(
@@ -241,8 +241,8 @@ def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
     page = Report(
         made_by={},
         runs=(_run(one, scoring),),
-        measures=tuple(measure.outcomes.measures(one.name, rollouts, coverage, scoring)),
-        buckets=(measure.tasks.buckets(rollouts, scoring),),
+        measures=tuple(measure.outcome_rates.measures(one.name, rollouts, coverage, scoring)),
+        buckets=(measure.scoring.buckets(rollouts, scoring),),
         funnels=(measure.funnel.funnel(rollouts, coverage, scoring, benchmark),),
         losses=_losses(one.name, scoring),
         gaps=_gaps(one, scoring),
@@ -257,11 +257,11 @@ def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
         page,
         measures=(
             *page.measures,
-            *measure.majority.measures(rollouts, scoring, benchmark),
-            *measure.effort.measures(rollouts, scoring),
+            *measure.outcome_rates.majority(rollouts, scoring, benchmark),
+            *measure.outcome_rates.effort(rollouts, scoring),
         ),
-        tasks=measure.tasks.task_results(rollouts, coverage, scoring),
-        compared=tuple(measure.compared.compared(one.name, one.reported, rollouts, coverage, scoring)),
+        tasks=measure.scoring.task_results(rollouts, coverage, scoring),
+        compared=tuple(measure.reconciliation.compared(one.name, one.reported, rollouts, coverage, scoring)),
     )
 
 
@@ -283,7 +283,7 @@ def _run(one: Loaded, scoring: measure.Scoring) -> Run:
         has_pass_rate=scoring.has_pass_rate,
         score_name=scoring.score_name,
         score=scoring.score,
-        oracle=measure.outcomes.oracle(scoring),
+        oracle=measure.outcome_rates.oracle(scoring),
         outcomes=measure.scoring.outcome_counts(one.run.coverage, scoring),
     )
 

@@ -1,4 +1,4 @@
-"""Turn the numbers an evaluation reported into ours beside them, and why they differ."""
+"""Reconcile the numbers that an evaluation reported with ours: equal, explained by other rows, or neither."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from blade import stats
-from blade.measure.outcomes import sorted_within_tasks
+from blade.measure.outcome_rates import sorted_within_tasks
 from blade.measure.scoring import Scoring
 from blade.model import Compared, Coverage, ReportedNumber, Rollouts
 
