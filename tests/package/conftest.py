@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from blade import pipeline
-from blade.package.judge.score import Bench
-from blade.package.judge.sources import Case, bench_for, case
+from blade.package.drafts import scaffold
 from blade.package.layout import GRADES
-from blade.package.scaffold import scaffold
+from blade.package.scoring import Bench, Case, bench_for, case
 from blade.package.shallow import make_shallow
-from blade.package.validate.checks import Validation, validate
+from blade.package.validation import Validation, validate
 from blade.tables.index import Silent
 from tools.planted import write_run
 from tools.planted.runs import BENCHMARK

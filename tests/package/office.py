@@ -7,7 +7,7 @@ from pathlib import Path
 
 from blade import pipeline
 from blade.cli.demo import SCRIPTS, ordered
-from blade.package.scaffold import scaffold
+from blade.package.drafts import scaffold
 from blade.tables.index import Silent
 from blade_eval.profile import profiled
 from blade_eval.runner.order import carried_out

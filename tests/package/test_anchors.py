@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.judge.anchors import Anchor, Meaning, as_file, meaning, needs_review, of_file
-from blade.package.judge.extraction import drafted, drafted_by_wording
-from blade.package.judge.score import Bench
-from blade.package.judge.sources import Case
-from blade.package.names import columns_in, names_in
+from blade.package.anchors import Anchor, Meaning, as_file, drafted, drafted_by_wording, meaning, of_file
+from blade.package.scoring import Bench, Case
+from blade.package.worlds import columns_in, names_in
 from tests.conftest import Blade
 from tests.package.conftest import files
 
@@ -34,8 +32,6 @@ def test_a_file_gives_back_what_was_written(desk: Desk) -> None:
     assert {"id", "fact", "query", "value", "tasks", "weight", "difficulty", "mean_score"} <= set(
         data["anchor_facts"][0]
     )
-    assert needs_review(data)
-    assert not needs_review(data["anchor_facts"])
 
 
 @pytest.mark.parametrize("data", [None, 3, "facts", {}, {"anchor_facts": 3}, [], {"anchor_facts": None}])

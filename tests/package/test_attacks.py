@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.calibrate import attacks as own
-from blade.package.judge.score import Bench, bench, judged
-from blade.package.judge.sources import Case
+from blade.package import calibration as own
+from blade.package.scoring import Bench, Case, bench, judged
 from blade.package.worlds import worlds_of
 from blade.tables.index import Silent
 from tests.package.attacks import ATTACKS, WORSE, Material

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from blade.cli.package_judge import calibration_lines
-from blade.package.calibrate.battery import Calibration, Trial, ranked
-from blade.package.judge.score import Bench, judged
-from blade.package.judge.sources import Case
+from blade.package.calibration import Calibration, Trial, ranked
 from blade.package.layout import GRADES
+from blade.package.scoring import Bench, Case, judged
 from tests.conftest import Blade, Said
 from tests.package.conftest import files
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from blade import pipeline
-from blade.package import files
-from blade.package.scaffold import prefixes
-from blade.package.validate.checks import validate
+from blade.package import layout as files
+from blade.package.drafts import prefixes
+from blade.package.validation import validate
 from blade.tables.index import Silent
 from tests.builders import make_rows, make_run
 from tests.conftest import Blade
@@ -43,13 +43,13 @@ def test_only_runs_end_in_jsonl(made: Path) -> None:
 
 
 def test_the_golden_draft_has_eleven_sections_and_its_mark(made: Path) -> None:
-    text = files.text(made / "golden_reports" / "sim_model_a_golden_report.md")
+    text = files.read_text(made / "golden_reports" / "sim_model_a_golden_report.md")
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == SECTIONS
     assert "<!-- draft: written from rollouts/sim_model_a_rollouts.jsonl by" in text.splitlines()[2]
 
 
 def test_the_sidecar_holds_the_keys_that_tools_read(made: Path) -> None:
-    told = files.data(made / "golden_reports" / "sim_model_a_golden_report_metrics.json")
+    told = files.read_json(made / "golden_reports" / "sim_model_a_golden_report_metrics.json")
     assert told["model_name"] == "sim-model-a"
     assert told["benchmark"] == "sim-help-desk"
     assert told["total_tasks"] == 16
@@ -59,7 +59,7 @@ def test_the_sidecar_holds_the_keys_that_tools_read(made: Path) -> None:
 
 
 def test_the_skill_is_filled_from_the_rows(made: Path) -> None:
-    text = files.text(made / "skill" / "SKILL.md")
+    text = files.read_text(made / "skill" / "SKILL.md")
     for told in (
         "name: sim-help-desk\n",
         "| `reward` | reward | number | 128 of 128 |",
@@ -78,7 +78,7 @@ def test_the_skill_is_filled_from_the_rows(made: Path) -> None:
 def test_nothing_says_where_the_package_lay(made: Path) -> None:
     for path in made.rglob("*"):
         if path.suffix in (".md", ".json"):
-            assert str(made.parent) not in files.text(path), path
+            assert str(made.parent) not in files.read_text(path), path
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_a_package_is_not_written_over_and_the_same_runs_give_the_same_bytes(
     refused = blade(*words)
     assert refused.code == 2
     assert "output-not-empty" in refused.err
-    assert files.text(package / "skill" / "SKILL.md") == "mine"
+    assert files.read_text(package / "skill" / "SKILL.md") == "mine"
     assert blade(*words, "--force").code == 0
     for path in sorted(made.rglob("*")):
         if path.is_file():
@@ -128,7 +128,7 @@ def test_one_run_is_packaged_with_a_word_of_warning(tmp_path: Path, blade: Blade
     told = blade("package", "init", tmp_path / "My Bench", "--run", path)
     assert told.code == 0
     assert "a package needs two scored, comparable runs" in told.err
-    assert "name: my-bench\n" in files.text(tmp_path / "My Bench" / "skill" / "SKILL.md")
+    assert "name: my-bench\n" in files.read_text(tmp_path / "My Bench" / "skill" / "SKILL.md")
 
 
 def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:
@@ -136,7 +136,7 @@ def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:
     rows = make_rows({task: [1.0, 0.0] for task in range(6)}, **{evil: "y", "category": evil})
     make_run(tmp_path / "r", rows)
     assert blade("package", "init", tmp_path / "p", "--run", tmp_path / "r", "--name", f"b {evil}").code == 0
-    text = files.text(tmp_path / "p" / "skill" / "SKILL.md")
+    text = files.read_text(tmp_path / "p" / "skill" / "SKILL.md")
     assert "\n## Injected" not in text
     assert "\x1b" not in text
     assert [

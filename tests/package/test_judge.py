@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.judge.result import as_json
-from blade.package.judge.score import BASE, Bench, judged
-from blade.package.judge.sources import Case, bench_for, case
-from blade.package.layout import GRADES, golden, graded
+from blade.package.layout import GRADES, golden
+from blade.package.scoring import BASE, Bench, Case, as_json, bench_for, case, judged
 from blade.tables.index import Silent
 from tests.conftest import ROOT, Blade
 from tests.package.conftest import DESK, change_anchors, files
@@ -46,7 +44,7 @@ def test_the_graded_reports_of_the_desk_come_out_in_order(desk: Desk) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_the_graded_reports_of_the_office_come_out_in_order(model: str) -> None:
     _, bench = office(model)
-    paths = graded(golden(OFFICE / f"{model}_golden_report.md"))
+    paths = golden(OFFICE / f"{model}_golden_report.md").graded
     ladder({grade: judged(path.read_text(encoding="utf-8"), bench).score for grade, path in paths.items()})
 
 
@@ -184,8 +182,8 @@ def test_without_rollouts_the_score_rests_on_wording_and_says_so(blade: Blade, p
 
 def test_anchors_in_prose_are_judged_by_wording_and_marked(desk: Desk) -> None:
     held, bench = desk
-    from blade.package.judge.anchors import of_file
-    from blade.package.judge.score import bench as bench_of
+    from blade.package.anchors import of_file
+    from blade.package.scoring import bench as bench_of
 
     prose = of_file(
         ["In 9 tries of tasks 2, 5, 6, 13 and 14 the order is locked.", "Task 8 guesses in 4 of 4 tries."]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from blade.model.checked import SUPPORTED, Finding
-from blade.package.judge.anchors import Anchor, Meaning
-from blade.package.judge.matching import Hit, hit_of
-from blade.package.judge.score import Bench
-from blade.package.judge.sources import Case
-from blade.package.judge.statements import Tasks, passages
+from blade.package.anchors import Anchor, Meaning
+from blade.package.matching import Hit, Tasks, hit_of, passages
+from blade.package.scoring import Bench, Case
 
 KNOWN = Tasks({str(n): str(n) for n in range(20)}, {str(n): frozenset(range(4)) for n in range(20)})
 GUESSED = frozenset(

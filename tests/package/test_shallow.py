@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade.package import files
+from blade.package import layout as files
 from blade.package.shallow import make_shallow, shallow
 
 HEADLINE = "| Model | Pass@1 |\n|---|---:|\n| strong | 80.0% |\n"
@@ -50,13 +50,13 @@ def test_no_diagnosis_stays(below: str) -> None:
 
 
 def test_what_the_draft_of_a_golden_report_keeps(made: Path) -> None:
-    text = files.text(made / "golden_reports" / "sim_model_a_shallow.md")
+    text = files.read_text(made / "golden_reports" / "sim_model_a_shallow.md")
     assert text.startswith("# Shallow Baseline: sim_model_a_golden_report\n")
     for title in ("Executive Summary", "Dominant Failure Modes", "Recommendations", "Reproducibility Notes"):
         assert f"## {title}\n" in text
     for row in ("| pass@1 |", "| pass^4 |", "| looked up a record |", "| sometimes |"):
         assert row in text
-    golden = files.text(made / "golden_reports" / "sim_model_a_golden_report.md")
+    golden = files.read_text(made / "golden_reports" / "sim_model_a_golden_report.md")
     for absent in ("Can the score be trusted?", "| Failure group |", "stopped by a limit", "Fix first"):
         assert absent in golden
         assert absent not in text
@@ -105,7 +105,7 @@ def test_it_adds_nothing_and_leaks_nothing(parts: list[str]) -> None:
 
 
 def test_a_shallow_baseline_is_its_own_shallow_baseline(made: Path) -> None:
-    once = files.text(made / "golden_reports" / "sim_model_a_shallow.md")
+    once = files.read_text(made / "golden_reports" / "sim_model_a_shallow.md")
     twice = shallow(once, "again")
     assert [line for line in once.splitlines() if line.startswith("|")] == [
         line for line in twice.splitlines() if line.startswith("|")

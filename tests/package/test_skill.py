@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from blade.agent.skills import frontmatter
-from blade.package.validate.checks import validate_skill
-from blade.package.validate.skill import SECTIONS
+from blade.package.skill_checks import SECTIONS
+from blade.package.validation import validate_skill
 from tests.package import person
 
 Failures = Callable[..., list[str]]

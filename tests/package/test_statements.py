@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blade.package.judge.statements import Tasks, figures, mentions, passages, visible
+from blade.package.matching import Tasks, figures, mentions, passages, visible
 
 KNOWN = Tasks(
     {str(n): str(n) for n in range(20)} | {"desk-07": "7", "set/x-3": "12"},

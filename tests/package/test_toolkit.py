@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from blade.agent.skills.frontmatter import split
-from blade.package import files
+from blade.package import layout as files
 from tests.conftest import ROOT
 from tests.package.conftest import DESK
 
@@ -169,12 +169,12 @@ def test_the_tutorial_step_by_step(
     assert "[PASS] At least two scored rollout files: 2\n" in first.stdout
     assert "[FAIL] D3 golden reports found: 0\n" in first.stdout
 
-    head, body = split(files.text(made / "skill" / "SKILL.md"))
+    head, body = split(files.read_text(made / "skill" / "SKILL.md"))
     assert head is not None
     head = head.replace("name: sim-help-desk", "name: evalplus-analysis")
     (bench / "skill" / "SKILL.md").write_text(f"---\n{head}\n---\n{body}", encoding="utf-8")
     golden = "benchmarks/evalplus/golden_reports/model_a"
-    text = files.text(DESK / "golden_report.md").replace("sim_model_b", "model_b")
+    text = files.read_text(DESK / "golden_report.md").replace("sim_model_b", "model_b")
     (tmp_path / f"{golden}_golden_report.md").write_text(text, encoding="utf-8")
     sidecar = {"model_name": "model_a", "benchmark": "evalplus", "pass_at_1": 0.672, "pass_at_k": 0.9375,
                "total_tasks": 16, "total_rollouts": 64}  # fmt: skip
@@ -185,7 +185,7 @@ def test_the_tutorial_step_by_step(
         "--model-name", "model_a", "--output", f"{golden}_anchor_facts.json",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    facts = files.data(tmp_path / f"{golden}_anchor_facts.json")
+    facts = files.read_json(tmp_path / f"{golden}_anchor_facts.json")
     assert (facts["model"], facts["review_required"]) == ("model_a", True)
     (tmp_path / f"{golden}_anchor_facts.json").write_text(json.dumps(facts | {"review_required": False}))
     done = tool("make-shallow", "--input", f"{golden}_golden_report.md", "--output", f"{golden}_shallow.md")
@@ -200,12 +200,12 @@ def test_the_tutorial_step_by_step(
         "--anchor-facts", f"{golden}_anchor_facts.json", "--output-dir", "judged",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert files.data(tmp_path / "judged" / "reward.json")["final_score"] >= 0.70
+    assert files.read_json(tmp_path / "judged" / "reward.json")["final_score"] >= 0.70
     done = tool(
         "calibrate", "--golden-report", f"{golden}_golden_report.md", "--anchor-facts", f"{golden}_anchor_facts.json",
         "--shallow-report", f"{golden}_shallow.md", "--output-dir", "calibrated", "--seeds", "1",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    summary = files.data(tmp_path / "calibrated" / "calibration_summary.json")
+    summary = files.read_json(tmp_path / "calibrated" / "calibration_summary.json")
     assert summary["spread"] >= 0.5
     assert summary["graded"] == [], "graded reports are optional"

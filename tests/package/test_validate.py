@@ -14,13 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.package import metrics
-from blade.package.judge.score import Bench
-from blade.package.judge.sources import Case
+from blade.package import golden_checks as metrics
+from blade.package.golden_checks import anchor_checks
 from blade.package.layout import golden
-from blade.package.validate.anchor_facts import anchor_checks
-from blade.package.validate.checks import validate
-from blade.package.validate.scan import scan_file
+from blade.package.rollout_checks import scan_file
+from blade.package.scoring import Bench, Case
+from blade.package.validation import validate
 from blade.tables.index import Silent
 from tests.conftest import Blade
 from tests.package.conftest import DESK, change_anchors, files
@@ -479,7 +478,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, blade: Blade) -> None:
 def test_a_line_that_is_too_long_is_counted_and_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("blade.package.validate.scan.MAX_LINE", 40)
+    monkeypatch.setattr("blade.package.rollout_checks.MAX_LINE", 40)
     rows = ['{"task_id": "a", "reward": 1}', '{"task_id": "b", "x": "' + "y" * 200 + '"}', '{"task_id": "c"}']
     (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
     found = scan_file(tmp_path / "a.jsonl")

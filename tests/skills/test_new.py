@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from blade import __version__, pipeline
 from blade.agent.skills.shipped import skill_at
-from blade.package.scaffold import scaffold
+from blade.package.drafts import scaffold
 from blade.tables.index import Silent
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import ROOT, Blade

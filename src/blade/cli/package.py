@@ -71,7 +71,7 @@ def init(
     from blade import pipeline
     from blade.cli.diagnose import refuse_nothing, refuse_threshold
     from blade.cli.output import Progress, put, wrote
-    from blade.package.scaffold import refuse_filled, scaffold
+    from blade.package.drafts import refuse_filled, scaffold
 
     refuse_nothing((*runs, *more))
     refuse_threshold(pass_threshold)
@@ -109,10 +109,10 @@ def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: boo
     The exit code is 1 if anything fails.
     """
     from blade.cli.output import Progress
-    from blade.package.validate import checks
+    from blade.package.validation import validate as validated
 
     with Progress() as progress:
-        result = checks.validate(Path(benchmark_dir), phase, min_anchor_facts, progress)
+        result = validated(Path(benchmark_dir), phase, min_anchor_facts, progress)
     click.echo(json.dumps(result.as_json(), indent=2) if as_json else "\n".join(result.lines()))
     if not result.passed:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
@@ -126,13 +126,14 @@ def make_shallow(source: str, output: str, force: bool) -> None:
     """Keep the headings and the tables of aggregate numbers of a report: a negative control."""
     from blade.cli.output import cannot_write
     from blade.errors import NothingToRead, Unreadable
-    from blade.package import files, shallow
+    from blade.package.layout import Broken
+    from blade.package.shallow import make_shallow as shallow
 
     if not Path(source).is_file():
         raise NothingToRead(f"{source} does not exist", "name a Markdown report", "no-such-path")
     try:
-        kept = shallow.make_shallow(Path(source), Path(output), force)
-    except files.Broken as broken:
+        kept = shallow(Path(source), Path(output), force)
+    except Broken as broken:
         raise Unreadable(f"{source} {broken}", "give a Markdown file in UTF-8", "unreadable-file") from broken
     except OSError as error:
         raise cannot_write(Path(output), error) from error
@@ -176,7 +177,11 @@ def sanitize(
     target = Path(output)
     if report_path:
         settings = [Path(one) for one in (key_path, policy_path) if one]
-        refuse_taken(Path(report_path), force, [*settings, *(path for path in Path(benchmark_dir).rglob("*") if path.is_file())])
+        refuse_taken(
+            Path(report_path),
+            force,
+            [*settings, *(path for path in Path(benchmark_dir).rglob("*") if path.is_file())],
+        )
     if target.is_dir() and any(target.iterdir()) and not force:
         raise UsageError(
             f"{output} holds files already", "name another folder, or add --force", "output-not-empty"

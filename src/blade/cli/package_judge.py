@@ -15,7 +15,7 @@ from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError
 from blade.package import MIN_ANCHORS
 
 if TYPE_CHECKING:
-    from blade.package.calibrate.battery import Calibration
+    from blade.package.calibration import Calibration
 
 
 @click.command("extract-anchor-facts", short_help="Draft the facts that a report on this run must find.")
@@ -52,18 +52,18 @@ def extract_anchor_facts(
     they are sentences of the report, matched by wording.
     """
     from blade.cli.output import Progress
-    from blade.package.judge import anchors, extraction, sources
+    from blade.package import anchors, scoring
 
     path = _file(golden, "a golden report")
     given = tuple(_file(name, "a rollouts file") for name in rollouts)
     with Progress() as progress, _explained():
-        case = sources.case(path, None, None, given, model_name)
-        worlds = sources.worlds_for(case, progress)
+        case = scoring.case(path, None, None, given, model_name)
+        worlds = scoring.worlds_for(case, progress)
         if worlds is None:
             progress.notice(f"no rollouts of {model_name} were found: the facts are drafted by wording alone")
-            facts = extraction.drafted_by_wording(case.golden, num_facts)
+            facts = anchors.drafted_by_wording(case.golden, num_facts)
         else:
-            facts = extraction.drafted(case.golden, worlds, num_facts)
+            facts = anchors.drafted(case.golden, worlds, num_facts)
     made = anchors.as_file(
         facts, benchmark, model_name, anchors.CITED if worlds is not None else anchors.BY_WORDING
     )
@@ -103,20 +103,19 @@ def score(
     Without rollouts the score rests on wording, and says so. The exit code is 1 if too few facts can be used.
     """
     from blade.cli.output import Progress
-    from blade.package.judge import result, sources
-    from blade.package.judge import score as judge
+    from blade.package import scoring
 
     submitted = _file(report, "a report")
     with Progress() as progress, _explained():
-        case = sources.case(
+        case = scoring.case(
             _file(golden, "a golden report"),
             _file(anchor_facts, "a file of anchor facts"),
             rollouts=[_file(name, "a rollouts file") for name in rollouts],
         )
         if not case.rollouts:
             progress.notice("no rollouts were found: the score rests on wording")
-        bench = sources.bench_for(case, progress, min_anchor_facts)
-        reward = result.as_json(judge.judged(sources.report_text(submitted), bench), bench)
+        bench = scoring.bench_for(case, progress, min_anchor_facts)
+        reward = scoring.as_json(scoring.judged(scoring.report_text(submitted), bench), bench)
     if output_dir is not None:
         _write(Path(output_dir) / "reward.json", reward)
     click.echo(json.dumps(reward, indent=2))
@@ -163,22 +162,21 @@ def calibrate(
     if everything separates.
     """
     from blade.cli.output import Progress
-    from blade.package import layout
-    from blade.package.calibrate import battery
-    from blade.package.judge import sources
+    from blade.package import calibration as battery
+    from blade.package import layout, scoring
 
     folder = Path(output_dir or f"{layout.TRIALS}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     path = _file(golden_report, "a golden report")
     with Progress() as progress, _explained():
-        case = sources.case(
+        case = scoring.case(
             path,
             _file(anchor_facts, "a file of anchor facts"),
             _file(shallow_report, "a shallow report"),
             [_file(name, "a rollouts file") for name in rollouts],
         )
-        bench = sources.bench_for(case, progress, min_anchor_facts)
-        graded = layout.graded(layout.golden(path))
-        texts = {grade: sources.report_text(report) for grade, report in graded.items()}
+        bench = scoring.bench_for(case, progress, min_anchor_facts)
+        graded = layout.golden(path).graded
+        texts = {grade: scoring.report_text(report) for grade, report in graded.items()}
         calibration = battery.calibrated(case, bench, texts, min_spread, seeds)
     for name, reward in battery.rewards(calibration, bench).items():
         _write(folder / name / "reward.json", reward)
@@ -192,8 +190,8 @@ def calibrate(
 
 def calibration_lines(calibration: Calibration) -> list[str]:
     """The calibration for a reader: what was tried, what it scored, what bound it had to keep."""
-    from blade.package.calibrate.battery import TARGETS
-    from blade.package.judge.result import WORDING
+    from blade.package.calibration import TARGETS
+    from blade.package.scoring import WORDING
 
     least, most = TARGETS["golden_vs_self_min"], TARGETS["shallow_vs_golden_max"]
     below = f"at most {most:.2f}, {calibration.min_spread:.2f} below golden"
@@ -217,11 +215,11 @@ def calibration_lines(calibration: Calibration) -> list[str]:
 @contextmanager
 def _explained() -> Iterator[None]:
     """Say why a report cannot be judged, and exit with 1: the report may be good, and nothing shows it."""
-    from blade.package.judge import sources
+    from blade.package import scoring
 
     try:
         yield
-    except sources.CannotJudge as why:
+    except scoring.CannotJudge as why:
         click.echo(f"error: cannot judge: {why.message}\nhint:  {why.hint}", err=True)
         click.echo("see:   docs/package.md#refine-it", err=True)
         raise click.exceptions.Exit(EXIT_FAILED_GATE) from why
@@ -235,7 +233,7 @@ def _file(path: str, what: str) -> Path:
 
 def _refuse_reviewed(path: Path, data: dict[str, Any]) -> None:
     """Keep what a person has reviewed or changed."""
-    from blade.package.seal import why_kept
+    from blade.package.layout import why_kept
 
     if why := why_kept(path, _json(data)):
         hint = "name another file, or add --force to write over it"
@@ -248,9 +246,9 @@ def _json(data: dict[str, Any]) -> str:
 
 def _write(path: Path, data: dict[str, Any]) -> None:
     from blade.cli.output import cannot_write
-    from blade.package import files
+    from blade.package.layout import write_text
 
     try:
-        files.write(path, _json(data))
+        write_text(path, _json(data))
     except OSError as error:
         raise cannot_write(path, error) from error

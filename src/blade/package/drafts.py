@@ -1,19 +1,24 @@
-"""Draft the golden reports of a package with their sidecars, and recognise a draft that nobody has edited."""
+"""Draft a package from runs: skill, rollouts, golden reports with sidecars; and recognise an unedited draft."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
-from collections.abc import Sequence
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
-from blade.package import files
-from blade.package.layout import Golden, Layout, prefix_of, rollouts_of, sides_of
-from blade.package.metrics import sidecar
-from blade.package.seal import sealed
+from blade.agent.skills.draft import skill
+from blade.agent.skills.names import slug
+from blade.errors import Unreadable, UsageError
+from blade.package import layout as place
+from blade.package.layout import Golden, Layout, json_or_nothing, text_or_nothing, write_text
 from blade.package.shallow import shallow
 
 if TYPE_CHECKING:
@@ -27,6 +32,144 @@ UNEDITED = 0.7  # share of sentences that are the engine's own, from which on a 
 CITED = 10  # citations in the form for people, from which on a report is no page of ours
 _CLAIM = re.compile(r"<!--c\d+-->")
 _THRESHOLD = re.compile(r"--pass-threshold[ =](?P<value>-?\d+(?:\.\d+)?)")
+# Row sidecars are packed: tools that take every `rollouts/*.jsonl` for a run must not take them for one.
+_PACKED = ("materialized_inputs", "failures", "reward_profiling")
+_PLAIN = ("aggregate_metrics", "agent_metrics", "repeat_level_metrics")
+Value = TypeVar("Value")
+
+
+def refuse_filled(folder: Path, force: bool) -> None:
+    """Do not write over a package, nor among files that are not ours, unless told to; never through a link."""
+    from blade.targets import refuse_link
+
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file", "name a folder", "output-not-empty")
+    for name in place.FOLDERS:
+        refuse_link(folder / name)
+        if not force and (folder / name).is_dir() and any((folder / name).iterdir()):
+            raise UsageError(
+                f"{folder}/{name} holds files already",
+                "name another folder, or add --force to write over them",
+                "output-not-empty",
+            )
+
+
+def scaffold(
+    folder: Path, loaded: Sequence[Loaded], name: str | None, threshold: float | None, watcher: Watcher
+) -> list[Path]:
+    """Write the package and return the files written; every number in it comes from the copied rollouts."""
+    from blade import pipeline
+
+    if any(source.path == "-" for run in loaded for source in run.sources):
+        raise UsageError("standard input cannot be packaged", "name a rollouts file", "usage")
+    benchmark = name or next((run.benchmark.name for run in loaded if run.benchmark.name), None)
+    benchmark = benchmark or folder.absolute().name
+    written = _facts(folder, loaded, watcher)
+    first_files = Counter(run.sources[0].path for run in loaded)
+    paths: dict[str, Path] = {}
+    for run, prefix in zip(loaded, prefixes(loaded), strict=True):
+        paths[prefix] = folder / "rollouts" / f"{prefix}_rollouts.jsonl"
+        written += copied(run, first_files[run.sources[0].path] > 1, paths[prefix])
+    again = [pipeline.load([f"{prefix}={path}"], watcher)[0] for prefix, path in paths.items()]
+    reports = []
+    for run in again:
+        report, report_files = golden(folder, run, benchmark, threshold, watcher)
+        reports.append(report)
+        written += report_files
+    written += [compared(folder, [again[0], run], threshold, watcher) for run in again[1:]]
+    places = {prefix: str(path.relative_to(folder)) for prefix, path in paths.items()}
+    path = folder / "skill" / "SKILL.md"
+    write_text(path, skill(benchmark, again, reports, places))
+    return [path, *written]
+
+
+def prefixes(loaded: Sequence[Loaded]) -> list[str]:
+    """A short name for each run that no other has: its model, then its agent, then its own name."""
+    names = [slug(run.run.model or run.name) or slug(run.name) or "run" for run in loaded]
+    for others in ([run.run.agent or "" for run in loaded], [run.name for run in loaded]):
+        again = {name for name in names if names.count(name) > 1}
+        pairs = zip(names, others, strict=True)
+        names = [slug(f"{name} {other}") if name in again else name for name, other in pairs]
+    return [
+        f"{name}_{names[: number + 1].count(name)}" if names.count(name) > 1 else name
+        for number, name in enumerate(names)
+    ]
+
+
+def _facts(folder: Path, loaded: Sequence[Loaded], watcher: Watcher) -> list[Path]:
+    """The benchmark's own facts, which decide what passes and what a stage is: those of the first run."""
+    paths = list(dict.fromkeys(run.benchmark.path for run in loaded if run.benchmark.path))
+    if not paths:
+        return []
+    if len({Path(path).read_bytes() for path in paths}) > 1:
+        watcher.notice(f"the runs have different blade.toml; the package takes {paths[0]}")
+    to = folder / "rollouts" / "blade.toml"
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if not (to.exists() and to.samefile(paths[0])):
+        _refuse_link(to)
+        shutil.copyfile(paths[0], to)
+    return [to]
+
+
+# -- rollouts ---------------------------------------------------------------------------------------
+
+
+def copied(run: Loaded, is_shared: bool, path: Path) -> list[Path]:
+    """Write the rows of a run to `path`, its sidecars beside it; `is_shared`: its file holds other runs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sources = [Path(source.path) for source in run.sources]
+    if path.exists() and any(path.samefile(source) for source in sources):
+        return [path]  # drafted anew from its own rollouts, which stay as they are
+    agent = run.run.agent if is_shared else None
+    _refuse_link(path)
+    with path.open("wb") as out:
+        out.writelines(_rows(sources, agent))
+    written = [path]
+    base = path.name.removesuffix(".jsonl")
+    for kind in (*_PACKED, *_PLAIN):
+        paths = [Path(file.path) for file in run.artifacts if file.kind == kind and file.present]
+        if paths and kind in _PACKED:
+            written.append(_refuse_link(path.with_name(f"{base}_{kind}.jsonl.gz")))
+            written[-1].write_bytes(gzip.compress(b"".join(_rows(paths, agent)), mtime=0))
+        elif len(paths) == 1 and not is_shared and paths[0].suffix == ".json":
+            written.append(_refuse_link(path.with_name(f"{base}_{kind}.json")))
+            shutil.copyfile(paths[0], written[-1])
+    return written
+
+
+def _refuse_link(path: Path) -> Path:
+    from blade.targets import refuse_link
+
+    refuse_link(path)
+    return path
+
+
+def _rows(paths: Iterable[Path], agent: str | None) -> Iterator[bytes]:
+    """Every line as it stands, with its newline; of one agent alone where others lie beside it."""
+    from blade.formats import inflate
+
+    for path in paths:
+        rest = b""
+        with path.open("rb") as file:
+            for chunk in inflate.inflated(file, inflate.kind_of(file.peek(4))):
+                if isinstance(chunk, str):
+                    raise Unreadable(f"{path}: {chunk}", "repack the file", "unreadable-file")
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield from (line + b"\n" for line in lines if _is_of(line, agent))
+        if rest and _is_of(rest, agent):
+            yield rest + b"\n"
+
+
+def _is_of(line: bytes, agent: str | None) -> bool:
+    if agent is None:
+        return True
+    try:
+        return bool(json.loads(line)["agent_ref"]["name"] == agent)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+
+
+# -- golden reports ---------------------------------------------------------------------------------
 
 
 def golden(
@@ -34,22 +177,23 @@ def golden(
 ) -> tuple[Report, list[Path]]:
     """The draft of a golden report, with its metrics, anchors and shallow baseline."""
     from blade.report.facts import facts
+    from blade.report.metrics import metrics
 
     path = Path(run.sources[0].path)
     report, page = _page(folder, [run], threshold, watcher)
     text = _marked(page, f"rollouts/{path.name}")
-    model = report.runs[0].model or run.name
+    model, of_run = report.runs[0].model or run.name, facts(report)[0]
+    names = {"model": of_run.run.model or model, "model_name": model, "benchmark": benchmark}
     base = folder / "golden_reports" / f"{run.name}_golden_report.md"
+    anchors = _anchors(text, report, run, benchmark, threshold, watcher)
     contents = {
         base: text,
-        base.with_name(f"{base.stem}_metrics.json"): _json(sidecar(facts(report)[0], model, benchmark)),
-        base.with_name(f"{run.name}_anchor_facts.json"): _json(
-            _anchors(text, report, run, benchmark, threshold, watcher)
-        ),
-        base.with_name(f"{run.name}_shallow.md"): sealed(shallow(text, base.stem)),
+        base.with_name(f"{base.stem}_metrics.json"): _json({**metrics(of_run), **names}),
+        base.with_name(f"{run.name}_anchor_facts.json"): _json(anchors),
+        base.with_name(f"{run.name}_shallow.md"): place.sealed(shallow(text, base.stem)),
     }
-    for place, content in contents.items():
-        files.write(place, content)
+    for target, content in contents.items():
+        write_text(target, content)
     return report, list(contents)
 
 
@@ -57,7 +201,7 @@ def compared(folder: Path, pair: Sequence[Loaded], threshold: float | None, watc
     """The draft of a report on two runs; it has no sidecars of its own."""
     _, text = _page(folder, pair, threshold, watcher)
     path = folder / "golden_reports" / f"{'_vs_'.join(run.name for run in pair)}_golden_report.md"
-    files.write(path, _marked(text, "rollouts/"))
+    write_text(path, _marked(text, "rollouts/"))
     return path
 
 
@@ -74,49 +218,41 @@ def _page(
     option = f" --pass-threshold {threshold!r}" if threshold is not None else ""
     if len(runs) == 1:
         report = pipeline.diagnose(runs, f"blade diagnose {names}{option}", threshold, watcher)
-        report = _portable(pipeline.with_digests(report), folder)
+        report = _portable(pipeline.with_digests(report), f"{folder}/")
         return report, markdown.render(report)
     command = f"blade compare {names}{option}"
     report = comparing.compare(runs, command, threshold=threshold, watcher=watcher)
-    report = _portable(pipeline.with_digests(report), folder)
+    report = _portable(pipeline.with_digests(report), f"{folder}/")
     return report, markdown.page(pages.title(report), pages.chapters(report))
 
 
-def _portable(report: Report, folder: Path) -> Report:
+def _portable(report: Report, base: str) -> Report:
     """The same report, without the place where the package happens to lie."""
-    base = f"{folder}/"
-    runs = [
-        replace(
-            run,
-            sources=tuple(replace(source, path=source.path.removeprefix(base)) for source in run.sources),
-            artifacts=tuple(replace(file, path=file.path.removeprefix(base)) for file in run.artifacts),
-        )
-        for run in report.runs
-    ]
-    return replace(
-        report,
-        made_by={key: text.replace(base, "") for key, text in report.made_by.items()},
-        runs=tuple(runs),
-        compared=tuple(replace(each, file=each.file.removeprefix(base)) for each in report.compared),
-        skipped=tuple(replace(each, file=each.file.removeprefix(base)) for each in report.skipped),
-        gaps=tuple(
-            replace(gap, what=gap.what.replace(base, ""), why=gap.why.replace(base, ""))
-            for gap in report.gaps
-        ),
-        benchmark={
-            name: replace(known, path=known.path.removeprefix(base)) if known.path else known
-            for name, known in report.benchmark.items()
-        },
-    )
+    parts = "made_by", "runs", "compared", "skipped", "gaps", "benchmark"
+    return replace(report, **{name: _without(getattr(report, name), base) for name in parts})
+
+
+def _without(value: Value, base: str) -> Value:
+    """A value of nouns whose texts do not hold `base`."""
+    held: Any = value
+    if isinstance(held, str):
+        held = held.replace(base, "") if base in held else held  # an enumeration stays one
+    elif isinstance(held, tuple):
+        held = tuple(_without(part, base) for part in held)
+    elif isinstance(held, dict):
+        held = {key: _without(part, base) for key, part in held.items()}
+    elif isinstance(held, msgspec.Struct):
+        held = replace(held, **{name: _without(getattr(held, name), base) for name in held.__struct_fields__})
+    return held  # type: ignore[no-any-return]
 
 
 def runs_of(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:
     """The runs that a report is on, none if one is missing, and the threshold that it was made with."""
     from blade import pipeline
 
-    own = rollouts_of(parts, package.rollouts) if not parts.is_comparison else None
-    paths = sides_of(parts, package.rollouts) if parts.is_comparison else ((own,) if own else ())
-    loaded = [pipeline.load([f"{prefix_of(path)}={path}"], watcher)[0] for path in paths]
+    own = place.rollouts_of(parts, package.rollouts) if not parts.is_comparison else None
+    paths = place.sides_of(parts, package.rollouts) if parts.is_comparison else ((own,) if own else ())
+    loaded = [pipeline.load([f"{place.prefix_of(path)}={path}"], watcher)[0] for path in paths]
     return loaded, threshold_in(text)
 
 
@@ -128,7 +264,7 @@ def threshold_in(text: str) -> float | None:
 
 def redraft(package: Layout, parts: Golden, watcher: Watcher) -> bool:
     """Write a report again if it is still a draft of ours; whether it was."""
-    text, data = files.text_or_nothing(parts.report), files.data_or_nothing(parts.metrics)
+    text, data = text_or_nothing(parts.report), json_or_nothing(parts.metrics)
     loaded, threshold = runs_of(package, parts, text, watcher) if MARK in text else ([], None)
     if not loaded:
         return False
@@ -138,6 +274,30 @@ def redraft(package: Layout, parts: Golden, watcher: Watcher) -> bool:
         benchmark = data.get("benchmark") if isinstance(data, dict) else None
         golden(package.folder, loaded[0], str(benchmark or package.folder.name), threshold, watcher)
     return True
+
+
+def _marked(text: str, source: str) -> str:
+    """A report that is marked as a draft where nobody takes the mark for a claim."""
+    title, _, body = text.partition("\n")
+    return f"{title}\n\n{_DRAFT.format(path=source)}\n{body}"
+
+
+def _anchors(
+    text: str, report: Report, run: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
+) -> dict[str, Any]:
+    """Facts that the draft cites, each with its query."""
+    from blade.check import world_of
+    from blade.package.anchors import as_file, drafted
+    from blade.package.worlds import Worlds
+
+    worlds = Worlds(world_of([run], threshold, watcher, report))
+    return as_file(drafted(text, worlds, 12), benchmark, report.runs[0].model or run.name)
+
+
+def _json(value: Any) -> str:
+    from blade.hostile import json_text
+
+    return json_text(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
 
 # -- recognising a draft ----------------------------------------------------------------------------
@@ -171,35 +331,8 @@ def _own_share(text: str, package: Layout, parts: Golden, watcher: Watcher) -> f
 
 def _sentences(text: str) -> list[str]:
     """The sentences and table rows of a text, without their numbers."""
-    from blade.check.markdown_document import parse
-    from blade.package.judge.statements import row_text
+    from blade.package.matching import Tasks, passages
 
-    document = parse(text)
-    sentences = [sentence.text for sentence in document.sentences if sentence.kind != "heading"]
-    sentences += [row_text(table, row) for table in document.tables for row in table.rows]
-    return [re.sub(r"[\d.,%]+", "#", each.lower()) for each in sentences if len(each.split()) > 4]
-
-
-def _marked(text: str, source: str) -> str:
-    """A report that is marked as a draft where nobody takes the mark for a claim."""
-    title, _, body = text.partition("\n")
-    return f"{title}\n\n{_DRAFT.format(path=source)}\n{body}"
-
-
-def _anchors(
-    text: str, report: Report, run: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
-) -> dict[str, Any]:
-    """Facts that the draft cites, each with its query."""
-    from blade.check import world_of
-    from blade.package.judge.anchors import as_file
-    from blade.package.judge.extraction import drafted
-    from blade.package.worlds import Worlds
-
-    worlds = Worlds(world_of([run], threshold, watcher, report))
-    return as_file(drafted(text, worlds, 12), benchmark, report.runs[0].model or run.name)
-
-
-def _json(value: Any) -> str:
-    from blade.hostile import json_text
-
-    return json_text(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    listed = [part for passage in passages(text, Tasks()) for part in passage.statements]
+    texts = [part.text for part in listed if part.kind != "heading"]
+    return [re.sub(r"[\d.,%]+", "#", text.lower()) for text in texts if len(text.split()) > 4]

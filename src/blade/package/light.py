@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from blade.package import files
+from blade.package.layout import Broken
 from blade.package.shallow import make_shallow
-from blade.package.validate.checks import validate_skill
+from blade.package.validation import validate_skill
 
 
 def main(arguments: list[str]) -> int | None:
@@ -43,7 +43,7 @@ def _make_shallow(rest: list[str]) -> int:
     options = parser.parse_args(rest)
     try:
         kept = make_shallow(Path(options.input), Path(options.output), options.force)
-    except (files.Broken, OSError) as error:
+    except (Broken, OSError) as error:
         print(f"error: {options.input}: {error}", file=sys.stderr)
         print("hint:  give a Markdown report in UTF-8, and a place that can be written", file=sys.stderr)
         return 1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from blade.package import files
-from blade.package.seal import sealed, why_kept
+from blade.package.layout import read_text, sealed, why_kept, write_text
 
 NOTE = (
     "This is a negative control, made from the headings and aggregate tables of a golden report.",
@@ -15,7 +15,7 @@ NOTE = (
     "Do not use it as a report.",
 )
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
+HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
 _RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _AGGREGATE = re.compile(
     r"aggregate.*(result|metric)|workflow.*(funnel|phase)|headline|overall", re.IGNORECASE
@@ -44,42 +44,43 @@ _LONG = 160  # characters of a cell that tells a story rather than a number
 
 def make_shallow(source: Path, output: Path, force: bool = False) -> str:
     """Write the shallow baseline of a report; returns why not, if a person has changed what is there."""
-    made = sealed(shallow(files.text(source), source.stem))
-    why = "" if force else why_kept(output, made)
+    draft = sealed(shallow(read_text(source), source.stem))
+    why = "" if force else why_kept(output, draft)
     if not why:
-        files.write(output, made)
+        write_text(output, draft)
     return why
 
 
 def shallow(text: str, name: str) -> str:
     """The headings of the first two levels, and under them every table of aggregate numbers."""
-    kept = [f"# Shallow Baseline: {name}", "", *NOTE, ""]
-    headings = {2: "", 3: ""}
-    lines = text.splitlines()
-    number, fence = 0, ""
-    while number < len(lines):
-        line = lines[number]
+    baseline = [f"# Shallow Baseline: {name}", "", *NOTE, ""]
+    heading, below, end = "", "", 0
+    lines = dict(unfenced(text))
+    for number, line in lines.items():
+        if number < end:
+            continue
+        if hit := HEADING.match(line):
+            depth = len(hit[1])
+            heading, below = (hit[2], "") if depth < 3 else (heading, hit[2])
+            baseline += [f"{hit[1]} {hit[2]}", ""] if depth < 3 else []
+        elif "|" in line and "|" in (rule := lines.get(number + 1, "")) and _RULE.match(rule):
+            end = number + 2
+            while "|" in lines.get(end, ""):
+                end += 1
+            table = [lines[place].strip() for place in range(number, end)]
+            baseline += [*table, ""] if _is_aggregate(table, heading, below) else []
+    return "\n".join(baseline).rstrip() + "\n"
+
+
+def unfenced(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a Markdown text outside fences, each with its number from 0."""
+    fence = ""
+    for number, line in enumerate(text.splitlines()):
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
-        elif not fence and (heading := _HEADING.match(line)):
-            depth = len(heading[1])
-            headings = {2: heading[2] if depth < 3 else headings[2], 3: heading[2] if depth > 2 else ""}
-            kept += [f"{heading[1]} {heading[2]}", ""] if depth < 3 else []
-        elif not fence and _starts_table(lines, number):
-            end = number + 2
-            while end < len(lines) and "|" in lines[end] and lines[end].strip():
-                end += 1
-            if _is_aggregate(lines[number:end], headings[2], headings[3]):
-                kept += [*(row.strip() for row in lines[number:end]), ""]
-            number = end - 1
-        number += 1
-    return "\n".join(kept).rstrip() + "\n"
-
-
-def _starts_table(lines: list[str], number: int) -> bool:
-    rule = lines[number + 1] if number + 1 < len(lines) else ""
-    return "|" in lines[number] and "|" in rule and bool(_RULE.match(rule))
+        elif not fence:
+            yield number, line
 
 
 def _is_aggregate(table: list[str], heading: str, below: str) -> bool:
@@ -95,8 +96,7 @@ def _is_aggregate(table: list[str], heading: str, below: str) -> bool:
         return False
     has_numbers = any(re.search(r"\d", cell) for row in rows for cell in row[1:])
     first = [row[0] for row in rows if row]
-    named = any(_MEASURE.search(cell) for cell in [*header, *first])
-    return has_numbers and named
+    return has_numbers and any(_MEASURE.search(cell) for cell in [*header, *first])
 
 
 def _cells(line: str) -> list[str]:

@@ -11,10 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
-from blade.package import files
 from blade.package.drafts import redraft
-from blade.package.layout import Golden, Layout, is_part, layout
-from blade.package.validate.phases import SANITISED, Check, plural
+from blade.package.layout import Golden, Layout, layout, text_or_nothing, write_text
+from blade.package.validation import SANITISED, Check, plural
 
 if TYPE_CHECKING:
     from blade.sanitize import Key, Policy, Removed
@@ -74,7 +73,7 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
         held = Path(waiting, target.absolute().name)
         pairs = []
         for path, there in folder_pairs(source, target, policy, key):
-            if is_part(before, path.relative_to(source)):
+            if before.is_part(path.relative_to(source)):
                 pairs.append((path, held / there.relative_to(target)))
             else:
                 export.tally.left_out[str(there.relative_to(target))] = "is no part of a package"
@@ -94,14 +93,14 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
 
 def _rehash(raw: tuple[Layout, Golden], clean: tuple[Layout, Golden]) -> None:
     """Give a report the sizes and hashes of the clean rollout files."""
-    text = files.text_or_nothing(clean[1].report)
+    text = text_or_nothing(clean[1].report)
     lines = text.split("\n")
     for before, after in zip(raw[0].rollouts, clean[0].rollouts, strict=True):
         old, new = _sha256(before), _sha256(after)
         was, now = (f"{path.stat().st_size:,}" for path in (before, after))
         lines = [line.replace(was, now).replace(old, new) if old in line else line for line in lines]
     if text:
-        files.write(clean[1].report, "\n".join(lines))
+        write_text(clean[1].report, "\n".join(lines))
 
 
 def _sha256(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,9 @@ from blade.errors import BladeError
 from blade.formats.find import stem
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.package.layout import prefix_of
-from blade.package.names import columns_in
 from blade.query.figures import agrees, last_figure
 from blade.query.ground import Table, value
-from blade.query.measures import measure_of
+from blade.query.measures import Measure, measure_of
 
 if TYPE_CHECKING:
     from blade.check.report_ground import World
@@ -31,7 +31,7 @@ OF_TASKS = re.compile(
     r"|\bfrom\s+(?:calls|steps|texts|checks|answers)\b",
     re.IGNORECASE,
 )
-KEPT = 8  # reports whose findings are kept
+MAX_ROWS = 400  # rollouts that a report could list one by one
 _BY_RUN = re.compile(r"\bby\s+run\b", re.IGNORECASE)
 
 
@@ -53,7 +53,7 @@ class Worlds:
         for world in filter(None, (home, everything)):  # many texts are checked against the same rows
             world.select = cache(world.select)  # type: ignore[method-assign]
         self._slices = cache(self._task_fields)
-        self.checked = lru_cache(maxsize=KEPT)(self._checked)
+        self.checked = lru_cache(maxsize=8)(self._checked)
 
     def is_of_others(self, query: str) -> bool:
         """Whether a query needs the rows of other runs."""
@@ -82,9 +82,13 @@ class Worlds:
         answer = self.home.ground.ask(query)
         return list(answer.rows) if isinstance(answer, Table) else []
 
-    def prefetch(self, queries: Iterable[str]) -> None:
-        """Answer several queries at once: a process costs more than a query."""
-        new = [query for query in dict.fromkeys(queries) if query not in self._answers]
+    def prefetch(self, queries: Iterable[str], counted: Iterable[str] = ()) -> None:
+        """Answer several queries at once, and list the rollouts that others count: a process costs more than a query."""
+        wanted = list(queries)
+        for query in counted:
+            with suppress(BladeError):
+                wanted += _rollouts_query(measure_of(query)) if not self.is_of_others(query) else ()
+        new = [query for query in dict.fromkeys(wanted) if query not in self._answers]
         sides: list[tuple[World | None, list[str]]] = [
             (self.home, [query for query in new if not self.is_of_others(query)]),
             (self._everything, [query for query in new if self.is_of_others(query)]),
@@ -102,6 +106,15 @@ class Worlds:
         """The one value that a query gives."""
         self.prefetch([query])
         return value(query, self._answers[query])
+
+    def rollouts(self, measure: Measure | None) -> frozenset[str] | None:
+        """The rollouts of a measure's condition; None if there is none, or they are too many to list."""
+        try:
+            rows = [row for query in _rollouts_query(measure) for row in self.ask(query).rows]
+        except BladeError:
+            return None
+        is_listed = _rollouts_query(measure) and len(rows) <= MAX_ROWS
+        return frozenset(f"{task}/{repeat}" for task, repeat in rows) if is_listed else None
 
     def _checked(self, text: str) -> tuple[Finding, ...]:
         """What `blade check` finds; citations that name other runs are verified on all of them."""
@@ -129,6 +142,13 @@ class Worlds:
         return is_citation and self.is_of_others(finding.query or "")
 
 
+def _rollouts_query(measure: Measure | None) -> list[str]:
+    """The query that lists the rollouts of a measure's condition, if it has one."""
+    if measure is None or not measure.where or measure.by:
+        return []
+    return [f"select task, repeat from rollouts where ({measure.where})"]
+
+
 def worlds_of(
     own: Sequence[Path], beside: Sequence[Path], watcher: Watcher, threshold: float | None = None
 ) -> Worlds:
@@ -140,3 +160,52 @@ def worlds_of(
     everything = world_of([*home, *rest], threshold, watcher) if rest else None
     called = {stem(path): prefix_of(path) for path in (*own, *beside) if stem(path) != prefix_of(path)}
     return Worlds(world_of(home, threshold, watcher), everything, called)
+
+
+# -- what a query names ------------------------------------------------------------------------------
+
+_FUNCTION = re.compile(r"\b(?P<name>calls|says|check_failed)\s*\(\s*'(?P<text>(?:[^']|'')*)'", re.IGNORECASE)
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
+_TOOL = re.compile(
+    r"\b(?:calls\s*\(|\w*tool\s*(?:=|in\b))\s*\(?(?P<names>(?:\s*'(?:[^']|'')*'\s*,?)+)", re.IGNORECASE
+)
+_OWN = re.compile(
+    r"\b(?:run|task|repeat|task_name)\s*(?:=|<>|!=|in)\s*(?:'(?:[^']|'')*'|\((?:[^()]*)\))", re.IGNORECASE
+)
+_COLUMN = re.compile(
+    r"(?<![\w.'\"])(?:\"(?P<quoted>[^\"]+)\"|(?P<plain>[a-z_][\w.]*))(?![\w.]|\s*\()", re.IGNORECASE
+)
+_TABLE = re.compile(r"\b(?:from|join)\s+\w+(?:\s+(?:as\s+)?[a-z]\b)?", re.IGNORECASE)
+_RESERVED = frozenset(
+    "count tasks rate pass_at_1 pass_at_k pass_hat_k mean sum low high n where by and or not "
+    "is null in like ilike between true false select from distinct case when then else end as order group "
+    "having limit on using join left exists cast integer int double avg min max median rollouts runs fields "
+    "checks answers texts run task repeat row rows step passed masked any tool user arguments "
+    "result text kind failed status value name path c r s t".split()
+)
+
+
+def columns_in(condition: str) -> frozenset[str]:
+    """The fields that a condition is about, in lower case, without the outcome and the identity of rows."""
+    rest = _TABLE.sub(" ", _LITERAL.sub(" ", _FUNCTION.sub(" ", condition)))
+    names = ((hit["quoted"] or hit["plain"]).lower() for hit in _COLUMN.finditer(rest))
+    return frozenset(name for name in names if name not in _RESERVED)
+
+
+def names_in(query: str) -> frozenset[str]:
+    """The tools and values that a query names; the fields of one that names no value."""
+    bare = _OWN.sub(" ", query)
+    tools = [name for hit in _TOOL.finditer(bare) for name in _LITERAL.findall(hit["names"])]
+    patterns = [hit["text"] for hit in _FUNCTION.finditer(bare)]
+    values = [part for text in patterns for part in ([text] if "(" in text else text.split("|"))]
+    values += _LITERAL.findall(_FUNCTION.sub(" ", bare))
+    names = _plain(tools, 1) | _plain(values, 3)  # a tool may be called `ls`
+    return names or _plain((name.rpartition(".")[2] for name in columns_in(bare)), 3)
+
+
+def _plain(texts: Iterable[str], least: int) -> frozenset[str]:
+    """Texts without the signs of patterns; those with fewer letters in a row than `least` are left out."""
+    bare = (re.sub(r"\\[a-z]|[\\%^$\[\](){}|*+?\"]+", " ", text).replace("''", "'") for text in texts)
+    plain = (" ".join(text.lower().split()) for text in bare)
+    letters = re.compile(rf"[^\W\d_]{{{least}}}")
+    return frozenset(text for text in plain if letters.search(text) and text not in _RESERVED)

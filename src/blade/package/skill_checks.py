@@ -1,17 +1,20 @@
-"""Check the analysis skill of a package: frontmatter by the Agent Skills rules, sections, substance."""
+"""Check the skill of a package: frontmatter by the Agent Skills rules, sections, words of these rows."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from blade.agent.skills import frontmatter
 from blade.agent.skills.names import MAX_NAME, slug
-from blade.package import files
-from blade.package.layout import Layout
-from blade.package.validate.phases import SKILL, Check, either, plural, words
-from blade.package.validate.terms import Terms
+from blade.package.layout import Broken, Layout, compact, read_text
+from blade.package.shallow import HEADING, unfenced
+from blade.package.validation import SKILL, Check, either, plural, words
 
 MIN_LINES = 50
 MIN_HEADINGS = 3
@@ -54,8 +57,6 @@ SMALL = frozenset(
     "au avec ce dans de du en est et la le les ne pas pour que qui se si sont sur un une "
     "con del el las los no o para por se sin su y da do em os uma che di il non per sono".split()
 )
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _PLACEHOLDER = re.compile(
     r"\b(TODO|TBD|FIXME|XXX)\b|lorem ipsum|\bplaceholder\b|<(fill|insert|your|describe|add)[^>]*>"
     r"|\[(fill|insert|your|describe|add)\b[^\]]*\]",
@@ -75,8 +76,8 @@ def skill_checks(package: Layout, benchmarks: Iterable[str], rows: Terms) -> lis
         return [Check(False, "D1 skill missing: expected skill/SKILL.md or SKILL.md", SKILL)]
     checks = [Check(True, f"D1 skill found: {path.resolve()}", SKILL)]
     try:
-        text = files.text(path)
-    except files.Broken as broken:
+        text = read_text(path)
+    except Broken as broken:
         return [*checks, Check(False, f"SKILL.md {broken}", SKILL)]
     block, body = frontmatter.split(text)
     if block is None:
@@ -98,7 +99,7 @@ def _head(keys: dict[str, str], path: Path, folder: Path, benchmarks: Iterable[s
     yield Check(bool(description), "SKILL.md frontmatter has description", SKILL)
     if name:
         wrong = _wrong_name(name, path, folder, benchmarks)
-        yield Check(not wrong, f"SKILL.md name {files.compact(name)} {wrong or 'follows the rules'}", SKILL)
+        yield Check(not wrong, f"SKILL.md name {compact(name)} {wrong or 'follows the rules'}", SKILL)
     if description:
         wrong = _wrong_description(description)
         yield Check(not wrong, f"SKILL.md description {wrong or 'follows the rules'}", SKILL)
@@ -132,18 +133,12 @@ def _wrong_description(description: str) -> str:
 
 def _headings(body: str) -> list[tuple[int, str, str]]:
     """Depth, title and text of every heading, the text with what stands below its lower headings."""
-    marks: list[tuple[int, str, int]] = []
-    lines, fence = body.splitlines(), ""
-    for line_number, line in enumerate(lines):
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        elif not fence and (heading := _HEADING.match(line)):
-            marks.append((len(heading[1]), heading[2], line_number))
-    headings = []
-    for place, (depth, title, line_number) in enumerate(marks):
+    hits = [(HEADING.match(line), number) for number, line in unfenced(body)]
+    marks = [(len(hit[1]), hit[2], number) for hit, number in hits if hit]
+    lines, headings = body.splitlines(), []
+    for place, (depth, title, number) in enumerate(marks):
         end = next((low for other, _, low in marks[place + 1 :] if other <= depth), len(lines))
-        headings.append((depth, title, "\n".join(lines[line_number + 1 : end])))
+        headings.append((depth, title, "\n".join(lines[number + 1 : end])))
     return headings
 
 
@@ -172,7 +167,7 @@ def _body(body: str, sections: dict[str, str | None]) -> Iterable[Check]:
     if filled:
         yield either(not empty, "SKILL.md sections are filled", f"SKILL.md says nothing under {empty}", SKILL)
     left = _PLACEHOLDER.search(body)
-    bad = f"SKILL.md still holds a placeholder: {files.compact(left[0])}" if left else ""
+    bad = f"SKILL.md still holds a placeholder: {compact(left[0])}" if left else ""
     yield either(not left, "SKILL.md has no placeholder", bad, SKILL)
 
 
@@ -216,3 +211,85 @@ def _is_meant(text: str, rows: Terms) -> bool:
     known = spaced & (rows.words | TRADE)
     known |= {part for word in re.findall(r"\w*_\w+", text.lower()) for part in word.split("_")} & rows.words
     return len(known) >= max(MIN_TERMS, MIN_TERMS_SHARE * len(spaced))
+
+
+# -- what rows call things --------------------------------------------------------------------------
+
+SAMPLE = 200  # rows looked at in each file
+MAX_LINE = 8 << 20  # bytes
+_DEPTH = 3  # levels of objects whose keys are fields
+_WIDE = 40  # keys up to which an object is a record and not a map
+_CODE = 40  # characters up to which a value may be a code
+_TERM = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What rows call things."""
+
+    top: frozenset[str] = frozenset()  # the fields that rows of every file have
+    fields: frozenset[str] = frozenset()  # these, and those of the records inside
+    words: frozenset[str] = frozenset()  # of fields, tools and values that several rows share, lower case
+
+    def named(self, text: str) -> set[str]:
+        """The fields that a text names, letter by letter."""
+        return {name for name in self.fields if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text)}
+
+
+def terms(rollouts: Iterable[Path]) -> Terms:
+    """The terms of the first rows of each file; a file that cannot be read has none."""
+    tops: list[set[str]] = []
+    paths: set[str] = set()
+    values: Counter[str] = Counter()
+    for path in rollouts:
+        top: set[str] = set()
+        for row in _rows(path):
+            top |= row.keys()
+            members = list(_members(row))
+            paths |= {name for name, _ in members}
+            values.update({value for _, value in members if isinstance(value, str) and len(value) <= _CODE})
+            values.update(_tools(row))
+        tops += [top] if top else []
+    common = set.intersection(*tops) if tops else set()
+    inner = {leaf for name in paths for leaf in [name.rpartition(".")[2]] if "_" in leaf}
+    shared = {value for value, n in values.items() if n > 1}
+    words = {part.lower() for members in paths | shared for part in _TERM.findall(members) if len(part) > 2}
+    return Terms(frozenset(common), frozenset(common | {name for name in paths if "." in name} | inner),
+                 frozenset(words))  # fmt: skip
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open("rb") as file:
+            for _ in range(SAMPLE):
+                line = file.readline(MAX_LINE)
+                if not line:
+                    return
+                try:
+                    row = json.loads(line.decode("utf-8-sig"))
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(row, dict):
+                    yield row
+    except OSError:
+        return
+
+
+def _members(value: dict[str, Any], above: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
+    """Every field of a row with its value, those of records under their path."""
+    for key, inner in value.items():
+        yield f"{above}{key}", inner
+        if isinstance(inner, dict) and len(inner) <= _WIDE and depth < _DEPTH:
+            yield from _members(inner, f"{above}{key}.", depth + 1)
+
+
+def _tools(row: dict[str, Any]) -> Iterator[str]:
+    """The tools that a row declares or calls."""
+    places = (("responses_create_params", "tools"), ("response", "tools"), ("response", "output"))
+    for outer, name in places:
+        held = row.get(outer)
+        items = held.get(name) if isinstance(held, dict) else None
+        for item in items if isinstance(items, list) else []:
+            members = item.get("name") if isinstance(item, dict) else None
+            if isinstance(members, str):
+                yield members

@@ -1,0 +1,355 @@
+"""Read, write and draft anchor facts: each a query with its answer and the tasks it is about, or prose alone."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from blade.errors import BladeError
+from blade.model.checked import SUPPORTED, Finding
+from blade.package.layout import is_finite, sealed_json
+from blade.package.matching import Tasks, passages, tasks_of, visible
+from blade.package.shallow import shallow
+from blade.package.worlds import Worlds, names_in
+from blade.query.citations import PLACE
+from blade.query.comments import escape_comment
+from blade.query.measures import RATES, Measure, measure_of
+from blade.tables.database import literal
+
+VITAL, OKAY, TRIVIAL = "vital", "okay", "trivial"
+WEIGHTS = {VITAL: 1.0, OKAY: 0.5, TRIVIAL: 0.0}
+DIFFICULTIES = {"high": VITAL, "medium": OKAY, "low": OKAY}
+MIN_FACT, MAX_FACT = 20, 320  # characters
+SHORT = 8  # words below which a sentence says too little alone
+MAX_TASKS = 12  # beyond which a fact is about no particular tasks
+MAX_LOOKED = 20_000  # rollouts up to which contrasts are looked for
+MIN_ROWS, MIN_GAP = 3, 0.3  # of a contrast: rollouts on either side, difference of their pass rates
+CITED = "citations of the golden report and contrasts of the rows; a person reviews them"
+BY_WORDING = "sentences of the report; there were no rollouts to query"
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """A fact that a report should have found."""
+
+    id: str
+    fact: str
+    query: str | None = None
+    value: float | None = None
+    tolerance: float = 0.0
+    tasks: tuple[str, ...] = ()
+    weight: str = VITAL
+    difficulty: str = "high"
+    mean_score: float = 3.5
+    weak: bool = False  # an aggregate that any table of totals has
+    problem: str = ""  # why it cannot be used
+
+    @property
+    def weighs(self) -> float:
+        return WEIGHTS[self.weight]
+
+    @property
+    def by_wording(self) -> bool:
+        return self.query is None
+
+
+def as_file(anchors: Sequence[Anchor], benchmark: str, model: str, method: str = CITED) -> dict[str, Any]:
+    """The anchors in the shape of the file."""
+    entries = []
+    for anchor in anchors:
+        entry: dict[str, Any] = {"id": anchor.id, "fact": anchor.fact}
+        entry |= {"query": anchor.query, "value": anchor.value} if anchor.query is not None else {}
+        entry |= {"tolerance": anchor.tolerance} if anchor.tolerance else {}
+        entry |= {"tasks": list(anchor.tasks), "weight": anchor.weight, "difficulty": anchor.difficulty}
+        entry |= {"mean_score": anchor.mean_score} | ({"weak": True} if anchor.weak else {})
+        entries.append(entry)
+    head = {"benchmark": benchmark, "model": model, "extraction_method": method, "review_required": True}
+    return sealed_json({**head, "anchor_facts": entries})
+
+
+def of_file(data: Any) -> list[Anchor]:
+    """The anchors of a file: an object or a bare list, of objects or of sentences."""
+    entries = data.get("anchor_facts", []) if isinstance(data, Mapping) else data
+    entries = entries if isinstance(entries, list) else []
+    anchors = [_entry(entry, number) for number, entry in enumerate(entries, 1)]
+    again = Counter(anchor.id for anchor in anchors)
+    return [
+        replace(anchor, id=f"{anchor.id}#{number}") if again[anchor.id] > 1 else anchor
+        for number, anchor in enumerate(anchors, 1)
+    ]
+
+
+def _entry(entry: Any, number: int) -> Anchor:
+    given = entry if isinstance(entry, Mapping) else {"fact": entry}
+    fact, tasks, query = given.get("fact"), given.get("tasks"), given.get("query")
+    fact = fact if isinstance(fact, str) else ""
+    odd = [name for name in ("difficulty", "weight", "query") if not isinstance(given.get(name), str | None)]
+    problem = f"its {' and '.join(odd)} is not text" if odd else ""
+    if len(fact.strip()) < MIN_FACT:
+        problem = f"the fact has fewer than {MIN_FACT} characters"
+    difficulty, weight = str(given.get("difficulty")), str(given.get("weight"))
+    difficulty = difficulty if difficulty in DIFFICULTIES else "high"
+    mean = number_or_none(given.get("mean_score"))
+    return Anchor(
+        str(given.get("id") or f"B{number}"), fact, query.strip() or None if isinstance(query, str) else None,
+        number_or_none(given.get("value")), number_or_none(given.get("tolerance")) or 0.0,
+        tuple(str(task) for task in tasks if isinstance(task, str | int)) if isinstance(tasks, list) else (),
+        weight if weight in WEIGHTS else DIFFICULTIES[difficulty],
+        difficulty, 3.5 if mean is None else mean, given.get("weak") is True, problem,
+    )  # fmt: skip
+
+
+def number_or_none(value: Any) -> float | None:
+    """A finite number; None for anything else."""
+    return value if is_finite(value) and not isinstance(value, bool) else None
+
+
+# -- what a query means -----------------------------------------------------------------------------
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """What an anchor's query says of the rows: its number, the rollouts it counts, what it names."""
+
+    kind: str  # rate, count, number
+    value: float
+    rollouts: frozenset[str] | None = None  # that meet its condition; None: not known, or too many to list
+    n_rollouts: int | None = None  # of all its tasks
+    names: frozenset[str] = frozenset()  # tools, values and fields in its query, in lower case
+    measure: str = ""
+
+
+def meaning(anchor: Anchor, worlds: Worlds | None) -> Meaning | str:
+    """What the anchor asks for, or why that cannot be told or is not so."""
+    if anchor.query is None:
+        return "it has no query"
+    try:
+        measure = measure_of(anchor.query)
+        answer: Any = worlds.value(anchor.query) if worlds is not None else anchor.value
+    except BladeError as error:
+        return f"its query cannot be answered: {error.message}"
+    if number_or_none(answer) is None:
+        return f"its query gives {answer!r}, not a number"
+    slack = max(anchor.tolerance, 1e-6 * abs(answer), 1e-9)
+    if anchor.value is not None and abs(answer - anchor.value) > slack:
+        return f"the rows give {answer:.6g}, the anchor says {anchor.value:.6g}"
+    rollouts, n_rollouts = None, None
+    if worlds is not None:
+        tasks = ", ".join(map(literal, anchor.tasks))
+        n_rollouts = (
+            worlds.own(f"select count(*) from rollouts where task in ({tasks})")[0][0] if tasks else None
+        )
+        rollouts = worlds.rollouts(measure)
+    name = measure.name if measure else ""
+    return Meaning(_kind(measure, answer), answer, rollouts, n_rollouts, names_in(anchor.query), name)
+
+
+def _kind(measure: Measure | None, answer: float) -> str:
+    if measure is not None and measure.part != "n":
+        is_count = measure.name in ("count", "tasks")
+        return "rate" if measure.name in RATES else "count" if is_count else "number"
+    if isinstance(answer, int) or float(answer).is_integer():
+        return "count"
+    return "rate" if 0 < answer < 1 else "number"
+
+
+# -- drafting ---------------------------------------------------------------------------------------
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A sentence, the query behind its number, and the tasks that it names."""
+
+    fact: str
+    query: str
+    tasks: tuple[str, ...] = ()
+    is_thin: bool = False  # the shallow baseline of the report has it too
+
+
+def drafted(golden: str, worlds: Worlds, most: int) -> list[Anchor]:
+    """Facts that the golden report cites, each with its query; filled up by wording and from the rows."""
+    text = visible(golden)
+    chosen = _chosen(_anchors(_cited(text, worlds, shallow(golden, "")), worlds), most)
+    strong = [anchor for anchor in chosen if not anchor.weak]
+    if len(strong) < most:
+        strong += _worded(text, tasks_of(worlds.home), most - len(strong), strong)
+    if len(strong) < most:
+        strong += _chosen(_anchors(_contrasts(worlds), worlds), most - len(strong), strong)
+    return _numbered([*strong, *(anchor for anchor in chosen if anchor.weak)][:most])
+
+
+def drafted_by_wording(golden: str, most: int) -> list[Anchor]:
+    """Sentences that name a task and a number: all that a report alone can give."""
+    return _numbered(_worded(visible(golden), Tasks(), most))
+
+
+def _numbered(anchors: Sequence[Anchor]) -> list[Anchor]:
+    return [replace(anchor, id=f"B{number}") for number, anchor in enumerate(anchors, 1)]
+
+
+def _in_order(tasks: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(tasks), key=lambda task: (len(task), task)))
+
+
+def _worded(text: str, known: Tasks, most: int, before: Sequence[Anchor] = ()) -> list[Anchor]:
+    """Facts without a query: sentences and rows with a number and tasks that no fact before them is about."""
+    anchors: dict[frozenset[str], Anchor] = {}
+    have = {frozenset(anchor.tasks) for anchor in before}
+    for statement in (part for passage in passages(text, known) for part in passage.statements):
+        is_fact = statement.kind != "heading" and len(statement.text) >= MIN_FACT and statement.figures
+        if is_fact and 0 < len(statement.tasks) <= MAX_TASKS and statement.tasks not in have:
+            anchor = Anchor("", statement.text[:MAX_FACT], tasks=_in_order(statement.tasks))
+            anchors.setdefault(statement.tasks, anchor)
+    return list(anchors.values())[:most]
+
+
+def _cited(text: str, worlds: Worlds, baseline: str) -> Iterator[Draft]:
+    """The numbers that the report cites, each with its sentence."""
+    around: dict[int, str] = {}  # by line: its paragraph or list item, without quotations
+    for passage in passages(text, tasks_of(worlds.home)):
+        said = " ".join(part.text for part in passage.statements if "“" not in part.text)
+        around |= dict.fromkeys(passage.lines, said)
+    for finding in worlds.checked(text):
+        query = finding.query or ""
+        if finding.kind == "citation" and finding.verdict == SUPPORTED and not PLACE.fullmatch(query):
+            fact = _fact(finding, around.get(finding.line, finding.text))
+            yield Draft(fact, query, finding.tasks, escape_comment(query) in baseline)
+
+
+def _fact(finding: Finding, around: str) -> str:
+    """The sentence, with the rest of its paragraph where it says too little alone."""
+    is_whole = " | " in finding.text or len(finding.text.split()) >= SHORT or finding.text not in around
+    text = " ".join((finding.text if is_whole else around).split())
+    return text if len(text) <= MAX_FACT else text[:MAX_FACT].rpartition(" ")[0] + " …"
+
+
+def _anchors(drafts: Iterable[Draft], worlds: Worlds) -> list[Anchor]:
+    """Facts with the answers of their queries; those that give no single number are left out."""
+    wanted = [
+        draft
+        for draft in dict.fromkeys(drafts)
+        if len(draft.fact) >= MIN_FACT
+        and not draft.query.startswith("engine.")
+        and not worlds.is_of_others(draft.query)
+    ]
+    queries = [draft.query for draft in wanted]
+    worlds.prefetch(queries, queries)
+    return [anchor for draft in wanted for anchor in _anchor(draft, worlds)]
+
+
+def _anchor(draft: Draft, worlds: Worlds) -> Iterator[Anchor]:
+    anchor = Anchor("", draft.fact, draft.query)
+    meant = meaning(anchor, worlds)
+    if isinstance(meant, str):
+        return
+    tasks = _tasks(draft, meant)
+    if draft.is_thin or worlds.is_aggregate(draft.query):
+        yield replace(anchor, value=meant.value, weak=True, weight=OKAY, difficulty="low", mean_score=2.5)
+    elif tasks:
+        yield replace(anchor, value=meant.value, tasks=tasks)
+    else:
+        yield replace(anchor, value=meant.value, weight=OKAY, difficulty="medium")
+
+
+def _tasks(draft: Draft, meant: Meaning) -> tuple[str, ...]:
+    """The tasks that a number is about: those of its query, of the rows it counts, or of its sentence."""
+    parts = re.findall(r"\btask\s*(?:=|in)\s*('[^']*'|\([^()]*\))", draft.query)
+    literals = [task for part in parts for task in re.findall(r"'([^']*)'", part)]
+    counted = [rollout.rpartition("/")[0] for rollout in meant.rollouts or ()]
+    for tasks in (literals, counted, [name.partition("/")[0] for name in draft.tasks]):
+        if 0 < len(set(tasks)) <= MAX_TASKS:
+            return _in_order(tasks)
+    return ()
+
+
+def _chosen(candidates: Sequence[Anchor], most: int, before: Sequence[Anchor] = ()) -> list[Anchor]:
+    """The most telling facts: about tasks before totals, one for each set of tasks before a second.
+
+    Short queries go before SQL, since a reader understands them; of facts that ask for the same only one stays.
+    """
+    distinct: dict[tuple[object, ...], Anchor] = {}
+    have = {_same(anchor) for anchor in before}
+    for anchor in sorted(candidates, key=_rank):
+        if _same(anchor) not in have:
+            distinct.setdefault(_same(anchor), anchor)
+    seen: Counter[tuple[str, ...]] = Counter(anchor.tasks for anchor in before)
+    turns: list[tuple[bool, int, int, Anchor]] = []
+    for anchor in distinct.values():
+        turns.append((anchor.weak or not anchor.tasks, seen[anchor.tasks], len(turns), anchor))
+        seen[anchor.tasks] += 1
+    return [anchor for *_, anchor in sorted(turns, key=lambda turn: turn[:3])[:most]]
+
+
+def _rank(anchor: Anchor) -> tuple[bool, bool, bool]:
+    return anchor.weak, not anchor.tasks, measure_of(anchor.query or "") is None
+
+
+def _same(anchor: Anchor) -> tuple[object, ...]:
+    """What two facts share that ask for the same: the value about the same tasks."""
+    return (anchor.value, anchor.tasks) if anchor.tasks else (anchor.value, anchor.query)
+
+
+# -- from the rows ----------------------------------------------------------------------------------
+
+_NEVER = "select task from tasks where bucket = 'never' order by length(task), task"
+_CHECKS = """
+    select name, count(distinct "row") n from checks where status = 'failed' and name is not null
+    group by 1 order by n desc, 1 limit 5"""
+_ENDS = """
+    select last_tool, count(*) n from rollouts where not passed and last_tool is not null
+    group by 1 having n >= 3 order by n desc, 1 limit 5"""
+# Tools without which the same tasks pass much less often, or more: tasks that have rollouts of both kinds.
+_TOOLS = f"""
+    with used as (
+        select r.task, r.repeat, r.passed::int passed, list(distinct c.tool) tools
+        from rollouts r left join calls c on c.run = r.run and c."row" = r."row"
+        where r.passed is not null group by all
+    ), sides as (
+        select tool, task, passed, list_contains(tools, tool) has
+        from used, (select distinct tool from calls where tool <> '')
+    ), mixed as (select * from sides qualify count(distinct has) over (partition by tool, task) = 2)
+    select tool, avg(passed) filter (not has) low, avg(passed) filter (has) high,
+        list_sort(list(distinct [lpad(length(task)::text, 6, '0'), task])) tasks
+    from mixed group by tool
+    having least(count(*) filter (has), count(*) filter (not has)) >= {MIN_ROWS}
+        and abs(low - high) >= {MIN_GAP} and count(distinct task) <= {MAX_TASKS}
+    order by tool"""
+
+
+def _contrasts(worlds: Worlds) -> Iterator[Draft]:
+    """What the tables show: pass rates with and without a tool, tasks that never pass, checks, last tools."""
+    if worlds.own("select count(*) from rollouts")[0][0] > MAX_LOOKED:
+        return
+    for contrasts in (_tools, _never, _checks, _ends):
+        with suppress(BladeError):  # rows that have no such column
+            yield from contrasts(worlds)
+
+
+def _tools(worlds: Worlds) -> Iterator[Draft]:
+    for tool, low, high, keyed in worlds.own(_TOOLS):
+        tasks = [task for _, task in keyed]
+        rates = f"{low:.1%} of the rollouts without `{tool}` pass, against {high:.1%} of those that call it"
+        query = f"rate where calls({literal(tool)}) = 0 and task in ({', '.join(map(literal, tasks))})"
+        yield Draft(f"On tasks {', '.join(tasks)} {rates}.", query)
+
+
+def _never(worlds: Worlds) -> Iterator[Draft]:
+    tasks = [str(row[0]) for row in worlds.own(_NEVER)]
+    if 0 < len(tasks) <= MAX_TASKS:
+        noun = "task never passes" if len(tasks) == 1 else "tasks never pass"
+        query = f"rate where task in ({', '.join(map(literal, tasks))})"
+        yield Draft(f"{len(tasks)} {noun}: {', '.join(tasks)}.", query)
+
+
+def _checks(worlds: Worlds) -> Iterator[Draft]:
+    for name, n in worlds.own(_CHECKS):
+        yield Draft(f"{n} rollouts fail the check `{name}`.", f"count where check_failed({literal(name)})")
+
+
+def _ends(worlds: Worlds) -> Iterator[Draft]:
+    for tool, n in worlds.own(_ENDS):
+        fact = f"{n} failing rollouts end with a call of `{tool}`."
+        yield Draft(fact, f"count where not passed and last_tool = {literal(tool)}")

@@ -1,0 +1,436 @@
+"""Check the golden reports of a package: substance, truth, evidence, metrics, anchors, shallow baselines."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blade.check import checked
+from blade.errors import BladeError, NothingToRead
+from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
+from blade.package import layout as place
+from blade.package.anchors import DIFFICULTIES, MIN_FACT, number_or_none, of_file
+from blade.package.calibration import TARGETS
+from blade.package.drafts import threshold_in, why_draft
+from blade.package.layout import Broken, Golden, Layout, compact, is_finite, models_in, read_json, read_text
+from blade.package.matching import Tasks, figures, passages, tasks_of
+from blade.package.scoring import Bench, bench, is_shown, judged
+from blade.package.validation import ANCHORS, DRAFT, EVIDENCE, METRICS, SHALLOW, Check, either, plural, words
+from blade.package.worlds import Worlds, worlds_of
+from blade.query.figures import Figure, agrees
+from blade.query.ground import value as value_of
+
+if TYPE_CHECKING:
+    from blade.tables.index import Watcher
+
+MIN_LINES = 40
+MIN_WORDS = 100  # distinct ones
+MIN_CITED = 3  # tasks that a report must name, if there are as many
+MIN_SHOWN = 3  # quotations and citations about single tasks that must hold
+SHOWN, NAMED = 8, 5  # contradictions listed one by one, facts named in one line
+_CONCRETE = re.compile(r"\d|`[^`]+`|[“\"][^”\"]{3,}[”\"]|\b\w+_\w+|\b[a-z]+[A-Z]\w+")
+
+
+def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Check]:
+    """The checks of D3."""
+    if not package.has_reports:
+        return [Check(False, "D3 golden reports missing: expected golden_reports/", EVIDENCE)]
+    n = len(package.goldens)
+    checks = [Check(n > 0, f"D3 golden reports found: {n}", EVIDENCE)]
+    for parts in package.goldens:
+        checks += _of_golden(parts, package, min_facts, watcher)
+    return checks
+
+
+def _of_golden(parts: Golden, package: Layout, min_facts: int, watcher: Watcher) -> Iterator[Check]:
+    name, text, worlds, sidecar, broken = parts.report.name, "", None, None, ""
+    try:
+        sidecar = read_json(parts.metrics) if parts.metrics.is_file() else None
+    except Broken as error:
+        broken = str(error)
+    try:
+        text = read_text(parts.report)
+        yield from _substance(name, text)
+        own = _rollouts(parts, package, sidecar)
+        beside = [path for path in package.rollouts if path not in own]
+        worlds = worlds_of(own, beside, watcher, threshold_in(text))
+        if draft := why_draft(text, package, parts, watcher):
+            yield Check(False, f"{name}: draft: not reviewed; {draft}", DRAFT)
+    except (Broken, BladeError) as error:
+        why = error.message if isinstance(error, BladeError) else error
+        yield Check(False, f"{name}: {why}", EVIDENCE)
+    if text:
+        yield from _proof(name, text, worlds)
+    yield from _metrics(parts, sidecar, broken)
+    if worlds is not None and isinstance(sidecar, dict) and not parts.is_comparison:
+        yield from match_checks(parts.metrics.name, sidecar, expected(worlds, sidecar))
+        yield from in_report(parts.metrics.name, sidecar, text)
+    yield from anchor_checks(parts, min_facts, worlds, text)
+    yield from _shallow(parts)
+
+
+def _substance(name: str, text: str) -> Iterator[Check]:
+    is_long = len(text.splitlines()) >= MIN_LINES and "##" in text
+    yield Check(is_long, f"{name}: report has substantial markdown structure", EVIDENCE)
+    known = len(words(text))
+    says = "says something" if known >= MIN_WORDS else "says hardly anything"
+    yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
+
+
+def _rollouts(parts: Golden, package: Layout, sidecar: Any) -> Sequence[Path]:
+    """The files that a report is about."""
+    if parts.is_comparison:
+        return place.sides_of(parts, package.rollouts) or package.rollouts
+    path = place.rollouts_of(parts, package.rollouts, models_in(sidecar))
+    if path is None:
+        expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
+        raise NothingToRead(f"no rollouts of it: expected {expected}", "copy them there", "no-such-path")
+    return [path]
+
+
+def _shallow(parts: Golden) -> Iterator[Check]:
+    name, about = parts.report.name, "" if parts.is_comparison else SHALLOW
+    if not parts.shallow.is_file():
+        yield Check(True, f"{name}: optional shallow baseline missing; recommended for calibration")
+        return
+    yield Check(True, f"{name}: optional shallow baseline exists", about)
+    try:
+        if not re.search(r"(?m)^\|.*\d", read_text(parts.shallow)):
+            wrong = "holds no table with a number, so it controls nothing; make it anew with make-shallow"
+            yield Check(False, f"{parts.shallow.name}: {wrong}", about)
+    except Broken as broken:
+        yield Check(False, f"{parts.shallow.name}: {broken}", about)
+
+
+# -- truth and evidence -----------------------------------------------------------------------------
+
+
+def _proof(name: str, text: str, worlds: Worlds | None) -> Iterator[Check]:
+    """Whether `blade check` finds nothing wrong, and whether single tasks are shown."""
+    findings = worlds.checked(text) if worlds is not None else checked(text, None)
+    wrong = [each for each in findings if each.verdict == CONTRADICTED]
+    right = [each for each in findings if each.verdict == SUPPORTED]
+    holds = {(each.line, each.query) for each in right}
+    unproved = [each for each in findings if each.verdict == UNVERIFIABLE and each.kind == "citation"]
+    wrong += [each for each in unproved if (each.line, each.query) not in holds]
+    for each in wrong[:SHOWN]:
+        says = f", the rollouts say {each.expected[:80]}" if each.expected else ""
+        why = f" ({each.why[:120]})" if each.why else ""
+        printed = each.printed[:80] or (each.query or "")[:80]
+        yield Check(False, f"{name}: line {each.line}: says {printed}{says}{why}", EVIDENCE)
+    if len(wrong) > SHOWN:
+        yield Check(False, f"{name}: {len(wrong) - SHOWN} further claims are contradicted", EVIDENCE)
+    if worlds is None:
+        if not wrong:
+            yield Check(True, f"{name}: does not contradict itself", EVIDENCE)
+        return
+    if not right:
+        yield Check(False, f"{name}: holds no claim that its rollouts support", EVIDENCE)
+    elif not wrong:
+        uncited = plural(sum(each.verdict == UNCITED for each in findings), "number")
+        result = f"{plural(len(right), 'claim')} supported, 0 contradicted, {uncited} uncited"
+        yield Check(True, f"{name}: passes blade check: {result}", EVIDENCE)
+    yield from _evidence(name, text, right, worlds)
+
+
+def _evidence(name: str, text: str, right: Sequence[Finding], worlds: Worlds) -> Iterator[Check]:
+    """Whether a report names tasks, not only aggregates, and shows what happened in them."""
+    known = tasks_of(worlds.home)
+    keys = set(known.keys.values())
+    n = len({task for passage in passages(text, known) for task in passage.tasks})
+    passed = n >= min(MIN_CITED, len(keys))
+    of_all = f"{plural(n, 'task')} of {len(keys):,}"
+    good, bad = f"cites task-level evidence: {of_all} named", f"only aggregates: names {of_all}"
+    yield either(passed, f"{name}: {good}", f"{name}: {bad}", EVIDENCE)
+    if passed:
+        shown = {each.query or each.printed for each in right if is_shown(each, worlds)}
+        few = "" if len(shown) >= MIN_SHOWN else f", at least {MIN_SHOWN} are needed"
+        pieces = plural(len(shown), "quotation or citation", "quotations and citations")
+        result = f"{name}: {pieces} about single tasks supported by the rollouts{few}"
+        yield Check(not few, result, EVIDENCE)
+
+
+# -- anchor facts -----------------------------------------------------------------------------------
+
+
+def anchor_checks(parts: Golden, least: int, worlds: Worlds | None, text: str) -> Iterator[Check]:
+    """Whether anchor facts are reviewed, well formed, distinct, true in the rows, and met by the report."""
+    name, report = parts.anchors.name, parts.report.name
+    if not parts.anchors.is_file():
+        if parts.is_comparison:
+            yield Check(True, f"{report}: comparison report anchor facts missing; optional")
+        else:
+            yield Check(False, f"{report}: missing anchor facts {name}", ANCHORS)
+        return
+    try:
+        data = read_json(parts.anchors)
+    except Broken as broken:
+        yield Check(False, f"{name}: anchor facts JSON failed to parse ({broken})", ANCHORS)
+        return
+    facts = data.get("anchor_facts") if isinstance(data, dict) else data
+    facts = facts if isinstance(facts, list) else []
+    yield Check(len(facts) >= least, f"{name}: {len(facts)} anchor facts", ANCHORS)
+    if isinstance(data, dict) and data.get("review_required") is True:
+        how = 'strike weak facts, then set "review_required" to false'
+        yield Check(False, f"{name}: anchor facts are not reviewed: {how}", ANCHORS)
+    formed = [fact for fact in facts if _is_formed(fact)]
+    malformed = len(facts) - len(formed)
+    yield Check(not malformed, f"{name}: {malformed} malformed anchor facts", ANCHORS)
+    yield from _distinct(name, formed)
+    if formed and worlds is not None and text:
+        yield from _usable(parts, formed, least, worlds, text)
+
+
+def _is_formed(fact: Any) -> bool:
+    if not isinstance(fact, dict) or not isinstance(fact.get("fact"), str):
+        return False
+    difficulty = fact.get("difficulty", "low")
+    return (
+        len(fact["fact"].strip()) >= MIN_FACT and isinstance(difficulty, str) and difficulty in DIFFICULTIES
+    )
+
+
+def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
+    """Whether facts differ and name something that can be looked up."""
+    n, keys = len(facts), {(" ".join(fact["fact"].lower().split()), str(fact.get("query"))) for fact in facts}
+    vague = [_id(fact, number) for number, fact in enumerate(facts, 1) if not _is_concrete(fact)]
+    if n > len(keys):
+        yield Check(False, f"{name}: {n - len(keys)} of {n} anchor facts repeat another one", ANCHORS)
+    if vague:
+        result = f"{len(vague)} of {n} anchor facts name nothing that could be looked up"
+        yield Check(False, f"{name}: {result}: {_some(vague)}", ANCHORS)
+    if n == len(keys) and not vague and facts:
+        yield Check(True, f"{name}: anchor facts are concrete and distinct", ANCHORS)
+
+
+def _is_concrete(fact: dict[str, Any]) -> bool:
+    """A query, or a number, a name or a quotation among other words."""
+    is_query = isinstance(fact.get("query"), str) and bool(fact["query"].strip())
+    return len(words(fact["fact"])) >= 3 and (is_query or bool(_CONCRETE.search(fact["fact"])))
+
+
+def _id(fact: dict[str, Any], number: int) -> str:
+    given = fact.get("id")
+    return given[:20] if isinstance(given, str) and given else f"#{number}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _usable(
+    parts: Golden, facts: Sequence[dict[str, Any]], least: int, worlds: Worlds, text: str
+) -> Iterator[Check]:
+    """Whether the rows bear the facts out, enough of them can be judged by, and the report states them."""
+    name = parts.anchors.name
+    seat = bench(worlds, text, of_file(list(facts)), place.text_or_nothing(parts.shallow))
+    false = [f"{anchor.id} ({anchor.problem})" for anchor in seat.anchors if anchor.problem]
+    if false:
+        yield Check(False, f"{name}: the rollouts do not bear out {_some(false)}", ANCHORS)
+    worded = sum(anchor.by_wording for anchor in seat.telling)
+    result = f"{len(seat.telling)} of {len(seat.anchors)} anchor facts can be judged by"
+    result += f", {worded} of them by wording alone" if worded else ""
+    if len(seat.telling) < least:
+        trivial = [anchor.id for anchor in seat.usable if not anchor.weighs]
+        why = f": the shallow report has {_some(trivial)} too" if trivial else ""
+        yield Check(False, f"{name}: only {result}, at least {least} must be{why}", ANCHORS)
+        return
+    yield Check(True, f"{name}: {result}", ANCHORS)
+    if seat.telling:
+        yield from _scores(parts, seat, text)
+
+
+def _scores(parts: Golden, seat: Bench, text: str) -> Iterator[Check]:
+    """Whether the report meets the facts that others are to be judged by, and its baseline does not."""
+    name = parts.report.name
+    score, least = judged(text, seat), TARGETS["golden_vs_self_min"]
+    unmet = [hit.anchor.id for hit in score.hits if not hit.met]
+    met = f"{len(score.hits) - len(unmet)} of {len(score.hits)}"
+    if score.score >= least:
+        result = f"meets its own anchor facts: {met}, a score of {score.score:.2f}"
+    else:
+        reasons = [f"{met} are met{f', not {_some(unmet)}' if unmet else ''}"]
+        reasons += [f"precision {score.precision:.2f}, evidence {score.evidence:.2f}", *score.problems[:1]]
+        result = f"scores {score.score:.2f} by its own anchor facts, at least {least} is needed: {'; '.join(reasons)}"
+    yield Check(score.score >= least, f"{name}: {result}", EVIDENCE)
+    baseline, most = place.text_or_nothing(parts.shallow), TARGETS["shallow_vs_golden_max"]
+    if baseline and (thin := judged(baseline, seat).score) > most:
+        result = f"scores {thin:.2f}, at most {most:.2f} is allowed: it is not shallow"
+        yield Check(False, f"{parts.shallow.name}: {result}", SHALLOW)
+
+
+# -- the numbers of a sidecar -----------------------------------------------------------------------
+
+IDENTITY = ("model", "model_name", "benchmark", "pass_at_1", "num_tasks", "total_tasks")
+RATES = ("pass_at_1", "pass_at_k", "consistency", "coverage", "mean_reward")
+TOLERANCE = 0.005  # of a rate that somebody rounded
+MAX_K = 16
+_NAMED = {  # what a line says that states the number
+    "pass_at_1": re.compile(r"pass@1|pass_at_1|pass rate|success rate|accuracy|resolv", re.IGNORECASE),
+    "total_tasks": re.compile(r"task|problem|instance|question|item", re.IGNORECASE),
+}
+_BUCKET = "select count(*) from tasks where bucket = '{}'"
+_QUERIES: dict[str, list[str]] = {  # by key of a sidecar; several where honest readings differ
+    "pass_at_1": [
+        "pass_at_1", "rate", "select count(*) filter (where passed) / max(expected) from rollouts, runs"
+    ],
+    "score_low": ["pass_at_1.low"],
+    "score_high": ["pass_at_1.high"],
+    "score": ["select score from runs"],
+    "mean_reward": ["select avg(reward) from tasks", "mean(reward)"],
+    "pass_at_k": ["pass_at_k({k})", "select avg((passes > 0)::int) from tasks"],
+    "consistency": ["pass_hat_k({k})"],
+    "coverage": ["select scored / expected from runs where expected > 0"],
+    "repeats": ["select repeats from runs"],
+    "total_tasks": ["tasks", "select n_tasks from runs"],
+    "total_rollouts": [
+        f"select {sum_} from runs"
+        for sum_ in ("n_rollouts", "expected", "scored", "n_rollouts + duplicates + superseded")
+    ],
+    "expected_rollouts": ["select expected from runs"],
+    "passed_rollouts": ["count where passed"],
+    "failed_rollouts": [
+        "count where not passed",
+        *(f"select {all_} - (select count(*) filter (where passed) from rollouts) from runs" for all_ in ("n_rollouts", "expected")),
+    ],
+    "always_pass_tasks": [_BUCKET.format("always")],
+    "sometimes_pass_tasks": [_BUCKET.format("sometimes")],
+    "always_fail_tasks": [_BUCKET.format("never")],
+    "missing_tasks": [_BUCKET.format("missing")],
+}  # fmt: skip
+_ALSO = {  # other keys that sidecars use for the same number
+    "n_tasks": "total_tasks", "num_tasks": "total_tasks", "n_rollouts": "total_rollouts",
+    "num_rollouts": "total_rollouts", "always_pass": "always_pass_tasks", "always_fail": "always_fail_tasks",
+    "sometimes_pass": "sometimes_pass_tasks", "never_pass_tasks": "always_fail_tasks",
+}  # fmt: skip
+
+
+def _metrics(parts: Golden, sidecar: Any, broken: str) -> Iterator[Check]:
+    name, report = parts.metrics.name, parts.report.name
+    if broken:
+        yield Check(False, f"{name}: metrics JSON failed to parse ({broken})", METRICS)
+    elif parts.metrics.is_file():
+        yield from identity_checks(name, sidecar)
+    elif parts.is_comparison:
+        yield Check(True, f"{report}: comparison report metrics sidecar missing; optional")
+    else:
+        yield Check(False, f"{report}: missing metrics sidecar {name}", METRICS)
+
+
+def identity_checks(name: str, sidecar: Any) -> Iterator[Check]:
+    """Whether a sidecar is an object that says whose numbers it holds."""
+    yield Check(isinstance(sidecar, dict), f"{name}: metrics JSON parses", METRICS)
+    if not isinstance(sidecar, dict):
+        return
+    identity = [key for key in IDENTITY if key in sidecar]
+    yield Check(len(identity) >= 3, f"{name}: contains common metric identity fields", METRICS)
+    for what, keys in (("model", ("model_name", "model")), ("benchmark", ("benchmark",))):
+        given = [key for key in keys if key in sidecar]
+        if not given:
+            yield Check(False, f"{name}: names no {what}", METRICS)
+        elif not any(isinstance(sidecar[key], str) and sidecar[key].strip() for key in given):
+            wrong = f"{given[0]} is {compact(sidecar[given[0]])}, not a name"
+            yield Check(False, f"{name}: {wrong}", METRICS)
+    for key in RATES:
+        if wrong := _no_fraction(sidecar.get(key)):
+            yield Check(False, f"{name}: {key} is {compact(sidecar[key])}, {wrong}", METRICS)
+
+
+def expected(worlds: Worlds, keys: Iterable[str]) -> dict[str, list[float]]:
+    """What the rollouts say under some keys of a sidecar; several where honest readings differ."""
+    (repeats,) = worlds.own("select repeats from runs")[0]
+    k = max(1, min(int(repeats or 1), MAX_K))
+    answers = {}
+    for key in {_ALSO.get(key, key) for key in keys} & _QUERIES.keys():
+        queries = [query.format(k=k) for query in _QUERIES[key]]
+        queries += [f"pass_at_k({n})" for n in range(1, k + 1)] if key == "pass_at_k" else []
+        answers[key] = list(_answers(queries, worlds))
+    return answers
+
+
+def _answers(queries: Iterable[str], worlds: Worlds) -> Iterator[float]:
+    for query in queries:
+        with suppress(BladeError):
+            number = number_or_none(value_of(query, worlds.home.ground))
+            yield from [float(number)] if number is not None else []
+
+
+def match_checks(
+    name: str, sidecar: Mapping[str, Any], expected: Mapping[str, Sequence[float]]
+) -> Iterator[Check]:
+    """Every number of a sidecar that the rollouts give too; one line for each that they give otherwise."""
+    right = others = wrong = 0
+    for key, value in sidecar.items():
+        allowed = expected.get(_ALSO.get(key, key))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        value = value if is_finite(value) else math.inf
+        if not allowed:
+            others += 1
+        elif key in RATES and _no_fraction(value):
+            continue  # reported already
+        elif any(_agrees(value, number, key) for number in allowed):
+            right += 1
+        else:
+            wrong += 1
+            says = " or ".join(dict.fromkeys(_spelled(number) for number in allowed))
+            yield Check(False, f"{name}: {key} is {_spelled(value)}, the rollouts say {says}", METRICS)
+    if not wrong:
+        verb = "matches" if right == 1 else "match"
+        result = f"{plural(right, 'number')} {verb} the rollouts" if right else "no number can be compared"
+        result += f", {plural(others, 'other')} could not be compared" if right and others else ""
+        yield Check(right > 0, f"{name}: {result}", METRICS)
+
+
+def in_report(name: str, sidecar: Mapping[str, Any], text: str) -> Iterator[Check]:
+    """Whether the headline numbers of a sidecar stand in its report."""
+    absent, looked = [], 0
+    for key, pattern in _NAMED.items():
+        value = number_or_none(sidecar.get(key))
+        if value is None or (key in RATES and _no_fraction(value)):
+            continue
+        looked += 1
+        lines = [line[:20_000] for line in text.splitlines()]
+        lines = [line for line in lines if pattern.search(line)] or lines
+        numbers = [each for line in lines for each in figures(re.sub(r"<!--.*?-->", "", line), Tasks())]
+        if key in RATES:
+            numbers = [each for each in numbers if each.is_percent or each.step < 1]  # `1` is a count
+        if not any(agrees(each, float(value)) or _is_rounded(value, each) for each in numbers):
+            absent.append(f"{key} {_spelled(value)}")
+    if looked:
+        wrong = f"{' and '.join(absent)} {'do' if len(absent) > 1 else 'does'} not stand in the report"
+        yield Check(
+            not absent, f"{name}: {wrong if absent else 'its headline numbers stand in the report'}", METRICS
+        )
+
+
+def _agrees(value: float, expected: float, key: str) -> bool:
+    if key in RATES:
+        return abs(value - expected) <= TOLERANCE
+    return math.isclose(value, expected, rel_tol=1e-3, abs_tol=1e-9 if expected == int(expected) else 5e-4)
+
+
+def _is_rounded(value: float, figure: Figure) -> bool:
+    """Whether a number of a sidecar is one of its report with fewer decimals, two at least."""
+    places = len(repr(value).partition(".")[2])
+    return places >= 2 and round(figure.number / (100 if figure.is_percent else 1), places) == value
+
+
+def _no_fraction(value: Any) -> str:
+    """What is wrong with a rate; nothing if it is a fraction, or not told."""
+    if value is None:
+        return ""
+    if number_or_none(value) is None:
+        return "not a number"
+    if 1 < value <= 100:
+        return "a percentage; sidecars hold fractions"
+    return "" if 0 <= value <= 1 else "not a fraction between 0 and 1"
+
+
+def _spelled(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e12 else f"{value:.4g}"

@@ -1,1 +1,0 @@
-"""Judge a report: its claims by the rollouts, its findings by the anchor facts."""

@@ -1,1 +1,0 @@
-"""Validate the skill, rollouts and golden reports of a package, with a checklist at the end."""
