@@ -19,6 +19,7 @@ from hypothesis import settings
 from blade.pipeline import walk
 from blade.query import box
 from blade.query.views import Files
+from blade.tables import index
 from blade.tables.index import Silent
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,10 +84,11 @@ def _in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box, "run", run)
         patch.setattr(walk, "_PARALLEL_ROWS", sys.maxsize)
+        patch.setattr(index, "TICK_NS", 0)  # files of tests are young, and nobody waits for them
         yield
 
 
-RUN, PARALLEL_ROWS = box.run, walk._PARALLEL_ROWS
+RUN, PARALLEL_ROWS, TICK_NS = box.run, walk._PARALLEL_ROWS, index.TICK_NS
 
 
 @pytest.fixture

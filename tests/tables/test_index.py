@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blade.errors import Unreadable
-from blade.tables import cache, index, manifest
+from blade.tables import cache, index
 from tests.builders import joined, make_row, make_rows, make_run
 from tests.tables.watching import Notices, Spy, opened, strays, told, told_anew
 from tools.planted import write_run
@@ -186,102 +185,13 @@ def test_a_line_too_long_to_keep_that_grows_is_one_line(tmp_path: Path, monkeypa
 # ---- Built anew ----------------------------------------------------------------------------------
 
 
-def changed_in_place(path: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b'"reward":0.5', b'"reward":1.0'))
-
-
-def changed_in_the_middle(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    middle = data.index(b'"reward":0.5')
-    with path.open("r+b") as file:
-        file.seek(middle)
-        file.write(b'"reward":1.0')
-
-
-def truncated(path: Path) -> None:
-    os.truncate(path, joined([make_row(0, 0, 1.0, difficulty="easy")]).__len__())
-
-
-def replaced(path: Path) -> None:
-    """By a longer file that begins like the old one."""
-    other = path.with_name("other")
-    other.write_bytes(path.read_bytes() + joined([make_row(8)]))
-    os.replace(other, path)
-
-
-def replaced_by_another(path: Path) -> None:
-    other = path.with_name("other")
-    other.write_bytes(joined(make_rows({5: [1.0] * 20})))
-    os.replace(other, path)
-
-
-def shrunk_and_grown(path: Path) -> None:
-    """The same inode, and longer than before."""
-    path.write_bytes(joined(make_rows({n: [0.0] * 4 for n in range(5)})))
-
-
-def touched(path: Path) -> None:
-    os.utime(path, ns=(1, path.stat().st_mtime_ns + 1))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [changed_in_place, changed_in_the_middle, truncated, replaced, replaced_by_another, shrunk_and_grown, touched],
-)
-def test_a_changed_file_is_read_from_the_start(
-    path: Path, change: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened(path)
-    change(path)
-    assert reindexed(path).ranges == [(0, path.stat().st_size)]
-    assert told(opened(path)) == told_anew(path, tmp_path / "other", monkeypatch)
-    assert not strays(path)
-
-
-@pytest.mark.parametrize("n_parts", [1, 4])
-def test_a_file_changed_in_its_middle_and_then_appended_to_did_not_grow(
-    n_parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beyond what is compared at both ends: the score of rows that are no longer there must not be told."""
-    path = tmp_path / "long.jsonl"
-    path.write_bytes(joined([make_row(n, 0, 0.5, note="x" * 9000) for n in range(40)]))
-    size = path.stat().st_size
-    monkeypatch.setattr(index, "_PARALLEL_BYTES", size // n_parts)
-    monkeypatch.setattr(index, "_CHUNK_BYTES", size // n_parts)
-    opened(path)
-    monkeypatch.setattr(index, "_PARALLEL_BYTES", 2 * size)  # what is read again is read here, where it is seen
-    row = size // 2
-    with path.open("r+b") as file:
-        file.seek(path.read_bytes().index(b'"reward":0.5', row))
-        file.write(b'"reward":1.0')
-        file.seek(0, os.SEEK_END)
-        file.write(joined([make_row(40)]))
-    ranges = reindexed(path).ranges
-    assert ranges
-    assert (ranges[0][0] == 0) == (n_parts == 1)  # parts before the change still hold
-    assert ranges[0][0] <= row
-    assert told(opened(path)) == told_anew(path, tmp_path / "other", monkeypatch)
-
-
 def test_an_index_of_another_version_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(manifest, "made_by", lambda: "1/0.0.9")
+        patch.setattr(cache, "made_by", lambda: "1/0.0.9")
         opened(path)
     assert reindexed(path).ranges == [(0, path.stat().st_size)]
     assert not reindexed(path).was_asked
     assert not strays(path)
-
-
-def test_a_file_that_was_changed_while_it_was_read_is_read_again(path: Path) -> None:
-    class Changing(Spy):
-        def plain_parts(self, path: Path, start: int, end: int) -> Any:
-            yield from super().plain_parts(path, start, end)
-            changed_in_place(path)
-            os.utime(path, ns=(2, path.stat().st_mtime_ns + 2_000_000))
-
-    opened(path, Changing())
-    assert opened(path).numbers("reward").tolist() == [1.0, 0.0, 1.0, 1.0, 0.0, 0.0]
 
 
 # ---- Gone ----------------------------------------------------------------------------------------
@@ -304,7 +214,7 @@ def test_a_file_that_may_no_longer_be_read_is_the_fault_of_the_file(path: Path, 
     def denied(*_: Any) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(manifest, "_ends_of", denied)
+    monkeypatch.setattr(index, "_ends_of", denied)
     with pytest.raises(Unreadable, match="Permission denied") as error:
         index.open_index(path, Spy(), Notices())
     assert error.value.slug == "unreadable-file"

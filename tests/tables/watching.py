@@ -13,8 +13,8 @@ from typing import Any
 from blade import formats
 from blade.model import Part
 from blade.tables import cache
-from blade.tables.columns import Index
-from blade.tables.index import Reader, open_index
+from blade.tables.index import Reader, manifest_in, open_index
+from blade.tables.parts import Index
 from blade_eval import limited
 
 GYM: Reader = formats.FORMATS["nemo_gym"]
@@ -46,6 +46,9 @@ class Spy:
 
     def line_start_after(self, path: Path, position: int, end: int) -> int:
         return GYM.line_start_after(path, position, end)
+
+    def digest(self, path: Path, start: int, end: int) -> str:
+        return GYM.digest(path, start, end)
 
     @property
     def was_asked(self) -> bool:
@@ -116,10 +119,8 @@ def files_of(path: Path) -> set[str]:
 
 def strays(path: Path) -> set[str]:
     """Files in the folder of an index that its manifest does not name."""
-    from blade.tables import manifest
-
     folder = cache.folder_for(path)
-    known = manifest.load(folder)
+    known = manifest_in(folder)
     assert known is not None
     named = {"lock", "manifest.json", "sha256.json", "rows.kept", known.blocks, *(part.file for part in known.parts)}
     return {entry.name for entry in folder.iterdir()} - named

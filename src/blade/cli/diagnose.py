@@ -81,7 +81,7 @@ def print_report(
     from blade.pipeline.reading import Clock
     from blade.pipeline.session import depends_on
     from blade.report import text
-    from blade.tables import memo
+    from blade.tables import cache
 
     folder = Path(output) if output else None
     if folder is not None:
@@ -93,9 +93,9 @@ def print_report(
             click.echo("Not read  the trajectories: leave --quick out to learn why tasks fail")
             return
         key = None if folder or as_json or timings or redact else depends_on(loaded, command)
-        told = memo.kept(Path(loaded[0].sources[0].path), key) if key else None
+        told = cache.kept(Path(loaded[0].sources[0].path), "summary", key) if key else None
         if told is not None:
-            click.echo(text.painted(told), nl=False)
+            click.echo(text.painted(told.decode("utf-8", "replace")), nl=False)
             return
         clock = Clock()
         report = pipeline.diagnose(loaded, command, threshold, progress, clock, baseline)
@@ -114,7 +114,7 @@ def print_report(
         said = text.render(report)
         click.echo(text.painted(said), nl=False)
         if key:
-            memo.keep(Path(loaded[0].sources[0].path), key, said)
+            cache.keep(Path(loaded[0].sources[0].path), "summary", key, said.encode("utf-8", "replace"))
     if timings:
         tell_times(clock)
     wrote(written, quiet=as_json)

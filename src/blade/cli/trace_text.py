@@ -12,7 +12,7 @@ from typing import Any
 from blade.cli.row_fields import sorted_fields, stops
 from blade.formats.items import Told, quotable, steps_of, text_of
 from blade.hostile import line, lines
-from blade.tables import memo
+from blade.tables import cache
 
 _IDS = ("task_id", "problem_id", "instance_id", "question_id", "id", "uuid", "task_name", "name")
 _FRAMEWORK = ("responses_create_params", "response", "reward")
@@ -56,7 +56,7 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
         "stopped": stopped,
         "last_steps": [_step(step) for step in steps[-_LAST:]],
         "fields": fields,
-        "diagnosed": memo.kept_row(Path(shown.file), f"{shown.task}/{shown.repeat}"),
+        "diagnosed": cache.kept_row(Path(shown.file), f"{shown.task}/{shown.repeat}"),
         "request": [_turn(item) for item in request] if isinstance(request, list) else [text_of(request)],
         "steps_from": source,
         "n_steps": len(steps),

@@ -12,18 +12,19 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64_intdigest, xxh3_128
 
 from blade.formats import careful, finals, shape
 from blade.formats.fields import PARENTS, FieldColumn, nested_scalars
 from blade.formats.items import NESTED_KEYS, parsed, steps_of
-from blade.formats.lines import MAX_LINE_BYTES, Block
+from blade.formats.lines import MAX_LINE_BYTES, Block, hash_block
 from blade.formats.names import rank
 from blade.formats.nested import Nest, can_be_column, transposed
 from blade.formats.records import CheckColumns
 from blade.formats.values import (
     LONGEST_TEXT,
     MAX_REWARD,
+    NO_INDEX,
     REWARD_NUMBER,
     counts_of_kinds,
     index_of,
@@ -84,6 +85,7 @@ class Columns:
         self.skipped: list[tuple[int, str]] = []
         self.n_skipped = 0
         self.open_ended = False
+        self.digest = xxh3_128()
         self.numbers: dict[str, array[Any]] = {name: array("q") for name in _INTS}
         self.numbers |= {name: array("d") for name in _FLOATS}
         self.numbers |= {name: array("Q") for name in _HASHES}
@@ -101,6 +103,7 @@ class Columns:
         """Take in a block of whole lines."""
         if self.n_lines == 0:
             self.start = block.offset
+        hash_block(self.digest, block)
         if block.broken is not None:
             self._skip(self.n_lines, block.broken)
             self.n_lines += 1
@@ -304,12 +307,15 @@ class Columns:
             numbers["repeat"].extend(repeat_numbers)
             numbers["row_hash"].frombytes(bytes(8 * n))
         else:
-            numbers["task_index"].fromlist(list(map(index_of, tasks)))
-            numbers["repeat"].fromlist(list(map(index_of, repeats)))
-            # a row without a full key is put in order by its content
+            keys = [(index_of(task), index_of(repeat)) for task, repeat in zip(tasks, repeats, strict=True)]
+            numbers["task_index"].fromlist([task for task, _ in keys])
+            numbers["repeat"].fromlist([repeat for _, repeat in keys])
+            # a row without a full key is put in order by its content, whatever rows are read together with it
             view = memoryview(data)
-            lines = map(view.__getitem__, map(slice, starts, ends))
-            numbers["row_hash"].fromlist(list(map(xxh3_64_intdigest, lines)))
+            spans = zip(keys, starts, ends, strict=True)
+            numbers["row_hash"].fromlist(
+                [xxh3_64_intdigest(view[start:end]) if NO_INDEX in key else 0 for key, start, end in spans]
+            )
             texts["task_text"].extend(tuple(map(text_index, tasks)), first)
         if any(columns["attempt"]):
             numbers["attempt"].fromlist([max(0, index_of(one)) for one in columns["attempt"]])
@@ -421,6 +427,7 @@ class Columns:
             self.start,
             self.end,
             self.open_ended,
+            self.digest.hexdigest(),
         )
         self._reset(self.end)
         return part

@@ -8,10 +8,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from blade.errors import Unreadable
 from blade.formats import inflate
+
+if TYPE_CHECKING:
+    import xxhash
 
 BLOCK_BYTES = 1 << 20  # larger blocks fall out of the processor cache and are 2-3 x slower
 MAX_LINE_BYTES = 64 << 20
@@ -72,6 +75,24 @@ def plain_blocks(path: Path, start: int, end: int) -> Iterator[Block]:
                 position, want = newline, BLOCK_BYTES
             else:
                 want = min(want * 4, MAX_LINE_BYTES + BLOCK_BYTES)
+
+
+def digest(path: Path, start: int, end: int) -> str:
+    """A hash of the lines of a range, however they are read; nothing where it ends in the middle of a line."""
+    import xxhash
+
+    state = xxhash.xxh3_128()
+    with path.open("rb", buffering=0) as file:
+        if os.pread(file.fileno(), 1, end - 1) != b"\n":
+            return ""
+    for block in plain_blocks(path, start, end):
+        hash_block(state, block)
+    return state.hexdigest()
+
+
+def hash_block(state: xxhash.xxh3_128, block: Block) -> None:
+    """Add a block to a hash; of a line too long to keep its length."""
+    state.update(memoryview(block.data)[: block.size] if not block.too_long else str(block.too_long).encode())
 
 
 def _read(handle: int, position: int, size: int) -> bytes:

@@ -61,6 +61,7 @@ class Part(msgspec.Struct, frozen=True):
     start: int  # byte offsets of the batch in the (inflated) source
     end: int
     open_ended: bool  # its last line has no newline yet: a writer may still extend it
+    digest: str = ""  # of the lines as they were read
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -18,8 +18,9 @@ from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Ski
 from blade.model.rows import MAPPED
 from blade.tables import cache
 from blade.tables import index as store
-from blade.tables.columns import Index
+from blade.tables.cache import Stamp
 from blade.tables.index import Watcher
+from blade.tables.parts import Index
 
 MAX_SKIPPED = 1000  # listed in a report; all are counted
 
@@ -39,6 +40,7 @@ class Loaded(msgspec.Struct, frozen=True):
     n_skipped: int
     judged_in: Path | None  # the file that holds judgements of the run, or would
     judgements: tuple[Judgement, ...]  # as they were kept; whether they still hold is another question
+    stamps: Mapping[str, Stamp] = {}  # of every file of the run, before anything of it was read
     given: str = ""  # the file that the rows come from, where a copy of it was read
     gaps: tuple[Gap, ...] = ()  # what was passed over while reading, told once for all runs
 
@@ -91,6 +93,7 @@ def _loaded(
     found: find.Found, watcher: Watcher, notice: Callable[[str], None], notes: Path | None
 ) -> list[Loaded]:
     artifacts = sidecars.artifacts(found)
+    stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
     benchmark = sidecars.benchmark(artifacts)
     main = [store.open_index(path, formats.FORMATS["nemo_gym"], watcher) for path in found.paths]
     _refuse_empty(found, main)
@@ -118,6 +121,7 @@ def _loaded(
             n_skipped=sum(index.n_skipped for index in read),
             judged_in=judged_in,
             judgements=tuple(one for one in told if len(runs) == 1 or one.agent == run.agent),
+            stamps=stamps,
         )
         for run in runs
     ]

@@ -6,7 +6,6 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -19,7 +18,7 @@ from blade.model import Agreement, Gap, Health, Judged, Judgement, TaskTraces
 from blade.pipeline.judging import standing
 from blade.pipeline.load import Loaded
 from blade.pipeline.walk import Walker
-from blade.tables import memo
+from blade.tables import cache
 
 if TYPE_CHECKING:
     from blade.tables.index import Watcher
@@ -191,8 +190,9 @@ def diagnosed(read: Read, clock: Clock) -> Reading:
         ),
     )
     one = read.loaded
-    if len(one.sources) == 1:  # for `blade show`, which diagnoses nothing itself
-        memo.keep_rows(Path(one.sources[0].path), dict(told.blamed))
+    path = one.sources[0].path
+    if len(one.sources) == 1 and path in one.stamps:  # for `blade show`, which diagnoses nothing itself
+        cache.keep_rows(path, one.stamps[path], dict(told.blamed))
     quote = opened.quoter(one.run)
     health = tuple(measure.health.health(one.run.rollouts, one.run.coverage, read.scoring, quote))
     return Reading(

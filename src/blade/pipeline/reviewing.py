@@ -19,7 +19,7 @@ from blade.errors import UsageError
 from blade.model import Judgement, Waiting
 from blade.pipeline import judging, pages, reading
 from blade.pipeline.session import Session, depends_on
-from blade.tables import memo
+from blade.tables import cache
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded
@@ -74,7 +74,7 @@ def _prices(session: Session, one: Loaded, budget: int) -> Iterator[dict[str, in
     """The tokens of dossiers as they were counted before; what is added is kept for the next time."""
     key = depends_on(session.loaded, f"prices {one.name} {session.threshold} {budget}")
     source = Path(one.sources[0].path)
-    held = memo.kept_bytes(source, "prices", key) if key else None
+    held = cache.kept(source, "prices", key) if key else None
     try:
         known = msgspec.msgpack.decode(held, type=dict[str, int]) if held else {}
     except msgspec.DecodeError:
@@ -82,7 +82,7 @@ def _prices(session: Session, one: Loaded, budget: int) -> Iterator[dict[str, in
     before = len(known)
     yield known
     if key and len(known) > before:
-        memo.keep_bytes(source, "prices", key, msgspec.msgpack.encode(known))
+        cache.keep(source, "prices", key, msgspec.msgpack.encode(known))
 
 
 def dossier(

@@ -15,8 +15,8 @@ from blade.model import Report, Trace
 from blade.pipeline import pages
 from blade.pipeline.load import Loaded, load
 from blade.report.facts import Facts, facts
+from blade.tables import cache
 from blade.tables import index as store
-from blade.tables import memo
 
 if TYPE_CHECKING:
     from blade.tables.index import Watcher
@@ -69,7 +69,7 @@ def session(
     loaded = load(specs, watcher)
     key = depends_on(loaded, f"session {threshold}")
     source = Path(loaded[0].sources[0].path)
-    held = memo.kept_bytes(source, "report", key) if key else None
+    held = cache.kept(source, "report", key) if key else None
     if held is not None:
         try:
             return _session(loaded, msgspec.msgpack.decode(held, type=Report), threshold, command)
@@ -77,7 +77,7 @@ def session(
             pass  # written by other code, or torn: made again below
     report = pages.diagnose(loaded, command, threshold, watcher)
     if key:
-        memo.keep_bytes(source, "report", key, msgspec.msgpack.encode(report, enc_hook=_plain))
+        cache.keep(source, "report", key, msgspec.msgpack.encode(report, enc_hook=_plain))
     return _session(loaded, report, threshold, command)
 
 
@@ -88,14 +88,13 @@ def _session(loaded: Sequence[Loaded], report: Report, threshold: float | None, 
 
 def depends_on(loaded: Sequence[Loaded], *others: str) -> str | None:
     """What a conclusion on these runs depends on, as a key; None for what cannot be found again."""
-    files = {source.path for one in loaded for source in one.sources}
-    files |= {artifact.path for one in loaded for artifact in one.artifacts if artifact.present}
-    if "-" in files:
+    if any(source.path == "-" for one in loaded for source in one.sources):
         return None
+    stamps = {path: stamp for one in loaded for path, stamp in one.stamps.items()}
     names = [one.name for one in loaded]
     notes = [note for one in loaded for note in one.notes]
     gaps = [f"{gap.what}: {gap.why}" for one in loaded for gap in one.gaps]
-    return memo.key(sorted(map(Path, files)), *names, *notes, *gaps, *others)
+    return cache.key(stamps, *names, *notes, *gaps, *others)
 
 
 def _plain(value: Any) -> Any:

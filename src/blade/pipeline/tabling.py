@@ -14,7 +14,7 @@ from blade.pipeline.load import Loaded
 from blade.pipeline.pages import scoring_of
 from blade.query.ground import Ground
 from blade.query.views import Files
-from blade.tables import cache, database, memo, traces, workers
+from blade.tables import cache, database, traces, workers
 from blade.tables import index as store
 from blade.tables.rollouts import Columns, Judged, laid_out
 from blade.tables.tasks import tasks
@@ -92,12 +92,10 @@ def _files(one: Loaded, threshold: float | None, with_traces: bool, watcher: Wat
 
 def _key(one: Loaded, threshold: float | None) -> str | None:
     """What the tables of a run depend on: its files, our code, its agent, its part, and the threshold."""
-    files = {source.path for source in one.sources}
-    if "-" in files:
+    if any(source.path == "-" for source in one.sources):
         return None
-    files |= {artifact.path for artifact in one.artifacts if artifact.present}
-    return memo.key(
-        sorted(map(Path, files)), one.run.agent or "", str(threshold), str(len(one.run.rollouts.task)),
+    return cache.key(
+        one.stamps, one.run.agent or "", str(threshold), str(len(one.run.rollouts.task)),
         one.name if one.name.endswith("]") else "",  # `NAME[field=value]`: split off by `compare --by`
     )  # fmt: skip
 
@@ -182,7 +180,7 @@ def _traces(folder: Path, key: str, one: Loaded, watcher: Watcher) -> tuple[str,
             _write_traces(paths[part], one, range(part, n, n_parts))
             return b"ok"
 
-        done = workers.forked(work, missing, n_parts) if n_parts > 1 else ((part, None) for part in missing)
+        done = workers.streamed(work, missing, n_parts) if n_parts > 1 else ((part, None) for part in missing)
         for part, result in done:
             if result is None and not paths[part].exists():
                 work(part)

@@ -46,6 +46,7 @@ class Outcome(msgspec.Struct, frozen=True):
     error: str | None = None
     hint: str = ""
     notes: tuple[str, ...] = ()  # what the query cannot see: names no row has, texts that are cut
+    is_damaged: bool = False  # the tables are not as they were written
 
     def table(self) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
         """The answer as columns and rows, whatever its form."""
@@ -95,8 +96,13 @@ def ask(
     """What foreign queries give; those of the engine are asked here, the others in a process of their own."""
     foreign = [query for query in queries if not is_ours(query)]
     with_traces = any(_OF_TRACES.search(query) for query in foreign)
-    job = Job(tuple(foreign), ground.files(with_traces) if foreign else (), seconds, memory_mb)
-    boxed = iter(run(job)) if foreign else iter(())
+    outcomes: list[Outcome] = []
+    for attempt in range(2):
+        if not foreign or (attempt and not any(outcome.is_damaged for outcome in outcomes)):
+            break
+        ground.discard() if attempt else None
+        outcomes = run(Job(tuple(foreign), ground.files(with_traces), seconds, memory_mb))
+    boxed = iter(outcomes)
     return [_concluded(ground, query) if is_ours(query) else next(boxed) for query in queries]
 
 
@@ -133,14 +139,20 @@ def outcomes(job: Job) -> Iterator[Outcome]:
     """The outcome of each query of a job, in this process."""
     from blade.query.ground import Ground, Table
     from blade.query.names import limits, unknown
-    from blade.query.views import opened
+    from blade.query.views import Damaged, opened
 
-    connection = opened(job.files, job.memory_mb, 2)
-    ground = Ground(tuple(run.run for run in job.files), lambda _: job.files)
-    ground.connection = lambda with_traces: connection  # type: ignore[method-assign]
+    try:
+        connection = opened(job.files, job.memory_mb, 2)
+    except Damaged as error:
+        yield from (Outcome(error=str(error), is_damaged=True) for _ in job.queries)
+        return
+    ground = Ground(tuple(run.run for run in job.files), lambda _: job.files, connection=connection)
     for query in job.queries:
         try:
             found = ground.ask(query)
+        except Damaged as error:
+            yield Outcome(error=str(error), is_damaged=True)
+            continue
         except UsageError as error:
             yield Outcome(error=error.message, hint=error.hint)
             continue

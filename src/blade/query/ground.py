@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,7 +12,7 @@ from blade.errors import BladeError, UsageError
 from blade.query import measures, select, views
 from blade.query.measures import Answer, Measure, measure_of
 from blade.query.names import bad_pattern
-from blade.query.views import Files
+from blade.query.views import Damaged, Files
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,18 +39,35 @@ class Ground:
         runs: tuple[str, ...],
         files: Callable[[bool], tuple[Files, ...]],  # with traces, or without
         engine: Callable[[str], Any] | None = None,
+        connection: duckdb.DuckDBPyConnection | None = None,  # one that is open already, for all queries
     ) -> None:
         self.runs = runs
         self.files = files
         self.engine = engine
+        self._given = connection
         self._connections: dict[bool, duckdb.DuckDBPyConnection] = {}
         self._answers: dict[str, list[Answer] | Table] = {}
 
     def ask(self, query: str) -> list[Answer] | Table:
         """What a query gives; the second time at once."""
         if query not in self._answers:
-            self._answers[query] = self._asked(query)
+            try:
+                self._answers[query] = self._asked(query)
+            except Damaged:
+                if self._given is not None:
+                    raise
+                self.discard()
+                self._answers[query] = self._asked(query)
         return self._answers[query]
+
+    def discard(self) -> None:
+        """Remove the files of the tables, so that they are made anew."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        for files in self.files(True):
+            for path in (files.tables, *files.traces):
+                Path(path).unlink(missing_ok=True)
 
     def _asked(self, query: str) -> list[Answer] | Table:
         if query.lstrip().startswith("engine."):
@@ -60,9 +78,15 @@ class Ground:
 
     def connection(self, with_traces: bool) -> duckdb.DuckDBPyConnection:
         """The tables of the runs, with those of their traces where they are needed."""
+        if self._given is not None:
+            return self._given
         if with_traces not in self._connections:
-            files = self.files(with_traces)
-            self._connections[with_traces] = views.opened(files, MEMORY_MB, _THREADS)
+            try:
+                opened = views.opened(self.files(with_traces), MEMORY_MB, _THREADS)
+            except Damaged:
+                self.discard()
+                opened = views.opened(self.files(with_traces), MEMORY_MB, _THREADS)
+            self._connections[with_traces] = opened
         return self._connections[with_traces]
 
 
@@ -91,6 +115,8 @@ def answered(
     except duckdb.OutOfMemoryException as error:
         raise select.refused("the query needs more memory than it may have") from error
     except duckdb.Error as error:
+        if damaged := views.damage(error):
+            raise damaged from error
         raise bad_pattern(query, connection(False)) or select.refused(_first_line(error)) from error
 
 

@@ -22,6 +22,19 @@ class Files(msgspec.Struct, frozen=True):
     traces: tuple[str, ...] = ()  # made when steps, calls or texts are first asked for
 
 
+class Damaged(Exception):
+    """Tables are not as they were written."""
+
+
+def damage(error: Exception) -> Damaged | None:
+    """The damage to its files that a database complains of; None for any other complaint."""
+    import duckdb
+
+    text = str(error).partition("\n")[0]
+    is_damage = isinstance(error, duckdb.IOException | duckdb.SerializationException)
+    return Damaged(text) if is_damage or text.startswith("Corrupt database file") else None
+
+
 FIELD_TEXTS = "field_texts"  # for `says` alone: a query cannot name it
 _KEYS = {"run": "varchar", "task": "varchar", "repeat": "bigint", "row": "bigint"}
 _TRACE_COLUMNS = {  # of tables that are not made yet
@@ -60,7 +73,12 @@ def opened(runs: tuple[Files, ...], memory_mb: int, threads: int) -> duckdb.Duck
     files = {f"r{number}": Path(run.tables) for number, run in enumerate(runs)}
     for number, run in enumerate(runs):
         files |= {f"r{number}t{part}": Path(path) for part, path in enumerate(run.traces)}
-    connection = connect(files, memory_mb, threads)
+    import duckdb
+
+    try:
+        connection = connect(files, memory_mb, threads)
+    except duckdb.Error as error:
+        raise damage(error) or error from error
     for table in (*TABLES, FIELD_TEXTS):
         connection.execute(f"create view {table} as {_union(table, runs)}")
     for macro in _MACROS:

@@ -1,24 +1,31 @@
-"""Where indexes are kept, how large they are, and how they are emptied."""
+"""Keep indexes and conclusions in the cache folder: locked, written whole, trimmed, and bound to their source."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import fcntl
+import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
 from blade import __version__
 
-LAYOUT = "4"  # of the files of an index; another number means: build anew
+LAYOUT = "5"  # of the files of an index; another number means: build anew
 _FOLDER = "indexes"
-_KEY = re.compile(r"[0-9a-f]{24}")  # all we ever write or delete are folders of such names in that folder
+_FOLDERS = re.compile(r"[0-9a-f]{24}")  # all we ever write or delete are folders of such names in that folder
+_DIGEST = 32  # characters of a digest
+MAX_MB = 20_000  # of all indexes and tables, unless BLADE_CACHE_MAX_MB says otherwise
+
+# Size, times of the last change of content and of the file itself, inode: an edit that sets the old time back,
+# and another file under the same name, still change one of them.
+Stamp = tuple[int, int, int, int]
 
 
 class Unwritable(Exception):
@@ -56,6 +63,12 @@ def root() -> Path:
         return (Path(base) if base else Path("~/.cache").expanduser()) / "blade"
     except RuntimeError:  # a user without a home, as containers have them
         return Path(tempfile.gettempdir()) / f"blade-cache-{os.getuid()}"
+
+
+def stamp_of(path: Path) -> Stamp:
+    """How a file lies on disk now."""
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
 def folder_for(source: Path) -> Path:
@@ -127,7 +140,7 @@ def _folders() -> list[Path]:
     """The folders of indexes."""
     try:
         with os.scandir(root() / _FOLDER) as found:
-            return [Path(e.path) for e in found if _KEY.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+            return [Path(e.path) for e in found if _FOLDERS.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
     except OSError:
         return []
 
@@ -147,9 +160,6 @@ def clean() -> tuple[int, int]:
         (root() / _FOLDER).rmdir()
     after = size()
     return before[0] - after[0], before[1] - after[1]
-
-
-MAX_MB = 20_000  # of all indexes and tables, unless BLADE_CACHE_MAX_MB says otherwise
 
 
 def limit() -> int:
@@ -215,3 +225,92 @@ def write_whole(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+# -- conclusions ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _code() -> bytes:
+    """Our own code as it lies on disk: other code, other conclusions."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parents[1].rglob("*")):
+        if path.suffix in (".py", ".toml", ".json"):
+            digest.update(_spelled(path, stamp_of(path)))
+    return digest.digest()
+
+
+def _spelled(path: Path | str, stamp: Stamp) -> bytes:
+    return "\0".join(map(str, (path, *stamp, ""))).encode("utf-8", "surrogateescape")
+
+
+def key(stamps: Mapping[str, Stamp], *others: str) -> str:
+    """What a conclusion depends on: files as they lay on disk before they were read, our code, and what else is told."""
+    digest = blake2b(_code(), digest_size=_DIGEST // 2)
+    for path in sorted(stamps):
+        digest.update(_spelled(path, stamps[path]))
+    for text in others:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()
+
+
+def stamps_of(paths: Iterable[str]) -> dict[str, Stamp]:
+    """How files lie on disk now; one that is gone has no stamp."""
+    stamps = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            stamps[path] = stamp_of(Path(path))
+    return stamps
+
+
+def _checksum(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_DIGEST // 2).hexdigest().encode()
+
+
+def sealed(content: bytes) -> bytes:
+    """Content behind its checksum."""
+    return _checksum(content) + content
+
+
+def unsealed(data: bytes) -> bytes:
+    """The content behind a checksum; ValueError if it is not as it was written."""
+    content = data[_DIGEST:]
+    if data[:_DIGEST] != _checksum(content):
+        raise ValueError("damaged")
+    return content
+
+
+def kept(source: Path, name: str, wanted: str) -> bytes | None:
+    """What was kept for this source under this name and key."""
+    try:
+        content = unsealed((folder_for(source) / f"{name}.kept").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content[_DIGEST:] if content[:_DIGEST] == wanted.encode() else None
+
+
+def keep(source: Path, name: str, made_for: str, content: bytes) -> None:
+    """Keep a conclusion; where the cache cannot be written, it is made again next time."""
+    folder = folder_for(source)
+    with contextlib.suppress(OSError):
+        if folder.is_dir() and os.access(folder, os.W_OK):
+            write_whole(folder / f"{name}.kept", sealed(made_for.encode() + content))
+
+
+def _rows_key(source: str, stamp: Stamp) -> str:
+    return blake2b(_spelled(source, stamp), digest_size=_DIGEST // 2).hexdigest()
+
+
+def keep_rows(source: str, stamp: Stamp, rows: Mapping[str, tuple[str, str, int | None]]) -> None:
+    """Keep what each failing rollout was found to be, by its address: label, name, and the step to blame."""
+    keep(Path(source), "rows", _rows_key(source, stamp), json.dumps(rows).encode())
+
+
+def kept_row(source: Path, address: str) -> tuple[str, str, int | None] | None:
+    """What a rollout was found to be when its file, as it lies there now, was diagnosed last; None if it was not."""
+    try:
+        content = kept(source, "rows", _rows_key(str(source), stamp_of(source)))
+        label, name, step = json.loads(content or b"{}")[address]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return label, name, step

@@ -1,4 +1,4 @@
-"""Turn a source file into an index of columns and offsets, or find the one that is there."""
+"""Index a source file into columns and offsets, or find the index that is there and extend what is proved of it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,32 @@ import hashlib
 import os
 import resource
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
+import xxhash
 
 from blade.errors import Unreadable
 from blade.model import Part
-from blade.tables import blocks, cache, manifest, workers
-from blade.tables.columns import Index, unreadable
-from blade.tables.parts import OpenPart, PartEntry, write_part
+from blade.tables import cache, parts, workers
+from blade.tables.cache import Stamp
+from blade.tables.parts import Index, Manifest, PartEntry, unreadable
 
+MANIFEST = "manifest.json"
+_SHA256 = "sha256.json"
+_ENDS = 1 << 16  # bytes at the front and before the end that are compared on top of the stamp
+TICK_NS = 10_000_000  # two changes within the clock tick of a file system may leave the same stamp
 _CHUNK_BYTES = 512 << 20  # one task of a worker; bounds what is lost when one is killed
 _PARALLEL_BYTES = 24 << 20  # below this a second process costs more than it brings
 _KEEP_BYTES = 8 << 20  # several blocks of lines; else each is mapped, filled with zeros and unmapped again
 _MANY_FILES = 1 << 16  # a run may have thousands of shards, each with a part that is held open
-_DIGEST = "sha256.json"
 
 Range = tuple[int, int]
 Keep = Callable[[bytes, int], None]
-PartsOf = Callable[[Path, int, int], Iterator[Part]]
 
 
 class Reader(Protocol):
@@ -39,6 +43,7 @@ class Reader(Protocol):
     def plain_parts(self, path: Path, start: int, end: int) -> Iterator[Part]: ...  # a range of an open file
     def stream_parts(self, path: Path, keep: Keep) -> Iterator[Part]: ...  # all rows; `keep` gets the lines
     def line_start_after(self, path: Path, position: int, end: int) -> int: ...  # where a range may be cut
+    def digest(self, path: Path, start: int, end: int) -> str: ...  # of the lines of a range, as a part has it
 
 
 class Watcher(Protocol):
@@ -64,12 +69,12 @@ def open_index(path: Path, reader: Reader, watcher: Watcher) -> Index:
         if not path.is_file():  # standard input or a pipe: nothing that could be found again
             return _in_temporary(path, reader, watcher)
         folder = cache.folder_for(path)
-        found = _current(folder, path)
-        if found is not None:
-            return found
+        current = _current(folder, path)
+        if current is not None:
+            return current
         try:
-            told = f"waiting for another process that indexes {path.name}"
-            with cache.locked(folder, lambda: watcher.notice(told)):
+            note = f"waiting for another process that indexes {path.name}"
+            with cache.locked(folder, lambda: watcher.notice(note)):
                 return _in(folder, path, reader, watcher)
         except cache.Unwritable as error:
             watcher.notice(f"the cache {cache.root()} cannot be written ({error}); using a temporary index")
@@ -90,11 +95,56 @@ def _in_temporary(path: Path, reader: Reader, watcher: Watcher) -> Index:
         ) from error
 
 
+# -- what is known of the source ------------------------------------------------------------------
+
+
+def manifest_in(folder: Path) -> Manifest | None:
+    """The manifest in `folder`, or None if there is none that can be read."""
+    try:
+        return msgspec.json.decode(cache.unsealed((folder / MANIFEST).read_bytes()), type=Manifest)
+    except (OSError, ValueError, RecursionError):  # the errors of msgspec are ValueErrors
+        return None
+
+
+def _described(path: Path) -> Manifest:
+    """A manifest for `path` as it is now, before anything of it is read."""
+    if not path.is_file():  # standard input or a pipe
+        return Manifest(cache.made_by(), (0, 0, 0, 0), "", "")
+    stamp = _settled(path)
+    return Manifest(cache.made_by(), stamp, *_ends_of(path, stamp[0]))
+
+
+def _settled(path: Path) -> Stamp:
+    """The stamp of a file whose clock has ticked since its last change, so that the next change gives another one."""
+    for _ in range(5):
+        stamp = cache.stamp_of(path)
+        age = time.time_ns() - stamp[2]
+        if not 0 <= age < TICK_NS:
+            return stamp
+        time.sleep((TICK_NS - age) / 1e9)
+    return stamp[0], 0, 0, 0  # somebody writes all the time: nothing that this file will have again
+
+
+def _ends_of(path: Path, end: int) -> tuple[str, str]:
+    """Hashes of the first bytes of a file and of those before `end`."""
+    with path.open("rb", buffering=0) as file:
+        head = os.pread(file.fileno(), min(_ENDS, end), 0)
+        tail = os.pread(file.fileno(), min(_ENDS, end), max(0, end - _ENDS))
+    return xxhash.xxh3_128_hexdigest(head), xxhash.xxh3_128_hexdigest(tail)
+
+
+def _is_same(known: Manifest, path: Path) -> bool:
+    """Whether the source lies on disk as it was when it was indexed, by our code as it is."""
+    if known.made_by != cache.made_by() or known.stamp != cache.stamp_of(path):
+        return False
+    return _ends_of(path, known.size) == (known.head, known.tail)
+
+
 def _current(folder: Path, path: Path) -> Index | None:
     """The finished index in `folder` if it still describes `path`."""
     for _ in range(3):  # another process may replace the files between two reads
-        known = manifest.load(folder)
-        if known is None or manifest.state_of(known, path) is not manifest.State.SAME:
+        known = manifest_in(folder)
+        if known is None or not _is_same(known, path):
             return None
         try:
             return Index(folder, path, known)
@@ -103,16 +153,41 @@ def _current(folder: Path, path: Path) -> Index | None:
     return None
 
 
+def _proved(folder: Path, path: Path, known: Manifest | None, size: int, reader: Reader) -> list[PartEntry]:
+    """The parts of an older index up to the first whose lines are not in the source as they were read then.
+
+    A line that was not finished is read again. The time or the name of a file proves nothing of its content.
+    """
+    if known is None or known.made_by != cache.made_by() or known.blocks:
+        return []
+
+    def is_proved(part: PartEntry) -> bool:
+        is_whole = part.end <= size and not part.open_ended
+        return is_whole and reader.digest(path, part.start, part.end) == part.source
+
+    proved = list(takewhile(is_proved, known.parts))
+    try:
+        for part in proved:
+            parts.OpenPart(folder / part.file, part)
+    except (OSError, ValueError):
+        return []
+    return proved
+
+
+# -- building -------------------------------------------------------------------------------------
+
+
 def _in(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> Index:
     """Build, extend or reuse; the caller holds the folder."""
-    found = _current(folder, path)
-    if found is not None:
-        return found
-    known = manifest.load(folder)
+    current = _current(folder, path)
+    if current is not None:
+        return current
+    known = manifest_in(folder)
     _sweep(folder, known)
     try:
         fresh = _built(folder, path, known, reader, watcher)
-        manifest.save(fresh, folder)
+        with cache.writing():
+            cache.write_whole(folder / MANIFEST, cache.sealed(msgspec.json.encode(fresh)))
     except BaseException:
         with contextlib.suppress(cache.Unwritable):
             _sweep(folder, known)
@@ -125,47 +200,29 @@ def _in(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> Index:
         raise cache.Unwritable("what was written cannot be read back") from error
 
 
-def _built(
-    folder: Path, path: Path, known: manifest.Manifest | None, reader: Reader, watcher: Watcher
-) -> manifest.Manifest:
-    fresh = manifest.describe(path)
+def _built(folder: Path, path: Path, known: Manifest | None, reader: Reader, watcher: Watcher) -> Manifest:
+    fresh = _described(path)
     if reader.is_stream(path):
-        name, parts = _from_stream(folder, path, reader, watcher)
-        return msgspec.structs.replace(fresh, blocks=name, parts=_numbered(parts))
-    kept = _kept(folder, path, known)
-    start = kept[-1].end if kept else 0
+        name, entries = _from_stream(folder, path, reader, watcher)
+        return msgspec.structs.replace(fresh, blocks=name, parts=_numbered(entries))
+    proved = _proved(folder, path, known, fresh.size, reader)
+    start = proved[-1].end if proved else 0
     watcher.start(f"indexing {path.name}", fresh.size - start)
-    ranges = _cut(path, start, fresh.size, reader)
-    parts = _from_ranges(folder, path, ranges, reader.plain_parts, watcher)
-    return msgspec.structs.replace(fresh, parts=_numbered([*kept, *parts]))
+    entries = _from_ranges(folder, path, _cut(path, start, fresh.size, reader), reader, watcher)
+    return msgspec.structs.replace(fresh, parts=_numbered([*proved, *entries]))
 
 
-def _kept(folder: Path, path: Path, known: manifest.Manifest | None) -> list[PartEntry]:
-    """The parts of an older index up to the first whose bytes have changed; a line that was not finished is read again."""
-    if known is None or manifest.state_of(known, path) is not manifest.State.GREW:
-        return []
-    parts = list(takewhile(lambda part: manifest.digest_of(path, part.start, part.end) == part.source, known.parts))
-    while parts and (parts[-1].open_ended or not manifest.ends_line(path, parts[-1].end)):
-        parts = parts[:-1]
-    try:
-        for part in parts:
-            OpenPart(folder / part.file, part)
-    except (OSError, ValueError):
-        return []
-    return parts
-
-
-def _numbered(parts: list[PartEntry]) -> list[PartEntry]:
+def _numbered(entries: list[PartEntry]) -> list[PartEntry]:
     """Parts in the order of the source, each knowing its first line."""
-    line, found = 0, []
-    for part in sorted(parts, key=lambda part: part.start):
-        found.append(msgspec.structs.replace(part, first_line=line))
+    line, numbered = 0, []
+    for part in sorted(entries, key=lambda part: part.start):
+        numbered.append(msgspec.structs.replace(part, first_line=line))
         line += part.lines
-    return found
+    return numbered
 
 
 def _from_stream(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> tuple[str, list[PartEntry]]:
-    writer = blocks.BlockWriter(folder)
+    writer = parts.BlockWriter(folder)
     watcher.start(f"inflating {path.name}", 0)
 
     def keep(data: bytes, offset: int) -> None:
@@ -173,39 +230,39 @@ def _from_stream(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> 
         watcher.advance(len(data))
 
     try:
-        parts = [write_part(part, folder) for part in reader.stream_parts(path, keep)]
+        entries = [parts.write_part(part, folder) for part in reader.stream_parts(path, keep)]
     finally:
         writer.close()
-    return writer.name, parts
+    return writer.name, entries
 
 
 def _from_ranges(
-    folder: Path, path: Path, ranges: list[Range], parts_of: PartsOf, watcher: Watcher
+    folder: Path, path: Path, ranges: list[Range], reader: Reader, watcher: Watcher
 ) -> list[PartEntry]:
     def work(piece: Range) -> bytes:
-        return msgspec.json.encode(_index_range(folder, path, *piece, parts_of))
+        return msgspec.json.encode(_index_range(folder, path, *piece, reader))
 
     n_workers = min(len(ranges), n_cores())
     # a forked worker starts in milliseconds and holds our lock too: nobody sweeps its files if we are killed
-    done = workers.forked(work, ranges, n_workers) if n_workers > 1 else ((piece, None) for piece in ranges)
-    found: list[PartEntry] = []
+    done = workers.streamed(work, ranges, n_workers) if n_workers > 1 else ((piece, None) for piece in ranges)
+    entries: list[PartEntry] = []
     with contextlib.closing(done):  # on an error too the workers end before anyone sweeps
-        for piece, told in done:
-            if told is None:
-                found += _index_range(folder, path, *piece, parts_of)
+        for piece, result in done:
+            if result is None:
+                entries += _index_range(folder, path, *piece, reader)
             else:
-                found += msgspec.json.decode(told, type=list[PartEntry])
+                entries += msgspec.json.decode(result, type=list[PartEntry])
             watcher.advance(piece[1] - piece[0])
-    return found
+    return entries
 
 
-def _index_range(folder: Path, path: Path, start: int, end: int, parts_of: PartsOf) -> list[PartEntry]:
+def _index_range(folder: Path, path: Path, start: int, end: int, reader: Reader) -> list[PartEntry]:
     """Index the lines from `start` to `end`."""
     was_enabled = gc.isenabled()
     gc.disable()  # rows are trees, freed by counting; the collector only walks them again and again
     bytes(_KEEP_BYTES)  # freed at once: glibc takes its size as the sign to keep, not return, smaller blocks
     try:
-        return [write_part(part, folder, manifest.digest_of(path, part.start, part.end)) for part in parts_of(path, start, end)]
+        return [parts.write_part(part, folder) for part in reader.plain_parts(path, start, end)]
     finally:
         if was_enabled:
             gc.enable()
@@ -241,9 +298,9 @@ def _allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _sweep(folder: Path, known: manifest.Manifest | None) -> None:
+def _sweep(folder: Path, known: Manifest | None) -> None:
     """Remove what no manifest names: leavings of a killed process, parts of an older index."""
-    named = {"lock", manifest.NAME, _DIGEST}
+    named = {"lock", MANIFEST, _SHA256}
     if known is not None:
         named |= {known.blocks, *(part.file for part in known.parts)}
     with cache.writing():
@@ -253,7 +310,7 @@ def _sweep(folder: Path, known: manifest.Manifest | None) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """The digest of a source as it lies on disk, computed once and kept by size and time."""
+    """The digest of a source as it lies on disk, computed once and kept with its stamp."""
     try:
         return _sha256_of(path)
     except OSError as error:
@@ -261,11 +318,11 @@ def sha256_of(path: Path) -> str:
 
 
 def _sha256_of(path: Path) -> str:
-    stat = path.stat()
-    kept = cache.folder_for(path) / _DIGEST
+    stamp = _settled(path)
+    kept = cache.folder_for(path) / _SHA256
     try:
-        *when, digest = msgspec.json.decode(kept.read_bytes(), type=tuple[int, int, int, str])
-        if when == [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]:
+        *when, digest = msgspec.json.decode(cache.unsealed(kept.read_bytes()), type=tuple[int, int, int, int, str])
+        if tuple(when) == stamp:
             return digest
     except (OSError, ValueError):
         pass
@@ -273,8 +330,7 @@ def _sha256_of(path: Path) -> str:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        known = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, digest)
-        cache.write_whole(kept, msgspec.json.encode(known))
+        cache.write_whole(kept, cache.sealed(msgspec.json.encode((*stamp, digest))))
     except OSError:
         pass  # a cache that cannot be written costs time, not truth
     return digest

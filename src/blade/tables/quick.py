@@ -32,14 +32,12 @@ def places(path: Path, task: int) -> list[Place] | None:
     """
     folder = cache.folder_for(path)
     try:
-        known = json.loads((folder / "manifest.json").read_bytes())
-        stat = path.stat()
-        times = (known["mtime_ns"], known["ctime_ns"])
-        is_same = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) == (known["size"], *times)
-        if not is_same or known["blocks"] or known["made_by"] != cache.made_by():
+        known = json.loads(cache.unsealed((folder / "manifest.json").read_bytes()))
+        stamp = cache.stamp_of(path)
+        if tuple(known["stamp"]) != stamp or known["blocks"] or known["made_by"] != cache.made_by():
             return None
         best = _best(folder, [part for part in known["parts"] if part["rows"]], task)
-        if not all(_is_line(path, place, stat.st_size) for place in best.values()):
+        if not all(_is_line(path, place, stamp[0]) for place in best.values()):
             return None
     except (OSError, LookupError, TypeError, ValueError, RecursionError):
         return None

@@ -11,43 +11,7 @@ from functools import partial
 from typing import NoReturn, TypeVar
 
 Piece = TypeVar("Piece")
-_WHOLE = b"."  # stands last in a result that is whole
 _LENGTH = 8  # bytes that tell the size of a result
-
-
-def forked(
-    work: Callable[[Piece], bytes], pieces: list[Piece], n_workers: int
-) -> Generator[tuple[Piece, bytes | None], None, None]:
-    """Each piece with what `work` makes of it, as they come; None where a process failed or was killed.
-
-    One process per piece, not a pool: a pool waits for its parent, and waits for ever if that is killed.
-    """
-    waiting = pieces[::-1]
-    running: dict[int, tuple[int, Piece]] = {}  # pipe -> process and its piece
-    poll = select.poll()
-    try:
-        while waiting or running:
-            while waiting and len(running) < n_workers:
-                piece = waiting.pop()
-                try:
-                    with _uninterrupted():
-                        process, pipe = _started(partial(_work, work, piece))
-                        running[pipe] = process, piece
-                        poll.register(pipe, select.POLLIN)
-                except OSError:  # no more processes, no more files
-                    yield piece, None
-            for pipe, _ in poll.poll() if running else ():
-                with _uninterrupted():
-                    poll.unregister(pipe)
-                    process, piece = running.pop(pipe)
-                    told = _result(process, pipe)
-                yield piece, told
-    finally:
-        with _uninterrupted():
-            for pipe, (process, _) in running.items():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
-                _result(process, pipe)
 
 
 @contextlib.contextmanager
@@ -74,26 +38,6 @@ def _started(child: Callable[[int], NoReturn]) -> tuple[int, int]:
     finally:
         os.close(writer)
     return process, reader
-
-
-def _work(work: Callable[[Piece], bytes], piece: Piece, pipe: int) -> NoReturn:
-    """What the new process does; whatever fails is left to the parent, which meets the fault itself.
-
-    Ctrl-C is held back from it for good: the parent gets it too, and ends the others.
-    """
-    try:
-        with os.fdopen(pipe, "wb") as file:
-            file.write(work(piece) + _WHOLE)
-    finally:
-        os._exit(0)
-
-
-def _result(process: int, pipe: int) -> bytes | None:
-    with os.fdopen(pipe, "rb") as file:
-        told = file.read()
-    with contextlib.suppress(ChildProcessError):  # the system may have been told to forget ended processes
-        os.waitpid(process, 0)
-    return told.removesuffix(_WHOLE) if told.endswith(_WHOLE) else None
 
 
 def streamed(

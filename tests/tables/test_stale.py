@@ -1,0 +1,242 @@
+"""Whatever happened to a file, its index or what was concluded of it, the score is that of the rows that lie there now."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blade.model import Part
+from blade.tables import cache as kept
+from blade.tables import index
+from tests.builders import joined, make_row, make_run, packed
+from tests.conftest import TICK_NS, Blade
+from tests.tables.watching import Notices, Spy, opened, strays, told, told_anew
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+N = 40
+LOST, WON = ([make_row(n, 0, reward, note="x" * 9000) for n in range(N)] for reward in (0.0, 1.0))
+OLD = joined(LOST)  # longer than what is compared at both ends
+HALF = joined([*LOST[:10], *WON[10:30], *LOST[30:]])  # of the same length, with other rewards in its middle
+assert len(OLD) == len(HALF)
+
+
+def write_in_place(path: Path, data: bytes) -> None:
+    """Change the content of a file: the inode stays, and so does the time of the last change."""
+    stat = path.stat()
+    with path.open("r+b") as file:
+        file.write(data)
+    os.truncate(path, len(data))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def put_beside(path: Path, data: bytes) -> None:
+    """Put another file in the place of a file, with the old time."""
+    other = path.with_name("other")
+    other.write_bytes(data)
+    os.utime(other, ns=(1, path.stat().st_mtime_ns))
+    os.replace(other, path)
+
+
+def swap_files(path: Path) -> None:
+    other = path.with_name("other.jsonl")
+    other.write_bytes(HALF)
+    os.utime(other, ns=(1, path.stat().st_mtime_ns))
+    opened(other)
+    os.replace(path, path.with_name("first"))
+    os.replace(other, path)
+    os.replace(path.with_name("first"), other)
+
+
+def swap_folders(path: Path) -> None:
+    other = path.parent.with_name("other")
+    other.mkdir()
+    (other / path.name).write_bytes(HALF)
+    os.utime(other / path.name, ns=(1, path.stat().st_mtime_ns))
+    os.replace(path.parent, path.parent.with_name("first"))
+    os.replace(other, path.parent)
+
+
+CHANGES: dict[str, tuple[Callable[[Path], None], float]] = {
+    "middle, same size and time": (lambda path: write_in_place(path, HALF), 20 / N),
+    "middle, then appended to": (lambda path: write_in_place(path, HALF + joined([make_row(N)])), 21 / (N + 1)),
+    "cut, then as long as before": (lambda path: write_in_place(path, joined(LOST[:20] + WON[20:])), 20 / N),
+    "cut, then longer": (lambda path: write_in_place(path, joined([*LOST[:20], *WON[20:], make_row(N)])), 21 / (N + 1)),
+    "cut": (lambda path: os.truncate(path, len(joined(LOST[:20]))), 0.0),
+    "another file, same size and time": (lambda path: put_beside(path, HALF), 20 / N),
+    "another file that begins alike": (lambda path: put_beside(path, OLD + joined([make_row(N)])), 1 / (N + 1)),
+    "two files swapped": (swap_files, 20 / N),
+    "two folders swapped": (swap_folders, 20 / N),
+    "the clock set back": (lambda path: (path.write_bytes(HALF), os.utime(path, ns=(1, 1)))[0], 20 / N),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_score_of_rows_that_are_gone_is_printed(
+    change: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run" / "long.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(OLD)
+    assert " 0% passed" in blade("diagnose", path).out
+    assert json.loads(blade("query", path, "rate", "--json").out)["value"] == 0
+    alter, rate = CHANGES[change]
+    alter(path)
+    assert json.loads(blade("query", path, "rate", "--json").out)["value"] == rate
+    assert (f" {100 * rate:.1f}% passed" if rate else " 0% passed") in blade("diagnose", path).out
+    assert told(opened(path)) == told_anew(path, tmp_path / "anew", monkeypatch)
+
+
+def test_one_of_several_shards_with_the_same_size_and_time(tmp_path: Path, blade: Blade) -> None:
+    for number in range(2):
+        make_run(tmp_path, LOST[20 * number : 20 * number + 20], name=f"run-shard{number}")
+    assert " 0% passed" in blade("diagnose", tmp_path).out
+    write_in_place(tmp_path / "run-shard1.jsonl", joined(WON[20:]))
+    assert "50.0% passed" in blade("diagnose", tmp_path).out
+    assert json.loads(blade("query", tmp_path, "rate", "--json").out)["value"] == 0.5
+
+
+@pytest.mark.parametrize("compress", ["gz", "zst"])
+def test_a_member_of_a_compressed_file_with_the_same_size_and_time(tmp_path: Path, compress: str, blade: Blade) -> None:
+    def members(*rows: list[Any]) -> bytes:
+        stored = (lambda data: gzip.compress(data, 0, mtime=0)) if compress == "gz" else (lambda data: packed(data, "zst"))
+        return b"".join(stored(joined(some)) for some in rows)
+
+    path = tmp_path / f"run.jsonl.{compress}"
+    path.write_bytes(members(LOST[:20], LOST[20:]))
+    assert " 0% passed" in blade("diagnose", path).out
+    write_in_place(path, members(LOST[:20], WON[20:]))
+    assert "50.0% passed" in blade("diagnose", path).out
+
+
+def test_a_sidecar_with_the_same_size_and_time(tmp_path: Path, blade: Blade) -> None:
+    path = make_run(tmp_path, [make_row(n, 0, 0.5) for n in range(4)])
+    (tmp_path / "blade.toml").write_text("pass_threshold = 0.9\n")
+    assert " 0% passed" in blade("diagnose", path).out
+    write_in_place(tmp_path / "blade.toml", b"pass_threshold = 0.4\n")
+    assert "100% passed" in blade("diagnose", path).out
+
+
+# -- what is proved is not read again -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_parts_before_a_change_still_hold(n_parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(OLD)
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", len(OLD) // n_parts)
+    monkeypatch.setattr(index, "_CHUNK_BYTES", len(OLD) // n_parts)
+    opened(path)
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", 2 * len(OLD))  # what is read again is read here, where it is seen
+    write_in_place(path, joined(LOST[:25] + WON[25:]))
+    spy = Spy()
+    assert told(opened(path, spy)) == told_anew(path, tmp_path / "anew", monkeypatch)
+    ((start, end),) = spy.ranges
+    assert (start == 0) == (n_parts == 1)
+    assert start <= len(joined(LOST[:25]))
+    assert end == len(OLD)
+    assert not strays(path)
+
+
+@pytest.mark.parametrize("how", ["touched", "moved"])
+def test_the_same_lines_under_another_time_or_inode_are_not_read_again(how: str, tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(OLD)
+    before = told(opened(path))
+    os.utime(path, ns=(1, 1)) if how == "touched" else put_beside(path, OLD)
+    spy = Spy()
+    assert told(opened(path, spy)) == before
+    assert not spy.was_asked
+
+
+# -- changes while a file is read -----------------------------------------------------------------
+
+
+def test_a_file_that_was_changed_while_it_was_read_is_read_again(tmp_path: Path) -> None:
+    """The proof is of the lines that were read, not of those that lie there when it is taken."""
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(OLD)
+
+    class Changing(Spy):
+        def plain_parts(self, path: Path, start: int, end: int) -> Iterator[Part]:
+            for part in super().plain_parts(path, start, end):
+                write_in_place(path, HALF + joined([make_row(N)]))
+                yield part
+
+    opened(path, Changing())
+    assert opened(path).numbers("reward").tolist() == [0.0] * 10 + [1.0] * 20 + [0.0] * 10 + [1.0]
+
+
+def test_a_conclusion_belongs_to_the_file_that_was_read(tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(OLD)
+
+    def open_and_change(*given: Any) -> Any:
+        found = open_index(*given)
+        write_in_place(path, HALF)
+        return found
+
+    open_index = index.open_index
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "open_index", open_and_change)
+        blade("diagnose", path)
+        blade("query", path, "rate")
+    assert "50.0% passed" in blade("diagnose", path).out
+    assert json.loads(blade("query", path, "rate", "--json").out)["value"] == 0.5
+
+
+def test_a_change_within_a_tick_of_the_clock_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "TICK_NS", TICK_NS)
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(OLD)
+    stamp = opened(path).manifest.stamp
+    assert time.time_ns() - stamp[2] >= TICK_NS
+    monkeypatch.setattr(index, "TICK_NS", 10**18)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    assert opened(make_run(tmp_path / "young", LOST)).manifest.stamp[1:] == (0, 0, 0)  # never taken for the same
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def flipped(data: bytes) -> bytes:
+    """One bit of a number that is printed or counted, else one in the middle."""
+    place = next((at for mark in (b"50.0%", b'"rows":40') if (at := data.find(mark)) >= 0), len(data) // 2)
+    place += 7 if data[place : place + 1] == b'"' else 0
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+@pytest.mark.parametrize("damage", [cut, flipped, lambda data: bytes(len(data))], ids=["cut", "flipped", "zeroed"])
+@pytest.mark.parametrize("which", ["manifest.json", "part-", "summary.kept", "report.kept", "tables-", "traces-"])
+def test_a_damaged_file_of_the_cache_changes_no_answer(
+    which: str, damage: Callable[[bytes], bytes], tmp_path: Path, blade: Blade, processes: None
+) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(HALF)
+    asked = [("diagnose", path), ("queue", path, "--json")]
+    asked += [("query", path, query, "--json") for query in ("rate", "select count(*) as n from steps")]
+    before = [blade(*words) for words in asked]
+    assert all(said.code == 0 for said in before)
+    (file,) = kept.folder_for(path).glob(f"{which}*")
+    file.write_bytes(damage(file.read_bytes()))
+    assert [blade(*words) for words in asked] == before
+
+
+def test_readers_that_come_together_see_the_whole_of_one_state(tmp_path: Path) -> None:
+    """A reader opens an index while another process puts a new one in its place."""
+    path = tmp_path / "long.jsonl"
+    for data in (OLD, HALF) * 3:
+        path.write_bytes(data)
+        first, second = opened(path), index.open_index(path, Spy(), Notices())
+        assert told(first) == told(second)
