@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.population import Group, Ints, Mask, Population
+from blade.stats.intervals import special
+from blade.stats.significance import hypergeometric_tail
 
 PURE, PURE_SHARE = 0.99, 0.15
 IMPURE, IMPURE_WITHIN = 0.7, 0.3  # least purity of a group: between tasks, and where the same tasks pass without the fact
@@ -110,33 +112,24 @@ def _never_passed(people: Population, rows: Mask) -> Mask:
 
 def _exact(people: Population, yes: Mask, no: Mask) -> float:
     """One-sided Fisher test: passing is rarer with the fact."""
-    from scipy.stats import hypergeom
-
-    n, k, drawn = int(yes.sum() + no.sum()), int(people.passed[yes | no].sum()), int(yes.sum())
-    return float(hypergeom.cdf(int(people.passed[yes].sum()), n, k, drawn))
+    n_passed, n = int(people.passed[yes | no].sum()), int(yes.sum() + no.sum())
+    return hypergeometric_tail(int(people.passed[yes].sum()), int(yes.sum()), n_passed, n)
 
 
 def _stratified(people: Population, rows: Mask, used: Mask, strata: Ints) -> float | None:
     """One-sided test within tasks or kinds of task: passes among rows with the fact, against the hypergeometric of each."""
-    from scipy.stats import norm
-
     task = strata[used]
     n = int(task.max()) + 1
     size = np.bincount(task, minlength=n).astype(float)
     passes = np.bincount(task, weights=people.passed[used], minlength=n)
     marked = np.bincount(task, weights=rows[used], minlength=n)
     both = np.bincount(task, weights=people.passed[used] & rows[used], minlength=n)
-    some = size > 1
-    mean = np.zeros(n)
-    spread = np.zeros(n)
-    mean[some] = passes[some] * marked[some] / size[some]
-    spread[some] = (
-        mean[some] * (1 - passes[some] / size[some]) * (size[some] - marked[some]) / (size[some] - 1)
-    )
-    total = float(spread.sum())
+    size, passes, marked = (counts[size > 1] for counts in (size, passes, marked))
+    mean = passes * marked / size
+    total = float((mean * (1 - passes / size) * (size - marked) / (size - 1)).sum())
     if total <= 0:
         return None
-    return float(norm.cdf((both.sum() + 0.5 - mean.sum()) / np.sqrt(total)))
+    return float(special().ndtr((both.sum() + 0.5 - mean.sum()) / np.sqrt(total)))
 
 
 def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tests: int = 0) -> list[Group]:

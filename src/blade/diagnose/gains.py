@@ -7,6 +7,7 @@ import numpy as np
 from blade.diagnose.cover import RARER, contrast
 from blade.diagnose.population import Group, Mask, Population
 from blade.model import Gain
+from blade.stats.intervals import Z95, t_quantile
 
 LEVEL = 0.95
 DRAWS = 2000
@@ -48,11 +49,9 @@ def gain(people: Population, group: Group) -> Gain | None:
 
 def _small_sample(n_tasks: int) -> float:
     """How much wider than resampling says an interval over few tasks must be: Student's t, and n - 1."""
-    from scipy.stats import norm, t
-
     if n_tasks < 2:
         return 3.0
-    return float(t.ppf((1 + LEVEL) / 2, n_tasks - 1) / norm.ppf((1 + LEVEL) / 2) * np.sqrt(n_tasks / (n_tasks - 1)))
+    return float(t_quantile((1 + LEVEL) / 2, n_tasks - 1) / Z95 * np.sqrt(n_tasks / (n_tasks - 1)))
 
 
 def _halves(people: Population) -> Mask:

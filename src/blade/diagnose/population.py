@@ -107,6 +107,12 @@ class Population:
     def none(self) -> Mask:
         return np.zeros(self.n, bool)
 
+    def mask(self, places: Iterable[int]) -> Mask:
+        """The rows at some places."""
+        rows = self.none
+        rows[list(places)] = True
+        return rows
+
     def where(self, holds: Callable[[RowEvidence], Any]) -> Mask:
         """The rows that a condition holds for."""
         return np.fromiter((bool(holds(row)) for row in self.rows), bool, self.n)

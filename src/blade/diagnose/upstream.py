@@ -188,14 +188,18 @@ def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Itera
     """Calls, and arguments of them, that all passes of the task show; a pass is compared with its own siblings."""
     held = [_facts(row, graded) for row in people.rows]
     always = _of_all(people, held)
-    passes: defaultdict[int, list[int]] = defaultdict(list)
+    shown: defaultdict[int, Counter[Fact]] = defaultdict(Counter)  # task -> how many of its passes show each fact
+    n_passes = Counter(people.task[people.passed].tolist())
     for at in np.flatnonzero(people.passed).tolist():
-        passes[int(people.task[at])].append(at)
+        shown[int(people.task[at])].update(held[at])
+    by_count = {task: _by_count(facts) for task, facts in shown.items()}
     lacking: defaultdict[Fact, Mask] = defaultdict(lambda: people.none)
     asked: Counter[Fact] = Counter()
-    for at in range(people.n):
-        siblings = [held[other] for other in passes[int(people.task[at])] if other != at]
-        usual = set.intersection(*siblings) if siblings else set()
+    for at, task in enumerate(people.task.tolist()):
+        own, n = (held[at] if people.passed[at] else set()), n_passes[task]
+        shared = by_count.get(task, {})
+        # what all passes show, but for this one where it is a pass itself
+        usual = shared.get(n, set()) | (shared.get(n - 1, set()) - own if people.passed[at] else set()) if n > people.passed[at] else set()
         for fact in usual | always:
             asked[fact] += bool(people.passed[at])
             if lacks(fact, people.rows[at]):
@@ -220,6 +224,14 @@ def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Itera
             holds=partial(lacks, fact) if fact in always else None,
             is_defined_by_passes=fact not in always,
         )
+
+
+def _by_count(facts: Counter[Fact]) -> dict[int, set[Fact]]:
+    """Facts by how often they are shown."""
+    found: defaultdict[int, set[Fact]] = defaultdict(set)
+    for fact, n in facts.items():
+        found[n].add(fact)
+    return found
 
 
 def _facts(row: RowEvidence, graded: frozenset[str]) -> set[Fact]:

@@ -25,6 +25,12 @@ def special() -> Any:
     return importlib.import_module("scipy.special")
 
 
+def log_choose(n: int, k: ArrayLike) -> Any:
+    """The logarithm of how many ways there are to choose k of n."""
+    log = special().gammaln
+    return log(n + 1) - log(np.asarray(k) + 1) - log(n - np.asarray(k) + 1)
+
+
 def t_quantile(p: float, df: float) -> float:
     """Student's t quantile; `ValueError` unless 0 < p < 1 and df > 0."""
     if not (0.0 < p < 1.0 and df > 0.0):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from blade.stats.intervals import special, t_quantile
+from blade.stats.intervals import log_choose, special, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 CMH, EXCHANGE = "Cochran-Mantel-Haenszel", "exchange of rows within tasks"
 LOPSIDED, OFTEN = 4, 0.1  # times as many rows in one run, on so many tasks: then differences are skewed
 _EXACT_WAYS = 4000  # ways to deal the rows of all tasks, up to which an exact law is used for that
+_MOST_WAYS = 20_000  # the same where few tasks can tell; beyond, each has so many rows that its sum is normal
+_FACTORIALS = 1000  # rows up to which chances are quotients of whole numbers
 ENOUGH = 25  # tasks that differ, from which a t or normal law holds; below, exact laws
 # How far two tasks may differ that were not seen; `make calibration` measures what it is worth.
 TYPICAL = 1.25  # times the size of the differences that were seen
@@ -173,7 +175,8 @@ def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change 
     else:
         se = math.sqrt(variance + 2 * step * step) / d.size
         found = _student(estimate, estimate, se, d.size + 1, level, EXCHANGE)
-    if rows.is_binary and (m < ENOUGH or (is_lopsided(rows) and _ways(rows, telling) <= _EXACT_WAYS)):
+    most = _MOST_WAYS if m < ENOUGH else _EXACT_WAYS if is_lopsided(rows) else 0
+    if rows.is_binary and _ways(rows, telling) <= most:
         # with many tasks the exact law is nearly smooth, and half of the point that was seen lies beyond it
         exact = _exact_exchange(rows, telling, halved=m >= ENOUGH)
         return found._replace(p=exact, method="exact stratified")
@@ -269,6 +272,9 @@ def _exact_exchange(rows: Rows, telling: Bools, halved: bool = False) -> float:
 def _hypergeometric(a: int, b: int, total: int) -> tuple[Ints, Floats]:
     """How many of `total` passes fall to the second of two runs with `a` and `b` rows."""
     drawn = np.arange(max(0, total - a), min(b, total) + 1)
+    if a + b > _FACTORIALS:
+        log = log_choose(b, drawn) + log_choose(a, total - drawn) - log_choose(a + b, total)
+        return drawn, np.exp(log)
     ways = [math.comb(b, x) * math.comb(a, total - x) for x in drawn.tolist()]
     whole = math.comb(a + b, total)
     return drawn, np.array([way / whole for way in ways])
@@ -290,6 +296,9 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
     if b + c == 0:
         return 1.0, 1.0
     low, n = min(b, c), b + c
+    if n > _FACTORIALS:
+        below, tail = special().bdtr([low - 1, low] if low else [0, 0], n, 0.5).tolist()
+        return min(1.0, 2 * tail), min(1.0, tail + (below if low else 0.0))
     point = math.comb(n, low) * 0.5**n
     tail = math.fsum(math.comb(n, x) * 0.5**n for x in range(low + 1))
     exact = min(1.0, 2 * tail)

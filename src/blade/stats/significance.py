@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from blade.stats.intervals import special
+from blade.stats.intervals import log_choose, special
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -47,10 +47,10 @@ def two_groups(a: ArrayLike, b: ArrayLike) -> float | None:
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
     both = np.concatenate([x, y])
     is_binary = bool(((both == 0) | (both == 1)).all())
-    if min(x.size, y.size) < 2 or not np.isfinite(both).all() or (_is_still(x, y) and not is_binary):
+    if min(x.size, y.size) < 2 or not np.isfinite(both).all() or (np.ptp(x) == np.ptp(y) == 0 and not is_binary):
         return None
     if is_binary:
-        return _fisher(int(x.sum()), x.size, int(y.sum()), y.size)
+        return fisher(int(x.sum()), x.size, int(y.sum()), y.size)
     df = both.size - 2
     pooled = (float(x.var()) * x.size + float(y.var()) * y.size) / df
     if pooled <= 0:
@@ -59,18 +59,18 @@ def two_groups(a: ArrayLike, b: ArrayLike) -> float | None:
     return float(2 * special().stdtr(df, -abs(t)))
 
 
-def _is_still(x: Any, y: Any) -> bool:
-    return bool(np.ptp(x) == 0 and np.ptp(y) == 0)
-
-
-def _fisher(c1: int, n1: int, c2: int, n2: int) -> float:
+def fisher(c1: int, n1: int, c2: int, n2: int) -> float:
     """Sum of the hypergeometric probabilities no larger than that of the table seen (Fisher 1935)."""
     drawn = np.arange(max(0, c1 + c2 - n2), min(n1, c1 + c2) + 1)
-    log = special().gammaln
-
-    def log_choose(n: int, k: Any) -> Any:
-        return log(n + 1) - log(k + 1) - log(n - k + 1)
-
     logs = log_choose(n1, drawn) + log_choose(n2, c1 + c2 - drawn) - log_choose(n1 + n2, c1 + c2)
     seen = float(logs[c1 - int(drawn[0])])
     return min(1.0, float(np.exp(logs[logs <= seen + 1e-7]).sum()))
+
+
+def hypergeometric_tail(marked: int, drawn: int, n_marked: int, n: int) -> float:
+    """P(at most `marked` of `drawn` rows are among the `n_marked` of all n rows), when they are drawn at random."""
+    seen = np.arange(max(0, drawn - (n - n_marked)), min(marked, drawn, n_marked) + 1)
+    if not seen.size:
+        return 0.0
+    logs = log_choose(n_marked, seen) + log_choose(n - n_marked, drawn - seen) - log_choose(n, drawn)
+    return min(1.0, float(np.exp(logs).sum()))

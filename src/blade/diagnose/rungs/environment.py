@@ -134,8 +134,7 @@ def _events(people: Population, left: Mask) -> list[Group]:
             by_path[path].append((text, rows))
     found: list[Group] = []
     for path, texts in sorted(by_path.items(), key=lambda pair: -sum(len(rows) for _, rows in pair[1])):
-        mask = people.none
-        mask[[at for _, rows in texts for at in rows]] = True
+        mask = people.mask([at for _, rows in texts for at in rows])
         claimed = mask & left
         if claimed.sum() < LEAST or any(people.rows[at].fields.get(path) for at in np.flatnonzero(people.passed)):
             continue
@@ -154,9 +153,9 @@ def _logged(people: Population, left: Mask) -> list[Group]:
                 places[path, line].append(at)
     alike = np.array([(task, _done(row)) in passing for task, row in zip(people.task.tolist(), people.rows, strict=True)], bool)
     struck, guilty = people.none, []
-    for (path, line), rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), -len(pair[0][1]), pair[0])):
-        mask = people.none
-        mask[rows] = True
+    common = [(place, rows) for place, rows in places.items() if len(rows) >= LEAST]
+    for (path, line), rows in sorted(common, key=lambda pair: (-len(pair[1]), -len(pair[0][1]), pair[0])):
+        mask = people.mask(rows)
         claimed = mask & left & ~struck
         n = int(claimed.sum())
         if n < LEAST or people.passed[mask].any() or not events.ERROR.search(line):
@@ -210,8 +209,7 @@ def _barred(people: Population, left: Mask) -> list[Group]:
             places[row.barred].append(at)
     found = []
     for error, rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        mask = people.none
-        mask[rows] = True
+        mask = people.mask(rows)
         n = int((mask & left).sum())
         tool, _, said = error.partition(": ")
         if n < LEAST or people.rate(mask) > 0.1 or people.n_tasks(mask) < LEAST or _works(people, tool):
@@ -341,8 +339,7 @@ def _flaky(people: Population, left: Mask) -> list[Group]:
     rows = people.none
     guilty: list[str] = []
     for error, places in sorted(proved.items(), key=lambda pair: -len(pair[1])):
-        struck = people.none
-        struck[list(errors[error])] = True
+        struck = people.mask(errors[error])
         others = ~struck & ~rows
         if len(places) < max(LEAST, 0.3 * struck.sum()) or not others.any():
             continue

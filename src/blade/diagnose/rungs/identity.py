@@ -15,6 +15,7 @@ import numpy as np
 from blade.diagnose.answers import value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Ints, Population, Trust, at_end, count
+from blade.stats.intervals import special
 
 REGULAR = 0.9  # share of rows in prompts of the commonest size
 SHIFTED = 0.4  # share of the rollouts that answer what another task expects
@@ -109,8 +110,6 @@ def _shifted(people: Population) -> Group | None:
 
 def _neighbours(people: Population) -> Group | None:
     """Failing answers that are the gold of the task beside theirs, in part of the run: there the golds slipped by one."""
-    from scipy.stats import binom
-
     first = dict(reversed([(task, row) for row, task in zip(people.rows, people.task.tolist(), strict=True)]))
     golds = {task: row.gold_text.strip() for task, row in first.items() if row.gold_text.strip()}
     if len(set(golds.values())) < LEAST_GOLDS or not people.passed.any():
@@ -125,7 +124,7 @@ def _neighbours(people: Population) -> Group | None:
     others = list(golds.values())[:MAX_OTHERS]
     chance = float(np.mean([_answers(row, gold) for row in said.values() for gold in others]))
     # over all parts, not only those that were chosen; the choice of the order is paid for
-    if float(binom.sf(n_hits - 1, n_asked, max(chance, LEAST_CHANCE))) * len(ways) > LEVEL:
+    if float(special().bdtrc(n_hits - 1, n_asked, max(chance, LEAST_CHANCE))) * len(ways) > LEVEL:
         return None
     rows = people.failed.copy()
     for at in np.flatnonzero(rows).tolist():

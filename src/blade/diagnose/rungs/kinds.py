@@ -7,7 +7,6 @@ label from what its answers show.
 from __future__ import annotations
 
 import re
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from blade import stats
 from blade.diagnose.answers import value_of
 from blade.diagnose.population import Findings, Group, Mask, Population, as_float, at_end, count, id_of
 from blade.diagnose.reference import Reference, answered
+from blade.stats.significance import fisher
 
 LEVEL = 0.05
 MIN_TASKS = 3
@@ -67,8 +68,6 @@ def slices(people: Population, reference: Reference | None) -> list[Slice]:
 
 def _test(people: Population, rows: Mask) -> float | None:
     """Two-sided: exact where every task has one outcome, Welch over task means otherwise."""
-    from scipy.stats import fisher_exact, ttest_ind
-
     task = people.task
     n = int(task.max()) + 1
     size = np.bincount(task, minlength=n)
@@ -77,14 +76,9 @@ def _test(people: Population, rows: Mask) -> float | None:
     held = size > 0
     yes, no = rate[held & inside], rate[held & ~inside]
     if set(np.unique(np.r_[yes, no])) <= {0.0, 1.0}:
-        table = [[int(yes.sum()), int(len(yes) - yes.sum())], [int(no.sum()), int(len(no) - no.sum())]]
-        return float(fisher_exact(table).pvalue)
-    if np.ptp(yes) == 0 and np.ptp(no) == 0:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # rates that hardly differ: p is then not a number, or exact enough
-        p = float(ttest_ind(yes, no, equal_var=False).pvalue)
-    return p if p == p else None
+        return fisher(int(yes.sum()), len(yes), int(no.sum()), len(no))
+    change = stats.two_means(yes, no)
+    return None if change is None else change.p
 
 
 def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, str], Mask]:

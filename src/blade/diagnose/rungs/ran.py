@@ -26,6 +26,7 @@ from blade.diagnose.population import (
     short,
     tells_the_end,
 )
+from blade.stats.significance import hypergeometric_tail
 
 AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
 LEVEL = 0.05
@@ -118,8 +119,9 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     enough = max(AT_LEAST, SHARE * silent.sum())
     guilty = []
     for place, rows in places.items():
-        mask = people.none
-        mask[rows] = True
+        if len(rows) < enough:
+            continue
+        mask = people.mask(rows)
         of_silent = int((mask & silent).sum())
         if of_silent < enough or people.passed[mask].any() or of_silent < SPECIFIC * mask.sum():
             continue
@@ -170,8 +172,9 @@ def _canned(people: Population, left: Mask) -> list[Group]:
             places[template(row.final)].append(at)
     found = []
     for line, rows in places.items():
-        mask = people.none
-        mask[rows] = True
+        if len(rows) < AT_LEAST:
+            continue
+        mask = people.mask(rows)
         n_tasks = people.n_tasks(mask & left)
         if n_tasks < AT_LEAST or people.passed[mask].any() or not SERVICE.search(line):
             continue
@@ -190,9 +193,8 @@ def _canned(people: Population, left: Mask) -> list[Group]:
 
 def _chance(people: Population, rows: Mask, silent: Mask) -> float:
     """How likely so many of some rows have no output if their text had nothing to do with it."""
-    from scipy.stats import hypergeom
-
-    return float(hypergeom.sf(int((rows & silent).sum()) - 1, people.n, int(silent.sum()), int(rows.sum())))
+    n_silent, n_other = int(silent.sum()), int((rows & ~silent).sum())
+    return hypergeometric_tail(n_other, int(rows.sum()), people.n - n_silent, people.n)
 
 
 def _named(people: Population, path: str, line: str, rows: Mask) -> Group:

@@ -233,7 +233,7 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
         return None
     # the place that sets most passes apart from most failures
     places = np.unique(np.concatenate([passes, fails]))
-    errors = [np.count_nonzero(passes > place) + np.count_nonzero(fails <= place) for place in places]
+    errors = len(passes) - np.searchsorted(passes, places, "right") + np.searchsorted(fails, places, "right")
     limit = int(places[int(np.argmin(errors))])
     late = says & people.where(lambda row: row.gold_at > limit)
     rows = late & left
