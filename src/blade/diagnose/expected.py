@@ -127,13 +127,11 @@ def adopt_golds(people: Population) -> None:
             n_same, n_passes = n_same + (made == due), n_passes + 1
     if n_same < AGREE * n_passes:
         return  # what is expected is not what is graded
+    agreed = {task: acts[0] for task, acts in passing.items() if task not in idle and all(calls == acts[0] for calls in acts)}
     for row, task in zip(people.rows, people.task.tolist(), strict=True):
-        acts = passing.get(task) if task not in idle else None
-        if row.expected is None or not acts or any(calls != acts[0] for calls in acts):
-            continue
-        if acts[0] != acts_of(row, graded)[1]:
+        if row.expected is not None and task in agreed and agreed[task] != acts_of(row, graded)[1]:
             others = [call for call in row.expected if call[0] not in graded]
-            row.expected = (*others, *acts[0].elements())
+            row.expected = (*others, *agreed[task].elements())
             row.expected_at = ADOPTED
 
 
