@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from blade import pipeline
+from blade.pipeline import stages, walk
 from blade.report import markdown
 from blade.tables.index import Silent
+from blade.tables.parts import Index
 from tests.builders import Row, make_message, make_response, make_row, make_run
 from tools import planted
 
@@ -54,3 +58,56 @@ def test_golds_that_different_models_contradict_are_to_review_with_their_rows(ca
     found = ground_of(loaded, report=report).ask(doubts[1].query)
     assert isinstance(found, Table)
     assert [row[:3] for row in found.rows] == [("b", "3", 0), ("b", "3", 1)]
+
+
+def reads_of(run: str, patch: pytest.MonkeyPatch) -> tuple[Counter[int], int]:
+    """How often each row of a run is read from its file in one diagnosis, and how many rows are quoted."""
+    reads: Counter[int] = Counter()
+    row_bytes = Index.row_bytes
+
+    def counted(self: Index, row: int) -> bytes:
+        reads[row] += not self.path.stem.endswith(("_inputs", "_failures"))
+        return row_bytes(self, row)
+
+    loaded = pipeline.load([run], Silent())
+    with patch.context() as here:
+        here.setattr(Index, "row_bytes", counted)
+        report = pipeline.diagnose(loaded, "test")
+    assert len(reads) == report.runs[0].n_rollouts
+    places = {(entry.task, entry.repeat) for part in (report.attributions, report.health) for one in part for entry in one.evidence}
+    places |= {(group.quote.task, group.quote.repeat) for group in report.groups if group.quote is not None}
+    return reads, len(places)
+
+
+def test_traces_are_read_once(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = str(planted.write_run(tmp_path, n_tasks=12, faults=["provider_errors"]).path)
+    reads, _ = reads_of(run, monkeypatch)
+    assert set(reads.values()) == {1}
+    monkeypatch.setattr(walk, "_KEPT_BYTES", 0)  # a run too large to keep: only what is quoted is opened again
+    reads, n_quoted = reads_of(run, monkeypatch)
+    assert sum(count > 1 for count in reads.values()) <= n_quoted < len(reads)
+
+
+def test_the_list_of_stages_is_the_whole_flow(cache: Path, tmp_path: Path) -> None:
+    run = str(planted.write_run(tmp_path, n_tasks=4, repeats=2).path)
+    work = stages.Work(Silent(), "test", [run])
+    for stage in stages.LOADING:
+        stage(work)
+    work.scored = [pipeline.pages.scoring_of(one, None) for one in work.loaded]
+    for stage in stages.DIAGNOSING:
+        stage(work)
+    assert markdown.render(work.report) == markdown.render(pipeline.diagnose(pipeline.load([run], Silent()), "test"))
+    assert [stage.__name__ for stage in stages.STAGES] == [
+        "find_files", "read_rows_into_an_index", "lay_out_tables", "measure", "read_traces", "diagnose_failures", "trust",
+        "conclude", "report", "compare",
+    ]  # fmt: skip
+
+
+def test_a_diagnosis_imports_no_sanitiser(blade_process: object, tmp_path: Path) -> None:
+    import subprocess
+
+    run = str(planted.write_run(tmp_path, n_tasks=4, repeats=2).path)
+    program = f"import sys; from blade.cli.main import main; sys.argv[0] = 'blade'\ntry: main(['diagnose', {run!r}])\nexcept SystemExit: pass\n"
+    program += "print([name for name in sys.modules if name.startswith(('blade.sanitize', 'blade_eval', 'blade.check'))])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -10,7 +10,7 @@ import pytest
 
 from blade import pipeline
 from blade.model import Comparison
-from blade.pipeline import comparing, pages, reading, vocabulary
+from blade.pipeline import comparing, pages, stages, vocabulary
 from blade.pipeline.vocabulary import UNEXPLAINED, WRONG_ANSWER, Mode
 from blade.tables.index import Silent
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
@@ -26,7 +26,10 @@ def booked(*paths: Path) -> list[dict[Key, Mode]]:
     """Of each run, the mode of every rollout that loses points."""
     loaded = pipeline.load([str(path) for path in paths], Silent())
     scored = [pages.scoring_of(one, None) for one in loaded]
-    _, readings = reading.read_runs(loaded, scored, Silent(), reading.Clock())
+    work = stages.Work(Silent(), loaded=loaded, scored=scored)
+    for stage in stages.DIAGNOSING[:5]:
+        stage(work)
+    readings = work.readings
     found = []
     for told, of_run in zip(readings, vocabulary.booked(readings), strict=True):
         judged = told.judged

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from blade.pipeline.load import load
+from blade.pipeline.stages import load
 from blade.pipeline.tabling import ground_of
 from blade.query.ground import Ground
 from blade.tables.index import Silent

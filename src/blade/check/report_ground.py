@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from blade.formats import opened
 from blade.model import Judgement, Report, Trace
-from blade.pipeline import comparing, pages
-from blade.pipeline.load import Loaded, load
+from blade.pipeline import comparing, stages
+from blade.pipeline.load import Loaded
+from blade.pipeline.stages import load
 from blade.pipeline.tabling import ground_of
 from blade.query import engine
 from blade.query.ground import Ground
@@ -135,7 +136,7 @@ def world_for(
     @cache
     def report() -> Report:  # made when the text first cites what the engine concludes
         if not is_comparison:
-            return pages.diagnose(loaded, command, threshold, watcher)
+            return stages.diagnose(loaded, command, threshold, watcher)
         return comparing.compare(
             loaded, command, threshold=threshold, margin=float(options.get("--margin", comparing.MARGIN)),
             ordered="--series" in options, quick="--quick" in options, watcher=watcher,

@@ -45,11 +45,13 @@ def given(run: Assembled, row: int | None) -> dict[str, Any]:
     return parsed(run.inputs.row_bytes(row))[0] or {}
 
 
-def quoter(run: Assembled) -> Callable[[int, str], Evidence | None]:
+def quoter(
+    run: Assembled, row_at: Callable[[int], dict[str, Any]] | None = None
+) -> Callable[[int, str], Evidence | None]:
     """A function that quotes a field of the row at a position; None if the row has no such field."""
 
     def quote(position: int, field: str) -> Evidence | None:
-        data = row(run, position)
+        data = row_at(position) if row_at is not None else row(run, position)
         # an error goes by many names; a row without the field still has its index to be found by
         candidates = (field, *ERRORS, "response.error") if field == "error" else (field, "_ng_task_index")
         told = [name for name in candidates if value_at(data, name) not in (NOTHING, None, "")]

@@ -17,7 +17,7 @@ from blade.compare.gate_policy import Policy, read_policy
 from blade.errors import UsageError
 from blade.formats import split
 from blade.model import Comparison, Gap, Outcome, Report, Side
-from blade.pipeline import pages
+from blade.pipeline import pages, stages
 from blade.pipeline.load import Loaded
 from blade.pipeline.sides import column_sides
 
@@ -59,7 +59,7 @@ def compare(
         )
         report = replace(report, gaps=(unread, *report.gaps))
     else:
-        report, sides = pages.diagnosed(loaded, scored, command, watcher, clock)
+        report, sides = stages.diagnosed(loaded, scored, command, watcher, clock)
     if margin >= 1 and all(side.is_bounded for side in sides):
         raise UsageError(
             f"--margin {margin:g} is as wide as the score", "give a fraction such as 0.03", "bad-margin"

@@ -1,13 +1,12 @@
-"""Turn paths into indexed runs, each with everything that was found beside it."""
+"""Index the files of a run and assemble its rows, with everything that was found beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace as replace_found
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from blade import formats
 from blade.agent import judgements
@@ -45,41 +44,37 @@ class Loaded(msgspec.Struct, frozen=True):
     gaps: tuple[Gap, ...] = ()  # what was passed over while reading, told once for all runs
 
 
-def load(
-    specs: Sequence[str],
-    watcher: Watcher,
-    notes: Path | None = None,
-    mapping: Mapping[str, str] | None = None,
-) -> list[Loaded]:
-    """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap.
+class RunFiles(msgspec.Struct, frozen=True):
+    """The files of one run: what lies beside the rollouts, and an index of every file of rows."""
 
-    `mapping` names the fields of rows that are not NeMo Gym's.
-    """
-    told: list[str] = []
+    run: find.Found
+    given: str  # the first rollouts file as the user named it
+    artifacts: list[Artifact]
+    stamps: Mapping[str, Stamp]
+    benchmark: Benchmark
+    main: list[Index]
+    inputs: list[Index]
+    failures: list[Index]
 
-    def notice(text: str) -> None:
-        told.append(text)
-        watcher.notice(text)
 
-    runs = find.runs(specs, notice)
-    loaded: list[Loaded] = []
-    for found in runs:
-        read = _mapped(found, mapping) if mapping else found
-        if not mapping:
-            loaded += _loaded(read, watcher, notice, notes)
-            continue
-        given = str(found.paths[0])
-        fields = ",".join(f"{target}={path}" for target, path in mapping.items())
-        loaded += [
-            replace(run, given=given, settings={**run.settings, MAPPED: f"{given} --map {fields}"})
-            for run in _loaded(read, watcher, notice, notes)
-        ]
-    if not loaded:
-        raise NothingToRead(
-            "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"
-        )
-    gaps = tuple(Gap("read in part", text) for text in dict.fromkeys(told))
-    return [replace(loaded[0], gaps=gaps), *loaded[1:]]
+def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher) -> RunFiles:
+    """Index the rollouts files and the row sidecars of a run; `mapping` names fields that are not NeMo Gym's."""
+    given = str(run.paths[0])
+    run = _mapped(run, mapping) if mapping else run
+    artifacts = sidecars.artifacts(run)
+    stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
+    benchmark = sidecars.benchmark(artifacts)
+    main = [_index(path, watcher) for path in run.paths]
+    _refuse_empty(run, main)
+    inputs, failures = (
+        [_index(path, watcher) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
+        for kind in ("materialized_inputs", "failures")
+    )
+    return RunFiles(run, given, artifacts, stamps, benchmark, main, inputs, failures)
+
+
+def _index(path: Path, watcher: Watcher) -> Index:
+    return store.open_index(path, formats.FORMATS["nemo_gym"], watcher)
 
 
 def _mapped(found: find.Found, mapping: Mapping[str, str]) -> find.Found:
@@ -89,39 +84,38 @@ def _mapped(found: find.Found, mapping: Mapping[str, str]) -> find.Found:
     return replace_found(found, paths=tuple(copies))
 
 
-def _loaded(
-    found: find.Found, watcher: Watcher, notice: Callable[[str], None], notes: Path | None
+def assembled(
+    files: RunFiles, mapping: Mapping[str, str] | None, notice: Callable[[str], None], notes: Path | None
 ) -> list[Loaded]:
-    artifacts = sidecars.artifacts(found)
-    stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
-    benchmark = sidecars.benchmark(artifacts)
-    main = [store.open_index(path, formats.FORMATS["nemo_gym"], watcher) for path in found.paths]
-    _refuse_empty(found, main)
-    inputs, failures = (_indexed(artifacts, kind, watcher) for kind in ("materialized_inputs", "failures"))
-    beside = (Rows(list(inputs)) if inputs else None, Rows(list(failures)) if failures else None)
-    runs = assemble.assemble(found.name, Rows(list(main)), *beside, benchmark, notice)
-    reported = sidecars.reported(found.name, artifacts, notice)
+    """Lay the rows of a file out as runs, one for each agent, with what the small sidecars say."""
+    name, artifacts = files.run.name, files.artifacts
+    inputs, failures = (Rows(list(rows)) if rows else None for rows in (files.inputs, files.failures))
+    runs = assemble.assemble(name, Rows(list(files.main)), inputs, failures, files.benchmark, notice)
+    reported = sidecars.reported(name, artifacts, notice)
     settings = sidecars.settings(artifacts, notice)
-    judged_in = sidecars.judgements(found)
-    told = _judgements(judged_in, notice)
-    read = [*main, *inputs, *failures]
+    if mapping:
+        fields = ",".join(f"{target}={path}" for target, path in mapping.items())
+        settings = {**settings, MAPPED: f"{files.given} --map {fields}"}
+    judged_in = sidecars.judgements(files.run)
+    judged = _judgements(judged_in, notice)
+    read = [*files.main, *files.inputs, *files.failures]
+    is_alone = len(runs) == 1
     return [
         Loaded(
             name=run.rollouts.run,
             run=run,
-            benchmark=benchmark,
+            benchmark=files.benchmark,
             artifacts=tuple(artifacts),
-            sources=tuple(_source(index) for index in main),
+            sources=tuple(Source(str(i.path), None, i.manifest.size, i.n_rows) for i in files.main),
             notes=sidecars.notes(artifacts, notes),
             settings={**run.settings, **settings},
-            reported=tuple(
-                number for number in reported if number.agent in ("", run.agent) or len(runs) == 1
-            ),
+            reported=tuple(number for number in reported if is_alone or number.agent in ("", run.agent)),
             skipped=tuple([entry for index in read for entry in index.skipped()][:MAX_SKIPPED]),
             n_skipped=sum(index.n_skipped for index in read),
             judged_in=judged_in,
-            judgements=tuple(one for one in told if len(runs) == 1 or one.agent == run.agent),
-            stamps=stamps,
+            judgements=tuple(judgement for judgement in judged if is_alone or judgement.agent == run.agent),
+            stamps=files.stamps,
+            given=files.given if mapping else "",
         )
         for run in runs
     ]
@@ -139,15 +133,6 @@ def _judgements(path: Path | None, notice: Callable[[str], None]) -> tuple[Judge
     if bad:
         notice(f"{bad} line(s) of {path} are no judgements; passed over")
     return found
-
-
-def _indexed(artifacts: list[Artifact], kind: str, watcher: Watcher) -> list[Index]:
-    paths = [path for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
-    return [store.open_index(path, formats.FORMATS["nemo_gym"], watcher) for path in paths]
-
-
-def _source(index: Index) -> Source:
-    return Source(str(index.path), None, index.manifest.size, index.n_rows)
 
 
 def _refuse_empty(found: find.Found, main: list[Index]) -> None:

@@ -1,4 +1,4 @@
-"""Turn loaded runs into a report: what is counted, and what the traces say."""
+"""Write the report of runs: what is counted, what the traces say, and what cannot be said."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from blade.model import (
     Outcome,
     Report,
     Run,
-    Side,
     Skipped,
     Source,
     TaskMatrix,
@@ -32,8 +31,7 @@ from blade.pipeline.load import MAX_SKIPPED, Loaded
 from blade.tables import index as store
 
 if TYPE_CHECKING:
-    from blade.pipeline.reading import Clock, Read, Reading
-    from blade.tables.index import Watcher
+    from blade.pipeline.reading import Read, Reading
 
 # Flags of the columns that stand before the causes; the others are told with the aggregate results.
 TRUSTED = ("lost_rows", "absent_tasks", "failed_rows", "masked_rows", "missing_rows_matter", "unexpected_keys", "duplicate_rows")
@@ -79,48 +77,20 @@ def counted(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], command
     return _joined(loaded, pages, command)
 
 
-def diagnose(
-    loaded: Sequence[Loaded],
-    command: str,
-    threshold: float | None = None,
-    watcher: Watcher | None = None,
-    clock: Clock | None = None,
-    baseline: str | None = None,
-) -> Report:
-    """Everything that is known of the runs: what is counted, what the traces say, and why scores differ."""
-    from blade.pipeline import comparing
-
-    loaded = comparing.baseline_first(loaded, baseline)
-    scored = [scoring_of(one, threshold) for one in loaded]
-    report, sides = diagnosed(loaded, scored, command, watcher, clock)
-    return comparing.told(report, sides)
+def measured(one: Loaded, scoring: measure.Scoring) -> Report:
+    """What is counted of one run: scores with intervals, tasks, slices, numbers that were reported."""
+    return _page(one, scoring, in_full=True)
 
 
-def diagnosed(
-    loaded: Sequence[Loaded],
-    scored: Sequence[measure.Scoring],
-    command: str,
-    watcher: Watcher | None = None,
-    clock: Clock | None = None,
-) -> tuple[Report, list[Side]]:
-    """Each run by itself, and as a side of comparisons where there are several."""
-    from blade.pipeline import reading, sides
+def joined(loaded: Sequence[Loaded], pages: Sequence[Report], readings: Sequence[Reading], command: str) -> Report:
+    """One report of what was counted and what the traces say, with how right the labels were where that is known."""
     from blade.pipeline.card import card
 
-    clock = clock or reading.Clock()
-    pages = clock.timed(
-        "measure", lambda: [_page(one, s, in_full=True) for one, s in zip(loaded, scored, strict=True)]
-    )
-    read, said = reading.read_runs(loaded, scored, watcher or store.Silent(), clock)
-    told = [_with_reading(page, one) for page, one in zip(pages, said, strict=True)]
-    report = replace(_joined(loaded, told, command), accuracy=card())
-    if len(loaded) < 2:
-        return report, []
-    report = _with_matrix(report, read, said)
-    return report, clock.timed("compare", lambda: sides.read_sides(read, said, scored))
+    whole = [_with_reading(page, reading) for page, reading in zip(pages, readings, strict=True)]
+    return replace(_joined(loaded, whole, command), accuracy=card())
 
 
-def _with_matrix(report: Report, read: Sequence[Read], said: Sequence[Reading]) -> Report:
+def with_matrix(report: Report, read: Sequence[Read], said: Sequence[Reading]) -> Report:
     """With what several runs together say of their tasks."""
     from blade.diagnose.matrix import matrix
 

@@ -1,11 +1,11 @@
-"""Read the traces of runs and diagnose each: evidence of every row, the ladder, and what it concludes."""
+"""Read the traces of a run and diagnose it: evidence of every row, the ladder, tripwires, and what is concluded."""
 
 from __future__ import annotations
 
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -73,15 +73,6 @@ class Reading(msgspec.Struct, frozen=True):
     gaps: tuple[Gap, ...]
     judgements: tuple[Judgement, ...] = ()  # those that stand, and hold in the rows
     agreements: tuple[Agreement, ...] = ()
-
-
-def read_runs(
-    loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], watcher: Watcher, clock: Clock
-) -> tuple[list[Read], list[Reading]]:
-    """The traces of some runs, and what each run says by itself."""
-    read = [traces(one, scoring, watcher, clock) for one, scoring in zip(loaded, scored, strict=True)]
-    watcher.start("drawing conclusions", 0)
-    return read, [diagnosed(one, clock) for one in read]
 
 
 def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock) -> Read:
@@ -172,42 +163,39 @@ def population(read: Read) -> diagnose.Population:
     )
 
 
-def diagnosed(read: Read, clock: Clock) -> Reading:
-    """The ladder, its tripwires, and what it concludes."""
+def climbed(read: Read, clock: Clock) -> diagnose.Diagnosis:
+    """Climb the ladder: the groups of failures that one reason explains."""
     people = population(read)
-    diagnosis = diagnose.nothing_to_explain(people) if read.scoring.is_unscored else diagnose.climb(
-        people, read.loaded.benchmark.codes
-    )
-    for stage, seconds in diagnosis.seconds.items():
-        clock.seconds[f"ladder: {stage}"] += seconds
-    diagnosis = tripwires.checked(
-        diagnosis, read.scoring.score, read.scoring.row_reward, read.scoring.pass_field
-    )
-    told = clock.timed(
-        "conclusions",
-        lambda: conclusions.conclude(
-            diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements
-        ),
-    )
+    if read.scoring.is_unscored:
+        return diagnose.nothing_to_explain(people)
+    diagnosis = diagnose.climb(people, read.loaded.benchmark.codes)
+    for rung, seconds in diagnosis.seconds.items():
+        clock.seconds[f"ladder: {rung}"] += seconds
+    return diagnosis
+
+
+def doubted(read: Read, diagnosis: diagnose.Diagnosis) -> diagnose.Diagnosis:
+    """The diagnosis with what may bend the score: tripwires on tasks, grading and data."""
+    return tripwires.checked(diagnosis, read.scoring.score, read.scoring.row_reward, read.scoring.pass_field)
+
+
+def concluded(read: Read, diagnosis: diagnose.Diagnosis) -> Reading:
+    """Labels, quotations and recommendations, what people judged among them."""
     one = read.loaded
+    conclusion = conclusions.conclude(
+        diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements
+    )
     path = one.sources[0].path
     if len(one.sources) == 1 and path in one.stamps:  # for `blade show`, which diagnoses nothing itself
-        cache.keep_rows(path, one.stamps[path], dict(told.blamed))
-    quote = opened.quoter(one.run)
-    health = tuple(measure.health.health(one.run.rollouts, one.run.coverage, read.scoring, quote))
+        cache.keep_rows(path, one.stamps[path], dict(conclusion.blamed))
+    quote = opened.quoter(one.run, read.walker.row)
+    proposed = {each.task: each.proposed for each in conclusion.attributions if each.proposed is not None}
     return Reading(
         judged=read.judged,
         diagnosis=diagnosis,
-        concluded=told,
-        health=health,
+        concluded=conclusion,
+        health=tuple(measure.health.health(one.run.rollouts, one.run.coverage, read.scoring, quote)),
         gaps=tuple(read.gaps),
-        judgements=tuple(each for said in read.judgements.values() for each in said),
-        agreements=judgements.agreements(
-            read.judged.run,
-            read.judgements,
-            {each.task: each.proposed for each in told.attributions if each.proposed is not None},
-        ),
+        judgements=tuple(each for standing in read.judgements.values() for each in standing),
+        agreements=judgements.agreements(read.judged.run, read.judgements, proposed),
     )
-
-
-__all__ = ["Clock", "Read", "Reading", "judged_of", "population", "read_runs", "traces"]

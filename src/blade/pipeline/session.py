@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from blade.errors import UsageError
 from blade.formats import opened
 from blade.model import Report, Trace
-from blade.pipeline import pages
-from blade.pipeline.load import Loaded, load
+from blade.pipeline import stages
+from blade.pipeline.load import Loaded
 from blade.report.facts import Facts, facts
 from blade.tables import cache
 from blade.tables import index as store
@@ -66,7 +66,7 @@ def session(
 ) -> Session:
     """The runs that `specs` name; a diagnosis that was made before of the same files is taken again."""
     watcher = watcher or store.Silent()
-    loaded = load(specs, watcher)
+    loaded = stages.load(specs, watcher)
     key = depends_on(loaded, f"session {threshold}")
     source = Path(loaded[0].sources[0].path)
     held = cache.kept(source, "report", key) if key else None
@@ -75,7 +75,7 @@ def session(
             return _session(loaded, msgspec.msgpack.decode(held, type=Report), threshold, command)
         except msgspec.DecodeError:
             pass  # written by other code, or torn: made again below
-    report = pages.diagnose(loaded, command, threshold, watcher)
+    report = stages.diagnose(loaded, command, threshold, watcher)
     if key:
         cache.keep(source, "report", key, msgspec.msgpack.encode(report, enc_hook=_plain))
     return _session(loaded, report, threshold, command)

@@ -49,7 +49,7 @@ def _engine(
 
     Comparisons are those of `blade compare`, with the baseline, margin and depth that the query names.
     """
-    from blade.pipeline import comparing, pages
+    from blade.pipeline import comparing, stages
     from blade.query import engine
 
     held: dict[Wish | None, Report] = {}
@@ -60,7 +60,7 @@ def _engine(
         if wish is None and len(loaded) > 1 and comparing.shared_threshold(loaded, threshold) == threshold:
             wish = engine.Wish()  # the runs are scored as by themselves: a diagnosis holds the same
         if wish not in held and wish is None:
-            held[wish] = pages.diagnose(list(loaded), "query", threshold, watcher)
+            held[wish] = stages.diagnose(list(loaded), "query", threshold, watcher)
         elif wish not in held and wish is not None:
             held[wish] = comparing.compare(
                 loaded, "query", threshold=threshold, margin=wish.margin, baseline=wish.baseline,

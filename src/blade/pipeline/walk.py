@@ -22,6 +22,7 @@ T = TypeVar("T")
 Span = tuple[int, int]  # from, to: places in `Judged.rows`
 
 _PIECE_ROWS = 128  # that travel together
+_KEPT_BYTES = 16 << 20
 _PARALLEL_ROWS = 64  # below this a second process costs more than it brings
 
 
@@ -32,10 +33,17 @@ class Walker:
         self._run, self._judged, self._tools = run, judged, tools
         self._place = {int(position): at for at, position in enumerate(judged.rows)}
         self._inputs = opened.input_rows(run)
+        self._kept: dict[int, Episode] = {}  # of a run so small that no second process reads it
 
     def opener(self, position: int) -> Episode:
-        """The row at a position of `Rollouts`, read as events."""
-        return self._episode(self._place[position])
+        """The row at a position of `Rollouts`, read as events: for the few rows that are quoted."""
+        at = self._place[position]
+        return self._kept[at] if at in self._kept else self._episode(at)
+
+    def row(self, position: int) -> dict[str, Any]:
+        """The row at a position of `Rollouts`, whether it counts or not."""
+        kept = self._kept.get(self._place.get(position, -1))
+        return dict(kept.trace.row) if kept is not None else opened.row(self._run, position)
 
     def _episode(self, at: int) -> Episode:
         judged = self._judged
@@ -76,13 +84,22 @@ class Walker:
         total = sum(end - start for start, end in spans)
         watcher.start(what, total, "rows")
         if total < _PARALLEL_ROWS or (os.cpu_count() or 1) < 2:
+            keeps = self._fits()
             for span in spans:
-                yield work(self.task(span))
+                task = self.task(span)
+                if keeps:
+                    self._kept.update(zip(range(*span), task.episodes, strict=True))
+                yield work(task)
                 watcher.advance(span[1] - span[0])
             return
         yield work(self.task(spans[0]))  # what it imports and compiles, every process then has
         watcher.advance(spans[0][1] - spans[0][0])
         yield from self._in_parallel(_pieces(spans[1:]), work, watcher)
+
+    def _fits(self) -> bool:
+        """Whether all rows may stay in memory, so that none is opened again for a quotation."""
+        rows = self._run.rollouts.row_id[self._judged.rows]
+        return bool(self._run.rows.numbers("length")[rows].sum() <= _KEPT_BYTES)
 
     def _in_parallel(
         self, pieces: list[tuple[Span, ...]], work: Callable[[TaskTraces], T], watcher: Watcher

@@ -1,0 +1,194 @@
+"""Take runs from paths to a report in a list of stages: find files, read rows, index, tables, measure, diagnose, trust, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from blade.errors import NothingToRead
+from blade.formats import find
+from blade.model import Gap, Report, Side
+from blade.pipeline import pages
+from blade.pipeline.load import Loaded, RunFiles, assembled, indexed
+from blade.tables import index as store
+
+if TYPE_CHECKING:
+    from blade.diagnose import Diagnosis
+    from blade.measure import Scoring
+    from blade.pipeline.reading import Clock, Read, Reading
+    from blade.tables.index import Watcher
+
+
+@dataclass
+class Work:
+    """Runs on their way to a report: what the user asked for, and what the stages made of it so far."""
+
+    watcher: Watcher
+    command: str = ""
+    specs: Sequence[str] = ()
+    notes: Path | None = None
+    mapping: Mapping[str, str] | None = None  # fields of rows that are not NeMo Gym's
+    clock: Clock | None = None
+
+    found: list[find.Found] = field(default_factory=list)
+    files: list[RunFiles] = field(default_factory=list)
+    loaded: list[Loaded] = field(default_factory=list)
+    scored: Sequence[Scoring] = ()
+    pages: list[Report] = field(default_factory=list)
+    read: list[Read] = field(default_factory=list)
+    diagnoses: list[Diagnosis] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    sides: list[Side] = field(default_factory=list)
+    report: Report = field(default_factory=lambda: Report(made_by={}, runs=()))
+    noticed: list[str] = field(default_factory=list)  # what was passed over
+
+    def notice(self, text: str) -> None:
+        self.noticed.append(text)
+        self.watcher.notice(text)
+
+    @property
+    def times(self) -> Clock:
+        from blade.pipeline.reading import Clock
+
+        self.clock = self.clock or Clock()
+        return self.clock
+
+
+Stage = Callable[[Work], None]
+
+
+# -- paths to runs --------------------------------------------------------------------------------
+
+
+def find_files(work: Work) -> None:
+    """What the user typed -> runs: names and rollouts files."""
+    work.found = find.runs(work.specs, work.notice)
+
+
+def read_rows_into_an_index(work: Work) -> None:
+    """Rollouts files and row sidecars -> an index of each: columns and offsets, read once and kept."""
+    work.files = [indexed(run, work.mapping, work.watcher) for run in work.found]
+
+
+def lay_out_tables(work: Work) -> None:
+    """Columns -> rows by task and repeat, attempts and duplicates settled, and what was expected of the run."""
+    for files in work.files:
+        work.loaded += assembled(files, work.mapping, work.notice, work.notes)
+    if not work.loaded:
+        raise NothingToRead(
+            "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"
+        )
+    gaps = tuple(Gap("read in part", text) for text in dict.fromkeys(work.noticed))
+    work.loaded[0] = replace(work.loaded[0], gaps=gaps)
+
+
+# -- runs to a report -----------------------------------------------------------------------------
+
+
+def measure(work: Work) -> None:
+    """Columns -> a page of each run: scores with intervals, tasks, slices."""
+    pairs = list(zip(work.loaded, work.scored, strict=True))
+    work.pages = work.times.timed("measure", lambda: [pages.measured(one, scoring) for one, scoring in pairs])
+
+
+def read_traces(work: Work) -> None:
+    """Rows -> evidence of each rollout; the only stage that opens every row, and it opens each once."""
+    from blade.pipeline import reading
+
+    pairs = zip(work.loaded, work.scored, strict=True)
+    work.read = [reading.traces(one, scoring, work.watcher, work.times) for one, scoring in pairs]
+    work.watcher.start("drawing conclusions", 0)
+
+
+def diagnose_failures(work: Work) -> None:
+    """Evidence -> groups of failures, by the ladder."""
+    from blade.pipeline import reading
+
+    work.diagnoses = [reading.climbed(read, work.times) for read in work.read]
+
+
+def trust(work: Work) -> None:
+    """What may bend the score: tripwires on tasks, grading and data."""
+    from blade.pipeline import reading
+
+    work.diagnoses = [reading.doubted(*pair) for pair in zip(work.read, work.diagnoses, strict=True)]
+
+
+def conclude(work: Work) -> None:
+    """Groups -> a label for every lost point, quotations, and what to do first."""
+    from blade.pipeline import reading
+
+    pairs = list(zip(work.read, work.diagnoses, strict=True))
+    work.readings = work.times.timed("conclusions", lambda: [reading.concluded(*pair) for pair in pairs])
+
+
+def report(work: Work) -> None:
+    """Pages and conclusions -> one report of all runs."""
+    work.report = pages.joined(work.loaded, work.pages, work.readings, work.command)
+    if len(work.loaded) > 1:
+        work.report = pages.with_matrix(work.report, work.read, work.readings)
+
+
+def compare(work: Work) -> None:
+    """Several runs -> the sides of comparisons, lost points booked under the same groups."""
+    from blade.pipeline import sides
+
+    if len(work.loaded) > 1:
+        work.sides = work.times.timed(
+            "compare", lambda: sides.read_sides(work.read, work.readings, work.scored)
+        )
+
+
+LOADING: tuple[Stage, ...] = (find_files, read_rows_into_an_index, lay_out_tables)
+DIAGNOSING: tuple[Stage, ...] = (measure, read_traces, diagnose_failures, trust, conclude, report, compare)
+STAGES = (*LOADING, *DIAGNOSING)
+
+
+# -- the two halves, for those who ask ------------------------------------------------------------
+
+
+def load(
+    specs: Sequence[str],
+    watcher: Watcher,
+    notes: Path | None = None,
+    mapping: Mapping[str, str] | None = None,
+) -> list[Loaded]:
+    """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap."""
+    work = Work(watcher, specs=specs, notes=notes, mapping=mapping)
+    for stage in LOADING:
+        stage(work)
+    return work.loaded
+
+
+def diagnose(
+    loaded: Sequence[Loaded],
+    command: str,
+    threshold: float | None = None,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+    baseline: str | None = None,
+) -> Report:
+    """Everything that is known of the runs: what is counted, what the traces say, and why scores differ."""
+    from blade.pipeline import comparing
+
+    loaded = comparing.baseline_first(loaded, baseline)
+    scored = [pages.scoring_of(one, threshold) for one in loaded]
+    return comparing.told(*diagnosed(loaded, scored, command, watcher, clock))
+
+
+def diagnosed(
+    loaded: Sequence[Loaded],
+    scored: Sequence[Scoring],
+    command: str,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+) -> tuple[Report, list[Side]]:
+    """Each run by itself, and as a side of comparisons where there are several."""
+    work = Work(watcher or store.Silent(), command, clock=clock, loaded=list(loaded), scored=scored)
+    for stage in DIAGNOSING:
+        stage(work)
+    return work.report, work.sides
