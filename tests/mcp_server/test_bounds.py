@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from blade.agent.mcp import answers, arguments, tools
+from blade.agent.mcp import answers, tools
 from blade.agent.mcp import roots as under
-from blade.agent.mcp.house import House
+from blade.agent.mcp.roots import House
 from blade.errors import UsageError
 from blade.report.blocks import para
 from blade.tables import cache
@@ -161,14 +162,14 @@ def test_pages_are_cut_by_length_and_lose_nothing() -> None:
         seen: list[str] = []
         offset: int | None = 0
         while offset is not None:
-            asked = arguments.Pages(format=form, limit=200, offset=offset)
+            asked = SimpleNamespace(format=form, limit=200, offset=offset)
             page = answers.paged(texts, asked, lambda text: {"text": text}, lambda text: (para(text),))
-            told = page.entries if form == "json" else page.blocks
-            assert 1 <= len(told) == page.count <= 8
-            seen += texts[offset : offset + page.count]
-            offset = page.next_offset
+            count = page.place["count"]
+            assert 1 <= len(page.entries) == count <= 8
+            seen += texts[offset : offset + count]
+            offset = page.place["next_offset"]
         assert seen == texts
-    long = answers.told({"text": "z" * 10_000}).document
+    long = answers.as_json({"text": "z" * 10_000}).document
     assert long is not None
     assert long["text"].endswith("… (6,000 characters more)")
 

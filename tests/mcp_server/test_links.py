@@ -11,7 +11,7 @@ import pytest
 
 from blade.agent.mcp import roots as under
 from blade.agent.mcp import tools
-from blade.agent.mcp.house import House
+from blade.agent.mcp.roots import House
 from blade.errors import NothingToRead, UsageError
 from tests.builders import make_message, make_response, make_row, make_run
 

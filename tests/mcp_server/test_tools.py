@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from blade import pipeline
-from blade.agent.mcp import overview, tools
-from blade.agent.mcp.house import House
+from blade.agent.mcp import run_answers, tools
+from blade.agent.mcp.roots import House
 from blade.agent.mcp.roots import roots
 from blade.pipeline import reviewing
 from blade.report import report_json, text
@@ -199,7 +199,7 @@ def test_a_query_that_would_be_cut_is_left_out(monkeypatch: pytest.MonkeyPatch, 
     whole = tools.called(house, "blade_groups", {"format": "json"}).document
     assert whole is not None
     shortest = min(len(group["query"]) for group in whole["groups"])
-    monkeypatch.setattr(overview, "TEXT", shortest)
+    monkeypatch.setattr(run_answers, "TEXT", shortest)
     cut = tools.called(house, "blade_groups", {"format": "json"}).document
     assert cut is not None
     for before, after in zip(whole["groups"], cut["groups"], strict=True):

@@ -1,10 +1,15 @@
-"""Turn the paths a server was started with into the runs it may read, and refuse all others."""
+"""Find the runs that a server may read, refuse all others, and keep the session of each."""
 
 from __future__ import annotations
 
+import math
 import os
+import sys
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -12,7 +17,13 @@ from blade.errors import BladeError, NothingToRead, UsageError
 from blade.formats import find, sidecars
 from blade.hostile import line
 
+if TYPE_CHECKING:
+    from blade.pipeline.load import Loaded
+    from blade.pipeline.session import Session
+
+Value = TypeVar("Value")
 MOST_NAMED = 20  # runs that an error lists
+KEPT = 4  # comparisons and checks held in memory
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -38,7 +49,7 @@ class Roots(msgspec.Struct, frozen=True):
             real = Path(os.path.realpath(path))
         except (OSError, ValueError):  # a NUL, a circle of links
             return False
-        return any(real == one or one in real.parents for one in self.allowed)
+        return any(real == place or place in real.parents for place in self.allowed)
 
 
 def roots(specs: Sequence[str]) -> Roots:
@@ -54,7 +65,7 @@ def roots(specs: Sequence[str]) -> Roots:
             )
         files = [Path(os.path.expanduser(path))]
         if not files[0].exists():  # a glob, or nothing: `find` says which
-            files = [file for run in find.runs([spec], _unheard) for file in run.paths]
+            files = [file for run in find.runs([spec], lambda text: None) for file in run.paths]
         allowed += [Path(os.path.realpath(file)) for file in files]
         beside += [Path(os.path.realpath(file.parent)) for file in files if not file.is_dir()]
     return Roots(given, tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(beside)))
@@ -62,7 +73,7 @@ def roots(specs: Sequence[str]) -> Roots:
 
 def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> list[Place]:
     """The runs that lie there; files that a link takes elsewhere are left out and told."""
-    found: list[Place] = []
+    inside: list[Place] = []
     for spec in roots.specs:
         try:
             runs = find.runs([spec], notice)
@@ -70,12 +81,11 @@ def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> l
             notice(error.message)
             continue
         for run in runs:
-            inside = tuple(path for path in run.paths if roots.holds(path))
-            if len(inside) < len(run.paths):
-                notice(f"{run.name} leads out of the folders of this server by a link; passed over")
+            if all(map(roots.holds, run.paths)):
+                inside.append(_place(run))
             else:
-                found.append(_place(run))
-    return list({place.id: place for place in found}.values())
+                notice(f"{run.name} leads out of the folders of this server by a link; passed over")
+    return list({place.id: place for place in inside}.values())
 
 
 def chosen(roots: Roots, asked: str | None) -> tuple[Place, str | None]:
@@ -86,11 +96,8 @@ def chosen(roots: Roots, asked: str | None) -> tuple[Place, str | None]:
             return known[0], None
         raise _unknown("no run was named" if known else "there is no run yet", known)
     if _leads_out(roots, asked):
-        raise UsageError(
-            f"{line(asked, 200)} lies outside the folders of this server",
-            f"{_listed(known)}; to read others start it with them: blade mcp FOLDER",
-            "outside-roots",
-        )
+        hint = f"{_listed(known)}; to read others start it with them: blade mcp FOLDER"
+        raise _outside(f"{line(asked, 200)} lies outside the folders of this server", hint)
     for matches in (
         [place for place in known if asked in (place.id, place.name)],
         [place for place in known if _is_path_of(roots, asked, place)],
@@ -109,20 +116,16 @@ def file_of(roots: Roots, asked: str) -> Path:
     """A file that may be read."""
     real = [Path(path) for path in _candidates(roots, asked) if roots.holds(path)]
     if not real:
-        raise UsageError(
-            f"{line(asked, 200)} lies outside the folders of this server",
-            "give the text itself, or a file under the folders the server was started with",
-            "outside-roots",
-        )
+        hint = "give the text itself, or a file under the folders the server was started with"
+        raise _outside(f"{line(asked, 200)} lies outside the folders of this server", hint)
     try:
-        found = next((path for path in real if path.is_file()), None)
+        path = next((path for path in real if path.is_file()), None)
     except OSError:  # a name that is too long for any file
-        found = None
-    if found is None:
-        raise NothingToRead(
-            f"{line(asked, 200)} does not exist", "check the path, or give the text", "no-such-path"
-        )
-    return found
+        path = None
+    if path is None:
+        hint = "check the path, or give the text"
+        raise NothingToRead(f"{line(asked, 200)} does not exist", hint, "no-such-path")
+    return path
 
 
 def refuse_links(roots: Roots, place: Place) -> None:
@@ -134,21 +137,20 @@ def refuse_links(roots: Roots, place: Place) -> None:
     beside = [artifact.path for artifact in sidecars.artifacts(run) if artifact.kind != "rollouts"]
     for path in [*beside, sidecars.judgements(run)]:
         if path is not None and not _is_beside(roots, path, place):
-            raise UsageError(
-                f"{line(str(path), 200)} is a link that leads out of the folders of this server",
-                "replace the link by the file, or start the server with the folder it leads to",
-                "outside-roots",
-            )
+            hint = "replace the link by the file, or start the server with the folder it leads to"
+            name = line(str(path), 200)
+            raise _outside(f"{name} is a link that leads out of the folders of this server", hint)
 
 
 def refuse_to_write(path: Path) -> None:
     """Refuse a file that is written if it is anything but a file, or still to be made."""
     if os.path.islink(path) or (os.path.lexists(path) and not path.is_file()):
-        raise UsageError(
-            f"{line(str(path), 200)} is a link or no file, and judgements would be written through it",
-            "replace it by a file, or remove it",
-            "outside-roots",
-        )
+        message = f"{line(str(path), 200)} is a link or no file, and judgements would be written through it"
+        raise _outside(message, "replace it by a file, or remove it")
+
+
+def _outside(message: str, hint: str) -> UsageError:
+    return UsageError(message, hint, "outside-roots")
 
 
 def _is_beside(roots: Roots, path: str | Path, place: Place) -> bool:
@@ -177,7 +179,7 @@ def _path(spec: str) -> str:
 
 def _candidates(roots: Roots, asked: str) -> list[str]:
     """Where a path may be meant to start: here, or at a folder of the server."""
-    folders = [one for one in roots.allowed if one.is_dir()]
+    folders = [folder for folder in roots.allowed if folder.is_dir()]
     return [os.path.abspath(asked), *(os.path.join(folder, asked) for folder in folders)]
 
 
@@ -211,4 +213,87 @@ def _listed(known: Sequence[Place]) -> str:
     return f"the runs are {', '.join(line(place.id, 200) for place in known[:MOST_NAMED])}{left}"
 
 
-def _unheard(text: str) -> None: ...
+class Aloud:
+    """A watcher that tells on stderr what is being done: stdout belongs to the protocol."""
+
+    def start(self, what: str, total: int, unit: str = "bytes") -> None:
+        self.notice(what)
+
+    def advance(self, done: int) -> None: ...
+
+    def notice(self, text: str) -> None:
+        print(f"blade mcp: {line(text, 400)}", file=sys.stderr, flush=True)
+
+
+class House:
+    """What the tools of one server share: each session is made once, however many ask for it at a time."""
+
+    def __init__(self, roots: Roots) -> None:
+        self.roots, self.watcher = roots, Aloud()
+        self._locks: dict[tuple[str, ...], threading.Lock] = {}
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, ...], object] = OrderedDict()
+
+    def session(self, asked: Any) -> tuple[Session, Loaded]:
+        """The session of the run that is asked for, and that run in it."""
+        session, only = self.sessions(asked.run, asked.pass_threshold)
+        return session, session.run(only)
+
+    def sessions(self, run: str | None, threshold: float | None) -> tuple[Session, str | None]:
+        """The session of a file with all its agents, and the run that was named where it holds several."""
+        from blade import pipeline
+
+        refuse_threshold(threshold)
+        place, only = self._place(run)
+        with self._lock_of(("session", str(threshold), *place.specs)):
+            return pipeline.session(place.specs, self.watcher, threshold), only
+
+    def loaded(self, runs: Sequence[str]) -> list[Loaded]:
+        """Several runs, in the order they are asked for."""
+        from blade import pipeline
+
+        loaded: list[Loaded] = []
+        for place, only in map(self._place, runs):
+            loaded += [run for run in pipeline.load(place.specs, self.watcher) if only in (None, run.name)]
+        return loaded
+
+    def specs(self, runs: Sequence[str]) -> list[str]:
+        """What a command would be given for these runs."""
+        return list(dict.fromkeys(spec for run in runs for spec in self._place(run)[0].specs))
+
+    def _place(self, run: str | None) -> tuple[Place, str | None]:
+        place, only = chosen(self.roots, run)
+        refuse_links(self.roots, place)
+        return place, only
+
+    def once(self, key: tuple[str, ...], make: Callable[[], Value]) -> Value:
+        """What `make` makes, made once for each key while it is remembered."""
+        with self._lock_of(key):
+            if key not in self._kept:
+                self._kept[key] = make()
+            self._kept.move_to_end(key)
+            value = cast(Value, self._kept[key])  # a key is asked for with one kind of answer
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return value
+
+    def _lock_of(self, key: tuple[str, ...]) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(key, threading.Lock())
+
+
+def key_of(session: Session, run: Loaded, task: str) -> str:
+    """The key of a task by its key, its name, or either as it is printed."""
+    rollouts = run.run.rollouts
+    if task not in rollouts.task_keys and task not in rollouts.task_names:
+        for names in (rollouts.task_keys, rollouts.task_names):
+            pairs = zip(rollouts.task_keys, names, strict=True)
+            alike = [key for key, name in pairs if line(name) == line(task)]
+            if len(alike) == 1:
+                return alike[0]
+    return session.key(run, task)
+
+
+def refuse_threshold(threshold: float | None) -> None:
+    if threshold is not None and not math.isfinite(threshold):
+        raise UsageError(f"{threshold} is no number to pass at", "give a finite number", "bad-threshold")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -12,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import blade
 from blade.agent.mcp import tools
-from blade.agent.mcp.heard import Heard
-from blade.agent.mcp.house import House
-from blade.agent.mcp.roots import roots
+from blade.agent.mcp.roots import House, roots
 from blade.errors import EXIT_INTERRUPTED, BladeError, UsageError
 from blade.hostile import line, lines
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
 
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600  # as JSON-RPC numbers them
 ERROR = 6_000  # characters of what went wrong
 
 
@@ -31,11 +31,8 @@ def serve(specs: Sequence[str]) -> None:
         import anyio
         import mcp.server.lowlevel  # noqa: F401
     except ImportError as error:
-        raise UsageError(
-            "the MCP server needs the package mcp",
-            "install it: pip install 'blade-diagnostics[mcp]'",
-            "mcp-not-installed",
-        ) from error
+        hint = "install it: pip install 'blade-diagnostics[mcp]'"
+        raise UsageError("the MCP server needs the package mcp", hint, "mcp-not-installed") from error
     house = House(roots(specs))
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="blade mcp: %(message)s")
     # a thread waits for the next line of stdin and nothing wakes it: only an exit at once ends in time
@@ -68,14 +65,9 @@ def _server(house: House) -> Server[None]:
         return await anyio.to_thread.run_sync(_answered, house, params.name, params.arguments)
 
     return Server(
-        "blade",
-        version=blade.__version__,
-        title="BLADE",
-        instructions=tools.INSTRUCTIONS,
-        lifespan=_quiet,
-        on_list_tools=on_list_tools,
-        on_call_tool=on_call_tool,
-    )
+        "blade", version=blade.__version__, title="BLADE", instructions=tools.INSTRUCTIONS, lifespan=_quiet,
+        on_list_tools=on_list_tools, on_call_tool=on_call_tool,
+    )  # fmt: skip
 
 
 @contextlib.asynccontextmanager
@@ -89,19 +81,13 @@ def _offered(name: str, tool: tools.Tool) -> Tool:
     from mcp_types import Tool, ToolAnnotations
 
     hints = ToolAnnotations(
-        title=tool.title,
-        read_only_hint=not tool.writes,
-        destructive_hint=False,
-        idempotent_hint=True,
+        title=tool.title, read_only_hint=not tool.writes, destructive_hint=False, idempotent_hint=True,
         open_world_hint=False,
-    )
+    )  # fmt: skip
     return Tool(
-        name=name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=tools.schema(tool),
+        name=name, title=tool.title, description=tool.description, input_schema=tools.schema(tool),
         annotations=hints,
-    )
+    )  # fmt: skip
 
 
 def _answered(house: House, name: str, given: dict[str, Any] | None) -> CallToolResult:
@@ -122,3 +108,97 @@ def _answered(house: House, name: str, given: dict[str, Any] | None) -> CallTool
             f"see: docs/errors.md#internal-error"
         )
     return CallToolResult(content=[TextContent(type="text", text=wrong[:ERROR])], is_error=True)
+
+
+# -- lines that the protocol cannot read ------------------------------------------------------------
+
+
+class Heard:
+    """What comes in, line by line: no line stays without an answer."""
+
+    def __init__(self, reader: Any, writer: Any) -> None:
+        self._reader, self._writer = reader, writer
+
+    @property
+    def last_context(self) -> Any:
+        """In which context the last message was sent; the server asks for it."""
+        return getattr(self._reader, "last_context", None)
+
+    async def receive(self) -> Any:
+        """The next request; one that cannot be read is answered here."""
+        from mcp_types import JSONRPCError
+
+        while True:
+            item = await self._reader.receive()
+            request = mended(item) if isinstance(item, Exception) else item
+            if not (isinstance(item, Exception) and isinstance(request.message, JSONRPCError)):
+                return request
+            await self._writer.send(request)
+
+    async def aclose(self) -> None:
+        await self._reader.aclose()
+
+    def __aiter__(self) -> Heard:
+        return self
+
+    async def __anext__(self) -> Any:
+        import anyio
+
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Heard:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def mended(error: Exception) -> Any:
+    """The message of a line that was refused for halves of characters, each set to \ufffd; else an error.
+
+    Rollouts hold such halves and clients repeat them, but they are no text that JSON may carry.
+    """
+    import mcp_types
+    from mcp.shared.message import SessionMessage
+    from pydantic import ValidationError
+
+    text = _line(error)
+    if text is None:
+        return _refusal(INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
+    try:
+        request = _whole(json.loads(text))
+    except (ValueError, RecursionError) as wrong:
+        return _refusal(PARSE_ERROR, f"the line is no JSON: {line(str(wrong), 200)}")
+    try:
+        return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_python(request, by_name=False))
+    except ValidationError:
+        return _refusal(INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
+
+
+def _line(error: Exception) -> str | None:
+    """The line that is no JSON, as the error holds it; None where it is JSON of another form."""
+    from pydantic import ValidationError
+
+    told = error.errors() if isinstance(error, ValidationError) else []
+    given = told[0]["input"] if told and told[0]["type"] == "json_invalid" else None
+    return given if isinstance(given, str) else None
+
+
+def _whole(value: Any) -> Any:
+    """JSON values without halves of characters."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, list) else value
+
+
+def _refusal(code: int, why: str) -> Any:
+    """The answer to what is no request, which has no number that can be told."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import ErrorData, JSONRPCError
+
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=why)))
