@@ -281,8 +281,7 @@ class Told:
 
     @cached_property
     def house(self) -> Any:
-        from blade.agent.mcp.roots import House
-        from blade.agent.mcp.roots import roots
+        from blade.agent.mcp.roots import House, roots
 
         return House(roots([str(self.folder / "a"), str(self.folder / "b")]))
 

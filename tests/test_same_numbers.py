@@ -293,8 +293,7 @@ def test_the_terminal_prints_the_change_as_it_is(world: World) -> None:
 
 
 def test_the_summary_is_one_text_at_every_exit(world: World) -> None:
-    from blade.agent.mcp.roots import House
-    from blade.agent.mcp.roots import roots
+    from blade.agent.mcp.roots import House, roots
     from blade.agent.mcp.tools import called
 
     screen = world.told("diagnose", BEFORE)
@@ -304,8 +303,7 @@ def test_the_summary_is_one_text_at_every_exit(world: World) -> None:
 
 
 def test_our_own_page_holds_at_every_exit_that_checks(world: World) -> None:
-    from blade.agent.mcp.roots import House
-    from blade.agent.mcp.roots import roots
+    from blade.agent.mcp.roots import House, roots
     from blade.agent.mcp.tools import called
 
     page = str(world.report / "report.md")

@@ -57,6 +57,14 @@ def json_text(document: str) -> str:
     return _DECEIVING.sub(lambda hit: json.dumps(hit[0])[1:-1], document)
 
 
+def under(mark: str, text: str) -> str:
+    """`text` cleaned as by `lines` behind a mark of ours; its further lines are set in below it.
+
+    So no line break inside a name can begin a line that passes for one of ours.
+    """
+    return mark + lines(text).replace("\n", "\n" + " " * len(mark))
+
+
 # What Markdown could read as markup. Intervals such as [32.7%, 51.8%] stay readable: they hold nothing but
 # numbers, and without a following ( [ or : they are no link.
 _MARKUP = re.compile(

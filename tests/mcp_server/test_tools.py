@@ -11,8 +11,7 @@ import pytest
 
 from blade import pipeline
 from blade.agent.mcp import run_answers, tools
-from blade.agent.mcp.roots import House
-from blade.agent.mcp.roots import roots
+from blade.agent.mcp.roots import House, roots
 from blade.pipeline import reviewing
 from blade.report import report_json, text
 from tests.builders import make_message, make_response, make_row, make_run

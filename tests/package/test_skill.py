@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from blade.agent.skills import frontmatter
+from blade.agent import skills as frontmatter
 from blade.package.skill_checks import SECTIONS
 from blade.package.validation import validate_skill
 from tests.package import person

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from blade.agent.skills.frontmatter import split
+from blade.agent.skills import split
 from blade.package import layout as files
 from tests.conftest import ROOT
 from tests.package.conftest import DESK

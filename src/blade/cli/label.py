@@ -216,10 +216,12 @@ def _tell_checked(found: Sequence[Judgement], refused: Sequence[str], as_json: b
         told = {"would_keep": [as_document(one) for one in found], "refused": list(refused)}
         click.echo(_printed(told))
         return
+    from blade.hostile import under
+
     for one in found:
         click.echo(f"would keep  {_line(one, said=False)}")
     for reason in refused:
-        click.echo(f"refused     {reason}")
+        click.echo(under("refused     ", reason))
 
 
 def _tell_withdrawn(found: Sequence[Judgement], as_json: bool) -> None:

@@ -143,13 +143,13 @@ def _drop_stdout() -> None:
 
 
 def _tell(error: errors.BladeError, as_json: bool) -> None:
-    from blade.hostile import lines
+    from blade.hostile import under
 
     if as_json:
         print(json.dumps(error.as_json()), file=sys.stderr)
         return
-    print(f"error: {lines(error.message)}", file=sys.stderr)
-    print(f"hint:  {lines(error.hint)}", file=sys.stderr)
+    print(under("error: ", error.message), file=sys.stderr)
+    print(under("hint:  ", error.hint), file=sys.stderr)
     print(f"see:   docs/errors.md#{error.slug}", file=sys.stderr)
 
 

@@ -215,12 +215,13 @@ def calibration_lines(calibration: Calibration) -> list[str]:
 @contextmanager
 def _explained() -> Iterator[None]:
     """Say why a report cannot be judged, and exit with 1: the report may be good, and nothing shows it."""
+    from blade.hostile import under
     from blade.package import scoring
 
     try:
         yield
     except scoring.CannotJudge as why:
-        click.echo(f"error: cannot judge: {why.message}\nhint:  {why.hint}", err=True)
+        click.echo(f"{under('error: cannot judge: ', why.message)}\n{under('hint:  ', why.hint)}", err=True)
         click.echo("see:   docs/package.md#refine-it", err=True)
         raise click.exceptions.Exit(EXIT_FAILED_GATE) from why
 

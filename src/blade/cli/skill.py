@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from blade.errors import EXIT_FAILED_GATE
+from blade.hostile import line
 
 if TYPE_CHECKING:
     from blade.agent.skills.installed import Copy
@@ -26,26 +27,26 @@ def skill() -> None:
 def list_(as_json: bool) -> None:
     """List the skills of this BLADE, and every copy in this project and at home."""
     from blade import __version__
-    from blade.agent.skills.installed import copies
-    from blade.agent.skills.shipped import shipped
+    from blade.agent.skills.installed import copies, shipped
 
-    known, found = shipped(), copies(Path.cwd(), Path.home())
+    installed = copies(Path.cwd(), Path.home())
     if as_json:
-        told = [
+        skills = [
             {
-                "name": one.name,
-                "description": one.description,
-                "blade": one.version,
-                "folder": str(one.folder),
+                "name": each.name,
+                "description": each.description,
+                "blade": each.version,
+                "folder": str(each.folder),
             }
-            for one in known
+            for each in shipped()
         ]
-        click.echo(json.dumps({"blade": __version__, "skills": told, "copies": _copies(found)}, indent=2))
+        document = {"blade": __version__, "skills": skills, "copies": _as_json(installed)}
+        click.echo(json.dumps(document, indent=2))
         return
-    for one in known:
-        said = one.description.partition(". ")[0]
-        click.echo(f"{one.name}  (BLADE {one.version})\n    {said}\n    {one.folder}")
-    click.echo(_told(found) if found else "\nNo copy is installed here: blade skill install")
+    for each in shipped():
+        about = each.description.partition(". ")[0]
+        click.echo(f"{each.name}  (BLADE {each.version})\n    {about}\n    {each.folder}")
+    click.echo(_listed(installed) if installed else "\nNo copy is installed here: blade skill install")
 
 
 @skill.command(short_help="Copy a skill to where agents look for it.")
@@ -69,22 +70,22 @@ def install(name: str | None, agents: tuple[str, ...], scope: str, force: bool, 
     A copy that nobody changed is brought up to date; one that somebody changed is kept.
     """
     from blade.agent.skills.installed import install as installed
-    from blade.agent.skills.shipped import skill as chosen
+    from blade.agent.skills.installed import skill as chosen
     from blade.cli.output import cannot_write
 
     root = Path.home() if scope == "user" else Path.cwd()
     try:
-        found = installed(chosen(name), scope, agents, root, force, dry_run)
+        done = installed(chosen(name), scope, agents, root, force, dry_run)
     except OSError as error:
         raise cannot_write(root, error) from error
-    for one in found:
-        who = ", ".join(one.agents)
-        if one.did == "unchanged":
-            click.echo(f"{one.path} is up to date ({who})")
+    for copy in done:
+        path, who = line(str(copy.path)), ", ".join(copy.agents)
+        if copy.did == "unchanged":
+            click.echo(f"{path} is up to date ({who})")
         elif dry_run:
-            click.echo(f"Would write {one.path}/ ({who}): {', '.join(one.files)}")
+            click.echo(line(f"Would write {path}/ ({who}): {', '.join(copy.files)}"))
         else:
-            click.echo(f"Wrote {one.path}/ ({who}): {len(one.files)} files {one.did}")
+            click.echo(f"Wrote {path}/ ({who}): {len(copy.files)} files {copy.did}")
 
 
 @skill.command(short_help="Were skills written for this version of BLADE.")
@@ -102,19 +103,19 @@ def check(version: str | None, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps({"blade": __version__, "written_for": version, "fits": fits}))
         else:
-            told = f"BLADE {__version__}"
-            click.echo(f"{told}: the skill fits" if fits else _misfit(version, __version__))
+            click.echo(f"BLADE {__version__}: the skill fits" if fits else _misfit(version, __version__))
         if not fits:
             raise click.exceptions.Exit(EXIT_FAILED_GATE)
         return
     from blade.agent.skills.installed import copies
 
-    found = copies(Path.cwd(), Path.home())
+    installed = copies(Path.cwd(), Path.home())
     if as_json:
-        click.echo(json.dumps({"blade": __version__, "copies": _copies(found)}, indent=2))
+        click.echo(json.dumps({"blade": __version__, "copies": _as_json(installed)}, indent=2))
     else:
-        click.echo(_told(found).lstrip() if found else f"BLADE {__version__}; no skill is installed here")
-    if any(one.state == "older" for one in found):
+        nothing = f"BLADE {__version__}; no skill is installed here"
+        click.echo(_listed(installed).lstrip() if installed else nothing)
+    if any(copy.state == "older" for copy in installed):
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
@@ -138,18 +139,18 @@ def new(
 
     NAME is the benchmark (default: as its rows or blade.toml say). It is a draft: a person reviews it.
     """
-    from blade.agent.skills import written
+    from blade.agent.skills import draft
     from blade.cli.diagnose import refuse_threshold
     from blade.cli.output import Progress, cannot_write
     from blade.pipeline import session
 
     refuse_threshold(pass_threshold)
     with Progress() as progress:
-        asked = session(runs, progress, pass_threshold)
-        called, folder = written.folder_of(name, asked, Path(output))
-        written.refuse_written(folder, force)
+        opened = session(runs, progress, pass_threshold)
+        called, folder = draft.folder_of(name, opened, Path(output))
+        draft.refuse_written(folder, force)
         try:
-            path = written.write(called, folder, asked)
+            path = draft.write(called, folder, opened)
         except OSError as error:
             raise cannot_write(folder, error) from error
     click.echo(f"Wrote {path}")
@@ -157,26 +158,26 @@ def new(
 
 def _misfit(version: str, engine: str) -> str:
     return (
-        f"This skill was written for BLADE {version}, installed is {engine}: commands may differ.\n"
+        f"This skill was written for BLADE {line(version, 80)}, installed is {engine}: commands may differ.\n"
         "Run `blade skill install` for the skill of the installed version, or `blade COMMAND --help`."
     )
 
 
-def _copies(found: list[Copy]) -> list[dict[str, object]]:
+def _as_json(copies: list[Copy]) -> list[dict[str, object]]:
+    keys = ("name", "agents", "scope", "path", "blade", "state")
     return [
-        {
-            "name": one.name,
-            "agents": list(one.agents),
-            "scope": one.scope,
-            "path": str(one.path),
-            "blade": one.version,
-            "state": one.state,
-        }
-        for one in found
+        dict(
+            zip(
+                keys,
+                (copy.name, list(copy.agents), copy.scope, str(copy.path), copy.version, copy.state),
+                strict=True,
+            )
+        )
+        for copy in copies
     ]
 
 
-def _told(found: list[Copy]) -> str:
+def _listed(copies: list[Copy]) -> str:
     states = {
         "current": "fits this BLADE",
         "older": "written for another BLADE: blade skill install",
@@ -184,7 +185,7 @@ def _told(found: list[Copy]) -> str:
         "own": "names no version",
     }
     lines = [
-        f"{one.path}  ({', '.join(one.agents)}; {one.version or 'no version'}): {states[one.state]}"
-        for one in found
+        f"{line(str(copy.path))}  ({', '.join(copy.agents)}; {copy.version or 'no version'}): {states[copy.state]}"
+        for copy in copies
     ]
     return "\nCopies that agents see here\n" + "\n".join(lines)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from blade.agent.skills import slug
 from blade.agent.skills.draft import skill
-from blade.agent.skills.names import slug
 from blade.errors import Unreadable, UsageError
 from blade.package import layout as place
 from blade.package.layout import Golden, Layout, json_or_nothing, text_or_nothing, write_text

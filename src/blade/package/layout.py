@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from blade.agent.skills.names import slug
+from blade.agent.skills import slug
 
 ROLLOUTS = "rollouts/*.jsonl"
 DATA = "data/*rollout*.jsonl"

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from blade.hostile import under
 from blade.package.layout import Broken
 from blade.package.shallow import make_shallow
 from blade.package.validation import validate_skill
@@ -44,11 +45,11 @@ def _make_shallow(rest: list[str]) -> int:
     try:
         kept = make_shallow(Path(options.input), Path(options.output), options.force)
     except (Broken, OSError) as error:
-        print(f"error: {options.input}: {error}", file=sys.stderr)
+        print(under("error: ", f"{options.input}: {error}"), file=sys.stderr)
         print("hint:  give a Markdown report in UTF-8, and a place that can be written", file=sys.stderr)
         return 1
     if kept:
-        print(f"error: {options.output} {kept}; it was kept", file=sys.stderr)
+        print(under("error: ", f"{options.output} {kept}; it was kept"), file=sys.stderr)
         print("hint:  name another file, or add --force to write over it", file=sys.stderr)
         print("see:   docs/errors.md#output-not-empty", file=sys.stderr)
         return 2

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from blade.agent.skills.names import slug
+from blade.agent.skills import slug
 from blade.check import checked
 from blade.errors import BladeError, Unreadable
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE, Finding

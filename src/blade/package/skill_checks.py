@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blade.agent.skills import frontmatter
-from blade.agent.skills.names import MAX_NAME, slug
+from blade.agent.skills import MAX_NAME, keys, slug, split
 from blade.package.layout import Broken, Layout, compact, read_text
 from blade.package.shallow import HEADING, unfenced
 from blade.package.validation import SKILL, Check, either, plural, words
@@ -79,11 +78,11 @@ def skill_checks(package: Layout, benchmarks: Iterable[str], rows: Terms) -> lis
         text = read_text(path)
     except Broken as broken:
         return [*checks, Check(False, f"SKILL.md {broken}", SKILL)]
-    block, body = frontmatter.split(text)
+    block, body = split(text)
     if block is None:
         checks.append(Check(False, "SKILL.md is missing YAML frontmatter", SKILL))
     else:
-        checks += _head(frontmatter.keys(block), path, package.folder, benchmarks)
+        checks += _head(keys(block), path, package.folder, benchmarks)
     lines, headings = len(text.splitlines()), _headings(body)
     n = sum(depth == 2 for depth, _, _ in headings)
     is_long = lines >= MIN_LINES and n >= MIN_HEADINGS

@@ -15,7 +15,7 @@ import blade
 from blade.agent.mcp import tools
 from blade.agent.mcp.roots import House, roots
 from blade.errors import EXIT_INTERRUPTED, BladeError, UsageError
-from blade.hostile import line, lines
+from blade.hostile import line, under
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -99,7 +99,7 @@ def _answered(house: House, name: str, given: dict[str, Any] | None) -> CallTool
         said = TextContent(type="text", text=answer.text)
         return CallToolResult(content=[said], structured_content=answer.document)
     except BladeError as error:
-        wrong = f"error: {lines(error.message)}\nhint: {lines(error.hint)}\nsee: docs/errors.md#{error.slug}"
+        wrong = f"{under('error: ', error.message)}\n{under('hint: ', error.hint)}\nsee: docs/errors.md#{error.slug}"
     except Exception as error:
         logging.getLogger(__name__).exception("a tool failed")
         wrong = (

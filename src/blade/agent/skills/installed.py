@@ -1,20 +1,27 @@
-"""Put skills where coding agents look for them, and say which copies are there and who made them."""
+"""Find the skills that ship with BLADE, install them where coding agents look, and compare the copies there."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from blade import __version__
-from blade.agent.skills.shipped import PAGE, Skill, contents, skill_at
+from blade.agent.skills import NAME, PAGE, keys, split
 from blade.errors import UsageError
 
+_HERE = Path(__file__).resolve().parent
+# Where a wheel puts the folders, then where a checkout has them; the first that is there counts.
+PLACES = (_HERE / "folders", _HERE.parents[3] / ".agents" / "skills")
+_WRITTEN_FOR = re.compile(r'^[ \t]+blade:[ \t]*"?(?P<version>[\w.+-]+)"?[ \t]*$', re.MULTILINE)
+_ASKED_FOR = re.compile(r"(?P<before>blade skill check --for )(?P<version>[\w.+-]+)")
 RECORD = ".blade.json"  # what was installed: lets a later version replace a copy that nobody changed
 USER, PROJECT = "user", "project"
 
@@ -29,6 +36,85 @@ AGENTS = {
     "opencode": (".opencode/skills", ".config/opencode/skills"),
 }
 DEFAULT = "agents"
+
+
+class Skill(msgspec.Struct, frozen=True):
+    """A folder with a SKILL.md."""
+
+    name: str
+    description: str
+    version: str | None  # of the engine that it was written for; None: it does not say
+    folder: Path
+    is_shipped: bool
+
+
+def shipped() -> tuple[Skill, ...]:
+    """The skills that come with this engine, by name."""
+    homes = ([*sorted(place.glob(f"*/{PAGE}"))] for place in PLACES)
+    return tuple(skill_at(page.parent, is_shipped=True) for page in next(filter(None, homes), []))
+
+
+def skill(name: str | None) -> Skill:
+    """The shipped skill of this name, or the one in a folder; without a name the only one that ships."""
+    known = shipped()
+    if name is None and len(known) == 1:
+        return known[0]
+    for each in known:
+        if each.name == name:
+            return each
+    if name and (Path(name) / PAGE).is_file():
+        return skill_at(Path(name))
+    names = ", ".join(each.name for each in known) or "none"
+    message = f"there is no skill {name}" if name else "no skill was named"
+    raise UsageError(message, f"name a folder with a {PAGE}, or one that ships: {names}", "unknown-skill")
+
+
+def skill_at(folder: Path, is_shipped: bool = False) -> Skill:
+    """The skill in a folder, by its frontmatter; it must have a name, for that is what it is installed as."""
+    path = folder / PAGE
+    try:
+        block, _ = split(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read", "give a SKILL.md in UTF-8", "unknown-skill") from error
+    head = keys(block) if block is not None else {}
+    if not NAME.fullmatch(head.get("name", "")):
+        hint = "its frontmatter needs a name of lower-case letters, digits and single hyphens"
+        raise UsageError(f"{path} names no skill", hint, "unknown-skill")
+    hit = _WRITTEN_FOR.search(block or "")
+    version = hit["version"] if hit else None
+    return Skill(head["name"], head.get("description", ""), version, folder, is_shipped)
+
+
+def contents(skill: Skill) -> dict[str, bytes]:
+    """The files of a skill by their place in its folder, as they are installed.
+
+    A skill that ships belongs to this engine, so the version that it names is this one.
+    """
+    files = {}
+    for path in sorted(skill.folder.rglob("*")):
+        place = path.relative_to(skill.folder)
+        if not path.is_file() or any(part.startswith((".", "__pycache__")) for part in place.parts):
+            continue
+        if not path.resolve().is_relative_to(skill.folder.resolve()):
+            hint = "put the file itself into the skill"
+            raise UsageError(f"{path} is a link that leads out of the skill", hint, "unknown-skill")
+        files[place.as_posix()] = path.read_bytes()
+    if skill.is_shipped:
+        files[PAGE] = _stamped(files[PAGE].decode("utf-8")).encode("utf-8")
+    return files
+
+
+def _stamped(text: str) -> str:
+    block, body = split(text)
+    hit = _WRITTEN_FOR.search(block or "")
+    if block is None or hit is None:
+        return text
+    start, end = hit.span("version")
+    body = _ASKED_FOR.sub(lambda asked: asked["before"] + __version__, body)
+    return f"---\n{block[:start]}{__version__}{block[end:]}\n---\n{body}"
+
+
+# -- copies -----------------------------------------------------------------------------------------
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -55,12 +141,12 @@ def targets(scope: str, agents: Sequence[str], root: Path) -> dict[Path, tuple[s
     """The folders of skills for these agents, links followed; without any, of those that are in use."""
     where = int(scope == USER)
     chosen = list(agents) or [name for name, places in AGENTS.items() if _is_used(root / places[where])]
-    found: dict[Path, tuple[str, ...]] = {}
+    folders: dict[Path, tuple[str, ...]] = {}
     for name in chosen or [DEFAULT]:
         place = root / AGENTS[name][where]
-        same = next((known for known in found if known.resolve() == place.resolve()), place)
-        found[same] = (*found.get(same, ()), name)
-    return found
+        same = next((folder for folder in folders if folder.resolve() == place.resolve()), place)
+        folders[same] = (*folders.get(same, ()), name)
+    return folders
 
 
 def _is_used(place: Path) -> bool:
@@ -69,28 +155,24 @@ def _is_used(place: Path) -> bool:
 
 
 def install(
-    one: Skill, scope: str, agents: Sequence[str], root: Path, force: bool = False, dry: bool = False
+    skill: Skill, scope: str, agents: Sequence[str], root: Path, force: bool = False, dry: bool = False
 ) -> list[Done]:
     """Copy a skill to every agent's folder; nothing is written if one copy must not be replaced."""
-    files = contents(one)
-    plans = [(place / one.name, told) for place, told in targets(scope, agents, root).items()]
-    for path, _ in plans:
-        if path.resolve() != one.folder.resolve():
+    files, plans = contents(skill), []
+    for place, names in targets(scope, agents, root).items():
+        path = place / skill.name
+        if path.resolve() != skill.folder.resolve():
             _refuse_links(path, root, int(scope == USER))
-    states = [_state(path, one, files) for path, _ in plans]
-    for (path, _), state in zip(plans, states, strict=True):
+        state = _state(path, skill, files)
         if state == "replaced" and not force:
             hint = "keep it, or add --force to write over it"
             raise UsageError(f"{path} is a copy that somebody changed", hint, "skill-changed")
-    found = []
-    for (path, told), state in zip(plans, states, strict=True):
-        written = (
-            [] if state == "unchanged" else [name for name in files if _differs(path / name, files[name])]
-        )
-        if state != "unchanged" and not dry:
-            _write(path, files)
-        found.append(Done(path, told, state, tuple(written)))
-    return found
+        changed = [name for name in files if state != "unchanged" and _differs(path / name, files[name])]
+        plans.append(Done(path, names, state, tuple(changed)))
+    for plan in plans:
+        if plan.did != "unchanged" and not dry:
+            _write(plan.path, files)
+    return plans
 
 
 def _refuse_links(path: Path, root: Path, where: int) -> None:
@@ -98,73 +180,58 @@ def _refuse_links(path: Path, root: Path, where: int) -> None:
     within = [(root / places[where]).resolve() for places in AGENTS.values()]
     within = [place for place in within if place.is_relative_to(root.resolve())]
     if path.resolve() not in [place / path.name for place in within]:
-        raise UsageError(
-            f"{path} is a link, or lies behind one, that leads out of {root}",
-            "replace the link by a folder, or install where it leads to",
-            "skill-changed",
-        )
+        message = f"{path} is a link, or lies behind one, that leads out of {root}"
+        hint = "replace the link by a folder, or install where it leads to"
+        raise UsageError(message, hint, "skill-changed")
     for here, folders, files in os.walk(path):
-        for name in (*folders, *files):
-            kind = os.lstat(os.path.join(here, name)).st_mode
+        for place in (os.path.join(here, name) for name in (*folders, *files)):
+            kind = os.lstat(place).st_mode
             if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
-                raise UsageError(
-                    f"{os.path.join(here, name)} is a link or no file, and would be written through",
-                    "remove it, or the whole copy, and install again",
-                    "skill-changed",
-                )
+                message = f"{place} is a link or no file, and would be written through"
+                raise UsageError(message, "remove it, or the whole copy, and install again", "skill-changed")
 
 
 def copies(root: Path, home: Path) -> list[Copy]:
-    """The copies in the folders of this project and of the user."""
-    found: dict[Path, Copy] = {}
-    roots = [(PROJECT, place) for place in _project(root)]
-    for scope, base in [*roots, (USER, home)]:
+    """The copies in the folders of this project, up to the top of its repository, and of the user."""
+    above = [root, *root.parents]
+    top = next((number for number, place in enumerate(above) if (place / ".git").exists()), 0)
+    seen: dict[Path, Copy] = {}
+    for scope, base in [*((PROJECT, place) for place in above[: top + 1]), (USER, home)]:
         for name, places in AGENTS.items():
             folder = base / places[int(scope == USER)]
             for page in sorted(folder.glob(f"*/{PAGE}")) if folder.is_dir() else []:
                 key = page.resolve()
-                if key in found:
-                    one = found[key]
-                    found[key] = msgspec.structs.replace(
-                        one, agents=tuple(dict.fromkeys((*one.agents, name)))
-                    )
-                elif (seen := _copy(page.parent, scope, name)) is not None:
-                    found[key] = seen
-    return list(found.values())
-
-
-def _project(root: Path) -> list[Path]:
-    """This folder and those above it up to the top of its repository; outside of one, the folder alone."""
-    above = [root, *root.parents]
-    top = next((at for at, place in enumerate(above) if (place / ".git").exists()), 0)
-    return above[: top + 1]
+                if key in seen:
+                    seen[key] = replace(seen[key], agents=tuple(dict.fromkeys((*seen[key].agents, name))))
+                elif (copy := _copy(page.parent, scope, name)) is not None:
+                    seen[key] = copy
+    return list(seen.values())
 
 
 def _copy(path: Path, scope: str, agent: str) -> Copy | None:
     try:
-        one = skill_at(path)
+        skill = skill_at(path)
     except UsageError:
         return None
-    kept = _record(path)
-    state = "own"
-    if one.version is not None:
-        state = "current" if one.version == __version__ else "older"
-    if kept and kept != _digests(path, kept):
+    record, state = _record(path), "own"
+    if skill.version is not None:
+        state = "current" if skill.version == __version__ else "older"
+    if record and record != _digests(path, record):
         state = "changed"
-    return Copy(one.name, (agent,), scope, path, one.version, state)
+    return Copy(skill.name, (agent,), scope, path, skill.version, state)
 
 
-def _state(path: Path, one: Skill, files: dict[str, bytes]) -> str:
+def _state(path: Path, skill: Skill, files: dict[str, bytes]) -> str:
     """What an installation would do to a folder: replaced is what takes --force."""
-    if path.exists() and path.resolve() == one.folder.resolve():
+    if path.exists() and path.resolve() == skill.folder.resolve():
         return "unchanged"
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return "installed"
     if path.is_dir() and not any(_differs(path / name, data) for name, data in files.items()):
         return "unchanged"
-    kept = _record(path)
-    ours = all(name in kept for name in files if os.path.lexists(path / name))
-    return "updated" if kept and ours and kept == _digests(path, kept) else "replaced"
+    record = _record(path)
+    ours = all(name in record for name in files if os.path.lexists(path / name))
+    return "updated" if record and ours and record == _digests(path, record) else "replaced"
 
 
 def _differs(path: Path, data: bytes) -> bool:
@@ -173,14 +240,13 @@ def _differs(path: Path, data: bytes) -> bool:
 
 def _write(path: Path, files: dict[str, bytes]) -> None:
     """The files of a skill and the record of them; those of an earlier version that are gone go too."""
-    kept = _record(path)
-    for name in sorted(set(kept) - set(files)):
+    before = _record(path)
+    for name, digest in _digests(path, before).items():
         inside = (path / name).resolve().is_relative_to(path.resolve())
-        if inside and not _differs_from(path / name, kept[name]):
+        if name not in files and inside and digest and digest == before[name]:
             (path / name).unlink()
-    told = {"engine": __version__, "files": {name: _digest(data) for name, data in files.items()}}
-    record = (json.dumps(told, indent=2) + "\n").encode()
-    for name, data in {**files, RECORD: record}.items():
+    record = {"engine": __version__, "files": {name: _digest(data) for name, data in files.items()}}
+    for name, data in {**files, RECORD: (json.dumps(record, indent=2) + "\n").encode()}.items():
         place = path / name
         place.parent.mkdir(parents=True, exist_ok=True)
         _put(place, data)
@@ -202,23 +268,16 @@ def _put(place: Path, data: bytes) -> None:
 def _record(path: Path) -> dict[str, str]:
     """The files that were installed, each with its digest; none where nothing says so."""
     try:
-        told = json.loads((path / RECORD).read_text(encoding="utf-8"))["files"]
+        files = json.loads((path / RECORD).read_text(encoding="utf-8"))["files"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-    inside = {
-        name: digest
-        for name, digest in (told.items() if isinstance(told, dict) else [])
-        if not Path(name).is_absolute() and ".." not in Path(name).parts
-    }
-    return inside
+    listed = files.items() if isinstance(files, dict) else ()
+    return {name: digest for name, digest in listed if not {"/", ".."} & set(Path(name).parts)}
 
 
 def _digests(path: Path, names: dict[str, str]) -> dict[str, str]:
+    """The digests of files as they are now; none of one that is gone."""
     return {name: _digest((path / name).read_bytes()) if (path / name).is_file() else "" for name in names}
-
-
-def _differs_from(path: Path, digest: str) -> bool:
-    return not path.is_file() or _digest(path.read_bytes()) != digest
 
 
 def _digest(data: bytes) -> str:
